@@ -1,0 +1,1 @@
+"""MAIA: Italian video statement verification and open-ended QA on the same questions."""

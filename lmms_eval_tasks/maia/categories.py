@@ -1,0 +1,33 @@
+"""MAIA's twelve reasoning categories: one truth for names, order and table titles (paper, 3.2, Table 1)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Category(NamedTuple):
+    """One reasoning category."""
+
+    slug: str  # part of metric names: pair_acc_<slug>
+    title: str  # column title, as in the paper's tables
+    released: str  # Italian name in the released files, without its _A or _B suffix
+
+
+# In the column order of the paper's Tables 1, 2, 3 and 5.
+CATEGORIES: tuple[Category, ...] = (
+    Category("causal", "Causal", "CausaleEsplicita"),
+    Category("counterfactual", "Counterfactual", "Controfattuale"),
+    Category("out_of_scope", "Out-of-Scope", "OutofScope"),
+    Category("planning", "Planning", "Pianificazione"),
+    Category("sentiment", "Sentiment", "Sentiment"),
+    Category("uncertainty", "Uncertainty", "Incertezza"),
+    Category("implicit_partial", "Implicit Partial", "ImplicitoParziale"),
+    Category("implicit_total", "Implicit Total", "ImplicitoTot"),
+    Category("spatial_partial", "Spatial Partial", "SpazialeParziale"),
+    Category("spatial_total", "Spatial Total", "SpazialeTotale"),
+    Category("temporal_duration", "Temporal Duration", "TemporaleDurata"),
+    Category("temporal_partial", "Temporal Partial", "TemporaleParziale"),
+)
+
+SLUGS: tuple[str, ...] = tuple(category.slug for category in CATEGORIES)
+BY_RELEASED_NAME: dict[str, Category] = {category.released: category for category in CATEGORIES}
