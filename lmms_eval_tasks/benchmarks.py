@@ -1,0 +1,57 @@
+"""The list of benchmarks: the one place to name a new one (docs/adding_a_benchmark.md)."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+# Folder name under lmms_eval_tasks/, which is also the folder name under the data root.
+NAMES: tuple[str, ...] = ("maia",)
+
+
+@dataclass(frozen=True)
+class DataStatus:
+    """What `lmms-eval-tasks data status` shows of one benchmark."""
+
+    benchmark: str
+    where: Path
+    found: bool
+    version: str = ""
+    counts: dict[str, int] = field(default_factory=dict)  # questions, pools, pairs, ...
+    videos: int = 0
+    missing: dict[str, str] = field(default_factory=dict)  # video -> where it should be
+    unreadable: dict[str, str] = field(default_factory=dict)  # video -> the reader's complaint
+    problem: str = ""  # why the data cannot be used, with the place of the first error
+    notes: tuple[str, ...] = ()
+
+
+class Benchmark(Protocol):
+    """What each `lmms_eval_tasks.<name>.benchmark` module offers to the shared code."""
+
+    def check(self, tasks: Sequence[Mapping[str, Any]]) -> None:
+        """Raise a TasksError if the data, prompts or judge of `tasks` (their YAML) cannot be used."""
+
+    def annotate(self, results: dict[str, Any], tasks: Sequence[Mapping[str, Any]]) -> None:
+        """Add provenance to the host's `results` (data, prompts, judge) and drop placeholders."""
+
+    def status(self, root: Path) -> DataStatus:
+        """Look at the data under `root` (the data root) without raising."""
+
+    def prepare(self, source: Path, root: Path, link: bool) -> str:
+        """Validate `source` and put it under `root`; returns what to tell the user."""
+
+    def rescore(self, runs: Sequence[Any], judge: str | None) -> Any:
+        """Compute every metric again from saved samples (rescore.py)."""
+
+
+def load(name: str) -> Benchmark:
+    """The benchmark module of `name`, imported on demand."""
+    return cast(Benchmark, importlib.import_module(f"lmms_eval_tasks.{name}.benchmark"))
+
+
+def of_task(config: Mapping[str, Any]) -> str:
+    """The benchmark a task belongs to, from its YAML's `metadata.benchmark`."""
+    return str(config["metadata"]["benchmark"])

@@ -1,0 +1,191 @@
+"""MAIA's released files: their schema, and reading them with the place of the first error."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
+
+from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.maia.categories import BY_RELEASED_NAME, CATEGORIES
+
+POOL_SIZE = 8  # answers, true and false statements of a question (paper, 3.1)
+# What the full set holds (paper, 3.1 and Limitations; data_schemas.md).
+PAPER_COUNTS = {"videos": 100, "questions": 2400, "pairs": 19200}
+# Names of the authors' release; another name is accepted if it is the only JSON file there.
+FILE_NAMES = ("data.json", "data_100%.json", "data_20%.json")
+_NOT_DATA = {"key.json", "manifest.json"}
+
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Pool = Annotated[list[Text], Field(min_length=POOL_SIZE, max_length=POOL_SIZE)]
+
+
+class Question(BaseModel):
+    """One question with its pool: `true_statement[i]` and `false_statement[i]` are a minimal pair."""
+
+    model_config = ConfigDict(frozen=True)
+
+    category: Text  # released name with its suffix, e.g. "SpazialeParziale_A"
+    question: Text
+    answer: Pool
+    true_statement: Pool
+    false_statement: Pool
+
+    @property
+    def slug(self) -> str:
+        """Our name of the category, e.g. "spatial_partial"."""
+        return BY_RELEASED_NAME[self.category.rsplit("_", 1)[0]].slug
+
+
+class Video(BaseModel):
+    """One video and its 24 questions, in two sets of twelve categories."""
+
+    model_config = ConfigDict(frozen=True)
+
+    video: Annotated[str, StringConstraints(pattern=r"^video\d+$")]
+    link: str | None = None
+    question_categories_A: list[Question]
+    question_categories_B: list[Question]
+
+    @property
+    def questions(self) -> list[Question]:
+        """All questions, in the file's order."""
+        return [*self.question_categories_A, *self.question_categories_B]
+
+
+@dataclass(frozen=True)
+class Release:
+    """A validated data file and the folder of its videos."""
+
+    file: Path
+    digest: str  # first 12 hex digits of the SHA-256 of the content, independent of formatting
+    videos: tuple[Video, ...]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Videos, questions and pairs, to compare with PAPER_COUNTS."""
+        questions = sum(len(video.questions) for video in self.videos)
+        return {
+            "videos": len(self.videos),
+            "questions": questions,
+            "pairs": questions * POOL_SIZE,
+        }
+
+    def path_of(self, video: str) -> Path:
+        """Where the file of `video` is, or would be: videos/5.mp4 for "video5"."""
+        folder = self.file.parent / "videos"
+        names = (f"{video.removeprefix('video')}.mp4", f"{video}.mp4")
+        return next((folder / name for name in names if (folder / name).is_file()), folder / names[0])
+
+
+def find_file(folder: Path) -> Path:
+    """The data file in a folder of MAIA's layout.
+
+    Raises:
+        DataError: there is none, or more than one and none has a released name.
+    """
+    for name in FILE_NAMES:
+        if (folder / name).is_file():
+            return folder / name
+    others = sorted(p for p in folder.glob("*.json") if p.name not in _NOT_DATA)
+    if len(others) == 1:
+        return others[0]
+    if others:
+        raise DataError(
+            f"{folder}: more than one JSON file ({', '.join(p.name for p in others)}); "
+            f"rename the data file to {FILE_NAMES[0]}"
+        )
+    raise DataError(f"{folder}: no data file (expected {' or '.join(FILE_NAMES)})")
+
+
+def read(file: Path) -> Release:
+    """Read and validate a data file; the result is kept while the file does not change.
+
+    Raises:
+        DataError: with the file, the video, the category and the field of the first error.
+    """
+    try:
+        state = file.stat()
+    except OSError as error:
+        raise DataError(f"{file}: {error.strerror}") from None
+    return _read(file, state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=8)
+def _read(file: Path, _modified: int, _size: int) -> Release:
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise DataError(f"{file}: not UTF-8 text (byte {error.start})") from None
+    except json.JSONDecodeError as error:
+        raise DataError(
+            f"{file}: not valid JSON at line {error.lineno}, column {error.colno}: {error.msg}"
+        ) from None
+    try:
+        videos = TypeAdapter(list[Video]).validate_python(content)
+    except ValidationError as error:
+        raise DataError(f"{file}: {_place(content, error)}") from None
+    if not videos:
+        raise DataError(f"{file}: holds no videos")
+    _check_meaning(file, videos)
+    canonical = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    digest = hashlib.sha256(canonical.encode("utf-8")).hexdigest()[:12]
+    return Release(file=file, digest=digest, videos=tuple(videos))
+
+
+def _place(content: Any, error: ValidationError) -> str:
+    """The first error in a user's words: video, category, field, and what is wrong there."""
+    first = error.errors()[0]
+    where: list[str] = []
+    here = content
+    for step in first["loc"]:
+        try:
+            here = here[step]
+        except (KeyError, IndexError, TypeError):
+            here = None
+        if isinstance(step, int) and isinstance(here, dict) and "video" in here:
+            where.append(str(here["video"]))
+        elif isinstance(step, int) and isinstance(here, dict) and "category" in here:
+            where.append(str(here["category"]))
+        elif isinstance(step, int):
+            where.append(f"entry {step + 1}")
+        else:
+            where.append(f"field {step}")
+    shown = f", found {here!r:.60}" if isinstance(here, str | int | float) else ""
+    if isinstance(here, list):
+        shown = f", found {len(here)}"
+    return f"{', '.join(where) or 'top level'}: {first['msg'].lower()}{shown}"
+
+
+def _check_meaning(file: Path, videos: list[Video]) -> None:
+    """What a schema cannot say: known categories, unique ids, two different statements in a pair."""
+    seen: set[str] = set()
+    for video in videos:
+        if video.video in seen:
+            raise DataError(f"{file}: {video.video} occurs twice")
+        seen.add(video.video)
+        categories: set[str] = set()
+        for question in video.questions:
+            place = f"{file}: {video.video}, {question.category}"
+            if not re.fullmatch(r".+_[AB]", question.category) or (
+                question.category[:-2] not in BY_RELEASED_NAME
+            ):
+                known = ", ".join(category.released for category in CATEGORIES)
+                raise DataError(f"{place}, field category: expected one of {known} with _A or _B")
+            if question.category in categories:
+                raise DataError(f"{place}, field category: occurs twice in this video")
+            categories.add(question.category)
+            for index, (true, false) in enumerate(
+                zip(question.true_statement, question.false_statement, strict=True)
+            ):
+                if true == false:
+                    raise DataError(
+                        f"{place}, field false_statement, entry {index + 1}: "
+                        "equals the true statement"
+                    )

@@ -1,0 +1,280 @@
+"""How the host finds the tasks: the only file that knows the host's internals.
+
+The host loads the entry point group `lmms_eval.models` before it imports its task manager
+(architecture.md, decision 1; host.md). `register` uses that moment to arrange three things, each
+when its host module is ready:
+
+- `TaskManager.initialize_tasks` also reads our folder;
+- `TaskManager.match_tasks` (called by the command line, before the model is built) and
+  `simple_evaluate` (the API) check the data and the judge of the selected tasks of ours;
+- `simple_evaluate` adds our section to the results.
+
+A broken hook must never break the host for other tasks: trouble here becomes one line on stderr.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+TASKS_PATH = Path(__file__).resolve().parent
+KNOWN_HOSTS = ("0.7.3",)
+_FALLBACK = '--include_path "$(lmms-eval-tasks path)"'
+_MARK = "_lmms_eval_tasks"
+
+
+def register() -> list[Any]:
+    """Entry point of the host's model registry: hooks the task manager, returns our models.
+
+    Returns:
+        `ModelManifest`s of our small models; an empty list if they cannot be built.
+    """
+    install()
+    try:
+        from lmms_eval_tasks import models
+
+        return list(models.manifests())
+    except Exception as error:  # the host loads all plugins in one try: never spoil the others
+        say(f"our models are not available ({error!r})")
+        return []
+
+
+def install() -> bool:
+    """Arrange the hooks; safe to call more than once.
+
+    Returns:
+        True if the hooks are in place or will be when the host's modules are imported, False if
+        this host is unknown (then one line on stderr says what to pass).
+    """
+    found = host_version()
+    if found not in KNOWN_HOSTS:
+        say(
+            f"lmms-eval {found} is not known to this version (known: {', '.join(KNOWN_HOSTS)}); "
+            f"if the tasks are not found, pass {_FALLBACK}"
+        )
+        return False
+    try:
+        when_imported("lmms_eval.tasks", _extend_task_manager)
+        _wrap_simple_evaluate()
+    except Exception as error:
+        say(f"could not hook lmms-eval ({error!r}); pass {_FALLBACK}")
+        return False
+    return True
+
+
+def host_version() -> str | None:
+    """Version of the installed lmms-eval, or None."""
+    try:
+        return version("lmms_eval")
+    except PackageNotFoundError:
+        return None
+
+
+def is_main_rank() -> bool:
+    """True in the process that speaks to the user."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def say(line: str) -> None:
+    """One line for the user, on stderr, from the main rank."""
+    if is_main_rank():
+        sys.stderr.write(f"lmms-eval-tasks: {line}\n")
+
+
+# --- the task manager -------------------------------------------------------------------------
+
+
+def _extend_task_manager(module: ModuleType) -> None:
+    manager = module.TaskManager
+    if getattr(manager, _MARK, False):
+        return
+    initialize, match = manager.initialize_tasks, manager.match_tasks
+
+    @functools.wraps(initialize)
+    def initialize_tasks(
+        self: Any,
+        include_path: str | list[str] | None = None,
+        include_defaults: bool = True,
+    ) -> Any:
+        paths = [include_path] if isinstance(include_path, str) else list(include_path or [])
+        if include_defaults and not any(_same_folder(path) for path in paths):
+            paths.append(str(TASKS_PATH))
+        return initialize(self, include_path=paths or None, include_defaults=include_defaults)
+
+    @functools.wraps(match)
+    def match_tasks(self: Any, task_list: Sequence[str]) -> Any:
+        from lmms_eval_tasks import preflight
+        from lmms_eval_tasks.errors import TasksError
+
+        names = match(self, task_list)
+        try:
+            preflight.check(selected_tasks(names, self))
+        except TasksError as error:
+            # Only the host's command line calls match_tasks, and it prints a traceback and exits
+            # with 0 for every Exception; SystemExit ends it with one message and a failing code.
+            say(str(error))
+            raise SystemExit(2) from None
+        return names
+
+    manager.initialize_tasks = initialize_tasks
+    manager.match_tasks = match_tasks
+    setattr(manager, _MARK, True)
+
+
+def _same_folder(path: str) -> bool:
+    return Path(path).expanduser().resolve() == TASKS_PATH
+
+
+def selected_tasks(names: Sequence[Any], manager: Any) -> list[dict[str, Any]]:
+    """Our leaf tasks among `names`, groups opened, in order and without repetition.
+
+    Args:
+        names: task, group or tag names, or configs, as given to the host.
+        manager: the host's TaskManager.
+
+    Returns:
+        The YAML of each leaf task as plain data (functions left unresolved).
+    """
+    from lmms_eval.utils import load_yaml_config
+
+    found: dict[str, dict[str, Any]] = {}
+
+    def visit(name: Any) -> None:
+        if isinstance(name, dict):
+            name = name.get("task", name.get("group"))
+        entry = manager.task_index.get(name) if isinstance(name, str) else None
+        if entry is None:
+            return
+        if entry["yaml_path"] == -1:  # a tag: the host keeps its tasks in the index
+            for task in entry["task"]:
+                visit(task)
+            return
+        path = Path(entry["yaml_path"]).resolve()
+        if TASKS_PATH not in path.parents:
+            return
+        config = load_yaml_config(str(path), mode="simple")
+        if entry["type"] == "group":
+            for task in config["task"]:
+                visit(task)
+        else:
+            found.setdefault(name, config)
+
+    for name in names:
+        visit(name)
+    return list(found.values())
+
+
+# --- simple_evaluate --------------------------------------------------------------------------
+
+
+def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
+    """`simple_evaluate` with the check before the model is built and our section in the results."""
+    if getattr(evaluate, _MARK, False):
+        return evaluate
+    import inspect
+
+    signature = inspect.signature(evaluate)
+
+    @functools.wraps(evaluate)
+    def simple_evaluate(*args: Any, **kwargs: Any) -> Any:
+        from lmms_eval.tasks import TaskManager
+
+        from lmms_eval_tasks import preflight
+
+        given = signature.bind(*args, **kwargs).arguments
+        names = given.get("tasks") or []
+        if isinstance(names, str):
+            names = [names]
+        manager = given.get("task_manager")
+        if manager is None and any(isinstance(name, str | dict) for name in names):
+            manager = TaskManager(given.get("verbosity", "INFO"), model_name=given.get("model"))
+            kwargs = {**signature.bind(*args, **kwargs).arguments, "task_manager": manager}
+            args = ()
+        tasks = selected_tasks(names, manager) if manager is not None else []
+        preflight.check(tasks)
+        results = evaluate(*args, **kwargs)
+        if results is not None and tasks:
+            preflight.annotate(results, tasks)
+        return results
+
+    setattr(simple_evaluate, _MARK, True)
+    return simple_evaluate
+
+
+def _wrap_simple_evaluate() -> None:
+    """Put the guard on `lmms_eval.evaluator.simple_evaluate`, whatever state the module is in.
+
+    As a rule the evaluator is just being imported when the entry points are loaded: its function
+    does not exist yet, and no import event follows. A property on the module's class takes
+    precedence over the module's own attribute, for `evaluator.simple_evaluate` and for
+    `from lmms_eval.evaluator import simple_evaluate` alike.
+    """
+    module = sys.modules.get("lmms_eval.evaluator")
+    if module is None:
+        when_imported("lmms_eval.evaluator", _guard_module)
+    elif "simple_evaluate" in vars(module):
+        _guard_module(module)
+    elif type(module) is ModuleType:
+
+        class Evaluator(ModuleType):
+            @property
+            def simple_evaluate(self) -> Callable[..., Any]:
+                if "simple_evaluate" not in vars(self):
+                    raise AttributeError("simple_evaluate")
+                return _guarded(vars(self)["simple_evaluate"])
+
+        module.__class__ = Evaluator
+
+
+def _guard_module(module: ModuleType) -> None:
+    module.simple_evaluate = _guarded(module.simple_evaluate)  # type: ignore[attr-defined]
+
+
+# --- waiting for an import --------------------------------------------------------------------
+
+
+def when_imported(name: str, act: Callable[[ModuleType], None]) -> None:
+    """Call `act(module)` now if `name` is imported, else right after its import."""
+    module = sys.modules.get(name)
+    if module is not None:
+        act(module)
+        return
+    if not any(isinstance(f, _Finder) and f.name == name for f in sys.meta_path):
+        sys.meta_path.insert(0, _Finder(name, act))
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """One shot: steps aside at the first import of `name`, and acts once it has been executed."""
+
+    def __init__(self, name: str, act: Callable[[ModuleType], None]) -> None:
+        self.name, self._act = name, act
+
+    def find_spec(
+        self, fullname: str, path: Any = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname != self.name:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(fullname)
+        if spec is None or spec.loader is None:
+            return spec
+        execute, act = spec.loader.exec_module, self._act
+
+        def exec_module(module: ModuleType) -> None:
+            execute(module)
+            try:
+                act(module)
+            except Exception as error:
+                say(f"could not hook {fullname} ({error!r}); pass {_FALLBACK}")
+
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec

@@ -1,0 +1,189 @@
+"""From items to numbers: accuracies in their three forms, pools, means of categories, joined scores.
+
+An item is a plain dict with at least `id`, `status` and `right` (1, 0, or None where there is no
+verdict). All functions are pure, do not depend on the order of the items (sums use math.fsum over
+values, groups are keyed), and return None where a number does not exist.
+
+The three forms (metrics.md): the plain number counts every failed item as wrong; `_valid` leaves out
+items that could not be read or judged; `_failed` counts all items with a status other than ok. What
+the candidate did itself (answered nothing, refused, was cut off) is 0 in both: abstaining must not pay.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import sys
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Item = Mapping[str, Any]
+
+CANDIDATE_FAILURES = frozenset({"empty", "refused", "truncated"})
+NOT_JUDGED = "judge_skipped"
+
+
+def mean(values: Iterable[float]) -> float | None:
+    """Arithmetic mean, or None of nothing."""
+    collected = list(values)
+    return math.fsum(collected) / len(collected) if collected else None
+
+
+def is_valid(item: Item) -> bool:
+    """Whether an item stays in the denominator of `_valid`."""
+    return item["status"] == "ok" or item["status"] in CANDIDATE_FAILURES
+
+
+def accuracy(items: Sequence[Item]) -> float | None:
+    """Share of right items in 0..1, failed ones counted as wrong.
+
+    None if there is nothing to judge: no items, or a run whose judge was `none`.
+    """
+    if items and all(item["status"] == NOT_JUDGED for item in items):
+        return None
+    return mean(float(item["right"] or 0) for item in items)
+
+
+def accuracy_valid(items: Sequence[Item]) -> float | None:
+    """Share of right items in 0..1 among those that could be read and judged."""
+    return mean(float(item["right"] or 0) for item in items if is_valid(item))
+
+
+def count_failed(items: Sequence[Item]) -> int:
+    """Number of items with a status other than ok."""
+    return sum(item["status"] != "ok" for item in items)
+
+
+def by_status(items: Iterable[Item]) -> dict[str, int]:
+    """Number of items by status, sorted by name."""
+    return dict(sorted(Counter(item["status"] for item in items).items()))
+
+
+def by_category(items: Iterable[Item]) -> dict[str, list[Item]]:
+    """Items by their `category`."""
+    groups: dict[str, list[Item]] = {}
+    for item in items:
+        groups.setdefault(item["category"], []).append(item)
+    return groups
+
+
+def mean_of_categories(
+    statistic: Callable[[Sequence[Item]], float | None], items: Sequence[Item]
+) -> float | None:
+    """The papers' average: mean over the categories that have a value, each weighing the same."""
+    values = [statistic(group) for group in by_category(items).values()]
+    return mean(value for value in values if value is not None)
+
+
+# --- pools ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The pairs of one question."""
+
+    question: str
+    video: str
+    category: str
+    right: bool  # complete and all pairs right
+    valid: bool  # complete and every pair could be read
+
+
+def pools(items: Iterable[Item], size: int) -> dict[str, Pool]:
+    """Items grouped into pools by `question_id`.
+
+    Args:
+        items: pairs, each with `id`, `question_id`, `video` and `category`.
+        size: number of pairs of a complete pool.
+    """
+    groups: dict[str, dict[str, Item]] = {}
+    for item in items:
+        groups.setdefault(item["question_id"], {})[item["id"]] = item
+    result = {}
+    for question, group in groups.items():
+        complete = len(group) == size
+        first = next(iter(group.values()))
+        result[question] = Pool(
+            question=question,
+            video=first["video"],
+            category=first["category"],
+            right=complete and all(item["right"] == 1 for item in group.values()),
+            valid=complete and all(is_valid(item) for item in group.values()),
+        )
+    return result
+
+
+def pool_accuracy(items: Sequence[Item], size: int) -> float | None:
+    """Share of pools with all pairs right; incomplete and unreadable pools are not (metrics.md)."""
+    return mean(float(pool.right) for pool in pools(items, size).values())
+
+
+def pool_accuracy_valid(items: Sequence[Item], size: int) -> float | None:
+    """Share of right pools among those that are complete and could be read."""
+    return mean(float(pool.right) for pool in pools(items, size).values() if pool.valid)
+
+
+def count_failed_pools(items: Sequence[Item], size: int) -> int:
+    """Number of pools that are incomplete or hold a pair that could not be read."""
+    return sum(not pool.valid for pool in pools(items, size).values())
+
+
+# --- scores joined over two tasks -------------------------------------------------------------
+
+
+class Carrier(float):
+    """What a task hands to its group: nan for the table, scores by question for the join.
+
+    The host calls a group's aggregation with the values of its tasks for one metric name
+    (host.md, Results). A task run alone must not show a number under that name, hence nan.
+    """
+
+    side: str
+    scores: dict[str, Mapping[str, Any]]
+    reduce: str
+
+    def __new__(cls, side: str, scores: dict[str, Mapping[str, Any]], reduce: str) -> Carrier:
+        """Make one.
+
+        Args:
+            side: which task it comes from, e.g. "pool" or "answer".
+            scores: question -> {"right": bool or None, "valid": bool, "category": str}.
+            reduce: which joined number is asked for (a name the benchmark's join knows).
+        """
+        self = super().__new__(cls, math.nan)
+        self.side, self.scores, self.reduce = side, scores, reduce
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Carrier, (self.side, self.scores, self.reduce))
+
+    def __deepcopy__(self, _memo: Any) -> Carrier:
+        return self
+
+    def __copy__(self) -> Carrier:
+        return self
+
+
+# --- the host's rule --------------------------------------------------------------------------
+
+
+def never_raises(function: Callable[..., Any]) -> Callable[..., Any]:
+    """An exception in an aggregation would lose every result of the run (host.md): None instead.
+
+    The trouble is printed with its traceback, and the table shows N/A.
+    """
+
+    @functools.wraps(function)
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except Exception:
+            name = getattr(function, "__name__", repr(function))
+            sys.stderr.write(f"lmms-eval-tasks: {name} failed and is reported as N/A\n")
+            traceback.print_exc()
+            return None
+
+    return guarded
