@@ -6,7 +6,10 @@ import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+if TYPE_CHECKING:
+    from lmms_eval_tasks.rescore import Rescored, Run
 
 # Folder name under lmms_eval_tasks/, which is also the folder name under the data root.
 NAMES: tuple[str, ...] = ("maia",)
@@ -43,13 +46,24 @@ class Benchmark(Protocol):
     def prepare(self, source: Path, root: Path, link: bool) -> str:
         """Validate `source` and put it under `root`; returns what to tell the user."""
 
-    def rescore(self, runs: Sequence[Any], judge: str | None) -> Any:
+    def rescore_saved(self, runs: Sequence[Run], judge: str | None) -> Rescored:
         """Compute every metric again from saved samples (rescore.py)."""
+
+    def tables(self, results: Mapping[str, Any]) -> Sequence[Any]:
+        """The paper's tables (rich renderables or lines) for the host's results."""
+
+    def numbers_tables(self, rows: Sequence[tuple[str, Mapping[str, Any]]]) -> Sequence[Any]:
+        """The paper's tables for labelled numbers of one or more runs."""
 
 
 def load(name: str) -> Benchmark:
     """The benchmark module of `name`, imported on demand."""
     return cast(Benchmark, importlib.import_module(f"lmms_eval_tasks.{name}.benchmark"))
+
+
+def of_task_name(task: str) -> str | None:
+    """The benchmark whose name a task's name starts with, or None."""
+    return next((name for name in NAMES if task == name or task.startswith(f"{name}_")), None)
 
 
 def of_task(config: Mapping[str, Any]) -> str:

@@ -187,6 +187,7 @@ def pairs(dataset: Dataset, setting: str) -> Dataset:
                     "answer": letter,
                     "setting": setting,
                     **shared,
+                    "n_frames": _frames(setting, row["n_frames"]),
                 }
             )
     return Dataset.from_list(docs)
@@ -203,10 +204,16 @@ def questions(dataset: Dataset, setting: str) -> Dataset:
                 "lure": row["false_statements"][0],
                 "setting": setting,
                 **{k: v for k, v in row.items() if k not in _STATEMENTS},
+                "n_frames": _frames(setting, row["n_frames"]),
             }
             for row in dataset
         ]
     )
+
+
+def _frames(setting: str, n_frames: int) -> int:
+    """Number of frames asked for in a setting; the black clip has as many as the video's."""
+    return {"1frame": 1, "text": 0}.get(setting, n_frames)
 
 
 def vsv_32frames(dataset: Dataset) -> Dataset:

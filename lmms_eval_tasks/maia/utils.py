@@ -10,7 +10,7 @@ from typing import Any
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.judges.verdict import Verdict
+from lmms_eval_tasks.judges.verdict import Judge, Verdict
 from lmms_eval_tasks.maia import judge as judging
 from lmms_eval_tasks.maia import scores
 from lmms_eval_tasks.models import players
@@ -112,7 +112,8 @@ def unimodal_process_results(doc: Doc, results: list[str]) -> dict[str, Any]:
 
 def oevqa_process_results(doc: Doc, results: list[str]) -> dict[str, Any]:
     """One open answer: the judge's verdict and the similarity to the eight references."""
-    return _scored(answer_metrics, scores.OEVQA, doc, results)
+    score = functools.partial(answer_metrics, judge=judging.judge())
+    return _scored(score, scores.OEVQA, doc, results)
 
 
 def pair_metrics(
@@ -143,6 +144,8 @@ def answer_metrics(
     metrics: Mapping[str, Any],
     item: Mapping[str, Any],
     reply: str,
+    *,
+    judge: Judge,
     verdict: Verdict | None = None,
 ) -> dict[str, dict[str, Any]]:
     """The metrics of one open answer; also what `rescore` calls, with a saved verdict.
@@ -151,7 +154,8 @@ def answer_metrics(
         metrics: the task's metrics (scores.OEVQA).
         item: `id`, `question`, `references`, `category` and provenance.
         reply: the model's text.
-        verdict: a saved verdict; None asks the judge, unless the reply itself is no answer.
+        judge: who is asked, unless the reply itself is no answer.
+        verdict: a saved verdict, which stands in place of the judge's.
     """
     candidate, _ = answers.strip_reasoning(reply)
     candidate = candidate.strip()
@@ -163,9 +167,7 @@ def answer_metrics(
     else:
         if verdict is None:
             fields = {"question": item["question"], "references": item["references"]}
-            verdict = judging.judge().verdict(
-                judging.criterion(), {**fields, "candidate": candidate}
-            )
+            verdict = judge.verdict(judging.criterion(), {**fields, "candidate": candidate})
         status = "ok" if verdict.status == "ok" else f"judge_{verdict.status}"
         right = None if verdict.score is None else int(verdict.score)
     full = {

@@ -1,0 +1,166 @@
+"""The `lmms-eval-tasks` command: the demo, the user's data, and saved runs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks.errors import DataError, TasksError
+
+app = typer.Typer(
+    help="Published video benchmarks as lmms-eval tasks. Run them with `lmms_eval --tasks ...`.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+data_app = typer.Typer(help="Look at, validate and place a benchmark's files.", no_args_is_help=True)
+app.add_typer(data_app, name="data")
+
+
+def main() -> None:
+    """Run the command; an error written for the user ends it with that one message and code 2."""
+    try:
+        app()
+    except TasksError as error:
+        sys.stderr.write(f"lmms-eval-tasks: {error}\n")
+        sys.exit(2)
+
+
+def wide_console() -> Console:
+    """A console as wide as the papers' tables need where the output is not a terminal."""
+    console = Console()
+    return console if console.is_terminal else Console(width=TABLE_WIDTH)
+
+
+TABLE_WIDTH = 190
+
+
+@app.command()
+def path() -> None:
+    """Print the folder of the tasks, for `--include_path`."""
+    print(Path(__file__).resolve().parent)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Where logs and the tiny checkpoint go.")] = Path(
+        "out/demo"
+    ),
+) -> None:
+    """Run the packaged sample end to end on this machine: tiny model, oracle and coin."""
+    from lmms_eval_tasks import demo as demonstration
+
+    demonstration.run(out, wide_console())
+
+
+@data_app.command()
+def status() -> None:
+    """Show which benchmarks' data is there, and what is missing or unreadable."""
+    root = settings.data_root()
+    if settings.is_sample():
+        from lmms_eval_tasks import sample
+
+        sample.build(root)
+    console = wide_console()
+    table = Table(title=f"Data root: {root} ({settings.DATA})", title_justify="left")
+    for column in ("benchmark", "found", "where", "version"):
+        table.add_column(column, no_wrap=column != "where")
+    for column in ("questions", "pools", "videos present", "missing", "unreadable"):
+        table.add_column(column, justify="right")
+    details = []
+    for name in benchmarks.NAMES:
+        found = benchmarks.load(name).status(root)
+        table.add_row(
+            name,
+            "yes" if found.found else "no",
+            str(found.where),
+            found.version or "-",
+            *(str(found.counts.get(key, "-")) for key in ("questions", "pools")),
+            str(found.videos),
+            str(len(found.missing)),
+            str(len(found.unreadable)),
+        )
+        details += [f"{name}: {line}" for line in (found.problem, *found.notes) if line]
+        details += [f"{name}: {video} {why}" for video, why in found.missing.items()]
+        details += [f"{name}: {video} {why}" for video, why in found.unreadable.items()]
+    console.print(table)
+    for line in details:
+        print(line)
+
+
+@data_app.command()
+def prepare(
+    benchmark: Annotated[str, typer.Argument(help=f"One of: {', '.join(benchmarks.NAMES)}.")],
+    source: Annotated[Path, typer.Option("--from", help="The data file, or its folder.")],
+    link: Annotated[bool, typer.Option(help="Link instead of copying.")] = False,
+) -> None:
+    """Validate a benchmark's release and put it under the data root."""
+    if benchmark not in benchmarks.NAMES:
+        raise DataError(f"no benchmark {benchmark!r}; known: {', '.join(benchmarks.NAMES)}")
+    if settings.is_sample():
+        raise DataError(f"{settings.DATA}=sample is the packaged sample; unset it or name a folder")
+    print(benchmarks.load(benchmark).prepare(source, settings.data_root(), link))
+
+
+@app.command()
+def rescore(
+    logs: Annotated[list[Path], typer.Argument(help="Sample files, or folders with them.")],
+    judge: Annotated[
+        str | None, typer.Option(help="Judge the answers again: MODEL[@BASE_URL] or offline.")
+    ] = None,
+    output: Annotated[Path | None, typer.Option(help="Write the numbers as JSON.")] = None,
+) -> None:
+    """Compute every metric again from samples saved with `--log_samples`."""
+    from lmms_eval_tasks import rescore as saved
+
+    runs = [saved.read(file) for file in saved.find(logs)]
+    console = wide_console()
+    written: dict[str, Any] = {}
+    for name in benchmarks.NAMES:
+        own = [run for run in runs if benchmarks.of_task_name(run.task) == name]
+        if not own:
+            continue
+        benchmark = benchmarks.load(name)
+        done = benchmark.rescore_saved(own, judge)
+        for table in benchmark.numbers_tables([("", done.numbers)]):
+            console.print(table)
+        for line in [*done.notes, *_compared(own, done.numbers, judge)]:
+            print(line)
+        written[name] = {
+            "numbers": done.numbers,
+            "details": done.sidecar,
+            "notes": done.notes,
+            "judge": judge,
+        }
+    if not written:
+        raise DataError(f"no tasks of this suite in {', '.join(str(run.file) for run in runs)}")
+    if output is not None:
+        output.write_text(json.dumps(written, indent=2, ensure_ascii=False), encoding="utf-8")
+
+
+def _compared(
+    runs: list[Any], numbers: dict[str, dict[str, Any]], judge: str | None
+) -> list[str]:
+    """Whether the saved numbers came out again, to the last digit."""
+    from lmms_eval_tasks.rescore import difference
+
+    lines = []
+    for run in runs:
+        pairs = {run.task: run.saved, **run.saved_groups}
+        for name, values in pairs.items():
+            if not values or name not in numbers:
+                continue
+            differing = difference(values, numbers[name])
+            shared = len(values.keys() & numbers[name].keys())
+            same = f"{shared - len(differing)} of {shared} numbers equal the saved ones"
+            why = f", differing: {', '.join(differing)}" if differing else ""
+            with_judge = f" (judged again by {judge})" if judge else ""
+            lines.append(f"{name}: {same}{why}{with_judge}")
+    return list(dict.fromkeys(lines))

@@ -1,0 +1,113 @@
+"""MAIA's tables as in the paper: categories as columns, `Avg.` first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval_tasks.maia.categories import CATEGORIES
+from lmms_eval_tasks.maia.scores import CELLS
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+Numbers = Mapping[str, Mapping[str, Any]]  # task or group -> metric -> value
+
+# Metric of ours, what it is, and the table of the paper that shows it.
+LAYOUT = (
+    ("pool_acc", "pools of 8 all right", "Table 1"),
+    ("judge_acc", "answers judged correct", "Table 2"),
+    ("agg_acc", "aggregate accuracy", "Table 3"),
+    ("pair_acc", "pairs right", "Table 5"),
+)
+SIMILARITY = (
+    ("rouge_l", "ROUGE-L"),
+    ("bertscore", "BERTScore"),
+    ("bleu", "BLEU"),
+    ("meteor", "METEOR"),
+    ("cider", "CIDEr"),
+)
+
+
+def tables(rows: Sequence[tuple[str, Numbers]]) -> list[Table]:
+    """The paper's tables for one or more models.
+
+    Args:
+        rows: label of a model (empty for a single run) and its numbers by task or group.
+    """
+    from rich.table import Table
+
+    made = []
+    for metric, what, number in LAYOUT:
+        shown = [
+            (label, name, values)
+            for label, numbers in rows
+            for name, values in numbers.items()
+            if _has(values, metric)
+        ]
+        if not shown:
+            continue
+        table = Table(title=f"MAIA: {what} (`{metric}`, the paper's {number})", title_justify="left")
+        table.add_column("run" if any(label for label, *_ in shown) else "task", no_wrap=True)
+        for title in ("Avg.", *(c.title for c in CATEGORIES), "all", "valid", "failed"):
+            table.add_column(title, justify="right")
+        for label, name, values in shown:
+            cells = [values.get(f"{metric}_avg")]
+            cells += [values.get(f"{metric}_{category.slug}") for category in CATEGORIES]
+            cells += [values.get(metric), values.get(f"{metric}_valid")]
+            failed = values.get(f"{metric}_failed")
+            table.add_row(
+                f"{label} {name}".strip(),
+                *(number_text(cell) for cell in cells),
+                "-" if failed is None else str(int(failed)),
+            )
+        made.append(table)
+    made += _similarity(rows)
+    made += _cells(rows)
+    return made
+
+
+def _has(values: Mapping[str, Any], metric: str) -> bool:
+    value = values.get(metric)
+    return isinstance(value, int | float) and not math.isnan(value)
+
+
+def number_text(value: Any) -> str:
+    """Two decimals as in the paper; a dash where there is no number."""
+    if not isinstance(value, int | float) or math.isnan(value):
+        return "-"
+    return f"{value:.2f}"
+
+
+def _similarity(rows: Iterable[tuple[str, Numbers]]) -> list[Table]:
+    from rich.table import Table
+
+    table = Table(title="MAIA: similarity to the references (the paper's Table 4)", title_justify="left")
+    table.add_column("task", no_wrap=True)
+    for _, title in SIMILARITY:
+        table.add_column(title, justify="right")
+    for label, numbers in rows:
+        for name, values in numbers.items():
+            if _has(values, "rouge_l"):
+                cells = (number_text(values.get(metric)) for metric, _ in SIMILARITY)
+                table.add_row(f"{label} {name}".strip(), *cells)
+    return [table] if table.rows else []
+
+
+def _cells(rows: Iterable[tuple[str, Numbers]]) -> list[Table]:
+    from rich.table import Table
+
+    table = Table(title="MAIA: questions by pool and answer (the paper's B.3)", title_justify="left")
+    table.add_column("group", no_wrap=True)
+    titles = ("both right", "only the pool", "only the answer", "neither", "joined")
+    for title in titles:
+        table.add_column(title, justify="right")
+    for label, numbers in rows:
+        for name, values in numbers.items():
+            if _has(values, "agg_acc"):
+                counts = [values.get(f"agg_acc_n_{cell}") for cell in (*CELLS, "joined")]
+                table.add_row(
+                    f"{label} {name}".strip(), *("-" if c is None else str(int(c)) for c in counts)
+                )
+    return [table] if table.rows else []

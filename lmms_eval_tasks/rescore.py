@@ -1,0 +1,116 @@
+"""Saved runs (`--log_samples`) read back, so that every metric can be computed again without a model."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lmms_eval_tasks.errors import DataError
+
+_SAMPLES = re.compile(r"^(?P<run>.+)_samples_(?P<task>.+)\.jsonl$")
+
+
+@dataclass(frozen=True)
+class Run:
+    """The saved samples of one task in one run of the host."""
+
+    task: str
+    file: Path
+    samples: list[dict[str, Any]]
+    model: str | None  # as `name (arguments)`; None without the run's results file
+    saved: dict[str, Any]  # the metrics of the run's results file, by name without the filter
+    saved_groups: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+@dataclass
+class Rescored:
+    """What came out: numbers by task or group and metric, and what the user should know."""
+
+    numbers: dict[str, dict[str, Any]] = field(default_factory=dict)
+    sidecar: dict[str, dict[str, Any]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def find(paths: Iterable[Path]) -> list[Path]:
+    """Sample files among `paths` and in the folders among them, sorted.
+
+    Raises:
+        DataError: a path does not exist, or nothing was found.
+    """
+    files: list[Path] = []
+    given = list(paths)
+    for path in given:
+        if path.is_dir():
+            files += [p for p in path.rglob("*.jsonl") if _SAMPLES.match(p.name)]
+        elif path.is_file():
+            files.append(path)
+        else:
+            raise DataError(f"{path}: no such file or folder")
+    if not files:
+        raise DataError(
+            f"{', '.join(map(str, given))}: no *_samples_*.jsonl; run the host with "
+            "--log_samples --output_path DIR"
+        )
+    return sorted(set(files))
+
+
+def read(file: Path) -> Run:
+    """Read one sample file and, beside it, the results file of the same run.
+
+    Raises:
+        DataError: the name or a line is not of the host's form; the message names the line.
+    """
+    match = _SAMPLES.match(file.name)
+    if match is None:
+        raise DataError(f"{file}: expected a name like DATE_samples_TASK.jsonl")
+    samples = []
+    with file.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                sample = json.loads(line)
+            except json.JSONDecodeError as error:
+                raise DataError(f"{file}, line {number}: not JSON ({error.msg})") from None
+            if not isinstance(sample, dict):
+                raise DataError(f"{file}, line {number}: expected an object")
+            samples.append(sample)
+    if not samples:
+        raise DataError(f"{file}: no samples")
+    task = match["task"]
+    results_file = file.with_name(f"{match['run']}_results.json")
+    if not results_file.is_file():
+        return Run(task, file, samples, model=None, saved={})
+    try:
+        results = json.loads(results_file.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise DataError(f"{results_file}: not JSON ({error.msg})") from None
+    config = results.get("config", {})
+    return Run(
+        task,
+        file,
+        samples,
+        model=f"{config.get('model')} ({config.get('model_args')})",
+        saved=plain_names(results.get("results", {}).get(task, {})),
+        saved_groups={
+            name: plain_names(values)
+            for name, values in results.get("groups", {}).items()
+            if task in results.get("group_subtasks", {}).get(name, [])
+        },
+    )
+
+
+def plain_names(values: dict[str, Any]) -> dict[str, Any]:
+    """The host's `metric,filter` keys as metric names, without errors and aliases."""
+    return {
+        key.partition(",")[0]: value
+        for key, value in values.items()
+        if "," in key and "_stderr" not in key
+    }
+
+
+def difference(saved: dict[str, Any], again: dict[str, Any]) -> list[str]:
+    """Names of metrics whose value differs from the saved one in any digit."""
+    return sorted(name for name in saved.keys() & again.keys() if saved[name] != again[name])

@@ -1,0 +1,158 @@
+"""From shapes and tones to an mp4 file: what every benchmark's packaged sample draws and sounds with.
+
+Heavy packages are imported inside the functions that need them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from lmms_eval_tasks.errors import MediaError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from PIL import Image
+
+Colour = tuple[int, int, int]  # red, green, blue, 0 to 255
+Point = tuple[float, float]
+
+_OVERSAMPLE = 3  # shapes are drawn this much larger and averaged down: smooth edges
+_FADE_SECONDS = 0.01  # at both ends of a tone, so that it does not click
+_LOUDNESS = 0.5  # peak of a tone, full scale is 1
+_AAC_BLOCK = 1024  # samples that AAC takes at a time
+
+
+class Tone(NamedTuple):
+    """One beep of a sound track; outside all tones the track is silent."""
+
+    start: float  # seconds
+    seconds: float
+    hertz: float
+
+
+class Canvas:
+    """A picture to draw antialiased shapes on; coordinates are pixels of the finished frame."""
+
+    def __init__(self, width: int, height: int, fill: Colour) -> None:
+        from PIL import Image
+
+        size = (width * _OVERSAMPLE, height * _OVERSAMPLE)
+        self._use(Image.new("RGB", size, fill))
+
+    def copy(self) -> Canvas:
+        """An independent canvas with the same picture, e.g. a background drawn once."""
+        other = object.__new__(Canvas)
+        other._use(self._image.copy())
+        return other
+
+    def _use(self, image: Image.Image) -> None:
+        from PIL import ImageDraw
+
+        self._image = image
+        self._draw = ImageDraw.Draw(image)
+
+    def polygon(self, points: Sequence[Point], fill: Colour) -> None:
+        """A filled polygon."""
+        self._draw.polygon(_scaled(points), fill=fill)
+
+    def rectangle(self, left: float, top: float, right: float, bottom: float, fill: Colour) -> None:
+        """A filled rectangle; right and bottom lie outside it."""
+        (x0, y0), (x1, y1) = _scaled([(left, top), (right, bottom)])
+        self._draw.rectangle((x0, y0, x1 - 1, y1 - 1), fill=fill)
+
+    def ellipse(self, centre: Point, rx: float, ry: float, fill: Colour) -> None:
+        """A filled ellipse with the half axes `rx` and `ry`."""
+        x, y = centre
+        self._draw.ellipse(_box(x, y, rx, ry), fill=fill)
+
+    def line(self, points: Sequence[Point], width: float, fill: Colour) -> None:
+        """A connected line."""
+        self._draw.line(
+            _scaled(points), fill=fill, width=round(width * _OVERSAMPLE), joint="curve"
+        )
+
+    def pixels(self) -> NDArray[np.uint8]:
+        """The finished frame, (height, width, 3)."""
+        import numpy as np
+
+        return np.asarray(self._image.reduce(_OVERSAMPLE), dtype=np.uint8)
+
+
+def rotated(points: Sequence[Point], pivot: Point, degrees: float) -> list[Point]:
+    """`points` turned clockwise, as seen on the screen, around `pivot`."""
+    cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+    px, py = pivot
+    return [
+        (px + (x - px) * cos - (y - py) * sin, py + (x - px) * sin + (y - py) * cos)
+        for x, y in points
+    ]
+
+
+def soundtrack(tones: Iterable[Tone], seconds: float, rate: int) -> NDArray[np.float32]:
+    """The tones as samples in [-1, 1], one channel, `seconds * rate` of them; 0 between tones."""
+    import numpy as np
+
+    sound = np.zeros(round(seconds * rate), dtype=np.float32)
+    for tone in tones:
+        start = round(tone.start * rate)
+        count = min(round(tone.seconds * rate), len(sound) - start)
+        clock = np.arange(count) / rate
+        rise = np.minimum(clock, tone.seconds - clock) / _FADE_SECONDS
+        wave = _LOUDNESS * np.sin(2 * np.pi * tone.hertz * clock) * np.clip(rise, 0, 1)
+        sound[start : start + count] += wave.astype(np.float32)
+    return sound
+
+
+def write_mp4(
+    path: Path,
+    frames: Iterable[NDArray[np.uint8]],
+    fps: int,
+    sound: NDArray[np.float32],
+    rate: int,
+) -> None:
+    """Encode frames (height, width, 3; even sizes) and one channel of sound as h264 and AAC.
+
+    One encoder thread: with several the result would depend on the machine's number of cores.
+
+    Raises:
+        MediaError: the installed PyAV cannot encode (no libx264 or AAC), or the disk cannot be written.
+    """
+    import av
+
+    options = {"movflags": "+faststart", "fflags": "+bitexact"}
+    try:
+        with av.open(str(path), "w", format="mp4", options=options) as container:
+            video = container.add_stream("libx264", rate=fps)
+            video.options = {"crf": "18", "preset": "medium", "threads": "1"}
+            video.pix_fmt = "yuv420p"
+            audio = container.add_stream("aac", rate=rate)
+            audio.codec_context.layout = "mono"
+            audio.codec_context.bit_rate = 48_000
+            for index, pixels in enumerate(frames):
+                if index == 0:
+                    video.height, video.width = pixels.shape[:2]
+                frame = av.VideoFrame.from_ndarray(pixels, format="rgb24")
+                frame.pts = index
+                container.mux(video.encode(frame))
+            container.mux(video.encode())
+            for start in range(0, len(sound), _AAC_BLOCK):
+                block = sound[None, start : start + _AAC_BLOCK]
+                samples = av.AudioFrame.from_ndarray(block, format="fltp", layout="mono")
+                samples.sample_rate, samples.pts = rate, start
+                container.mux(audio.encode(samples))
+            container.mux(audio.encode())
+    except (av.FFmpegError, ValueError) as error:  # PyAV 12 reports a missing codec as ValueError
+        raise MediaError(f"{path}: the clip cannot be encoded with PyAV: {error}") from error
+
+
+def _scaled(points: Sequence[Point]) -> list[Point]:
+    return [(x * _OVERSAMPLE, y * _OVERSAMPLE) for x, y in points]
+
+
+def _box(x: float, y: float, rx: float, ry: float) -> tuple[float, float, float, float]:
+    (x0, y0), (x1, y1) = _scaled([(x - rx, y - ry), (x + rx, y + ry)])
+    return x0, y0, x1, y1

@@ -1,0 +1,124 @@
+"""Prompt files: found, checked, hashed and filled in, the same way for models and for judges.
+
+A prompt file is a YAML mapping from a part's name to its text, with `{placeholder}` where a value
+goes. The user's folder comes first, file by file, then the packaged `<benchmark>/prompts/`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from lmms_eval_tasks.errors import PromptError
+
+# A lone identifier in braces. JSON written in a prompt (`{"correct": true}`) is no placeholder.
+_PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """One checked prompt file."""
+
+    text: dict[str, str]  # part -> text with placeholders
+    hash: str  # first 12 hex digits of the SHA-256 of the file's bytes
+    source: str  # where it was read: the user's path, or the packaged one inside the package
+
+
+def placeholders(template: str) -> set[str]:
+    """Names that `fill` replaces in `template`."""
+    return set(_PLACEHOLDER.findall(template))
+
+
+def fill(template: str, values: Mapping[str, str]) -> str:
+    """Put values where their placeholders stand, in one pass: a value is never read as a template.
+
+    Raises:
+        PromptError: the template has a placeholder without a value.
+    """
+    if missing := placeholders(template) - set(values):
+        raise PromptError(f"no value for the placeholder {_braced(missing)}")
+    return _PLACEHOLDER.sub(lambda match: values[match[1]], template)
+
+
+def load(
+    benchmark: str,
+    name: str,
+    required: Collection[str] | Mapping[str, Collection[str]],
+    override_dir: Path | None = None,
+) -> Prompt:
+    """Read `<name>.yaml` of a benchmark, the user's version before the packaged one.
+
+    Args:
+        benchmark: subpackage of lmms_eval_tasks, and subfolder of the user's folder.
+        name: file name, with or without `.yaml`.
+        required: for each part its placeholders. As a plain set: placeholders that must occur
+            somewhere in the file. No others are allowed: a misspelt one would reach the model.
+        override_dir: the user's folder (`settings.prompts_dir()`); a file it lacks is ours.
+
+    Raises:
+        PromptError: naming the file, the part and the placeholder.
+    """
+    content, source = _read(benchmark, name if name.endswith(".yaml") else f"{name}.yaml", override_dir)
+    text = _parts(content, source)
+    _check(text, required, source)
+    return Prompt(text, hashlib.sha256(content).hexdigest()[:12], source)
+
+
+def _read(benchmark: str, file: str, override_dir: Path | None) -> tuple[bytes, str]:
+    if override_dir is not None:
+        if not override_dir.is_dir():
+            raise PromptError(f"{override_dir}: the folder of prompts does not exist")
+        own = override_dir / benchmark / file
+        if own.is_file():
+            return own.read_bytes(), str(own)
+    packaged = resources.files(f"lmms_eval_tasks.{benchmark}") / "prompts" / file
+    source = f"lmms_eval_tasks/{benchmark}/prompts/{file}"
+    if not packaged.is_file():
+        raise PromptError(f"{source}: no such prompt file")
+    return packaged.read_bytes(), source
+
+
+def _parts(content: bytes, source: str) -> dict[str, str]:
+    import yaml
+
+    try:
+        parts = yaml.safe_load(content.decode("utf-8"))
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        raise PromptError(f"{source}: not YAML in UTF-8 ({' '.join(str(error).split())})") from error
+    if not isinstance(parts, dict) or not parts:
+        raise PromptError(f"{source}: expected a mapping from a part's name to its text")
+    for part, text in parts.items():
+        if not isinstance(part, str) or not isinstance(text, str) or not text.strip():
+            raise PromptError(f"{source}: part {part!r} has no text")
+    return parts
+
+
+def _check(
+    text: Mapping[str, str],
+    required: Collection[str] | Mapping[str, Collection[str]],
+    source: str,
+) -> None:
+    if isinstance(required, Mapping):
+        if absent := [part for part in required if part not in text]:
+            raise PromptError(f"{source}: part {absent[0]!r} is missing")
+        found = {part: placeholders(text[part]) for part in required}
+        expected = {part: set(names) for part, names in required.items()}
+    else:
+        found = {"": set().union(*(placeholders(part) for part in text.values()))}
+        expected = {"": set(required)}
+    for part, names in expected.items():
+        place = f"{source}, part {part!r}" if part else source
+        if missing := names - found[part]:
+            raise PromptError(f"{place}: the placeholder {_braced(missing)} is missing")
+        if unknown := found[part] - names:
+            raise PromptError(
+                f"{place}: unknown placeholder {_braced(unknown)}; known: {_braced(names) or 'none'}"
+            )
+
+
+def _braced(names: Collection[str]) -> str:
+    return ", ".join(f"{{{name}}}" for name in sorted(names))
