@@ -53,25 +53,25 @@ def run(out: Path, console: Console) -> None:
         ORACLE: ("tasks_oracle", f"key={key}"),
         COIN: ("tasks_coin", f"key={key},seed=0"),
     }
-    rows = []
+    results = {}
     for step, (label, (model, arguments)) in enumerate(models.items(), 3):
         folder = out / label.replace(" ", "-")
         console.print(f"[{step}/5] {label}")
-        rows.append((label, _run_host(folder, model, arguments, console)))
+        results[label] = _run_host(folder, model, arguments, console)
+    rows = [(label, _numbers(result)) for label, result in results.items()]
     console.print("\nSide by side, in the papers' layout (packaged sample, offline judge):\n")
     for name in benchmarks.NAMES:
         for table in benchmarks.load(name).numbers_tables(rows):
             console.print(table)
-    numbers = dict(rows)
-    _check_oracle(numbers[ORACLE])
-    for line in _check_coin(numbers[COIN]["maia_vsv"]):
+    _check_oracle(dict(rows)[ORACLE])
+    for line in _check_coin(results[COIN]):
         console.print(line)
     console.print(_check_lures(out / COIN, key))
     console.print(f"logs: {out}; {time.monotonic() - started:.0f} s in all")
 
 
 def _run_host(folder: Path, model: str, arguments: str, console: Console) -> dict[str, Any]:
-    """Run the host's command line in a process of its own; returns the run's numbers."""
+    """Run the host's command line in a process of its own; returns the run's results."""
     started = time.time()
     command = [
         str(Path(sys.executable).with_name("lmms_eval")),
@@ -94,8 +94,13 @@ def _run_host(folder: Path, model: str, arguments: str, console: Console) -> dic
     found = [p for p in folder.rglob("*_results.json") if p.stat().st_mtime >= started - 1]
     if not found:
         raise TasksError(f"the host wrote no results file under {folder}; see {log}")
-    results = json.loads(max(found, key=lambda p: p.stat().st_mtime).read_text(encoding="utf-8"))
     console.print(f"  {time.time() - started:.0f} s")
+    newest = max(found, key=lambda p: p.stat().st_mtime)
+    results: dict[str, Any] = json.loads(newest.read_text(encoding="utf-8"))
+    return results
+
+
+def _numbers(results: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {
         name: rescore.plain_names(results.get("groups", {}).get(name) or values)
         for name, values in results["results"].items()
@@ -117,15 +122,18 @@ def _check_oracle(numbers: dict[str, Any]) -> None:
                 )
 
 
-def _check_coin(numbers: dict[str, Any]) -> list[str]:
-    """The coin's pairs and pools beside chance; more than four standard errors off is an error."""
-    pools = round(numbers["pool_acc_n"]) if "pool_acc_n" in numbers else None
-    lines = [f"coin: {numbers['pair_acc']:.1%} of pairs (chance 50 %)"]
-    lines.append(
-        f"coin: {numbers['pool_acc']:.2%} of pools (closed form 0.5^8 = {POOL_CHANCE:.2%})"
-        + (f", {pools} pools" if pools else "")
-    )
-    return lines
+def _check_coin(results: dict[str, Any]) -> list[str]:
+    """The coin beside chance; pairs more than four standard errors from one half are an error."""
+    numbers = rescore.plain_names(results["results"]["maia_vsv"])
+    details = results["lmms_eval_tasks"]["maia"]["details"]["maia_vsv"]
+    pairs, pools = details["items"], details["pools"]
+    if abs(numbers["pair_acc"] - 0.5) > 4 * 0.5 / math.sqrt(pairs):
+        raise TasksError(f"the coin got {numbers['pair_acc']:.1%} of {pairs} pairs, not about 50 %")
+    return [
+        f"coin: {numbers['pair_acc']:.1%} of {pairs} pairs (chance 50 %)",
+        f"coin: {numbers['pool_acc'] * pools:.0f} of {pools} pools = {numbers['pool_acc']:.2%} "
+        f"(closed form 0.5^8 = {POOL_CHANCE:.2%}, {POOL_CHANCE * pools:.2f} pools expected)",
+    ]
 
 
 def _check_lures(folder: Path, key: Path) -> str:

@@ -57,8 +57,9 @@ def annotate(results: dict[str, Any], tasks: Sequence[Mapping[str, Any]]) -> Non
         "data": {"file": str(release.file), "hash": release.digest, **release.counts},
         "left_out": left_out,
         "prompts": {
-            language: utils.task_prompts(language).describe()
+            language: {"hash": prompt.hash, "source": prompt.source}
             for language in sorted({_language(task) for task in tasks})
+            for prompt in [utils.task_prompts(language)]
         },
         "implementations": provenance.notes(),
     }

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 INK: Colour = (30, 30, 40)
 WHITE: Colour = (252, 252, 252)
 GREY: Colour = (120, 125, 135)
+FLOOR = GROUND - 1  # where the mover rolls: no rim of it shows below the occluder
 MOUTH_Y = FACE_Y + 8  # height of the mouth's corners when it smiles or not: they do not move
 MOUTH_HALF, MOUTH_DEPTH = 10.0, 7.0
 
@@ -39,7 +40,7 @@ def frames(scene: Scene) -> Iterator[NDArray[np.uint8]]:
 def _frame(scene: Scene, time: float, canvas: Canvas) -> NDArray[np.uint8]:
     """Back to front: mover and bird before the occluder is drawn, so that it hides them."""
     _character(canvas, scene, glad=scene.is_glad(time))
-    _bird(canvas, scene.bird_at(time), scene.bird.colour, flap=time)
+    _bird(canvas, scene, time)
     mover_x = scene.mover_x(time)
     if scene.mover.noun == "palla":
         _ball(canvas, mover_x, scene, turned=mover_x - scene.start_x)
@@ -110,7 +111,7 @@ def _bare_tree(canvas: Canvas, x: float) -> None:
 def _ball(canvas: Canvas, x: float, scene: Scene, turned: float) -> None:
     """A ball that rolls: the light stripe turns with the way it has gone."""
     radius = scene.mover.half_width
-    centre = (x, GROUND - radius)
+    centre = (x, FLOOR - radius)
     canvas.ellipse(centre, radius, radius, scene.mover.colour)
     angle = math.degrees(turned / radius)
     stripe = rotated([(x - radius + 4, centre[1]), (x + radius - 4, centre[1])], centre, angle)
@@ -119,17 +120,17 @@ def _ball(canvas: Canvas, x: float, scene: Scene, turned: float) -> None:
 
 def _car(canvas: Canvas, x: float, scene: Scene) -> None:
     half, colour = scene.mover.half_width, scene.mover.colour
-    canvas.rectangle(x - half, GROUND - 18, x + half, GROUND - 6, colour)
-    roof = [(x - 15, GROUND - 18), (x - 9, GROUND - 28), (x + 9, GROUND - 28), (x + 15, GROUND - 18)]
+    canvas.rectangle(x - half, FLOOR - 18, x + half, FLOOR - 6, colour)
+    roof = [(x - 15, FLOOR - 18), (x - 9, FLOOR - 28), (x + 9, FLOOR - 28), (x + 15, FLOOR - 18)]
     canvas.polygon(roof, colour)
     for side in (-1, 1):
-        window = [(x + side, GROUND - 18), (x + side, GROUND - 26)]
-        window += [(x + side * 8, GROUND - 26), (x + side * 12.5, GROUND - 18)]
+        window = [(x + side, FLOOR - 18), (x + side, FLOOR - 26)]
+        window += [(x + side * 8, FLOOR - 26), (x + side * 12.5, FLOOR - 18)]
         canvas.polygon(window, (200, 230, 245))
-        wheel = (x + side * 15, GROUND - 6)
+        wheel = (x + side * 15, FLOOR - 6)
         canvas.ellipse(wheel, 6, 6, INK)
         canvas.ellipse(wheel, 2.5, 2.5, GREY)
-    canvas.ellipse((x + scene.heading * (half - 3), GROUND - 14), 2.5, 2.5, (255, 250, 190))
+    canvas.ellipse((x + scene.heading * (half - 3), FLOOR - 14), 2.5, 2.5, (255, 250, 190))
 
 
 def _box(canvas: Canvas, scene: Scene) -> None:
@@ -191,6 +192,10 @@ def _character(canvas: Canvas, scene: Scene, glad: bool) -> None:
             canvas.ellipse((x + side * 9, GROUND - 3), 9, 4.5, (110, 40, 130))  # big shoes
         shoulders = [(x - 8, FACE_Y + 18), (x + 8, FACE_Y + 18)]
         canvas.polygon([*shoulders, (x + 19, GROUND - 6), (x - 19, GROUND - 6)], (150, 80, 190))
+        for side in (-1, 1):
+            hand = (x + side * 22, 158)
+            canvas.line([(x + side * 9, 138), hand], 7, (150, 80, 190))
+            canvas.ellipse(hand, 4.5, 4.5, scene.character.colour)
         for y in (146, 160, 174):
             canvas.ellipse((x, y), 3, 3, WHITE)
         canvas.ellipse((x, FACE_Y), FACE_RADIUS, FACE_RADIUS, scene.character.colour)
@@ -200,6 +205,9 @@ def _character(canvas: Canvas, scene: Scene, glad: bool) -> None:
         canvas.line([(x, FACE_Y - 20), (x, FACE_Y - 34)], 2.5, GREY)  # antenna
         canvas.ellipse((x, FACE_Y - 36), 4, 4, (120, 220, 240))
         for side in (-1, 1):
+            hand = (x + side * 23, 164)
+            canvas.line([(x + side * 17, 142), hand], 6, (110, 118, 130))
+            canvas.ellipse(hand, 4.5, 4.5, scene.character.colour)
             left = x + side * 9 - 5
             canvas.rectangle(left, 172, left + 10, GROUND, (110, 118, 130))
         canvas.rectangle(x - 17, FACE_Y + 24, x + 17, 174, (140, 150, 164))
@@ -225,14 +233,20 @@ def _expression(canvas: Canvas, x: float, glad: bool) -> None:
     canvas.line(curve, 2.6, INK)
 
 
-def _bird(canvas: Canvas, centre: Point, colour: Colour, flap: float) -> None:
-    """Fits into BIRD_HALF around `centre`; the wing beats three times a second."""
-    x, y = centre
-    canvas.polygon([(x + 4, y), (x + 11, y - 4), (x + 11, y + 3)], colour)  # tail
-    canvas.ellipse((x, y + 1), 7, 4.5, colour)
-    canvas.ellipse((x - 6, y - 2), 3.8, 3.8, colour)
-    canvas.polygon([(x - 9, y - 3), (x - 11, y - 1), (x - 9, y)], (120, 70, 20))  # beak
-    canvas.ellipse((x - 7, y - 3), 0.9, 0.9, INK)
-    beat = math.sin(2 * math.pi * 3 * flap)
+def _bird(canvas: Canvas, scene: Scene, time: float) -> None:
+    """Fits into BIRD_HALF around its centre, looks where it flies, beats its wing thrice a second."""
+    x, y = scene.bird_at(time)
+    colour = scene.bird.colour
+    sign = 1 if scene.bird_at(time + 1 / FPS)[0] > x else -1
+
+    def at(forward: float, down: float) -> Point:
+        return (x + sign * forward, y + down)
+
+    canvas.polygon([at(-5, 0), at(-15, -5), at(-15, 5)], colour)  # tail
+    canvas.ellipse(at(0, 1), 10, 6.5, colour)
+    canvas.ellipse(at(8, -3), 5.2, 5.2, colour)
+    canvas.polygon([at(12, -5), at(15, -2), at(12, -1)], (120, 70, 20))  # beak
+    canvas.ellipse(at(9.5, -4.5), 1.3, 1.3, INK)
+    beat = math.sin(2 * math.pi * 3 * time)
     dark: Colour = (colour[0] * 3 // 4, colour[1] * 3 // 4, colour[2] * 3 // 4)
-    canvas.polygon([(x - 3, y), (x + 4, y), (x + 2, y - 7.5 * beat)], dark)
+    canvas.polygon([at(4, 0), at(-6, 0), at(-3, -10.5 * beat)], dark)

@@ -22,7 +22,7 @@ AUDIO_RATE = 16_000  # samples a second, one channel
 GROUND = 190.0  # y where things stand
 HORIZON = 165.0  # y where the sky ends
 FALL_SECONDS = 0.4  # from the hit until the target lies flat
-BIRD_HALF = (11.0, 8.0)  # the bird with its wings fits into this
+BIRD_HALF = (15.0, 11.0)  # the bird with its wings fits into this
 FACE_RADIUS = 21.0
 FACE_Y = 112.0  # centre of the character's face
 
@@ -164,7 +164,7 @@ BALL = Scene(
     occluder=Thing("scatola", "blu", (36, 72, 200), half_width=45, height=88),
     target=Thing("birillo", "bianco", (250, 250, 248), half_width=9, height=44),
     character=Thing("pagliaccio", "", (250, 214, 180), half_width=21, height=99),
-    bird=Thing("uccellino", "giallo", (255, 214, 20), half_width=11, height=16),
+    bird=Thing("uccellino", "giallo", (255, 214, 20), half_width=15, height=22),
     start_x=50,
     target_x=296,
     character_x=352,
@@ -172,7 +172,7 @@ BALL = Scene(
     behind=2.0,
     comes_out=3.0,
     hit=5.0,
-    bird_path=((0.0, 330, 40), (2.5, 70, 60), (5.5, 150, 40), (6.2, 192, 140)),
+    bird_path=((0.0, 330, 40), (2.5, 110, 60), (5.5, 150, 40), (6.2, 192, 140)),
     beeps=2,
     glad_at_end=True,
     night=False,
@@ -189,10 +189,10 @@ CAR = Scene(
     occluder=Thing("casa", "gialla", (245, 205, 70), half_width=48, height=84),
     target=Thing("cono", "arancione", (255, 122, 0), half_width=12, height=42),
     character=Thing("robot", "", (176, 186, 198), half_width=21, height=99),
-    bird=Thing("uccellino", "rosso", (226, 46, 52), half_width=11, height=16),
+    bird=Thing("uccellino", "rosso", (226, 46, 52), half_width=15, height=22),
     start_x=336,
-    target_x=88,
-    character_x=32,
+    target_x=72,
+    character_x=28,
     leaves=0.8,
     behind=2.2,
     comes_out=4.55,

@@ -6,6 +6,7 @@ import functools
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks import settings
@@ -27,9 +28,9 @@ def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Mapping[str, Any] | None = 
     kwargs = lmms_eval_specific_kwargs or {}
     prompt = task_prompts(kwargs.get("language", "it"))
     if "options" in doc:
-        text = prompts.fill(prompt.texts["vsv"], A=doc["options"][0], B=doc["options"][1])
+        text = prompts.fill(prompt.text["vsv"], {"A": doc["options"][0], "B": doc["options"][1]})
     else:
-        text = prompts.fill(prompt.texts["oevqa"], question=doc["question"])
+        text = prompts.fill(prompt.text["oevqa"], {"question": doc["question"]})
     return f"{kwargs.get('pre_prompt', '')}{text}{kwargs.get('post_prompt', '')}"
 
 
@@ -89,11 +90,16 @@ def task_prompts(language: str) -> prompts.Prompt:
     Raises:
         PromptError: the user's file lacks a text or a placeholder.
     """
+    return _task_prompts(language, settings.prompts_dir())
+
+
+@functools.lru_cache(maxsize=16)
+def _task_prompts(language: str, override: Path | None) -> prompts.Prompt:
     return prompts.load(
         "maia",
-        f"{language}.yml",
+        language,
         required={"vsv": {"A", "B"}, "oevqa": {"question"}},
-        override_dir=settings.prompts_dir(),
+        override_dir=override,
     )
 
 

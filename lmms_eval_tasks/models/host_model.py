@@ -1,0 +1,80 @@
+"""What all our model classes share: the host's contract for one or many processes, on any device.
+
+A class of the host: importing this module imports the host and torch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from lmms_eval.api.model import lmms
+
+from lmms_eval_tasks.errors import TasksError
+
+
+class HostModel(lmms):  # type: ignore[misc]  # the host has no types
+    """A model that answers `generate_until` only.
+
+    Each process gets its own share of the requests (the host sends every world_size-th doc to a
+    rank, and repeats the last one on idle ranks). The host's evaluator wants `rank`, `world_size`,
+    `accelerator` and `device` of the model, on which it gathers the number of requests.
+
+    Args:
+        batch_size: from `--batch_size` or the model's arguments; a number, 1 or more.
+        device: from `--device`; only used by models that compute.
+        max_batch_size: accepted because the host passes it on; not used.
+
+    Raises:
+        TasksError: `batch_size` is not a number.
+    """
+
+    def __init__(
+        self,
+        batch_size: int | str = 1,
+        device: str | None = None,
+        max_batch_size: int | None = None,  # noqa: ARG002
+    ) -> None:
+        super().__init__()
+        if not str(batch_size).isdecimal() or int(batch_size) < 1:
+            raise TasksError(f"batch_size={batch_size}: expected a number, 1 or more")
+        self.batch_size = int(batch_size)
+        # Without a GPU and without cpu=True, Accelerator takes a torchrun process for a single one,
+        # and a call of simple_evaluate under torchrun (no host script) cannot gather.
+        self.accelerator = Accelerator(cpu=not torch.cuda.is_available())
+        self._rank = self.accelerator.process_index
+        self._world_size = self.accelerator.num_processes
+        self._asked_device = device
+
+    @property
+    def device(self) -> torch.device:
+        """Where tensors of the host's collectives live: the process group's own device."""
+        return self.accelerator.device
+
+    @property
+    def compute_device(self) -> torch.device:
+        """Where a model runs: the device asked for; each process its own if there are many."""
+        if self._asked_device and (self.world_size == 1 or self._asked_device == "cpu"):
+            return torch.device(self._asked_device)
+        return self.accelerator.device
+
+    def doc(self, task: str, split: str, doc_id: int) -> Any:
+        """The doc of a request."""
+        return self.task_dict[task][split][doc_id]
+
+    def loglikelihood(self, requests: list[Any]) -> list[tuple[float, bool]]:  # noqa: ARG002
+        """Not offered.
+
+        Raises:
+            TasksError: always.
+        """
+        raise TasksError(f"{type(self).__name__} answers generate_until tasks only")
+
+    def generate_until_multi_round(self, requests: list[Any]) -> list[str]:  # noqa: ARG002
+        """Not offered.
+
+        Raises:
+            TasksError: always.
+        """
+        raise TasksError(f"{type(self).__name__} answers generate_until tasks only")

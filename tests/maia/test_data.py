@@ -1,0 +1,274 @@
+"""MAIA's files: schema with the place of the first error, ids, letters, docs."""
+
+from __future__ import annotations
+
+import copy
+import json
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.maia import benchmark, data, schema
+from lmms_eval_tasks.maia.categories import SLUGS
+
+
+@pytest.fixture
+def released(sample_root: Path) -> list[dict[str, Any]]:
+    return json.loads((sample_root / "maia" / "data.json").read_text(encoding="utf-8"))
+
+
+def write(folder: Path, content: Any, name: str = "data.json") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / name
+    file.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+    return file
+
+
+def question(content: list[dict[str, Any]]) -> dict[str, Any]:
+    return content[1]["question_categories_B"][3]
+
+
+Break = Callable[[list[dict[str, Any]]], Any]
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (lambda c: question(c)["true_statement"].pop(), "field true_statement: .*8 items.*found 7"),
+        (lambda c: question(c).pop("answer"), "field answer: field required"),
+        (lambda c: question(c)["answer"].__setitem__(4, " "), "field answer, entry 5"),
+        (lambda c: question(c).__setitem__("category", "Boh_A"), "Boh_A, field category: expected"),
+        (lambda c: question(c).__setitem__("category", "Sentiment"), "with _A or _B"),
+        (
+            lambda c: question(c)["false_statement"].__setitem__(
+                2, question(c)["true_statement"][2]
+            ),
+            "field false_statement, entry 3: equals the true statement",
+        ),
+        (lambda c: c[1].__setitem__("video", "clip2"), "clip2, field video"),
+        (lambda c: c[1].__setitem__("video", c[0]["video"]), "occurs twice"),
+        (
+            lambda c: c[1]["question_categories_B"].append(question(c)),
+            "field category: occurs twice in this video",
+        ),
+        (lambda c: c.clear(), "holds no videos"),
+    ],
+)
+def test_the_first_error_is_named_with_its_place(
+    damage: Break, says: str, released: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    where = question(released)["category"] if "field answer" in says else ""
+    damage(released)
+    file = write(tmp_path, released)
+    with pytest.raises(DataError, match=says) as error:
+        schema.read(file)
+    message = str(error.value)
+    assert str(file) in message
+    assert where in message
+    assert "\n" not in message
+
+
+def test_not_json_names_line_and_column(tmp_path: Path) -> None:
+    file = tmp_path / "data.json"
+    file.write_text('[{"video": "video1",\n  oops}]')
+    with pytest.raises(DataError, match="line 2, column 3"):
+        schema.read(file)
+
+
+def test_the_hash_does_not_depend_on_formatting(
+    released: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    one = schema.read(write(tmp_path / "a", released)).digest
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "data.json").write_text(json.dumps(released, indent=3, sort_keys=True))
+    assert schema.read(tmp_path / "b" / "data.json").digest == one
+    question(released)["answer"][0] += "!"
+    assert schema.read(write(tmp_path / "c", released)).digest != one
+
+
+def test_file_names(released: list[dict[str, Any]], tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no data file"):
+        schema.find_file(tmp_path)
+    write(tmp_path, released, "MAIA_full.json")
+    write(tmp_path, {}, "key.json")
+    assert schema.find_file(tmp_path).name == "MAIA_full.json"
+    write(tmp_path, released, "other.json")
+    with pytest.raises(DataError, match="more than one JSON file"):
+        schema.find_file(tmp_path)
+    write(tmp_path, released, "data_20%.json")
+    assert schema.find_file(tmp_path).name == "data_20%.json"
+
+
+class TestLetters:
+    """Which statement is A: by the pair's id alone, four of eight, on real and made-up data."""
+
+    def test_exactly_four_of_eight(self, released: list[dict[str, Any]], tmp_path: Path) -> None:
+        release = schema.read(write(tmp_path, released))
+        for video in release.videos:
+            for asked in video.questions:
+                assert Counter(data.true_letters(video.video, asked)) == {"A": 4, "B": 4}
+
+    def test_positions_are_spread(self, maia_data: Path) -> None:
+        release = schema.read(maia_data / "data.json")
+        first = Counter(
+            data.true_letters(video.video, asked)[0]
+            for video in release.videos
+            for asked in video.questions
+        )
+        assert 40 < first["A"] < 80  # of 120; a fixed pattern would give 0 or 120
+
+    def test_depends_on_the_identity_only(
+        self, released: list[dict[str, Any]], tmp_path: Path
+    ) -> None:
+        """Other videos, other statements, another order of the file: the same letters."""
+        before = letters(schema.read(write(tmp_path / "a", released)))
+        changed = copy.deepcopy(released[::-1])
+        question(changed)["true_statement"][0] = "Un'altra frase"
+        del changed[0]["question_categories_A"][0]
+        after = letters(schema.read(write(tmp_path / "b", changed)))
+        assert {key: before[key] for key in after} == after
+
+    def test_pinned(self) -> None:
+        """A changed rule would silently change every published number: it must show here."""
+        asked = schema.Question(
+            category="Sentiment_A",
+            question="Come si sente la persona?",
+            answer=["x"] * 8,
+            true_statement=[f"t{i}" for i in range(8)],
+            false_statement=[f"f{i}" for i in range(8)],
+        )
+        assert "".join(data.true_letters("video7", asked)) == "PINNED"
+
+
+def letters(release: schema.Release) -> dict[str, list[str]]:
+    return {
+        data.question_id(video.video, asked): data.true_letters(video.video, asked)
+        for video in release.videos
+        for asked in video.questions
+    }
+
+
+@pytest.fixture
+def on_sample(sample_root: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LMMS_EVAL_TASKS_CACHE", str(cache))
+    monkeypatch.setenv("LMMS_EVAL_TASKS_DATA", "sample")
+
+
+class TestDocs:
+    """What the host sees."""
+
+    def rows(self) -> Any:
+        import datasets
+
+        return datasets.load_from_disk(str(data.dataset_folder()))["test"]
+
+    def test_pairs(self, on_sample: None) -> None:
+        docs = data.vsv_32frames(self.rows())
+        assert len(docs) == 384
+        assert len(set(docs["id"])) == 384
+        for doc in docs:
+            true = doc["options"][0 if doc["answer"] == "A" else 1]
+            false = doc["options"][1 if doc["answer"] == "A" else 0]
+            assert true != false
+            assert doc["id"] == f"{doc['question_id']}/{doc['index']}"
+        assert set(docs["category"]) == set(SLUGS)
+
+    def test_all_items_of_a_video_stand_together(self, on_sample: None) -> None:
+        for docs in (data.vsv_32frames(self.rows()), data.oevqa_32frames(self.rows())):
+            videos = docs["video"]
+            changes = sum(a != b for a, b in zip(videos, videos[1:], strict=False))
+            assert changes == len(set(videos)) - 1
+
+    def test_ids_and_letters_are_the_same_in_every_setting(self, on_sample: None) -> None:
+        rows = self.rows()
+        made = [
+            [(doc["id"], doc["answer"], doc["options"]) for doc in make(rows)]
+            for make in (data.vsv_32frames, data.vsv_1frame, data.vsv_black, data.vsv_text)
+        ]
+        assert made[0] == made[1] == made[2] == made[3]
+
+    def test_questions(self, on_sample: None) -> None:
+        docs = data.oevqa_black(self.rows())
+        assert len(docs) == 48
+        assert docs[0]["question_id"] == docs[0]["id"]
+        assert all(len(doc["references"]) == 8 for doc in docs)
+
+    def test_frames_are_an_option(
+        self, on_sample: None, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("LMMS_EVAL_TASKS_FRAMES", "16,video2=8")
+        docs = data.vsv_32frames(self.rows())
+        assert {(d["video"], d["n_frames"]) for d in docs} == {("video1", 16), ("video2", 8)}
+        assert set(data.vsv_1frame(self.rows())["n_frames"]) == {1}
+
+
+class TestUserData:
+    """`data status`, `data prepare`, and what a task without data says."""
+
+    def test_no_data_says_how_to_get_it(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("LMMS_EVAL_TASKS_DATA", str(tmp_path))
+        with pytest.raises(DataError, match=r"on request .*data prepare maia --from"):
+            data.load()
+        assert not benchmark.status(tmp_path).found
+
+    def copy_without_a_video(self, sample_root: Path, root: Path) -> None:
+        shutil.copytree(sample_root / "maia", root / "maia")
+        (root / "maia" / "videos" / "2.mp4").unlink()
+
+    def test_missing_videos_stop_unless_allowed(
+        self, sample_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self.copy_without_a_video(sample_root, tmp_path)
+        monkeypatch.setenv("LMMS_EVAL_TASKS_DATA", str(tmp_path))
+        monkeypatch.setenv("LMMS_EVAL_TASKS_CACHE", str(tmp_path / "cache"))
+        with pytest.raises(DataError, match=r"1 of 2 .*\n  video2: missing: .*2\.mp4\n.*--allow"):
+            data.usable(data.load())
+        monkeypatch.setenv("LMMS_EVAL_TASKS_ALLOW_MISSING_VIDEOS", "1")
+        videos, left_out = data.usable(data.load())
+        assert [video.video for video in videos] == ["video1"]
+        assert list(left_out) == ["video2"]
+        assert len(data.rows(data.load())) == 24
+
+    def test_unreadable_videos_are_told_from_missing_ones(
+        self, sample_root: Path, tmp_path: Path
+    ) -> None:
+        self.copy_without_a_video(sample_root, tmp_path)
+        (tmp_path / "maia" / "videos" / "1.mp4").write_bytes(b"not a video")
+        found = benchmark.status(tmp_path)
+        assert list(found.missing) == ["video2"]
+        assert list(found.unreadable) == ["video1"]
+        assert found.videos == 0
+
+    @pytest.mark.parametrize("link", [False, True])
+    def test_prepare(self, link: bool, sample_root: Path, tmp_path: Path) -> None:
+        told = benchmark.prepare(sample_root / "maia", tmp_path, link)
+        assert "48 of 2,400 questions" in told
+        assert (tmp_path / "maia" / "videos" / "1.mp4").is_symlink() is link
+        found = benchmark.status(tmp_path)
+        assert found.found
+        assert found.counts == {"questions": 48, "pools": 48, "pairs": 384}
+        assert found.videos == 2
+        benchmark.prepare(sample_root / "maia" / "data.json", tmp_path, link)  # again: no harm
+
+    def test_prepare_refuses_bad_data_and_leaves_nothing(
+        self, released: list[dict[str, Any]], tmp_path: Path
+    ) -> None:
+        question(released)["answer"].pop()
+        source = write(tmp_path / "source", released)
+        with pytest.raises(DataError, match="field answer"):
+            benchmark.prepare(source, tmp_path / "root", link=False)
+        assert not (tmp_path / "root").exists()
+
+
+def test_the_real_release(maia_data: Path) -> None:
+    release = schema.read(schema.find_file(maia_data))
+    assert release.counts == {"videos": 5, "questions": 120, "pairs": 960}
+    assert data.video_problems(release) == {}
+    assert release.path_of("video5") == maia_data / "videos" / "5.mp4"

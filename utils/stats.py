@@ -1,0 +1,218 @@
+"""How sure a number is: clustered intervals of means, bootstrap over clusters, paired differences.
+
+The clusters of every benchmark here are its videos: questions on one video share its difficulty, so
+treating them as independent makes intervals too short (metrics.md, "Uncertainty"). Every function
+gives the same bits for the same items in any order; sums use `math.fsum`, which rounds once.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with its interval.
+
+    `low` and `high` are nan, and `se` is None, where the data allow no interval (one cluster).
+    They are not clipped: a share near 1 can have a `high` above 1 with the t interval.
+    """
+
+    estimate: float
+    low: float
+    high: float
+    se: float | None
+    method: str
+    n: int  # items
+    clusters: int
+    undefined: int = 0  # resamples in which the statistic had no value
+
+
+def mean(values: Iterable[float]) -> float:
+    """Arithmetic mean, the same to the last bit in any order.
+
+    Raises:
+        ValueError: no values.
+    """
+    items = list(values)
+    if not items:
+        raise ValueError("the mean of no values is undefined")
+    return math.fsum(items) / len(items)
+
+
+def clustered_mean(
+    values: Sequence[float], clusters: Sequence[str], level: float = 0.95
+) -> Interval:
+    """Mean of all values (each item weighs the same) with a clustered standard error.
+
+    With m the mean, n items and C clusters, s_c the sum of (value - m) over cluster c:
+    variance = C/(C-1) * sum(s_c^2) / n^2, and the interval is m +- t * se with Student's t at C-1
+    degrees of freedom. With every item a cluster of its own this is the ordinary t interval.
+
+    Args:
+        values: one finite number per item; drop undefined items first, and count them elsewhere.
+        clusters: each item's cluster, in the same order.
+        level: coverage, between 0 and 1.
+
+    Returns:
+        The interval; with one cluster `se` is None and `low`, `high` are nan.
+
+    Raises:
+        ValueError: no values, unequal lengths, a value that is not finite, a level outside (0, 1).
+    """
+    _check(values, clusters, level)
+    if not all(math.isfinite(value) for value in values):
+        raise ValueError("a value is not finite; leave undefined items out and count them")
+    estimate = mean(values)
+    residuals: dict[str, list[float]] = {}
+    for value, cluster in zip(values, clusters, strict=True):
+        residuals.setdefault(cluster, []).append(value - estimate)
+    n, count = len(values), len(residuals)
+    method = f"clustered t, {100 * level:g} %"
+    if count == 1:
+        return Interval(estimate, math.nan, math.nan, None, method, n, count)
+
+    from scipy.special import stdtrit  # quantile of Student's t; scipy.stats is slow to import
+
+    squares = math.fsum(math.fsum(items) ** 2 for items in residuals.values())
+    se = math.sqrt(count / (count - 1) * squares) / n
+    half = float(stdtrit(count - 1, (1 + level) / 2)) * se
+    return Interval(estimate, estimate - half, estimate + half, se, method, n, count)
+
+
+def cluster_bootstrap(
+    statistic: Callable[[Sequence[T]], float | None],
+    items: Sequence[T],
+    clusters: Sequence[str],
+    *,
+    level: float = 0.95,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> Interval:
+    """Percentile bootstrap of any statistic, drawing whole clusters with replacement.
+
+    A cluster drawn twice puts its items into the resample twice, under the same ids. A statistic
+    that groups its items by id would merge the copies: make the items the groups themselves (for
+    pool accuracy pass pools, not pairs), or use `clustered_mean` where the statistic is a mean.
+
+    Clusters are sorted by name, and items of a cluster by their repr, before anything is drawn, so
+    that the result does not depend on the items' order, whatever the statistic does with it. (Items
+    whose repr shows an address or hides a difference keep that promise only if the statistic itself
+    ignores order.)
+
+    Args:
+        statistic: gets the items of all drawn clusters; None, nan or infinity mean undefined.
+        items: one per row; dicts, numbers, pairs, whatever `statistic` reads.
+        clusters: each item's cluster, in the same order.
+        level: coverage, between 0 and 1.
+        resamples: number of draws; metrics.md asks for 1000 or more in anything that is reported.
+        seed: of this call alone; the global random state is neither read nor changed.
+
+    Returns:
+        The interval between the percentiles of the defined resamples, `se` their standard
+        deviation (None below two), `undefined` the count of the others. If the statistic is
+        undefined on the items themselves, `estimate`, `low` and `high` are nan. With one cluster
+        nothing can be drawn: `low`, `high` are nan and `se` is None.
+
+    Raises:
+        ValueError: no items, unequal lengths, a level outside (0, 1), fewer than one resample.
+    """
+    _check(items, clusters, level)
+    if resamples < 1:
+        raise ValueError(f"resamples={resamples}: at least 1 is needed")
+    groups: dict[str, list[T]] = {}
+    for cluster, item in zip(clusters, items, strict=True):
+        groups.setdefault(cluster, []).append(item)
+    ordered = [sorted(groups[name], key=repr) for name in sorted(groups)]
+    count = len(ordered)
+    estimate = _defined(statistic([item for group in ordered for item in group]))
+    method = f"cluster bootstrap, {100 * level:g} %, B={resamples}, seed={seed}"
+    if count == 1:
+        point = math.nan if estimate is None else estimate
+        return Interval(point, math.nan, math.nan, None, method, len(items), count)
+
+    # Only random() is promised to give the same stream in every Python version.
+    draw = random.Random(seed).random
+    replicates = []
+    for _ in range(resamples):
+        drawn = (ordered[int(draw() * count)] for _ in range(count))
+        value = _defined(statistic([item for group in drawn for item in group]))
+        if value is not None:
+            replicates.append(value)
+    replicates.sort()
+    low = high = math.nan
+    if replicates and estimate is not None:
+        low = _quantile(replicates, (1 - level) / 2)
+        high = _quantile(replicates, (1 + level) / 2)
+    return Interval(
+        estimate=math.nan if estimate is None else estimate,
+        low=low,
+        high=high,
+        se=_deviation(replicates),
+        method=method,
+        n=len(items),
+        clusters=count,
+        undefined=resamples - len(replicates),
+    )
+
+
+def paired_difference(
+    a: Mapping[str, float],
+    b: Mapping[str, float],
+    clusters: Mapping[str, str],
+    level: float = 0.95,
+) -> Interval:
+    """Mean of a - b over the same items, clustered: two models, or two settings of one model.
+
+    Args:
+        a: item id to value.
+        b: item id to value, for exactly the same ids.
+        clusters: item id to cluster (video); may name more items.
+        level: coverage, between 0 and 1.
+
+    Raises:
+        ValueError: the ids of `a` and `b` differ (join them first, and say how many joined), an
+            item has no cluster, no items, a value that is not finite, a level outside (0, 1).
+    """
+    if lone := sorted(set(a) ^ set(b)):
+        raise ValueError(f"{len(lone)} items have a value on one side only, e.g. {lone[:3]}")
+    ids = sorted(a)
+    if missing := [item for item in ids if item not in clusters]:
+        raise ValueError(f"{len(missing)} items have no cluster, e.g. {missing[:3]}")
+    differences = [a[item] - b[item] for item in ids]
+    interval = clustered_mean(differences, [clusters[item] for item in ids], level)
+    return replace(interval, method=f"paired {interval.method}")
+
+
+def _check(items: Sequence[T], clusters: Sequence[str], level: float) -> None:
+    if len(items) == 0:
+        raise ValueError("no items")
+    if len(items) != len(clusters):
+        raise ValueError(f"{len(items)} items but {len(clusters)} clusters")
+    if not 0 < level < 1:
+        raise ValueError(f"level={level}: must lie between 0 and 1")
+
+
+def _defined(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _quantile(ordered: Sequence[float], share: float) -> float:
+    """Linear between order statistics, numpy's default."""
+    position = share * (len(ordered) - 1)
+    below = math.floor(position)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (position - below) * (ordered[above] - ordered[below])
+
+
+def _deviation(values: Sequence[float]) -> float | None:
+    if len(values) < 2:
+        return None
+    centre = mean(values)
+    return math.sqrt(math.fsum((v - centre) ** 2 for v in values) / (len(values) - 1))
