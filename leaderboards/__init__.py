@@ -17,6 +17,13 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Score = Annotated[float, Field(ge=0, le=10)]  # CIDEr's scale ends at 10; every other one at 1
 
 BENCHMARKS: tuple[str, ...] = ("maia",)
+SETTING_TITLES: dict[str, str] = {
+    "unimodal": "no video",
+    "black": "black video",
+    "1frame": "1 frame",
+    "32frames": "32 frames",
+    "unstated": "not stated",
+}
 
 
 class _Strict(BaseModel):

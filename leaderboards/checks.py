@@ -1,8 +1,8 @@
 """Where a paper's printed tables contradict each other or themselves. Pure functions over tables.
 
-All arithmetic is on whole hundredths, the last printed place: a printed figure p stands for any value
-in [p - 1/2, p + 1/2] hundredths, and a finding is reported only if no values in those ranges agree.
-(The exception is `repeated_cells`, whose findings are suspicious, not impossible.)
+All arithmetic is on whole hundredths, the last printed place: a printed figure p stands for any
+value in [p - 1/2, p + 1/2] hundredths, and a finding is reported only if no values in those ranges
+agree. (The exception is `repeated_cells`, whose findings are suspicious, not impossible.)
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from lmms_eval_tasks.leaderboards import Row, Table
+from lmms_eval_tasks.leaderboards import SETTING_TITLES, Row, Table
 
 POOL_SIZE = 8
 RUN_LENGTH = 4  # consecutive columns that repeat before we call it suspicious
@@ -68,8 +68,8 @@ def averages(table: Table) -> list[Finding]:
 def pool_bounds(pairs: Table, pools: Table) -> list[Finding]:
     """Pool accuracy that no set of answers with the printed pair accuracy can have.
 
-    With a share p of pairs right: every wrong pool holds at most 8 wrong pairs, so at most a share p
-    of pools is right; every wrong pair spoils at most one pool, so at least 1 - 8(1 - p) are. The
+    With a share p of pairs right: every wrong pool holds at most 8 wrong pairs, so at most a share
+    p of pools is right; every wrong pair spoils at most one pool, so at least 1 - 8(1 - p) are. The
     same holds for the averages over categories. With rounding the upper bound is p + 0.01 and the
     lower 1 - 8(1 - p + 0.005) - 0.005.
     """
@@ -182,7 +182,7 @@ def findings(tables: Sequence[Table]) -> list[Finding]:
 
 
 def _joined(left: Table, right: Table) -> list[tuple[Row, Row]]:
-    """Rows of `left` with the row of `right` of the same setting and model; KeyError if it lacks."""
+    """Rows of `left` with their counterparts in `right`; KeyError if one is missing there."""
     return [(row, right.row(row.setting, row.model)) for row in left.rows]
 
 
@@ -212,6 +212,6 @@ def _repeat(table: Table, row: Row, other: Row, names: list[str]) -> Finding:
         model=row.model,
         column=f"{names[0]}..{names[-1]}",
         figures=figures,
-        text=f"{len(names)} columns running are {how} to those of the {row.setting} row "
-        f"({listed[1]}; {row.setting}: {listed[0]}): suspicious, not impossible",
+        text=f"{len(names)} columns running are {how} to those with {SETTING_TITLES[row.setting]} "
+        f"({listed[1]}; {SETTING_TITLES[row.setting]}: {listed[0]}): suspicious, not impossible",
     )

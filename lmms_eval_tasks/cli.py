@@ -20,7 +20,9 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-data_app = typer.Typer(help="Look at, validate and place a benchmark's files.", no_args_is_help=True)
+data_app = typer.Typer(
+    help="Look at, validate and place a benchmark's files.", no_args_is_help=True
+)
 app.add_typer(data_app, name="data")
 
 
@@ -145,9 +147,7 @@ def rescore(
         output.write_text(json.dumps(written, indent=2, ensure_ascii=False), encoding="utf-8")
 
 
-def _compared(
-    runs: list[Any], numbers: dict[str, dict[str, Any]], judge: str | None
-) -> list[str]:
+def _compared(runs: list[Any], numbers: dict[str, dict[str, Any]], judge: str | None) -> list[str]:
     """Whether the saved numbers came out again, to the last digit."""
     from lmms_eval_tasks.rescore import difference
 

@@ -1,12 +1,13 @@
-"""From items to numbers: accuracies in their three forms, pools, means of categories, joined scores.
+"""From items to numbers: accuracies in three forms, pools, means of categories, joined scores.
 
 An item is a plain dict with at least `id`, `status` and `right` (1, 0, or None where there is no
 verdict). All functions are pure, do not depend on the order of the items (sums use math.fsum over
 values, groups are keyed), and return None where a number does not exist.
 
-The three forms (metrics.md): the plain number counts every failed item as wrong; `_valid` leaves out
-items that could not be read or judged; `_failed` counts all items with a status other than ok. What
-the candidate did itself (answered nothing, refused, was cut off) is 0 in both: abstaining must not pay.
+The three forms (metrics.md): the plain number counts every failed item as wrong; `_valid` leaves
+out items that could not be read or judged; `_failed` counts all items with a status other than ok. What
+the candidate did itself (answered nothing, refused, was cut off) is 0 in both forms: abstaining
+must not pay.
 """
 
 from __future__ import annotations

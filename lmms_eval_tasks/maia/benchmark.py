@@ -311,9 +311,7 @@ def _items(run: Run, metrics: Mapping[str, Any], judge: str | None) -> dict[str,
             scored = utils.pair_metrics(metrics, item, item["reply"])
         else:
             verdict = Verdict(**item["verdict"]) if item.get("verdict") and not judge else None
-            scored = utils.answer_metrics(
-                metrics, item, item["reply"], judge=ask, verdict=verdict
-            )
+            scored = utils.answer_metrics(metrics, item, item["reply"], judge=ask, verdict=verdict)
         for name, value in scored.items():
             collected.setdefault(name, []).append(value)
     return collected

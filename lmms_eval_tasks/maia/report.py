@@ -48,7 +48,9 @@ def tables(rows: Sequence[tuple[str, Numbers]]) -> list[Table]:
         ]
         if not shown:
             continue
-        table = Table(title=f"MAIA: {what} (`{metric}`, the paper's {number})", title_justify="left")
+        table = Table(
+            title=f"MAIA: {what} (`{metric}`, the paper's {number})", title_justify="left"
+        )
         table.add_column("run" if any(label for label, *_ in shown) else "task", no_wrap=True)
         for title in ("Avg.", *(c.title for c in CATEGORIES), "all", "valid", "failed"):
             table.add_column(title, justify="right")
@@ -83,7 +85,9 @@ def number_text(value: Any) -> str:
 def _similarity(rows: Iterable[tuple[str, Numbers]]) -> list[Table]:
     from rich.table import Table
 
-    table = Table(title="MAIA: similarity to the references (the paper's Table 4)", title_justify="left")
+    table = Table(
+        title="MAIA: similarity to the references (the paper's Table 4)", title_justify="left"
+    )
     table.add_column("task", no_wrap=True)
     for _, title in SIMILARITY:
         table.add_column(title, justify="right")
@@ -98,7 +102,9 @@ def _similarity(rows: Iterable[tuple[str, Numbers]]) -> list[Table]:
 def _cells(rows: Iterable[tuple[str, Numbers]]) -> list[Table]:
     from rich.table import Table
 
-    table = Table(title="MAIA: questions by pool and answer (the paper's B.3)", title_justify="left")
+    table = Table(
+        title="MAIA: questions by pool and answer (the paper's B.3)", title_justify="left"
+    )
     table.add_column("group", no_wrap=True)
     titles = ("both right", "only the pool", "only the answer", "neither", "joined")
     for title in titles:

@@ -234,7 +234,7 @@ def _expression(canvas: Canvas, x: float, glad: bool) -> None:
 
 
 def _bird(canvas: Canvas, scene: Scene, time: float) -> None:
-    """Fits into BIRD_HALF around its centre, looks where it flies, beats its wing thrice a second."""
+    """Fits into BIRD_HALF around its centre, looks where it flies, beats three times a second."""
     x, y = scene.bird_at(time)
     colour = scene.bird.colour
     sign = 1 if scene.bird_at(time + 1 / FPS)[0] > x else -1

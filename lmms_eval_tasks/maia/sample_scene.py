@@ -1,4 +1,4 @@
-"""What happens in the two videos of MAIA's packaged sample: one truth for the pictures and the texts.
+"""What happens in the videos of MAIA's packaged sample: one truth for pictures and texts.
 
 In both, a mover (a ball, a car) stands at one side, moves to the other, pauses hidden behind an
 occluder (a box, a house), comes out and knocks over a target. A character who watches changes its
@@ -12,6 +12,7 @@ for nothing that only the sound shows, because MAIA's frames are handed over wit
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 from lmms_eval_tasks.sample.render import Colour, Point, Tone
@@ -115,7 +116,7 @@ class Scene:
         )
 
     def bird_hidden_from(self) -> float:
-        """When the last bit of the bird disappears behind the occluder, for good.
+        """First frame's time from which the bird is behind the occluder for good (roofs not counted).
 
         Raises:
             ValueError: it does not, on this path.
@@ -148,10 +149,10 @@ class Scene:
 
 
 def _at(path: list[tuple[float, float]], time: float) -> float:
-    """Value at `time` of a piecewise linear path, constant before its first and after its last point."""
+    """Value at `time` of a piecewise linear path; constant before its first and after its last."""
     if time <= path[0][0]:
         return path[0][1]
-    for (t0, v0), (t1, v1) in zip(path, path[1:], strict=False):
+    for (t0, v0), (t1, v1) in pairwise(path):
         if time <= t1:
             return v0 + (v1 - v0) * (time - t0) / (t1 - t0)
     return path[-1][1]

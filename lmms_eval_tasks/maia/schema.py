@@ -81,7 +81,9 @@ class Release:
         """Where the file of `video` is, or would be: videos/5.mp4 for "video5"."""
         folder = self.file.parent / "videos"
         names = (f"{video.removeprefix('video')}.mp4", f"{video}.mp4")
-        return next((folder / name for name in names if (folder / name).is_file()), folder / names[0])
+        return next(
+            (folder / name for name in names if (folder / name).is_file()), folder / names[0]
+        )
 
 
 def find_file(folder: Path) -> Path:

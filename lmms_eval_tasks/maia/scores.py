@@ -176,7 +176,9 @@ def joined(
 # --- every metric of a task, by name ----------------------------------------------------------
 
 
-def _family(name: str, plain: Aggregation, valid: Aggregation, failed: Aggregation) -> dict[str, Any]:
+def _family(
+    name: str, plain: Aggregation, valid: Aggregation, failed: Aggregation
+) -> dict[str, Any]:
     return {
         name: plain,
         f"{name}_valid": valid,
@@ -194,15 +196,11 @@ def _carried(carrier: Callable[[str, Sequence[Item]], Carrier]) -> dict[str, Any
 
 
 _PAIRS = {
-    **_family(
-        "pair_acc", aggregate.accuracy, aggregate.accuracy_valid, aggregate.count_failed
-    ),
+    **_family("pair_acc", aggregate.accuracy, aggregate.accuracy_valid, aggregate.count_failed),
     **_family("pool_acc", pool_acc, pool_acc_valid, pool_acc_failed),
 }
 _ANSWERS = {
-    **_family(
-        "judge_acc", aggregate.accuracy, aggregate.accuracy_valid, aggregate.count_failed
-    ),
+    **_family("judge_acc", aggregate.accuracy, aggregate.accuracy_valid, aggregate.count_failed),
     "rouge_l": _mean_value,
     "meteor": _mean_value,
     "bleu": bleu,

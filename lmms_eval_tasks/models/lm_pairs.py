@@ -8,12 +8,13 @@ The other arguments: `dtype` (default `auto`, the checkpoint's own), `batch_size
 forward pass, default 1) and `device`.
 
 A statement's score is its length-normalised log-probability. It follows minicons 0.3.39, which the
-paper used (`IncrementalLMScorer.sequence_score` with its defaults): the statement is tokenized alone
-with the special tokens that the tokenizer itself adds and no others; the first token, whatever it
-is, only gives context; the score is the mean natural log-probability of the tokens after it. So a
-tokenizer that adds a BOS token (Llama, Gemma) has every token of the statement scored, and one that
-does not (GPT-2, Qwen2.5) leaves the statement's first token out. Nothing is added to make them alike.
-minicons averages in the model's own precision; here logits become float32 first.
+paper used (`IncrementalLMScorer.sequence_score` with its defaults): the statement is tokenized
+alone, with the special tokens that the tokenizer itself adds and no others; the first token,
+whatever it is, only gives context; the score is the mean natural log-probability of the tokens
+after it. So with a tokenizer that adds a BOS token (Llama, Gemma) every token of the statement is
+scored, and with one that does not (GPT-2, Qwen2.5) the statement's first token is not. Nothing is
+added to make them alike. minicons averages in the model's own precision; here logits become
+float32 first.
 
 The pair goes to the statement that holds the highest score of all models and both statements
 (paper, 4.3). Means per token of different tokenizers are not on one scale; the paper compares them
@@ -32,6 +33,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from tqdm import tqdm
 
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.models import players
@@ -106,11 +108,14 @@ class LmPairs(HostModel):
         # Idle ranks and repeats ask for the same doc again.
         pairs = {key: self._pair(*key) for key in dict.fromkeys(keys)}
         scores: dict[tuple[Any, ...], dict[str, list[float]]] = {key: {} for key in pairs}
+        if not pairs:
+            return []
         for name, tokenizer in self._tokenizers.items():
             # Before the weights are loaded: a text that cannot be scored shows at once.
             tokens = {key: [tokenize(tokenizer, t, name) for t in pairs[key]] for key in pairs}
-            model = load_model(name, self._dtype, self.compute_device) if pairs else None
-            for batch in _batches(list(pairs), self.batch_size):
+            model = load_model(name, self._dtype, self.compute_device)
+            batches = list(_batches(list(pairs), self.batch_size))
+            for batch in tqdm(batches, desc=name, disable=self.rank != 0):
                 flat = mean_logprobs(model, [ids for key in batch for ids in tokens[key]])
                 for key, pair in zip(batch, zip(flat[::2], flat[1::2], strict=True), strict=True):
                     scores[key][name] = _finite(list(pair), name, pairs[key])

@@ -6,8 +6,8 @@
 
 Each exists as a simple and as a chat class (the host takes the chat class unless
 `--force_simple`). For every request they call the task's doc_to_visual or doc_to_messages, so the
-media really are made, and check what comes back as a real model class would. Batches do not matter: replies depend on one
-request alone and come in the order of the requests.
+media really are made, and check what comes back as a real model class would. Batches do not
+matter: a reply depends on one request alone, and replies come in the order of the requests.
 
 Classes of the host: importing this module imports the host and torch.
 """

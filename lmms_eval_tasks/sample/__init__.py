@@ -4,8 +4,9 @@ Nothing here is released data. `build` writes one folder per benchmark, each in 
 released layout, so that `LMMS_EVAL_TASKS_DATA=sample` runs the same code as real data does. It is
 deterministic: two builds on one machine decode to the same frames and sound samples.
 
-A benchmark adds itself with one line in `BENCHMARKS`. Its module offers `write(folder: Path)`, which
-fills an empty folder; everything that module is made of is called `sample*` and lies beside it.
+A benchmark adds itself with one line in `BENCHMARKS`. Its module offers `write(folder: Path)`,
+which fills an empty folder; all files that decide the result are called `sample*` and lie beside
+it.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ _LOCK_SECONDS = 300  # a build takes seconds; longer means that another process 
 def build(root: Path) -> Path:
     """Make the whole sample under `root`, one subfolder per benchmark, and return `root`.
 
-    A complete sample of the same version (same sources, same file hashes) is left as it is. Anything
-    else that we made is replaced, in one rename from a temporary folder beside it. Safe to call from
-    several processes at once: one builds, the others wait for it.
+    A complete sample of the same version (same sources, same file hashes) is left as it is.
+    Anything else that we made is replaced, by renaming a finished folder into its place. Safe to
+    call from several processes at once: one builds, the others wait for it.
 
     Raises:
         DataError: a subfolder exists that this function did not make (it is never deleted), the

@@ -1,4 +1,4 @@
-"""From shapes and tones to an mp4 file: what every benchmark's packaged sample draws and sounds with.
+"""From shapes and tones to an mp4 file: how every benchmark's packaged sample is made.
 
 Heavy packages are imported inside the functions that need them.
 """
@@ -71,9 +71,7 @@ class Canvas:
 
     def line(self, points: Sequence[Point], width: float, fill: Colour) -> None:
         """A connected line."""
-        self._draw.line(
-            _scaled(points), fill=fill, width=round(width * _OVERSAMPLE), joint="curve"
-        )
+        self._draw.line(_scaled(points), fill=fill, width=round(width * _OVERSAMPLE), joint="curve")
 
     def pixels(self) -> NDArray[np.uint8]:
         """The finished frame, (height, width, 3)."""
@@ -119,7 +117,7 @@ def write_mp4(
     One encoder thread: with several the result would depend on the machine's number of cores.
 
     Raises:
-        MediaError: the installed PyAV cannot encode (no libx264 or AAC), or the disk cannot be written.
+        MediaError: the installed PyAV cannot encode (no libx264 or AAC), or the disk is full.
     """
     import av
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from tests.conftest import BIN, Launch, host, torchrun
 
 pytestmark = pytest.mark.host
@@ -86,9 +87,7 @@ def test_a_folder_named_like_the_task_does_not_hijack_it(launch: Launch, tmp_pat
     ],
     ids=["task", "model", "no task"],
 )
-def test_a_failed_run_exits_non_zero(
-    arguments: list[str], launch: Launch, tmp_path: Path
-) -> None:
+def test_a_failed_run_exits_non_zero(arguments: list[str], launch: Launch, tmp_path: Path) -> None:
     assert launch(host(*arguments), tmp_path).code != 0
 
 

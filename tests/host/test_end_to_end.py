@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import HostRun, Launch, host, torchrun
 
 from lmms_eval_tasks import rescore
 from lmms_eval_tasks.maia import benchmark, scores
 from lmms_eval_tasks.maia.categories import SLUGS
+from tests.conftest import HostRun, Launch, host, torchrun
 
 pytestmark = pytest.mark.host
 

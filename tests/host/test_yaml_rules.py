@@ -1,4 +1,4 @@
-"""Each trap of the host is a rule for our YAMLs; all of them are loaded through the installed host."""
+"""Each trap of the host is a rule for our YAMLs, which are loaded through the installed host."""
 
 from __future__ import annotations
 
@@ -83,7 +83,9 @@ def test_every_task_loads(kind: str, manager: Any, on_sample: None) -> None:
         task = manager.load_task_or_group(name, kind)[name]
         config = task.config
         assert config.generation_kwargs["until"] == [], f"{name}: missing becomes a blank line"
-        assert config.process_results.__module__ in {f"lmms_eval_tasks.{b}.utils" for b in benchmarks.NAMES}
+        assert config.process_results.__module__ in {
+            f"lmms_eval_tasks.{b}.utils" for b in benchmarks.NAMES
+        }
         assert isinstance(config.metadata["version"], float)
         assert benchmarks.of_task(vars(config)) in benchmarks.NAMES
         assert len(task.test_docs()) > 0
@@ -118,9 +120,18 @@ def scored(manager: Any, name: str, replies: list[str]) -> dict[str, list[Any]]:
 
 # Nothing a model says may raise: the host retries five times and then loses the whole run.
 NASTY = [
-    "A", "B", "", " \n", "<think>never closed", "\x00\ud83d", "[LMMS_EVAL_REQUEST_FAILED after 3 retries] x",
-    "Mi dispiace, non posso aiutarti.", "{'lm_pairs': 1}", '{"lm_pairs": {"choice": 3}}', "C" * 20000,
-]  # fmt: skip
+    "A",
+    "B",
+    "",
+    " \n",
+    "<think>never closed",
+    "\x00\ud83d",
+    "[LMMS_EVAL_REQUEST_FAILED after 3 retries] x",
+    "Mi dispiace, non posso aiutarti.",
+    "{'lm_pairs': 1}",
+    '{"lm_pairs": {"choice": 3}}',
+    "C" * 20000,
+]
 
 
 def test_process_results_never_raises_and_items_are_plain(manager: Any, on_sample: None) -> None:
@@ -159,7 +170,9 @@ def test_aggregations_do_not_depend_on_the_order(manager: Any, on_sample: None) 
                 assert again == expected or (again != again and expected != expected)
                 if hasattr(expected, "scores"):
                     assert again.scores == expected.scores
-                    assert copy.deepcopy(expected).scores == pickle.loads(pickle.dumps(again)).scores
+                    assert (
+                        copy.deepcopy(expected).scores == pickle.loads(pickle.dumps(again)).scores
+                    )
 
 
 def test_aggregations_never_raise(manager: Any, on_sample: None, capsys: Any) -> None:

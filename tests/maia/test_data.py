@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import shutil
 from collections import Counter
@@ -181,7 +182,7 @@ class TestDocs:
     def test_all_items_of_a_video_stand_together(self, on_sample: None) -> None:
         for docs in (data.vsv_32frames(self.rows()), data.oevqa_32frames(self.rows())):
             videos = docs["video"]
-            changes = sum(a != b for a, b in zip(videos, videos[1:], strict=False))
+            changes = sum(a != b for a, b in itertools.pairwise(videos))
             assert changes == len(set(videos)) - 1
 
     def test_ids_and_letters_are_the_same_in_every_setting(self, on_sample: None) -> None:
@@ -198,9 +199,7 @@ class TestDocs:
         assert docs[0]["question_id"] == docs[0]["id"]
         assert all(len(doc["references"]) == 8 for doc in docs)
 
-    def test_frames_are_an_option(
-        self, on_sample: None, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_frames_are_an_option(self, on_sample: None, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("LMMS_EVAL_TASKS_FRAMES", "16,video2=8")
         docs = data.vsv_32frames(self.rows())
         assert {(d["video"], d["n_frames"]) for d in docs} == {("video1", 16), ("video2", 8)}

@@ -8,17 +8,19 @@ import random
 from typing import Any
 
 import pytest
+from lmms_eval_tasks.utils import aggregate
 
 from lmms_eval_tasks.maia import scores
 from lmms_eval_tasks.maia.categories import CATEGORIES, SLUGS
-from lmms_eval_tasks.utils import aggregate
 
 
-def pair(question: str, index: int, right: int = 1, status: str = "ok", **more: Any) -> dict[str, Any]:
+def pair(
+    question: str, index: int, right: int = 1, status: str = "ok", **more: Any
+) -> dict[str, Any]:
     return {
         "id": f"{question}/{index}",
         "question_id": question,
-        "video": question.split("/")[0],
+        "video": question.partition("/")[0],
         "category": "causal",
         "status": status,
         "right": right,
@@ -189,7 +191,9 @@ def test_sums_do_not_depend_on_the_order() -> None:
         assert scores.OEVQA["rouge_l"](again) == expected
 
 
-def test_a_broken_aggregation_is_reported_and_not_raised(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_broken_aggregation_is_reported_and_not_raised(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     def wrong(_items: Any) -> float:
         raise ZeroDivisionError
 

@@ -1,0 +1,241 @@
+"""Patterns by which `answers.py` reads replies in Italian and English.
+
+They are applied to normalised text (one space between words, "\\n" between lines, straight quotes,
+no markdown), hence single optional blanks in place of `\\s*`. Every repetition is bounded or
+cannot meet the same characters in two ways, so that matching is linear in the text's length.
+"""
+
+from __future__ import annotations
+
+import re
+
+
+def _words(text: str) -> str:
+    """Alternation of the blank-separated words; "_" stands for a blank inside one."""
+    return "(?:" + "|".join(word.replace("_", " ") for word in text.split()) + ")"
+
+
+def _compile(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
+
+
+# Rule 1. Kinds: an opening <think> closed by </thinking> is one block.
+REASONING_TAG = _compile(
+    r"<[ /]{0,2}(?P<angle>think|thinking|thoughts?|reasoning|reason|analysis|reflection"
+    r"|seed:think) ?>|\[/?(?P<square>think)\]|◁/?(?P<kimi>think)▷"
+)
+REASONING_KINDS = dict.fromkeys(("thinking", "thought", "thoughts", "seed:think"), "think")
+
+# The host's failures are replies to it: openai.py, async_openai.py, gemini.py write the first two
+# forms, llava_vid.py and oryx.py the last, the generators of video the others (lmms-eval 0.7.3).
+HOST_FAILURE = re.compile(
+    r"\s*(?:\[LMMS_EVAL_[A-Z_]+|\[GENERATION_FAILED\]|\[ERROR\] "
+    r"|Video [^\n]{1,1000} (?:can not load|generate failed), check the source\s*$)"
+)
+
+# Normalisation.
+TYPOGRAPHY = str.maketrans(
+    dict.fromkeys("’‘‛′´", "'") | dict.fromkeys("“”„‟«»″", '"') | dict.fromkeys("‐‑‒–—―−→", "-")
+)
+INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\u00ad\ufe0e\ufe0f]")
+SPECIAL_TOKEN = re.compile(r"<\|[^<>|\n]{1,40}\|>|</?s>|<(?:eos|end_of_turn|end_of_utterance)>")
+CODE_FENCE = re.compile(r"```(?:[A-Za-z]{2,12})? *\n|\n *```")
+EMPHASISED_LETTER = re.compile(r"(?<!\w)(\*{2,3}|_{2,3}|`{1,3})\(?([A-Za-z])\)?[.:]?\1(?!\w)")
+MARKDOWN = re.compile(r"[*`$~]|(?<!\w)_+|_{1,3}(?!\w)|(?m:^[#>]+)|\\(?=[()\[\]])")
+
+# Vocabulary.
+NOUN = _words(
+    "answer choice option statement letter response solution selection pick "
+    "(?:correct|right|true|best)_one "
+    "risposta scelta opzione alternativa affermazione lettera soluzione frase enunciato "
+    "asserzione quell[ao]_(?:corrett|giust|ver|esatt)[ao]"
+)
+PLURAL = _words("answers choices options statements letters risposte scelte opzioni alternative "
+                "affermazioni frasi lettere")  # fmt: skip
+FALSE = _words("wrong incorrect false untrue other sbagliat[aoei] errat[aoei] fals[aoei] "
+               "scorrett[aoei] altr[aoei]")  # fmt: skip
+NOT = (
+    r"(?:n't|\b"
+    + _words("not cannot never neither nor non né mai nessun[ao]? doubt dubito")
+    + r")\b"
+)
+TRUE = _words(
+    "correct right(?!_(?:of|behind|next|side|in|above|below|before|after|hand)) true accurate "
+    "(?:more|most)_(?:accurate|likely|plausible) (?:best|correct|right|true)_(?:answer|choice|"
+    "option|statement|one) answer corrett[ao] giust[ao] ver[ao] esatt[ao] veritier[ao] "
+    "(?:la_)?(?:risposta|scelta|opzione|soluzione|affermazione)"
+)
+IS = (
+    r"(?:(?<!\w)(?:is|è|e'|sia|(?:would|should|must|will) be|sarebbe|dovrebbe essere|deve essere)"
+    r"(?!\w)|(?<=\w)'s\b)"
+)
+REASON = r",? ?" + _words(
+    "because since as given_that due_to perch[ée] poich[ée] in_quanto dato_che visto_che siccome "
+    "dal_momento_che infatti"
+) + r"\b"  # fmt: skip
+FILLER = (
+    r"(?:l'|(?:" + _words(
+        "the la il lo both either sia o option opzione letter lettera statement affermazione "
+        "choice scelta answer risposta alternativa number numero clearly definitely certainly "
+        "obviously therefore thus simply indeed actually (?:most_)?(?:likely|probably) "
+        "sicuramente certamente chiaramente ovviamente quindi dunque probabilmente proprio"
+    ) + r"(?: ?:)? )){0,4}"
+)  # fmt: skip
+LETTER = (
+    r"""(?:[("'\[{<] ?){0,3}(?:\\{1,2}[a-z]{2,8} ?\{ ?)?(?:[("'] ?)?"""  # \text{C}, "(C)", [C]
+    # Not c'è, e-mail, e.g. or A&B; 'C' between quotes is meant.
+    r"""(?P<letter>[A-Z])(?!\w)(?:(?<='.)|(?!'))(?!-\w|\.\w\.|&\w|\+\+)"""
+)
+# Between a noun and its letter: no end of a clause, second noun, verb, denial or other letter.
+_GAP = rf"(?:(?!\b(?:{NOUN}|{PLURAL}|{FALSE})\b|{NOT}|{IS}|(?-i:\b[A-Z]\b))[^.!?:;=>\n(){{}}\"]){{0,60}}?"
+_NOUN = rf"(?<![^\W_])(?<!/){NOUN}(?!\w)"
+
+# Rule 2.
+LABEL = _compile(
+    rf"{_NOUN}[\"']?{_GAP}(?: ?\([^()\n]{{1,40}}\))?[\"']? ?(?::|=?-?>|=| - )[ \n]?{FILLER}{LETTER}"
+)
+COPULA = _compile(rf"{_NOUN}{_GAP}{IS}[\"']? ?:?[ \n]{FILLER}{LETTER}")
+BOXED = _compile(rf"\\{{1,2}}(?:boxed|fbox) ?\{{ ?{FILLER}{LETTER}")
+CHOOSING = _compile(
+    r"\b(?:i(?:'d|'ll| would| will)?(?: therefore| thus)? (?:choose|select|pick|go with|opt for)"
+    r"|i(?:'d| would)? (?:think|believe|say)(?: that)?(?: it is| it's)?"
+    r"|scelgo|sceglierei|seleziono|opto per|(?:penso|credo|ritengo|direi)(?: che)?(?: sia)?)"
+    rf" {FILLER}{LETTER}"
+)
+# "... Opzione B." as the reply's closing sentence.
+CLOSING = _compile(rf"(?:[.!?:;] |\n)(?:la |l'|the )?{NOUN} {LETTER}(?=[)\]\"'.!]*\Z)")
+# A heading, the letter on the next line.
+HEADING = _compile(rf"(?m:^)(?:the |la |l')?(?:\w{{2,12}} )?{NOUN}(?: \w{{2,12}})?\n{LETTER}")
+STATEMENTS = (LABEL, COPULA, BOXED, CHOOSING, CLOSING, HEADING)
+VERDICT = _compile(
+    r"(?<!\w)[(\"'\[]?(?-i:(?P<letter>[A-Z]))[)\"'\]]? (?:is|è|e'|sarebbe|would be) "
+    r"(?:l'|(?:the|la|il|quella|my|indeed|clearly|definitely|certainly|sicuramente|chiaramente"
+    rf"|certamente|effettivamente) ){{0,3}}{TRUE}(?!\w)"
+)
+
+# Rule 3. `lead` is what may stand before the letter: "Option", "L'opzione", "La", "It's".
+WHOLE = _compile(
+    r"(?P<lead>(?:it is |it's |è |e' )?(?:the |la |l')?"
+    rf"(?:{_words('final correct best')} )?(?:{NOUN} )?){LETTER}"
+)
+
+# What follows a letter that is no word of a sentence. After a whole reply's letter a comma is not
+# enough: "E, come si vede, ...".
+END = _compile(rf"[ \"'>]*(?:\Z|[\n,:;!?<|)\]}}\"]|\.(?!\.)|- |-\Z)|{REASON}")
+END_OF_WHOLE = _compile(rf"[ \"'>]*(?:\Z|[\n:!?<|)\]}}\"]|\.(?!\.)|- |-\Z|,(?:\Z|\n))|{REASON}")
+PLAIN_LETTERS = frozenset("BCDFGHJKLMNPQRSTUVWXYZ")  # A, E, I, O are words in one of the languages
+
+# Guards.
+CLAUSE_END = _compile(
+    r"[.!?;:,\n()]| - |\b" + _words("so and but therefore thus hence because since then while "
+    "quindi dunque perciò allora ma e mentre perché poiché") + r"\b"
+)  # fmt: skip
+DENIED_BEFORE = _compile(
+    rf"{NOT}|\b{FALSE}\b|\b" + _words("if se whether suppose assuming unless qualora") + r"\b"
+)
+_CLOSERS = r"[)\]}\"']*"
+DENIED_AFTER = _compile(
+    rf"{_CLOSERS} ?(?:(?:is|was|would be|è|sarebbe|risulta)(?: {_words('clearly definitely obviously chiaramente')})?"
+    rf" ?(?:not\b|n't\b|{FALSE}\b)|isn't\b|non (?:è|sia|sarebbe|può)|,? ?(?:only |solo )?"
+    r"(?:if|unless|se|a meno che)\b)"
+)
+ASKED = _compile(rf"{_CLOSERS} ?\?")
+ASKED_VERDICT = _compile(r"[^.!?\n]{0,80}\?")
+
+# Rule 5. A second letter joined by "or" always counts; one joined by "and", a comma or nothing
+# counts if no clause about it follows ("B, and A is wrong").
+_SECOND_LEAD = (
+    r"(?:l'|(?:" + _words("also anche possibly perhaps maybe forse the la option opzione statement "
+    "affermazione risposta answer letter lettera") + r" )){0,3}(?:\\[a-z]{2,8}\{)?[(\"'\[]{0,2}"
+)  # fmt: skip
+_SECOND_TAIL = r"(?!\w|'\w|-\w|\.\w\.)"
+_PAIR_END = (
+    rf"(?=[ \"'>]*(?:\Z|[\n.,:;!?<|)\]}}\"/])|{REASON}"
+    r"| (?:and|or|e|o|ed|oppure|are|both|sono|entramb[ei])\b)"
+)
+PAIR = _compile(
+    rf"[)\]}}\"'.:]*(?:"
+    rf"(?: ?,? ?\(?\b(?:or|oppure|o|che|nor|né|and/or|e/o|vs) | ?[/|] ?){_SECOND_LEAD}"
+    rf"(?P<either>(?-i:[B-DF-HJ-NP-Z]){_SECOND_TAIL}|[A-Z]{_SECOND_TAIL}{_PAIR_END})"
+    rf"|(?: ?,? ?\(?\b(?:and|ed?) | ?[,&+;] ?| - |-){_SECOND_LEAD}(?P<also>[A-Z]){_SECOND_TAIL}{_PAIR_END}"
+    rf"|[ \n]\(?(?P<next>(?-i:[A-Z])){_SECOND_TAIL}{_PAIR_END})"
+)
+PAIR_BEFORE = _compile(
+    r"(?<!\w)(?-i:[A-Z])[)\]\"']* ?(?:/|&|\b(?:or|and|o|e|ed|oppure|nor|né)\b) ?"
+    rf"(?:l'|(?:la|the|option|opzione|statement|affermazione) ){{0,3}}[(\"'\[]*\Z"
+)
+CORRECTION = _compile(
+    r"\b" + _words("no wait actually anzi aspetta rather sorry scusa scusate pardon cioè i_mean")
+    + r"\b[,.:;! -]{0,3}(?:(?:no|wait|it's|it is|è|la|the|option|opzione)\b[, ]{0,2}){0,3}"
+    rf"[(\"']?(?-i:(?P<letter>[A-Z])){_SECOND_TAIL}(?=[ \"']*(?:\Z|[\n.,:;!?)\]]))"
+)  # fmt: skip
+# An option's marker at the start of a line, or "(B) text" inside one.
+LISTED = re.compile(r"(?:\n\(?(?=[A-Z][).:])| \(?(?=[A-Z]\) \w))(?P<letter>[A-Z])")
+
+# Refusals, on lower-case text. What is declined is help, or watching videos at all; "the video" counts
+# only with verbs of opening it, since "I can't see in the video ..." describes what it shows.
+REFUSAL_LENGTH = 600  # characters; a longer reply says more than a refusal
+_APOLOGY = (
+    r"(?:(?:i'm|i am|we're|we are)(?: (?:very|really|so|truly))? sorry|sorry|my apologies|apologies"
+    r"|i apologi[sz]e(?: for [^.,]{1,40})?|unfortunately|mi dispiace(?: molto)?|mi spiace"
+    r"|spiacente|purtroppo|chiedo scusa|scusa|scusami)"
+)
+_NATURE = (
+    r"(?:(?:as|since|because|being)(?: i am| i'm)? an? (?:text[- ]based |large )?"
+    r"(?:ai|artificial intelligence|language model|llm|assistant|model)[^.,]{0,40}"
+    r"|(?:come|in quanto|essendo|poiché sono|sono)(?: solo)?(?: un'?| una)? ?"
+    r"(?:ai|ia|intelligenza artificiale|modello|assistente)[^.,]{0,40})"
+)
+_LEAD = rf"(?:{_APOLOGY}[,.]? ?|(?:but|ma|e|and) |{_NATURE},? ?)*"
+_UNABLE_EN = (
+    r"(?:i(?: can ?not| can't| could not| couldn't| will not| won't| do not| don't"
+    r"| must decline to| have to decline to)|(?:i'm|i am) (?:currently )?(?:unable to|not able to))"
+    r"(?: (?:actually|directly|really|currently))?"
+    r"(?: have the (?:ability|capability|capacity) to| have access to)?(?: directly)?"
+)
+_UNABLE_IT = (
+    r"(?:non (?:posso|sono in grado di|riesco a|ho la (?:capacità|possibilità) di)"
+    r"|sono impossibilitat[oa] a)(?: direttamente)?"
+)
+_HELP_EN = (
+    r"(?:assist|help)(?: you)?(?: (?:with|in|by)\b[^.]{0,80})?[.!]?\Z"
+    r"|(?:comply|fulfil+|do that|(?:answer|process|complete|continue with|respond to) "
+    r"(?:this|that|your|the) request)\b"
+)
+_HELP_IT = (
+    r"(?:aiutar(?:ti|la|vi|e)|assister(?:ti|la|vi|e)|fornir(?:ti|le|e) assistenza)\b"
+    r"|(?:soddisfare|esaudire|completare|elaborare|eseguire|gestire|rispondere a|procedere con"
+    r"|accettare) (?:a )?(?:questa|quest'|la tua|la sua|tale|la) ?richiesta"
+)
+_MEDIA_EN = (
+    r"(?:(?:watch|view|see|access|open|play|process|analy[sz]e|interpret|perceive)"
+    r"(?:(?:,| or| and|, or) (?:watch|view|see|access|open|play|process|analy[sz]e|interpret))*"
+    r" (?:\w+ )?(?:videos|video (?:content|files|clips)|visual content|images|media|multimedia)\b"
+    r"|(?:access|open|play|load|download|watch) (?:the|this|that|your) video\b"
+    r"(?= ?(?:[.,;!]|\Z|directly|file|you|or|and|so))"
+    r"|(?:videos|video (?:content|files|clips)|the video|images)(?=[.,;!]|\Z))"
+)
+_MEDIA_IT = (
+    r"(?:(?:guardare|vedere|visualizzare|visionare|analizzare|elaborare|interpretare|accedere"
+    r"|aprire|riprodurre)(?: (?:o|e|né) \w+)? (?:direttamente )?(?:a |ai |i |dei |gli )?"
+    r"(?:contenuti |file )?(?:video|filmati|immagini|multimediali|visivi)\b"
+    r"|(?:accedere al|aprire il|riprodurre il|caricare il|guardare il) (?:video|filmato)\b"
+    r"(?= ?(?:[.,;!]|\Z|direttamente|che hai|e|o)))"
+)
+REFUSAL_START = re.compile(rf"{_LEAD}(?:i\b|i'|non |sono )|{_APOLOGY}|{_NATURE}")
+# No "but ..." that goes on to answer; "but if you describe it" is courtesy.
+_NO_TURN = (
+    r"(?!.*\b(?:but|however|ma|tuttavia|però|although)\b,? "
+    r"(?!(?:if|se|i can|i could|i'd|i'm happy|i would|feel|posso|potrei|sarò|sarei|puoi|you can)\b))"
+)
+REFUSAL = re.compile(
+    rf"{_LEAD}(?:{_UNABLE_EN} (?:{_HELP_EN}|{_MEDIA_EN})|{_UNABLE_IT} (?:{_HELP_IT}|{_MEDIA_IT}))"
+    rf"{_NO_TURN}"
+)
+COURTESY = re.compile(
+    rf"(?:{_APOLOGY}|{_APOLOGY}[,.]? ?{_NATURE}|{_NATURE})[.,!]?\Z"
+    r"|(?:(?:however|but|tuttavia|ma|also),? )?(?:if you|please|let me know|feel free|is there"
+    r"|can i help|how can i|i'm here|i am here|i can (?:only )?(?:help|assist|try|offer)|i'd be happy|i would be happy"
+    r"|thank you|se (?:hai|vuoi|puoi|desideri|mi|ti|ci)|per favore|ti prego|fammi sapere|posso "
+    r"(?:però )?(?:aiutart|provare)|potresti|puoi|sono qui|sarò|sarei|c'è altro|grazie)\b"
+)

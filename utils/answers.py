@@ -1,0 +1,346 @@
+"""What a model's reply says: a letter, or why there is none (design/metrics.md, "Choice letters").
+
+The five rules, in the order in which they are tried:
+
+1. Closed reasoning blocks are dropped; a block left open makes the reply `truncated`.
+2. An explicit statement names the letter: "answer: C", "la risposta è la B", "\\boxed{C}".
+3. Else the whole reply is the letter, alone or in front of its text: "C", "(C)", "C) text".
+4. Else the reply is one option's text, and no other's, up to case, punctuation and accents.
+5. Of several statements the last counts; a statement that names two letters is unparsed.
+
+A letter is never guessed. Guards keep words from being read as letters ("A man runs", "E poi"),
+and drop statements that deny ("the answer is not A"), ask ("the answer is A?") or suppose ("if the
+answer is A"). A letter beyond the item's options, or one followed by another option's text, is
+unparsed. The patterns are in `answer_patterns.py`; replies that are refusals or failures of the
+host are told apart by `reply_status`.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from lmms_eval_tasks.utils import answer_patterns as patterns
+
+MAX_MARKS = 8  # combining marks kept per character: NFKC is quadratic in a run of them
+BEFORE = 80  # characters looked at before a statement, for a negation
+AFTER = 400  # characters looked at after a statement, beyond twice the longest option
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A letter with the rule (2, 3 or 4) that read it, or None and None with the reason."""
+
+    letter: str | None
+    status: str  # ok | unparsed | empty | truncated | refused | model_error
+    rule: int | None
+
+
+@dataclass(frozen=True)
+class _Item:
+    """The letters an item offers, its options as `fold` leaves them, and the longest one's size."""
+
+    letters: str
+    texts: tuple[str, ...]
+    longest: int
+
+    def named_by(self, text: str) -> set[str]:
+        """Letters of the options whose text opens `text`, up to the end of a sentence or line."""
+        window = text.lstrip(" \n)]}\"'>.:,-")[: 2 * self.longest + AFTER]
+        ends = [m.start() for m in re.finditer(r"[.!?;\n]", window)][:12]
+        heads = {fold(window[:end]) for end in [*ends, len(window)]}
+        return {
+            letter
+            for letter, option in zip(self.letters, self.texts, strict=True)
+            if option and option in heads
+        }
+
+
+@dataclass(frozen=True)
+class _Statement:
+    """One place where a letter is named: the letter as written, and the text on both sides.
+
+    `near` is the part of `after` in which another letter makes the statement unclear, and
+    `is_verdict` marks the form "B is correct", where the letter is the subject.
+    """
+
+    letter: str
+    before: str
+    after: str
+    near: str
+    is_verdict: bool = False
+
+
+_UNPARSED = Choice(None, "unparsed", None)
+
+
+def read_choice(text: str, options: Sequence[str]) -> Choice:
+    """Letter that `text` chooses among `options` (option 0 is A).
+
+    A refusal is looked for only in a reply in which no rule found anything, so that "I'm sorry ...
+    Answer: B" is B.
+
+    Raises:
+        ValueError: not 1 to 26 options. No text raises.
+    """
+    if not 1 <= len(options) <= len(string.ascii_uppercase):
+        raise ValueError(f"{len(options)} options; letters exist for 1 to 26")
+    status, visible = _visible(text)
+    if status != "ok":
+        return Choice(None, status, None)
+    texts = [normalise(option) for option in options]
+    item = _Item(
+        string.ascii_uppercase[: len(options)],
+        tuple(fold(option) for option in texts),
+        max(len(option) for option in texts),
+    )
+    for _, rule in RULES:
+        choice = rule(visible, item)
+        if choice is not None:
+            return choice
+    return Choice(None, "refused", None) if is_refusal(visible) else _UNPARSED
+
+
+def reply_status(text: str) -> str:
+    """Status of a free-text reply: ok, empty, truncated, refused or model_error.
+
+    `empty` is a reply without a letter, digit or pictograph outside its reasoning. That the
+    video does not show something is an answer (MAIA's Uncertainty and Out-of-Scope), so it is ok.
+    """
+    status, visible = _visible(text)
+    return "refused" if status == "ok" and is_refusal(visible) else status
+
+
+def strip_reasoning(text: str) -> tuple[str, bool]:
+    """Rule 1. The reply without closed reasoning blocks, and whether a block was left open.
+
+    A closing tag without an opening one ends a block that the chat template opened in the prompt:
+    everything before it goes. A block ends at the first closing tag of its own kind, so that an
+    opening tag quoted inside a block does not hide the answer. Of an open block nothing is kept.
+    """
+    kept: list[str] = []
+    start, opened = 0, None
+    for tag in patterns.REASONING_TAG.finditer(text):
+        name = next(group for group in tag.group("angle", "square", "kimi") if group).lower()
+        kind = patterns.REASONING_KINDS.get(name, name)
+        closing = "/" in tag.group()
+        if opened is None and closing:
+            kept.clear()
+            start = tag.end()
+        elif opened is None:
+            kept.append(text[start : tag.start()])
+            opened = kind
+        elif closing and kind == opened:
+            opened, start = None, tag.end()
+    if opened is None:
+        kept.append(text[start:])
+    return "".join(kept).strip(), opened is not None
+
+
+def is_refusal(text: str) -> bool:
+    """Whether a short reply only declines the task: every sentence declines or is courtesy.
+
+    To decline is to deny help or to deny being able to watch videos at all. "I cannot tell from
+    the video" or "non posso rispondere a questa domanda" judges the video's content: an answer.
+    """
+    reply = normalise(text).lower()
+    if len(reply) > patterns.REFUSAL_LENGTH or not patterns.REFUSAL_START.match(reply):
+        return False
+    sentences = [s for s in re.split(r"(?<=[.!?]) |\n", reply) if s]
+    declined = [bool(patterns.REFUSAL.match(s)) for s in sentences]
+    courtesy = [bool(patterns.COURTESY.match(s)) for s in sentences]
+    return any(declined) and all(d or c for d, c in zip(declined, courtesy, strict=True))
+
+
+def normalise(text: str) -> str:
+    """Text with one form of each letter, quote and blank, and without markdown and special tokens.
+
+    A letter set apart by bold or code marks becomes "(C)"; runs of blanks become one space, and
+    runs with a line end one line end. Linear in the text's length.
+    """
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", _limit_marks(text))
+    text = re.sub(r"\r\n?|[\u2028\u2029\x85]", "\n", text)
+    text = patterns.INVISIBLE.sub("", text.translate(patterns.TYPOGRAPHY))
+    text = patterns.SPECIAL_TOKEN.sub("", text)
+    text = patterns.CODE_FENCE.sub("\n", text)
+    text = patterns.EMPHASISED_LETTER.sub(r"(\2)", text)
+    text = patterns.MARKDOWN.sub("", text)
+    text = re.sub(r"[^\S\n]+", " ", text)
+    return re.sub(r" ?\n[ \n]*", "\n", text).strip()
+
+
+def fold(text: str) -> str:
+    """Text for rule 4: lower case, no accents, every run of other signs one space.
+
+    A text of signs alone ("+") is kept as it is, so that it still equals itself.
+    """
+    plain = unicodedata.normalize("NFKD", _limit_marks(text).casefold())
+    letters = (c if c.isalnum() else " " for c in plain if not unicodedata.combining(c))
+    return " ".join("".join(letters).split()) or text.strip()
+
+
+def _rule_2(text: str, item: _Item) -> Choice | None:
+    """An explicit statement; one that cannot be read ends the search, as the model did choose."""
+    found = [s for s in _find_statements(text, item) if not _is_negated(s)]
+    return _settle(_counted(found), item, rule=2) if found else None
+
+
+def _rule_3(text: str, item: _Item) -> Choice | None:
+    """The whole reply is a letter, with its option's text or a reason after it or not."""
+    match = patterns.WHOLE.match(text)
+    if not match:
+        return None
+    after = text[match.end("letter") :]
+    statement = _Statement(match["letter"], "", after, near=after)
+    article = bool(match["lead"]) and statement.letter.islower()  # "la a", "the a"
+    if article or not _in_range(statement.letter, item):
+        return None
+    if _is_negated(statement) or _is_word(statement, item, patterns.END_OF_WHOLE, frozenset()):
+        return None
+    if fold(statement.after) and fold(text) in item.texts:
+        return None  # "A. Rossi" as an option's text is for rule 4
+    return _settle(statement, item, rule=3)
+
+
+def _rule_4(text: str, item: _Item) -> Choice | None:
+    """The reply is one option's text, and only one's."""
+    reply = fold(text)
+    same = [x for x, option in zip(item.letters, item.texts, strict=True) if option == reply]
+    return Choice(same[0], "ok", 4) if len(same) == 1 else None
+
+
+Rule = Callable[[str, _Item], Choice | None]
+RULES: tuple[tuple[int, Rule], ...] = ((2, _rule_2), (3, _rule_3), (4, _rule_4))
+
+
+def _counted(statements: Sequence[_Statement]) -> _Statement:
+    """Rule 5: models correct themselves, so the last statement counts."""
+    return statements[-1]
+
+
+def _settle(statement: _Statement, item: _Item, rule: int) -> Choice:
+    """The statement's letter, unless it is out of range, one of two, or against its own text."""
+    if not _in_range(statement.letter, item):
+        return _UNPARSED
+    if _names_two(statement, item) or _contradicts(statement, item):
+        return _UNPARSED
+    return Choice(statement.letter.upper(), "ok", rule)
+
+
+def _find_statements(text: str, item: _Item) -> list[_Statement]:
+    """All statements in the order of their letters; words that look like letters are left out."""
+    reach = 2 * item.longest + AFTER
+    found: dict[int, _Statement] = {}
+    for pattern in (*patterns.STATEMENTS, patterns.VERDICT):
+        for match in pattern.finditer(text):
+            at = match.start("letter")
+            head = at if pattern is patterns.VERDICT else match.start()
+            after = text[at + 1 : at + 1 + reach]
+            near = "\n".join(after.split("\n", 2)[:2])  # its own line and the next
+            statement = _Statement(
+                match["letter"],
+                text[max(0, head - BEFORE) : head],
+                after,
+                near,
+                is_verdict=pattern is patterns.VERDICT,
+            )
+            if statement.is_verdict or not _is_word(
+                statement, item, patterns.END, patterns.PLAIN_LETTERS
+            ):
+                found.setdefault(at, statement)
+    return [found[at] for at in sorted(found)]
+
+
+def _is_word(
+    statement: _Statement, item: _Item, end: re.Pattern[str], plain: frozenset[str]
+) -> bool:
+    """Article guard: whether the letter is a word of the sentence ("A man", "E poi", "a sinistra").
+
+    It is a letter if punctuation, the end, a reason or a second letter follows, or its own
+    option's text; or any word, for the letters in `plain` (capitals that are no word).
+    """
+    after = statement.after
+    if end.match(after) or _joined(statement, item):
+        return False
+    if statement.letter in plain and after.startswith(" "):
+        return False
+    return statement.letter.upper() not in item.named_by(after)
+
+
+def _is_negated(statement: _Statement) -> bool:
+    """Negation guard: whether the statement denies, doubts, supposes or asks."""
+    clause = patterns.CLAUSE_END.split(statement.before)[-1]
+    question = patterns.ASKED_VERDICT if statement.is_verdict else patterns.ASKED
+    return bool(
+        patterns.DENIED_BEFORE.search(clause)
+        or patterns.DENIED_AFTER.match(statement.after)
+        or question.match(statement.after)
+    )
+
+
+def _names_two(statement: _Statement, item: _Item) -> bool:
+    """Rule 5: whether the statement names a second letter, corrects itself or lists the options."""
+    letter, after = statement.letter.upper(), statement.after
+    if fold(after) and fold(after) == dict(zip(item.letters, item.texts, strict=True)).get(letter):
+        return False  # the whole rest is the letter's own option, whatever letters that contains
+    if _joined(statement, item) not in (None, letter):
+        return True
+    if statement.is_verdict and patterns.PAIR_BEFORE.search(statement.before):
+        return True
+    found = [
+        *patterns.CORRECTION.finditer(statement.near),
+        *patterns.LISTED.finditer(statement.near),
+    ]
+    others = [match["letter"].upper() for match in found]
+    return any(x != letter and _in_range(x, item) for x in others)
+
+
+def _joined(statement: _Statement, item: _Item) -> str | None:
+    """A second letter right after the first: "or B", "e B", "/B", or ", B" and what ends there."""
+    second = patterns.PAIR.match(statement.after)
+    if not second:
+        return None
+    following: str | None = second["next"]  # nothing joins it, so it may be an initial or a word
+    if following and not _in_range(following, item):
+        return None
+    return str(second["either"] or second["also"] or following).upper()
+
+
+def _contradicts(statement: _Statement, item: _Item) -> bool:
+    """Whether the text after the letter is another option's and not its own ("A) text of B")."""
+    named = item.named_by(statement.after)
+    return bool(named) and statement.letter.upper() not in named
+
+
+def _in_range(letter: str, item: _Item) -> bool:
+    """Whether the item has an option of that letter."""
+    return letter.upper() in item.letters
+
+
+def _visible(text: str) -> tuple[str, str]:
+    """Status (ok, empty, truncated, model_error) and the normalised reply without reasoning."""
+    if patterns.HOST_FAILURE.match(patterns.INVISIBLE.sub("", text)):
+        return "model_error", ""
+    reply, unclosed = strip_reasoning(text)
+    if unclosed:
+        return "truncated", ""
+    visible = normalise(reply)
+    if not any(c.isalnum() or unicodedata.category(c) == "So" for c in visible):
+        return "empty", ""
+    return "ok", visible
+
+
+def _limit_marks(text: str) -> str:
+    """Text in which no character carries more than MAX_MARKS combining marks."""
+    if text.isascii():
+        return text
+    kept, run = [], 0
+    for c in text:
+        run = run + 1 if unicodedata.combining(c) else 0
+        if run <= MAX_MARKS:
+            kept.append(c)
+    return "".join(kept)

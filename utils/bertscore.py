@@ -1,0 +1,264 @@
+"""BERTScore with an encoder that is on this machine (metrics.md, "Text"; Zhang et al., 2020).
+
+The layer table, the matching and the hash are bert-score's; loading the encoder is ours, because
+bert-score looks on the network, takes any path with "t5" in it for a T5 model, and fails on blank
+texts, on tokenizers without a length limit and on models whose layer it does not know. Texts are in
+NFC. Scores are not rescaled and have no idf weights. MAIA's paper (Table 4: 0.79 to 0.84) names
+neither its encoder nor its layer.
+
+No encoder means no number: the value is None with the reason, never 0, and nothing is downloaded.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lmms_eval_tasks.utils.text_metrics import check_corpus, tokenize
+
+# The hub later gave owners to models whose names had none; bert-score's tables have the old names.
+_OWNERS = ("google-bert", "FacebookAI", "distilbert", "albert", "xlnet", "openai-community")
+# For encoders with relative positions whose tokenizer has no limit either.
+_FALLBACK_MAX_TOKENS = 512
+
+
+@dataclass(frozen=True)
+class BertScore:
+    """A corpus's BERTScore and what it was computed with.
+
+    Attributes:
+        value: mean over items of the best reference's F1, at most 1 (0 and less is possible where
+            embeddings point apart); None if not computed.
+        n_truncated: texts cut to the encoder's length: candidates, and references once per item.
+        model: name or path of the encoder, as asked for.
+        layer: the hidden layer used, counted from 1 (0 are the embeddings).
+        hash: bert-score's own line of model, layer and versions, for comparisons between papers.
+        rescaled: whether scores are rescaled by bert-score's baseline; always False here.
+        reason: why there is no value, else None.
+        max_tokens: the encoder's length, special tokens included.
+    """
+
+    value: float | None
+    n_truncated: int
+    model: str
+    layer: int | None
+    hash: str | None
+    rescaled: bool
+    reason: str | None
+    max_tokens: int | None = None
+
+    def describe(self) -> str:
+        """One line for the results: the number with its model, layer, rescaling, hash and cuts."""
+        if self.value is None:
+            return f"BERTScore not computed: {self.reason}"
+        scale = "rescaled" if self.rescaled else "not rescaled"
+        return (
+            f"BERTScore F1 {self.value:.4f} (mean of the best reference's), model {self.model}, "
+            f"layer {self.layer}, {scale}, hash {self.hash}, "
+            f"{self.n_truncated} texts cut to {self.max_tokens} tokens"
+        )
+
+
+def bert_score(
+    candidates: Sequence[str],
+    references: Sequence[Sequence[str]],
+    *,
+    model: str | None = None,
+    lang: str = "it",
+    device: str = "cpu",
+) -> BertScore:
+    """Mean over items of the F1 against the reference that fits best.
+
+    P, R and F1 take their maximum over the references independently, as in bert-score; F1's is
+    reported. A candidate without a word scores 0; references without a word are left out, and an
+    item that has no other scores 0. An item's score depends on that item alone, so the order and
+    the company of items change no bit.
+
+    Args:
+        candidates: one text per item.
+        references: per item one or more texts.
+        model: folder of an encoder, or a name in the local Hugging Face cache. None: bert-score's
+            default for `lang` (bert-base-multilingual-cased for Italian), from the cache only.
+        lang: language code, used only if `model` is None.
+        device: torch device; the CPU unless told, as the model under test may still fill the GPU.
+
+    Raises:
+        ValueError: there is no item, the lengths differ, or an item has no reference. A model that
+            is absent, broken or no encoder raises nothing: the value is None with the reason.
+    """
+    check_corpus(candidates, references)
+    from bert_score import utils as library
+
+    name = model or library.lang2model[lang.lower()]
+    folder = _local_folder(name, may_be_path=model is not None)
+    if folder is None:
+        reason = f"encoder {name!r} is not in the local Hugging Face cache"
+        return _not_computed(name, reason + (" and is no folder" if model else ""))
+    try:
+        encoder = _load(name, folder, library.model2layers, device)
+        scores = [
+            _best_f1(encoder, _clean([text]), _clean(refs))
+            for text, refs in zip(candidates, references, strict=True)
+        ]
+    # Loaders and encoders raise what they like, and an exception in an aggregation costs the host's
+    # whole run (host.md): the reason says what happened, and no number is printed.
+    except Exception as error:
+        return _not_computed(name, f"{folder}: {type(error).__name__}: {error}")
+    return BertScore(
+        value=math.fsum(f1 for f1, _ in scores) / len(scores),
+        n_truncated=sum(cut for _, cut in scores),
+        model=name,
+        layer=encoder.layer,
+        hash=library.get_hash(name, encoder.layer, False, False, False, False),
+        rescaled=False,
+        reason=None,
+        max_tokens=encoder.tokenizer.model_max_length,
+    )
+
+
+@dataclass(frozen=True)
+class _Encoder:
+    model: Any
+    tokenizer: Any  # its model_max_length is the true limit
+    layer: int
+    device: str
+
+    def hidden(self, texts: list[str]) -> tuple[Any, Any, Any]:
+        """Hidden states (text, token, layer, size), mask and weights (text, token) on the CPU."""
+        from bert_score.utils import get_bert_embedding
+
+        weights: defaultdict[int | None, float] = defaultdict(lambda: 1.0)
+        weights[self.tokenizer.sep_token_id] = 0.0
+        weights[self.tokenizer.cls_token_id] = 0.0
+        embedding = get_bert_embedding(
+            texts, self.model, self.tokenizer, weights, device=self.device, all_layers=True
+        )
+        hidden, mask, token_weights = (tensor.cpu() for tensor in embedding)
+        return hidden, mask, token_weights
+
+    def n_tokens(self, text: str) -> int:
+        """Tokens of the whole text, special ones included, before anything is cut."""
+        return len(self.tokenizer.encode(text, truncation=False, verbose=False))
+
+
+def _not_computed(name: str, reason: str) -> BertScore:
+    return BertScore(None, 0, name, None, None, False, reason)
+
+
+def _clean(texts: Sequence[str]) -> list[str]:
+    """Each text that has a word, once, in NFC and in an order that does not depend on theirs."""
+    return sorted({unicodedata.normalize("NFC", text).strip() for text in texts if tokenize(text)})
+
+
+def _best_f1(encoder: _Encoder, candidate: list[str], references: list[str]) -> tuple[float, int]:
+    """Best F1 of one item and how many of its texts were cut; `candidate` has one text or none.
+
+    One batch per item: a text's neighbours in a batch change its last digits, so they must be its
+    own item's. Pairs are matched without padding, which counts as similarity 0 in bert-score and
+    would win over a negative one.
+    """
+    texts = candidate + references
+    cut = sum(encoder.n_tokens(text) > encoder.tokenizer.model_max_length for text in texts)
+    if not candidate or not references:
+        return 0.0, cut
+    import torch
+    from bert_score.utils import greedy_cos_idf
+
+    hidden, mask, weights = encoder.hidden(texts)
+    if not torch.isfinite(hidden[:, :, encoder.layer][mask.bool()]).all():
+        raise ValueError("the encoder's output is not finite")  # bert-score would score it 0
+
+    def tokens_of(row: int) -> tuple[Any, Any, Any]:
+        length = int(mask[row].sum())
+        own = (slice(row, row + 1), slice(length))
+        # Copies: the matching normalises its arguments in place.
+        return hidden[own][:, :, encoder.layer].clone(), mask[own], weights[own].clone()
+
+    # A text of characters that the encoder does not know at all has no weight, and matches nothing.
+    pairs = range(1, len(texts)) if weights[0].any() else ()
+    f1s = [
+        float(greedy_cos_idf(*tokens_of(row), *tokens_of(0))[2])
+        for row in pairs
+        if weights[row].any()
+    ]
+    # A text against itself can exceed 1 by a rounding error.
+    return min(max(f1s, default=0.0), 1.0), cut
+
+
+def _local_folder(name: str, *, may_be_path: bool) -> Path | None:
+    """Folder of an encoder on this machine, or None. Never asks the network.
+
+    A default name is looked up in the cache only, so that a folder of that name in the working
+    directory is not taken for it.
+    """
+    from huggingface_hub import try_to_load_from_cache
+
+    path = Path(name).expanduser()
+    if may_be_path and path.is_dir():
+        return path.resolve()
+    for known in _aliases(name):
+        try:
+            found = try_to_load_from_cache(known, "config.json")
+        except ValueError:  # a path that does not exist is no valid name
+            return None
+        if isinstance(found, str):
+            return Path(found).parent
+    return None
+
+
+def _aliases(name: str) -> list[str]:
+    """The names that the hub has for one model: with the owner it got later, and without."""
+    owner, _, bare = name.rpartition("/")
+    if not owner:
+        return [name, *(f"{later}/{name}" for later in _OWNERS)]
+    return [name, bare] if owner in _OWNERS else [name]
+
+
+def _load(name: str, folder: Path, known_layers: Mapping[str, int], device: str) -> _Encoder:
+    """The encoder, tried on two short texts.
+
+    Raises:
+        ValueError: weights are missing (they would be random) or it gives no hidden states.
+        Exception: whatever transformers raises for an unreadable folder.
+    """
+    from transformers import AutoModel, AutoTokenizer
+
+    # Without local_files_only a tokenizer of more than 100,000 words asks the hub about its model.
+    tokenizer = AutoTokenizer.from_pretrained(folder, use_fast=False, local_files_only=True)
+    model, info = AutoModel.from_pretrained(folder, local_files_only=True, output_loading_info=True)
+    if missing := sorted(key for key in info["missing_keys"] if "pooler" not in key):
+        raise ValueError(f"{len(missing)} weights are not in the folder, e.g. {missing[0]}")
+    if model.config.is_encoder_decoder:
+        model = model.get_encoder()
+    model = model.float().eval().to(device)  # a checkpoint in half precision would stay in it
+    tokenizer.model_max_length = _max_tokens(tokenizer, model)
+    hidden, _, _ = _Encoder(model, tokenizer, 0, device).hidden(["prova", "una prova più lunga"])
+    layer = _layer(name, folder, hidden.shape[2] - 1, known_layers)
+    return _Encoder(model, tokenizer, layer, device)
+
+
+def _layer(name: str, folder: Path, n_layers: int, known_layers: Mapping[str, int]) -> int:
+    """bert-score's tuned layer where it knows the model's (or its folder's) name, else the last."""
+    for known in (*_aliases(name), folder.name, f"{folder.parent.name}/{folder.name}"):
+        if known_layers.get(known, n_layers + 1) <= n_layers:
+            return known_layers[known]
+    return n_layers
+
+
+def _max_tokens(tokenizer: Any, model: Any) -> int:
+    """The smaller of the tokenizer's and the encoder's limits, special tokens included.
+
+    A tokenizer without a limit of its own says 10^30, which no encoder can use.
+    """
+    positions = getattr(model.config, "max_position_embeddings", None) or 0
+    table = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
+    reserved = getattr(table, "padding_idx", None)
+    if reserved is not None:  # RoBERTa and its kin count positions from the padding index on
+        positions -= reserved + 1
+    limits = [limit for limit in (positions, tokenizer.model_max_length) if 0 < limit < 10**9]
+    return min(limits, default=_FALLBACK_MAX_TOKENS)
