@@ -31,7 +31,7 @@ _CHOICES = (
     f"{settings.JUDGE}=none to generate now and judge later"
 )
 _FORMS = f"{settings.JUDGE} takes MODEL, MODEL@http(s)://HOST[:PORT]/v1, offline or none"
-_SPEC = re.compile(r"(?P<model>[^@\s]+)(?:@(?P<url>https?://\S+))?")
+_SPEC = re.compile(r"(?P<model>(?!https?://)[^@\s]+)(?:@(?P<url>https?://\S+))?")
 
 
 @dataclass(frozen=True)

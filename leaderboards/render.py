@@ -1,7 +1,7 @@
 """Leaderboards as markdown, and the generated blocks of a benchmark's README.
 
 A block stands between `<!-- leaderboard:<name> -->` and `<!-- /leaderboard -->`. To renew all
-blocks of a README: `python -m lmms_eval_tasks.leaderboards.render maia lmms_eval_tasks/maia/README.md`.
+blocks of a README: `python -m lmms_eval_tasks.leaderboards.render maia PATH/README.md`.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class Benchmark(Protocol):
     """What each `lmms_eval_tasks.<name>.benchmark` module offers to the shared code."""
 
     def check(self, tasks: Sequence[Mapping[str, Any]]) -> None:
-        """Raise a TasksError if the data, prompts or judge of `tasks` (their YAML) cannot be used."""
+        """Raise a TasksError if data, prompts or judge of `tasks` (their YAML) are unusable."""
 
     def annotate(self, results: dict[str, Any], tasks: Sequence[Mapping[str, Any]]) -> None:
         """Add provenance to the host's `results` (data, prompts, judge) and drop placeholders."""

@@ -1,8 +1,8 @@
 """`lmms-eval-tasks demo`: the packaged sample through the real host, three models side by side.
 
-A tiny random-weight vision-language model (a real host model class on real video files), an oracle that
-knows the sample's key and a coin. The oracle must get everything right and the coin about chance:
-if not, the demo fails.
+A tiny random-weight vision-language model (a real host model class on real video files), an oracle
+that knows the sample's key, and a coin. The oracle must get everything right and the coin about
+chance: if not, the demo fails.
 """
 
 from __future__ import annotations

@@ -35,9 +35,9 @@ def main() -> None:
     if not arguments or arguments[0] not in _OTHER_SUBCOMMANDS:
         arguments = _take_own_options(arguments)
     known = plugin.install()
-    if not known and arguments and arguments[0] not in _OTHER_SUBCOMMANDS:
-        if not any(a.startswith("--include_path") for a in arguments):
-            arguments += ["--include_path", str(plugin.TASKS_PATH)]
+    evaluates = arguments and arguments[0] not in _OTHER_SUBCOMMANDS
+    if not known and evaluates and not any(a.startswith("--include_path") for a in arguments):
+        arguments += ["--include_path", str(plugin.TASKS_PATH)]
     sys.argv = [sys.argv[0], *arguments]
     outcome = _Outcome()
     plugin.when_imported("lmms_eval.__main__", functools.partial(_watch, outcome))

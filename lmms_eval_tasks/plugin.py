@@ -259,7 +259,10 @@ class _Finder(importlib.abc.MetaPathFinder):
         self.name, self._act = name, act
 
     def find_spec(
-        self, fullname: str, path: Any = None, target: ModuleType | None = None
+        self,
+        fullname: str,
+        path: Any = None,  # noqa: ARG002
+        target: ModuleType | None = None,  # noqa: ARG002
     ) -> importlib.machinery.ModuleSpec | None:
         if fullname != self.name:
             return None

@@ -1,4 +1,4 @@
-"""Before the model is built: can the selected tasks run? After the run: where do its numbers come from?"""
+"""Before the model is built: can the tasks run? After the run: where do its numbers come from?"""
 
 from __future__ import annotations
 

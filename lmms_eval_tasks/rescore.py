@@ -1,4 +1,4 @@
-"""Saved runs (`--log_samples`) read back, so that every metric can be computed again without a model."""
+"""Saved runs (`--log_samples`) read back, to compute every metric again without a model."""
 
 from __future__ import annotations
 

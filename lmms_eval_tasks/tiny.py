@@ -1,4 +1,4 @@
-"""Tiny checkpoints with random weights, built on this machine: real model classes without a download.
+"""Tiny checkpoints with random weights, built here: real model classes without a download.
 
     python -m lmms_eval_tasks.tiny qwen2_5_vl FOLDER
 
@@ -8,8 +8,8 @@ the way from a video file to a number, not the number. About 1 MB each, built in
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
 import shutil
 import sys
 import tempfile
@@ -21,6 +21,8 @@ from lmms_eval_tasks.errors import TasksError
 
 MARKER = "lmms_eval_tasks_tiny.json"
 _RECIPE = 1  # raised when a recipe changes, so that checkpoints built before are built again
+# Standard deviation of the weights. With the usual 0.02 such a small model says the same to any input.
+_WIDE = 0.2
 
 # Enough text for a byte-level BPE of a few hundred merges; any text at all can be encoded.
 _CORPUS = (
@@ -109,11 +111,13 @@ def _built(folder: Path) -> dict[str, Any] | None:
 
 def _replace(folder: Path, new: Path, old: Path, wanted: dict[str, Any]) -> None:
     """Put `new` at `folder`; another process may be doing the same at the same moment."""
+    if _built(folder) == wanted:
+        return
+    with contextlib.suppress(FileNotFoundError):
+        folder.rename(old)
     try:
-        if folder.exists():
-            os.rename(folder, old)
-        os.rename(new, folder)
-    except OSError:
+        new.rename(folder)
+    except OSError:  # not empty: the other process was faster
         if _built(folder) != wanted:
             raise
     shutil.rmtree(old, ignore_errors=True)
@@ -149,8 +153,8 @@ def _qwen2_5_vl() -> list[Any]:
 
     tokenizer = _tokenizer(
         _QWEN_SPECIALS,
-        eos_token="<|im_end|>",
-        pad_token="<|endoftext|>",
+        eos_token="<|im_end|>",  # noqa: S106
+        pad_token="<|endoftext|>",  # noqa: S106
         additional_special_tokens=list(_QWEN_SPECIALS[1:]),
         model_max_length=32768,
     )
@@ -169,6 +173,7 @@ def _qwen2_5_vl() -> list[Any]:
             "rope_scaling": {"type": "mrope", "rope_type": "default", "mrope_section": [2, 3, 3]},
             "bos_token_id": None,
             "eos_token_id": ids["<|im_end|>"],
+            "initializer_range": _WIDE,
             "pad_token_id": ids["<|endoftext|>"],
         },
         vision_config={
@@ -178,6 +183,7 @@ def _qwen2_5_vl() -> list[Any]:
             "num_heads": 2,
             "out_hidden_size": hidden,
             "fullatt_block_indexes": [1],
+            "initializer_range": _WIDE,
         },
         image_token_id=ids["<|image_pad|>"],
         video_token_id=ids["<|video_pad|>"],
@@ -208,7 +214,7 @@ def _gpt2() -> list[Any]:
         n_positions=512,
         bos_token_id=tokenizer.bos_token_id,
         eos_token_id=tokenizer.eos_token_id,
-        initializer_range=0.2,  # wide enough that two texts differ clearly
+        initializer_range=_WIDE,
     )
     return [GPT2LMHeadModel(config), tokenizer]
 
@@ -218,9 +224,10 @@ def _llama() -> list[Any]:
     from tokenizers import processors
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    tokenizer = _tokenizer(("<s>", "</s>"), bos_token="<s>", eos_token="</s>")
+    begin, end = "<s>", "</s>"
+    tokenizer = _tokenizer((begin, end), bos_token=begin, eos_token=end)
     tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
-        single="<s> $A", special_tokens=[("<s>", tokenizer.bos_token_id)]
+        single=f"{begin} $A", special_tokens=[(begin, tokenizer.bos_token_id)]
     )
     config = LlamaConfig(
         vocab_size=len(tokenizer),
@@ -231,7 +238,7 @@ def _llama() -> list[Any]:
         max_position_embeddings=512,
         bos_token_id=tokenizer.bos_token_id,
         eos_token_id=tokenizer.eos_token_id,
-        initializer_range=0.2,
+        initializer_range=_WIDE,
     )
     return [LlamaForCausalLM(config), tokenizer]
 

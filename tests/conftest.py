@@ -1,4 +1,4 @@
-"""Shared by all tests: the packaged sample, the real data where it is, the host in a process of its own."""
+"""Shared by all tests: the packaged sample, the real data where it is, the host as a process."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ Launch = Callable[..., HostRun]
 
 @pytest.fixture(scope="session")
 def launch(cache: Path) -> Launch:
-    """Run a command line in a process of its own, with the sample and the offline judge by default."""
+    """Run a command line in a process of its own, on the sample and with the offline judge."""
 
     def run(
         command: list[str],

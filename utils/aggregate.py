@@ -5,9 +5,9 @@ verdict). All functions are pure, do not depend on the order of the items (sums 
 values, groups are keyed), and return None where a number does not exist.
 
 The three forms (metrics.md): the plain number counts every failed item as wrong; `_valid` leaves
-out items that could not be read or judged; `_failed` counts all items with a status other than ok. What
-the candidate did itself (answered nothing, refused, was cut off) is 0 in both forms: abstaining
-must not pay.
+out items that could not be read or judged; `_failed` counts all items with a status other than ok.
+What the candidate did itself (answered nothing, refused, was cut off) is 0 in both forms:
+abstaining must not pay.
 """
 
 from __future__ import annotations

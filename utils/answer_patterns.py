@@ -52,12 +52,13 @@ NOUN = _words(
 )
 PLURAL = _words("answers choices options statements letters risposte scelte opzioni alternative "
                 "affermazioni frasi lettere")  # fmt: skip
-FALSE = _words("wrong incorrect false untrue other sbagliat[aoei] errat[aoei] fals[aoei] "
-               "scorrett[aoei] altr[aoei]")  # fmt: skip
+FALSE = _words(
+    "wrong incorrect false untrue sbagliat[aoei] errat[aoei] fals[aoei] (?:s|in)corrett[aoei]"
+)
+OTHER = _words("other altr[aoei]")
 NOT = (
-    r"(?:n't|\b"
-    + _words("not cannot never neither nor non né mai nessun[ao]? doubt dubito")
-    + r")\b"
+    r"(?:n't|\b(?:not|cannot|never|neither|nor|non(?! (?:c'è|v'è|ci sono) dubbi)|né|mai"
+    r"|nessun[ao]?|(?<!no )(?<!without a )doubt|dubito))\b"
 )
 TRUE = _words(
     "correct right(?!_(?:of|behind|next|side|in|above|below|before|after|hand)) true accurate "
@@ -87,14 +88,17 @@ LETTER = (
     r"""(?P<letter>[A-Z])(?!\w)(?:(?<='.)|(?!'))(?!-\w|\.\w\.|&\w|\+\+)"""
 )
 # Between a noun and its letter: no end of a clause, second noun, verb, denial or other letter.
-_GAP = rf"(?:(?!\b(?:{NOUN}|{PLURAL}|{FALSE})\b|{NOT}|{IS}|(?-i:\b[A-Z]\b))[^.!?:;=>\n(){{}}\"]){{0,60}}?"
+_GAP = (
+    rf"(?:(?!\b(?:{NOUN}|{PLURAL}|{FALSE}|{OTHER})\b|{NOT}|{IS}|(?-i:\b[A-Z]\b))"
+    r"[^.!?:;=>\n(){}\"]){0,60}?"
+)
 _NOUN = rf"(?<![^\W_])(?<!/){NOUN}(?!\w)"
 
 # Rule 2.
 LABEL = _compile(
     rf"{_NOUN}[\"']?{_GAP}(?: ?\([^()\n]{{1,40}}\))?[\"']? ?(?::|=?-?>|=| - )[ \n]?{FILLER}{LETTER}"
 )
-COPULA = _compile(rf"{_NOUN}{_GAP}{IS}[\"']? ?:?[ \n]{FILLER}{LETTER}")
+COPULA = _compile(rf"{_NOUN}{_GAP}{IS}[\"']?(?: ?:[ \n]?|[ \n]){FILLER}{LETTER}")
 BOXED = _compile(rf"\\{{1,2}}(?:boxed|fbox) ?\{{ ?{FILLER}{LETTER}")
 CHOOSING = _compile(
     r"\b(?:i(?:'d|'ll| would| will)?(?: therefore| thus)? (?:choose|select|pick|go with|opt for)"
@@ -103,10 +107,13 @@ CHOOSING = _compile(
     rf" {FILLER}{LETTER}"
 )
 # "... Opzione B." as the reply's closing sentence.
-CLOSING = _compile(rf"(?:[.!?:;] |\n)(?:la |l'|the )?{NOUN} {LETTER}(?=[)\]\"'.!]*\Z)")
+CLOSING = _compile(rf"(?:[.!;] |\n)(?:la |l'|the )?{NOUN} {LETTER}(?=[)\]\"'.!]*\Z)")
 # A heading, the letter on the next line.
 HEADING = _compile(rf"(?m:^)(?:the |la |l')?(?:\w{{2,12}} )?{NOUN}(?: \w{{2,12}})?\n{LETTER}")
 STATEMENTS = (LABEL, COPULA, BOXED, CHOOSING, CLOSING, HEADING)
+# After these a capital in front of more words is taken for a letter too ("Answer: B The man runs");
+# after "I think B ..." it may be the subject of a sentence.
+LETTER_EXPECTED = (LABEL, COPULA, BOXED)
 VERDICT = _compile(
     r"(?<!\w)[(\"'\[]?(?-i:(?P<letter>[A-Z]))[)\"'\]]? (?:is|è|e'|sarebbe|would be) "
     r"(?:l'|(?:the|la|il|quella|my|indeed|clearly|definitely|certainly|sicuramente|chiaramente"
@@ -121,7 +128,7 @@ WHOLE = _compile(
 
 # What follows a letter that is no word of a sentence. After a whole reply's letter a comma is not
 # enough: "E, come si vede, ...".
-END = _compile(rf"[ \"'>]*(?:\Z|[\n,:;!?<|)\]}}\"]|\.(?!\.)|- |-\Z)|{REASON}")
+END = _compile(rf"[ \"'>]*(?:\Z|[\n,:;!?<|()\]}}\"]|\.(?!\.)|- |-\Z)|{REASON}")
 END_OF_WHOLE = _compile(rf"[ \"'>]*(?:\Z|[\n:!?<|)\]}}\"]|\.(?!\.)|- |-\Z|,(?:\Z|\n))|{REASON}")
 PLAIN_LETTERS = frozenset("BCDFGHJKLMNPQRSTUVWXYZ")  # A, E, I, O are words in one of the languages
 
@@ -131,13 +138,14 @@ CLAUSE_END = _compile(
     "quindi dunque perciò allora ma e mentre perché poiché") + r"\b"
 )  # fmt: skip
 DENIED_BEFORE = _compile(
-    rf"{NOT}|\b{FALSE}\b|\b" + _words("if se whether suppose assuming unless qualora") + r"\b"
+    rf"{NOT}|\b(?:{FALSE}|{OTHER})(?: (?:that|che)(?: [\w']{{1,20}}){{0,2}})? ?\Z"
+    rf"|\b{_words('if se whether suppose assuming unless qualora')}\b"
 )
 _CLOSERS = r"[)\]}\"']*"
 DENIED_AFTER = _compile(
-    rf"{_CLOSERS} ?(?:(?:is|was|would be|è|sarebbe|risulta)(?: {_words('clearly definitely obviously chiaramente')})?"
-    rf" ?(?:not\b|n't\b|{FALSE}\b)|isn't\b|non (?:è|sia|sarebbe|può)|,? ?(?:only |solo )?"
-    r"(?:if|unless|se|a meno che)\b)"
+    rf"{_CLOSERS} ?(?:[:=-]? ?{FALSE}\b|isn't\b|non (?:è|sia|sarebbe|può)"
+    r"|(?:is|was|would be|è|sarebbe|risulta)(?: (?:clearly|definitely|obviously|chiaramente))? ?"
+    rf"(?:not\b|n't\b|{FALSE}\b)|,? ?(?:only |solo )?(?:if|unless|se|a meno che)\b)"
 )
 ASKED = _compile(rf"{_CLOSERS} ?\?")
 ASKED_VERDICT = _compile(r"[^.!?\n]{0,80}\?")
@@ -157,23 +165,30 @@ PAIR = _compile(
     rf"[)\]}}\"'.:]*(?:"
     rf"(?: ?,? ?\(?\b(?:or|oppure|o|che|nor|né|and/or|e/o|vs) | ?[/|] ?){_SECOND_LEAD}"
     rf"(?P<either>(?-i:[B-DF-HJ-NP-Z]){_SECOND_TAIL}|[A-Z]{_SECOND_TAIL}{_PAIR_END})"
-    rf"|(?: ?,? ?\(?\b(?:and|ed?) | ?[,&+;] ?| - |-){_SECOND_LEAD}(?P<also>[A-Z]){_SECOND_TAIL}{_PAIR_END}"
+    rf"|(?: ?,? ?\(?\b(?:and|ed?) | ?[,&+;] ?| - |-){_SECOND_LEAD}"
+    rf"(?P<also>[A-Z]){_SECOND_TAIL}{_PAIR_END}"
     rf"|[ \n]\(?(?P<next>(?-i:[A-Z])){_SECOND_TAIL}{_PAIR_END})"
 )
+# The same seen from the second letter: "A or B is correct", "A is true and B is true".
 PAIR_BEFORE = _compile(
-    r"(?<!\w)(?-i:[A-Z])[)\]\"']* ?(?:/|&|\b(?:or|and|o|e|ed|oppure|nor|né)\b) ?"
-    rf"(?:l'|(?:la|the|option|opzione|statement|affermazione) ){{0,3}}[(\"'\[]*\Z"
+    rf"(?<!\w)(?-i:(?P<letter>[A-Z]))[)\]}}\"']*(?: (?:is|è) (?:the |la )?{TRUE},?)? ?"
+    r"(?:/|&|\b(?:or|and|o|e|ed|oppure|nor|né)\b) ?"
+    r"(?:l'|(?:la|the|option|opzione|statement|affermazione) ){0,3}[(\"'\[]*\Z"
 )
+EITHER_BEFORE = _compile(r"(?<!\w)(?-i:(?P<letter>[A-Z]))[)\]}\"']*(?:,? (?:or|o|oppure) |/ ?)\Z")
 CORRECTION = _compile(
     r"\b" + _words("no wait actually anzi aspetta rather sorry scusa scusate pardon cioè i_mean")
     + r"\b[,.:;! -]{0,3}(?:(?:no|wait|it's|it is|è|la|the|option|opzione)\b[, ]{0,2}){0,3}"
     rf"[(\"']?(?-i:(?P<letter>[A-Z])){_SECOND_TAIL}(?=[ \"']*(?:\Z|[\n.,:;!?)\]]))"
 )  # fmt: skip
-# An option's marker at the start of a line, or "(B) text" inside one.
-LISTED = re.compile(r"(?:\n\(?(?=[A-Z][).:])| \(?(?=[A-Z]\) \w))(?P<letter>[A-Z])")
+# Another option's marker: "B) ..." or "Opzione B: ..." on a new line, "(B) ..." inside one.
+LISTED = _compile(
+    rf"(?:\n(?:[-•] ?)?(?:{NOUN} )?\(?(?=[A-Z][).:]| ?[A-Z] -)|(?<=[.!?;]) (?=[A-Z]\. \w)"
+    rf"|[ (](?:{NOUN} )?(?=[A-Z][):] ?\w))(?-i:(?P<letter>[A-Z]))"
+)
 
-# Refusals, on lower-case text. What is declined is help, or watching videos at all; "the video" counts
-# only with verbs of opening it, since "I can't see in the video ..." describes what it shows.
+# Refusals, on lower-case text. What is declined is help, or watching videos at all; "the video"
+# counts only with verbs of opening it: "I can't see in the video ..." describes what it shows.
 REFUSAL_LENGTH = 600  # characters; a longer reply says more than a refusal
 _APOLOGY = (
     r"(?:(?:i'm|i am|we're|we are)(?: (?:very|really|so|truly))? sorry|sorry|my apologies|apologies"
@@ -223,10 +238,13 @@ _MEDIA_IT = (
     r"(?= ?(?:[.,;!]|\Z|direttamente|che hai|e|o)))"
 )
 REFUSAL_START = re.compile(rf"{_LEAD}(?:i\b|i'|non |sono )|{_APOLOGY}|{_NATURE}")
-# No "but ..." that goes on to answer; "but if you describe it" is courtesy.
+# No "but ..." that goes on to answer ("but if you describe it" is courtesy), and no reason that
+# the video gives ("since it does not show her").
 _NO_TURN = (
     r"(?!.*\b(?:but|however|ma|tuttavia|però|although)\b,? "
-    r"(?!(?:if|se|i can|i could|i'd|i'm happy|i would|feel|posso|potrei|sarò|sarei|puoi|you can)\b))"
+    r"(?!(?:if|se|i can|i could|i'd|i'm happy|i would|feel|posso|potrei|sarò|sarei|puoi|you can)"
+    r"\b))"
+    r"(?!.*\b(?:since|because|as|poiché|perché|dato che) (?:the|there|it|no|il|la|lo|non|nel)\b)"
 )
 REFUSAL = re.compile(
     rf"{_LEAD}(?:{_UNABLE_EN} (?:{_HELP_EN}|{_MEDIA_EN})|{_UNABLE_IT} (?:{_HELP_IT}|{_MEDIA_IT}))"
@@ -235,7 +253,8 @@ REFUSAL = re.compile(
 COURTESY = re.compile(
     rf"(?:{_APOLOGY}|{_APOLOGY}[,.]? ?{_NATURE}|{_NATURE})[.,!]?\Z"
     r"|(?:(?:however|but|tuttavia|ma|also),? )?(?:if you|please|let me know|feel free|is there"
-    r"|can i help|how can i|i'm here|i am here|i can (?:only )?(?:help|assist|try|offer)|i'd be happy|i would be happy"
+    r"|can i help|how can i|i'm here|i am here|i can (?:only )?(?:help|assist|try|offer)"
+    r"|i'd be happy|i would be happy"
     r"|thank you|se (?:hai|vuoi|puoi|desideri|mi|ti|ci)|per favore|ti prego|fammi sapere|posso "
     r"(?:però )?(?:aiutart|provare)|potresti|puoi|sono qui|sarò|sarei|c'è altro|grazie)\b"
 )

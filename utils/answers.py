@@ -49,7 +49,7 @@ class _Item:
 
     def named_by(self, text: str) -> set[str]:
         """Letters of the options whose text opens `text`, up to the end of a sentence or line."""
-        window = text.lstrip(" \n)]}\"'>.:,-")[: 2 * self.longest + AFTER]
+        window = text.lstrip(" \n()]}\"'>.:,-")[: 2 * self.longest + AFTER]
         ends = [m.start() for m in re.finditer(r"[.!?;\n]", window)][:12]
         heads = {fold(window[:end]) for end in [*ends, len(window)]}
         return {
@@ -201,7 +201,7 @@ def _rule_3(text: str, item: _Item) -> Choice | None:
         return None
     if _is_negated(statement) or _is_word(statement, item, patterns.END_OF_WHOLE, frozenset()):
         return None
-    if fold(statement.after) and fold(text) in item.texts:
+    if any(c.isalnum() for c in after) and fold(text) in item.texts:
         return None  # "A. Rossi" as an option's text is for rule 4
     return _settle(statement, item, rule=3)
 
@@ -248,9 +248,9 @@ def _find_statements(text: str, item: _Item) -> list[_Statement]:
                 near,
                 is_verdict=pattern is patterns.VERDICT,
             )
-            if statement.is_verdict or not _is_word(
-                statement, item, patterns.END, patterns.PLAIN_LETTERS
-            ):
+            expected = pattern in patterns.LETTER_EXPECTED
+            plain = patterns.PLAIN_LETTERS if expected else frozenset()
+            if statement.is_verdict or not _is_word(statement, item, patterns.END, plain):
                 found.setdefault(at, statement)
     return [found[at] for at in sorted(found)]
 
@@ -284,19 +284,15 @@ def _is_negated(statement: _Statement) -> bool:
 
 def _names_two(statement: _Statement, item: _Item) -> bool:
     """Rule 5: whether the statement names a second letter, corrects itself or lists the options."""
-    letter, after = statement.letter.upper(), statement.after
-    if fold(after) and fold(after) == dict(zip(item.letters, item.texts, strict=True)).get(letter):
-        return False  # the whole rest is the letter's own option, whatever letters that contains
-    if _joined(statement, item) not in (None, letter):
-        return True
-    if statement.is_verdict and patterns.PAIR_BEFORE.search(statement.before):
-        return True
-    found = [
-        *patterns.CORRECTION.finditer(statement.near),
-        *patterns.LISTED.finditer(statement.near),
-    ]
-    others = [match["letter"].upper() for match in found]
-    return any(x != letter and _in_range(x, item) for x in others)
+    letter, rest = statement.letter.upper(), fold(statement.after)
+    before = patterns.PAIR_BEFORE if statement.is_verdict else patterns.EITHER_BEFORE
+    others = [match["letter"] for match in before.finditer(statement.before)]
+    if not rest or (letter, rest) not in zip(item.letters, item.texts, strict=True):
+        # Its own option's text may hold any letters; other text may name or list a second one.
+        others += [_joined(statement, item) or letter]
+        others += [match["letter"] for match in patterns.CORRECTION.finditer(statement.near)]
+        others += [match["letter"] for match in patterns.LISTED.finditer(statement.near)]
+    return any(other != letter for other in others)
 
 
 def _joined(statement: _Statement, item: _Item) -> str | None:

@@ -1,6 +1,6 @@
 """ROUGE-L, METEOR, BLEU and CIDEr of free answers against several references (metrics.md, "Text").
 
-MAIA's paper prints these numbers beside its judge (section 4.3 and Table 4) and names neither the
+MAIA's paper prints these numbers beside its judge (section 5.2, Table 4) and names neither the
 implementations nor their options, so ours are named in `IMPLEMENTATIONS` and the paper's compare
 with them in size only: ROUGE, BLEU and METEOR are in 0..1 there and here; its CIDEr, 0.65 to 1.18,
 has the size of pycocoevalcap's own scale, on which identical corpora reach 10 and which is ours.

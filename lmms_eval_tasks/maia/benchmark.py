@@ -1,4 +1,4 @@
-"""MAIA for the shared commands: check, provenance, data status and preparation, rescoring, tables."""
+"""MAIA for the shared commands: checks, provenance, the user's data, saved runs, tables."""
 
 from __future__ import annotations
 

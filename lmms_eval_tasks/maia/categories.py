@@ -1,4 +1,4 @@
-"""MAIA's twelve reasoning categories: one truth for names, order and table titles (paper, 3.2, Table 1)."""
+"""MAIA's twelve reasoning categories: one truth for names, order and titles (paper, 3.2)."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ class Scene:
         )
 
     def bird_hidden_from(self) -> float:
-        """First frame's time from which the bird is behind the occluder for good (roofs not counted).
+        """Time of the first frame from which the occluder (not its roof) covers the bird for good.
 
         Raises:
             ValueError: it does not, on this path.

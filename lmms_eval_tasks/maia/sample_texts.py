@@ -167,10 +167,7 @@ def _order(scene: Scene) -> dict[str, str]:
         "bird_is": ("ancora visibile", "già nascosto"),
         "follows": ("segue", "precede"),
         "later": ("successivo", "precedente"),
-        "fall_order": (
-            f"prima che l'uccellino {scene.bird.adjective} si nasconda",
-            f"dopo che l'uccellino {scene.bird.adjective} si è nascosto",
-        ),
+        "fall_is": ("prima della", "dopo la"),
     }.items():
         words |= _pair(name, if_after, if_before, first=after)
     words |= _pair("bird_part", "finale", "iniziale", first=hides > scene.seconds / 2)

@@ -27,7 +27,7 @@ Pool = Annotated[list[Text], Field(min_length=POOL_SIZE, max_length=POOL_SIZE)]
 
 
 class Question(BaseModel):
-    """One question with its pool: `true_statement[i]` and `false_statement[i]` are a minimal pair."""
+    """One question with its pool; `true_statement[i]` and `false_statement[i]` are a pair."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -50,8 +50,8 @@ class Video(BaseModel):
 
     video: Annotated[str, StringConstraints(pattern=r"^video\d+$")]
     link: str | None = None
-    question_categories_A: list[Question]
-    question_categories_B: list[Question]
+    question_categories_A: list[Question]  # noqa: N815  # as released
+    question_categories_B: list[Question]  # noqa: N815
 
     @property
     def questions(self) -> list[Question]:
@@ -166,7 +166,7 @@ def _place(content: Any, error: ValidationError) -> str:
 
 
 def _check_meaning(file: Path, videos: list[Video]) -> None:
-    """What a schema cannot say: known categories, unique ids, two different statements in a pair."""
+    """What a schema cannot say: known categories, unique ids, pairs of different statements."""
     seen: set[str] = set()
     for video in videos:
         if video.video in seen:

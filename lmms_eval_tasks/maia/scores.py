@@ -1,8 +1,8 @@
 """MAIA's numbers, from items: the same functions serve the host's tables and `rescore`.
 
-Names: `pair_acc` is Table 5 of the paper, `pool_acc` Table 1, `judge_acc` Table 2, `agg_acc` Table 3.
-Each comes plain, `_valid`, `_failed` (utils/aggregate.py), by category (`_<slug>`), and as `_avg`, the
-mean over the categories, which is the `Avg.` of the paper's tables.
+Names in the paper: `pair_acc` Table 5, `pool_acc` Table 1, `judge_acc` Table 2, `agg_acc` Table 3.
+Each comes plain, `_valid`, `_failed` (utils/aggregate.py), by category (`_<slug>`), and as `_avg`,
+the mean over the categories, which is the `Avg.` of the paper's tables.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ Doc = Mapping[str, Any]
 
 
 def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Mapping[str, Any] | None = None) -> str:
-    """The pair as A and B, or the question, in the prompt language of the task (paper, 4.1, 4.2)."""
+    """The pair as A and B, or the question, in the task's prompt language (paper, 4.1, 4.2)."""
     kwargs = lmms_eval_specific_kwargs or {}
     prompt = task_prompts(kwargs.get("language", "it"))
     if "options" in doc:
@@ -239,7 +239,7 @@ def _scored(
     doc: Doc,
     results: list[str],
 ) -> dict[str, Any]:
-    """`score`, but an exception becomes an item with status `error`: the host would lose the run."""
+    """`score`, but an exception becomes an item with status `error`: else the run is lost."""
     item = identity(doc)
     reply = results[0] if results and isinstance(results[0], str) else ""
     try:

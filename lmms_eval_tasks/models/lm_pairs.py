@@ -199,7 +199,6 @@ def tokenize(tokenizer: Any, text: str, name: str) -> list[int]:
     return ids
 
 
-@torch.inference_mode()
 def mean_logprobs(model: Any, texts: Sequence[Sequence[int]]) -> list[float]:
     """Mean log-probability (natural, at most 0) of the tokens after the first, per text.
 
@@ -217,7 +216,8 @@ def mean_logprobs(model: Any, texts: Sequence[Sequence[int]]) -> list[float]:
         ids[row, : len(text)] = torch.tensor(text)
         mask[row, : len(text)] = 1
     ids, mask = ids.to(model.device), mask.to(model.device)
-    logits = model(input_ids=ids, attention_mask=mask, use_cache=False).logits[:, :-1].float()
+    with torch.inference_mode():
+        logits = model(input_ids=ids, attention_mask=mask, use_cache=False).logits[:, :-1].float()
     logprobs = logits.log_softmax(-1).gather(-1, ids[:, 1:, None])[..., 0]
     scored = mask[:, 1:].bool()
     # Row by row, over its own tokens only: a sum over padded rows would round differently.

@@ -1,0 +1,140 @@
+"""Building the packaged sample: once, whole or not at all, and never over a user's files."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lmms_eval_tasks import sample
+from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.maia import sample as maia_sample
+
+
+@pytest.fixture
+def copy(sample_root, tmp_path) -> Path:
+    return Path(shutil.copytree(sample_root, tmp_path / "copy"))
+
+
+@pytest.fixture
+def writes(monkeypatch) -> list[Path]:
+    """Folders that were built, with a stand-in that writes no video."""
+    done: list[Path] = []
+
+    def write(folder: Path) -> None:
+        done.append(folder)
+        (folder / "data.json").write_text("[]")
+
+    monkeypatch.setattr(maia_sample, "write", write)
+    return done
+
+
+def test_a_complete_sample_is_left_alone(copy, writes):
+    assert sample.build(copy) == copy
+    assert writes == []
+
+
+def test_a_damaged_file_is_made_again(copy):
+    whole = (copy / "maia" / "videos" / "1.mp4").read_bytes()
+    (copy / "maia" / "videos" / "1.mp4").write_bytes(whole[:1000])
+    sample.build(copy)
+    assert (copy / "maia" / "videos" / "1.mp4").read_bytes() == whole
+    assert sorted(p.name for p in copy.iterdir()) == [".sample.lock", "maia"]
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        lambda folder: (folder / "data.json").unlink(),
+        lambda folder: (folder / sample.MANIFEST).write_text("{"),
+        lambda folder: (folder / sample.MANIFEST).write_text("[]"),
+        lambda folder: (folder / sample.MANIFEST).write_text('{"version": "1", "files": 3}'),
+        lambda folder: (folder / sample.MANIFEST).write_text('{"version": "1", "files": {}}'),
+    ],
+)
+def test_an_incomplete_or_unreadable_sample_is_made_again(copy, writes, harm):
+    harm(copy / "maia")
+    sample.build(copy)
+    assert len(writes) == 1
+    sample.build(copy)
+    assert len(writes) == 1
+
+
+def test_another_version_is_made_again(copy, writes, monkeypatch):
+    monkeypatch.setattr(sample, "version", lambda module: "newer")
+    sample.build(copy)
+    assert len(writes) == 1
+    assert (copy / "maia" / "data.json").read_text() == "[]"
+    assert not (copy / "maia" / "key.json").exists()
+
+
+def test_version_follows_the_sources(tmp_path):
+    names = ("sample.py", "sample_texts_A_yaml", "other.py")
+    for name in names:
+        (tmp_path / name).write_text(name)
+
+    class Module:
+        __file__ = str(tmp_path / "sample.py")
+
+    versions = [sample.version(Module)]  # type: ignore[arg-type]
+    for name in names:
+        (tmp_path / name).write_text("changed")
+        versions.append(sample.version(Module))  # type: ignore[arg-type]
+    assert len(set(versions)) == 3
+    assert versions[2] == versions[3]
+
+
+def test_a_folder_that_is_not_ours_is_never_replaced(tmp_path, writes):
+    (tmp_path / "maia").mkdir()
+    (tmp_path / "maia" / "data.json").write_text("the user's own")
+    with pytest.raises(DataError, match="not a packaged sample"):
+        sample.build(tmp_path)
+    assert (tmp_path / "maia" / "data.json").read_text() == "the user's own"
+    assert writes == []
+
+
+def test_a_failed_build_keeps_the_old_one_and_leaves_nothing(copy, monkeypatch):
+    def fail(folder: Path) -> None:
+        (folder / "data.json").write_text("half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(maia_sample, "write", fail)
+    monkeypatch.setattr(sample, "version", lambda module: "newer")
+    before = (copy / "maia" / "data.json").read_bytes()
+    with pytest.raises(DataError, match="No space left"):
+        sample.build(copy)
+    assert (copy / "maia" / "data.json").read_bytes() == before
+    assert sorted(p.name for p in copy.iterdir()) == [".sample.lock", "maia"]
+
+
+def test_what_a_killed_build_left_is_cleared(tmp_path, writes):
+    (tmp_path / ".maia-killed" / "new").mkdir(parents=True)
+    sample.build(tmp_path)
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".sample.lock", "maia"]
+
+
+def test_two_processes_at_once(tmp_path):
+    code = (
+        "import pathlib, sys; from lmms_eval_tasks import sample; "
+        "sample.build(pathlib.Path(sys.argv[1]))"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    both = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    errors = [process.communicate(timeout=60)[1] for process in both]
+    assert [process.returncode for process in both] == [0, 0], errors
+    assert sample._is_current(tmp_path / "maia", maia_sample)
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".sample.lock", "maia"]
+
+
+def test_importing_is_light():
+    code = (
+        "import sys, lmms_eval_tasks.sample, lmms_eval_tasks.sample.render, "
+        "lmms_eval_tasks.maia.sample; "
+        "heavy = {'av', 'numpy', 'PIL', 'torch', 'decord', 'openai', 'yaml'}; "
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "[]"
