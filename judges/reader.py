@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from lmms_eval_tasks.judges.verdict import Status
 
-_REASONING = re.compile(r"<think>.*?</think>", re.DOTALL)
+_REASONING = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
 _MAX_REPLY = 200_000  # characters; a longer reply is no verdict and not worth scanning
 
 
@@ -42,16 +42,15 @@ def read(reply: str, schema: type[BaseModel], untrusted: Iterable[str] = ()) -> 
     """
     if len(reply) > _MAX_REPLY:
         raise Unreadable(f"the reply has {len(reply)} characters")
-    text = _REASONING.sub("", reply)
-    if "<think>" in text:
-        raise Unreadable("the reply ends inside its reasoning", Status.TRUNCATED)
+    text = _without_reasoning(reply)
     _refuse_list(text)
+    quotable = [quote for source in untrusted for quote in _json_objects(source)]
     verdicts: list[dict[str, Any]] = []
     for span in _objects(text):
-        value = _decode(span)
+        value = _decode(span, schema.model_fields.keys())
         if not schema.model_fields.keys() & value.keys() or value in verdicts:
             continue
-        if any(span.text in source for source in untrusted):
+        if value in quotable:
             raise Unreadable("the reply repeats an object of the candidate's text")
         verdicts.append(value)
     if not verdicts:
@@ -59,6 +58,17 @@ def read(reply: str, schema: type[BaseModel], untrusted: Iterable[str] = ()) -> 
     if len(verdicts) > 1:
         raise Unreadable(f"{len(verdicts)} different verdicts in one reply")
     return _validate(verdicts[0], schema)
+
+
+def _without_reasoning(reply: str) -> str:
+    """The reply after the reasoning it starts with; tags inside a verdict's own text stay."""
+    text = _REASONING.sub("", reply, count=1) if _REASONING.match(reply) else reply
+    if text.lstrip().startswith("<think>"):
+        raise Unreadable("the reply ends inside its reasoning", Status.TRUNCATED)
+    if not text.lstrip().startswith(("{", "```")):
+        # Some chat templates open the reasoning in the prompt, so that only its end is in the reply.
+        return text.rpartition("</think>")[2]
+    return text
 
 
 def _refuse_list(text: str) -> None:
@@ -117,18 +127,42 @@ def _before_fence(text: str) -> str:
     return re.sub(r"\s*```\s*$", "", text).rstrip()
 
 
-def _decode(span: _Span) -> dict[str, Any]:
+def _json_objects(text: str) -> Iterator[dict[str, Any]]:
+    """The outermost objects of a text that are plain JSON."""
+    for span in _objects(text):
+        try:
+            value = json.loads(span.text)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict):
+            yield value
+
+
+def _decode(span: _Span, keys: Iterable[str]) -> dict[str, Any]:
+    """The object as a dict; {} for braces in prose, which name no key of the schema."""
+    if span.closed:
+        try:
+            return _object(
+                json.loads(
+                    span.text, object_pairs_hook=_without_repeats, parse_constant=_no_constant
+                )
+            )
+        except (ValueError, RecursionError):
+            pass  # not JSON: looked at below
+    counts = [len(re.findall(rf"\b{re.escape(key)}\b[\"']?\s*:", span.text)) for key in keys]
+    if not any(counts):
+        return {}
     if not span.closed:
         # A repair would invent the missing end: `"score": 1` may have been 10.
         raise Unreadable("the reply ends inside its JSON object", Status.TRUNCATED)
-    try:
-        value = json.loads(
-            span.text, object_pairs_hook=_without_repeats, parse_constant=_no_constant
-        )
-    except (ValueError, RecursionError):
-        from json_repair import repair_json
+    if max(counts) > 1:
+        raise Unreadable("a key occurs twice in one object")
+    from json_repair import repair_json
 
-        value = repair_json(span.text, return_objects=True, skip_json_loads=True)
+    return _object(repair_json(span.text, return_objects=True, skip_json_loads=True))
+
+
+def _object(value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise Unreadable("a JSON object that cannot be repaired")
     return value

@@ -142,10 +142,13 @@ DENIED_BEFORE = _compile(
     rf"|\b{_words('if se whether suppose assuming unless qualora')}\b"
 )
 _CLOSERS = r"[)\]}\"']*"
+# An option's text may itself begin with "Se ..." or "Non è ...": these two deny only in lower case,
+# with no bracket before them.
 DENIED_AFTER = _compile(
-    rf"{_CLOSERS} ?(?:[:=-]? ?{FALSE}\b|isn't\b|non (?:è|sia|sarebbe|può)"
+    rf"{_CLOSERS} ?(?:[:=-]? ?{FALSE}\b|isn't\b|non (?:è|sia|sarebbe) (?:la |l'|quella )?{TRUE}\b"
     r"|(?:is|was|would be|è|sarebbe|risulta)(?: (?:clearly|definitely|obviously|chiaramente))? ?"
-    rf"(?:not\b|n't\b|{FALSE}\b)|,? ?(?:only |solo )?(?:if|unless|se|a meno che)\b)"
+    rf"(?:not\b|n't\b|{FALSE}\b))"
+    r"|[\"']?(?-i: non (?:è|sia|sarebbe|può)|,? (?:only |solo )?(?:if|unless|se|a meno che))\b"
 )
 ASKED = _compile(rf"{_CLOSERS} ?\?")
 ASKED_VERDICT = _compile(r"[^.!?\n]{0,80}\?")
@@ -247,8 +250,8 @@ _NO_TURN = (
     r"(?!.*\b(?:since|because|as|poiché|perché|dato che) (?:the|there|it|no|il|la|lo|non|nel)\b)"
 )
 REFUSAL = re.compile(
-    rf"{_LEAD}(?:{_UNABLE_EN} (?:{_HELP_EN}|{_MEDIA_EN})|{_UNABLE_IT} (?:{_HELP_IT}|{_MEDIA_IT}))"
-    rf"{_NO_TURN}"
+    rf"{_LEAD}(?:{_UNABLE_EN} {_NO_TURN}(?:{_HELP_EN}|{_MEDIA_EN})"
+    rf"|{_UNABLE_IT} {_NO_TURN}(?:{_HELP_IT}|{_MEDIA_IT}))"
 )
 COURTESY = re.compile(
     rf"(?:{_APOLOGY}|{_APOLOGY}[,.]? ?{_NATURE}|{_NATURE})[.,!]?\Z"

@@ -185,7 +185,7 @@ def fold(text: str) -> str:
 
 def _rule_2(text: str, item: _Item) -> Choice | None:
     """An explicit statement; one that cannot be read ends the search, as the model did choose."""
-    found = [s for s in _find_statements(text, item) if not _is_negated(s)]
+    found = [s for s in _find_statements(text, item) if not _is_negated(s, item)]
     return _settle(_counted(found), item, rule=2) if found else None
 
 
@@ -199,7 +199,9 @@ def _rule_3(text: str, item: _Item) -> Choice | None:
     article = bool(match["lead"]) and statement.letter.islower()  # "la a", "the a"
     if article or not _in_range(statement.letter, item):
         return None
-    if _is_negated(statement) or _is_word(statement, item, patterns.END_OF_WHOLE, frozenset()):
+    if _is_negated(statement, item) or _is_word(
+        statement, item, patterns.END_OF_WHOLE, frozenset()
+    ):
         return None
     if any(c.isalnum() for c in after) and fold(text) in item.texts:
         return None  # "A. Rossi" as an option's text is for rule 4
@@ -271,15 +273,16 @@ def _is_word(
     return statement.letter.upper() not in item.named_by(after)
 
 
-def _is_negated(statement: _Statement) -> bool:
+def _is_negated(statement: _Statement, item: _Item) -> bool:
     """Negation guard: whether the statement denies, doubts, supposes or asks."""
     clause = patterns.CLAUSE_END.split(statement.before)[-1]
+    if patterns.DENIED_BEFORE.search(clause):
+        return True
     question = patterns.ASKED_VERDICT if statement.is_verdict else patterns.ASKED
-    return bool(
-        patterns.DENIED_BEFORE.search(clause)
-        or patterns.DENIED_AFTER.match(statement.after)
-        or question.match(statement.after)
-    )
+    if question.match(statement.after):
+        return True
+    denied = patterns.DENIED_AFTER.match(statement.after)
+    return bool(denied) and statement.letter.upper() not in item.named_by(statement.after)
 
 
 def _names_two(statement: _Statement, item: _Item) -> bool:

@@ -179,15 +179,10 @@ def _best_f1(encoder: _Encoder, candidate: list[str], references: list[str]) -> 
         # Copies: the matching normalises its arguments in place.
         return hidden[own][:, :, encoder.layer].clone(), mask[own], weights[own].clone()
 
-    # A text of characters that the encoder does not know at all has no weight, and matches nothing.
-    pairs = range(1, len(texts)) if weights[0].any() else ()
-    f1s = [
-        float(greedy_cos_idf(*tokens_of(row), *tokens_of(0))[2])
-        for row in pairs
-        if weights[row].any()
-    ]
+    pairs = (tokens_of(row) + tokens_of(0) for row in range(1, len(texts)))
+    best = max(float(greedy_cos_idf(*pair)[2]) for pair in pairs)
     # A text against itself can exceed 1 by a rounding error.
-    return min(max(f1s, default=0.0), 1.0), cut
+    return min(best, 1.0), cut
 
 
 def _local_folder(name: str, *, may_be_path: bool) -> Path | None:

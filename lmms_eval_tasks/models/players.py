@@ -34,7 +34,7 @@ UNREADABLE = "Non saprei dire."
 
 RIGHT_SHARE = 0.70
 UNREADABLE_SHARE = 0.05
-# Pairs that say which pool they belong to are right pool by pool on this share of the pools: if all
+# Pairs that say which question they belong to are right pool by pool on this share of the pools: if all
 # pairs were drawn alone, 0.7 ** 8 = 6 % of pools would be right, and a small run would see none.
 WHOLE_POOL_SHARE = 0.50
 
@@ -98,12 +98,13 @@ def scripted(doc: Mapping[str, Any]) -> str:
     """A reply whose worth is known from the doc's id: right, wrong or unreadable.
 
     The only player that looks at the doc: its score tests metrics, not prompts. Items are right on
-    about 70 %, unreadable on 5 %, wrong on the rest; items with a `pool` are right together on half
-    of the pools, so that pool metrics lie between 0 and 1 too, with the same shares over all items.
+    about 70 %, unreadable on 5 %, wrong on the rest; choices with a `question_id` (a pool) are right
+    together on half of the pools, so that pool metrics lie between 0 and 1 too, with the same
+    shares over all items. Open answers are drawn apart from the pools.
 
     Args:
         doc: `id`, and `options` with `answer` (a letter), or `references` with an optional `lure`;
-            `pool` (the id of the item's pool) is optional.
+            `question_id` is optional.
 
     Raises:
         TasksError: a field is missing or of another form.
@@ -111,14 +112,14 @@ def scripted(doc: Mapping[str, Any]) -> str:
     try:
         item = str(doc["id"])
         if doc.get("options"):
-            worth = _worth(item, doc.get("pool"))
+            worth = _worth(item, doc.get("question_id"))
             return _scripted_choice(worth, item, list(doc["options"]), doc["answer"])
         right = str(doc["references"][0])
     except (KeyError, IndexError, TypeError) as error:
         raise TasksError(
             f"tasks_scripted needs docs with id and options, answer or references: {error!r}"
         ) from None
-    worth = _worth(item, None)  # not by pool: pools and open answers are right independently
+    worth = _worth(item, None)
     if worth == "right":
         return right
     return "" if worth == "unreadable" else str(doc.get("lure") or UNKNOWN)

@@ -189,6 +189,20 @@ def test_the_printed_averages_of_intern3_need_other_last_four_cells():
         assert (12 * row.average - first) / 4 == pytest.approx(needed, abs=0.005)
 
 
+@pytest.mark.parametrize("models", [{BEST}, {row.model for row in table(2).rows}])
+@pytest.mark.parametrize("settings", [{"32frames"}, set(SETTINGS.values())])
+def test_no_reading_of_the_hardest_categories_fits_table_1(models, settings):
+    # README: one model or all, 32 frames or all settings.
+    named = {"counterfactual", "planning", "implicit_partial", "spatial_partial"}
+    named.add("temporal_duration")
+    rows = [row for row in table(1).rows if row.model in models and row.setting in settings]
+    assert len(rows) == len(models) * len(settings)
+    total = {name: sum(checks.hundredths(row.value(name)) for row in rows) for name in SLUGS}
+    # Every figure is off by at most half a hundredth, so two sums by at most one for each row.
+    easiest = max(total[name] for name in named)
+    assert easiest > min(total[name] for name in SLUGS if name not in named) + len(rows)
+
+
 def kinds(tables, **where):
     return [
         each.kind

@@ -6,6 +6,7 @@ import math
 import random
 import socket
 import unicodedata
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,17 @@ REFERENCES = [
     ["La città è grande."],
     ["Una donna suona la chitarra in una piazza", "suona la chitarra"],
 ]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    """Threads cost tiny encoders more than they bring, and fight with whatever else runs."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

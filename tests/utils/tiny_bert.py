@@ -1,4 +1,4 @@
-"""Tiny encoders with random weights, built here: the numbers they give mean nothing, the code's do."""
+"""Tiny encoders with random weights, built here: they test the rules, never the quality."""
 
 from __future__ import annotations
 
