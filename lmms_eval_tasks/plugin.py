@@ -236,6 +236,8 @@ def _wrap_simple_evaluate() -> None:
 
 
 def _guard_module(module: ModuleType) -> None:
+    if type(module) is not ModuleType:
+        return  # guarded by the property above: `install` ran before and again during the import
     module.simple_evaluate = _guarded(module.simple_evaluate)  # type: ignore[attr-defined]
 
 

@@ -21,7 +21,7 @@ from lmms_eval_tasks.errors import TasksError
 
 MARKER = "lmms_eval_tasks_tiny.json"
 _RECIPE = 1  # raised when a recipe changes, so that checkpoints built before are built again
-# Standard deviation of the weights. With the usual 0.02 such a small model says the same to any input.
+# Standard deviation of the weights. With the usual 0.02 so small a model replies the same to all.
 _WIDE = 0.2
 
 # Enough text for a byte-level BPE of a few hundred merges; any text at all can be encoded.
@@ -153,8 +153,8 @@ def _qwen2_5_vl() -> list[Any]:
 
     tokenizer = _tokenizer(
         _QWEN_SPECIALS,
-        eos_token="<|im_end|>",  # noqa: S106
-        pad_token="<|endoftext|>",  # noqa: S106
+        eos_token="<|im_end|>",
+        pad_token="<|endoftext|>",
         additional_special_tokens=list(_QWEN_SPECIALS[1:]),
         model_max_length=32768,
     )

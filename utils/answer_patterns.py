@@ -98,7 +98,9 @@ _NOUN = rf"(?<![^\W_])(?<!/){NOUN}(?!\w)"
 LABEL = _compile(
     rf"{_NOUN}[\"']?{_GAP}(?: ?\([^()\n]{{1,40}}\))?[\"']? ?(?::|=?-?>|=| - )[ \n]?{FILLER}{LETTER}"
 )
-COPULA = _compile(rf"{_NOUN}{_GAP}{IS}[\"']?(?: ?:[ \n]?|[ \n]){FILLER}{LETTER}")
+COPULA = _compile(
+    rf"{_NOUN}(?: (?:that|which|che) (?:is|è) {TRUE})?{_GAP}{IS}[\"']?(?: ?:[ \n]?|[ \n]){FILLER}{LETTER}"
+)
 BOXED = _compile(rf"\\{{1,2}}(?:boxed|fbox) ?\{{ ?{FILLER}{LETTER}")
 CHOOSING = _compile(
     r"\b(?:i(?:'d|'ll| would| will)?(?: therefore| thus)? (?:choose|select|pick|go with|opt for)"
@@ -110,7 +112,12 @@ CHOOSING = _compile(
 CLOSING = _compile(rf"(?:[.!;] |\n)(?:la |l'|the )?{NOUN} {LETTER}(?=[)\]\"'.!]*\Z)")
 # A heading, the letter on the next line.
 HEADING = _compile(rf"(?m:^)(?:the |la |l')?(?:\w{{2,12}} )?{NOUN}(?: \w{{2,12}})?\n{LETTER}")
-STATEMENTS = (LABEL, COPULA, BOXED, CHOOSING, CLOSING, HEADING)
+# "È vera l'affermazione A": the verdict before the letter.
+INVERTED = _compile(
+    r"(?<!\w)(?:è|e') (?:corrett[ao]|giust[ao]|ver[ao]|esatt[ao]|veritier[ao])"
+    rf"(?: ?:[ \n]?| ){FILLER}{LETTER}"
+)
+STATEMENTS = (LABEL, COPULA, BOXED, CHOOSING, CLOSING, HEADING, INVERTED)
 # After these a capital in front of more words is taken for a letter too ("Answer: B The man runs");
 # after "I think B ..." it may be the subject of a sentence.
 LETTER_EXPECTED = (LABEL, COPULA, BOXED)

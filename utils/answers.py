@@ -107,7 +107,7 @@ def read_choice(text: str, options: Sequence[str]) -> Choice:
 def reply_status(text: str) -> str:
     """Status of a free-text reply: ok, empty, truncated, refused or model_error.
 
-    `empty` is a reply without a letter, digit or pictograph outside its reasoning. That the
+    `empty` is a reply without a letter, digit or symbol outside its reasoning. That the
     video does not show something is an answer (MAIA's Uncertainty and Out-of-Scope), so it is ok.
     """
     status, visible = _visible(text)
@@ -328,7 +328,7 @@ def _visible(text: str) -> tuple[str, str]:
     if unclosed:
         return "truncated", ""
     visible = normalise(reply)
-    if not any(c.isalnum() or unicodedata.category(c) == "So" for c in visible):
+    if not any(unicodedata.category(c)[0] in "LNS" for c in visible):
         return "empty", ""
     return "ok", visible
 

@@ -223,7 +223,6 @@ def _load(name: str, folder: Path, known_layers: Mapping[str, int], device: str)
     """
     from transformers import AutoModel, AutoTokenizer
 
-    # Without local_files_only a tokenizer of more than 100,000 words asks the hub about its model.
     tokenizer = AutoTokenizer.from_pretrained(folder, use_fast=False, local_files_only=True)
     model, info = AutoModel.from_pretrained(folder, local_files_only=True, output_loading_info=True)
     if missing := sorted(key for key in info["missing_keys"] if "pooler" not in key):

@@ -77,8 +77,9 @@ def rouge_l(candidate: str, references: Sequence[str]) -> float:
         ValueError: no reference is given.
     """
     scorer = _rouge_scorer()
-    scores = [scorer.score(ref, candidate)["rougeL"].fmeasure for ref in _worded(references)]
-    return float(max(scores, default=0.0))
+    return max(
+        float(scorer.score(ref, candidate)["rougeL"].fmeasure) for ref in _distinct(references)
+    )
 
 
 def meteor(candidate: str, references: Sequence[str], language: str = "italian") -> float:
@@ -101,13 +102,10 @@ def meteor(candidate: str, references: Sequence[str], language: str = "italian")
     # One stemmer per call: those of some languages keep state, and this runs in threads.
     stemmer = SnowballStemmer(language)
     words = tokenize(candidate)
-    scores = [
-        single_meteor_score(
-            tokenize(ref), words, preprocess=str, stemmer=stemmer, wordnet=_NoWordNet()
-        )
-        for ref in _worded(references)
-    ]
-    return float(max(scores, default=0.0))
+    return max(
+        float(single_meteor_score(tokenize(ref), words, stemmer=stemmer, wordnet=_NoWordNet()))
+        for ref in _distinct(references)
+    )
 
 
 def corpus_bleu(candidates: Sequence[str], references: Sequence[Sequence[str]]) -> float:
@@ -184,10 +182,10 @@ def _check_references(references: Sequence[str], where: str) -> None:
         raise ValueError(f"{where}: no references")
 
 
-def _worded(references: Sequence[str]) -> list[str]:
-    """The references that have a word, each once: repeating one cannot change the best."""
-    _check_references(references, "references")
-    return [ref for ref in dict.fromkeys(references) if tokenize(ref)]
+def _distinct(references: Sequence[str]) -> list[str]:
+    """Each reference once: repeating one cannot change the best."""
+    _check_references(references, "item")
+    return list(dict.fromkeys(references))
 
 
 def _corpus(

@@ -53,7 +53,7 @@ def tables(rows: Sequence[tuple[str, Numbers]]) -> list[Table]:
         )
         table.add_column("run" if any(label for label, *_ in shown) else "task", no_wrap=True)
         for title in ("Avg.", *(c.title for c in CATEGORIES), "all", "valid", "failed"):
-            table.add_column(title, justify="right")
+            table.add_column(title, justify="right", min_width=max(map(len, title.split())))
         for label, name, values in shown:
             cells = [values.get(f"{metric}_avg")]
             cells += [values.get(f"{metric}_{category.slug}") for category in CATEGORIES]

@@ -224,7 +224,7 @@ def metric_list(metrics: Mapping[str, Aggregation]) -> list[dict[str, Any]]:
         {
             "metric": name,
             "aggregation": never_raises(aggregation),
-            "higher_is_better": not name.endswith("_failed"),
+            "higher_is_better": None if "_n_" in name else not name.endswith("_failed"),
         }
         for name, aggregation in metrics.items()
     ]

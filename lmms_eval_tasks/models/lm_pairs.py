@@ -233,10 +233,8 @@ def _load(loader: Any, name: str, **kwargs: Any) -> Any:
     try:
         return loader.from_pretrained(name, **kwargs)
     except (OSError, ValueError, ImportError) as error:
-        reason = str(error).strip().splitlines()
-        raise TasksError(
-            f"lm_pairs: {name} cannot be loaded: {reason[0] if reason else error!r}"
-        ) from None
+        reason = (str(error).strip() or repr(error)).splitlines()[0]
+        raise TasksError(f"lm_pairs: {name} cannot be loaded: {reason}") from None
 
 
 def _finite(pair: list[float], name: str, statements: Pair) -> list[float]:

@@ -34,8 +34,8 @@ UNREADABLE = "Non saprei dire."
 
 RIGHT_SHARE = 0.70
 UNREADABLE_SHARE = 0.05
-# Pairs that say which question they belong to are right pool by pool on this share of the pools: if all
-# pairs were drawn alone, 0.7 ** 8 = 6 % of pools would be right, and a small run would see none.
+# Pairs that name their question are right pool by pool on this share of the pools: if all pairs
+# were drawn alone, 0.7 ** 8 = 6 % of pools would be right, and a small run would see none.
 WHOLE_POOL_SHARE = 0.50
 
 _OPTION = re.compile(r"^[ \t]*\(?([A-H])[.):][ \t]*(\S.*)$", re.MULTILINE)
@@ -98,9 +98,9 @@ def scripted(doc: Mapping[str, Any]) -> str:
     """A reply whose worth is known from the doc's id: right, wrong or unreadable.
 
     The only player that looks at the doc: its score tests metrics, not prompts. Items are right on
-    about 70 %, unreadable on 5 %, wrong on the rest; choices with a `question_id` (a pool) are right
-    together on half of the pools, so that pool metrics lie between 0 and 1 too, with the same
-    shares over all items. Open answers are drawn apart from the pools.
+    about 70 %, unreadable on 5 %, wrong on the rest. Choices with a `question_id` (a pool) are
+    right together on half of the pools, so that pool metrics lie between 0 and 1 too, with the
+    same shares over all items. Open answers are drawn apart from the pools.
 
     Args:
         doc: `id`, and `options` with `answer` (a letter), or `references` with an optional `lure`;

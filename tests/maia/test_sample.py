@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from lmms_eval_tasks.judges.offline import agreement
 from lmms_eval_tasks.maia import sample_texts, schema
 from lmms_eval_tasks.maia.sample_scene import BALL, CAR, SCENES, Scene
 
@@ -108,6 +109,15 @@ def test_lures_look_right_and_are_no_answers(data, key):
         assert folded(lure) not in {folded(answer) for answer in entry["answer"]}
         shared = set(folded(lure).split()) & set(folded(right).split())
         assert len(shared) >= 0.6 * len(set(folded(lure).split())), (right, lure)
+
+
+def test_offline_judge_accepts_answers_and_rejects_lures(data, key):
+    for entry in questions(data):
+        question, references = entry["question"], entry["answer"]
+        for answer in references:
+            assert agreement(question, references, answer)[0], (question, answer)
+        lure = key["lures"][question]
+        assert not agreement(question, references, lure)[0], (question, lure)
 
 
 def test_spelling_of_what_templates_produce(data):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,8 @@ def build(
 
     Args:
         folder: made if it is not there.
-        architecture: "bert", "xlm-roberta" (positions counted from the padding index on) or "bart"
-            (an encoder with a decoder).
+        architecture: "bert", "xlm-roberta" (positions counted from the padding index on), "bart"
+            (an encoder with a decoder) or "t5" (that, and no limit of positions).
         layers: hidden layers.
         positions: tokens that the encoder can tell the positions of.
         max_length: the tokenizer's model_max_length; None leaves it out.
@@ -43,8 +44,19 @@ def build(
     torch.manual_seed(seed)
     ids = {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2}
     common = {"vocab_size": len(tokenizer), "max_position_embeddings": positions, **ids}
-    if architecture == "bart":
-        config: Any = transformers.BartConfig(
+    if architecture == "t5":
+        config: Any = transformers.T5Config(
+            vocab_size=len(tokenizer),
+            d_model=16,
+            d_kv=8,
+            d_ff=32,
+            num_layers=layers,
+            num_heads=2,
+            decoder_start_token_id=1,
+            **ids,
+        )
+    elif architecture == "bart":
+        config = transformers.BartConfig(
             d_model=16,
             encoder_layers=layers,
             decoder_layers=1,
@@ -65,10 +77,11 @@ def build(
             **common,
         )
     model = transformers.AutoModel.from_config(config)
-    # The default initialisation is so small that all texts look alike.
-    for parameter in model.parameters():
+    # By default all texts look alike: here words differ, and each layer changes them a little.
+    for name, parameter in model.named_parameters():
         if parameter.dim() > 1:
-            torch.nn.init.normal_(parameter, std=0.3)
+            is_word = name in ("shared.weight", "embeddings.word_embeddings.weight")
+            torch.nn.init.normal_(parameter, std=1.0 if is_word else 0.15)
     folder.mkdir(parents=True, exist_ok=True)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
@@ -85,27 +98,29 @@ def into_cache(cache: Path, name: str, **options: Any) -> Path:
 
 
 def _tokenizer(extra_words: int, max_length: int | None) -> Any:
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+    """WordPiece over the words of `TEXTS` and, for all others, their characters.
+
+    Not trained: training breaks ties differently each time, and two builds must be equal.
+    """
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
-    trained = Tokenizer(models.WordPiece(unk_token="<unk>"))
+    words = sorted(set(re.findall(r"\w+", " ".join(TEXTS).lower())))
+    characters = sorted({*"abcdefghijklmnopqrstuvwxyz.,:'", *"".join(words)})
+    pieces = [*SPECIAL, *characters, *(f"##{c}" for c in characters)]
+    pieces += [word for word in words if len(word) > 1]
+    pieces += [f"parola{i}" for i in range(extra_words)]
+    vocabulary = {piece: i for i, piece in enumerate(pieces)}
+    wordpiece = Tokenizer(models.WordPiece(vocabulary, unk_token="<unk>"))
     # No normalisation of accents, so that a test sees whether the caller did it.
-    trained.normalizer = normalizers.Lowercase()
-    trained.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    trainer = trainers.WordPieceTrainer(
-        vocab_size=200, special_tokens=SPECIAL, show_progress=False, min_frequency=1
-    )
-    trained.train_from_iterator(TEXTS, trainer)
-    if extra_words:
-        vocabulary = trained.get_vocab()
-        vocabulary |= {f"parola{i}": len(vocabulary) + i for i in range(extra_words)}
-        trained.model = models.WordPiece(vocabulary, unk_token="<unk>")
-    trained.post_processor = processors.TemplateProcessing(
+    wordpiece.normalizer = normalizers.Lowercase()
+    wordpiece.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    wordpiece.post_processor = processors.TemplateProcessing(
         single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
     )
     limit = {} if max_length is None else {"model_max_length": max_length}
     return PreTrainedTokenizerFast(
-        tokenizer_object=trained,
+        tokenizer_object=wordpiece,
         cls_token="<s>",
         pad_token="<pad>",
         sep_token="</s>",

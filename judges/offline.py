@@ -1,0 +1,128 @@
+"""The embedded judge: rules on words, no model, no download. For demos, tests and dry runs.
+
+It knows one criterion, agreement of an Italian answer with at least one of several references, and
+its verdicts are not comparable with a language model's: MEASURED says how far to trust it. An
+answer is rejected for contradicting the references (polarity, excluding words, numbers, negative
+prefixes), then accepted for sharing enough of their words, beyond those of the question.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval_tasks.judges.italian import Text, analyse, opposite_by_prefix
+from lmms_eval_tasks.judges.verdict import Criterion, Status, Verdict
+
+if TYPE_CHECKING:
+    from lmms_eval_tasks.judges.config import JudgeConfig
+
+REFERENCE_AGREEMENT = "reference_agreement"
+
+# Thresholds, chosen on three of the five public videos (videos 5, 8, 11).
+_MIN_POLARITY = 0.3  # share of references that are negated, or not, as the answer is
+_MAX_CONFLICT = 0.25  # slots per reference in which the answer names another value
+_SUPPORT = 0.7  # share of the answer's own words that some reference has: enough alone
+_COVERAGE = 0.15  # share of the references' words (by use) that the answer has: enough with ...
+_MIN_SUPPORT = 0.2  # ... this much support, so that a long list of words does not pass
+
+
+class OfflineJudge:
+    """Rules in place of a language model; deterministic and thread-safe."""
+
+    def __init__(self, config: JudgeConfig) -> None:
+        self.config = config
+
+    def supports(self, criterion: str) -> bool:
+        """Only agreement with references; `judges.preflight` refuses the rest by name."""
+        return criterion == REFERENCE_AGREEMENT
+
+    def verdict(self, criterion: Criterion, fields: Mapping[str, Any]) -> Verdict:
+        """Score 1.0 or 0.0 for fields question, references, candidate; other criteria: skipped."""
+        if not self.supports(criterion.name):
+            return Verdict(
+                None,
+                Status.SKIPPED,
+                f"rules cannot decide {criterion.name}",
+                judge=self.config.label,
+            )
+        agrees, reason = agreement(
+            str(fields["question"]),
+            [str(reference) for reference in fields["references"]],
+            str(fields["candidate"]),
+        )
+        return Verdict(float(agrees), Status.OK, reason, judge=self.config.label)
+
+
+def agreement(question: str, references: Sequence[str], candidate: str) -> tuple[bool, str]:
+    """Whether `candidate` agrees with at least one reference, and the rule that decided."""
+    asked, answer = analyse(question), analyse(candidate)
+    texts = [analyse(reference) for reference in references]
+    if not answer.tokens:
+        return False, "empty answer"
+    if any(answer.tokens == text.tokens for text in texts):
+        return True, "equals a reference"
+    if answer.unsure:
+        known = any(text.unsure for text in texts)
+        return known, "says it cannot be known, as a reference does" if known else (
+            "says it cannot be known, which no reference does"
+        )
+    if contradiction := _contradiction(asked, texts, answer):
+        return False, contradiction
+    return _overlap(asked, texts, answer)
+
+
+def _contradiction(asked: Text, references: Sequence[Text], answer: Text) -> str:
+    """The first contradiction between the answer and the references taken together, or ''."""
+    negated = bool(answer.negated - asked.negated)
+    same = sum(bool(text.negated - asked.negated) == negated for text in references)
+    if same < _MIN_POLARITY * len(references):
+        return "negated where the references are not" if negated else "not negated as they are"
+    named: dict[int, set[int]] = {}
+    for text in references:
+        for slot, values in text.slots.items():
+            named.setdefault(slot, set()).update(values)
+    own = _beyond(asked, answer)
+    if any(slot in named and not values <= named[slot] for slot, values in own.items()):
+        return "names a word that excludes what the references say"
+    conflicts = sum(
+        1
+        for theirs in (_beyond(asked, text) for text in references)
+        for slot, values in own.items()
+        if values and theirs.get(slot) and not values & theirs[slot]
+    )
+    if conflicts > _MAX_CONFLICT * len(references):
+        return "contradicts most references in a word"
+    numbers = answer.numbers - asked.numbers
+    counted = frozenset().union(*(text.numbers for text in references))
+    if numbers and counted and not numbers & counted:
+        return "a number that no reference has"
+    words = frozenset().union(asked.stems, *(text.stems for text in references))
+    if any(opposite_by_prefix(word, words) for word in answer.stems - words):
+        return "the opposite of a reference's word"
+    return ""
+
+
+def _beyond(asked: Text, text: Text) -> dict[int, frozenset[int]]:
+    """Slot values of a text that the question does not name itself."""
+    return {slot: values - asked.slots.get(slot, frozenset()) for slot, values in text.slots.items()}
+
+
+def _overlap(asked: Text, references: Sequence[Text], answer: Text) -> tuple[bool, str]:
+    """Shared words beyond the question's; an answer that only repeats the question has none."""
+    own = answer.stems - asked.stems
+    uses = Counter(word for text in references for word in text.stems - asked.stems)
+    if not own:
+        if answer.negated - asked.negated:
+            return True, "denies what was asked, as the references do"
+        same = any(answer.stems and text.stems == answer.stems for text in references)
+        return same, "the words of a reference" if same else "repeats the question"
+    support = sum(word in uses for word in own) / len(own)
+    coverage = sum(uses[word] for word in own) / max(1, uses.total())
+    accepted = support >= _SUPPORT or (coverage >= _COVERAGE and support >= _MIN_SUPPORT)
+    return accepted, f"support {support:.2f}, coverage {coverage:.2f}"
+
+
+WARNING = "x"

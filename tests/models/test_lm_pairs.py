@@ -1,0 +1,235 @@
+"""lm_pairs on tiny random GPT-2 and Llama checkpoints: scores by hand, models one at a time."""
+
+from __future__ import annotations
+
+import gc
+import json
+import weakref
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from lmms_eval_tasks import tiny
+from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.models import lm_pairs, players
+from lmms_eval_tasks.models.lm_pairs import LmPairs, parse_model_args, split_names
+
+STATEMENTS = [
+    "L'uomo che dipinge la barca è tranquillo.",
+    "L'uomo che dipinge la barca sembra molto agitato e distratto, perché piove.",
+    "Ciao!",
+    "Una donna cammina nella strada affollata e sorride.",
+    "Una donna cammina nella strada deserta.",
+    "Piove.",
+]
+DOCS = [{"options": STATEMENTS[i : i + 2]} for i in range(0, len(STATEMENTS), 2)]
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("models")
+    return {kind: str(tiny.build(kind, folder / kind)) for kind in ("gpt2", "llama")}
+
+
+def requests(*doc_ids: int) -> list[Any]:
+    return [
+        SimpleNamespace(args=("", {"until": []}, lambda doc: None, doc_id, "pairs", "test"))
+        for doc_id in doc_ids
+    ]
+
+
+def run(models: str, doc_ids: list[int], **kwargs: Any) -> list[str]:
+    lm = LmPairs(models, **kwargs)
+    lm.task_dict = {"pairs": {"test": DOCS}}
+    return lm.generate_until(requests(*doc_ids))
+
+
+def by_hand(folder: str, text: str) -> float:
+    """One token after the other: log-probability of each token but the first, given all before."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    model = AutoModelForCausalLM.from_pretrained(folder).eval()
+    ids = AutoTokenizer.from_pretrained(folder)(text)["input_ids"]
+    total = 0.0
+    for place in range(1, len(ids)):
+        with torch.no_grad():
+            logits = model(torch.tensor([ids[:place]])).logits[0, -1].double()
+        total += float(logits[ids[place]] - torch.logsumexp(logits, 0))
+    return total / (len(ids) - 1)
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+def test_scores_are_the_mean_log_probability_by_hand(kind: str, models: dict[str, str]) -> None:
+    (reply,) = run(models[kind], [0])
+    scores = json.loads(reply)["lm_pairs"]["scores"][models[kind]]
+    expected = [by_hand(models[kind], text) for text in STATEMENTS[:2]]
+    assert scores == pytest.approx(expected, abs=2e-6)
+    assert abs(expected[0] - expected[1]) > 1e-3
+
+
+def test_bos_decides_whether_the_first_token_counts(models: dict[str, str]) -> None:
+    first = {
+        kind: lm_pairs.load_tokenizer(models[kind]).convert_ids_to_tokens(
+            lm_pairs.tokenize(lm_pairs.load_tokenizer(models[kind]), "Ciao!", kind)
+        )[0]
+        for kind in models
+    }
+    assert first["llama"] == "<s>"
+    assert "C".startswith(first["gpt2"][0])
+    # No padding token: the checkpoint the paper used most closely, Llama-3.1, has none either.
+    assert all(lm_pairs.load_tokenizer(models[kind]).pad_token is None for kind in models)
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+def test_padding_and_batches_do_not_matter(kind: str, models: dict[str, str]) -> None:
+    tokenizer = lm_pairs.load_tokenizer(models[kind])
+    model = lm_pairs.load_model(models[kind], "float32", torch.device("cpu"))
+    texts = [lm_pairs.tokenize(tokenizer, text, kind) for text in STATEMENTS]
+    assert len({len(text) for text in texts}) > 3
+    alone = [lm_pairs.mean_logprobs(model, [text])[0] for text in texts]
+    assert lm_pairs.mean_logprobs(model, texts) == pytest.approx(alone, abs=5e-6)
+    assert lm_pairs.mean_logprobs(model, texts[::-1]) == pytest.approx(alone[::-1], abs=5e-6)
+
+
+def test_replies_are_in_order_and_each_doc_is_scored_once(
+    models: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = ",".join(models.values())
+    single = [run(both, [i])[0] for i in range(3)]
+    seen: list[int] = []
+    real = lm_pairs.mean_logprobs
+    monkeypatch.setattr(lm_pairs, "mean_logprobs", lambda m, t: seen.append(len(t)) or real(m, t))
+    # A padding request of an idle rank repeats the last doc.
+    assert run(both, [2, 0, 1, 1, 1]) == [single[i] for i in (2, 0, 1, 1, 1)]
+    assert seen == [2] * 6
+    for reply in single:
+        read = players.read_lm_pairs(reply)
+        assert read is not None
+        assert list(read[1]) == list(models.values())
+        assert read[0] == players.lm_pairs_choice(read[1])
+    seen.clear()
+    batched = run(both, [2, 0, 1], batch_size="2")
+    assert seen == [4, 2, 4, 2]
+    for reply, expected in zip(batched, (single[i] for i in (2, 0, 1)), strict=True):
+        got, want = (players.read_lm_pairs(r) for r in (reply, expected))
+        assert got
+        assert want
+        for name in want[1]:
+            assert got[1][name] == pytest.approx(want[1][name], abs=5e-6)
+
+
+def test_one_model_in_memory_at_a_time(
+    models: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alive: list[weakref.ref[Any]] = []
+    real = lm_pairs.load_model
+
+    def load(*args: Any) -> Any:
+        gc.collect()
+        assert [ref for ref in alive if ref() is not None] == []
+        model = real(*args)
+        alive.append(weakref.ref(model))
+        return model
+
+    monkeypatch.setattr(lm_pairs, "load_model", load)
+    run("+".join(models.values()), [0, 1])
+    assert len(alive) == 2
+
+
+def test_no_requests_load_no_model(models: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lm_pairs, "load_model", lambda *a: pytest.fail("loaded"))
+    assert run(models["gpt2"], []) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "rest"),
+    [
+        ("pretrained=a,b,c", ["a", "b", "c"], {}),
+        ("pretrained=o/a,o/b,dtype=float32", ["o/a", "o/b"], {"dtype": "float32"}),
+        (
+            "dtype=auto, pretrained=a, b ,batch_size=4",
+            ["a", "b"],
+            {"dtype": "auto", "batch_size": "4"},
+        ),
+        ("pretrained=a+b;c,device=cpu", ["a", "b", "c"], {"device": "cpu"}),
+        ("pretrained=/x/lr=3/a,/x/lr=4/b", ["/x/lr=3/a", "/x/lr=4/b"], {}),
+        ("pretrained=a,,b,", ["a", "b"], {}),
+    ],
+)
+def test_arguments(text: str, names: list[str], rest: dict[str, str]) -> None:
+    parsed = parse_model_args(text)
+    assert split_names(parsed.pop("pretrained")) == names
+    assert parsed == rest
+
+
+def test_a_folder_with_a_plus_in_its_name(tmp_path: Path) -> None:
+    folder = tmp_path / "c++"
+    folder.mkdir()
+    assert split_names(f"{folder},x+y") == [str(folder), "x", "y"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "needs its models"),
+        ("pretrained=", "needs its models"),
+        ("a,b", "does not know 'a'"),
+        ("pretrained=a,speed=3", "does not know 'speed'"),
+        ("pretrained=a,dtype=float32,b", "does not know 'b'"),
+        ("pretrained=a,pretrained=b", "given twice"),
+        ("pretrained=a,b,a", "named twice"),
+        ("pretrained=a,dtype=int8", "dtype=int8"),
+        ("pretrained=a,batch_size=auto", "batch_size=auto"),
+        ("pretrained=a,batch_size=0", "batch_size=0"),
+        ("pretrained=/nowhere/at/all", "/nowhere/at/all is no model folder"),
+        ("pretrained=./nowhere", r"\./nowhere is no model folder"),
+    ],
+)
+def test_argument_errors(text: str, message: str) -> None:
+    with pytest.raises(TasksError, match=message):
+        LmPairs.create_from_arg_string(text, {"batch_size": 1, "device": None})
+
+
+def test_a_model_that_is_not_there(models: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str, **kwargs: Any) -> Any:
+        raise OSError(f"{name} is not a valid model identifier\nmore lines")
+
+    monkeypatch.setattr("transformers.AutoTokenizer.from_pretrained", missing)
+    with pytest.raises(
+        TasksError, match="org/nix cannot be loaded: org/nix is not a valid"
+    ) as error:
+        LmPairs("org/nix")
+    assert "\n" not in str(error.value)
+
+
+def test_the_models_own_arguments_win_over_the_command_line(models: dict[str, str]) -> None:
+    text = f"pretrained={models['gpt2']},{models['llama']},batch_size=3"
+    config = {"batch_size": 1, "max_batch_size": None, "device": "cpu"}
+    lm = LmPairs.create_from_arg_string(text, config)
+    assert (lm.names, lm.batch_size) == (list(models.values()), 3)
+    assert lm.compute_device == torch.device("cpu")
+    assert LmPairs.create_from_arg_string(f"pretrained={models['gpt2']}", config).batch_size == 1
+
+
+@pytest.mark.parametrize("options", [None, [], ["one"], ["a", "b", "c"], ["a", None]])
+def test_docs_without_two_statements(options: Any, models: dict[str, str]) -> None:
+    lm = LmPairs(models["gpt2"])
+    lm.task_dict = {"pairs": {"test": [{"options": options}]}}
+    with pytest.raises(TasksError, match="pairs, doc 0: no two statements"):
+        lm.generate_until(requests(0))
+
+
+def test_a_statement_too_short_to_score(models: dict[str, str]) -> None:
+    lm = LmPairs(models["gpt2"])
+    lm.task_dict = {"pairs": {"test": [{"options": ["x", "Piove."]}]}}
+    with pytest.raises(TasksError, match="'x' has 1 token under"):
+        lm.generate_until(requests(0))
+
+
+def test_a_model_that_computes_nan(models: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lm_pairs, "mean_logprobs", lambda m, texts: [float("nan")] * len(texts))
+    with pytest.raises(TasksError, match=r"gives nan for .*float32 may help"):
+        run(models["gpt2"], [0])

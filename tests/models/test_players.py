@@ -1,0 +1,235 @@
+"""Players see the rendered text and a key; cases of the reader are in tests/cases/players.json."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.models import players
+from lmms_eval_tasks.models.players import AnswerKey
+
+CASES = json.loads((Path(__file__).parents[1] / "cases" / "players.json").read_text("utf-8"))
+KEY = AnswerKey(
+    pairs=tuple((true, false) for true, false in CASES["key"]["pairs"]),
+    answers=CASES["key"]["answers"],
+    lures=CASES["key"]["lures"],
+)
+
+
+@pytest.mark.parametrize("case", CASES["oracle"], ids=lambda case: case["why"])
+def test_oracle(case: dict[str, str]) -> None:
+    assert players.oracle(case["text"], KEY) == case["reply"]
+
+
+@pytest.mark.parametrize("case", CASES["lm_pairs"], ids=lambda case: case["why"])
+def test_read_lm_pairs(case: dict[str, Any]) -> None:
+    read = players.read_lm_pairs(case["reply"])
+    assert (read[0] if read else "not of that form") == case["choice"]
+
+
+def render(true: str, false: str, letter: str) -> str:
+    first, second = (true, false) if letter == "A" else (false, true)
+    return f"Quale?\n\nA. {first}\nB. {second}\n\nRispondi con la lettera, A oppure B."
+
+
+def test_oracle_breaks_when_labels_of_the_data_are_swapped() -> None:
+    docs = [(true, false, "AB"[i % 2]) for i, (true, false) in enumerate(KEY.pairs[:2])]
+    assert [players.oracle(render(*doc), KEY) for doc in docs] == ["A", "B"]
+    # The data now calls the false statement true: the answer letter moves, the key does not.
+    swapped = [(false, true, letter) for true, false, letter in docs]
+    assert [players.oracle(render(*doc), KEY) for doc in swapped] == ["B", "A"]
+    assert all(players.oracle(render(*doc), KEY) != doc[2] for doc in swapped)
+
+
+def test_coin_is_fair_fixed_by_seed_and_keeps_to_what_is_shown() -> None:
+    texts = [render(f"Vero {i}", f"Falso {i}", "AB"[i % 2]) for i in range(1000)]
+    replies = [players.coin(text) for text in texts]
+    assert replies == [players.coin(text) for text in texts]
+    assert replies != [players.coin(text, seed=1) for text in texts]
+    # Five standard deviations of a fair coin over 1000 throws are 79.
+    assert set(replies) == {"A", "B"}
+    assert abs(Counter(replies)["A"] - 500) < 80
+    right = sum(reply == "AB"[i % 2] for i, reply in enumerate(replies))
+    assert abs(right - 500) < 80
+    # The rule, written out: a change of the hash would change the demo's numbers.
+    first_bytes = [hashlib.sha256(f"coin\x1f0\x1f{text}".encode()).digest()[0] for text in texts]
+    assert replies == ["AB"[byte >= 128] for byte in first_bytes]
+    assert {players.coin(f"A: 1\nB: 2\nC: 3\n{i}") for i in range(50)} == {"A", "B", "C"}
+
+
+def test_coin_on_open_questions() -> None:
+    answers = {f"Perché {i}?": f"giusto {i}" for i in range(300)}
+    key = AnswerKey(
+        answers=answers, lures={q: a.replace("giusto", "sbagliato") for q, a in answers.items()}
+    )
+    replies = {q: players.coin(f"Domanda: {q}\nRisposta:", key) for q in answers}
+    right = sum(replies[q] == answers[q] for q in answers)
+    assert abs(right - 150) < 44
+    assert all(replies[q] in (answers[q], key.lures[q]) for q in answers)
+    assert players.coin("Domanda: Chi?", key) == players.UNKNOWN
+    assert players.coin("Domanda: Perché 1?") == players.UNKNOWN
+    assert players.coin("Perché 1?", AnswerKey(answers=answers)) == players.UNKNOWN
+
+
+def test_always_a() -> None:
+    assert players.always_a("A. uno\nB. due") == "A"
+
+
+def pool_docs(pools: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": f"video{p}/Causal/0/{i}",
+            "question_id": f"video{p}/Causal/0",
+            "options": ["uno", "due"],
+            "answer": "AB"[i % 2],
+        }
+        for p in range(pools)
+        for i in range(8)
+    ]
+
+
+def test_scripted_choices() -> None:
+    docs = pool_docs(500)
+    replies = [players.scripted(doc) for doc in docs]
+    right = [reply == doc["answer"] for reply, doc in zip(replies, docs, strict=True)]
+    unreadable = [reply == players.UNREADABLE for reply in replies]
+    assert 0.65 < sum(right) / len(docs) < 0.75
+    assert 0.035 < sum(unreadable) / len(docs) < 0.065
+    assert {r for r, u in zip(replies, unreadable, strict=True) if not u} == {"A", "B"}
+    pools = [all(right[start : start + 8]) for start in range(0, len(docs), 8)]
+    assert 0.4 < sum(pools) / len(pools) < 0.6
+    assert replies == [players.scripted(doc) for doc in docs]
+    alone = [{k: v for k, v in doc.items() if k != "question_id"} for doc in docs]
+    right = [players.scripted(doc) == doc["answer"] for doc in alone]
+    assert 0.65 < sum(right) / len(docs) < 0.75
+
+
+def test_scripted_never_gives_the_right_letter_by_accident() -> None:
+    docs = [{"id": str(i), "options": list("wxyz"), "answer": "C"} for i in range(2000)]
+    assert Counter(map(players.scripted, docs)).keys() == {"A", "B", "C", "D", players.UNREADABLE}
+
+
+def test_scripted_open_answers() -> None:
+    docs = [
+        {"id": f"v{i}", "question_id": f"v{i}", "references": ["si", "sì"], "lure": "no"}
+        for i in range(2000)
+    ]
+    found = Counter(map(players.scripted, docs))
+    assert found.keys() == {"si", "no", ""}
+    assert 0.65 < found["si"] / 2000 < 0.75
+    assert 0.03 < found[""] / 2000 < 0.07
+    without = Counter(players.scripted({**doc, "lure": None}) for doc in docs)
+    assert without.keys() == {"si", players.UNKNOWN, ""}
+
+
+@pytest.mark.parametrize(
+    "doc",
+    [
+        {},
+        {"id": "x"},
+        {"id": "x", "references": []},
+        {"id": "x", "references": None},
+        {"id": "x", "options": ["a", "b"]},
+        {"id": "x", "options": ["a", "b"], "answer": "C"},
+        {"id": "x", "options": ["a", "b"], "answer": ""},
+        {"id": "x", "options": ["a"], "answer": "A"},
+    ],
+)
+def test_scripted_names_what_a_doc_lacks(doc: dict[str, Any]) -> None:
+    with pytest.raises(TasksError, match="tasks_scripted"):
+        players.scripted(doc)
+
+
+def test_lm_pairs_choice_is_the_highest_of_all_models() -> None:
+    # The mean over the models would say A; the single highest score is a B.
+    assert players.lm_pairs_choice({"x": [-2.0, -5.0], "y": [-3.0, -1.5]}) == "B"
+    assert players.lm_pairs_choice({"x": [-2.0, -5.0]}) == "A"
+    assert players.lm_pairs_choice({"x": [-2.0, -5.0], "y": [-3.0, -2.0]}) is None
+
+
+def test_lm_pairs_reply_is_read_back_to_the_last_digit() -> None:
+    scores = {"a/b": [-1.0 / 3, -2.0 / 3], "é": [-1e-17, -7.1]}
+    assert players.read_lm_pairs(players.lm_pairs_reply(scores)) == ("A", scores)
+
+
+def test_read_lm_pairs_survives_any_reply() -> None:
+    assert players.read_lm_pairs("[" * 100_000) is None
+
+
+def test_key_file(tmp_path: Path) -> None:
+    file = tmp_path / "key.json"
+    file.write_text(json.dumps(CASES["key"]), encoding="utf-8")
+    assert AnswerKey.load(file) == KEY
+    file.write_text("{}", encoding="utf-8")
+    assert AnswerKey.load(file) == AnswerKey()
+
+
+@pytest.mark.parametrize("case", CASES["bad_keys"], ids=lambda case: case["why"])
+def test_bad_key_file(case: dict[str, str], tmp_path: Path) -> None:
+    file = tmp_path / "key.json"
+    file.write_text(case["content"], encoding="utf-8")
+    with pytest.raises(TasksError, match=r"key\.json") as error:
+        AnswerKey.load(file)
+    assert "\n" not in str(error.value)
+
+
+def test_missing_key_file(tmp_path: Path) -> None:
+    with pytest.raises(TasksError, match=r"nowhere\.json: No such file"):
+        AnswerKey.load(tmp_path / "nowhere.json")
+
+
+def maia_file(folder: Path, *questions: dict[str, Any]) -> Path:
+    videos = [
+        {"video": f"video{i}", "question_categories_A": [question], "question_categories_B": []}
+        for i, question in enumerate(questions)
+    ]
+    file = folder / "data.json"
+    file.write_text(json.dumps(videos), encoding="utf-8")
+    return file
+
+
+def test_key_of_maia_counts_what_it_cannot_tell_apart(tmp_path: Path) -> None:
+    first = {
+        "question": "Chi?",
+        "answer": ["Anna", "Ida"],
+        "true_statement": ["È Anna", "È sera"],
+        "false_statement": ["È Ugo", "È mattina"],
+    }
+    second = {
+        "question": "Chi?",
+        "answer": ["Ugo"],
+        "true_statement": ["È Ugo", "Uguale"],
+        "false_statement": ["È Anna", "Uguale"],
+    }
+    key = AnswerKey.from_maia(maia_file(tmp_path, first, second))
+    assert len(key.pairs) == 4
+    assert key.answers == {"Chi?": "Anna"}
+    assert key.lures == {"Chi?": "È Ugo"}
+    assert key.repeated == ("Chi?",)
+    assert key.ambiguous == 2
+    assert players.oracle(render("È Anna", "È Ugo", "A"), key) == players.UNKNOWN
+    assert players.oracle(render("Uguale", "Uguale", "A"), key) == players.UNKNOWN
+    assert players.oracle(render("È sera", "È mattina", "B"), key) == "B"
+    assert players.oracle("Domanda: Chi?", key) == "Anna"
+
+
+def test_key_of_maia_with_an_uneven_pool(tmp_path: Path) -> None:
+    uneven = {"question": "?", "answer": ["a"], "true_statement": ["x"], "false_statement": []}
+    with pytest.raises(TasksError, match=r"data\.json is not MAIA's data file"):
+        AnswerKey.from_maia(maia_file(tmp_path, uneven))
+
+
+def test_oracle_on_the_real_data(maia_data: Path) -> None:
+    key = AnswerKey.load(maia_data / "data.json")
+    assert key == AnswerKey.from_maia(maia_data / "data.json")
+    assert (len(key.pairs), len(key.answers), key.ambiguous, key.repeated) == (960, 120, 0, ())
+    for letter in "AB":
+        assert {players.oracle(render(*pair, letter), key) for pair in key.pairs} == {letter}
+    for question, answer in key.answers.items():
+        assert players.oracle(f"Domanda: {question}\nRisposta:", key) == answer
