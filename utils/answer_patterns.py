@@ -99,7 +99,8 @@ LABEL = _compile(
     rf"{_NOUN}[\"']?{_GAP}(?: ?\([^()\n]{{1,40}}\))?[\"']? ?(?::|=?-?>|=| - )[ \n]?{FILLER}{LETTER}"
 )
 COPULA = _compile(
-    rf"{_NOUN}(?: (?:that|which|che) (?:is|è) {TRUE})?{_GAP}{IS}[\"']?(?: ?:[ \n]?|[ \n]){FILLER}{LETTER}"
+    rf"{_NOUN}(?: (?:that|which|che) (?:is|è) {TRUE})?{_GAP}{IS}[\"']?(?: ?:[ \n]?|[ \n])"
+    rf"{FILLER}{LETTER}"
 )
 BOXED = _compile(rf"\\{{1,2}}(?:boxed|fbox) ?\{{ ?{FILLER}{LETTER}")
 CHOOSING = _compile(
