@@ -1,8 +1,8 @@
-"""Judges: who gives a verdict on an answer, and what a verdict is. Installed as `lmms_eval_tasks.judges`.
+"""Judges: who gives a verdict, and what a verdict is. Installed as `lmms_eval_tasks.judges`.
 
-    config = judges.resolve(settings.judge_spec(), os.environ, default_model="gpt-4o")
-    judges.preflight(config, [criterion.name])       # before a run: JudgeError
-    judges.make(config).verdict(criterion, fields)   # during it: a Verdict, never an exception
+config = judges.resolve(settings.judge_spec(), os.environ, default_model="gpt-4o")
+judges.preflight(config, [criterion.name])       # before a run: JudgeError
+judges.make(config).verdict(criterion, fields)   # during it: a Verdict, never an exception
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A judge behind an OpenAI-compatible endpoint, through the openai package's synchronous client.
 
 One client for each judge and process: sockets are shared by the threads of a process and never
-across a fork. Issue-level trouble (transport, refusals, cut or unreadable replies) becomes a
+across a fork. Trouble with the judge (transport, refusals, cut or unreadable replies) becomes a
 verdict's status; nothing is raised from `verdict`.
 """
 
@@ -67,18 +67,9 @@ class OpenAIJudge:
         choices = getattr(completion, "choices", None)
         if not choices or getattr(choices[0], "message", None) is None:
             return self._failure(Status.API_ERROR, "the endpoint's reply is no chat completion")
-        message, finish = choices[0].message, choices[0].finish_reason
-        raw, model = message.content, str(completion.model or "")
-        if raw is not None and not isinstance(raw, str):
-            return self._failure(Status.API_ERROR, "the reply's content is not text", model=model)
-        if finish == "length":
-            return self._failure(Status.TRUNCATED, "the reply hit its token limit", raw, model)
-        if finish == "content_filter":
-            return self._failure(Status.REFUSED, "stopped by a content filter", raw, model)
-        if refusal := getattr(message, "refusal", None):
-            return self._failure(Status.REFUSED, str(refusal), raw, model)
-        if raw is None:
-            return self._failure(Status.REFUSED, "a reply without content", model=model)
+        raw, model = choices[0].message.content, str(completion.model or "")
+        if failure := _failed(choices[0]):
+            return self._failure(*failure, raw if isinstance(raw, str) else None, model)
         return self._read(criterion, fields, raw, model)
 
     def _read(
@@ -87,7 +78,7 @@ class OpenAIJudge:
         untrusted = [str(fields[name]) for name in criterion.untrusted if name in fields]
         try:
             value = reader.read(raw, criterion.schema, untrusted)
-        except reader.Unreadable as problem:
+        except reader.UnreadableError as problem:
             return self._failure(problem.status, str(problem), raw, model)
         reason = self._redact(str(getattr(value, "reason", "")))
         score = float(criterion.score(value))
@@ -138,17 +129,35 @@ class OpenAIJudge:
         return Verdict(
             None,
             status,
-            self._redact(reason),
+            self._redact(reason)[:_MAX_REASON],
             self._redact(raw or ""),
             judge=self.config.label,
             model=model or "",
         )
 
     def _redact(self, text: str) -> str:
-        """`text` without the key: some endpoints repeat it in their errors."""
-        for secret in _secrets(self.config):
+        """`text` without the key: some endpoints repeat it in their errors.
+
+        What is shorter than 8 characters (vLLM users set EMPTY) is no key but a common word.
+        """
+        for secret in (secret for secret in _secrets(self.config) if len(secret) >= 8):
             text = text.replace(secret, "[key]")
         return text
+
+
+def _failed(choice: Any) -> tuple[Status, str] | None:
+    """Why a choice holds no whole reply, or None."""
+    message, finish = choice.message, choice.finish_reason
+    refusal = getattr(message, "refusal", None)
+    checks = (
+        (finish == "length", Status.TRUNCATED, "the reply hit its token limit"),
+        (finish == "content_filter", Status.REFUSED, "stopped by a content filter"),
+        (bool(refusal), Status.REFUSED, str(refusal)),
+        (message.content is None, Status.REFUSED, "a reply without content"),
+        # The openai package does not validate what an endpoint sends.
+        (not isinstance(message.content, str), Status.API_ERROR, "the content is not text"),
+    )
+    return next(((status, reason) for failed, status, reason in checks if failed), None)
 
 
 def _new_client(config: JudgeConfig) -> OpenAI:
@@ -203,7 +212,7 @@ def _describe(error: Exception) -> str:
     status = getattr(error, "status_code", None)
     name = type(error).__name__ + (f" {status}" if status else "")
     words = _KEY_LIKE.sub("[key]", " ".join(str(error).split()))
-    return f"{name}: {words}"[:_MAX_REASON]
+    return f"{name}: {words}"
 
 
 def _secrets(config: JudgeConfig) -> list[str]:

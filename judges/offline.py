@@ -21,6 +21,37 @@ if TYPE_CHECKING:
 
 REFERENCE_AGREEMENT = "reference_agreement"
 
+
+@dataclass(frozen=True)
+class Acceptance:
+    """How many statements of each kind the rules accept, out of `pairs` of each."""
+
+    pairs: int
+    true: int
+    false: int
+
+    def __str__(self) -> str:
+        true, false = (100 * count / self.pairs for count in (self.true, self.false))
+        return f"{true:.1f} % of the true and {false:.1f} % of the false"
+
+
+# Measured on the 5 videos (120 questions, 8 true and 8 false statements each) of MAIA's public
+# sample: every statement judged as an answer to its question against the question's 8 answers. True
+# statement i rephrases answer i, which flatters; WITHOUT_OWN leaves answer i out of the references
+# of pair i. HELD_OUT: videos 12 and 13, neither read nor measured until the rules were fixed.
+# tests/judges/test_offline.py measures all four again.
+MEASURED = Acceptance(pairs=960, true=832, false=150)
+MEASURED_WITHOUT_OWN = Acceptance(pairs=960, true=464, false=77)
+HELD_OUT = Acceptance(pairs=384, true=332, false=71)
+HELD_OUT_WITHOUT_OWN = Acceptance(pairs=384, true=187, false=38)
+
+WARNING = (
+    "judged by the embedded offline rules, not by a language model: not comparable with the paper. "
+    f"On 5 videos of MAIA's public sample the rules accept {MEASURED} statements "
+    f"({MEASURED_WITHOUT_OWN} where no reference has the statement's own wording; "
+    f"{HELD_OUT} on the two videos that were not used to choose them)"
+)
+
 # Thresholds, chosen on three of the five public videos (videos 5, 8, 11).
 _MIN_POLARITY = 0.3  # share of references that are negated, or not, as the answer is
 _MAX_CONFLICT = 0.25  # slots per reference in which the answer names another value
@@ -107,7 +138,9 @@ def _contradiction(asked: Text, references: Sequence[Text], answer: Text) -> str
 
 def _beyond(asked: Text, text: Text) -> dict[int, frozenset[int]]:
     """Slot values of a text that the question does not name itself."""
-    return {slot: values - asked.slots.get(slot, frozenset()) for slot, values in text.slots.items()}
+    return {
+        slot: values - asked.slots.get(slot, frozenset()) for slot, values in text.slots.items()
+    }
 
 
 def _overlap(asked: Text, references: Sequence[Text], answer: Text) -> tuple[bool, str]:
@@ -123,6 +156,3 @@ def _overlap(asked: Text, references: Sequence[Text], answer: Text) -> tuple[boo
     coverage = sum(uses[word] for word in own) / max(1, uses.total())
     accepted = support >= _SUPPORT or (coverage >= _COVERAGE and support >= _MIN_SUPPORT)
     return accepted, f"support {support:.2f}, coverage {coverage:.2f}"
-
-
-WARNING = "x"

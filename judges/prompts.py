@@ -16,8 +16,8 @@ from typing import Any
 from lmms_eval_tasks.judges.verdict import Criterion
 from lmms_eval_tasks.utils.prompts import fill
 
-# Tokens that end a turn, open a role or stand for media in the chat templates in use (ChatML, Llama,
-# Mistral, Gemma, DeepSeek, Qwen, LLaVA). The group is where the space goes in.
+# Tokens that end a turn, open a role or stand for media in the chat templates in use (ChatML,
+# Llama, Mistral, Gemma, DeepSeek, Qwen, LLaVA). A space goes in after the group.
 _TOKEN = re.compile(
     r"(?P<open><|\[)(?="
     r"[|｜][^<>\n]{1,64}[|｜]>"  # <|im_end|>, <|eot_id|>, <｜User｜>

@@ -1,4 +1,4 @@
-"""The one reader of judges' replies: text in, one validated verdict object out, or why not. Pure."""
+"""The one reader of judges' replies: text in, one validated verdict out, or why not. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _REASONING = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
 _MAX_REPLY = 200_000  # characters; a longer reply is no verdict and not worth scanning
 
 
-class Unreadable(Exception):
+class UnreadableError(Exception):
     """Why a reply is not one verdict; `status` is parse_failure or truncated."""
 
     def __init__(self, reason: str, status: Status = Status.PARSE_FAILURE) -> None:
@@ -38,10 +38,10 @@ def read(reply: str, schema: type[BaseModel], untrusted: Iterable[str] = ()) -> 
     "false" for a boolean; unknown keys and repeated keys are failures.
 
     Raises:
-        Unreadable: with the reason, short and without the reply's text.
+        UnreadableError: with the reason, short and without the reply's text.
     """
     if len(reply) > _MAX_REPLY:
-        raise Unreadable(f"the reply has {len(reply)} characters")
+        raise UnreadableError(f"the reply has {len(reply)} characters")
     text = _without_reasoning(reply)
     _refuse_list(text)
     quotable = [quote for source in untrusted for quote in _json_objects(source)]
@@ -51,12 +51,12 @@ def read(reply: str, schema: type[BaseModel], untrusted: Iterable[str] = ()) -> 
         if not schema.model_fields.keys() & value.keys() or value in verdicts:
             continue
         if value in quotable:
-            raise Unreadable("the reply repeats an object of the candidate's text")
+            raise UnreadableError("the reply repeats an object of the candidate's text")
         verdicts.append(value)
     if not verdicts:
-        raise Unreadable("no JSON object with the keys of the schema")
+        raise UnreadableError("no JSON object with the keys of the schema")
     if len(verdicts) > 1:
-        raise Unreadable(f"{len(verdicts)} different verdicts in one reply")
+        raise UnreadableError(f"{len(verdicts)} different verdicts in one reply")
     return _validate(verdicts[0], schema)
 
 
@@ -64,9 +64,9 @@ def _without_reasoning(reply: str) -> str:
     """The reply after the reasoning it starts with; tags inside a verdict's own text stay."""
     text = _REASONING.sub("", reply, count=1) if _REASONING.match(reply) else reply
     if text.lstrip().startswith("<think>"):
-        raise Unreadable("the reply ends inside its reasoning", Status.TRUNCATED)
+        raise UnreadableError("the reply ends inside its reasoning", Status.TRUNCATED)
     if not text.lstrip().startswith(("{", "```")):
-        # Some chat templates open the reasoning in the prompt, so that only its end is in the reply.
+        # Some chat templates open the reasoning in the prompt: only its end is in the reply.
         return text.rpartition("</think>")[2]
     return text
 
@@ -78,7 +78,7 @@ def _refuse_list(text: str) -> None:
     except (ValueError, RecursionError):
         return
     if not isinstance(value, dict):
-        raise Unreadable(f"expected a JSON object, not {type(value).__name__}")
+        raise UnreadableError(f"expected a JSON object, not {type(value).__name__}")
 
 
 def _unfenced(text: str) -> str:
@@ -154,9 +154,9 @@ def _decode(span: _Span, keys: Iterable[str]) -> dict[str, Any]:
         return {}
     if not span.closed:
         # A repair would invent the missing end: `"score": 1` may have been 10.
-        raise Unreadable("the reply ends inside its JSON object", Status.TRUNCATED)
+        raise UnreadableError("the reply ends inside its JSON object", Status.TRUNCATED)
     if max(counts) > 1:
-        raise Unreadable("a key occurs twice in one object")
+        raise UnreadableError("a key occurs twice in one object")
     from json_repair import repair_json
 
     return _object(repair_json(span.text, return_objects=True, skip_json_loads=True))
@@ -164,24 +164,24 @@ def _decode(span: _Span, keys: Iterable[str]) -> dict[str, Any]:
 
 def _object(value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise Unreadable("a JSON object that cannot be repaired")
+        raise UnreadableError("a JSON object that cannot be repaired")
     return value
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     keys = [key for key, _ in pairs]
     if len(set(keys)) < len(keys):
-        raise Unreadable("a key occurs twice in one object")
+        raise UnreadableError("a key occurs twice in one object")
     return dict(pairs)
 
 
 def _no_constant(name: str) -> float:
-    raise Unreadable(f"{name} is not a JSON number")
+    raise UnreadableError(f"{name} is not a JSON number")
 
 
 def _validate(value: dict[str, Any], schema: type[BaseModel]) -> BaseModel:
     if unknown := value.keys() - schema.model_fields.keys():
-        raise Unreadable(f"{len(unknown)} unknown keys in the verdict")
+        raise UnreadableError(f"{len(unknown)} unknown keys in the verdict")
     for name, field in schema.model_fields.items():
         if field.annotation is bool and value.get(name) in ("true", "false"):
             value = value | {name: value[name] == "true"}
@@ -190,4 +190,4 @@ def _validate(value: dict[str, Any], schema: type[BaseModel]) -> BaseModel:
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"])
-        raise Unreadable(f"{place or 'verdict'}: {first['msg']}") from error
+        raise UnreadableError(f"{place or 'verdict'}: {first['msg']}") from error

@@ -233,6 +233,9 @@ def _load(name: str, folder: Path, known_layers: Mapping[str, int], device: str)
     tokenizer.model_max_length = _max_tokens(tokenizer, model)
     hidden, _, _ = _Encoder(model, tokenizer, 0, device).hidden(["prova", "una prova più lunga"])
     layer = _layer(name, folder, hidden.shape[2] - 1, known_layers)
+    blocks = getattr(getattr(model, "encoder", None), "layer", None)
+    if blocks is not None:  # BERT and its kin: what is above the layer need not be computed
+        model.encoder.layer = blocks[:layer]
     return _Encoder(model, tokenizer, layer, device)
 
 

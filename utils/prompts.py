@@ -62,7 +62,9 @@ def load(
     Raises:
         PromptError: naming the file, the part and the placeholder.
     """
-    content, source = _read(benchmark, name if name.endswith(".yaml") else f"{name}.yaml", override_dir)
+    content, source = _read(
+        benchmark, name if name.endswith(".yaml") else f"{name}.yaml", override_dir
+    )
     text = _parts(content, source)
     _check(text, required, source)
     return Prompt(text, hashlib.sha256(content).hexdigest()[:12], source)
@@ -88,7 +90,9 @@ def _parts(content: bytes, source: str) -> dict[str, str]:
     try:
         parts = yaml.safe_load(content.decode("utf-8"))
     except (UnicodeDecodeError, yaml.YAMLError) as error:
-        raise PromptError(f"{source}: not YAML in UTF-8 ({' '.join(str(error).split())})") from error
+        raise PromptError(
+            f"{source}: not YAML in UTF-8 ({' '.join(str(error).split())})"
+        ) from error
     if not isinstance(parts, dict) or not parts:
         raise PromptError(f"{source}: expected a mapping from a part's name to its text")
     for part, text in parts.items():
@@ -115,9 +119,8 @@ def _check(
         if missing := names - found[part]:
             raise PromptError(f"{place}: the placeholder {_braced(missing)} is missing")
         if unknown := found[part] - names:
-            raise PromptError(
-                f"{place}: unknown placeholder {_braced(unknown)}; known: {_braced(names) or 'none'}"
-            )
+            known = _braced(names) or "none"
+            raise PromptError(f"{place}: unknown placeholder {_braced(unknown)}; known: {known}")
 
 
 def _braced(names: Collection[str]) -> str:

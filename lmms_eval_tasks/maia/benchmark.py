@@ -15,7 +15,7 @@ from lmms_eval_tasks.maia import data, report, schema, scores
 from lmms_eval_tasks.maia import judge as judging
 from lmms_eval_tasks.maia.schema import PAPER_COUNTS, POOL_SIZE, Release
 from lmms_eval_tasks.rescore import Rescored, Run
-from lmms_eval_tasks.utils import stats
+from lmms_eval_tasks.utils import stats, text_metrics
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -61,7 +61,7 @@ def annotate(results: dict[str, Any], tasks: Sequence[Mapping[str, Any]]) -> Non
             for language in sorted({_language(task) for task in tasks})
             for prompt in [utils.task_prompts(language)]
         },
-        "implementations": provenance.notes(),
+        "implementations": {**text_metrics.IMPLEMENTATIONS, **provenance.notes()},
     }
     if any(task["metadata"]["judged"] for task in tasks):
         section["judge"] = judging.describe()

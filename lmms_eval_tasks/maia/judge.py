@@ -1,12 +1,16 @@
-"""What MAIA asks of a judge: does an open answer agree with one of the references (paper, 4.2, B.2)."""
+"""What MAIA asks of a judge: does an open answer agree with a reference (paper, 4.2, B.2)."""
 
 from __future__ import annotations
 
+import os
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from lmms_eval_tasks.judges import Criterion
+from lmms_eval_tasks import judges, settings
+from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig
 from lmms_eval_tasks.utils import prompts
 
 NAME = "reference_agreement"
@@ -29,12 +33,50 @@ def criterion(override_dir: Path | None = None) -> Criterion:
     Its fields are `question`, `references` (list of texts) and `candidate`.
 
     Args:
-        override_dir: the user's folder of prompts; `maia/judge.yaml` in it replaces ours.
+        override_dir: folder of prompts whose `maia/judge.yaml` replaces ours; None for the
+            user's setting. Read once for each folder.
 
     Raises:
         PromptError: the user's file does not fit.
     """
-    prompt = prompts.load("maia", "judge", _PLACEHOLDERS, override_dir)
+    return _criterion(override_dir or settings.prompts_dir())
+
+
+def judge(spec: str | None = None) -> Judge:
+    """The judge of `spec` (short form), or of the user's setting; GPT-4o if there is none.
+
+    Raises:
+        JudgeError: it cannot be used as configured.
+    """
+    return judges.make(_config(spec))
+
+
+def check() -> None:
+    """Stop before a run whose judge or judge's prompt cannot be used.
+
+    Raises:
+        JudgeError, PromptError: what is wrong and the choices there are.
+    """
+    judges.preflight(_config(), [criterion().name])
+
+
+def describe() -> dict[str, Any]:
+    """Judge and prompt for a run's results, as plain types; no secrets."""
+    prompt = _prompt(settings.prompts_dir())
+    return _config().describe() | {"prompt": {"hash": prompt.hash, "source": prompt.source}}
+
+
+def _config(spec: str | None = None) -> JudgeConfig:
+    return judges.resolve(spec or settings.judge_spec(), os.environ, default_model=PAPER_JUDGE)
+
+
+def _prompt(override_dir: Path | None) -> prompts.Prompt:
+    return prompts.load("maia", "judge", _PLACEHOLDERS, override_dir)
+
+
+@lru_cache(maxsize=8)
+def _criterion(override_dir: Path | None) -> Criterion:
+    prompt = _prompt(override_dir)
     return Criterion(
         name=NAME,
         system=prompt.text["system"],

@@ -75,7 +75,7 @@ class AnswerKey:
         found: dict[tuple[str, str], int | None] = {}
         for true, false in self.pairs:
             for pair, index in (((fold(true), fold(false)), 0), ((fold(false), fold(true)), 1)):
-                if pair[0] == pair[1] or found.get(pair, index) != index:
+                if found.get(pair, index) != index:
                     found[pair] = None
                 else:
                     found[pair] = index

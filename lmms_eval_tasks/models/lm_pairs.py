@@ -106,7 +106,7 @@ class LmPairs(HostModel):
         """
         keys = [tuple(request.args[-3:]) for request in requests]  # doc_id, task, split
         # Idle ranks and repeats ask for the same doc again.
-        pairs = {key: self._pair(*key) for key in dict.fromkeys(keys)}
+        pairs = {key: self._pair(*key) for key in keys}
         scores: dict[tuple[Any, ...], dict[str, list[float]]] = {key: {} for key in pairs}
         if not pairs:
             return []

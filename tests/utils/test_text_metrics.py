@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import random
@@ -128,6 +129,15 @@ def test_order_changes_no_bit(metric: Callable[..., float]) -> None:
         order = rng.sample(range(60), 60)
         shuffled = [rng.sample(references[i], 8) for i in order]
         assert metric([candidates[i] for i in order], shuffled) == expected
+
+
+def test_order_of_references_changes_no_bit_of_cider() -> None:
+    """One item with many references, so that no sum over items hides the last digit."""
+    candidates = ["a b c d e", "v w x y z"]
+    references = [["a b c", "b c d f g", "c d e", "a b x", "d e a b c"], ["s t"]]
+    expected = text_metrics.corpus_cider(candidates, references)
+    for order in itertools.permutations(references[0]):
+        assert text_metrics.corpus_cider(candidates, [list(order), ["s t"]]) == expected
 
 
 @pytest.mark.parametrize("metric", ITEM_METRICS)

@@ -1,0 +1,168 @@
+"""The judge's short form: what it resolves to, what it refuses, and that no key gets out."""
+
+import dataclasses
+import json
+import subprocess
+import sys
+
+import pytest
+
+from lmms_eval_tasks import judges
+from lmms_eval_tasks.errors import JudgeError
+from lmms_eval_tasks.judges.config import JudgeConfig, is_local, resolve
+
+KEY = "sk-planted-0123456789"
+
+
+def resolved(spec, key=""):
+    return resolve(spec, {"OPENAI_API_KEY": key}, default_model="gpt-4o")
+
+
+@pytest.mark.parametrize(
+    ("spec", "model", "base_url"),
+    [
+        (None, "gpt-4o", None),
+        ("  ", "gpt-4o", None),
+        ("gpt-4.1-mini", "gpt-4.1-mini", None),
+        ("m@http://localhost:8000/v1", "m", "http://localhost:8000/v1"),
+        ("m@http://localhost:8000/v1/", "m", "http://localhost:8000/v1"),
+        ("org/name:free@https://api.example.com", "org/name:free", "https://api.example.com"),
+        ("m@http://[::1]:8000/v1", "m", "http://[::1]:8000/v1"),
+    ],
+)
+def test_forms(spec, model, base_url):
+    config = resolved(spec, KEY)
+    assert (config.provider, config.model, config.base_url) == ("openai", model, base_url)
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "127.0.0.1", "127.9.9.9", "[::1]", "10.0.0.5", "192.168.1.2", "gpu07"]
+)
+def test_local_urls_need_no_key(host):
+    assert resolved(f"m@http://{host}:8000/v1").authorization is None
+
+
+@pytest.mark.parametrize("host", ["api.example.com", "8.8.8.8", "localhost.example.com"])
+def test_other_urls_need_one(host):
+    assert not is_local(host)
+    with pytest.raises(JudgeError, match="OPENAI_API_KEY"):
+        resolved(f"m@https://{host}/v1")
+
+
+def test_without_a_key_the_choices_are_named():
+    with pytest.raises(JudgeError) as caught:
+        resolved(None)
+    message = str(caught.value)
+    assert "\n" not in message
+    for choice in (
+        "gpt-4o",
+        "set OPENAI_API_KEY",
+        "LMMS_EVAL_TASKS_JUDGE=MODEL@BASE_URL",
+        "LMMS_EVAL_TASKS_JUDGE=offline",
+        "LMMS_EVAL_TASKS_JUDGE=none",
+    ):
+        assert choice in message
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "m@localhost:8000",
+        "@http://localhost/v1",
+        "http://localhost:8000/v1",
+        "m@http://",
+        "m@http://localhost:port/v1",
+        "m@http://localhost:99999/v1",
+        "m@http://localhost/v1?key=1",
+        "m@http://localhost/v1#x",
+        "m@ftp://localhost",
+        "two words",
+    ],
+)
+def test_bad_forms(spec):
+    with pytest.raises(JudgeError, match="MODEL@http"):
+        resolved(spec, KEY)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        KEY,
+        "sk-another-key",
+        f"gpt-4o@user:{KEY}@host",
+        f"m@http://localhost/v1?api_key={KEY}",
+        f"m@http://u:{KEY}@localhost:bad/v1",
+    ],
+)
+@pytest.mark.parametrize("key", [KEY, "other-key-in-the-environment"])
+def test_errors_never_repeat_a_key(spec, key):
+    with pytest.raises(JudgeError) as caught:
+        resolved(spec, key)
+    assert "planted" not in str(caught.value)
+    assert "another" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("spec", "key"), [("gpt-4o", KEY), ("m@http://user:sk-planted-0123456789@localhost/v1", "")]
+)
+def test_no_repr_or_description_holds_a_key(spec, key):
+    config = resolved(spec, key)
+    assert config.authorization.get_secret_value().startswith(("Bearer sk-planted", "Basic "))
+    shown = [repr(config), str(config), config.label, json.dumps(config.describe())]
+    shown += [repr(judges.make(config).config), str(dataclasses.asdict(config)), f"{config:}"]
+    for text in shown:
+        assert "planted" not in text
+        assert "user" not in text
+        assert config.authorization.get_secret_value().split()[1] not in text
+
+
+@pytest.mark.parametrize(
+    ("spec", "comparable"),
+    [
+        (None, True),
+        ("gpt-4o-2024-08-06", True),
+        ("gpt-4o-mini", False),
+        ("gpt-4o@http://localhost:1/v1", False),
+        ("offline", False),
+        ("none", False),
+    ],
+)
+def test_only_the_papers_judge_is_comparable(spec, comparable):
+    description = resolved(spec, KEY).describe()
+    assert description["comparable"] is comparable
+    assert (description["warning"] is None) is comparable
+    assert json.loads(json.dumps(description)) == description
+
+
+def test_offline_names_itself():
+    warning = resolved("offline").describe()["warning"]
+    assert "not comparable with the paper" in warning
+    assert "offline" in warning
+
+
+def test_one_judge_for_one_config():
+    assert judges.make(resolved("none")) is judges.make(resolved("none"))
+    assert judges.make(resolved("m", KEY)) is not judges.make(resolved("m", "another"))
+
+
+def test_unknown_provider():
+    with pytest.raises(JudgeError, match="telepathy"):
+        judges.make(JudgeConfig("telepathy"))
+
+
+def test_preflight_refuses_by_name():
+    judges.preflight(resolved("offline"), ["reference_agreement"])
+    judges.preflight(resolved("none"), ["anything"])
+    judges.preflight(resolved("m", KEY), ["anything"])
+    with pytest.raises(JudgeError, match="offline cannot decide helpfulness, style"):
+        judges.preflight(resolved("offline"), ["style", "reference_agreement", "helpfulness"])
+
+
+def test_importing_judges_is_light():
+    code = (
+        "import sys, lmms_eval_tasks.judges.offline, lmms_eval_tasks.judges.client\n"
+        "import lmms_eval_tasks.maia.judge\n"
+        "print([m for m in ('torch', 'decord', 'openai', 'nltk') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

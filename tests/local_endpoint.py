@@ -1,0 +1,274 @@
+"""A small OpenAI-compatible endpoint for tests: scripted replies, faults, recorded requests.
+
+In a test:  with LocalEndpoint(lambda request: '{"correct": true}') as endpoint: endpoint.url
+As a process: python tests/local_endpoint.py --play oracle --key key.json   (prints its URL)
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import socket
+import struct
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A reply that is not simply a text."""
+
+    status: int = 200
+    message: str = "a fault of the test"  # in the error's body
+    code: str | None = None  # OpenAI's error code
+    headers: dict[str, str] = field(default_factory=dict)
+    content: str | None = None  # the message's content, for status 200
+    finish_reason: str = "stop"
+    refusal: str | None = None
+    delay: float = 0.0  # seconds before anything is sent
+    drop: bool = False  # reset the connection instead of replying
+    body: bytes | None = None  # sent as it is
+    content_type: str = "application/json"
+
+
+def error(status: int, message: str = "a fault of the test", code: str | None = None) -> Fault:
+    """An HTTP error with OpenAI's error body."""
+    return Fault(status=status, message=message, code=code)
+
+
+def rate_limited(retry_after: str | None = None) -> Fault:
+    """429, with a Retry-After header if given (seconds)."""
+    headers = {} if retry_after is None else {"Retry-After": retry_after}
+    return Fault(status=429, message="rate limit", headers=headers)
+
+
+def dropped() -> Fault:
+    """The connection is reset."""
+    return Fault(drop=True)
+
+
+def no_content(finish_reason: str = "stop") -> Fault:
+    """A message whose content is null."""
+    return Fault(content=None, finish_reason=finish_reason)
+
+
+def truncated(content: str) -> Fault:
+    """A reply that hit the token limit."""
+    return Fault(content=content, finish_reason="length")
+
+
+def refused(text: str = "I cannot help with that.") -> Fault:
+    """A refusal as structured output reports it."""
+    return Fault(content=None, refusal=text)
+
+
+def slow(seconds: float, content: str) -> Fault:
+    """The reply after a while."""
+    return Fault(content=content, delay=seconds)
+
+
+Reply = Callable[[Json], "str | Fault"]
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """One request as it came in."""
+
+    path: str
+    headers: dict[str, str]  # lower-case names
+    json: Json
+
+
+class LocalEndpoint:
+    """POST .../chat/completions and GET .../models on 127.0.0.1; `accepts` limits response_format.
+
+    A request for another response_format is answered with 400, as servers without it do.
+    """
+
+    def __init__(
+        self,
+        reply: Reply,
+        model: str | None = None,
+        accepts: Sequence[str] = ("json_schema", "json_object", "text"),
+        port: int = 0,
+    ) -> None:
+        self.reply = reply
+        self.model = model  # the name in replies; None repeats the request's
+        self.accepts = accepts
+        self.requests: list[Recorded] = []
+        self._lock = threading.Lock()
+        self._server = _Server(("127.0.0.1", port), _Handler)
+        self._server.endpoint = self
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.05,), daemon=True
+        )
+
+    @property
+    def url(self) -> str:
+        """Base URL for an OpenAI client."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+
+    @property
+    def chats(self) -> list[Recorded]:
+        """The chat requests so far."""
+        return [request for request in self.requests if request.path.endswith("/chat/completions")]
+
+    def __enter__(self) -> LocalEndpoint:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join(5)
+
+    def serve_forever(self) -> None:
+        """Serve in this thread."""
+        self._server.serve_forever()
+
+    def record(self, request: Recorded) -> None:
+        with self._lock:
+            self.requests.append(request)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False  # a slow reply must not hold up the end of a test
+    request_queue_size = 256
+    endpoint: LocalEndpoint
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away is no news; anything else is a fault of the endpoint."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: _Server
+
+    def do_GET(self) -> None:
+        if not self.path.rstrip("/").endswith("/models"):
+            return self._send(404, _error("unknown path", None))
+        name = self.server.endpoint.model or "local"
+        entry = {"id": name, "object": "model", "created": 0, "owned_by": "tests"}
+        return self._send(200, {"object": "list", "data": [entry]})
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        endpoint = self.server.endpoint
+        request = json.loads(body)
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        endpoint.record(Recorded(self.path, headers, request))
+        if not self.path.endswith("/chat/completions"):
+            return self._send(404, _error("unknown path", None))
+        form = request.get("response_format", {"type": "text"})["type"]
+        if form not in endpoint.accepts:
+            return self._send(400, _error(f"response_format {form} is not supported", None))
+        reply = endpoint.reply(request)
+        return self._answer(reply if isinstance(reply, Fault) else Fault(content=reply), request)
+
+    def _answer(self, reply: Fault, request: Json) -> None:
+        if reply.delay:
+            time.sleep(reply.delay)
+        if reply.drop:
+            # Linger 0: the client sees a reset, not an orderly end.
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.connection.close()
+            self.close_connection = True
+        elif reply.body is not None:
+            self._send_bytes(reply.status, reply.body, reply.headers, reply.content_type)
+        elif reply.status != 200:
+            self._send(reply.status, _error(reply.message, reply.code), reply.headers)
+        else:
+            name = self.server.endpoint.model or request.get("model", "local")
+            self._send(200, _completion(reply, name), reply.headers)
+
+    def _send(self, status: int, value: Json, headers: dict[str, str] | None = None) -> None:
+        self._send_bytes(status, json.dumps(value).encode(), headers or {}, "application/json")
+
+    def _send_bytes(
+        self, status: int, body: bytes, headers: dict[str, str], content_type: str
+    ) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+        """Nothing on stderr."""
+
+
+def _error(message: str, code: str | None) -> Json:
+    return {"error": {"message": message, "type": "test", "code": code, "param": None}}
+
+
+def _completion(reply: Fault, model: str) -> Json:
+    message = {"role": "assistant", "content": reply.content, "refusal": reply.refusal}
+    choice = {
+        "index": 0,
+        "message": message,
+        "finish_reason": reply.finish_reason,
+        "logprobs": None,
+    }
+    return {
+        "id": "chatcmpl-test",
+        "object": "chat.completion",
+        "created": 0,
+        "model": model,
+        "choices": [choice],
+        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+    }
+
+
+# --- as the model under test -------------------------------------------------------------------
+
+
+def last_user_text(request: Json) -> str:
+    """All text parts of the last user message, joined by newlines; images are left out."""
+    users = [message for message in request["messages"] if message["role"] == "user"]
+    content = users[-1]["content"] if users else ""
+    if isinstance(content, str):
+        return content
+    return "\n".join(part["text"] for part in content if part.get("type") == "text")
+
+
+def player(name: str, key_file: str | None = None) -> Reply:
+    """A reply that plays oracle (needs a key file), coin or always_a on the request's text."""
+    from lmms_eval_tasks.models import players
+
+    if name == "always_a":
+        return lambda request: players.always_a(last_user_text(request))
+    key = players.AnswerKey.load(key_file) if key_file else None
+    if name == "coin":
+        return lambda request: players.coin(last_user_text(request), key)
+    if key is None:
+        raise SystemExit("--play oracle needs --key FILE")
+    return lambda request: players.oracle(last_user_text(request), key)
+
+
+def main() -> None:
+    """Serve one player until the process is ended."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--play", choices=["oracle", "coin", "always_a"], required=True)
+    parser.add_argument("--key", help="JSON key of the packaged sample or of a data set")
+    parser.add_argument("--port", type=int, default=0)
+    options = parser.parse_args()
+    endpoint = LocalEndpoint(player(options.play, options.key), options.play, port=options.port)
+    print(endpoint.url, flush=True)
+    endpoint.serve_forever()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,243 @@
+"""Media recipes: what a model is given of a video, made once and kept (architecture, decision 4).
+
+    >>> clip = make("videos/5.mp4", Recipe("uniform", 32))
+    >>> clip.path, clip.n_frames, clip.fps
+    ('.../media/uniform-32-3f....mp4', 32, 1.0666666666666667)
+
+A clip has the source's size and duration, and each frame keeps the time at which the source shows
+it, counted from the first frame. So "32 uniform frames" are the same 32 frames for every model, and
+a question costs a reader 32 decoded frames instead of all. Video files are only opened in a child
+process with a time limit (media_worker.py).
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.errors import MediaError
+from lmms_eval_tasks.utils import media_cache
+
+KINDS = ("uniform", "first_frame", "black")
+_WORKER = "lmms_eval_tasks.utils.media_worker"
+# Raise when a made file can change for the same source and recipe.
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to make a medium from a video.
+
+    kind: `uniform` (n_frames frames), `first_frame`, or `black` (the uniform clip, painted black).
+    n_frames: at least 1; a video with fewer frames gives all of them. Not used by first_frame.
+    still: first_frame only: a clip of the repeated frame (4 frames, 2 s) instead of an image, for
+        readers that take no images. Qwen's reader fails on a clip of one frame, so whatever is one
+        frame is handed over as an image otherwise, be it a first frame, n_frames = 1 or a video of
+        one frame.
+    """
+
+    kind: str
+    n_frames: int = 32
+    still: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"recipe {self.kind!r}: expected one of {', '.join(KINDS)}")
+        if self.n_frames < 1:
+            raise ValueError(f"recipe {self.kind}: n_frames={self.n_frames}, expected 1 or more")
+        if self.still and self.kind != "first_frame":
+            raise ValueError(f"recipe {self.kind}: still is for first_frame only")
+
+    @property
+    def name(self) -> str:
+        """`uniform-32`, `black-32`, `first_frame` or `first_frame-still`."""
+        if self.kind == "first_frame":
+            return "first_frame-still" if self.still else "first_frame"
+        return f"{self.kind}-{self.n_frames}"
+
+
+@dataclass(frozen=True)
+class Media:
+    """A file for a model. Size in pixels; duration, timestamps in seconds; an image has fps 0.
+
+    timestamps: when each frame is shown, counted from the first frame of the source.
+    fps: n_frames / duration, the clip's own mean rate, which readers compute as well.
+    """
+
+    path: str
+    kind: str
+    n_frames: int
+    width: int
+    height: int
+    duration: float
+    fps: float
+    timestamps: list[float]
+    source: str
+    recipe: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain types only, for result logs."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class VideoInfo:
+    """Facts about a source video: size upright, in pixels; duration in seconds; mean rate."""
+
+    n_frames: int
+    width: int
+    height: int
+    duration: float
+    fps: float
+    has_audio: bool
+
+
+def make(
+    source: str | Path, recipe: Recipe, cache: Path | None = None, time_limit: float = 120
+) -> Media:
+    """The file that `recipe` makes of `source`, from the cache if it is there.
+
+    Args:
+        source: a video file.
+        recipe: what to make of it.
+        cache: folder for results, created if absent; default `media` in the user's cache folder.
+        time_limit: seconds for making it, and again at most for waiting until another process that
+            makes the same file is done.
+
+    Raises:
+        MediaError: the source cannot be read or the result cannot be written; names the source.
+    """
+    video = _file(source)
+    folder = Path(cache or settings.cache_dir() / "media").absolute()
+    try:
+        name = media_cache.entry_name(media_cache.content_id(video), recipe.name, _VERSION)
+        entry = media_cache.load(folder, name)
+        if entry is None:
+            folder.mkdir(parents=True, exist_ok=True)
+            with media_cache.only_one(folder, name, time_limit):
+                entry = media_cache.load(folder, name)
+                if entry is None:
+                    entry = _make(video, recipe, folder, name, time_limit)
+    except OSError as error:
+        raise MediaError(f"{video}: cannot be read, or its clip not be written: {error}") from error
+    return Media(
+        path=str(folder / entry["file"]),
+        kind=entry["kind"],
+        n_frames=len(entry["timestamps"]),
+        width=entry["width"],
+        height=entry["height"],
+        duration=entry["duration"],
+        fps=entry["fps"],
+        timestamps=entry["timestamps"],
+        source=str(video),
+        recipe=recipe.name,
+    )
+
+
+def probe(source: str | Path, time_limit: float = 60) -> VideoInfo:
+    """Facts about a video file, read from its packets; the first frame is decoded to be sure.
+
+    Costs a child process (about 0.3 s) the first time in a process.
+
+    Raises:
+        MediaError: it is not a readable video; the message names the file and the trouble.
+    """
+    video = _file(source)
+    status = video.stat()
+    return _probe(str(video), status.st_size, status.st_mtime_ns, time_limit)
+
+
+def uniform_indices(n_total: int, n: int) -> list[int]:
+    """Positions of `n` uniform frames among `n_total`: numpy.linspace rounded down, as the host's.
+
+    Fewer frames than asked for: all of them.
+
+    Raises:
+        ValueError: n_total or n is below 1.
+    """
+    import numpy as np
+
+    if n_total < 1 or n < 1:
+        raise ValueError(f"cannot take {n} of {n_total} frames")
+    if n >= n_total:
+        return list(range(n_total))
+    indices: list[int] = np.linspace(0, n_total - 1, n).astype(int).tolist()
+    return indices
+
+
+@lru_cache(maxsize=65536)
+def _probe(path: str, size: int, modified: int, time_limit: float) -> VideoInfo:  # noqa: ARG001
+    return VideoInfo(**_work({"do": "probe", "source": path}, time_limit))
+
+
+def _file(source: str | Path) -> Path:
+    path = Path(source).expanduser().absolute()
+    if path.is_dir():
+        raise MediaError(f"{path}: is a folder, not a video file")
+    if not path.exists():
+        raise MediaError(f"{path}: no such file")
+    return path
+
+
+def _make(
+    video: Path, recipe: Recipe, folder: Path, name: str, time_limit: float
+) -> dict[str, Any]:
+    """Have the worker write the file, then put it into the cache under its name."""
+    media_cache.remove_leftovers(folder, name, older_than=2 * time_limit)
+    out = media_cache.temporary(folder, name, ".part")
+    job = {"do": "make", "source": str(video), "recipe": asdict(recipe), "out": str(out)}
+    try:
+        made = _work(job, time_limit)
+        suffix = ".png" if made["kind"] == "image" else ".mp4"
+        return media_cache.publish(folder, name, out, suffix, made)
+    finally:
+        out.unlink(missing_ok=True)
+
+
+def _work(job: dict[str, Any], time_limit: float) -> dict[str, Any]:
+    """Run a job in a child process, once more without decord if decord crashed it.
+
+    Raises:
+        MediaError: the worker's own, with the source's name, or it crashed or took too long.
+    """
+    for decord in (True, False):
+        text = json.dumps({**job, "decord": decord, "time_limit": time_limit})
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", _WORKER],
+                input=text,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=time_limit,
+                check=False,
+                cwd="/",  # so that no folder of the user's that is called `av` is imported
+            )
+        except subprocess.TimeoutExpired as error:
+            raise MediaError(
+                f"{job['source']}: reading it took more than {time_limit:g} s; "
+                "the file may be damaged"
+            ) from error
+        if done.returncode == 0:
+            answer = json.loads(done.stdout)
+            if "error" in answer:
+                raise MediaError(f"{job['source']}: {answer['error']}")
+            result: dict[str, Any] = answer["ok"]
+            return result
+        if done.returncode > 0:
+            break  # an error in Python: decord is not the reason
+    raise MediaError(f"{job['source']}: reading it failed ({_last_words(done)})")
+
+
+def _last_words(done: subprocess.CompletedProcess[str]) -> str:
+    if done.returncode < 0:
+        return f"the decoder crashed: {signal.Signals(-done.returncode).name}"
+    lines = [line for line in done.stderr.splitlines() if line.strip()]
+    return lines[-1] if lines else f"exit status {done.returncode}"

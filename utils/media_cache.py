@@ -1,0 +1,130 @@
+"""A folder of finished media files, found by what they were made from.
+
+An entry is a media file and a JSON file beside it; the JSON file is written last, so that an entry
+is there as a whole or not at all. Files are written under a temporary name in the same folder and
+then renamed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+_CHUNK = 2**20
+_PAUSE = 0.02  # seconds between two looks at a lock
+
+
+def content_id(path: Path) -> str:
+    """Hash of a file's content; read once as long as path, size and modification time stay.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    status = path.stat()
+    return _content_id(str(path), status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=65536)
+def _content_id(path: str, size: int, modified: int) -> str:  # noqa: ARG001 part of the memo's key
+    digest = hashlib.blake2b(digest_size=16)
+    with Path(path).open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def entry_name(content: str, recipe: str, version: int) -> str:
+    """Name of an entry: the recipe, for people, and a hash of everything the result depends on."""
+    digest = hashlib.blake2b(f"{content} {recipe} {version}".encode(), digest_size=12)
+    return f"{recipe}-{digest.hexdigest()}"
+
+
+def load(folder: Path, name: str) -> dict[str, Any] | None:
+    """The metadata of a complete entry, or None.
+
+    The media file must have the size that was noted: a file that somebody cut or deleted is made
+    again.
+    """
+    try:
+        text = (folder / f"{name}.json").read_text(encoding="utf-8")
+        entry: dict[str, Any] = json.loads(text)
+        if (folder / entry["file"]).stat().st_size == entry["bytes"]:
+            return entry
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # absent, or not written by us: the caller makes it
+    return None
+
+
+def temporary(folder: Path, name: str, suffix: str) -> Path:
+    """A new name for a file in the making; hidden, and never the same twice."""
+    return folder / f".{name}.{os.getpid()}.{time.monotonic_ns()}{suffix}"
+
+
+def publish(
+    folder: Path, name: str, made: Path, suffix: str, facts: dict[str, Any]
+) -> dict[str, Any]:
+    """Rename a finished file into the cache and write its metadata; replaces what was there.
+
+    Returns:
+        The entry as `load` gives it.
+
+    Raises:
+        OSError: the folder cannot be written to.
+    """
+    entry = {**facts, "file": f"{name}{suffix}", "bytes": made.stat().st_size}
+    note = temporary(folder, name, ".json")
+    try:
+        note.write_text(json.dumps(entry), encoding="utf-8")
+        made.replace(folder / entry["file"])
+        note.replace(folder / f"{name}.json")
+    finally:
+        note.unlink(missing_ok=True)
+    return entry
+
+
+def remove_leftovers(folder: Path, name: str, older_than: float) -> None:
+    """Delete an entry's temporary files that a killed maker left `older_than` seconds ago or more."""
+    for file in folder.glob(f".{name}.*"):
+        with suppress(OSError):
+            if time.time() - file.stat().st_mtime > older_than:
+                file.unlink()
+
+
+@contextmanager
+def only_one(folder: Path, name: str, patience: float) -> Iterator[None]:
+    """Let one thread of one process at a time work on an entry; the others wait for it.
+
+    The lock belongs to an open file, so it ends with a process that dies. It only saves work: after
+    `patience` seconds, or where the file system has no locks, the work is done without it, and the
+    last one to rename wins with equal content.
+    """
+    import fcntl
+
+    # 256 lock files for all entries instead of one each: they can never be deleted safely.
+    locks = folder / ".locks"
+    locks.mkdir(exist_ok=True)
+    shard = hashlib.blake2b(name.encode(), digest_size=1).hexdigest()
+    with (locks / shard).open("a") as file:
+        end = time.monotonic() + patience
+        held = False
+        while not held and time.monotonic() < end:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                held = True
+            except BlockingIOError:
+                time.sleep(_PAUSE)
+            except OSError:
+                break
+        try:
+            yield
+        finally:
+            if held:
+                # Explicitly: a forked child may hold the same open file longer than we do.
+                fcntl.flock(file, fcntl.LOCK_UN)
