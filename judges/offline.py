@@ -38,12 +38,14 @@ class Acceptance:
 # Measured on the 5 videos (120 questions, 8 true and 8 false statements each) of MAIA's public
 # sample: every statement judged as an answer to its question against the question's 8 answers. True
 # statement i rephrases answer i, which flatters; WITHOUT_OWN leaves answer i out of the references
-# of pair i. HELD_OUT: videos 12 and 13, neither read nor measured until the rules were fixed.
-# tests/judges/test_offline.py measures all four again.
-MEASURED = Acceptance(pairs=960, true=832, false=150)
-MEASURED_WITHOUT_OWN = Acceptance(pairs=960, true=464, false=77)
-HELD_OUT = Acceptance(pairs=384, true=332, false=71)
-HELD_OUT_WITHOUT_OWN = Acceptance(pairs=384, true=187, false=38)
+# of pair i. HELD_OUT: videos 12 and 13, not read, and no rule or threshold was chosen on them; but
+# measured twice, first before the stop words alcun, alcuna, alcuno were added for a made-up case
+# (then 332 and 71; without the own answer 187 and 38). tests/judges/test_offline.py measures all
+# four again.
+MEASURED = Acceptance(pairs=960, true=831, false=150)
+MEASURED_WITHOUT_OWN = Acceptance(pairs=960, true=450, false=77)
+HELD_OUT = Acceptance(pairs=384, true=333, false=71)
+HELD_OUT_WITHOUT_OWN = Acceptance(pairs=384, true=182, false=38)
 
 WARNING = (
     "judged by the embedded offline rules, not by a language model: not comparable with the paper. "

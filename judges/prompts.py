@@ -27,6 +27,7 @@ _TOKEN = re.compile(
     r"|/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|IMG|IMG_END|IMG_BREAK)\])",
     re.IGNORECASE,
 )
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def render(criterion: Criterion, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -61,12 +62,7 @@ def neutralise(text: str) -> str:
     Only adds, so that no token can be put together from the pieces of another. A lone surrogate,
     which no request can carry, becomes U+FFFD. Text without either comes back unchanged.
     """
-    text = _TOKEN.sub(lambda match: match["open"] + " ", text)
-    return text.encode("utf-8", "replace").decode("utf-8") if _has_surrogate(text) else text
-
-
-def _has_surrogate(text: str) -> bool:
-    return any("\ud800" <= char <= "\udfff" for char in text)
+    return _SURROGATE.sub("\ufffd", _TOKEN.sub(lambda match: match["open"] + " ", text))
 
 
 def _tag(text: str) -> str:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks.console import wide_console
 from lmms_eval_tasks.errors import DataError, TasksError
 
 app = typer.Typer(
@@ -33,15 +33,6 @@ def main() -> None:
     except TasksError as error:
         sys.stderr.write(f"lmms-eval-tasks: {error}\n")
         sys.exit(2)
-
-
-def wide_console() -> Console:
-    """A console as wide as the papers' tables need where the output is not a terminal."""
-    console = Console()
-    return console if console.is_terminal else Console(width=TABLE_WIDTH)
-
-
-TABLE_WIDTH = 190
 
 
 @app.command()

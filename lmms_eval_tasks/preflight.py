@@ -48,9 +48,9 @@ def _by_benchmark(
 
 def print_tables(results: Mapping[str, Any]) -> None:
     """Print each paper's own table from the host's results."""
-    from rich.console import Console
+    from lmms_eval_tasks.console import wide_console
 
-    console = Console(width=None)
+    console = wide_console()
     for name in benchmarks.NAMES:
         if name in results.get("lmms_eval_tasks", {}):
             for table in benchmarks.load(name).tables(results):

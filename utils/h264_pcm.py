@@ -1,9 +1,9 @@
 """H.264 without compression: every macroblock is stored as samples (mb_type I_PCM).
 
 Why not an encoder: an evaluation decodes the same 32 frames again for each question, and entropy
-decoding is most of the time that near-lossless H.264 takes (measured on MAIA: 45 ms of processor time
-a clip at 46 dB with CAVLC and no deblocking, 16 ms here). I_PCM is part of every H.264 profile, so
-any decoder reads it, and the planes come back bit for bit. The price is size: 1.5 bytes a pixel.
+decoding is most of the time that near-lossless H.264 takes (measured on MAIA, processor time of one
+clip: 45 ms at 46 dB with CAVLC and no deblocking, 16 ms here). I_PCM belongs to every profile of
+H.264, so any decoder reads it, and the planes come back bit for bit. It costs 1.5 bytes a pixel.
 
 Section numbers are those of ITU-T H.264. Every picture is an IDR picture of one slice.
 """
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lmms_eval_tasks.utils.video_source import Look, Planes
+    from lmms_eval_tasks.utils.colours import Planes
+    from lmms_eval_tasks.utils.video_source import Look
 
 _SPS, _PPS, _IDR = 0x67, 0x68, 0x65  # nal_ref_idc 3 with nal_unit_type 7, 8, 5
 _BASELINE, _HIGH_444 = 66, 244

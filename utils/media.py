@@ -183,6 +183,8 @@ def _file(source: str | Path) -> Path:
         raise MediaError(f"{path}: is a folder, not a video file")
     if not path.exists():
         raise MediaError(f"{path}: no such file")
+    if not path.is_file():
+        raise MediaError(f"{path}: is not a regular file")  # reading a pipe would wait for ever
     return path
 
 

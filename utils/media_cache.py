@@ -90,7 +90,7 @@ def publish(
 
 
 def remove_leftovers(folder: Path, name: str, older_than: float) -> None:
-    """Delete an entry's temporary files that a killed maker left `older_than` seconds ago or more."""
+    """Delete temporary files of an entry that a killed maker left `older_than` seconds ago."""
     for file in folder.glob(f".{name}.*"):
         with suppress(OSError):
             if time.time() - file.stat().st_mtime > older_than:

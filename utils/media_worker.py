@@ -17,7 +17,8 @@ from lmms_eval_tasks.utils import video_clip, video_source
 from lmms_eval_tasks.utils.media import Recipe, uniform_indices
 
 if TYPE_CHECKING:
-    from lmms_eval_tasks.utils.video_source import FrameTable, Look, Planes
+    from lmms_eval_tasks.utils.colours import Planes
+    from lmms_eval_tasks.utils.video_source import FrameTable, Look
 
 # A clip of the first frame only: four frames, which is what Qwen's reader wants at least
 # (FPS_MIN_FRAMES), at the two frames a second that it samples.

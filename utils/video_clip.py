@@ -16,16 +16,19 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.utils import h264_pcm
-from lmms_eval_tasks.utils.video_source import Look
+from lmms_eval_tasks.utils.colours import frame_of, to_rgb
+from lmms_eval_tasks.utils.video_source import Look, planes_of
 
 if TYPE_CHECKING:
-    from lmms_eval_tasks.utils.video_source import Planes
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from lmms_eval_tasks.utils.colours import Planes
 
 MIN_PSNR = 46.0  # dB in RGB, mean over frames; 45 is what the benchmarks promise
 TICKS = 90_000  # a second, in units of the clip's time base
 _PLAIN_BYTES = 32 * 2**20  # 32 frames of 4:2:0 at up to 854 x 480 and a little more
 _QPS = (17, 14, 11, 8, 5, 2, 0)
-_ITU_709 = 1
 # Cheap to decode (no CABAC, no deblocking); nothing that trades PSNR for looks; finer chroma, since
 # an error of chroma counts in four pixels.
 _X264 = "keyint=1:cabac=0:no-deblock=1:no-psy=1:aq-mode=0:chroma-qp-offset=-4"
@@ -136,28 +139,14 @@ def _x264(pictures: Sequence[Planes], look: Look, qp: int) -> Iterator[bytes]:
     encoder.max_b_frames, encoder.gop_size = 0, 1
     encoder.options = {"preset": "veryfast", "qp": str(qp), "x264-params": _X264}
     for number, planes in enumerate(pictures):
-        frame = _frame(planes, look)
+        frame = frame_of(planes, look.full_chroma)
         frame.pts, frame.time_base = number, encoder.time_base
         yield from (bytes(packet) for packet in encoder.encode(frame))
     yield from (bytes(packet) for packet in encoder.encode(None))
 
 
-def _frame(planes: Planes, look: Look) -> Any:
-    import av
-    import numpy as np
-
-    if look.full_chroma:
-        return av.VideoFrame.from_ndarray(np.stack(planes), format="yuv444p")
-    luma, blue, red = (np.ascontiguousarray(plane) for plane in planes)
-    stacked = np.concatenate([luma.reshape(-1), blue.reshape(-1), red.reshape(-1)])
-    return av.VideoFrame.from_ndarray(stacked.reshape(-1, look.width), format="yuv420p")
-
-
-def _rgb(planes: Planes, look: Look) -> Any:
-    """RGB of shape (height, width, 3), uint8, by the look's matrix and range."""
-    source = {"src_colorspace": "itu709"} if look.matrix == _ITU_709 else {}
-    levels = {"src_color_range": "jpeg"} if look.full_range else {}
-    return _frame(planes, look).to_ndarray(format="rgb24", **source, **levels)
+def _rgb(planes: Planes, look: Look) -> NDArray[np.uint8]:
+    return to_rgb(frame_of(planes, look.full_chroma), look.matrix, look.full_range)
 
 
 def _compare(path: str, pictures: Sequence[Planes], look: Look, ticks: Sequence[int]) -> float:
@@ -172,8 +161,6 @@ def _compare(path: str, pictures: Sequence[Planes], look: Look, ticks: Sequence[
     import av
     import numpy as np
 
-    from lmms_eval_tasks.utils.video_source import plain_planes
-
     values = []
     with av.open(path) as clip:
         stream = clip.streams.video[0]
@@ -182,7 +169,7 @@ def _compare(path: str, pictures: Sequence[Planes], look: Look, ticks: Sequence[
             start = Fraction(frame.pts) * frame.time_base * TICKS + ticks[0]
             if number >= len(pictures) or round(start) != ticks[number]:
                 raise MediaError(f"frame {number} of the clip is not shown when it should be")
-            read = plain_planes(frame, look.full_chroma)
+            read = planes_of(frame, look)
             if all(np.array_equal(a, b) for a, b in zip(read, pictures[number], strict=True)):
                 values.append(math.inf)
                 continue

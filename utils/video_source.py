@@ -1,10 +1,11 @@
 """What a video file holds: when its frames are shown, and the pixels of some of them.
 
 Pixels are taken as the decoder's planes (Y, U, V) and never as RGB. Readers disagree about the
-conversion (decord follows the BT.709 tag, PyAV's `to_ndarray` does not), and the way to RGB and back
-alone costs more than the clip may lose (43 to 44 dB left on MAIA). decord hands out RGB only, so it
-is asked for its list of frames, which is what most of the host's loaders count, and PyAV for the
-pixels of exactly those frames.
+conversion (decord follows the BT.709 tag, PyAV's `to_ndarray` does not), and the way to RGB and
+back alone costs more than the clip may lose (43 to 44 dB left on MAIA). decord hands out RGB only,
+so it is asked for its list of frames, which is what most of the host's loaders count, and PyAV for
+the pixels of exactly those frames (decord's own are wrong after a jump into an open group of
+pictures, and in MPEG-TS).
 
 Runs in the child process of media_worker.py: a broken file may hang or crash a decoder.
 """
@@ -22,17 +23,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.errors import MediaError
+from lmms_eval_tasks.utils.colours import from_rgb, to_rgb
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Planes = tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8]]
+    from lmms_eval_tasks.utils.colours import Planes
 
 _DECORD_PATIENCE = 20.0  # seconds; decord has been seen to hang on files that PyAV opens
 _MAX_THREADS = 4  # several ranks may decode at the same time
 _UNSPECIFIED = 2  # ITU-T H.273: matrix, primaries and transfer unknown
 _FULL_RANGE = 2  # AVCOL_RANGE_JPEG
+_KEPT = ("yuv420p", "yuvj420p")  # formats whose planes go into the clip as they are
 _TEXT_CODECS = {"ansi", "bintext", "idf", "xbin"}  # FFmpeg draws plain text as if it were video
 _STILL_FORMATS = ("_pipe", "image2", "ico", "gif_pipe")
 
@@ -113,8 +113,8 @@ def decoded_table(path: str) -> FrameTable:
 def pictures(path: str, table: FrameTable, indices: Sequence[int]) -> tuple[list[Planes], Look]:
     """The upright planes of the frames at `indices` (ascending positions in the table).
 
-    A rotation in the file (phones) is applied, as decord does. 4:2:0 stays 4:2:0, bit for bit where
-    it has 8 bits; any other format, and odd sizes, which 4:2:0 cannot hold, become 4:4:4.
+    A rotation in the file (phones) is applied, as decord does. 4:2:0 with 8 bits stays as it is, bit
+    for bit; any other format, and odd sizes, which H.264 cannot hold as 4:2:0, become 4:4:4.
 
     Raises:
         MediaError: one of the frames cannot be decoded.
@@ -130,7 +130,7 @@ def pictures(path: str, table: FrameTable, indices: Sequence[int]) -> tuple[list
             turns = round(frame.rotation / 90) % 4  # counterclockwise, as numpy's rot90
         elif (frame.width, frame.height) != size:
             frame = frame.reformat(width=size[0], height=size[1])  # noqa: PLW2901
-        planes = plain_planes(frame, look.full_chroma)
+        planes = planes_of(frame, look)
         found.append(tuple(np.ascontiguousarray(np.rot90(plane, turns)) for plane in planes))
     if look is None or len(found) != len(indices):
         raise LookupError(f"{len(found)} of {len(indices)} frames found")
@@ -298,47 +298,36 @@ def _by_time(
 
 def _look(frame: Any, primaries: int, transfer: int) -> Look:
     """Size and colours of a frame, before any rotation."""
-    name = frame.format.name
-    if frame.format.is_rgb or name.startswith(("gray", "pal8", "mono")):
-        # swscale turns these into limited-range planes with its default matrix.
-        return Look(frame.width, frame.height, full_chroma=True)
-    chroma = (frame.format.chroma_width(16), frame.format.chroma_height(16))
+    size = (frame.width, frame.height)
+    if len(frame.format.components) < 3 or frame.format.is_rgb:
+        return Look(*size, full_chroma=True)
+    kept = frame.format.name in _KEPT and not (size[0] % 2 or size[1] % 2)
     return Look(
-        frame.width,
-        frame.height,
-        full_chroma=chroma != (8, 8) or frame.width % 2 == 1 or frame.height % 2 == 1,
-        full_range=frame.color_range == _FULL_RANGE or name.startswith("yuvj"),
+        *size,
+        full_chroma=not kept,
+        full_range=kept and _is_full_range(frame),
         matrix=int(frame.colorspace),
         primaries=primaries,
         transfer=transfer,
     )
 
 
-def plain_planes(frame: Any, full_chroma: bool) -> Planes:
-    """Y, U, V as uint8 arrays of the frame's size; chroma repeated where 4:4:4 is asked for."""
+def _is_full_range(frame: Any) -> bool:
+    return frame.color_range == _FULL_RANGE or frame.format.name.startswith("yuvj")
+
+
+def planes_of(frame: Any, look: Look) -> Planes:
+    """Y, U, V as uint8 arrays: the decoder's own where they have the look's format.
+
+    Others go through the RGB that readers make of them: how chroma is brought to full size differs
+    with format and size, so nothing else would give the same RGB again.
+    """
     import numpy as np
 
-    layout = _layout(frame.format)
-    if frame.format.name.replace("yuvj", "yuv") != layout:
-        frame = frame.reformat(format=layout)
-    luma, blue, red = (
+    if look.full_chroma and frame.format.name != "yuv444p":
+        return from_rgb(to_rgb(frame, look.matrix, _is_full_range(frame)), look.matrix)
+    y, u, v = (
         np.frombuffer(plane, np.uint8).reshape(-1, plane.line_size)[: plane.height, : plane.width]
         for plane in frame.planes
     )
-    if full_chroma:
-        # Repeated, not interpolated: this is how swscale, under every reader here, makes RGB.
-        across, down = -(-luma.shape[1] // blue.shape[1]), -(-luma.shape[0] // blue.shape[0])
-        height, width = luma.shape
-        blue, red = (
-            plane.repeat(down, axis=0).repeat(across, axis=1)[:height, :width]
-            for plane in (blue, red)
-        )
-    return luma, blue, red
-
-
-def _layout(pixel_format: Any) -> str:
-    """The planar 8-bit format with the same chroma positions as `pixel_format`, else 4:4:4."""
-    if pixel_format.is_rgb or len(pixel_format.components) < 3:
-        return "yuv444p"
-    chroma = (pixel_format.chroma_width(16), pixel_format.chroma_height(16))
-    return {(8, 8): "yuv420p", (8, 16): "yuv422p", (16, 8): "yuv440p"}.get(chroma, "yuv444p")
+    return y, u, v

@@ -1,0 +1,120 @@
+"""Small video files for the tests of media, written with PyAV: good ones, odd ones, broken ones."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import av
+import numpy as np
+
+TICKS = 12_800  # a second, in the time base of the files made here
+
+
+def picture(number: int, width: int, height: int) -> np.ndarray:
+    """A textured RGB picture that differs from its neighbours."""
+    rows, columns = np.mgrid[0:height, 0:width]
+    red = (columns * 3 + number * 5) % 256
+    green = (rows * 4 + number * 3) % 256
+    blue = ((rows + columns) * 2 + number * 7) % 256
+    return np.stack([red, green, blue], axis=2).astype(np.uint8)
+
+
+def write_video(
+    path: Path,
+    n_frames: int = 90,
+    size: tuple[int, int] = (96, 64),
+    *,
+    times: list[float] | None = None,
+    codec: str = "libx264",
+    pix_fmt: str = "yuv420p",
+    gop: int = 12,
+    b_frames: int = 2,
+    audio: bool = False,
+    matrix: int = 2,
+    full_range: bool = False,
+    options: dict[str, str] | None = None,
+    mux_options: dict[str, str] | None = None,
+    rgb: Any = picture,
+) -> Path:
+    """A file of `n_frames` pictures shown from `times` (default 25 a second)."""
+    times = times or [n / 25 for n in range(n_frames)]
+    base = Fraction(1, TICKS)
+    with av.open(str(path), "w", options=mux_options or {}) as file:
+        stream: Any = file.add_stream(codec, rate=25)
+        stream.width, stream.height = size
+        stream.pix_fmt = pix_fmt
+        stream.time_base = stream.codec_context.time_base = base
+        context = stream.codec_context
+        context.gop_size, context.max_b_frames = gop, b_frames
+        context.color_range = 2 if full_range else 1
+        context.colorspace = context.color_primaries = context.color_trc = matrix
+        stream.options = options or {}
+        sound: Any = file.add_stream("aac", rate=16_000) if audio else None
+        for number, time in enumerate(times):
+            frame = av.VideoFrame.from_ndarray(rgb(number, *size), format="rgb24")
+            frame = frame.reformat(format=pix_fmt)
+            frame.pts, frame.time_base = round(time * TICKS), base
+            file.mux(stream.encode(frame))
+        file.mux(stream.encode(None))
+        if sound is not None:
+            _write_sound(file, sound, times[-1])
+    return path
+
+
+def write_sound_only(path: Path) -> Path:
+    with av.open(str(path), "w", format="mp4") as file:
+        _write_sound(file, file.add_stream("aac", rate=16_000), 1.0)
+    return path
+
+
+def write_no_frames(path: Path) -> Path:
+    """A file with a video stream that never gets a frame."""
+    with av.open(str(path), "w", format="mp4") as file:
+        stream: Any = file.add_stream("mpeg4", rate=25)
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
+        file.start_encoding()
+    return path
+
+
+def _write_sound(file: Any, stream: Any, seconds: float) -> None:
+    for start in range(0, int(seconds * 16_000), 1024):
+        wave = np.sin(np.arange(start, start + 1024) / 10)[None].astype(np.float32)
+        frame = av.AudioFrame.from_ndarray(wave, format="fltp", layout="mono")
+        frame.sample_rate, frame.pts = 16_000, start
+        file.mux(stream.encode(frame))
+    file.mux(stream.encode(None))
+
+
+def rotate(path: Path, degrees: int) -> None:
+    """Ask players to turn the picture clockwise, as phones do: the matrix of the mp4's track."""
+    one, whole = 0x10000, 0x40000000
+    cos, sin = {0: (1, 0), 90: (0, 1), 180: (-1, 0), 270: (0, -1)}[degrees]
+    matrix = [cos * one, sin * one, 0, -sin * one, cos * one, 0, 0, 0, whole]
+    data = bytearray(path.read_bytes())
+    start = data.index(b"tkhd") + 4 + 40  # version 0: flags, times, id, layer, volume
+    data[start : start + 36] = b"".join(value.to_bytes(4, "big", signed=True) for value in matrix)
+    path.write_bytes(bytes(data))
+
+
+def decord_frames(path: str | Path, indices: list[int] | None = None) -> np.ndarray:
+    """RGB as the host's loaders see it: (n, height, width, 3)."""
+    import decord
+
+    reader = decord.VideoReader(str(path))
+    frames: np.ndarray = reader.get_batch(indices or list(range(len(reader)))).asnumpy()
+    return frames
+
+
+def pyav_frames(path: str | Path) -> tuple[np.ndarray, list[float]]:
+    """RGB and times as PyAV gives them, in the order of presentation."""
+    with av.open(str(path)) as file:
+        frames = list(file.decode(video=0))
+        return np.stack([f.to_ndarray(format="rgb24") for f in frames]), [f.time for f in frames]
+
+
+def psnr(a: np.ndarray, b: np.ndarray) -> float:
+    """Mean over frames, in dB; 100 stands for equal frames."""
+    error = ((a.astype(float) - b.astype(float)) ** 2).mean(axis=(1, 2, 3))
+    return float(np.mean(10 * np.log10(255**2 / np.maximum(error, 255**2 / 1e10))))

@@ -1,0 +1,89 @@
+"""Prompt files: found in the right order, checked with the place of the fault, hashed, filled."""
+
+import hashlib
+from importlib import resources
+
+import pytest
+
+from lmms_eval_tasks.errors import PromptError
+from lmms_eval_tasks.utils import prompts
+
+PARTS = {"system": (), "user": ("question", "references", "candidate")}
+GOOD = "system: be fair\nuser: '{question} {references} {candidate}'\n"
+
+
+def own(tmp_path, content):
+    file = tmp_path / "maia" / "judge.yaml"
+    file.parent.mkdir()
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return tmp_path
+
+
+def test_the_packaged_file():
+    prompt = prompts.load("maia", "judge", PARTS)
+    content = (resources.files("lmms_eval_tasks.maia") / "prompts" / "judge.yaml").read_bytes()
+    assert prompt.hash == hashlib.sha256(content).hexdigest()[:12]
+    assert prompt.source == "lmms_eval_tasks/maia/prompts/judge.yaml"
+    assert set(prompt.text) == {"system", "user"}
+
+
+def test_the_users_file_comes_first(tmp_path):
+    prompt = prompts.load("maia", "judge.yaml", PARTS, own(tmp_path, GOOD))
+    assert prompt.text["system"] == "be fair"
+    assert prompt.source == str(tmp_path / "maia" / "judge.yaml")
+    assert prompt.hash == hashlib.sha256(GOOD.encode()).hexdigest()[:12]
+
+
+def test_a_folder_without_this_file_leaves_ours(tmp_path):
+    assert prompts.load("maia", "judge", PARTS, tmp_path) == prompts.load("maia", "judge", PARTS)
+
+
+def test_a_folder_that_does_not_exist_is_an_error(tmp_path):
+    with pytest.raises(PromptError, match="does not exist"):
+        prompts.load("maia", "judge", PARTS, tmp_path / "absent")
+
+
+def test_an_unknown_packaged_file():
+    with pytest.raises(PromptError, match=r"maia/prompts/absent\.yaml: no such"):
+        prompts.load("maia", "absent", PARTS)
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        ("system: s\nuser: '{question} {candidate}'", r"part 'user'.*\{references\} is missing"),
+        ("system: s\nuser: '{question}'", r"\{candidate\}, \{references\} is missing"),
+        (GOOD + "# \n", None),
+        (GOOD.replace("be fair", "'{qestion}'"), r"part 'system'.*unknown.*\{qestion\}"),
+        ("user: '{question} {references} {candidate}'", "part 'system' is missing"),
+        ("system: ''\nuser: x", "part 'system' has no text"),
+        ("system: 1\nuser: x", "part 'system' has no text"),
+        ("- a\n- b", "expected a mapping"),
+        ("", "expected a mapping"),
+        ("system: [", "not YAML"),
+        (b"system: \xff", "not YAML in UTF-8"),
+    ],
+)
+def test_faults_name_file_and_place(tmp_path, content, fault):
+    folder = own(tmp_path, content)
+    if fault is None:
+        assert prompts.load("maia", "judge", PARTS, folder)
+        return
+    with pytest.raises(PromptError, match=fault) as caught:
+        prompts.load("maia", "judge", PARTS, folder)
+    assert str(folder / "maia" / "judge.yaml") in str(caught.value)
+
+
+def test_a_plain_set_counts_over_all_parts(tmp_path):
+    folder = own(tmp_path, "a: '{question}'\nb: '{candidate}'")
+    assert prompts.load("maia", "judge", {"question", "candidate"}, folder)
+    with pytest.raises(PromptError, match=r"\{references\} is missing"):
+        prompts.load("maia", "judge", {"question", "candidate", "references"}, folder)
+
+
+def test_fill_reads_no_value_as_a_template():
+    template = 'a {x} {y} {"json": 1} {} {0} {{x}}'
+    filled = prompts.fill(template, {"x": "{y}", "y": "\\1"})
+    assert filled == 'a {y} \\1 {"json": 1} {} {0} {{y}}'
+    with pytest.raises(PromptError, match=r"\{y\}"):
+        prompts.fill(template, {"x": ""})
