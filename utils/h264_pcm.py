@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lmms_eval_tasks.utils.colours import Planes
-    from lmms_eval_tasks.utils.video_source import Look
+    from lmms_eval_tasks.utils.video_frames import Look
 
 _SPS, _PPS, _IDR = 0x67, 0x68, 0x65  # nal_ref_idc 3 with nal_unit_type 7, 8, 5
 _BASELINE, _HIGH_444 = 66, 244

@@ -13,12 +13,13 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils import video_clip, video_source
+from lmms_eval_tasks.utils import video_clip, video_frames, video_source
 from lmms_eval_tasks.utils.media import Recipe, uniform_indices
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.utils.colours import Planes
-    from lmms_eval_tasks.utils.video_source import FrameTable, Look
+    from lmms_eval_tasks.utils.video_frames import Look
+    from lmms_eval_tasks.utils.video_source import FrameTable
 
 # A clip of the first frame only: four frames, which is what Qwen's reader wants at least
 # (FPS_MIN_FRAMES), at the two frames a second that it samples.
@@ -78,14 +79,14 @@ def _take(source: str, use_decord: bool, count: int) -> tuple[FrameTable, list[P
     """The frame list and `count` uniform frames of it."""
     table = video_source.frame_table(source, use_decord)
     try:
-        return table, *video_source.pictures(
+        return table, *video_frames.pictures(
             source, table, uniform_indices(len(table.times), count)
         )
     except LookupError:
         # The decoder shows other frames than the packets promise (hidden or damaged ones).
         table = video_source.decoded_table(source)
     try:
-        return table, *video_source.pictures(
+        return table, *video_frames.pictures(
             source, table, uniform_indices(len(table.times), count)
         )
     except LookupError as error:

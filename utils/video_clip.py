@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.utils import h264_pcm
 from lmms_eval_tasks.utils.colours import frame_of, to_rgb
-from lmms_eval_tasks.utils.video_source import Look, planes_of
+from lmms_eval_tasks.utils.video_frames import Look, planes_of
 
 if TYPE_CHECKING:
     import numpy as np

@@ -68,6 +68,10 @@ def test_rules(item, candidate, agrees):
     assert agreement(question, references, candidate)[0] is agrees
 
 
+def test_an_empty_answer_does_not_equal_an_empty_reference():
+    assert not agreement(COLOUR[0], ["", "rosso"], " ?!")[0]
+
+
 def test_accents_and_compositions_are_one():
     assert agreement("Perché?", ["perche\u0301 è città"], "PERCHÈ E\u0300 citta\u0300")[0]
 
