@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from lmms_eval_tasks.leaderboards import SETTING_TITLES, Table
 from lmms_eval_tasks.leaderboards.checks import hundredths
-
 from lmms_eval_tasks.maia.categories import CATEGORIES, SLUGS
 
 POOL, JUDGED, BOTH, SIMILARITY, PAIR = 1, 2, 3, 4, 5  # table numbers

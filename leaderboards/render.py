@@ -14,7 +14,6 @@ from pathlib import Path
 from lmms_eval_tasks.leaderboards import SETTING_TITLES, Row, Table, load
 from lmms_eval_tasks.leaderboards.checks import Finding, findings
 from lmms_eval_tasks.leaderboards.maia_claims import Claim, claims
-
 from lmms_eval_tasks.maia.categories import CATEGORIES
 
 END = "<!-- /leaderboard -->"

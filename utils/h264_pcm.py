@@ -136,7 +136,7 @@ def _blocks(plane: NDArray[np.uint8], side: int, across: int, down: int) -> NDAr
 
     height, width = plane.shape
     padded = np.pad(plane, ((0, down * side - height), (0, across * side - width)), mode="edge")
-    grid = padded.reshape(down, side, across, side).swapaxes(1, 2)
+    grid: NDArray[np.uint8] = padded.reshape(down, side, across, side).swapaxes(1, 2)
     return grid.reshape(down * across, side * side)
 
 

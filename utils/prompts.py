@@ -1,7 +1,8 @@
 """Prompt files: found, checked, hashed and filled in, the same way for models and for judges.
 
 A prompt file is a YAML mapping from a part's name to its text, with `{placeholder}` where a value
-goes. The user's folder comes first, file by file, then the packaged `<benchmark>/prompts/`.
+goes. It ends in `.yml`, since the host takes every `.yaml` below our folder for a task. The user's
+folder comes first, file by file, then the packaged `<benchmark>/prompts/`.
 """
 
 from __future__ import annotations
@@ -50,11 +51,11 @@ def load(
     required: Collection[str] | Mapping[str, Collection[str]],
     override_dir: Path | None = None,
 ) -> Prompt:
-    """Read `<name>.yaml` of a benchmark, the user's version before the packaged one.
+    """Read `<name>.yml` of a benchmark, the user's version before the packaged one.
 
     Args:
         benchmark: subpackage of lmms_eval_tasks, and subfolder of the user's folder.
-        name: file name, with or without `.yaml`.
+        name: file name, with or without `.yml`.
         required: for each part its placeholders. As a plain set: placeholders that must occur
             somewhere in the file. No others are allowed: a misspelt one would reach the model.
         override_dir: the user's folder (`settings.prompts_dir()`); a file it lacks is ours.
@@ -63,7 +64,7 @@ def load(
         PromptError: naming the file, the part and the placeholder.
     """
     content, source = _read(
-        benchmark, name if name.endswith(".yaml") else f"{name}.yaml", override_dir
+        benchmark, name if name.endswith(".yml") else f"{name}.yml", override_dir
     )
     text = _parts(content, source)
     _check(text, required, source)

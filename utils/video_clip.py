@@ -43,13 +43,15 @@ def write_clip(
         Mean PSNR in dB against the pictures as a reader decodes them; inf where they are equal.
 
     Raises:
-        MediaError: no setting gave `MIN_PSNR`, or this build of PyAV has no x264.
+        MediaError: the clip is not as good as promised, or this build of PyAV has no x264.
     """
     ticks = [round(time * TICKS) for time in times]
     ticks.append(max(round(duration * TICKS), ticks[-1] + 1))
     if len(pictures) * sum(plane.size for plane in pictures[0]) <= _PLAIN_BYTES:
         _mux(path, h264_pcm.access_units(pictures, look), ticks)
-        return _compare(path, pictures, look, ticks)
+        if (psnr := _compare(path, pictures, look, ticks)) != math.inf:
+            raise MediaError(f"the lossless clip differs from its frames ({psnr:.1f} dB)")
+        return psnr
     for qp in _QPS:
         _mux(path, _x264(pictures, look, qp), ticks)
         if (psnr := _compare(path, pictures, look, ticks)) >= MIN_PSNR:

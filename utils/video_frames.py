@@ -32,7 +32,7 @@ class Look:
 
     width: int
     height: int
-    full_chroma: bool = False  # 4:4:4 instead of 4:2:0
+    full_chroma: bool = False  # 4:4:4 instead of 4:2:0; then always of limited range
     full_range: bool = False
     matrix: int = _UNSPECIFIED
     primaries: int = _UNSPECIFIED
@@ -51,7 +51,7 @@ def pictures(path: str, table: FrameTable, indices: Sequence[int]) -> tuple[list
     """
     import numpy as np
 
-    found = []
+    found: list[Planes] = []
     look: Look | None = None
     for frame, colours in _decode(path, table, indices):
         if look is None:
@@ -59,13 +59,13 @@ def pictures(path: str, table: FrameTable, indices: Sequence[int]) -> tuple[list
             turns = round(frame.rotation / 90) % 4  # counterclockwise, as numpy's rot90
         elif (frame.width, frame.height) != size:
             frame = frame.reformat(width=size[0], height=size[1])  # noqa: PLW2901
-        planes = planes_of(frame, look)
-        found.append(tuple(np.ascontiguousarray(np.rot90(plane, turns)) for plane in planes))
+        y, u, v = (np.ascontiguousarray(np.rot90(p, turns)) for p in planes_of(frame, look))
+        found.append((y, u, v))
     if look is None or len(found) != len(indices):
         raise LookupError(f"{len(found)} of {len(indices)} frames found")
     if turns % 2:
         look = replace(look, width=look.height, height=look.width)
-    return found, look  # type: ignore[return-value]
+    return found, look
 
 
 def _decode(
@@ -135,7 +135,7 @@ def _look(frame: Any, primaries: int, transfer: int) -> Look:
 
 
 def _is_full_range(frame: Any) -> bool:
-    return frame.color_range == _FULL_RANGE or frame.format.name.startswith("yuvj")
+    return bool(frame.color_range == _FULL_RANGE or frame.format.name.startswith("yuvj"))
 
 
 def planes_of(frame: Any, look: Look) -> Planes:

@@ -8,6 +8,7 @@ decoder.
 from __future__ import annotations
 
 import threading
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from typing import Any
 from lmms_eval_tasks.errors import MediaError
 
 _DECORD_PATIENCE = 20.0  # seconds, in case that decord hangs on a file that PyAV opens
+_TOLERANCE = 1e-3  # seconds; decord's times are 32-bit floats
 _MAX_THREADS = 4  # several ranks may decode at the same time
 _TEXT_CODECS = {"ansi", "bintext", "idf", "xbin"}  # FFmpeg draws plain text as if it were video
 _STILL_FORMATS = ("_pipe", "image2", "ico", "gif_pipe")
@@ -177,22 +179,15 @@ def _decord_times(path: str) -> list[float] | None:
 
 def _as_listed(table: FrameTable, listed: Sequence[float]) -> FrameTable | None:
     """The part of the table that decord lists; None if decord lists a frame that is not there."""
-    import numpy as np
-
-    if not listed:
+    starts = [float(time * table.time_base) for time in table.times]
+    kept = []
+    for time in listed:
+        index = bisect_left(starts, time - _TOLERANCE)
+        if index == len(starts) or starts[index] > time + _TOLERANCE:
+            return None
+        kept.append(index)
+    if not kept or any(b <= a for a, b in pairwise(kept)):
         return None
-    starts = np.array([float(time * table.time_base) for time in table.times])
-    wanted = np.array(listed)
-    after = np.searchsorted(starts, wanted).clip(1, max(1, len(starts) - 1))
-    before = after - 1
-    nearest = np.where(
-        np.abs(starts[before] - wanted) <= np.abs(starts[after % len(starts)] - wanted),
-        before,
-        after,
-    )
-    near = np.abs(wanted - starts[nearest]) < 1e-3  # decord's times are 32-bit floats
-    if not near.all() or (np.diff(nearest) <= 0).any():
-        return None
-    kept = tuple(table.times[index] for index in nearest)
-    end = table.end if kept[-1] == table.times[-1] else table.times[nearest[-1] + 1]
-    return replace(table, times=kept, end=end)
+    after = kept[-1] + 1
+    end = table.end if after == len(starts) else table.times[after]
+    return replace(table, times=tuple(table.times[index] for index in kept), end=end)

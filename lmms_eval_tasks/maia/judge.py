@@ -33,7 +33,7 @@ def criterion(override_dir: Path | None = None) -> Criterion:
     Its fields are `question`, `references` (list of texts) and `candidate`.
 
     Args:
-        override_dir: folder of prompts whose `maia/judge.yaml` replaces ours; None for the
+        override_dir: folder of prompts whose `maia/judge.yml` replaces ours; None for the
             user's setting. Read once for each folder.
 
     Raises:

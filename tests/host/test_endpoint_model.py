@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from lmms_eval_tasks import rescore
 from lmms_eval_tasks.models import players
 from tests.conftest import HostRun, Launch, host
@@ -35,9 +36,7 @@ def play(launch: Launch, tmp_path: Path) -> Callable[..., tuple[HostRun, LocalEn
         with LocalEndpoint(lambda request: player(text_of(request))) as endpoint:
             arguments = f"model=played,base_url={endpoint.url},api_key=unused,max_frames_num=4"
             command = ["--model", "openai", "--model_args", arguments, "--tasks", tasks, *more]
-            done = launch(
-                host(*command, "--log_samples", "--output_path", str(tmp_path)), tmp_path
-            )
+            done = launch(host(*command, "--log_samples", "--output_path", str(tmp_path)), tmp_path)
         assert done.code == 0, done.stderr[-2000:]
         return done, endpoint
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from tests.conftest import BIN, Launch, host
 
 pytestmark = pytest.mark.host
@@ -96,7 +97,9 @@ def test_a_users_prompt_file_is_used_and_named(launch: Launch, tmp_path: Path) -
     run = launch(host(*arguments, "--prompts", str(tmp_path / "prompts")), out)
     assert run.code == 0, run.stderr[-2000:]
     assert run.samples("maia_vsv_1frame")[0]["input"].startswith("Quale? A. ")
-    assert run.results["lmms_eval_tasks"]["maia"]["prompts"]["it"]["source"] == str(folder / "it.yml")
+    assert run.results["lmms_eval_tasks"]["maia"]["prompts"]["it"]["source"] == str(
+        folder / "it.yml"
+    )
 
 
 def test_judge_none_generates_now_and_judges_later(launch: Launch, tmp_path: Path) -> None:

@@ -5,9 +5,9 @@ import re
 from pathlib import Path
 
 import pytest
+
 from lmms_eval_tasks.leaderboards import Row, Table, checks, load, render
 from lmms_eval_tasks.leaderboards.maia_claims import claims
-
 from lmms_eval_tasks.maia.categories import SLUGS
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -31,7 +31,7 @@ def test_score(correct, score):
 
 
 def test_the_users_prompt_replaces_ours(tmp_path, monkeypatch):
-    file = tmp_path / "maia" / "judge.yaml"
+    file = tmp_path / "maia" / "judge.yml"
     file.parent.mkdir()
     file.write_text("system: mine\nuser: '{question} {references} {candidate}'\n")
     assert judge.criterion(tmp_path).system == "mine"
@@ -46,7 +46,7 @@ def test_the_users_prompt_replaces_ours(tmp_path, monkeypatch):
 
 
 def test_a_users_prompt_that_does_not_fit_stops_the_run(tmp_path, monkeypatch):
-    file = tmp_path / "maia" / "judge.yaml"
+    file = tmp_path / "maia" / "judge.yml"
     file.parent.mkdir()
     file.write_text("system: mine\nuser: '{question} {candidate}'\n")
     monkeypatch.setenv("LMMS_EVAL_TASKS_PROMPTS", str(tmp_path))

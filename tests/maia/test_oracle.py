@@ -64,7 +64,7 @@ def test_recipes(setting: str, expected: Any) -> None:
 
 
 def test_prompts_hold_every_protocol_element() -> None:
-    """Both statements with their letters, the letters asked for, the question, in both languages."""
+    """Both statements with their letters, and the question, in both languages."""
     pair = {"options": ["La palla è rossa", "La palla è blu {A}"]}
     for language in ("it", "en"):
         text = utils.doc_to_text(pair, {"language": language})

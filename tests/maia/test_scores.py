@@ -8,10 +8,10 @@ import random
 from typing import Any
 
 import pytest
-from lmms_eval_tasks.utils import aggregate
 
 from lmms_eval_tasks.maia import scores
 from lmms_eval_tasks.maia.categories import CATEGORIES, SLUGS
+from lmms_eval_tasks.utils import aggregate
 
 
 def pair(

@@ -13,7 +13,7 @@ GOOD = "system: be fair\nuser: '{question} {references} {candidate}'\n"
 
 
 def own(tmp_path, content):
-    file = tmp_path / "maia" / "judge.yaml"
+    file = tmp_path / "maia" / "judge.yml"
     file.parent.mkdir()
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
     return tmp_path
@@ -21,16 +21,16 @@ def own(tmp_path, content):
 
 def test_the_packaged_file():
     prompt = prompts.load("maia", "judge", PARTS)
-    content = (resources.files("lmms_eval_tasks.maia") / "prompts" / "judge.yaml").read_bytes()
+    content = (resources.files("lmms_eval_tasks.maia") / "prompts" / "judge.yml").read_bytes()
     assert prompt.hash == hashlib.sha256(content).hexdigest()[:12]
-    assert prompt.source == "lmms_eval_tasks/maia/prompts/judge.yaml"
+    assert prompt.source == "lmms_eval_tasks/maia/prompts/judge.yml"
     assert set(prompt.text) == {"system", "user"}
 
 
 def test_the_users_file_comes_first(tmp_path):
-    prompt = prompts.load("maia", "judge.yaml", PARTS, own(tmp_path, GOOD))
+    prompt = prompts.load("maia", "judge.yml", PARTS, own(tmp_path, GOOD))
     assert prompt.text["system"] == "be fair"
-    assert prompt.source == str(tmp_path / "maia" / "judge.yaml")
+    assert prompt.source == str(tmp_path / "maia" / "judge.yml")
     assert prompt.hash == hashlib.sha256(GOOD.encode()).hexdigest()[:12]
 
 
@@ -44,7 +44,7 @@ def test_a_folder_that_does_not_exist_is_an_error(tmp_path):
 
 
 def test_an_unknown_packaged_file():
-    with pytest.raises(PromptError, match=r"maia/prompts/absent\.yaml: no such"):
+    with pytest.raises(PromptError, match=r"maia/prompts/absent\.yml: no such"):
         prompts.load("maia", "absent", PARTS)
 
 
@@ -71,7 +71,7 @@ def test_faults_name_file_and_place(tmp_path, content, fault):
         return
     with pytest.raises(PromptError, match=fault) as caught:
         prompts.load("maia", "judge", PARTS, folder)
-    assert str(folder / "maia" / "judge.yaml") in str(caught.value)
+    assert str(folder / "maia" / "judge.yml") in str(caught.value)
 
 
 def test_a_plain_set_counts_over_all_parts(tmp_path):

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from lmms_eval_tasks.utils import stats
 
 CASES = json.loads((Path(__file__).parents[1] / "cases" / "stats.json").read_text())

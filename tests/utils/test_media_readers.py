@@ -1,0 +1,162 @@
+"""What the host's readers make of our clips: the frames that were put in, all of them, once.
+
+Each reader is called as the model classes named beside it call it, with 32 frames as their limit.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import media_files as files
+import numpy as np
+import pytest
+
+from lmms_eval_tasks.utils import video_clip
+from lmms_eval_tasks.utils.media import Recipe, make, uniform_indices
+from lmms_eval_tasks.utils.video_frames import Look
+
+vision = pytest.importorskip("qwen_vl_utils.vision_process", reason="no qwen-vl-utils")
+load_video = pytest.importorskip("lmms_eval.models.model_utils.load_video")
+
+LIMIT = 32
+PIXELS = {"min_pixels": 784, "max_pixels": 12_544}  # as the tiny checkpoint of the tests is run
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    """30 s at 25 frames a second, as long as MAIA's: Qwen's sampling counts seconds."""
+    path = tmp_path_factory.mktemp("source") / "v.mp4"
+    return files.write_video(path, 750, options={"preset": "ultrafast", "crf": "30"})
+
+
+@pytest.fixture(scope="module")
+def media(source, tmp_path_factory):
+    cache = tmp_path_factory.mktemp("cache")
+    recipes = {
+        "uniform": Recipe("uniform", LIMIT),
+        "black": Recipe("black", LIMIT),
+        "still": Recipe("first_frame", still=True),
+        "image": Recipe("first_frame"),
+    }
+    return {name: make(source, recipe, cache) for name, recipe in recipes.items()}
+
+
+def chat_qwen(path):
+    """models/chat/qwen2_5_vl.py: decord counts, then an even number of frames is asked for."""
+    import decord
+
+    total = len(decord.VideoReader(path))
+    nframes = max(2, min(LIMIT, total) // 2 * 2)
+    return vision._read_video_decord({"video": path, "nframes": nframes, **PIXELS})
+
+
+def simple_qwen(path):
+    """models/simple/qwen2_5_vl.py: two frames a second, then at most max_num_frames."""
+    video, facts, rate = vision._read_video_decord({"video": path, **PIXELS})
+    indices = np.unique(np.linspace(0, len(video) - 1, LIMIT, dtype=int))
+    if len(video) - 1 not in indices:
+        indices = np.append(indices, len(video) - 1)
+    return video[indices], facts, rate
+
+
+@pytest.mark.parametrize("reader", [chat_qwen, simple_qwen])
+def test_qwens_reader_gets_the_frames_and_the_clips_rate(source, media, reader):
+    clip = media["uniform"]
+    video, facts, rate = reader(clip.path)
+    assert facts["video_backend"] == "decord"
+    assert list(facts["frames_indices"]) == list(range(32))
+    assert facts["fps"] == pytest.approx(32 / 30, abs=1e-4)
+    assert rate == pytest.approx(clip.fps, abs=1e-4)
+    expected = files.decord_frames(source, uniform_indices(750, 32))
+    assert np.array_equal(video.permute(0, 2, 3, 1).numpy(), expected)
+
+
+def test_what_reaches_the_processor_has_32_frames(media):
+    """The whole way of the chat class, with resizing."""
+    content = {"type": "video", "video": media["uniform"].path, "nframes": LIMIT, **PIXELS}
+    _, videos, _ = vision.process_vision_info(
+        [{"role": "user", "content": [content]}],
+        return_video_kwargs=True,
+        return_video_metadata=True,
+    )
+    video, facts = videos[0]
+    assert video.shape[0] == 32
+    assert facts["fps"] == pytest.approx(32 / 30, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    "reader",
+    [
+        lambda path: load_video.read_video(
+            path, num_frm=LIMIT
+        ),  # default: llava_onevision and more
+        lambda path: load_video.read_video(path, num_frm=LIMIT, force_include_last_frame=True),
+        lambda path: load_video.load_video_decord(path, LIMIT),
+    ],
+    ids=["read_video", "read_video_last", "load_video_decord"],
+)
+def test_the_hosts_loaders_get_the_frames(source, media, reader):
+    frames = reader(media["uniform"].path)
+    assert np.array_equal(frames, files.decord_frames(source, uniform_indices(750, 32)))
+    assert reader(media["black"].path).shape == frames.shape
+    assert reader(media["black"].path).max() == 0
+
+
+def test_the_hosts_loaders_choose_the_same_frames_of_the_source(source, media):
+    from_source = load_video.load_video_decord(str(source), LIMIT)
+    assert np.array_equal(from_source, load_video.load_video_decord(media["uniform"].path, LIMIT))
+    assert np.array_equal(from_source, load_video.read_video(str(source), num_frm=LIMIT))
+
+
+@pytest.mark.parametrize("reader", [chat_qwen, simple_qwen])
+def test_qwens_reader_takes_black_and_still_clips(source, media, reader):
+    black, _, _ = reader(media["black"].path)
+    assert tuple(black.shape) == (32, 3, 64, 96)
+    assert black.max() == 0
+    still, _, rate = reader(media["still"].path)
+    first = files.decord_frames(source, [0])
+    assert rate == pytest.approx(2.0)
+    assert np.array_equal(still.permute(0, 2, 3, 1).numpy(), first.repeat(4, axis=0))
+
+
+def test_the_hosts_loaders_take_a_still_clip(source, media):
+    first = files.decord_frames(source, [0])
+    still = media["still"].path
+    assert np.array_equal(load_video.read_video(still, num_frm=LIMIT), first.repeat(4, axis=0))
+    assert (load_video.load_video_decord(still, LIMIT) == first).all()
+
+
+def test_qwens_reader_takes_the_image(source, media):
+    image = vision.fetch_image({"image": media["image"].path})
+    assert image.mode == "RGB"
+
+
+def test_qwens_reader_fails_on_one_frame(tmp_path):
+    """Why one frame is handed over as an image, or as four on request."""
+    planes = tuple(np.full(size, 90, np.uint8) for size in [(64, 96), (32, 48), (32, 48)])
+    clip = str(tmp_path / "one.mp4")
+    video_clip.write_clip(clip, [planes], Look(96, 64), [0.0], 1.0)
+    assert len(files.decord_frames(clip)) == 1
+    with pytest.raises(ValueError, match="nframes should in interval"):
+        chat_qwen(clip)
+
+
+@pytest.mark.parametrize("seconds", [4, 8, 15])
+def test_short_sources_reach_the_chat_class_whole(tmp_path, seconds):
+    """The simple class samples two frames a second, so a clip under 16 s gives it fewer frames."""
+    source = files.write_video(tmp_path / "short.mp4", seconds * 25)
+    clip = make(source, Recipe("uniform", LIMIT), tmp_path)
+    assert len(chat_qwen(clip.path)[0]) == 32
+    video, facts, _ = simple_qwen(clip.path)
+    assert len(video) == 2 * seconds
+    assert facts["total_num_frames"] == 32
+
+
+def test_the_benchmark_runs(source):
+    script = Path(__file__).parents[2] / "benchmarks" / "media.py"
+    command = [sys.executable, str(script), "--quick", "--video", str(source)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    rows = [line.split() for line in done.stdout.splitlines() if line.startswith("v.mp4")]
+    assert [row[1] for row in rows] == ["read_video", "load_video_decord", "qwen", "qwen+resize"]
+    assert all(float(row[-1].rstrip("x")) > 0 for row in rows)

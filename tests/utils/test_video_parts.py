@@ -1,0 +1,180 @@
+"""The parts behind media.make that a child process hides: frame lists, decord, large clips."""
+
+import math
+import sys
+import time
+from types import SimpleNamespace
+
+import media_files as files
+import numpy as np
+import pytest
+
+from lmms_eval_tasks.errors import MediaError
+from lmms_eval_tasks.utils import colours, h264_pcm, video_clip, video_frames, video_source
+from lmms_eval_tasks.utils.video_frames import Look
+
+
+@pytest.fixture(scope="module")
+def video(tmp_path_factory):
+    return files.write_video(tmp_path_factory.mktemp("source") / "v.mp4", 30)
+
+
+def listing(monkeypatch, times, wait=0.0):
+    """Put a decord in place that lists frames at `times`."""
+
+    class Reader:
+        def __init__(self, path, num_threads):
+            time.sleep(wait)
+
+        def __len__(self):
+            return len(times)
+
+        def get_frame_timestamp(self, indices):
+            return np.array([[times[i], 0] for i in indices], np.float32)
+
+    monkeypatch.setitem(sys.modules, "decord", SimpleNamespace(VideoReader=Reader))
+
+
+def test_decords_list_is_used_where_it_fits(video, monkeypatch):
+    listing(monkeypatch, [n / 25 for n in range(29)])
+    table = video_source.frame_table(str(video))
+    assert len(table.times) == 29
+    assert table.duration == pytest.approx(29 / 25)
+
+
+@pytest.mark.parametrize(
+    "times", [[], [n / 25 for n in range(31)], [0.0, 0.02, 0.04], [0.0, 0.04, 0.04]]
+)
+def test_decords_list_is_not_used_where_it_does_not_fit(video, monkeypatch, times):
+    listing(monkeypatch, times)
+    assert len(video_source.frame_table(str(video)).times) == 30
+
+
+def test_without_decord_the_packets_are_listed(video, monkeypatch):
+    monkeypatch.setitem(sys.modules, "decord", None)
+    assert len(video_source.frame_table(str(video)).times) == 30
+
+
+def test_a_hanging_decord_is_left_behind(video, monkeypatch):
+    listing(monkeypatch, [0.0, 0.04], wait=30)
+    monkeypatch.setattr(video_source, "_DECORD_PATIENCE", 0.2)
+    start = time.monotonic()
+    assert len(video_source.frame_table(str(video)).times) == 30
+    assert time.monotonic() - start < 10
+
+
+def test_a_list_made_by_decoding_is_the_same(video):
+    listed, decoded = video_source.frame_table(str(video)), video_source.decoded_table(str(video))
+    assert (listed.times, listed.end) == (decoded.times, decoded.end)
+    by_time, look = video_frames.pictures(str(video), listed, [0, 13, 29])
+    by_position, same = video_frames.pictures(str(video), decoded, [0, 13, 29])
+    assert look == same
+    for one, other in zip(by_time, by_position, strict=True):
+        assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def test_a_frame_that_is_not_there_is_said(video):
+    table = video_source.frame_table(str(video))
+    wrong = video_source.FrameTable(
+        (*table.times, table.end + 5), table.end + 9, table.time_base, False
+    )
+    with pytest.raises(LookupError, match="0 of 1"):
+        video_frames.pictures(str(video), wrong, [30])
+
+
+def noise(n, look, seed=0):
+    random = np.random.default_rng(seed)
+    chroma = (look.height, look.width)
+    if not look.full_chroma:
+        chroma = (look.height // 2, look.width // 2)
+    return [
+        tuple(
+            random.integers(low, high, size, dtype=np.uint8)
+            for low, high, size in [(0, 256, (look.height, look.width))] + [(90, 160, chroma)] * 2
+        )
+        for _ in range(n)
+    ]
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        Look(64, 48),
+        Look(70, 50, matrix=1, primaries=1, transfer=1),
+        Look(70, 50, full_range=True),
+        Look(35, 33, full_chroma=True),
+        Look(20, 16, full_chroma=True, matrix=6),
+    ],
+)
+def test_plain_clips_are_lossless(tmp_path, look):
+    clip = str(tmp_path / "clip.mp4")
+    assert video_clip.write_clip(clip, noise(3, look), look, [0, 1, 2], 3.0) == math.inf
+    assert files.decord_frames(clip).shape == (3, look.height, look.width, 3)
+
+
+def test_samples_that_look_like_start_codes_survive(tmp_path):
+    look = Look(32, 32)
+    luma = np.zeros((32, 32), np.uint8)
+    luma[::2, ::3] = np.arange(16)[:, None] % 5
+    chroma = np.zeros((16, 16), np.uint8)
+    clip = str(tmp_path / "clip.mp4")
+    assert video_clip.write_clip(clip, [(luma, chroma, chroma)] * 2, look, [0, 1], 2.0) == math.inf
+    unit = next(h264_pcm.access_units([(luma, chroma, chroma)], look))
+    assert unit.count(b"\x00\x00\x01") == 3  # two parameter sets and the picture
+    assert b"\x00\x00\x00\x00" not in unit
+
+
+@pytest.mark.parametrize("look", [Look(96, 64), Look(97, 65, full_chroma=True)])
+@pytest.mark.parametrize("kind", ["smooth", "noise"])
+def test_large_clips_are_near_lossless(tmp_path, monkeypatch, look, kind):
+    monkeypatch.setattr(video_clip, "_PLAIN_BYTES", 0)
+    clip = str(tmp_path / "clip.mp4")
+    if kind == "noise":
+        source = noise(4, look)
+    else:
+        rgb = [files.picture(n, look.width, look.height) for n in range(4)]
+        source = [colours.from_rgb(picture, 2) for picture in rgb]
+        if not look.full_chroma:
+            source = [(y, u[::2, ::2], v[::2, ::2]) for y, u, v in source]
+    quality = video_clip.write_clip(clip, source, look, [0, 0.5, 2, 3], 4.0)
+    assert quality >= 45
+    read, times = files.pyav_frames(clip)
+    assert times == [0, 0.5, 2, 3]
+    wanted = [video_clip._rgb(planes, look) for planes in source]
+    assert files.psnr(read, np.stack(wanted)) >= 45
+    assert len(files.decord_frames(clip)) == 4
+
+
+def test_a_lossless_clip_that_differs_is_an_error(tmp_path, monkeypatch):
+    look, other = Look(64, 48), noise(2, Look(64, 48), seed=1)
+    units = list(h264_pcm.access_units(other, look))
+    monkeypatch.setattr(h264_pcm, "access_units", lambda pictures, look: units)
+    with pytest.raises(MediaError, match="differs"):
+        video_clip.write_clip(str(tmp_path / "clip.mp4"), noise(2, look), look, [0, 1], 2.0)
+
+
+def test_a_clip_that_is_not_good_enough_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(video_clip, "_PLAIN_BYTES", 0)
+    monkeypatch.setattr(video_clip, "_QPS", (40,))
+    look = Look(64, 48)
+    with pytest.raises(MediaError, match="dB only"):
+        video_clip.write_clip(str(tmp_path / "clip.mp4"), noise(2, look), look, [0, 1], 2.0)
+
+
+@pytest.mark.parametrize("look", [Look(96, 64), Look(97, 65, full_chroma=True), Look(1280, 720)])
+def test_black_is_exactly_zero(tmp_path, look):
+    clip = str(tmp_path / "clip.mp4")
+    video_clip.write_black(clip, look, [0, 0.4, 1], 2.0)
+    read, times = files.pyav_frames(clip)
+    assert read.shape == (3, look.height, look.width, 3)
+    assert times == pytest.approx([0, 0.4, 1])
+    assert read.max() == 0
+    assert files.decord_frames(clip).max() == 0
+
+
+@pytest.mark.parametrize("matrix", [1, 2, 6, 7, 9])
+def test_rgb_survives_the_way_through_planes(matrix):
+    rgb = files.picture(3, 64, 48)
+    frame = colours.frame_of(colours.from_rgb(rgb, matrix), full_chroma=True)
+    back = colours.to_rgb(frame, matrix, full_range=False)
+    assert files.psnr(back[None], rgb[None]) >= 49
