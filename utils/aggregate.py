@@ -38,18 +38,27 @@ def is_valid(item: Item) -> bool:
     return item["status"] == "ok" or item["status"] in CANDIDATE_FAILURES
 
 
+def is_unjudged(items: Sequence[Item]) -> bool:
+    """Whether a judge is still to come (judge `none`): nobody was asked about any answer.
+
+    Answers that were never put to a judge, such as empty ones, do not make it a judged run.
+    """
+    asked = [item for item in items if item["status"] not in CANDIDATE_FAILURES]
+    return bool(asked) and all(item["status"] == NOT_JUDGED for item in asked)
+
+
 def accuracy(items: Sequence[Item]) -> float | None:
     """Share of right items in 0..1, failed ones counted as wrong.
 
-    None if there is nothing to judge: no items, or a run whose judge was `none`.
+    None if there is no number yet: no items, or a run that waits for its judge.
     """
-    if items and all(item["status"] == NOT_JUDGED for item in items):
-        return None
-    return mean(float(item["right"] or 0) for item in items)
+    return None if is_unjudged(items) else mean(float(item["right"] or 0) for item in items)
 
 
 def accuracy_valid(items: Sequence[Item]) -> float | None:
-    """Share of right items in 0..1 among those that could be read and judged."""
+    """Share of right items in 0..1 among those that could be read and judged; None as above."""
+    if is_unjudged(items):
+        return None
     return mean(float(item["right"] or 0) for item in items if is_valid(item))
 
 

@@ -114,8 +114,7 @@ def answer_carrier(reduce: str, items: Sequence[Item]) -> Carrier:
                 "valid": aggregate.is_valid(item),
                 "category": item["category"],
             }
-            for item in items
-            if item["status"] != aggregate.NOT_JUDGED
+            for item in ([] if aggregate.is_unjudged(items) else items)
         },
         reduce,
     )
