@@ -48,14 +48,15 @@ def annotate(results: dict[str, Any], tasks: Sequence[Mapping[str, Any]]) -> Non
     warnings = []
     if settings.is_sample():
         warnings.append("made with the packaged sample: not a benchmark result")
+    lost = sum(len(v.questions) for v in release.videos if v.video in left_out)
     if left_out:
-        count = sum(len(v.questions) for v in release.videos if v.video in left_out)
         warnings.append(
-            f"{count} questions of {len(left_out)} videos left out: {', '.join(left_out)}"
+            f"{lost} questions of {len(left_out)} videos left out: {', '.join(left_out)}"
         )
     section: dict[str, Any] = {
         "data": {"file": str(release.file), "hash": release.digest, **release.counts},
         "left_out": left_out,
+        "questions_left_out": lost,
         "prompts": {
             language: {"hash": prompt.hash, "source": prompt.source}
             for language in sorted({_language(task) for task in tasks})

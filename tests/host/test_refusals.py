@@ -73,6 +73,7 @@ def test_missing_video(launch: Launch, sample_root: Path, tmp_path: Path) -> Non
     assert "24 questions of 1 videos left out: video2" in allowed.stdout
     section = allowed.results["lmms_eval_tasks"]["maia"]
     assert list(section["left_out"]) == ["video2"]
+    assert section["questions_left_out"] == 24
 
 
 def test_a_prompt_file_that_does_not_fit(launch: Launch, tmp_path: Path) -> None:
