@@ -1,0 +1,167 @@
+"""MAIA's saved runs: every metric again from the samples, intervals, and `agg_acc` of two runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.judges.verdict import Verdict
+from lmms_eval_tasks.maia import judge as judging
+from lmms_eval_tasks.maia import scores, utils
+from lmms_eval_tasks.maia.schema import POOL_SIZE
+from lmms_eval_tasks.rescore import Rescored, Run
+from lmms_eval_tasks.utils import aggregate, stats
+
+
+def details(task: str, samples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Counts by status and 95 % intervals of a task's main metrics, clustered by video."""
+    first = _first_metric(task)
+    items = sorted((sample[first] for sample in samples), key=lambda item: item["id"])
+    videos = [item["video"] for item in items]
+    found: dict[str, Any] = {"items": len(items), "status": aggregate.by_status(items)}
+    interval = stats.clustered_mean([float(item["right"] or 0) for item in items], videos)
+    found["intervals"] = {first: _plain(interval)}
+    if first == "pair_acc":
+        pools = list(aggregate.pools(items, POOL_SIZE).values())
+        found["pools"] = len(pools)
+        found["intervals"]["pool_acc"] = _plain(
+            stats.cluster_bootstrap(
+                lambda some: aggregate.mean(float(pool.right) for pool in some),
+                pools,
+                [pool.video for pool in pools],
+            )
+        )
+    return found
+
+
+def _plain(interval: stats.Interval) -> dict[str, Any]:
+    """An interval for JSON: nan (one video) becomes None."""
+    values = vars(interval)
+    return {
+        key: None if isinstance(value, float) and math.isnan(value) else value
+        for key, value in values.items()
+    }
+
+
+def _first_metric(task: str) -> str:
+    return "judge_acc" if "oevqa" in task else "pair_acc"
+
+
+def rescore_saved(runs: Sequence[Run], judge: str | None) -> Rescored:
+    """Every metric again from saved samples, and `agg_acc` where both tasks of a model are there.
+
+    Args:
+        runs: saved runs of MAIA's tasks.
+        judge: judge the answers again with this judge; None keeps the saved verdicts.
+
+    Raises:
+        DataError: a sample lacks what MAIA's tasks write, or two samples of a run share an id.
+    """
+    done = Rescored()
+    sides: dict[tuple[str, ...], dict[str, tuple[Run, dict[str, list[Any]]]]] = {}
+    for run in runs:
+        metrics = _metrics_of(run.task)
+        items = _items(run, metrics, judge)
+        label = run.task if len({r.task for r in runs}) == len(runs) else f"{run.task} {run.model}"
+        done.numbers[label] = {
+            name: aggregation(items[name])
+            for name, aggregation in metrics.items()
+            if items.get(name) and not name.startswith("agg_acc")
+        }
+        done.sidecar[label] = details(run.task, _samples(run, items))
+        side = {"pair_acc": "pool", "judge_acc": "answer"}[_first_metric(run.task)]
+        if "agg_acc" in metrics:
+            first = items[_first_metric(run.task)][0]
+            key = (str(run.model), first["data"], first["setting"], _suffix(run.task))
+            if side in sides.setdefault(key, {}):
+                raise DataError(
+                    f"{run.file}: a second {run.task} run of {run.model}; rescore one at a time"
+                )
+            sides[key][side] = (run, items)
+    _join(sides, done)
+    return done
+
+
+def _metrics_of(task: str) -> Mapping[str, scores.Aggregation]:
+    if "unimodal" in task:
+        return scores.UNIMODAL
+    return scores.OEVQA if "oevqa" in task else scores.VSV
+
+
+def _suffix(task: str) -> str:
+    """What follows the task's kind: setting and language, which both tasks of a group share."""
+    return task.removeprefix("maia_vsv").removeprefix("maia_oevqa")
+
+
+def _items(run: Run, metrics: Mapping[str, Any], judge: str | None) -> dict[str, list[Any]]:
+    first = _first_metric(run.task)
+    collected: dict[str, list[Any]] = {}
+    seen: dict[str, Any] = {}
+    for number, sample in enumerate(run.samples, 1):
+        item = sample.get(first)
+        if not isinstance(item, dict) or "reply" not in item:
+            raise DataError(f"{run.file}, line {number}: no `{first}` item of this suite")
+        if item["id"] in seen:
+            raise DataError(f"{run.file}, line {number}: {item['id']} occurs twice")
+        seen[item["id"]] = item
+    # Without a judge the saved verdicts stand, and what has none stays unjudged.
+    ask = judging.judge(judge or "none")
+    for _, item in sorted(seen.items()):
+        if first == "pair_acc":
+            scored = utils.pair_metrics(metrics, item, item["reply"])
+        else:
+            verdict = Verdict(**item["verdict"]) if item.get("verdict") and not judge else None
+            scored = utils.answer_metrics(metrics, item, item["reply"], judge=ask, verdict=verdict)
+        for name, value in scored.items():
+            collected.setdefault(name, []).append(value)
+    return collected
+
+
+def _samples(run: Run, items: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
+    first = _first_metric(run.task)
+    return [{first: item} for item in items[first]]
+
+
+def _join(
+    sides: Mapping[tuple[str, ...], Mapping[str, tuple[Run, dict[str, list[Any]]]]], done: Rescored
+) -> None:
+    names = [key for key, found in sides.items() if found.keys() == {"pool", "answer"}]
+    for key in names:
+        (pool_run, pool_items), (answer_run, answer_items) = (
+            sides[key]["pool"],
+            sides[key]["answer"],
+        )
+        group = f"maia{key[-1]}" + (f" {key[0]}" if len(names) > 1 else "")
+        done.numbers[group] = {
+            name: scores.join(
+                [
+                    scores.VSV[name](pool_items[name]),
+                    scores.OEVQA[name](answer_items[name]),
+                ]
+            )
+            for name in scores.VSV
+            if name.startswith("agg_acc") and pool_items.get(name) and answer_items.get(name)
+        }
+        joined = done.numbers[group].get("agg_acc_n_joined")
+        done.notes.append(
+            f"{group}: {joined} questions joined from {pool_run.file.name} and "
+            f"{answer_run.file.name}"
+        )
+        if pool_run.model is None:
+            done.notes.append(f"{group}: no results files, so the models could not be compared")
+    done.notes += _why_not_joined([key for key in sides if key not in names])
+
+
+def _why_not_joined(keys: Iterable[tuple[str, ...]]) -> list[str]:
+    alone = list(keys)
+    if len(alone) < 2:
+        return []
+    titles = ("model", "data hash", "setting", "task variant")
+    differing = [
+        f"{title} ({' / '.join(sorted({key[i] for key in alone}))})"
+        for i, title in enumerate(titles)
+        if len({key[i] for key in alone}) > 1
+    ]
+    return [f"agg_acc not computed: the runs differ in {', '.join(differing)}"] if differing else []
