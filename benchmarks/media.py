@@ -8,8 +8,8 @@ that a busy machine slows down both. Everything is counted on both sides.
 
 The readers are those of the host's models: its two loaders, and Qwen's reader as the chat class
 qwen2_5_vl calls it (decord counts the frames, then Qwen's reader decodes them). The last row adds
-what follows in the same call, resizing to the model's input: it depends on the size
-of the frames only, which our clips keep, so that no clip can make it shorter.
+what follows in the same call, resizing to the model's input: it depends on the size of the frames
+only, which our clips keep, so no clip can make it shorter.
 """
 
 from __future__ import annotations

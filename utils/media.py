@@ -67,7 +67,8 @@ class Recipe:
 class Media:
     """A file for a model. Size in pixels; duration, timestamps in seconds; an image has fps 0.
 
-    timestamps: when each frame is shown, counted from the first frame of the source.
+    timestamps: when the file shows each frame; for uniform and black also when the source shows it,
+        counted from the source's first frame.
     fps: n_frames / duration, the clip's own mean rate, which readers compute as well.
     """
 

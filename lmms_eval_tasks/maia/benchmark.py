@@ -1,4 +1,4 @@
-"""MAIA for the shared commands: checks, provenance, the user's data, tables (saved runs: saved.py)."""
+"""MAIA for the shared commands: checks, provenance, data, tables; saved runs are in saved.py."""
 
 from __future__ import annotations
 

@@ -17,7 +17,6 @@ from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.utils import media, media_cache
 from lmms_eval_tasks.utils.media import Recipe, make, probe, uniform_indices
 
-MAIA = Path(os.environ.get("LMMS_EVAL_TASKS_TEST_DATA", "../shared/data")) / "maia" / "videos"
 UNIFORM = Recipe("uniform", 32)
 
 
@@ -90,6 +89,12 @@ def test_a_clip_has_key_frames_only_and_no_sound(video, cache):
         assert float(stream.average_rate) == pytest.approx(clip.fps, rel=1e-4)
         assert float(stream.duration * stream.time_base) == pytest.approx(3.6, abs=1e-3)
         assert all(packet.is_keyframe for packet in file.demux(stream) if packet.size)
+
+
+def test_clips_are_kept_in_the_users_cache(video, tmp_path, monkeypatch):
+    monkeypatch.setenv("LMMS_EVAL_TASKS_CACHE", str(tmp_path))
+    image = make(video, Recipe("first_frame"))
+    assert Path(image.path).parent == tmp_path / "media"
 
 
 @pytest.mark.parametrize("start", [0.0, 0.5])
@@ -490,12 +495,11 @@ def test_a_cache_that_cannot_be_written_is_an_error(video, tmp_path):
         make(video, UNIFORM, tmp_path / "file" / "cache")
 
 
-@pytest.mark.skipif(not MAIA.is_dir(), reason=f"no real videos at {MAIA}")
 @pytest.mark.parametrize("number", [5, 8, 11, 12, 13])
-def test_real_videos(number, cache):
+def test_real_videos(number, cache, maia_data):
     import decord
 
-    source = MAIA / f"{number}.mp4"
+    source = maia_data / "videos" / f"{number}.mp4"
     clip = make(source, UNIFORM, cache)
     reader = decord.VideoReader(str(source))
     indices = uniform_indices(len(reader), 32)
