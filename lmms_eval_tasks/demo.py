@@ -138,10 +138,13 @@ def _check_coin(results: dict[str, Any]) -> list[str]:
 
 def _check_lures(folder: Path, key: Path) -> str:
     """Every wrong answer that looks right and that the coin gave must have scored 0."""
-    lures = set(json.loads(key.read_text(encoding="utf-8"))["lures"].values())
+    lures = json.loads(key.read_text(encoding="utf-8"))["lures"]
     newest = max(folder.rglob("*_samples_maia_oevqa.jsonl"), key=lambda p: p.stat().st_mtime)
     items = [sample["judge_acc"] for sample in rescore.read(newest).samples]
-    given = [item for item in items if item["candidate"] in lures]
+    # By question: what is wrong for one may be right for another.
+    given = [item for item in items if item["candidate"] == lures[item["question"]]]
+    if not given:
+        raise TasksError(f"{newest}: the coin gave none of the wrong answers that look right")
     accepted = [item["id"] for item in given if item["right"]]
     if accepted:
         raise TasksError(f"the judge accepted wrong answers that look right: {accepted}")
