@@ -22,8 +22,9 @@ lint: env
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
+# From another folder: in this one mypy would take lmms_eval_tasks/ without the mapped utils/ and judges/.
 types: env
-	$(BIN)/mypy
+	cd $(VENV) && bin/mypy --config-file ../pyproject.toml
 
 unit: env
 	$(BIN)/pytest
