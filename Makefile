@@ -24,7 +24,7 @@ lint: env
 
 # From another folder: in this one mypy would take lmms_eval_tasks/ without the mapped utils/ and judges/.
 types: env
-	cd $(VENV) && bin/mypy --config-file ../pyproject.toml
+	cd $(VENV) && bin/mypy --config-file $(CURDIR)/pyproject.toml
 
 unit: env
 	$(BIN)/pytest
