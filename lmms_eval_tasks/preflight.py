@@ -20,10 +20,9 @@ def check(tasks: Sequence[Mapping[str, Any]]) -> None:
     Raises:
         TasksError: with one message that says what is missing and what to do.
     """
-    if tasks and settings.is_sample():
-        from lmms_eval_tasks import sample
-
-        sample.build(settings.data_root())
+    if not tasks:
+        return
+    settings.check()
     for name, own in _by_benchmark(tasks):
         benchmarks.load(name).check(own)
 

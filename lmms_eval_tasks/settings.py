@@ -97,6 +97,17 @@ def frames_for(video: str, default: int = 32) -> int:
     return frames
 
 
+def check() -> None:
+    """Read every setting that can be misspelt once, before a model is loaded.
+
+    Raises:
+        TasksError: naming the variable and the form it takes.
+    """
+    frames_for("")
+    still_clip()
+    allow_missing_videos()
+
+
 def _flag(name: str) -> bool:
     value = os.environ.get(name, "").strip().lower()
     if value in _YES:

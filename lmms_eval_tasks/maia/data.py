@@ -46,6 +46,10 @@ def load() -> Release:
     Raises:
         DataError: it is not there (the message says how to get it) or does not fit the schema.
     """
+    if settings.is_sample():
+        from lmms_eval_tasks import sample
+
+        sample.build(settings.data_root())
     place = folder()
     if not place.is_dir():
         raise DataError(

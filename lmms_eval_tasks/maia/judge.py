@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from lmms_eval_tasks import judges, settings
+from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig
 from lmms_eval_tasks.utils import prompts
 
@@ -49,6 +51,27 @@ def judge(spec: str | None = None) -> Judge:
         JudgeError: it cannot be used as configured.
     """
     return judges.make(_config(spec))
+
+
+def judge_or_none() -> Judge:
+    """The user's judge; without a usable one nobody is asked, and one line says so.
+
+    `check` stops such a run before it starts. Where the host runs without our hook it cannot, and
+    an exception while scoring would lose every answer (host.md): they are kept and judged later.
+    """
+    try:
+        return judge()
+    except TasksError as error:
+        _say_once(str(error))
+        return judge("none")
+
+
+@lru_cache(maxsize=8)
+def _say_once(problem: str) -> None:
+    sys.stderr.write(
+        f"lmms-eval-tasks: answers are not judged now: {problem} "
+        "Judge the saved samples later with lmms-eval-tasks rescore LOGS --judge SPEC\n"
+    )
 
 
 def check() -> None:

@@ -118,7 +118,7 @@ def unimodal_process_results(doc: Doc, results: list[str]) -> dict[str, Any]:
 
 def oevqa_process_results(doc: Doc, results: list[str]) -> dict[str, Any]:
     """One open answer: the judge's verdict and the similarity to the eight references."""
-    score = functools.partial(answer_metrics, judge=judging.judge())
+    score = functools.partial(answer_metrics, judge=judging.judge_or_none())
     return _scored(score, scores.OEVQA, doc, results)
 
 

@@ -67,3 +67,17 @@ def test_check(monkeypatch):
     judge.check()
     assert judge.judge().config.provider == "offline"
     assert judge.judge("none").config.provider == "none"
+
+
+def test_without_a_usable_judge_nothing_is_lost(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As under the host's own commands where the hook could not check it before the run."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("LMMS_EVAL_TASKS_JUDGE", raising=False)
+    for _ in range(3):
+        verdict = judge.judge_or_none().verdict(judge.criterion(), {})
+        assert (verdict.score, verdict.status) == (None, "skipped")
+    said = capsys.readouterr().err
+    assert said.count("answers are not judged now") == 1
+    assert "OPENAI_API_KEY" in said
