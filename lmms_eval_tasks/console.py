@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
 
-TABLE_WIDTH = 190  # twelve categories beside each other
+TABLE_WIDTH = 150  # twelve categories beside each other
 
 
 def wide_console() -> Console:
-    """A console as wide as the papers' tables need where the output is not a terminal."""
+    """A console at least as wide as the papers' tables: a narrow one would drop columns."""
     from rich.console import Console
 
-    console = Console()
-    return console if console.is_terminal else Console(width=TABLE_WIDTH)
+    return Console(width=max(Console().width, TABLE_WIDTH))

@@ -21,6 +21,21 @@ LAYOUT = (
     ("agg_acc", "aggregate accuracy", "Table 3"),
     ("pair_acc", "pairs right", "Table 5"),
 )
+# The paper's column titles, broken and shortened so that all twelve stand beside each other.
+HEADINGS = {
+    "causal": "Causal",
+    "counterfactual": "Counter-\nfactual",
+    "out_of_scope": "Out-of-\nScope",
+    "planning": "Plan-\nning",
+    "sentiment": "Senti-\nment",
+    "uncertainty": "Uncer-\ntainty",
+    "implicit_partial": "Impl.\nPartial",
+    "implicit_total": "Impl.\nTotal",
+    "spatial_partial": "Spat.\nPartial",
+    "spatial_total": "Spat.\nTotal",
+    "temporal_duration": "Temp.\nDuration",
+    "temporal_partial": "Temp.\nPartial",
+}
 SIMILARITY = (
     ("rouge_l", "ROUGE-L"),
     ("bertscore", "BERTScore"),
@@ -36,8 +51,6 @@ def tables(rows: Sequence[tuple[str, Numbers]]) -> list[Table]:
     Args:
         rows: label of a model (empty for a single run) and its numbers by task or group.
     """
-    from rich.table import Table
-
     made = []
     for metric, what, number in LAYOUT:
         shown = [
@@ -48,12 +61,11 @@ def tables(rows: Sequence[tuple[str, Numbers]]) -> list[Table]:
         ]
         if not shown:
             continue
-        table = Table(
-            title=f"MAIA: {what} (`{metric}`, the paper's {number})", title_justify="left"
-        )
-        table.add_column("run" if any(label for label, *_ in shown) else "task", no_wrap=True)
-        for title in ("Avg.", *(c.title for c in CATEGORIES), "all", "valid", "failed"):
-            table.add_column(title, justify="right", min_width=max(map(len, title.split())))
+        table = _table(f"{what} (`{metric}`, the paper's {number})")
+        table.add_column("run" if any(label for label, *_ in shown) else "task", overflow="fold")
+        for title in ("Avg.", *(HEADINGS[c.slug] for c in CATEGORIES), "all", "valid", "failed"):
+            width = max(map(len, title.splitlines()))
+            table.add_column(title, justify="right", no_wrap=True, min_width=width)
         for label, name, values in shown:
             cells = [values.get(f"{metric}_avg")]
             cells += [values.get(f"{metric}_{category.slug}") for category in CATEGORIES]
@@ -70,6 +82,15 @@ def tables(rows: Sequence[tuple[str, Numbers]]) -> list[Table]:
     return made
 
 
+def _table(title: str) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    return Table(
+        title=f"MAIA: {title}", title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
+    )
+
+
 def _has(values: Mapping[str, Any], metric: str) -> bool:
     value = values.get(metric)
     return isinstance(value, int | float) and not math.isnan(value)
@@ -83,12 +104,8 @@ def number_text(value: Any) -> str:
 
 
 def _similarity(rows: Iterable[tuple[str, Numbers]]) -> list[Table]:
-    from rich.table import Table
-
-    table = Table(
-        title="MAIA: similarity to the references (the paper's Table 4)", title_justify="left"
-    )
-    table.add_column("task", no_wrap=True)
+    table = _table("similarity to the references (the paper's Table 4)")
+    table.add_column("task", overflow="fold")
     for _, title in SIMILARITY:
         table.add_column(title, justify="right")
     for label, numbers in rows:
@@ -100,12 +117,8 @@ def _similarity(rows: Iterable[tuple[str, Numbers]]) -> list[Table]:
 
 
 def _cells(rows: Iterable[tuple[str, Numbers]]) -> list[Table]:
-    from rich.table import Table
-
-    table = Table(
-        title="MAIA: questions by pool and answer (the paper's B.3)", title_justify="left"
-    )
-    table.add_column("group", no_wrap=True)
+    table = _table("questions by pool and answer (the paper's B.3)")
+    table.add_column("group", overflow="fold")
     titles = ("both right", "only the pool", "only the answer", "neither", "joined")
     for title in titles:
         table.add_column(title, justify="right")

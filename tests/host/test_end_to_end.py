@@ -128,7 +128,7 @@ def test_results_tell_where_they_come_from(runs: dict[str, HostRun]) -> None:
 
 def test_the_paper_layout_is_printed_by_our_script(runs: dict[str, HostRun]) -> None:
     printed = runs["chat 1"].stdout
-    for part in ("Avg.", "Out-of-Scope", "Duration", "the paper's Table 3", "not a benchmark"):
+    for part in ("Avg.", "Out-of-", "Duration", "failed", "the paper's Table 3", "not a benchmark"):
         assert part in printed
 
 
