@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ProcessPoolExecutor
 from fractions import Fraction
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,17 @@ def picture(number: int, width: int, height: int) -> np.ndarray:
     return np.stack([red, green, blue], axis=2).astype(np.uint8)
 
 
-def write_video(
+def write_video(path: Path, *args: Any, codec: str = "libx264", **kwargs: Any) -> Path:
+    """A file of `n_frames` pictures shown from `times` (default 25 a second)."""
+    if codec.startswith("libvpx"):
+        # After all else that a whole test run loads, opening libvpx in this process was seen to
+        # fail (EINVAL); alone it never did. A fresh process is what media.py itself uses.
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as fresh:
+            return fresh.submit(_write_video, path, *args, codec=codec, **kwargs).result()
+    return _write_video(path, *args, codec=codec, **kwargs)
+
+
+def _write_video(
     path: Path,
     n_frames: int = 90,
     size: tuple[int, int] = (96, 64),
@@ -38,7 +50,6 @@ def write_video(
     mux_options: dict[str, str] | None = None,
     rgb: Any = picture,
 ) -> Path:
-    """A file of `n_frames` pictures shown from `times` (default 25 a second)."""
     times = times or [n / 25 for n in range(n_frames)]
     base = Fraction(1, TICKS)
     with av.open(str(path), "w", options=mux_options or {}) as file:
