@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from lmms_eval_tasks.errors import DataError
@@ -14,6 +15,8 @@ from lmms_eval_tasks.maia.schema import POOL_SIZE
 from lmms_eval_tasks.rescore import Rescored, Run
 from lmms_eval_tasks.utils import aggregate, stats
 
+_JUDGE_THREADS = 16  # requests in flight when saved answers are judged again
+
 
 def details(task: str, samples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Counts by status and 95 % intervals of a task's main metrics, clustered by video."""
@@ -21,8 +24,10 @@ def details(task: str, samples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     items = sorted((sample[first] for sample in samples), key=lambda item: item["id"])
     videos = [item["video"] for item in items]
     found: dict[str, Any] = {"items": len(items), "status": aggregate.by_status(items)}
-    interval = stats.clustered_mean([float(item["right"] or 0) for item in items], videos)
-    found["intervals"] = {first: _plain(interval)}
+    found["intervals"] = {}
+    if not aggregate.is_unjudged(items):
+        interval = stats.clustered_mean([float(item["right"] or 0) for item in items], videos)
+        found["intervals"][first] = _plain(interval)
     if first == "pair_acc":
         pools = list(aggregate.pools(items, POOL_SIZE).values())
         found["pools"] = len(pools)
@@ -108,14 +113,18 @@ def _items(run: Run, metrics: Mapping[str, Any], judge: str | None) -> dict[str,
         seen[item["id"]] = item
     # Without a judge the saved verdicts stand, and what has none stays unjudged.
     ask = judging.judge(judge or "none")
-    for _, item in sorted(seen.items()):
+
+    def score(item: dict[str, Any]) -> dict[str, Any]:
         if first == "pair_acc":
-            scored = utils.pair_metrics(metrics, item, item["reply"])
-        else:
-            verdict = Verdict(**item["verdict"]) if item.get("verdict") and not judge else None
-            scored = utils.answer_metrics(metrics, item, item["reply"], judge=ask, verdict=verdict)
-        for name, value in scored.items():
-            collected.setdefault(name, []).append(value)
+            return utils.pair_metrics(metrics, item, item["reply"])
+        verdict = Verdict(**item["verdict"]) if item.get("verdict") and not judge else None
+        return utils.answer_metrics(metrics, item, item["reply"], judge=ask, verdict=verdict)
+
+    # Threads, since a judge's reply is waited for; results come in the order of the ids.
+    with ThreadPoolExecutor(max_workers=_JUDGE_THREADS) as pool:
+        for scored in pool.map(score, (seen[name] for name in sorted(seen))):
+            for name, value in scored.items():
+                collected.setdefault(name, []).append(value)
     return collected
 
 
@@ -133,7 +142,8 @@ def _join(
             sides[key]["pool"],
             sides[key]["answer"],
         )
-        group = f"maia{key[-1]}" + (f" {key[0]}" if len(names) > 1 else "")
+        several = sum(other[-1] == key[-1] for other in names) > 1
+        group = f"maia{key[-1]}" + (f" {key[0]}" if several else "")
         done.numbers[group] = {
             name: scores.join(
                 [

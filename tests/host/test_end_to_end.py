@@ -6,6 +6,7 @@ items and unreadable on 5 %, by item id, so that every metric lies strictly betw
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from lmms_eval_tasks import rescore
 from lmms_eval_tasks.maia import benchmark, scores
 from lmms_eval_tasks.maia.categories import SLUGS
-from tests.conftest import HostRun, Launch, host, torchrun
+from tests.conftest import BIN, HostRun, Launch, host, torchrun
 
 pytestmark = pytest.mark.host
 
@@ -114,6 +115,19 @@ def test_rescore_gives_the_same_to_the_last_digit(runs: dict[str, HostRun]) -> N
         group = f"maia{setting}"
         assert again.numbers[group] == numbers(run)[group]
         assert f"{group}: 48 questions joined" in " ".join(again.notes)
+
+
+def test_rescore_of_a_whole_folder(
+    runs: dict[str, HostRun], launch: Launch, tmp_path: Path
+) -> None:
+    """All settings and languages at once, through the command: each group is named and compared."""
+    command = [str(BIN / "lmms-eval-tasks"), "rescore", str(runs["simple 1"].out)]
+    done = launch([*command, "--output", str(tmp_path / "numbers.json")], tmp_path)
+    assert done.code == 0, done.stderr
+    for group in GROUPS:
+        assert f"{group}: 21 of 21 numbers equal the saved ones" in done.stdout
+    again = json.loads((tmp_path / "numbers.json").read_text())["maia"]["numbers"]
+    assert again["maia_1frame"] == numbers(runs["simple 1"])["maia_1frame"]
 
 
 def test_results_tell_where_they_come_from(runs: dict[str, HostRun]) -> None:
