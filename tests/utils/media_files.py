@@ -129,3 +129,8 @@ def psnr(a: np.ndarray, b: np.ndarray) -> float:
     """Mean over frames, in dB; 100 stands for equal frames."""
     error = ((a.astype(float) - b.astype(float)) ** 2).mean(axis=(1, 2, 3))
     return float(np.mean(10 * np.log10(255**2 / np.maximum(error, 255**2 / 1e10))))
+
+
+def made_files(folder: Path) -> list[str]:
+    """What a run left in the cache folder, locks aside, hidden files included."""
+    return sorted(file.name for file in folder.iterdir() if file.is_file())

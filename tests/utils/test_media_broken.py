@@ -1,0 +1,162 @@
+"""Broken files, hanging and crashing decoders: a clear error with the name, and nothing left."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import time
+
+import media_files as files
+import numpy as np
+import pytest
+
+from lmms_eval_tasks.errors import MediaError
+from lmms_eval_tasks.utils import media
+from lmms_eval_tasks.utils.media import Recipe, make, probe
+
+UNIFORM = Recipe("uniform", 32)
+
+
+def broken(folder):
+    """Broken files by the words that their error must hold."""
+    good = files.write_video(folder / "good.mp4", 60, audio=True).read_bytes()
+    front = {"movflags": "faststart"}
+    early = files.write_video(folder / "early.mp4", 60, mux_options=front).read_bytes()
+    noise = np.random.default_rng(0).integers(0, 256, 20_000, dtype=np.uint8).tobytes()
+    middle = early.index(b"mdat") + 4 + len(early) // 8
+    (folder / "folder.mp4").mkdir()
+    png = folder / "picture.png"
+    from PIL import Image
+
+    Image.fromarray(files.picture(0, 64, 48)).save(png)
+    Image.fromarray(files.picture(0, 64, 48)).save(folder / "picture.jpg")
+    contents = {
+        "empty.mp4": b"",
+        "text.mp4": b"This is not a video at all.\n" * 200,
+        "html.mp4": b"<!DOCTYPE html><html><body>404 not found</body></html>" * 50,
+        "noise.mp4": noise,
+        "png.mp4": png.read_bytes(),
+        "jpg.mp4": (folder / "picture.jpg").read_bytes(),
+        "cut.mp4": good[: len(good) // 2],
+        "cut early.mp4": early[: len(early) * 3 // 4],
+        "damaged.mp4": early[:middle]
+        + noise[: len(early) // 2]
+        + early[middle + len(early) // 2 :],
+    }
+    for name, content in contents.items():
+        (folder / name).write_bytes(content)
+    files.write_sound_only(folder / "sound.mp4")
+    files.write_no_frames(folder / "no frames.mp4")
+    return {
+        "missing.mp4": "no such file",
+        "folder.mp4": "is a folder",
+        "empty.mp4": "is empty",
+        "text.mp4": "not a readable video|holds no video",
+        "html.mp4": "not a readable video|holds no video",
+        "noise.mp4": "not a readable video|holds no video",
+        "png.mp4": "is a still image",
+        "jpg.mp4": "is a still image",
+        "sound.mp4": "only sound",
+        "no frames.mp4": "no frame|no video",
+        "cut.mp4": "not a readable video",
+        "cut early.mp4": "cut short",
+        "damaged.mp4": "not a readable video|cannot be decoded",
+    }
+
+
+@pytest.fixture(scope="module")
+def broken_files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("broken")
+    return folder, broken(folder)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "missing.mp4",
+        "folder.mp4",
+        "empty.mp4",
+        "text.mp4",
+        "html.mp4",
+        "noise.mp4",
+        "png.mp4",
+        "jpg.mp4",
+        "sound.mp4",
+        "no frames.mp4",
+        "cut.mp4",
+        "cut early.mp4",
+        "damaged.mp4",
+    ],
+)
+def test_a_broken_file_is_named_and_leaves_nothing(broken_files, tmp_path, name):
+    folder, words = broken_files
+    with pytest.raises(MediaError, match=words[name]) as error:
+        make(folder / name, UNIFORM, tmp_path)
+    assert str(folder / name) in str(error.value)
+    assert files.made_files(tmp_path) == []
+    if name != "damaged.mp4":  # its first frame is fine, and that is what a probe looks at
+        with pytest.raises(MediaError, match=words[name]):
+            probe(folder / name)
+
+
+def test_a_pipe_is_refused_without_waiting(tmp_path):
+    os.mkfifo(tmp_path / "pipe.mp4")
+    with pytest.raises(MediaError, match="not a regular file"):
+        make(tmp_path / "pipe.mp4", UNIFORM, tmp_path)
+
+
+def fake_worker(tmp_path, monkeypatch, code):
+    (tmp_path / "fake_worker.py").write_text(textwrap.dedent(code))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(media, "_WORKER", "fake_worker")
+
+
+def test_a_hanging_decoder_is_ended(video, tmp_path, monkeypatch):
+    code = """
+        import json, pathlib, sys, time
+        pathlib.Path(json.load(sys.stdin)["out"]).write_bytes(b"half a clip")
+        time.sleep(60)
+    """
+    fake_worker(tmp_path, monkeypatch, code)
+    start = time.monotonic()
+    with pytest.raises(MediaError, match=r"some video\.mp4: .* more than 1 s"):
+        make(video, UNIFORM, tmp_path / "cache", time_limit=1)
+    assert time.monotonic() - start < 10
+    assert files.made_files(tmp_path / "cache") == []
+
+
+def test_a_crash_in_decord_is_survived(video, tmp_path, monkeypatch):
+    code = """
+        import io, json, os, signal, sys
+        from lmms_eval_tasks.utils import media_worker
+        job = sys.stdin.read()
+        if json.loads(job)["decord"]:
+            os.kill(os.getpid(), signal.SIGSEGV)
+        sys.stdin = io.StringIO(job)
+        media_worker.main()
+    """
+    fake_worker(tmp_path, monkeypatch, code)
+    assert make(video, UNIFORM, tmp_path / "cache").n_frames == 32
+
+
+def test_a_crash_without_decord_is_an_error(video, tmp_path, monkeypatch):
+    fake_worker(tmp_path, monkeypatch, "import os; os.kill(os.getpid(), 11)")
+    with pytest.raises(MediaError, match=r"some video\.mp4: .*SIGSEGV"):
+        make(video, UNIFORM, tmp_path / "cache")
+
+
+def test_a_worker_ends_by_itself_when_its_parent_is_gone(video, monkeypatch):
+    code = textwrap.dedent("""
+        import time
+        from lmms_eval_tasks.utils import media_worker
+        media_worker._GRACE = 0.2
+        media_worker._answer = lambda job: time.sleep(60)
+        media_worker.main()
+    """)
+    job = json.dumps({"time_limit": 0.3})
+    start = time.monotonic()
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, input=job, text=True, capture_output=True, check=False)
+    assert done.returncode != 0
+    assert time.monotonic() - start < 30

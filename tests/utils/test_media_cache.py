@@ -1,0 +1,152 @@
+"""The cache of clips: one making for many questions, threads and processes, and no half file."""
+
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import media_files as files
+import pytest
+
+from lmms_eval_tasks.errors import MediaError
+from lmms_eval_tasks.utils import media, media_cache
+from lmms_eval_tasks.utils.media import Recipe, make
+
+UNIFORM = Recipe("uniform", 32)
+
+
+def test_a_hit_runs_nothing_and_reads_the_source_once(video, cache, monkeypatch):
+    first = make(video, UNIFORM, cache)
+    monkeypatch.setattr(media, "_work", None)  # any use of it would be a TypeError
+    before = media_cache._content_id.cache_info().misses
+    assert all(make(video, UNIFORM, cache) == first for _ in range(20))
+    assert media_cache._content_id.cache_info().misses == before
+
+
+def test_a_changed_source_is_made_again(tmp_path):
+    source = files.write_video(tmp_path / "v.mp4", 20)
+    first = make(source, UNIFORM, tmp_path / "cache")
+    files.write_video(source, 25)
+    assert make(source, UNIFORM, tmp_path / "cache").n_frames == 25
+    assert Path(first.path).is_file()
+
+
+def test_equal_content_at_another_path_is_made_once(video, cache, tmp_path, monkeypatch):
+    first = make(video, UNIFORM, cache)
+    copy = tmp_path / "copy.mp4"
+    copy.write_bytes(video.read_bytes())
+    monkeypatch.setattr(media, "_work", None)
+    second = make(copy, UNIFORM, cache)
+    assert (second.path, second.source) == (first.path, str(copy))
+
+
+@pytest.mark.parametrize("damage", ["cut", "delete", "no note", "bad note"])
+def test_a_damaged_entry_is_made_again(video, tmp_path, damage):
+    first = make(video, Recipe("uniform", 3), tmp_path)
+    path = Path(first.path)
+    content, note = path.read_bytes(), path.with_suffix(".json")
+    {
+        "cut": lambda: path.write_bytes(content[:1000]),
+        "delete": path.unlink,
+        "no note": note.unlink,
+        "bad note": lambda: note.write_text('{"file": "'),
+    }[damage]()
+    assert make(video, Recipe("uniform", 3), tmp_path) == first
+    assert path.read_bytes() == content
+
+
+def test_an_entry_is_plain(video, cache):
+    facts = make(video, UNIFORM, cache).as_dict()
+    assert json.loads(json.dumps(facts)) == facts
+    assert facts["n_frames"] == 32
+
+
+def test_threads_make_a_file_once(video, tmp_path, monkeypatch):
+    jobs, results = [], []
+    work = media._work
+    monkeypatch.setattr(media, "_work", lambda *job: jobs.append(job) or work(*job))
+    threads = [
+        threading.Thread(target=lambda: results.append(make(video, UNIFORM, tmp_path)))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(jobs) == 1
+    assert results == [results[0]] * 4
+
+
+def _make_in_process(video, cache, start, queue):
+    start.wait()
+    queue.put(make(video, UNIFORM, cache))
+
+
+def test_processes_make_one_good_file(video, tmp_path):
+    context = multiprocessing.get_context("fork")
+    start, queue = context.Event(), context.Queue()
+    arguments = (video, tmp_path, start, queue)
+    processes = [context.Process(target=_make_in_process, args=arguments) for _ in range(3)]
+    for process in processes:
+        process.start()
+    start.set()
+    results = [queue.get(timeout=60) for _ in processes]
+    for process in processes:
+        process.join()
+    assert results == [results[0]] * 3
+    name = Path(results[0].path).stem
+    assert files.made_files(tmp_path) == [f"{name}.json", f"{name}.mp4"]
+    assert len(files.decord_frames(results[0].path)) == 32
+
+
+def lock_and_wait(cache, name):
+    """A process that holds an entry's lock and says so."""
+    code = (
+        "import time, pathlib; from lmms_eval_tasks.utils.media_cache import only_one\n"
+        f"with only_one(pathlib.Path({str(cache)!r}), {name!r}, 1):\n"
+        " print('held', flush=True); time.sleep(60)"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline().strip() == "held"
+    return process
+
+
+def test_a_lock_ends_with_its_process(tmp_path):
+    holder = lock_and_wait(tmp_path, "entry")
+    threading.Timer(0.3, lambda: holder.send_signal(signal.SIGKILL)).start()
+    start = time.monotonic()
+    with media_cache.only_one(tmp_path, "entry", patience=30):
+        assert 0.1 < time.monotonic() - start < 10
+    holder.wait()
+
+
+def test_a_lock_is_not_waited_for_without_end(tmp_path):
+    holder = lock_and_wait(tmp_path, "entry")
+    start = time.monotonic()
+    with media_cache.only_one(tmp_path, "entry", patience=0.3):
+        assert 0.3 <= time.monotonic() - start < 10
+    holder.kill()
+    holder.wait()
+
+
+def test_leftovers_of_a_killed_maker_are_removed(video, tmp_path):
+    recipe = Recipe("uniform", 2)
+    name = media_cache.entry_name(media_cache.content_id(video), recipe.name, media._VERSION)
+    old, new = tmp_path / f".{name}.1.1.part", tmp_path / f".{name}.2.2.part"
+    old.write_bytes(b"half")
+    new.write_bytes(b"half")
+    os.utime(old, (0, 0))
+    make(video, recipe, tmp_path)
+    assert not old.exists()
+    assert new.exists()
+
+
+def test_a_cache_that_cannot_be_written_is_an_error(video, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(MediaError, match=r"some video\.mp4"):
+        make(video, UNIFORM, tmp_path / "file" / "cache")
