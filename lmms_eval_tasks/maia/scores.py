@@ -198,13 +198,17 @@ _PAIRS = {
     **_family("pair_acc", aggregate.accuracy, aggregate.accuracy_valid, aggregate.count_failed),
     **_family("pool_acc", pool_acc, pool_acc_valid, pool_acc_failed),
 }
-_ANSWERS = {
-    **_family("judge_acc", aggregate.accuracy, aggregate.accuracy_valid, aggregate.count_failed),
+# Their items hold texts or values, where those of all others hold a verdict.
+SIMILARITY: dict[str, Aggregation] = {
     "rouge_l": _mean_value,
     "meteor": _mean_value,
     "bleu": bleu,
     "cider": cider,
     "bertscore": bertscore,
+}
+_ANSWERS = {
+    **_family("judge_acc", aggregate.accuracy, aggregate.accuracy_valid, aggregate.count_failed),
+    **SIMILARITY,
 }
 
 UNIMODAL: dict[str, Aggregation] = _PAIRS

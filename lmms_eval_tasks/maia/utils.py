@@ -214,7 +214,7 @@ def _slim(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _spread(metrics: Mapping[str, Any], full: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The item under every metric that takes it: whole under the first, short under the others.
+    """The item under every metric of verdicts: whole under the first, short under the others.
 
     The key `score` brings the host's clustered standard error. It stands where that is right: under
     a mean of items and its categories, never under pools or joined scores (host.md); and it is
@@ -227,7 +227,7 @@ def _spread(metrics: Mapping[str, Any], full: Mapping[str, Any]) -> dict[str, di
     spread = {
         name: {**slim, **score} if name in means else slim
         for name in metrics
-        if scores.of_category(name, full["category"])
+        if name not in scores.SIMILARITY and scores.of_category(name, full["category"])
     }
     spread[first] = {**full, **score}
     return spread

@@ -10,7 +10,7 @@ import pytest
 
 from lmms_eval_tasks.maia import data, schema, scores, utils
 from lmms_eval_tasks.models import players
-from lmms_eval_tasks.utils import media
+from lmms_eval_tasks.utils import media, text_metrics
 
 
 @pytest.fixture(autouse=True)
@@ -75,3 +75,32 @@ def test_prompts_hold_every_protocol_element() -> None:
         assert "Dov'è?" in asked
         wrapped = utils.doc_to_text({"question": "Dov'è?"}, {"pre_prompt": "<", "post_prompt": ">"})
         assert wrapped[0] + wrapped[-1] == "<>"
+
+
+def test_one_answer_that_cannot_be_scored_does_not_take_the_others_with_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from datasets import Dataset
+
+    monkeypatch.setenv("LMMS_EVAL_TASKS_JUDGE", "offline")
+    docs = data.oevqa_32frames(Dataset.from_list(data.rows(data.load()))).select(range(3))
+    similar = text_metrics.meteor
+
+    def broken(candidate: str, references: Any) -> float:
+        if candidate == "rotta":
+            raise ZeroDivisionError
+        return similar(candidate, references)
+
+    monkeypatch.setattr(text_metrics, "meteor", broken)
+    items: dict[str, list[Any]] = {}
+    for doc, reply in zip(docs, ["rotta", docs[1]["references"][0], "zebra"], strict=True):
+        for name, item in utils.oevqa_process_results(doc, [reply]).items():
+            items.setdefault(name, []).append(item)
+    assert "kept as status error" in capsys.readouterr().err
+    assert [item["status"] for item in items["judge_acc"]] == ["error", "ok", "ok"]
+    assert scores.OEVQA["judge_acc"](items["judge_acc"]) == 1 / 3
+    assert scores.OEVQA["judge_acc_failed"](items["judge_acc_failed"]) == 1
+    for name in scores.SIMILARITY:
+        assert len(items[name]) == 2
+        if name != "bertscore":
+            assert scores.OEVQA[name](items[name]) > 0
