@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 
 from lmms_eval_tasks import benchmarks, settings
-from lmms_eval_tasks.console import wide_console
+from lmms_eval_tasks.console import say, wide_console
 from lmms_eval_tasks.errors import DataError, TasksError
 
 app = typer.Typer(
@@ -31,7 +31,7 @@ def main() -> None:
     try:
         app()
     except TasksError as error:
-        sys.stderr.write(f"lmms-eval-tasks: {error}\n")
+        say(str(error))
         sys.exit(2)
 
 

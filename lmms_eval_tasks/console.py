@@ -1,13 +1,21 @@
-"""Where the papers' tables are printed."""
+"""What the user sees beside the host's own output: single lines, and the papers' tables."""
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 TABLE_WIDTH = 150  # twelve categories beside each other
+
+
+def say(line: str) -> None:
+    """One line for the user, on stderr, from the main rank only."""
+    if os.environ.get("RANK", "0") == "0":
+        sys.stderr.write(f"lmms-eval-tasks: {line}\n")
 
 
 def wide_console() -> Console:

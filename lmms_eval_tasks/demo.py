@@ -58,7 +58,7 @@ def run(out: Path, console: Console) -> None:
         folder = out / label.replace(" ", "-")
         console.print(f"[{step}/5] {label}")
         results[label] = _run_host(folder, model, arguments, console)
-    rows = [(label, _numbers(result)) for label, result in results.items()]
+    rows = [(label, rescore.numbers(result)) for label, result in results.items()]
     console.print("\nSide by side, in the papers' layout (packaged sample, offline judge):\n")
     for name in benchmarks.NAMES:
         for table in benchmarks.load(name).numbers_tables(rows):
@@ -84,13 +84,13 @@ def _run_host(folder: Path, model: str, arguments: str, console: Console) -> dic
     log = folder / "host.log"
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
     with log.open("w", encoding="utf-8") as sink:
-        code = subprocess.run(
+        done = subprocess.run(
             command, env=environment, stdout=subprocess.PIPE, stderr=sink, text=True, check=False
         )
-    if code.returncode != 0:
+    if done.returncode != 0:
         tail = "\n".join(log.read_text(encoding="utf-8").splitlines()[-15:])
-        raise TasksError(f"the host exited with {code.returncode}; {log} ends with:\n{tail}")
-    print(code.stdout)
+        raise TasksError(f"the host exited with {done.returncode}; {log} ends with:\n{tail}")
+    print(done.stdout)
     found = [p for p in folder.rglob("*_results.json") if p.stat().st_mtime >= started - 1]
     if not found:
         raise TasksError(f"the host wrote no results file under {folder}; see {log}")
@@ -98,13 +98,6 @@ def _run_host(folder: Path, model: str, arguments: str, console: Console) -> dic
     newest = max(found, key=lambda p: p.stat().st_mtime)
     results: dict[str, Any] = json.loads(newest.read_text(encoding="utf-8"))
     return results
-
-
-def _numbers(results: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    return {
-        name: rescore.plain_names(results.get("groups", {}).get(name) or values)
-        for name, values in results["results"].items()
-    }
 
 
 def _check_oracle(numbers: dict[str, Any]) -> None:

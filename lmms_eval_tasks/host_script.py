@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from lmms_eval_tasks import plugin, settings
+from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
 
 _OTHER_SUBCOMMANDS = {"tasks", "models", "ui", "serve", "power", "version", "tui", "mcp"}
@@ -100,7 +101,7 @@ def _watch(outcome: _Outcome, module: ModuleType) -> None:
         try:
             return evaluate(args)
         except TasksError as error:
-            plugin.say(str(error))
+            say(str(error))
             raise SystemExit(2) from None
         except SystemExit as stop:
             if outcome.failed and not stop.code:

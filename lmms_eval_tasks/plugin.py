@@ -18,13 +18,14 @@ import functools
 import importlib.abc
 import importlib.machinery
 import importlib.util
-import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from lmms_eval_tasks.console import say
 
 TASKS_PATH = Path(__file__).resolve().parent
 KNOWN_HOSTS = ("0.7.3",)
@@ -77,17 +78,6 @@ def host_version() -> str | None:
         return version("lmms_eval")
     except PackageNotFoundError:
         return None
-
-
-def is_main_rank() -> bool:
-    """True in the process that speaks to the user."""
-    return os.environ.get("RANK", "0") == "0"
-
-
-def say(line: str) -> None:
-    """One line for the user, on stderr, from the main rank."""
-    if is_main_rank():
-        sys.stderr.write(f"lmms-eval-tasks: {line}\n")
 
 
 # --- the task manager -------------------------------------------------------------------------
@@ -197,11 +187,10 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
         manager = given.get("task_manager")
         if manager is None and any(isinstance(name, str | dict) for name in names):
             manager = TaskManager(given.get("verbosity", "INFO"), model_name=given.get("model"))
-            kwargs = {**signature.bind(*args, **kwargs).arguments, "task_manager": manager}
-            args = ()
+            given["task_manager"] = manager
         tasks = selected_tasks(names, manager) if manager is not None else []
         preflight.check(tasks)
-        results = evaluate(*args, **kwargs)
+        results = evaluate(**given)
         if results is not None and tasks:
             preflight.annotate(results, tasks)
         return results

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -108,6 +108,14 @@ def plain_names(values: dict[str, Any]) -> dict[str, Any]:
         key.partition(",")[0]: value
         for key, value in values.items()
         if "," in key and "_stderr" not in key
+    }
+
+
+def numbers(results: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Metrics by task and group of the host's results; a group's own row counts for a group."""
+    groups = results.get("groups", {})
+    return {
+        name: plain_names(groups.get(name) or values) for name, values in results["results"].items()
     }
 
 

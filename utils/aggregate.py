@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import functools
 import math
-import sys
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from lmms_eval_tasks.console import say
 
 Item = Mapping[str, Any]
 
@@ -192,7 +193,7 @@ def never_raises(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(*args, **kwargs)
         except Exception:
             name = getattr(function, "__name__", repr(function))
-            sys.stderr.write(f"lmms-eval-tasks: {name} failed and is reported as N/A\n")
+            say(f"{name} failed and is reported as N/A")
             traceback.print_exc()
             return None
 

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import provenance, rescore, settings
-from lmms_eval_tasks.benchmarks import DataStatus
+from lmms_eval_tasks.benchmarks import DataStatus, of_task_name
 from lmms_eval_tasks.errors import DataError, TasksError
-from lmms_eval_tasks.maia import data, report, schema, utils
+from lmms_eval_tasks.maia import data, schema, utils
 from lmms_eval_tasks.maia import judge as judging
+from lmms_eval_tasks.maia.report import tables as numbers_tables
 from lmms_eval_tasks.maia.saved import details, rescore_saved
 from lmms_eval_tasks.maia.schema import PAPER_COUNTS, Release
 from lmms_eval_tasks.utils import text_metrics
@@ -98,21 +99,13 @@ def _drop_placeholders(values: dict[str, Any]) -> None:
 
 def tables(results: Mapping[str, Any]) -> list[Table | str]:
     """The paper's tables for the host's results, with the warnings that belong to them."""
-    names = {*results["results"], *results.get("groups", {})}
     numbers = {
-        name: rescore.plain_names(
-            results.get("groups", {}).get(name) or results["results"].get(name, {})
-        )
-        for name in sorted(names)
-        if name.startswith("maia")
+        name: values
+        for name, values in sorted(rescore.numbers(results).items())
+        if of_task_name(name) == "maia"
     }
     warnings = results["lmms_eval_tasks"]["maia"]["warnings"]
-    return [*report.tables([("", numbers)]), *(f"Note: {warning}" for warning in warnings)]
-
-
-def numbers_tables(rows: Sequence[tuple[str, report.Numbers]]) -> list[Table]:
-    """The paper's tables for labelled numbers of one or more runs."""
-    return report.tables(rows)
+    return [*numbers_tables([("", numbers)]), *(f"Note: {warning}" for warning in warnings)]
 
 
 def _language(task: Mapping[str, Any]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from lmms_eval_tasks import judges, settings
+from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig
 from lmms_eval_tasks.utils import prompts
@@ -68,9 +68,9 @@ def judge_or_none() -> Judge:
 
 @lru_cache(maxsize=8)
 def _say_once(problem: str) -> None:
-    sys.stderr.write(
-        f"lmms-eval-tasks: answers are not judged now: {problem} "
-        "Judge the saved samples later with lmms-eval-tasks rescore LOGS --judge SPEC\n"
+    say(
+        f"answers are not judged now: {problem} "
+        "Judge the saved samples later with lmms-eval-tasks rescore LOGS --judge SPEC"
     )
 
 

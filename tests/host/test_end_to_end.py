@@ -46,11 +46,7 @@ def runs(launch: Launch, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
 
 
 def numbers(run: HostRun) -> dict[str, dict[str, Any]]:
-    results = run.results
-    return {
-        name: rescore.plain_names(results["groups"].get(name, values))
-        for name, values in results["results"].items()
-    }
+    return rescore.numbers(run.results)
 
 
 def test_every_task_ran(runs: dict[str, HostRun]) -> None:

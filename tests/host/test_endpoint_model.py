@@ -44,8 +44,7 @@ def play(launch: Launch, tmp_path: Path) -> Callable[..., tuple[HostRun, LocalEn
 
 
 def numbers(run: HostRun, name: str) -> dict[str, Any]:
-    results = run.results
-    return rescore.plain_names(results.get("groups", {}).get(name) or results["results"][name])
+    return rescore.numbers(run.results)[name]
 
 
 def test_oracle(play: Any, sample_root: Path) -> None:
