@@ -7,15 +7,12 @@ import: `DATASET_PATH` is computed when a selected task asks for it (PEP 562).
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-import shutil
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import rows_store, settings
 from lmms_eval_tasks.errors import DataError, MediaError
 from lmms_eval_tasks.maia import schema
 from lmms_eval_tasks.maia.schema import POOL_SIZE, Question, Release
@@ -31,7 +28,7 @@ HOW_TO_GET = (
 
 def __getattr__(name: str) -> Any:
     if name == "DATASET_PATH":
-        return str(dataset_folder())
+        return str(rows_store.folder("maia", rows(load())))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -144,32 +141,6 @@ def rows(release: Release) -> list[dict[str, Any]]:
         for video in videos
         for question in video.questions
     ]
-
-
-def dataset_folder() -> Path:
-    """Folder with the rows as a saved `datasets.DatasetDict`, addressed by their content.
-
-    The host loads it with `load_from_disk`: no builder, no lock, no hub, the same for the user's
-    files and for the sample. Written to a temporary name and renamed: safe with several processes.
-    """
-    from datasets import Dataset, DatasetDict
-
-    content = rows(load())
-    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
-    target = settings.cache_dir() / "datasets" / f"maia-{digest}"
-    if target.is_dir():
-        return target
-    target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent)
-    try:
-        DatasetDict({"test": Dataset.from_list(content)}).save_to_disk(temporary)
-        os.rename(temporary, target)  # noqa: PTH104  # fails if another process was first
-    except OSError:
-        if not target.is_dir():
-            raise
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-    return target
 
 
 # --- docs: what `process_docs` of the YAMLs makes of the rows ---------------------------------

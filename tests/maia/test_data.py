@@ -166,7 +166,7 @@ class TestDocs:
     def rows(self) -> Any:
         import datasets
 
-        return datasets.load_from_disk(str(data.dataset_folder()))["test"]
+        return datasets.load_from_disk(data.DATASET_PATH)["test"]
 
     def test_pairs(self, on_sample: None) -> None:
         docs = data.vsv_32frames(self.rows())
