@@ -3,79 +3,100 @@
 config = judges.resolve(settings.judge_spec(), os.environ, default_model="gpt-4o")
 judges.preflight(config, [criterion.name])       # before a run: JudgeError
 judges.make(config).verdict(criterion, fields)   # during it: a Verdict, never an exception
+
+Read verdict.py and exchange.py (the types) first, then engine.py; docs/judges.md is for users.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Any
 
 from lmms_eval_tasks.errors import JudgeError
-from lmms_eval_tasks.judges.config import NONE, OFFLINE, OPENAI, JudgeConfig, resolve
-from lmms_eval_tasks.judges.verdict import Criterion, Judge, Status, Verdict
+from lmms_eval_tasks.judges.config import HUGGINGFACE, JudgeConfig, resolve
+from lmms_eval_tasks.judges.verdict import Criterion, Judge, Status, Usage, Verdict, add_status
 
 __all__ = [
     "Criterion",
     "Judge",
     "JudgeConfig",
     "Status",
+    "Usage",
     "Verdict",
+    "add_status",
+    "announcement",
+    "describe",
     "make",
     "preflight",
     "resolve",
 ]
 
-_judges: dict[JudgeConfig, Judge] = {}
-
 
 def make(config: JudgeConfig) -> Judge:
-    """The judge of `config`: one object for a process, so that its threads share one client.
+    """The judge of `config` in this process's run (run.py): its threads share one client.
 
     Making it opens no connection; a fork may come between (the client sees to that).
     """
-    # setdefault is atomic: of two threads that come first at once, both get the same object.
-    return _judges.get(config) or _judges.setdefault(config, _build(config))
+    from lmms_eval_tasks.judges import run
+
+    return run.current().outermost(config)
 
 
 def preflight(config: JudgeConfig, criteria: Iterable[str]) -> None:
-    """Check before a run that the judge can decide every kind of verdict that the run needs.
+    """Check before a run all that can be checked without asking anyone.
+
+    The kinds of verdict the judge can decide, the cache, the prices where a budget needs them, a
+    local model's files.
 
     Raises:
-        JudgeError: naming the judge and the kinds it cannot decide.
+        TasksError: naming what is wrong and what to do.
     """
+    from lmms_eval_tasks import settings
+    from lmms_eval_tasks.judges import run
+
     judge = make(config)
     if refused := sorted(name for name in set(criteria) if not judge.supports(name)):
         raise JudgeError(
             f"the judge {config.label} cannot decide {', '.join(refused)}: name a language model "
             "(LMMS_EVAL_TASKS_JUDGE=MODEL[@BASE_URL]), or none to judge later"
         )
+    for model in config.endpoints:
+        if model.provider == HUGGINGFACE:
+            from lmms_eval_tasks.judges.huggingface import HuggingFaceProvider
+
+            HuggingFaceProvider(model.model, revision=model.revision).check()
+        if run.current().limits.max_cost is not None and run.current().price(model) is None:
+            raise JudgeError(
+                f"{settings.MAX_COST} is set, but the price of {model.label} is unknown: add it to "
+                f"a file named by {settings.PRICES} (docs/judges.md), or limit the calls with "
+                f"{settings.MAX_CALLS}"
+            )
 
 
-@dataclass(frozen=True)
-class NoJudge:
-    """`none`: generate now, judge later; every verdict is `skipped`."""
+def describe(config: JudgeConfig) -> dict[str, Any]:
+    """The judge and the limits of this run as plain types, for results; no secrets."""
+    from lmms_eval_tasks.judges import run
 
-    config: JudgeConfig
-
-    def supports(self, criterion: str) -> bool:  # noqa: ARG002 - nobody is asked
-        """Every criterion: nothing is decided now."""
-        return True
-
-    def verdict(self, criterion: Criterion, fields: Mapping[str, Any]) -> Verdict:  # noqa: ARG002
-        """A skipped verdict."""
-        return Verdict(None, Status.SKIPPED, "not judged yet", judge=NONE)
+    current = run.current()
+    description = config.describe()
+    if config.endpoints:
+        description["run"] = current.describe()
+        if left_out := current.left_out(config):
+            description["parameters_left_out"] = left_out
+    return description
 
 
-def _build(config: JudgeConfig) -> Judge:
-    if config.provider == OPENAI:
-        from lmms_eval_tasks.judges.client import OpenAIJudge
+def announcement(config: JudgeConfig) -> str:
+    """One line about the judge, said before a run."""
+    from lmms_eval_tasks.judges import run
 
-        return OpenAIJudge(config)
-    if config.provider == OFFLINE:
-        from lmms_eval_tasks.judges.offline import OfflineJudge
-
-        return OfflineJudge(config)
-    if config.provider == NONE:
-        return NoJudge(config)
-    raise JudgeError(f"no judge provider is called {config.provider!r}")
+    if not config.endpoints:
+        return f"judge: {config.label}"
+    parts = []
+    for model in config.endpoints:
+        place = f" at {model.base_url or 'OpenAI'}" if model.provider != HUGGINGFACE else ""
+        price = "known" if run.current().price(model) else "unknown"
+        chosen = model.sampling
+        drawn = f"temperature {chosen.temperature:g}, " if chosen.temperature is not None else ""
+        parts.append(f"{model.model}{place} ({drawn}{chosen.max_tokens} tokens, price {price})")
+    return f"judge: {'; '.join(dict.fromkeys(parts))}; {run.current().summary()}"

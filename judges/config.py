@@ -1,4 +1,4 @@
-"""Which judge, resolved once from its short form; nothing here reads the environment at import.
+"""Which judge, resolved once from its short form or its file; nothing reads the environment here.
 
 The key lives in a SecretStr that neither repr, `describe` nor any message shows.
 """
@@ -11,6 +11,7 @@ from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -18,42 +19,74 @@ from pydantic import SecretStr
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import JudgeError
+from lmms_eval_tasks.judges.exchange import Sampling
 
-OPENAI, OFFLINE, NONE = "openai", "offline", "none"
-KEY = "OPENAI_API_KEY"
+OPENAI, HUGGINGFACE, REPLAY = "openai", "huggingface", "replay"
+OFFLINE, NONE, PANEL, DEBATE = "offline", "none", "panel", "debate"
+KEY, AZURE_KEY = "OPENAI_API_KEY", "AZURE_OPENAI_API_KEY"
 # Always given to the client: it would otherwise take OPENAI_BASE_URL, which on many machines points
 # at the model under test.
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
+AZURE_HOSTS = (".openai.azure.com", ".cognitiveservices.azure.com")
+MAX_TOKENS = 512  # of a reply: one short reason and a verdict
+REASONING_TOKENS = 8192  # a reasoning model's reply includes what it thought
 
 _CHOICES = (
     f"set {KEY}; or {settings.JUDGE}=MODEL@BASE_URL for a local endpoint; or "
     f"{settings.JUDGE}=offline for the embedded rules (not comparable with the paper); or "
     f"{settings.JUDGE}=none to generate now and judge later"
 )
-_FORMS = f"{settings.JUDGE} takes MODEL, MODEL@http(s)://HOST[:PORT]/v1, offline or none"
+_FORMS = (
+    f"{settings.JUDGE} takes MODEL, MODEL@http(s)://HOST[:PORT]/v1, hf:NAME_OR_FOLDER, "
+    "replay:FILE.jsonl, FILE.yml, offline or none (docs/judges.md)"
+)
 _SPEC = re.compile(r"(?P<model>(?!https?://)[^@\s]+)(?:@(?P<url>https?://\S+))?")
+_REASONING = re.compile(r"(?:.*/)?(?:o[1-9]|gpt-5)(?!\d)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class JudgeConfig:
-    """Everything that makes a judge. Hashable: one judge per config and process (`judges.make`)."""
+    """Everything that makes a judge. Hashable: one judge per config and run (`judges.make`)."""
 
-    provider: str  # openai, offline or none
-    model: str = ""  # as asked for
+    provider: str  # one of the names above
+    model: str = ""  # as asked for; a recordings file for `replay`
     base_url: str | None = None  # without userinfo, query or fragment; None for OpenAI's own
-    temperature: float = 0.0
-    max_tokens: int = 512  # of the reply: one short reason and a verdict
+    api_version: str | None = None  # Azure's dated API; None for its v1 API and everyone else
+    sampling: Sampling = field(default_factory=lambda: Sampling(0.0, MAX_TOKENS))
+    reply_format: str = "auto"  # or json_schema, json_object, text
+    repair: bool = True  # ask once more for a reply that could not be used
     timeout: float = 60.0  # seconds, each attempt
-    retries: int = 5  # after the first attempt; backoff and Retry-After are the openai package's
+    retries: int = 5  # after the first attempt
+    device: str = "auto"  # huggingface
+    dtype: str = "auto"  # huggingface
+    revision: str | None = None  # huggingface
+    members: tuple[
+        JudgeConfig, ...
+    ] = ()  # panel: the judges; debate: the agents, consolidator last
+    rule: str = "majority"  # panel: majority, mean, median
+    tie: str = "lower"  # panel: lower, higher, mean, none
+    rounds: int = 2  # debate
+    name: str = ""  # panel, debate: what to call it
     comparable: bool = False  # the judge of the benchmark's paper, at its own endpoint
-    authorization: SecretStr | None = field(default=None, repr=False)  # the whole header value
+    authorization: SecretStr | None = field(default=None, repr=False)  # scheme and key
 
     @property
     def label(self) -> str:
-        """Short name of the judge in a verdict."""
+        """Short name of the judge in verdicts and tables."""
+        if self.provider in (PANEL, DEBATE):
+            return self.name or f"{self.provider}({', '.join(m.label for m in self.members)})"
+        if self.provider in (HUGGINGFACE, REPLAY):
+            return f"{'hf' if self.provider == HUGGINGFACE else REPLAY}:{self.model}"
         if self.provider != OPENAI:
             return self.provider
         return f"{self.model}@{self.base_url}" if self.base_url else self.model
+
+    @property
+    def endpoints(self) -> tuple[JudgeConfig, ...]:
+        """The language models behind this judge: itself, a panel's members, a debate's agents."""
+        if self.members:
+            return tuple(model for member in self.members for model in member.endpoints)
+        return (self,) if self.provider in (OPENAI, HUGGINGFACE) else ()
 
     def describe(self) -> dict[str, Any]:
         """Plain types for results and logs; no secrets.
@@ -61,15 +94,26 @@ class JudgeConfig:
         `warning` is None, or one sentence that every number made by this judge must carry.
         """
         description: dict[str, Any] = {"provider": self.provider, "model": self.model or None}
+        if self.provider in (OPENAI, HUGGINGFACE):
+            description |= {**vars(self.sampling), "repair": self.repair}
         if self.provider == OPENAI:
             description |= {
                 "base_url": self.base_url or DEFAULT_BASE_URL,
-                "temperature": self.temperature,
-                "max_tokens": self.max_tokens,
+                "api_version": self.api_version,
+                "reply_format": self.reply_format,
                 "timeout": self.timeout,
                 "retries": self.retries,
                 "openai_version": _version("openai"),
             }
+        if self.provider == HUGGINGFACE:
+            description |= {"device": self.device, "dtype": self.dtype, "revision": self.revision}
+            description |= {f"{name}_version": _version(name) for name in ("transformers", "torch")}
+        if self.provider == PANEL:
+            description |= {"rule": self.rule, "tie": self.tie}
+        if self.provider == DEBATE:
+            description["rounds"] = self.rounds
+        if self.members:
+            description["members"] = [member.describe() for member in self.members]
         return description | {
             "version": _version("lmms-eval-tasks"),
             "comparable": self.comparable,
@@ -89,12 +133,14 @@ class JudgeConfig:
 
 
 def resolve(spec: str | None, env: Mapping[str, str], *, default_model: str) -> JudgeConfig:
-    """The judge that a short form names.
+    """The judge that a short form or a file names.
 
-    `MODEL[@BASE_URL]` is an OpenAI-compatible endpoint (OpenAI's own without a URL), `offline` the
-    embedded rules, `none` nobody. None or a blank is `default_model` at OpenAI. The key comes from
-    OPENAI_API_KEY, or from the URL's userinfo as basic authentication. Local URLs need none:
-    loopback, private and link-local addresses, and host names without a dot.
+    `MODEL[@BASE_URL]` is an OpenAI-compatible endpoint (OpenAI's own without a URL),
+    `hf:NAME_OR_FOLDER` a model in this process, `replay:FILE` recorded replies, `FILE.yml` any of
+    these with its settings (config_file.py), `offline` the embedded rules, `none` nobody. None or a
+    blank is `default_model` at OpenAI. The key comes from OPENAI_API_KEY (AZURE_OPENAI_API_KEY for
+    Azure's hosts, if set), or from the URL's userinfo as basic authentication. Local URLs need
+    none: loopback, private and link-local addresses, and host names without a dot.
 
     Args:
         spec: `settings.judge_spec()`.
@@ -109,6 +155,15 @@ def resolve(spec: str | None, env: Mapping[str, str], *, default_model: str) -> 
         return JudgeConfig(provider=spec)
     if (key and key in spec) or spec.startswith("sk-"):
         raise JudgeError(f"{settings.JUDGE} holds a key: keys go into {KEY}; {_FORMS}")
+    kind, _, rest = spec.partition(":")
+    if kind == "hf" and rest:
+        return JudgeConfig(HUGGINGFACE, rest)
+    if kind == REPLAY and rest:
+        return JudgeConfig(REPLAY, str(Path(rest).expanduser()))
+    if spec.endswith((".yml", ".yaml")):
+        from lmms_eval_tasks.judges.config_file import read
+
+        return read(Path(spec).expanduser(), env, default_model=default_model)
     if not spec:
         if not key:
             raise JudgeError(f"no judge: {default_model} needs a key. {_CHOICES}")
@@ -118,18 +173,59 @@ def resolve(spec: str | None, env: Mapping[str, str], *, default_model: str) -> 
         # Only the part before the first @: what follows may hold a password.
         shown = spec.partition("@")[0]
         raise JudgeError(f"not a judge: {shown + ('@...' if '@' in spec else '')!r}. {_FORMS}")
-    model, url = match["model"], match["url"]
+    return endpoint(match["model"], match["url"], env, default_model=default_model)
+
+
+def endpoint(
+    model: str,
+    url: str | None,
+    env: Mapping[str, str],
+    *,
+    default_model: str,
+    key_variable: str | None = None,
+) -> JudgeConfig:
+    """An OpenAI-compatible endpoint with its key and the sampling that suits the model.
+
+    Raises:
+        JudgeError: the URL is none, or the endpoint needs a key that the variable does not hold.
+    """
+    variable = key_variable or KEY
+    key = env.get(variable, "").strip()
+    sampling = default_sampling(model)
     if url is None:
         if not key:
-            raise JudgeError(f"the judge {model} at OpenAI needs a key: {_CHOICES}")
+            raise JudgeError(
+                f"the judge {model} at OpenAI needs a key: "
+                + (_CHOICES if variable == KEY else f"set {variable}")
+            )
         paper = re.fullmatch(re.escape(default_model) + r"(-\d{4}-\d\d-\d\d)?", model)
-        return JudgeConfig(OPENAI, model, comparable=bool(paper), authorization=_bearer(key))
+        return JudgeConfig(
+            OPENAI, model, sampling=sampling, comparable=bool(paper), authorization=_bearer(key)
+        )
     parts = _split(url)
+    host = parts.hostname or ""
+    if host.endswith(AZURE_HOSTS) and key_variable is None:
+        key = env.get(AZURE_KEY, "").strip() or key
+        variable = f"{AZURE_KEY} or {KEY}"
     authorization = _userinfo(parts) or (_bearer(key) if key else None)
     base_url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"
-    if authorization is None and not is_local(parts.hostname or ""):
-        raise JudgeError(f"the judge {model} at {base_url} is not local and needs a key: set {KEY}")
-    return JudgeConfig(OPENAI, model, base_url, authorization=authorization)
+    if authorization is None and not is_local(host):
+        raise JudgeError(
+            f"the judge {model} at {base_url} is not local and needs a key: set {variable}"
+        )
+    return JudgeConfig(OPENAI, model, base_url, sampling=sampling, authorization=authorization)
+
+
+def default_sampling(model: str) -> Sampling:
+    """Greedy and short; a reasoning model takes no temperature and needs room to think."""
+    if is_reasoning(model):
+        return Sampling(temperature=None, max_tokens=REASONING_TOKENS)
+    return Sampling(temperature=0.0, max_tokens=MAX_TOKENS)
+
+
+def is_reasoning(model: str) -> bool:
+    """OpenAI's reasoning models (o1, o3, gpt-5, ...), which take other parameters."""
+    return bool(_REASONING.match(model)) and "chat" not in model
 
 
 def is_local(host: str) -> bool:
@@ -147,7 +243,7 @@ def _split(url: str) -> SplitResult:
         usable = bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except ValueError:
         usable = False
-    if not usable:
+    if not usable or parts.scheme not in ("http", "https"):
         raise JudgeError(f"the judge's URL has no usable host and port. {_FORMS}")
     if parts.query or parts.fragment:
         raise JudgeError(f"the judge's URL must not have a query or a fragment. {_FORMS}")

@@ -88,6 +88,12 @@ class OfflineJudge:
         )
         return Verdict(float(agrees), Status.OK, reason, judge=self.config.label)
 
+    def verdicts(
+        self, criterion: Criterion, fields: Mapping[str, Any], samples: int
+    ) -> list[Verdict]:
+        """The same verdict as often: rules have nothing to draw."""
+        return [self.verdict(criterion, fields)] * samples
+
 
 def agreement(question: str, references: Sequence[str], candidate: str) -> tuple[bool, str]:
     """Whether `candidate` agrees with at least one reference, and the rule that decided."""

@@ -10,21 +10,28 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
+from lmms_eval_tasks.errors import PromptError
+from lmms_eval_tasks.judges.images import image_part
 from lmms_eval_tasks.judges.verdict import Criterion
-from lmms_eval_tasks.utils.prompts import fill
+from lmms_eval_tasks.utils.prompts import fill, placeholders
 
 # Tokens that end a turn, open a role or stand for media in the chat templates in use (ChatML,
-# Llama, Mistral, Gemma, DeepSeek, Qwen, LLaVA). A space goes in after the group.
+# harmony, Llama, Mistral, Gemma, DeepSeek, Qwen, Phi, GLM, Command, EXAONE, LLaVA, InternVL). A
+# space goes in after the group. A token with other characters in it, be they invisible or of full
+# width, is none: tokenizers look for the exact text.
 _TOKEN = re.compile(
     r"(?P<open><|\[)(?="
     r"[|｜][^<>\n]{1,64}[|｜]>"  # <|im_end|>, <|eot_id|>, <｜User｜>
-    r"|/?s>|/?(?:bos|eos|pad|unk|think|image|video|audio)>"
+    r"|/?s>|/?(?:bos|eos|pad|unk|sop|eop|think|image|img|video|audio|tool_call|tool_response)>"
     r"|/?(?:start_of_turn|end_of_turn|start_of_image|end_of_image)>"
+    r"|(?:image_soft_token|audio_soft_token|IMG_CONTEXT)>"
     r"|<\s?/?SYS>>"  # Llama 2's <<SYS>>
-    r"|/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|IMG|IMG_END|IMG_BREAK)\])",
+    r"|/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|THINK)\]"
+    r"|(?:IMG|IMG_END|IMG_BREAK|AUDIO|BEGIN_AUDIO|gMASK|sMASK)\]"
+    r"|\|(?:system|user|assistant|tool|endofturn)\|\])",
     re.IGNORECASE,
 )
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -33,20 +40,54 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 def render(criterion: Criterion, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Chat messages (system, user) that ask `criterion` about `fields`.
 
-    A field is a text, or a list of texts, which becomes a numbered list. Pure: the same fields give
-    the same messages.
+    A field is a text, or a list of texts, which becomes a numbered list. A field of
+    `criterion.images` is a list of images: where its placeholder stands in the template, the user's
+    text is split and the images follow each other as `image_part`s. Without any image the user's
+    content is one string. Pure: the same fields give the same messages.
 
     Raises:
-        PromptError: a field that the template names is not given.
+        PromptError: a field that the template names is not given, or one of images has no
+            placeholder, stands in the system message, or is no list.
+        JudgeError: an image of an unknown kind (`image_part`).
     """
+    images = {name: _images(criterion, name, fields) for name in criterion.images}
     values = {
         name: block(name, _text(value)) if name in criterion.untrusted else _text(value)
         for name, value in fields.items()
+        if name not in images
     }
+    content: list[dict[str, Any]] = []
+    # Texts stand at even places, the names of images between them. The template is split before
+    # it is filled: no value can bring a placeholder.
+    for place, piece in enumerate(_split(criterion.template, criterion.images)):
+        if place % 2:
+            content += [image_part(image) for image in images[piece]]
+        elif text := fill(piece, values):
+            content.append({"type": "text", "text": text})
+    texts = [part["text"] for part in content if part["type"] == "text"]
     return [
         {"role": "system", "content": fill(criterion.system, values)},
-        {"role": "user", "content": fill(criterion.template, values)},
+        {"role": "user", "content": "".join(texts) if len(texts) == len(content) else content},
     ]
+
+
+def _split(template: str, names: Sequence[str]) -> list[str]:
+    if not names:
+        return [template]
+    return re.split(rf"\{{({'|'.join(map(re.escape, names))})\}}", template)
+
+
+def _images(criterion: Criterion, name: str, fields: Mapping[str, Any]) -> Sequence[Any]:
+    """The images of a field, checked against the criterion's template."""
+    if name not in placeholders(criterion.template):
+        raise PromptError(f"{criterion.name}: no placeholder {{{name}}} for its images")
+    if name in placeholders(criterion.system):
+        raise PromptError(f"{criterion.name}: {{{name}}} are images: not for the system message")
+    if name not in fields:
+        raise PromptError(f"{criterion.name}: no images for the placeholder {{{name}}}")
+    if not isinstance(fields[name], (list, tuple)):
+        raise PromptError(f"{criterion.name}: {{{name}}} takes a list of images")
+    return cast("Sequence[Any]", fields[name])
 
 
 def block(name: str, text: str) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,12 +22,65 @@ class Status(str, Enum):
     API_ERROR = "api_error"  # no reply: transport, key, quota, after all retries
     REFUSED = "refused"  # the judge declined, or its provider's filter stopped it
     TRUNCATED = "truncated"  # the reply was cut off
-    SKIPPED = "skipped"  # nobody was asked
+    SKIPPED = "skipped"  # nobody was asked: no judge, over budget, the endpoint given up
 
 
-@dataclass(frozen=True)
+# Statuses that were added: what they mean, and whether the judge is to blame (`add_status`).
+_added: dict[str, tuple[str, bool]] = {}
+
+
+def add_status(name: str, meaning: str, *, judges_failure: bool = False) -> str:
+    """Declare a status of a benchmark's own, such as `no_claims`; returns its name.
+
+    Call it where the benchmark's module is imported. Verdicts with a status that nobody declared
+    are refused, so that a misspelt one cannot pass for a new kind of failure.
+
+    Args:
+        name: a lower-case identifier.
+        meaning: what it says, for documentation.
+        judges_failure: whether it counts towards the failures that make a run invalid.
+
+    Raises:
+        ValueError: the name is taken with another meaning, or is no lower-case identifier.
+    """
+    known = {status.value for status in Status}
+    if not name.isidentifier() or name != name.lower():
+        raise ValueError(f"{name!r}: a status is a lower-case identifier")
+    entry = (meaning, judges_failure)
+    if name in known or _added.get(name, entry) != entry:
+        raise ValueError(f"the status {name!r} has another meaning already")
+    _added[name] = entry
+    return name
+
+
+def is_judges_failure(status: str) -> bool:
+    """Whether a verdict with this status is missing through the judge's fault."""
+    return _added[status][1] if status in _added else status != Status.OK.value
+
+
+# A panel's (panel.py); declared here, since saved verdicts are read without it.
+TIE = add_status(
+    "tie",
+    "a panel's votes are tied, and its rule for ties is to give no score",
+    judges_failure=True,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of all replies that one verdict took, a repair included; None: not reported."""
+
+    replies: int = 0
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """One judgement. A failure has no score: it is neither 0 nor a middle value.
+
+    Everything in it is the same when a run is repeated from the cache. `parts` are the verdicts
+    that it was made of: a panel's votes, a debate's turns.
 
     Raises:
         ValueError: an unknown status, an `ok` without a finite score, or a failure with a score.
@@ -39,19 +92,43 @@ class Verdict:
     raw: str = ""  # the reply as received; kept also when it could not be read
     judge: str = ""  # who was asked: `JudgeConfig.label`
     model: str = ""  # the model as the endpoint named it in its reply
+    repaired: bool = False  # the first reply could not be used, this is the second one's verdict
+    usage: Usage | None = None
+    # G-Eval: the score's mean over the probabilities of the score's own token, and the share of the
+    # probability that lies on scores at all (geval.py). None where the judge gives none.
+    expected: float | None = None
+    expected_mass: float | None = None
+    parts: tuple[Verdict, ...] = ()
 
     def __post_init__(self) -> None:
-        status = Status(self.status)
-        object.__setattr__(self, "status", status.value)
-        if status is not Status.OK:
+        status = self.status if self.status in _added else Status(self.status).value
+        object.__setattr__(self, "status", status)
+        if status != Status.OK.value:
             if self.score is not None:
-                raise ValueError(f"a verdict with status {status.value} has no score")
+                raise ValueError(f"a verdict with status {status} has no score")
         elif self.score is None or not math.isfinite(self.score):
             raise ValueError(f"a verdict with status ok needs a finite score, not {self.score}")
 
     def as_dict(self) -> dict[str, Any]:
-        """The same as plain types, for samples and logs."""
-        return asdict(self)
+        """The same as plain types, for samples and logs; what is empty is left out."""
+        kept = {field.name: getattr(self, field.name) for field in fields(self)}
+        kept["usage"] = None if self.usage is None else asdict(self.usage)
+        kept["parts"] = [part.as_dict() for part in self.parts]
+        always = ("score", "status", "reason", "raw", "judge", "model")
+        return {name: value for name, value in kept.items() if name in always or value}
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> Verdict:
+        """A verdict that `as_dict` wrote, also that of an older version.
+
+        Raises:
+            ValueError, TypeError: it is none.
+        """
+        values = dict(saved)
+        if values.get("usage") is not None:
+            values["usage"] = Usage(**values["usage"])
+        values["parts"] = tuple(cls.from_dict(part) for part in values.get("parts", ()))
+        return cls(**values)
 
 
 @dataclass(frozen=True)
@@ -69,6 +146,11 @@ class Criterion:
     score: Callable[[Any], float]  # called with an instance of `schema`
     prompt_hash: str
     untrusted: tuple[str, ...] = ("candidate",)  # fields whose text a model under test wrote
+    images: tuple[str, ...] = ()  # fields whose value is a list of images (prompts.image_part)
+    # The field that a bare rating fills (`[[4]]`, `Rating: 4`, `4`), for judges that answer
+    # without JSON; None: only an object is a verdict.
+    bare: str | None = None
+    top_logprobs: int = 0  # ask for log-probabilities (G-Eval); see judges/geval.py
 
 
 class Judge(Protocol):
@@ -83,3 +165,8 @@ class Judge(Protocol):
 
     def verdict(self, criterion: Criterion, fields: Mapping[str, Any]) -> Verdict:
         """Judge one item. Trouble with the judge becomes a status, never an exception."""
+
+    def verdicts(
+        self, criterion: Criterion, fields: Mapping[str, Any], samples: int
+    ) -> Sequence[Verdict]:
+        """The same item judged several times, for G-Eval's mean over samples; one each."""

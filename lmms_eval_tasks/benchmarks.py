@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 if TYPE_CHECKING:
+    from lmms_eval_tasks.estimate import Workload
+    from lmms_eval_tasks.judges import JudgeConfig
     from lmms_eval_tasks.rescore import Rescored, Run
 
 # Folder name under lmms_eval_tasks/, which is also the folder name under the data root.
@@ -40,14 +42,34 @@ class Benchmark(Protocol):
     def annotate(self, results: dict[str, Any], tasks: Sequence[Mapping[str, Any]]) -> None:
         """Add provenance to the host's `results` (data, prompts, judge) and drop placeholders."""
 
+    def judge_config(
+        self, spec: str | None = None, env: Mapping[str, str] | None = None
+    ) -> JudgeConfig:
+        """The judge of `spec`, or of the user's setting, or else the paper's; TasksError if none.
+
+        Called for benchmarks that have judged tasks only. Keys are looked up in `env`, os.environ
+        by default.
+        """
+
     def status(self, root: Path) -> DataStatus:
         """Look at the data under `root` (the data root) without raising."""
 
     def prepare(self, source: Path, root: Path, link: bool) -> str:
         """Validate `source` and put it under `root`; returns what to tell the user."""
 
-    def rescore_saved(self, runs: Sequence[Run], judge: str | None) -> Rescored:
-        """Compute every metric again from saved samples (rescore.py)."""
+    def rescore_saved(
+        self, runs: Sequence[Run], judge: str | None, *, missing_only: bool = False
+    ) -> Rescored:
+        """Compute every metric again from saved samples (rescore.py).
+
+        Args:
+            runs: saved runs of this benchmark's tasks.
+            judge: judge the answers with this judge; None keeps the saved verdicts.
+            missing_only: keep the verdicts that this very judge has given already.
+        """
+
+    def workload(self, task: Mapping[str, Any]) -> Workload:
+        """What a run of `task` (its YAML) would generate and ask a judge (estimate.py)."""
 
     def tables(self, results: Mapping[str, Any]) -> Sequence[Any]:
         """The paper's tables (rich renderables or lines) for the host's results."""

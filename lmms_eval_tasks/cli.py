@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
 
-from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks import benchmarks, judge_commands, saved_runs, settings
 from lmms_eval_tasks.console import say, wide_console
 from lmms_eval_tasks.errors import DataError, TasksError
 
@@ -102,56 +101,5 @@ def prepare(
     print(benchmarks.load(benchmark).prepare(source, settings.data_root(), link))
 
 
-@app.command()
-def rescore(
-    logs: Annotated[list[Path], typer.Argument(help="Sample files, or folders with them.")],
-    judge: Annotated[
-        str | None, typer.Option(help="Judge the answers again: MODEL[@BASE_URL] or offline.")
-    ] = None,
-    output: Annotated[Path | None, typer.Option(help="Write the numbers as JSON.")] = None,
-) -> None:
-    """Compute every metric again from samples saved with `--log_samples`."""
-    from lmms_eval_tasks import rescore as saved
-
-    runs = [saved.read(file) for file in saved.find(logs)]
-    console = wide_console()
-    written: dict[str, Any] = {}
-    for name in benchmarks.NAMES:
-        own = [run for run in runs if benchmarks.of_task_name(run.task) == name]
-        if not own:
-            continue
-        benchmark = benchmarks.load(name)
-        done = benchmark.rescore_saved(own, judge)
-        for table in benchmark.numbers_tables([("", done.numbers)]):
-            console.print(table)
-        for line in [*done.notes, *_compared(own, done.numbers, judge)]:
-            print(line)
-        written[name] = {
-            "numbers": done.numbers,
-            "details": done.sidecar,
-            "notes": done.notes,
-            "judge": judge,
-        }
-    if not written:
-        raise DataError(f"no tasks of this suite in {', '.join(str(run.file) for run in runs)}")
-    if output is not None:
-        output.write_text(json.dumps(written, indent=2, ensure_ascii=False), encoding="utf-8")
-
-
-def _compared(runs: list[Any], numbers: dict[str, dict[str, Any]], judge: str | None) -> list[str]:
-    """Whether the saved numbers came out again, to the last digit."""
-    from lmms_eval_tasks.rescore import difference
-
-    lines = []
-    for run in runs:
-        pairs = {run.task: run.saved, **run.saved_groups}
-        for name, values in pairs.items():
-            if not values or name not in numbers:
-                continue
-            differing = difference(values, numbers[name])
-            shared = len(values.keys() & numbers[name].keys())
-            same = f"{shared - len(differing)} of {shared} numbers equal the saved ones"
-            why = f", differing: {', '.join(differing)}" if differing else ""
-            with_judge = f" (judged again by {judge})" if judge else ""
-            lines.append(f"{name}: {same}{why}{with_judge}")
-    return list(dict.fromkeys(lines))
+saved_runs.add_commands(app)
+judge_commands.add_commands(app)

@@ -2,7 +2,8 @@
 
 - finds our tasks in every subcommand, also when another package's broken entry point switched the
   host's plugins off;
-- exits non-zero when a run failed (the host prints the error and exits with 0);
+- exits non-zero when a run failed (the host prints the error and exits with 0), and with 3 when
+  more verdicts of a judge failed than `--max-failed` allows;
 - a folder in the working directory that bears a task's name does not hijack `--tasks`;
 - takes our options beside the host's, and prints the papers' tables below the host's table.
 """
@@ -47,9 +48,13 @@ def main() -> None:
     except ImportError as error:
         sys.exit(f"lmms-eval is not usable here ({error}); pip install 'lmms-eval==0.7.3'")
     host()
-    _print_tables()
+    from lmms_eval_tasks import preflight
+
+    invalid = _print_tables()
     if outcome.failed:
         sys.exit(1)
+    if invalid:
+        sys.exit(preflight.INVALID)
 
 
 def _take_own_options(arguments: list[str]) -> list[str]:
@@ -71,6 +76,15 @@ def _take_own_options(arguments: list[str]) -> list[str]:
 OPTIONS = {
     "--data": settings.DATA,
     "--judge": settings.JUDGE,
+    "--judge-cache": settings.JUDGE_CACHE,
+    "--judge-concurrency": settings.JUDGE_CONCURRENCY,
+    "--judge-rpm": settings.JUDGE_RPM,
+    "--judge-tpm": settings.JUDGE_TPM,
+    "--judge-stop-after": settings.JUDGE_STOP_AFTER,
+    "--max-calls": settings.MAX_CALLS,
+    "--max-cost": settings.MAX_COST,
+    "--max-failed": settings.MAX_FAILED,
+    "--prices": settings.PRICES,
     "--frames": settings.FRAMES,
     "--prompts": settings.PROMPTS,
     "--bertscore": settings.BERTSCORE,
@@ -123,8 +137,11 @@ def _is_hijacked(tasks: str) -> bool:
     return tasks in TaskManager("ERROR").all_tasks
 
 
-def _print_tables() -> None:
+def _print_tables() -> bool:
+    """Print what belongs below the host's table; True if the run is invalid."""
     from lmms_eval_tasks import preflight
 
-    if preflight.last_results is not None:
-        preflight.print_tables(preflight.last_results)
+    if preflight.last_results is None:
+        return False
+    preflight.print_tables(preflight.last_results)
+    return bool(preflight.last_results["lmms_eval_tasks"].get("invalid"))

@@ -7,7 +7,9 @@ when its host module is ready:
 - `TaskManager.initialize_tasks` also reads our folder;
 - `TaskManager.match_tasks` (called by the command line, before the model is built) and
   `simple_evaluate` (the API) check the data and the judge of the selected tasks of ours;
-- `simple_evaluate` adds our section to the results.
+- `simple_evaluate` gives judged tasks as many scoring threads as the judge may have requests in
+  flight (the host's default is four), and adds our section to the results;
+- `ConfigurableTask.process_results` says which task a verdict belongs to.
 
 A broken hook must never break the host for other tasks: trouble here becomes one line on stderr.
 """
@@ -29,6 +31,7 @@ from lmms_eval_tasks.console import say
 
 TASKS_PATH = Path(__file__).resolve().parent
 KNOWN_HOSTS = ("0.7.3",)
+HOST_THREADS = 4  # the host's default of process_docs_parallel
 _FALLBACK = '--include_path "$(lmms-eval-tasks path)"'
 _MARK = "_lmms_eval_tasks"
 
@@ -60,11 +63,13 @@ def install() -> bool:
     if found not in KNOWN_HOSTS:
         say(
             f"lmms-eval {found} is not known to this version (known: {', '.join(KNOWN_HOSTS)}); "
-            f"if the tasks are not found, pass {_FALLBACK}"
+            f"if the tasks are not found, pass {_FALLBACK}; the limit of failed verdicts is not "
+            "watched there, and judges get the host's threads (--process_docs_parallel)"
         )
         return False
     try:
         when_imported("lmms_eval.tasks", _extend_task_manager)
+        when_imported("lmms_eval.api.task", _name_scored_tasks)
         _wrap_simple_evaluate()
     except Exception as error:
         say(f"could not hook lmms-eval ({error!r}); pass {_FALLBACK}")
@@ -163,6 +168,24 @@ def selected_tasks(names: Sequence[Any], manager: Any) -> list[dict[str, Any]]:
     return list(found.values())
 
 
+def _name_scored_tasks(module: ModuleType) -> None:
+    """Book verdicts under their task: process_results itself is never told its task's name."""
+    task_class = module.ConfigurableTask
+    if getattr(task_class, _MARK, False):
+        return
+    score = task_class.process_results
+
+    @functools.wraps(score)
+    def process_results(self: Any, *args: Any, **kwargs: Any) -> Any:
+        from lmms_eval_tasks import preflight
+
+        with preflight.scoring(self.config.task, len(self.instances or ())):
+            return score(self, *args, **kwargs)
+
+    task_class.process_results = process_results
+    setattr(task_class, _MARK, True)
+
+
 # --- simple_evaluate --------------------------------------------------------------------------
 
 
@@ -189,10 +212,15 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
             manager = TaskManager(given.get("verbosity", "INFO"), model_name=given.get("model"))
             given["task_manager"] = manager
         tasks = selected_tasks(names, manager) if manager is not None else []
-        preflight.check(tasks)
-        results = evaluate(**given)
-        if results is not None and tasks:
-            preflight.annotate(results, tasks)
+        with preflight.judging(tasks) as judged:
+            preflight.check(tasks)
+            if judged.begin():
+                asked = given.get("process_docs_parallel", HOST_THREADS)
+                given["process_docs_parallel"] = judged.threads(asked, HOST_THREADS)
+            results = evaluate(**given)
+            work = judged.end()
+            if results is not None and tasks:
+                preflight.annotate(results, tasks, work)
         return results
 
     setattr(simple_evaluate, _MARK, True)

@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.judges.verdict import Verdict
 
 _SAMPLES = re.compile(r"^(?P<run>.+)_samples_(?P<task>.+)\.jsonl$")
 
@@ -26,10 +27,19 @@ class Run:
     saved_groups: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
+class Pair(NamedTuple):
+    """One judged item: the verdict that was saved and the one that holds now."""
+
+    id: str
+    before: Verdict | None
+    after: Verdict | None
+
+
 @dataclass
 class Rescored:
     """What came out: numbers by task or group and metric, and what the user should know."""
 
+    verdicts: dict[str, list[Pair]] = field(default_factory=dict)  # by task; judged tasks only
     numbers: dict[str, dict[str, Any]] = field(default_factory=dict)
     sidecar: dict[str, dict[str, Any]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -102,6 +112,37 @@ def read(file: Path) -> Run:
     )
 
 
+def saved_verdict(item: Mapping[str, Any]) -> Verdict | None:
+    """The verdict in a saved item, None if nobody was asked.
+
+    Raises:
+        DataError: it is none.
+    """
+    saved = item.get("verdict")
+    try:
+        return None if saved is None else Verdict.from_dict(saved)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{item.get('id')}: the saved verdict is none ({error})") from None
+
+
+def kept_verdict(
+    item: Mapping[str, Any], label: str | None, *, missing_only: bool
+) -> Verdict | None:
+    """The saved verdict that stands, None if the judge is to be asked.
+
+    Args:
+        item: a saved item.
+        label: the judge that is at hand; None keeps every saved verdict.
+        missing_only: keep what that same judge has decided already.
+    """
+    verdict = saved_verdict(item)
+    if label is None or verdict is None:
+        return verdict
+    return (
+        verdict if missing_only and verdict.judge == label and verdict.score is not None else None
+    )
+
+
 def plain_names(values: dict[str, Any]) -> dict[str, Any]:
     """The host's `metric,filter` keys as metric names, without errors and aliases."""
     return {
@@ -117,6 +158,13 @@ def numbers(results: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return {
         name: plain_names(groups.get(name) or values) for name, values in results["results"].items()
     }
+
+
+def invalid_names(results: Mapping[str, Any]) -> set[str]:
+    """Tasks with too many failed verdicts, and the groups they are part of."""
+    tasks = results.get("lmms_eval_tasks", {}).get("invalid", {}).keys()
+    groups = results.get("group_subtasks", {}).items()
+    return {*tasks, *(name for name, members in groups if tasks & set(members))}
 
 
 def difference(saved: dict[str, Any], again: dict[str, Any]) -> list[str]:

@@ -6,7 +6,9 @@ are started by the host's commands and by torchrun.
 
 from __future__ import annotations
 
+import math
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 from lmms_eval_tasks.errors import TasksError
@@ -15,6 +17,15 @@ DATA = "LMMS_EVAL_TASKS_DATA"
 CACHE = "LMMS_EVAL_TASKS_CACHE"
 PROMPTS = "LMMS_EVAL_TASKS_PROMPTS"
 JUDGE = "LMMS_EVAL_TASKS_JUDGE"
+JUDGE_CACHE = "LMMS_EVAL_TASKS_JUDGE_CACHE"
+JUDGE_CONCURRENCY = "LMMS_EVAL_TASKS_JUDGE_CONCURRENCY"
+JUDGE_RPM = "LMMS_EVAL_TASKS_JUDGE_RPM"
+JUDGE_TPM = "LMMS_EVAL_TASKS_JUDGE_TPM"
+JUDGE_STOP_AFTER = "LMMS_EVAL_TASKS_JUDGE_STOP_AFTER"
+MAX_COST = "LMMS_EVAL_TASKS_MAX_COST"
+MAX_CALLS = "LMMS_EVAL_TASKS_MAX_CALLS"
+MAX_FAILED = "LMMS_EVAL_TASKS_MAX_FAILED"
+PRICES = "LMMS_EVAL_TASKS_PRICES"
 FRAMES = "LMMS_EVAL_TASKS_FRAMES"
 STILL_CLIP = "LMMS_EVAL_TASKS_STILL_CLIP"
 ALLOW_MISSING = "LMMS_EVAL_TASKS_ALLOW_MISSING_VIDEOS"
@@ -56,6 +67,79 @@ def prompts_dir() -> Path | None:
 def judge_spec() -> str | None:
     """The judge in its short form (`MODEL[@BASE_URL]`, `offline`, `none`), or None if unset."""
     return os.environ.get(JUDGE) or None
+
+
+def judge_cache() -> Path | None:
+    """Folder of the judges' replies; None if the user switched the cache off."""
+    given = os.environ.get(JUDGE_CACHE, "").strip()
+    if given.lower() in ("off", "none"):
+        return None
+    return Path(given).expanduser() if given else cache_dir() / "judge"
+
+
+def prices_file() -> Path | None:
+    """The user's own prices, or None."""
+    given = os.environ.get(PRICES)
+    return Path(given).expanduser() if given else None
+
+
+def max_failed() -> float:
+    """Share of a task's items, 0..1, whose judgement may fail before the run counts as invalid."""
+    share = _number(MAX_FAILED, 0)
+    if share is not None and share > 1:
+        raise TasksError(f"{MAX_FAILED}={os.environ[MAX_FAILED]!r}: expected a share in 0..1")
+    return 0.05 if share is None else share
+
+
+@dataclass(frozen=True)
+class JudgeLimits:
+    """What the judges of a whole run may use, over all its processes; None is no limit."""
+
+    concurrency: int | None = None  # requests in flight; None is the judge's default
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    max_calls: int | None = None  # replies paid for
+    max_cost: float | None = None  # US dollars
+    stop_after: int = 20  # failed requests in a row; 0 never stops
+
+
+def judge_limits() -> JudgeLimits:
+    """The user's limits.
+
+    Raises:
+        TasksError: naming the variable that is not a number in range.
+    """
+    concurrency, calls = (
+        _number(JUDGE_CONCURRENCY, 1, whole=True),
+        _number(MAX_CALLS, 0, whole=True),
+    )
+    stop_after = _number(JUDGE_STOP_AFTER, 0, whole=True)
+    return JudgeLimits(
+        concurrency=None if concurrency is None else int(concurrency),
+        requests_per_minute=_number(JUDGE_RPM, 0, above=True),
+        tokens_per_minute=_number(JUDGE_TPM, 0, above=True),
+        max_calls=None if calls is None else int(calls),
+        max_cost=_number(MAX_COST, 0),
+        stop_after=JudgeLimits.stop_after if stop_after is None else int(stop_after),
+    )
+
+
+def _number(name: str, least: float, *, whole: bool = False, above: bool = False) -> float | None:
+    """The number in a variable, None if it is not set; `above` excludes `least` itself."""
+    given = os.environ.get(name, "").strip()
+    if not given:
+        return None
+    try:
+        number = float(given)
+    except ValueError:
+        number = math.nan
+    in_range = number > least if above else number >= least
+    if not math.isfinite(number) or not in_range or (whole and number != int(number)):
+        kind = "a whole number" if whole else "a number"
+        raise TasksError(
+            f"{name}={given!r}: expected {kind} {'above' if above else 'of at least'} {least:g}"
+        )
+    return number
 
 
 def bertscore_model() -> str | None:
@@ -106,6 +190,8 @@ def check() -> None:
     frames_for("")
     still_clip()
     allow_missing_videos()
+    judge_limits()
+    max_failed()
 
 
 def _flag(name: str) -> bool:

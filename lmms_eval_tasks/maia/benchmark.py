@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 from lmms_eval_tasks import provenance, rescore, settings
 from lmms_eval_tasks.benchmarks import DataStatus, of_task_name
 from lmms_eval_tasks.errors import DataError, TasksError
+from lmms_eval_tasks.estimate import Workload
 from lmms_eval_tasks.maia import data, schema, utils
 from lmms_eval_tasks.maia import judge as judging
+from lmms_eval_tasks.maia.judge import config as judge_config
 from lmms_eval_tasks.maia.report import tables as numbers_tables
 from lmms_eval_tasks.maia.saved import details, rescore_saved
 from lmms_eval_tasks.maia.schema import PAPER_COUNTS, Release
@@ -23,11 +25,13 @@ if TYPE_CHECKING:
 __all__ = [
     "annotate",
     "check",
+    "judge_config",
     "numbers_tables",
     "prepare",
     "rescore_saved",
     "status",
     "tables",
+    "workload",
 ]
 
 
@@ -99,8 +103,9 @@ def _drop_placeholders(values: dict[str, Any]) -> None:
 
 def tables(results: Mapping[str, Any]) -> list[Table | str]:
     """The paper's tables for the host's results, with the warnings that belong to them."""
+    invalid = rescore.invalid_names(results)
     numbers = {
-        name: values
+        f"{name} INVALID" if name in invalid else name: values
         for name, values in sorted(rescore.numbers(results).items())
         if of_task_name(name) == "maia"
     }
@@ -110,6 +115,33 @@ def tables(results: Mapping[str, Any]) -> list[Table | str]:
 
 def _language(task: Mapping[str, Any]) -> str:
     return str(task["lmms_eval_specific_kwargs"]["default"]["language"])
+
+
+def workload(task: Mapping[str, Any]) -> Workload:
+    """What a run of `task` would generate and ask: prompts, and the judge's with a stand-in answer.
+
+    The stand-ins are the questions' own reference answers, in turn: people's, so models that write
+    more cost more.
+    """
+    from datasets import Dataset
+
+    rows = data.rows(data.load())
+    kwargs = task["lmms_eval_specific_kwargs"]["default"]
+    judged = bool(task["metadata"]["judged"])
+    docs = (data.questions if judged else data.pairs)(Dataset.from_list(rows), "text")
+    judgements = (
+        {
+            "question": doc["question"],
+            "references": doc["references"],
+            "candidate": doc["references"][number % len(doc["references"])],
+        }
+        for number, doc in enumerate(docs if judged else ())
+    )
+    return Workload(
+        prompts=[utils.doc_to_text(doc, kwargs) for doc in docs],
+        max_reply_tokens=task["generation_kwargs"]["max_new_tokens"],
+        judged=[(judging.criterion(), fields) for fields in judgements],
+    )
 
 
 # --- the user's data --------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,7 @@ def judge(spec: str | None = None) -> Judge:
     Raises:
         JudgeError: it cannot be used as configured.
     """
-    return judges.make(_config(spec))
+    return judges.make(config(spec))
 
 
 def judge_or_none() -> Judge:
@@ -80,17 +81,25 @@ def check() -> None:
     Raises:
         JudgeError, PromptError: what is wrong and the choices there are.
     """
-    judges.preflight(_config(), [criterion().name])
+    judges.preflight(config(), [criterion().name])
 
 
-def describe() -> dict[str, Any]:
+def describe(spec: str | None = None) -> dict[str, Any]:
     """Judge and prompt for a run's results, as plain types; no secrets."""
     prompt = _prompt(settings.prompts_dir())
-    return _config().describe() | {"prompt": {"hash": prompt.hash, "source": prompt.source}}
+    return judges.describe(config(spec)) | {
+        "prompt": {"hash": prompt.hash, "source": prompt.source}
+    }
 
 
-def _config(spec: str | None = None) -> JudgeConfig:
-    return judges.resolve(spec or settings.judge_spec(), os.environ, default_model=PAPER_JUDGE)
+def config(spec: str | None = None, env: Mapping[str, str] | None = None) -> JudgeConfig:
+    """The judge of `spec`, or of the user's setting, or the paper's; its key is in `env`.
+
+    Raises:
+        JudgeError: it cannot be used as configured.
+    """
+    variables = os.environ if env is None else env
+    return judges.resolve(spec or settings.judge_spec(), variables, default_model=PAPER_JUDGE)
 
 
 def _prompt(override_dir: Path | None) -> prompts.Prompt:

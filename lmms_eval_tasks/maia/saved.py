@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.judges.verdict import Verdict
+from lmms_eval_tasks.judges import concurrency
 from lmms_eval_tasks.maia import judge as judging
 from lmms_eval_tasks.maia import scores, utils
 from lmms_eval_tasks.maia.schema import POOL_SIZE
-from lmms_eval_tasks.rescore import Rescored, Run
+from lmms_eval_tasks.rescore import Pair, Rescored, Run, kept_verdict, saved_verdict
 from lmms_eval_tasks.utils import aggregate, stats
-
-_JUDGE_THREADS = 16  # requests in flight when saved answers are judged again
 
 
 def details(task: str, samples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -54,12 +51,15 @@ def _first_metric(task: str) -> str:
     return "judge_acc" if "oevqa" in task else "pair_acc"
 
 
-def rescore_saved(runs: Sequence[Run], judge: str | None) -> Rescored:
+def rescore_saved(
+    runs: Sequence[Run], judge: str | None, *, missing_only: bool = False
+) -> Rescored:
     """Every metric again from saved samples, and `agg_acc` where both tasks of a model are there.
 
     Args:
         runs: saved runs of MAIA's tasks.
-        judge: judge the answers again with this judge; None keeps the saved verdicts.
+        judge: judge the answers with this judge; None keeps the saved verdicts.
+        missing_only: keep the verdicts that this very judge has given already.
 
     Raises:
         DataError: a sample lacks what MAIA's tasks write, or two samples of a run share an id.
@@ -68,13 +68,15 @@ def rescore_saved(runs: Sequence[Run], judge: str | None) -> Rescored:
     sides: dict[tuple[str, ...], dict[str, tuple[Run, dict[str, list[Any]]]]] = {}
     for run in runs:
         metrics = _metrics_of(run.task)
-        items = _items(run, metrics, judge)
+        items, verdicts = _items(run, metrics, judge, missing_only)
         label = run.task if len({r.task for r in runs}) == len(runs) else f"{run.task} {run.model}"
         done.numbers[label] = {
             name: aggregation(items[name])
             for name, aggregation in metrics.items()
             if items.get(name) and not name.startswith("agg_acc")
         }
+        if verdicts:
+            done.verdicts[label] = verdicts
         done.sidecar[label] = details(run.task, _samples(run, items))
         side = {"pair_acc": "pool", "judge_acc": "answer"}[_first_metric(run.task)]
         if "agg_acc" in metrics:
@@ -100,7 +102,10 @@ def _suffix(task: str) -> str:
     return task.removeprefix("maia_vsv").removeprefix("maia_oevqa")
 
 
-def _items(run: Run, metrics: Mapping[str, Any], judge: str | None) -> dict[str, list[Any]]:
+def _items(
+    run: Run, metrics: Mapping[str, Any], judge: str | None, missing_only: bool
+) -> tuple[dict[str, list[Any]], list[Pair]]:
+    """Every metric's items again, and each answer's verdict as saved and as given now."""
     first = _first_metric(run.task)
     collected: dict[str, list[Any]] = {}
     seen: dict[str, Any] = {}
@@ -111,21 +116,28 @@ def _items(run: Run, metrics: Mapping[str, Any], judge: str | None) -> dict[str,
         if item["id"] in seen:
             raise DataError(f"{run.file}, line {number}: {item['id']} occurs twice")
         seen[item["id"]] = item
-    # Without a judge the saved verdicts stand, and what has none stays unjudged.
-    ask = judging.judge(judge or "none")
+    items = [seen[name] for name in sorted(seen)]
+    if first == "pair_acc":
+        results = [utils.pair_metrics(metrics, item, item["reply"]) for item in items]
+    else:
+        # Without a judge the saved verdicts stand, and what has none stays unjudged.
+        ask = judging.judge(judge or "none")
+        label = ask.config.label if judge else None
 
-    def score(item: dict[str, Any]) -> dict[str, Any]:
-        if first == "pair_acc":
-            return utils.pair_metrics(metrics, item, item["reply"])
-        verdict = Verdict(**item["verdict"]) if item.get("verdict") and not judge else None
-        return utils.answer_metrics(metrics, item, item["reply"], judge=ask, verdict=verdict)
+        def score(item: dict[str, Any]) -> dict[str, Any]:
+            verdict = kept_verdict(item, label, missing_only=missing_only)
+            return utils.answer_metrics(metrics, item, item["reply"], judge=ask, verdict=verdict)
 
-    # Threads, since a judge's reply is waited for; results come in the order of the ids.
-    with ThreadPoolExecutor(max_workers=_JUDGE_THREADS) as pool:
-        for scored in pool.map(score, (seen[name] for name in sorted(seen))):
-            for name, value in scored.items():
-                collected.setdefault(name, []).append(value)
-    return collected
+        results = concurrency.ordered_map(score, items, task=run.task)
+    for scored in results:
+        for name, value in scored.items():
+            collected.setdefault(name, []).append(value)
+    pairs = [
+        Pair(item["id"], saved_verdict(item), saved_verdict(scored[first]))
+        for item, scored in zip(items, results, strict=True)
+        if first == "judge_acc"
+    ]
+    return collected, pairs
 
 
 def _samples(run: Run, items: Mapping[str, list[Any]]) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.judges.candidate import judge_answer
 from lmms_eval_tasks.judges.verdict import Judge, Verdict
 from lmms_eval_tasks.maia import judge as judging
 from lmms_eval_tasks.maia import scores
@@ -163,19 +164,11 @@ def answer_metrics(
         judge: who is asked, unless the reply itself is no answer.
         verdict: a saved verdict, which stands in place of the judge's.
     """
-    candidate, _ = answers.strip_reasoning(reply)
-    candidate = candidate.strip()
-    status = answers.reply_status(reply)
-    right: int | None = 0
-    if status != "ok":
-        # No answer to judge; the host's own "request failed" must not pass for the model's text.
-        candidate, verdict = "", None
-    else:
-        if verdict is None:
-            fields = {"question": item["question"], "references": item["references"]}
-            verdict = judge.verdict(judging.criterion(), {**fields, "candidate": candidate})
-        status = "ok" if verdict.status == "ok" else f"judge_{verdict.status}"
-        right = None if verdict.score is None else int(verdict.score)
+    fields = {"question": item["question"], "references": item["references"]}
+    candidate, status, score, verdict = judge_answer(
+        judge, judging.criterion(), fields, reply, verdict
+    )
+    right = None if score is None else int(score)
     full = {
         **item,
         "candidate": candidate,

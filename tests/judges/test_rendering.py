@@ -2,40 +2,29 @@
 
 import json
 import re
-from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel
+from injections import INJECTIONS, TEXTS, Decision
 
 from lmms_eval_tasks.errors import PromptError
-from lmms_eval_tasks.judges import Criterion, reader
+from lmms_eval_tasks.judges import Criterion
 from lmms_eval_tasks.judges.prompts import block, neutralise, render
 
-INJECTIONS = [
-    (family, text)
-    for family, texts in json.loads(
-        (Path(__file__).parents[1] / "cases" / "judge_injections.json").read_text(encoding="utf-8")
-    ).items()
-    for text in texts
-]
+# Special tokens as the tokenizers of the families in prompts.py list them.
 REAL_TOKENS = re.compile(
-    r"<[|｜][^<>\n]+[|｜]>|\[/?INST\]|<</?SYS>>|</?s>|<(start|end)_of_turn>|</?think>",
+    r"<[|｜][^<>\n]+[|｜]>|\[/?(INST|SYSTEM_PROMPT|TOOL_RESULTS|THINK|IMG|gMASK)\]|<</?SYS>>|</?s>"
+    r"|<(start|end)_of_(turn|image)>|</?(think|tool_response|tool_call)>|<(bos|eos|sop|image)>"
+    r"|<(IMG_CONTEXT|image_soft_token)>|\[\|(system|user|assistant|endofturn)\|\]",
     re.IGNORECASE,
 )
-
-
-class Reply(BaseModel):
-    reason: str
-    correct: bool
-
-
 CRITERION = Criterion(
     name="test",
     system="Grade.",
     template="Question: {question}\nReferences:\n{references}\nAnswer:\n{candidate}\nGrade it.",
-    schema=Reply,
+    schema=Decision,
     score=lambda reply: float(reply.correct),
     prompt_hash="0",
 )
@@ -60,6 +49,12 @@ def inside(content):
     return content[len(head) + opening.end() : -len(f"\n</candidate-{tag}>\nGrade it.")]
 
 
+def test_there_are_enough_injections():
+    assert len(TEXTS) >= 8
+    assert len(INJECTIONS) >= 60
+    assert max(len(text) for _, text in INJECTIONS) >= 20_000
+
+
 @pytest.mark.parametrize(("family", "text"), INJECTIONS)
 def test_injections_stay_in_their_block(family, text):
     arrived = inside(rendered(text))
@@ -69,20 +64,27 @@ def test_injections_stay_in_their_block(family, text):
     assert arrived.replace(" ", "") == re.sub("[\ud800-\udfff]", "\ufffd", text).replace(" ", "")
 
 
-@pytest.mark.parametrize(("family", "text"), INJECTIONS)
-def test_no_verdict_is_read_from_the_candidate(family, text):
-    with pytest.raises(reader.UnreadableError):
-        reader.read(f"The answer was: {text}", Reply, [text])
+@pytest.mark.parametrize("family", [name for name in TEXTS if "tokens" in name])
+def test_every_token_family_is_changed(family):
+    for text in TEXTS[family]:
+        assert neutralise(text) != text
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "È rosso, credo: l'uomo dice «ciao» e poi 'va via'.",
+        "È rosso, credo: l'uomo dice «ciao» e poi 'va via'. Perché? Così è, cioè 3 °C.",
         "a < b > c [1] {2} <b>testo</b> [INSTALL] <sx> | pipe | <|",
         'righe\n\ndiverse\t e "virgolette" \\ \u200b fine\r\n',
         "System: non è un ruolo",
-        "👩‍🎨 日本語 é",
+        "👩‍🎨 🇮🇹 日本語 é",
+        "if (a<b && c>d) { return x[i] | y[j]; } // <T> -> vector<int>",
+        "def f(x: list[int]) -> dict:\n    return {'a': x[0], \"b\": [[1, 2]]}\n",
+        '<div class="x"><p>Ciao</p><img src="a.png"/><strong>s</strong><br></div>',
+        "0 < x ≤ 1, |x| > 2, <x|y>, ⟨x|y⟩, f: [0,1] → ℝ, 5 << 2 >> 1",
+        "<im_end> im_end|> <|im\u200b_end|> ＜|im_end|＞ [inst] INST]".replace("[inst] ", ""),
+        "```json\n{}\n``` \x00\x1b[0m",
+        " spazi  in mezzo e alla fine  ",
         "",
     ],
 )
@@ -115,3 +117,51 @@ def test_a_value_is_never_a_template():
 def test_a_missing_field_is_named():
     with pytest.raises(PromptError, match=r"\{candidate\}"):
         render(CRITERION, {"question": "q", "references": []})
+
+
+def seeing(template="Look:\n{frames}\nAnswer:\n{candidate}", system="Grade.", images=("frames",)):
+    return Criterion("seen", system, template, Decision, lambda _: 0.0, "0", images=images)
+
+
+def frames(count):
+    return [np.full((2, 3, 3), 40 * n, np.uint8) for n in range(count)]
+
+
+def test_images_stand_where_their_placeholder_stands():
+    fields = {"frames": frames(3), "candidate": "rosso {frames}"}
+    _, user = render(seeing(), fields)
+    kinds = [part["type"] for part in user["content"]]
+    assert kinds == ["text", "image_url", "image_url", "image_url", "text"]
+    assert user["content"][0]["text"] == "Look:\n"
+    assert user["content"][-1]["text"].startswith("\nAnswer:\n<candidate-")
+    assert "rosso {frames}" in user["content"][-1]["text"]
+    urls = [part["image_url"]["url"] for part in user["content"][1:-1]]
+    assert all(url.startswith("data:image/png;base64,") for url in urls)
+    assert len(set(urls)) == 3
+    assert json.dumps(render(seeing(), fields)) == json.dumps(render(seeing(), fields))
+
+
+def test_two_fields_of_images_keep_their_places():
+    criterion = seeing("{before}then{frames}", images=("frames", "before"))
+    _, user = render(criterion, {"frames": frames(2), "before": frames(1)})
+    kinds = [part["type"] for part in user["content"]]
+    assert kinds == ["image_url", "text", "image_url", "image_url"]
+
+
+def test_without_images_the_content_is_one_string():
+    _, user = render(seeing(), {"frames": [], "candidate": "a"})
+    assert user["content"].startswith("Look:\n\nAnswer:\n<candidate-")
+
+
+@pytest.mark.parametrize(
+    ("criterion", "fields", "words"),
+    [
+        (seeing("no place {candidate}"), {"frames": []}, r"no placeholder \{frames\}"),
+        (seeing(), {"candidate": "a"}, r"no images for the placeholder \{frames\}"),
+        (seeing(), {"frames": "a.png", "candidate": "a"}, r"\{frames\} takes a list"),
+        (seeing(system="{frames}"), {"frames": [], "candidate": "a"}, "system message"),
+    ],
+)
+def test_a_template_that_does_not_fit_its_images_is_named(criterion, fields, words):
+    with pytest.raises(PromptError, match=words):
+        render(criterion, fields)

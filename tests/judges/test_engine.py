@@ -1,4 +1,4 @@
-"""The endpoint judge against a local endpoint: every reply becomes a verdict, none an exception."""
+"""A language model as judge, against a local endpoint: every reply becomes a verdict."""
 
 import dataclasses
 import json
@@ -11,8 +11,11 @@ import time
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from lmms_eval_tasks.judges import Criterion, make, resolve
-from lmms_eval_tasks.judges.client import OpenAIJudge
+from lmms_eval_tasks.judges import Criterion, resolve
+from lmms_eval_tasks.judges.engine import LanguageJudge
+from lmms_eval_tasks.judges.openai_provider import OpenAIProvider
+from lmms_eval_tasks.judges.run import Run
+from lmms_eval_tasks.settings import JudgeLimits
 from tests import local_endpoint as server
 from tests.local_endpoint import Fault, LocalEndpoint
 
@@ -39,9 +42,14 @@ CRITERION = Criterion(
 )
 
 
+def made(config):
+    return LanguageJudge(config, OpenAIProvider(config), Run(JudgeLimits()))
+
+
 def judge(endpoint, key="", **changes):
     config = resolve(f"asked@{endpoint.url}", {"OPENAI_API_KEY": key}, default_model="gpt-4o")
-    return OpenAIJudge(dataclasses.replace(config, **{"retries": 0, "timeout": 10.0, **changes}))
+    plain = {"retries": 0, "timeout": 10.0, "repair": False}
+    return made(dataclasses.replace(config, **{**plain, **changes}))
 
 
 def ask(reply, **changes):
@@ -114,7 +122,7 @@ def test_a_dead_endpoint():
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     config = resolve(f"m@http://127.0.0.1:{port}/v1", {}, default_model="gpt-4o")
-    verdict = OpenAIJudge(dataclasses.replace(config, retries=0)).verdict(CRITERION, FIELDS)
+    verdict = made(dataclasses.replace(config, retries=0)).verdict(CRITERION, FIELDS)
     assert verdict.status == "api_error"
     assert "Connection" in verdict.reason
 
@@ -166,12 +174,22 @@ def test_the_reply_format_falls_back_and_is_remembered(accepts, first, later):
 
 
 def test_a_400_about_something_else_does_not_cost_the_schema():
-    replies = iter([server.error(400, "prompt too long")] * 3 + [RIGHT])
+    replies = iter([server.error(400, "no such thing")] * 3 + [RIGHT])
     with LocalEndpoint(lambda request: next(replies)) as endpoint:
         asked = judge(endpoint)
         assert asked.verdict(CRITERION, FIELDS).status == "api_error"
         assert asked.verdict(CRITERION, FIELDS).score == 1.0
         assert endpoint.chats[-1].json["response_format"]["type"] == "json_schema"
+
+
+def test_a_400_costs_one_request_where_no_other_form_can_help():
+    long = "This model's maximum context length is 8 tokens. Reduce max_tokens or temperature."
+    replies = iter([server.error(400, long), RIGHT, server.error(400, "no such thing")])
+    with LocalEndpoint(lambda request: next(replies)) as endpoint:
+        asked = judge(endpoint)
+        statuses = [asked.verdict(CRITERION, FIELDS).status for _ in range(3)]
+        assert statuses == ["api_error", "ok", "api_error"]
+        assert len(endpoint.chats) == 3
 
 
 def test_the_candidates_own_verdict_is_not_taken():
@@ -206,7 +224,7 @@ def test_userinfo_becomes_basic_authentication(caplog):
     with caplog.at_level(logging.DEBUG), LocalEndpoint(lambda request: RIGHT) as endpoint:
         url = endpoint.url.replace("http://", "http://user:planted%21password@")
         config = resolve(f"m@{url}", {}, default_model="gpt-4o")
-        verdict = OpenAIJudge(dataclasses.replace(config, retries=0)).verdict(CRITERION, FIELDS)
+        verdict = made(dataclasses.replace(config, retries=0)).verdict(CRITERION, FIELDS)
         header = endpoint.chats[0].headers["authorization"]
     assert header == "Basic dXNlcjpwbGFudGVkIXBhc3N3b3Jk"
     for text in (repr(verdict), json.dumps(verdict.as_dict()), caplog.text, config.label):
@@ -228,12 +246,12 @@ def test_a_local_endpoint_ignores_the_environment(monkeypatch):
 def test_threads_share_one_client():
     with LocalEndpoint(lambda request: RIGHT) as endpoint:
         config = resolve(f"m@{endpoint.url}", {}, default_model="gpt-4o")
-        barrier, seen = threading.Barrier(8), []
+        barrier, seen, run = threading.Barrier(8), [], Run(JudgeLimits())
 
         def work():
             barrier.wait()
-            asked = make(config)
-            seen.append((asked, asked._client(), asked.verdict(CRITERION, FIELDS).score))
+            asked = run.judge(config)
+            seen.append((asked, asked.provider._client(), asked.verdict(CRITERION, FIELDS).score))
 
         threads = [threading.Thread(target=work) for _ in range(8)]
         for thread in threads:
@@ -247,7 +265,7 @@ def test_threads_share_one_client():
 
 
 def _in_child(asked, parents_client, results):
-    results.put((asked.verdict(CRITERION, FIELDS).score, id(asked._client()) != parents_client))
+    results.put((asked.verdict(CRITERION, FIELDS).score, id(asked.provider._client()) != parents_client))
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
@@ -257,7 +275,7 @@ def test_a_fork_makes_its_own_client():
         assert asked.verdict(CRITERION, FIELDS).score == 1.0
         context = multiprocessing.get_context("fork")
         results = context.Queue()
-        arguments = (asked, id(asked._client()), results)
+        arguments = (asked, id(asked.provider._client()), results)
         child = context.Process(target=_in_child, args=arguments)
         child.start()
         assert results.get(timeout=20) == (1.0, True)

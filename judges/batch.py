@@ -1,0 +1,152 @@
+"""Verdicts at half the price: OpenAI's Batch format written, and its results read back.
+
+Both are the ordinary engine with another provider in front of the endpoint. Writing, every request
+that the cache cannot answer goes into the file (its verdict is `skipped`). Reading, the results
+are the replies, which the engine caches, counts and reads as ever. What depends on an earlier
+reply (a repair, a debate's next round) comes with the next file: write again until it is empty.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TextIO
+
+from lmms_eval_tasks.errors import JudgeError
+from lmms_eval_tasks.judges.cache import key
+from lmms_eval_tasks.judges.exchange import ProviderError, Reply, Request
+from lmms_eval_tasks.judges.openai_provider import OpenAIProvider
+from lmms_eval_tasks.judges.verdict import Status
+
+
+class Writer:
+    """Puts requests into a batch file, each once; shared by the judges of a run."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out, self._lock = out, threading.Lock()
+        self._written: set[str] = set()
+        self.models: set[str] = set()
+
+    @property
+    def count(self) -> int:
+        """Requests in the file."""
+        return len(self._written)
+
+    def write(self, custom_id: str, body: Mapping[str, Any]) -> None:
+        """Append one request unless it is there."""
+        line = {"custom_id": custom_id, "method": "POST", "url": "/v1/chat/completions"}
+        with self._lock:
+            if custom_id not in self._written:
+                self._written.add(custom_id)
+                self.models.add(str(body["model"]))
+                self._out.write(json.dumps({**line, "body": body}, ensure_ascii=False) + "\n")
+
+    def wrap(self, provider: OpenAIProvider) -> WritingProvider:
+        """A provider that writes here what it is asked."""
+        return WritingProvider(provider, self)
+
+
+class WritingProvider:
+    """Asks nobody: its requests are for later."""
+
+    def __init__(self, provider: OpenAIProvider, writer: Writer) -> None:
+        self._provider, self._writer = provider, writer
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """The endpoint's: the replies are its own, only later."""
+        return self._provider.identity
+
+    def complete(self, request: Request, samples: Sequence[int]) -> list[Reply]:
+        """Write a line for each sample.
+
+        Raises:
+            ProviderError: always, with status `skipped`.
+        """
+        for sample in samples:
+            name = key(self.identity, request, sample)
+            self._writer.write(name, self._provider.body(request))
+        raise ProviderError("written to the batch file", status=Status.SKIPPED)
+
+
+class Results:
+    """A batch's results by custom_id.
+
+    Raises:
+        JudgeError: a line is none of a batch's results; the message names it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._lines: dict[str, Mapping[str, Any]] = {}
+        self.used: set[str] = set()
+        try:
+            with path.open(encoding="utf-8") as lines:
+                for number, line in enumerate(lines, 1):
+                    if line.strip():
+                        self._add(line, f"{path}, line {number}")
+        except (OSError, UnicodeDecodeError) as error:
+            raise JudgeError(f"{path}: the batch's results cannot be read ({error})") from None
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def _add(self, line: str, place: str) -> None:
+        try:
+            value = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise JudgeError(f"{place}: not JSON ({error.msg})") from None
+        if not isinstance(value, dict) or not isinstance(value.get("custom_id"), str):
+            raise JudgeError(f"{place}: no result of a batch: custom_id is missing")
+        if "body" in value and "response" not in value:
+            raise JudgeError(f"{place}: this is a batch's input; name the file of its results")
+        self._lines[value["custom_id"]] = value
+
+    def wrap(self, provider: OpenAIProvider) -> ReadingProvider:
+        """A provider whose replies are these results."""
+        return ReadingProvider(provider, self)
+
+    def reply(self, name: str, provider: OpenAIProvider) -> Reply:
+        """The reply to one request.
+
+        Raises:
+            ProviderError: `skipped` if it is not there, `api_error` if the batch failed on it.
+        """
+        line = self._lines.get(name)
+        if line is None:
+            raise ProviderError("not in the batch's results", status=Status.SKIPPED)
+        self.used.add(name)
+        response = line.get("response") or {}
+        if line.get("error") or response.get("status_code") != 200:
+            told = line.get("error") or (response.get("body") or {}).get("error")
+            raise ProviderError(f"the batch failed on this request: {provider.clean(str(told))}")
+        return replace(provider.replies(response.get("body"))[0], batch=True)
+
+
+class ReadingProvider:
+    """Answers from a batch's results and asks nobody."""
+
+    def __init__(self, provider: OpenAIProvider, results: Results) -> None:
+        self._provider, self._results = provider, results
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """The endpoint's."""
+        return self._provider.identity
+
+    def complete(self, request: Request, samples: Sequence[int]) -> list[Reply]:
+        """The results of as many of the samples as there are.
+
+        Raises:
+            ProviderError: there is none for the first.
+        """
+        first, *others = (key(self.identity, request, sample) for sample in samples)
+        replies = [self._results.reply(first, self._provider)]
+        for name in others:
+            try:
+                replies.append(self._results.reply(name, self._provider))
+            except ProviderError:
+                break  # asked for again by the engine, and then the first of its call
+        return replies

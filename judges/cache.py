@@ -1,0 +1,428 @@
+"""Every reply that was paid for, on disk before anything is made of it; nothing is paid for twice.
+
+One SQLite file in WAL mode for all threads, processes and ranks of a machine. With synchronous=
+NORMAL a commit does not wait for the disk: what a killed process wrote is the system's to keep; a
+machine that loses its power can lose its last commits, and the file stays whole.
+
+One connection per process, behind a lock: with one per thread, 64 threads took three times as long
+for a hit and no less for a `put`. SQLite must not be carried across a fork (the child would think
+that it holds the parent's file locks), so the connection is closed before one.
+
+WAL does not work between machines: of several nodes each writes a file of its own and also reads
+`replies.sqlite3`, which nobody may write meanwhile; `merge` unites them after the run.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import re
+import threading
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import fields
+from datetime import datetime, timezone
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from lmms_eval_tasks import console, settings
+from lmms_eval_tasks.errors import JudgeError
+from lmms_eval_tasks.judges.exchange import Reply, Request, Sampling, Token
+
+if TYPE_CHECKING:
+    import sqlite3
+
+COMMON = "replies.sqlite3"
+FORMAT = 1  # of keys and of the file; with another one no stored reply is found
+BUSY_SECONDS = 60.0  # others hold the file for milliseconds, a merge for seconds
+_OURS = 0x6C6D6A72  # SQLite's application_id
+_EMPTY = (0, 0, 0)  # `_kind` of a file that SQLite just made
+_NODE_FILE = re.compile(r"replies-node(\d+)\.sqlite3")
+# Copy 0 is the reply in use; others were paid for by processes that came second. `rest` is what a
+# hit does not need: request, criterion, judge, task, stored.
+_TABLE = """CREATE TABLE replies (key TEXT NOT NULL, copy INTEGER NOT NULL, reply BLOB NOT NULL,
+    rest BLOB NOT NULL, PRIMARY KEY (key, copy))"""
+_INSERT = "INSERT OR IGNORE INTO replies (key, copy, reply, rest) VALUES (?, ?, ?, ?)"
+_USED = "SELECT reply FROM replies WHERE key = ? AND copy = 0"
+_COUNTED = ("paid_again", "prompt_tokens", "completion_tokens", "unreported")
+_KIND = """SELECT * FROM pragma_application_id, pragma_user_version,
+    (SELECT count(*) FROM sqlite_master)"""
+_ABOUT = ("criterion", "judge", "task")
+_DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+;base64,")
+# Readers of JSON lines that take them for the end of a line, or cannot write them as UTF-8.
+_UNSAFE = re.compile("[\x85\u2028\u2029\ud800-\udfff]")
+# Surrogates are not escaped here: two escaped ones would read as the character they make up.
+_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=dict).encode
+_sorted_json = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), default=dict, sort_keys=True
+).encode
+
+
+def key(identity: Mapping[str, Any], request: Request, sample: int) -> str:
+    """SHA-256 (hex) of all that can change a reply: provider, request, index of the sample.
+
+    The order of keys counts only within the schema: models write a reply's fields in its order, and
+    a reason before the score is another question than one after it.
+    """
+    asked = {**_plain(request), "schema": _json(request.schema)}
+    for name in ("temperature", "top_p"):  # 0, 0.0 and -0.0 are one number
+        if asked["sampling"][name] is not None:
+            asked["sampling"][name] += 0.0
+    everything = {"format": FORMAT, "identity": identity, "request": asked, "sample": sample}
+    return sha256(_bytes(_sorted_json(everything))).hexdigest()
+
+
+def file_of_node(folder: Path, env: Mapping[str, str]) -> Path:
+    """The file that this process writes, by torchrun's variables: one for each of several nodes.
+
+    Raises:
+        JudgeError: the variables do not tell which node this is.
+    """
+    try:
+        world = int(env.get("WORLD_SIZE", "1"))
+        local = int(env.get("LOCAL_WORLD_SIZE", world))
+        if world <= local:
+            return folder / COMMON
+        return folder / f"replies-node{int(env['GROUP_RANK'])}.sqlite3"
+    except (KeyError, ValueError) as error:
+        raise JudgeError(
+            f"cannot tell which node this is ({error!r}): start several nodes with torchrun, which "
+            "sets WORLD_SIZE, LOCAL_WORLD_SIZE and GROUP_RANK"
+        ) from error
+
+
+class Cache:
+    """The replies of one file. Calls come from many threads and from forked processes.
+
+    Raises:
+        JudgeError: the file is not ours, damaged, of another format, or cannot be written; or it is
+            a node's and `replies.sqlite3` beside it was not closed by its last writer.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+        self._files: list[sqlite3.Connection] = []
+        self._warned = False
+        # Held during a fork: no thread is inside SQLite then, and the child finds it free.
+        done = self._lock.release
+        os.register_at_fork(before=self._before_fork, after_in_parent=done, after_in_child=done)
+        atexit.register(self.close)  # the last one to close empties the WAL
+        with _explained(path), self._lock:
+            self._open()
+
+    def get(self, key: str) -> Reply | None:
+        """The reply in use for `key`. None if there is none, or if the file fails (said once)."""
+        with _explained(self.path, self._warn):
+            with self._lock:
+                found = (file.execute(_USED, (key,)).fetchone() for file in self._open())
+                row = next(filter(None, found), None)
+            return None if row is None else _reply(_unpack(row[0]))
+        return None
+
+    def put(self, key: str, reply: Reply, request: Request, about: Mapping[str, str]) -> Reply:
+        """Keep a reply for good; `about` is `criterion`, `judge` and `task`, for people and tables.
+
+        Returns:
+            The reply to go on with, as every later `get` gives it: `reply`, or that of another
+            process which was first (`reply` is then kept beside it). If the file fails now (a full
+            disk), that is said once, and it is `reply`.
+        """
+        line = {"key": key, "reply": _plain(reply), "request": _plain(request)}
+        line |= {name: about.get(name, "") for name in _ABOUT}
+        line["stored"] = datetime.now(timezone.utc).isoformat(timespec="microseconds")
+        row = _row(line, 0)
+        packed = row[2]
+        with _explained(self.path, self._warn):
+            with self._lock:
+                file = self._open()[0]
+                if file.execute(_INSERT, row).rowcount == 0:
+                    with file:
+                        file.execute("BEGIN IMMEDIATE")
+                        _add(file, line)
+                    (packed,) = file.execute(_USED, (key,)).fetchone()
+            return _reply(_unpack(packed))
+        return reply
+
+    def add(self, lines: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+        """Take over lines of `export`, all or none; counts of `new` and `known` replies."""
+        with _explained(self.path), self._lock, self._open()[0] as file:
+            file.execute("BEGIN IMMEDIATE")
+            counts = Counter(_add(file, line) for line in lines)
+        return {"new": counts[True], "known": counts[False]}
+
+    def close(self) -> None:
+        """Close the file; a later call opens it again."""
+        with self._lock:
+            self._close()
+
+    def _open(self) -> list[sqlite3.Connection]:
+        """This process's connections, its own file first; the lock is held."""
+        if not self._files:
+            files = [_connect(self.path, "mode=rwc")]
+            common = self.path.with_name(COMMON)
+            if _NODE_FILE.fullmatch(self.path.name) and common.exists():
+                # `immutable` takes no lock and reads no WAL. What is still in one would be missed,
+                # and a checkpoint that was killed half way would be read as if it were whole.
+                wal = Path(f"{common}-wal")
+                if wal.exists() and wal.stat().st_size:
+                    raise ValueError(
+                        f"{common} was not closed (a run was killed, or goes on): merge the cache "
+                        "on one machine before a run on several nodes"
+                    )
+                files.append(_connect(common, "immutable=1"))
+            self._files = files
+        return self._files
+
+    def _close(self) -> None:
+        while self._files:
+            self._files.pop().close()
+
+    def _before_fork(self) -> None:
+        self._lock.acquire()
+        self._close()
+
+    def _warn(self, error: JudgeError) -> None:
+        with self._lock:
+            first, self._warned = not self._warned, True
+        if first:
+            console.say(f"{error} (said once; the run goes on, replies may be paid for again)")
+
+
+@contextmanager
+def _explained(path: Path, tell: Callable[[JudgeError], None] | None = None) -> Iterator[None]:
+    """Trouble with a file as one line for the user: raised, or told."""
+    import sqlite3
+
+    try:
+        yield
+    except (sqlite3.Error, zlib.error, OSError, ValueError, TypeError, KeyError) as error:
+        problem = JudgeError(
+            f"{path} cannot be used as the cache of judges' replies: {error}. Move it away, or set "
+            f"{settings.JUDGE_CACHE} to another folder, or to off for a run without a cache"
+        )
+        if tell is None:
+            raise problem from error
+        tell(problem)
+
+
+def _connect(path: Path, option: str) -> sqlite3.Connection:
+    """A connection to a file of ours; `mode=rwc` makes one. Nothing is written to any other file.
+
+    Raises:
+        sqlite3.Error, OSError, ValueError: the file cannot be used.
+    """
+    import sqlite3
+
+    from filelock import FileLock
+
+    create = option == "mode=rwc"
+    if create:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    file = sqlite3.connect(
+        f"{path.absolute().as_uri()}?{option}",
+        uri=True,
+        timeout=BUSY_SECONDS,
+        isolation_level=None,  # a statement commits by itself
+        check_same_thread=False,  # a lock of ours sees to it
+    )
+    try:
+        if create and _kind(file) == _EMPTY:
+            # A file becomes WAL in steps that do not wait for each other: one process takes them.
+            with FileLock(f"{path}.lock", timeout=BUSY_SECONDS):
+                if _kind(file) == _EMPTY:
+                    _make(file)
+        application, version, _ = _kind(file)
+        if application != _OURS:
+            raise ValueError("it is something else, and was left as it is")
+        if version != FORMAT:
+            raise ValueError(f"it has format {version}, and this version of the suite {FORMAT}")
+        file.execute("PRAGMA synchronous = NORMAL")
+        file.execute(_USED, ("",)).fetchone()
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def _kind(file: sqlite3.Connection) -> tuple[int, int, int]:
+    """Whose file it is, its format, and its number of tables and indices."""
+    kind: tuple[int, int, int] = file.execute(_KIND).fetchone()
+    return kind
+
+
+def _make(file: sqlite3.Connection) -> None:
+    (mode,) = file.execute("PRAGMA journal_mode = WAL").fetchone()
+    if mode != "wal":
+        raise ValueError("its file system has no shared memory, which SQLite's WAL mode needs")
+    with file:
+        file.execute("BEGIN IMMEDIATE")
+        file.execute(_TABLE)
+        file.execute(f"PRAGMA application_id = {_OURS}")
+        file.execute(f"PRAGMA user_version = {FORMAT}")
+
+
+def _row(line: Mapping[str, Any], copy: int) -> tuple[str, int, bytes, bytes]:
+    """A line of `export` as the table has it."""
+    rest = {name: value for name, value in line.items() if name not in ("key", "copy", "reply")}
+    return line["key"], copy, _pack(line["reply"]), _pack(rest)
+
+
+def _add(file: sqlite3.Connection, line: Mapping[str, Any]) -> bool:
+    """Keep a reply as the next copy of its key, in a transaction; False if this very one is there.
+
+    Contents are compared, time of storing included, not bytes: zlib's differ between versions.
+    """
+    query = "SELECT reply, rest FROM replies WHERE key = ?"
+    kept = [
+        {**_unpack(rest), "reply": _unpack(reply)}
+        for reply, rest in file.execute(query, (line["key"],))
+    ]
+    if {name: value for name, value in line.items() if name not in ("key", "copy")} in kept:
+        return False
+    file.execute(_INSERT, _row(line, len(kept)))
+    return True
+
+
+def _plain(record: Request | Reply | Sampling) -> dict[str, Any]:
+    """A record's fields as JSON takes them, with data URLs in messages as their digests."""
+    values = {field.name: getattr(record, field.name) for field in fields(record)}
+    if isinstance(record, Request):
+        values["sampling"] = _plain(record.sampling)
+        values["messages"] = [_without_data(message) for message in record.messages]
+    return values
+
+
+def _without_data(part: Any) -> Any:
+    if isinstance(part, str):
+        is_data = _DATA_URL.match(part)
+        return f"sha256:{sha256(_bytes(part)).hexdigest()}" if is_data else part
+    if isinstance(part, Mapping):
+        return {name: _without_data(value) for name, value in part.items()}
+    return [_without_data(item) for item in part] if isinstance(part, list | tuple) else part
+
+
+def _reply(values: Mapping[str, Any]) -> Reply:
+    """The reply that `_plain` was given. Raises TypeError or ValueError for anything else."""
+    tokens = values["tokens"]
+    if tokens is not None:
+        tokens = tuple(
+            Token(text, float(logprob), tuple((other, float(value)) for other, value in top))
+            for text, logprob, top in tokens
+        )
+    return Reply(**{**values, "tokens": tokens})
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _pack(value: Any) -> bytes:
+    return zlib.compress(_bytes(_json(value)), 1)
+
+
+def _unpack(packed: bytes) -> Any:
+    return json.loads(zlib.decompress(packed).decode("utf-8", "surrogatepass"))
+
+
+def merge(folder: Path) -> dict[str, dict[str, int]]:
+    """Put the replies of all nodes into `replies.sqlite3`: after the run, on one machine.
+
+    May be repeated. Nodes' files stay: one still open somewhere would take its next replies with
+    it. Closing also empties a WAL that a killed run left at `replies.sqlite3`, so that nodes can
+    read it. Returns counts of `new` and `known` replies for each node's file.
+
+    Raises:
+        JudgeError: there is no cache in `folder`, or a file of it cannot be used.
+    """
+    found = ((_NODE_FILE.fullmatch(path.name), path) for path in folder.glob("*.sqlite3"))
+    nodes = sorted((int(match[1]), path) for match, path in found if match)
+    if not nodes and not (folder / COMMON).exists():
+        raise JudgeError(f"{folder}: there is no cache of judges' replies here")
+    with closing(Cache(folder / COMMON)) as cache:
+        return {path.name: cache.add(_lines(path)) for _, path in nodes}
+
+
+def export(path: Path, out: TextIO) -> int:
+    """Write all replies as JSON lines, in the order of keys, to UTF-8 text; returns their number.
+
+    A line has `key`, `copy` (0: in use, more: paid for again), `reply`, `request` (images as
+    `sha256:...`), `criterion`, `judge`, `task`, `stored` (UTC).
+
+    Raises:
+        JudgeError: the file cannot be used.
+    """
+    count = 0
+    for line in _lines(path):
+        out.write(_UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", _json(line)) + "\n")
+        count += 1
+    return count
+
+
+def load(path: Path, cache: Cache) -> dict[str, int]:
+    """Put exported replies into a cache; may be repeated. Counts of `new` and `known` ones.
+
+    Raises:
+        JudgeError: a line is none of `export`'s; nothing is taken over then.
+    """
+
+    def lines() -> Iterator[dict[str, Any]]:
+        number = 0
+        try:
+            with path.open(encoding="utf-8") as texts:
+                for number, text in enumerate(texts, 1):  # noqa: B007 - for the message
+                    line = json.loads(text)
+                    _reply(line["reply"])
+                    datetime.fromisoformat(line["stored"])
+                    if any(not isinstance(line[name], str) for name in ("key", *_ABOUT)):
+                        raise ValueError("a text is missing")
+                    yield {**line, "request": dict(line["request"])}
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise JudgeError(
+                f"{path}, line {number}: not an exported reply ({error!r}); nothing was loaded"
+            ) from error
+
+    return cache.add(lines())
+
+
+def summary(path: Path) -> dict[str, Any]:
+    """What a cache holds, as counts; a JudgeError if it cannot be used.
+
+    `replies`, of them `paid_again`; `judges`: judge to criterion to replies; `prompt_tokens` and
+    `completion_tokens`, and how many replies report none (`unreported`); `bytes` on disk; `first`
+    and `last` time (UTC, None if empty).
+    """
+    counts: Counter[str] = Counter()
+    judges: dict[str, Counter[str]] = {}
+    times = []
+    for line in _lines(path):
+        prompt, completion = (
+            line["reply"].get(f"{name}_tokens") for name in ("prompt", "completion")
+        )
+        counts["prompt_tokens"] += prompt or 0
+        counts["completion_tokens"] += completion or 0
+        counts["unreported"] += prompt is None or completion is None
+        counts["paid_again"] += line["copy"] > 0
+        judges.setdefault(line["judge"], Counter())[line["criterion"]] += 1
+        times.append(line["stored"])
+    parts = [file for file in (path, Path(f"{path}-wal")) if file.exists()]
+    return {
+        "replies": len(times),
+        **{name: counts[name] for name in _COUNTED},
+        "judges": {judge: dict(criteria) for judge, criteria in judges.items()},
+        "bytes": sum(file.stat().st_size for file in parts),
+        "first": min(times, default=None),
+        "last": max(times, default=None),
+    }
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    """All replies of a file as `export` has them, in the order of keys and copies."""
+    query = "SELECT key, copy, reply, rest FROM replies ORDER BY key, copy"
+    with _explained(path), closing(_connect(path, "mode=rw")) as file:
+        for key, copy, reply, rest in file.execute(query):
+            yield {"key": key, "copy": copy, "reply": _unpack(reply), **_unpack(rest)}

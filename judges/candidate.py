@@ -1,0 +1,52 @@
+"""One answer of a model under test, put to a judge: whose trouble is it if there is no score?
+
+The item's status tells. `empty`, `refused`, `truncated` and `model_error` are the candidate's (the
+first three are worth 0 everywhere, utils/aggregate.py); `judge_<status>` is the judge's and leaves
+`_valid`; `ok` has a score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from lmms_eval_tasks.judges.verdict import Criterion, Judge, Status, Verdict
+from lmms_eval_tasks.utils import answers
+
+OF_THE_JUDGE = "judge_"  # prefix of an item's status
+
+
+class Judged(NamedTuple):
+    """An answer and what became of it."""
+
+    candidate: str  # what was put to the judge: without reasoning; empty if it is no answer
+    status: str
+    score: float | None
+    verdict: Verdict | None  # None if nobody was asked, since there is no answer
+
+
+def judge_answer(
+    judge: Judge,
+    criterion: Criterion,
+    fields: Mapping[str, Any],
+    reply: str,
+    verdict: Verdict | None = None,
+) -> Judged:
+    """Judge a model's reply; a reply that is no answer is not worth a call.
+
+    Args:
+        judge: who is asked.
+        criterion: its placeholder for the answer is `candidate`.
+        fields: the criterion's other fields.
+        reply: the model's text, as the host hands it over.
+        verdict: a saved verdict, which stands in place of the judge's.
+    """
+    status = answers.reply_status(reply)
+    if status != "ok":
+        # The host's own "request failed" must not pass for the model's text either.
+        return Judged("", status, 0.0, None)
+    candidate = answers.strip_reasoning(reply)[0].strip()
+    if verdict is None:
+        verdict = judge.verdict(criterion, {**fields, "candidate": candidate})
+    ok = verdict.status == Status.OK.value
+    return Judged(candidate, "ok" if ok else OF_THE_JUDGE + verdict.status, verdict.score, verdict)

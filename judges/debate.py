@@ -1,0 +1,295 @@
+"""Agents discuss one item over rounds, then another one consolidates a rating (vlm_judge, 3.2).
+
+Every turn is a criterion of its own, asked through an ordinary judge: so each is cached, retried,
+budgeted and read like any other verdict. A turn's criterion is the benchmark's (rubric, material,
+schema, score) with the debate's text behind it. Two agents and two rounds are ours: the paper gives
+neither number. Round 1 does not say how many rounds will follow, so debates of any length share it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.errors import JudgeError, PromptError
+from lmms_eval_tasks.judges.config import JudgeConfig
+from lmms_eval_tasks.judges.panel import failure_of, total_usage
+from lmms_eval_tasks.judges.verdict import Criterion, Judge, Verdict
+from lmms_eval_tasks.utils.prompts import Prompt, fill, load, placeholders
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+_PARTS: Mapping[str, tuple[str, ...]] = {
+    "agent": ("agent", "persona"),
+    "persona_1": (),
+    "persona_2": (),
+    "opening": (),
+    "discussion": ("transcript",),
+    "turn": ("agent", "round", "score", "reason"),
+    "missing": ("agent", "round"),
+    "consolidator": (),
+    "consolidation": ("transcript",),
+}
+_NAMES = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_CONSOLIDATOR = "Consolidator"
+# How a part says whose turn it is: `Agent B, round 2: gpt-4o` or `Consolidator: gpt-4o`.
+_SPEAKER = re.compile(
+    rf"(?:(?P<agent>Agent [A-Z]), round (?P<round>[0-9]+)|{_CONSOLIDATOR}): (?P<judge>.*)",
+    re.DOTALL,
+)
+
+
+class _Turn(NamedTuple):
+    round: int  # from 1
+    agent: str  # Agent A, Agent B, ...
+    verdict: Verdict  # as the agent's judge gave it
+
+
+def load_prompts(override_dir: Path | None = None) -> Prompt:
+    """The debate's texts: the user's `judges/debate.yml` before the packaged one.
+
+    Raises:
+        PromptError: a part or a placeholder is missing or unknown.
+    """
+    prompts = load("judges", "debate", _PARTS, override_dir)
+    for part, text in prompts.text.items():
+        if part not in _PARTS and (not _is_persona(part) or placeholders(text)):
+            raise PromptError(
+                f"{prompts.source}: part {part!r}: only personas without placeholders can be added "
+                "(persona_3, persona_4, ...)"
+            )
+    return prompts
+
+
+class DebateJudge:
+    """A debate as one judge; it has no state, so it is as thread-safe as its agents.
+
+    The turns are asked one after another in the calling thread: a run has many threads already.
+    """
+
+    def __init__(
+        self,
+        config: JudgeConfig,
+        agents: Sequence[Judge],
+        consolidator: Judge,
+        rounds: int = 2,
+        prompts: Prompt | None = None,
+        *,
+        stop_when_agreed: bool = False,
+        show: Callable[[float], str] = "{:g}".format,
+    ) -> None:
+        """Set up a debate.
+
+        Args:
+            config: its label is the debate's name.
+            agents: 2 to 26; the same judge may appear several times, since name and persona differ.
+            consolidator: who gives the final rating.
+            rounds: at least 1.
+            prompts: from `load_prompts`; None reads them, the user's own first.
+            stop_when_agreed: go to the consolidator after a round in which every agent gave the
+                same score. Off by default: agreeing early is not agreeing after an objection.
+            show: how a score is written in a transcript; for a criterion whose score is not the
+                number or word that its reply asks for.
+
+        Raises:
+            JudgeError: too few or too many agents, or no rounds.
+            PromptError: a prompt file of the user's that does not fit.
+        """
+        if not 2 <= len(agents) <= len(_NAMES):
+            raise JudgeError(
+                f"the debate {config.label} has {len(agents)} agents: name 2 to {len(_NAMES)}"
+            )
+        if rounds < 1:
+            raise JudgeError(f"the debate {config.label} has {rounds} rounds: at least 1")
+        self.config = config
+        self._agents = {f"Agent {_NAMES[place]}": agent for place, agent in enumerate(agents)}
+        self._consolidator, self._rounds = consolidator, rounds
+        self._prompts = prompts or load_prompts(settings.prompts_dir())
+        self._stop, self._show = stop_when_agreed, show
+        personas = [part for part in self._prompts.text if _is_persona(part)]
+        personas.sort(key=lambda part: int(part.rpartition("_")[2]))
+        self._personas = [self._prompts.text[part].strip() for part in personas]
+
+    def supports(self, criterion: str) -> bool:
+        """Whether every agent and the consolidator can decide it."""
+        judges = (*self._agents.values(), self._consolidator)
+        return all(judge.supports(_turn_name(criterion)) for judge in judges)
+
+    def verdict(self, criterion: Criterion, fields: Mapping[str, Any]) -> Verdict:
+        """Debate one item: agents x rounds calls and a last one.
+
+        The verdict is the consolidator's, with every turn in `parts` (`transcript` reads them). An
+        agent without a usable turn is named in later transcripts and asked again in the next round.
+        If nobody has one in the last round, the verdict has their most frequent status and the
+        consolidator is not asked; if the consolidator fails, it has the consolidator's.
+        """
+        turns = self._discuss(criterion, fields)
+        if failure := self._failure(turns):
+            return failure
+        return self._conclude(
+            turns, self._consolidator.verdict(*self._last(criterion, fields, turns))
+        )
+
+    def verdicts(
+        self, criterion: Criterion, fields: Mapping[str, Any], samples: int
+    ) -> list[Verdict]:
+        """One discussion, consolidated `samples` times; the discussion's usage is in the first."""
+        turns = self._discuss(criterion, fields)
+        if failure := self._failure(turns):
+            return [failure, *[replace(failure, usage=None)] * (samples - 1)]
+        finals = self._consolidator.verdicts(*self._last(criterion, fields, turns), samples)
+        whole = [self._conclude(turns, final) for final in finals]
+        return whole[:1] + [
+            replace(verdict, usage=final.usage)
+            for verdict, final in zip(whole[1:], finals[1:], strict=True)
+        ]
+
+    def _discuss(self, criterion: Criterion, fields: Mapping[str, Any]) -> list[_Turn]:
+        """All turns in order of round and agent; agents of a round see only earlier rounds."""
+        turns: list[_Turn] = []
+        for number in range(1, self._rounds + 1):
+            seen = tuple(turns)
+            for place, (name, judge) in enumerate(self._agents.items()):
+                persona = self._personas[place % len(self._personas)]
+                role = fill(self._prompts.text["agent"], {"agent": name, "persona": persona})
+                turn = self._turn(criterion, role, "discussion" if seen else "opening", seen)
+                verdict = judge.verdict(replace(turn, top_logprobs=0), _with_reasons(fields, seen))
+                turns.append(_Turn(number, name, verdict))
+            # None is a failed turn: nobody agrees with it.
+            scores = {turn.verdict.score for turn in turns[len(seen) :]}
+            if self._stop and len(scores) == 1 and None not in scores:
+                break
+        return turns
+
+    def _last(
+        self, criterion: Criterion, fields: Mapping[str, Any], turns: Sequence[_Turn]
+    ) -> tuple[Criterion, dict[str, Any]]:
+        """What the consolidator is asked."""
+        role = self._prompts.text["consolidator"]
+        return self._turn(criterion, role, "consolidation", turns), _with_reasons(fields, turns)
+
+    def _turn(self, base: Criterion, role: str, part: str, seen: Sequence[_Turn]) -> Criterion:
+        """The base criterion with a role behind its system text and a part behind its template.
+
+        Each reason that was seen is an untrusted field, and so a block of its own: no reason can
+        pass for another agent's turn.
+        """
+        text = self._prompts.text
+        lines = [
+            fill(
+                text["turn" if turn.verdict.score is not None else "missing"],
+                {
+                    "agent": turn.agent,
+                    "round": str(turn.round),
+                    "score": "" if turn.verdict.score is None else self._show(turn.verdict.score),
+                    "reason": "{" + _field(turn) + "}",
+                },
+            ).strip()
+            for turn in seen
+        ]
+        ours = text[part]
+        if "transcript" in _PARTS[part]:
+            ours = fill(ours, {"transcript": "\n\n".join(lines)})
+        return replace(
+            base,
+            name=_turn_name(base.name),
+            system=f"{base.system.rstrip()}\n\n{role.strip()}\n",
+            template=f"{base.template.rstrip()}\n\n{ours.strip()}\n",
+            schema=_with_reason(base.schema),
+            prompt_hash=f"{base.prompt_hash}+{self._prompts.hash}",
+            untrusted=(*base.untrusted, *_reasons(seen)),
+        )
+
+    def _failure(self, turns: Sequence[_Turn]) -> Verdict | None:
+        """The debate's verdict if nobody has a usable turn in the last round."""
+        final = [turn.verdict for turn in turns if turn.round == turns[-1].round]
+        if any(verdict.score is not None for verdict in final):
+            return None
+        reason = f"no agent has a usable turn in round {turns[-1].round}: " + "; ".join(
+            f"{turn.agent}: {turn.verdict.status}" for turn in turns[-len(final) :]
+        )
+        parts = tuple(_spoken(turn) for turn in turns)
+        return Verdict(
+            None,
+            failure_of(final),
+            reason,
+            judge=self.config.label,
+            usage=total_usage(parts),
+            parts=parts,
+        )
+
+    def _conclude(self, turns: Sequence[_Turn], final: Verdict) -> Verdict:
+        """The consolidator's verdict in the debate's name."""
+        last = replace(final, judge=f"{_CONSOLIDATOR}: {final.judge}")
+        parts = (*(_spoken(turn) for turn in turns), last)
+        return replace(final, judge=self.config.label, usage=total_usage(parts), parts=parts)
+
+
+def transcript(verdict: Verdict) -> list[dict[str, Any]]:
+    """A debate's turns in order: round (None: consolidator), agent, judge, score, reason, status.
+
+    Raises:
+        ValueError: the verdict is not a debate's.
+    """
+    speakers = [_SPEAKER.fullmatch(part.judge) for part in verdict.parts]
+    if not speakers or None in speakers:
+        raise ValueError(f"the verdict of {verdict.judge} is not a debate's")
+    return [
+        {
+            "round": int(speaker["round"]) if speaker["round"] else None,
+            "agent": speaker["agent"] or _CONSOLIDATOR,
+            "judge": speaker["judge"],
+            "score": part.score,
+            "reason": part.reason,
+            "status": part.status,
+        }
+        for speaker, part in zip(speakers, verdict.parts, strict=True)
+        if speaker
+    ]
+
+
+def _spoken(turn: _Turn) -> Verdict:
+    speaker = f"{turn.agent}, round {turn.round}: {turn.verdict.judge}"
+    return replace(turn.verdict, judge=speaker)
+
+
+def _field(turn: _Turn) -> str:
+    """The field that holds a turn's reason; it also names the reason's block in the request."""
+    return f"{turn.agent.lower().replace(' ', '_')}_round_{turn.round}"
+
+
+def _reasons(seen: Sequence[_Turn]) -> dict[str, str]:
+    """The reasons of the usable turns, by field."""
+    return {_field(turn): turn.verdict.reason for turn in seen if turn.verdict.score is not None}
+
+
+def _with_reasons(fields: Mapping[str, Any], seen: Sequence[_Turn]) -> dict[str, Any]:
+    reasons = _reasons(seen)
+    if taken := reasons.keys() & fields.keys():
+        raise PromptError(f"the field {min(taken)} is the debate's own: rename the benchmark's")
+    return {**fields, **reasons}
+
+
+def _turn_name(criterion: str) -> str:
+    """A turn is another kind of verdict: rules that know the criterion cannot debate it."""
+    return f"{criterion}_debate"
+
+
+def _is_persona(part: str) -> bool:
+    return re.fullmatch(r"persona_[1-9][0-9]*", part) is not None
+
+
+@lru_cache(maxsize=32)
+def _with_reason(schema: type[BaseModel]) -> type[BaseModel]:
+    """The schema, with a text field `reason` if it has none: without reasons nothing is debated."""
+    if "reason" in schema.model_fields:
+        return schema
+    from pydantic import create_model
+
+    return create_model(schema.__name__, __base__=schema, reason=(str, ...))

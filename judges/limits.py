@@ -1,0 +1,272 @@
+"""How fast and how much a judge may be asked, and when its endpoint is given up.
+
+Everything here counts one process. The processes of a run divide its limits with `share`; a
+process that is forked off a running one starts with a copy of the counts and goes on alone.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+N = TypeVar("N", int, float)
+
+BURST = 1.0  # seconds' worth of a rate that may go out at once: 10 of 600 requests a minute
+_ROUNDING = 1e-9  # dollars, below the price of any token: sums of floats are not exact
+
+# One lock for all limits: each holds it for about a microsecond. Forking takes it too, or a child
+# could inherit it held by a thread that does not exist there.
+_LOCK = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release
+    )
+
+
+def share(total: N | None, rank: int, world: int, *, at_least: int = 0) -> N | None:
+    """The part of a run's limit that process `rank` of `world` may use; None stays None.
+
+    Integers (calls, concurrency) are divided into integers whose sum is `total`, unless `at_least`
+    lifts some. Floats are divided evenly. Pass dollars and rates as floats: of an integer 1, most
+    processes get 0.
+
+    Raises:
+        ValueError: no such rank.
+    """
+    if not 0 <= rank < world:
+        raise ValueError(f"rank {rank} of {world}: ranks are 0 to world - 1")
+    if total is None:
+        return None
+    part = total // world + (rank < total % world) if isinstance(total, int) else total / world
+    return max(part, at_least)
+
+
+# pyrate-limiter 4.5 keeps one list entry for each unit of the last minute (each token) and a
+# background thread; limits 5.8 and throttled-py 3.5 refuse instead of reserving a later turn, so
+# that threads must poll; none gives an estimate back, and all refuse for good what exceeds the
+# bucket. Hence this one.
+class Rate:
+    """At most so much a minute: requests or tokens. A token bucket that is reserved ahead.
+
+    In any minute no more goes out than `per_minute` and BURST seconds' worth. A single amount above
+    that burst goes when the bucket is full, and those after it wait for the rest of it. Turns are
+    given in the order of the calls. Thread-safe.
+
+    Args:
+        per_minute: the limit, above 0; None is no limit.
+        clock: seconds, never going back.
+
+    Raises:
+        ValueError: the limit is not a number above 0.
+    """
+
+    def __init__(
+        self, per_minute: float | None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        if per_minute is not None and not 0 < per_minute < math.inf:
+            raise ValueError(f"a rate is a number above 0 a minute, not {per_minute}")
+        self.per_minute, self._clock = per_minute, clock
+        self._full = -math.inf  # when the bucket will be full again, if nothing more is reserved
+
+    def reserve(self, amount: float) -> float:
+        """Take the next turn; returns the seconds to wait before going ahead, 0.0 or more.
+
+        Every attempt reserves, a retry as well: endpoints also count those that they turn down.
+
+        Raises:
+            ValueError: a negative amount.
+        """
+        if self.per_minute is None:
+            return 0.0
+        if not 0 <= amount < math.inf:
+            raise ValueError(f"an amount of {amount}")
+        cost = 60 * amount / self.per_minute  # seconds in which the bucket gains this much
+        with _LOCK:
+            now = self._clock()
+            start = max(self._full, now)
+            self._full = start + cost
+        return max(0.0, start - now - max(0.0, BURST - cost))
+
+    def settle(self, reserved: float, actual: float) -> None:
+        """Correct an estimate once the real amount is known; waits already given stay."""
+        if self.per_minute is None:
+            return
+        with _LOCK:
+            self._full = max(self._full, self._clock())
+            self._full += 60 * (actual - reserved) / self.per_minute
+
+
+class Breaker:
+    """Gives an endpoint up, for the rest of the process, once `after` requests in a row failed.
+
+    A request counts as failed when all its retries did (retry.py counts). `after` = 0 never gives
+    up, below 0 is a ValueError. `reason` is one line, empty while it is closed. Thread-safe.
+    """
+
+    def __init__(self, after: int) -> None:
+        if after < 0:
+            raise ValueError(f"give up after {after} failures: 0 (never) or more")
+        self.after = after
+        self.reason = ""
+        self._failures = 0
+        self._opened = threading.Condition(_LOCK)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing more is to be sent."""
+        return bool(self.reason)
+
+    def failure(self, reason: str) -> None:
+        """A request got no reply, for this reason."""
+        with self._opened:
+            self._failures += 1
+            if 0 < self.after <= self._failures:
+                failed = f"{self.after} requests in a row" if self.after > 1 else "a request"
+                self.open(f"{failed} failed, the last with: {next(iter(reason.splitlines()), '')}")
+
+    def success(self) -> None:
+        """A request got a reply: the endpoint is alive."""
+        if self._failures:  # read without the lock, which almost every call can do without
+            with self._opened:
+                self._failures = 0
+
+    def open(self, reason: str) -> None:
+        """Give up now, for another reason (an interrupted run); the first reason is kept."""
+        with self._opened:
+            self.reason = self.reason or reason
+            self._opened.notify_all()
+
+    def wait(self, seconds: float) -> bool:
+        """Sleep; False as soon as the breaker is open, True if it stayed closed all the time."""
+        with self._opened:
+            return not self._opened.wait_for(lambda: self.is_open, max(0.0, seconds))
+
+
+@dataclass(eq=False, frozen=True, slots=True)
+class Reservation:
+    """What a call may cost at most, held until it is settled; leaving its `with` releases it."""
+
+    budget: Budget
+    calls: int
+    cost: float | None  # dollars
+    thread: int
+
+    def __enter__(self) -> Reservation:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.budget.release(self)
+
+
+class Budget:
+    """What a process may pay for. Never exceeded as long as the reserved upper bounds hold.
+
+        reservation = budget.reserve(1, most)
+        if reservation is None:
+            ...  # a verdict with status skipped and budget.reason
+        with reservation:
+            reply = ...
+            budget.settle(reservation, 1, price of reply)
+
+    A call is a reply that was received, since that is what is paid for: also one that nobody can
+    read, and each sample's own. Attempts without a reply and cached replies are none. Thread-safe.
+
+    Attributes:
+        calls: paid so far.
+        cost: dollars paid so far; None once a call's cost was unknown (no `max_cost` then).
+        reason: which limit the latest refusal was for; empty before the first.
+
+    Args:
+        max_calls: 0 or more, where 0 serves cached replies only; None is no limit.
+        max_cost: dollars, 0 or more; None is no limit.
+
+    Raises:
+        ValueError: a limit below 0.
+    """
+
+    def __init__(self, max_calls: int | None, max_cost: float | None) -> None:
+        for limit in (max_calls, max_cost):
+            if limit is not None and not limit >= 0:
+                raise ValueError(f"a budget of {limit}: 0 or more")
+        self.max_calls, self.max_cost = max_calls, max_cost
+        self.calls, self.reason = 0, ""
+        self.cost: float | None = 0.0
+        self._held: set[Reservation] = set()
+        self._process = os.getpid()
+        self._settled = threading.Condition(_LOCK)
+
+    def reserve(self, calls: int, cost: float | None) -> Reservation | None:
+        """Hold the most that a call may cost (dollars), or None: that is over the budget.
+
+        Where it only might be, because of what other threads hold, it waits for them. It does not
+        wait for the calling thread's own reservations, which would be for ever.
+
+        Raises:
+            ValueError: a negative amount, or an unknown cost (None) where `max_cost` is set.
+        """
+        _check(calls, cost)
+        if cost is None and self.max_cost is not None:
+            raise ValueError("a budget in dollars needs an upper bound of every call's cost")
+        wanted = Reservation(self, calls, cost, threading.get_ident())
+        with self._settled:
+            if self._process != os.getpid():  # what was held at a fork is settled in the parent
+                self._process, self._held = os.getpid(), set()
+            while over := self._over(wanted, *self._held):
+                alone = self._over(wanted)
+                if alone or any(held.thread == wanted.thread for held in self._held):
+                    self.reason = alone or over
+                    return None
+                self._settled.wait()
+            self._held.add(wanted)
+        return wanted
+
+    def settle(self, reservation: Reservation, calls: int, cost: float | None) -> None:
+        """Replace a reservation by what was really paid, in calls and dollars.
+
+        Args:
+            reservation: from `reserve`, not settled yet.
+            calls: replies received; 0 if the call failed.
+            cost: None where the endpoint reported no usage: then the upper bound counts.
+
+        Raises:
+            ValueError: a negative amount, or a reservation that was settled before.
+        """
+        _check(calls, cost)
+        if cost is None:
+            cost = reservation.cost if calls else 0.0
+        with self._settled:
+            if reservation not in self._held:
+                raise ValueError("this reservation was settled before")
+            self._held.remove(reservation)
+            self.calls += calls
+            self.cost = None if self.cost is None or cost is None else self.cost + cost
+            self._settled.notify_all()
+
+    def release(self, reservation: Reservation) -> None:
+        """Give a reservation back as if nothing was paid, unless it is settled."""
+        with self._settled:
+            if reservation in self._held:
+                self.settle(reservation, 0, 0.0)
+
+    def _over(self, *wanted: Reservation) -> str:
+        """The limit that all these together would pass, in words, or ''."""
+        calls, limit = self.calls + sum(each.calls for each in wanted), self.max_calls
+        if limit is not None and calls > limit:
+            return f"over the budget of {limit} call{'s' if limit != 1 else ''}"
+        if self.max_cost is None:
+            return ""
+        cost = (self.cost or 0.0) + sum(each.cost or 0.0 for each in wanted)
+        if cost <= self.max_cost + _ROUNDING:
+            return ""
+        shown = f"{self.max_cost:.2f}" if self.max_cost >= 0.01 else f"{self.max_cost:.2g}"
+        return f"over the budget of ${shown}"
+
+
+def _check(calls: int, cost: float | None) -> None:
+    if calls < 0 or (cost is not None and not 0 <= cost < math.inf):
+        raise ValueError(f"{calls} calls for ${cost}: neither can be below 0 or infinite")

@@ -1,0 +1,273 @@
+"""Any OpenAI-compatible endpoint, through the openai package's synchronous client.
+
+One client for each judge and process: sockets are shared by the threads of a process and never
+across a fork. What an endpoint does not take (a reply format, a parameter) is learnt from its
+answers 400 and 422, once.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import os
+import re
+import threading
+import time
+from base64 import b64decode
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from lmms_eval_tasks.console import say
+from lmms_eval_tasks.judges.config import (
+    DEFAULT_BASE_URL,
+    JudgeConfig,
+    is_local,
+    is_reasoning,
+)
+from lmms_eval_tasks.judges.exchange import ProviderError, Reply, Request
+from lmms_eval_tasks.judges.openai_format import FORMS, chat_body, read_chat
+from lmms_eval_tasks.judges.verdict import Status
+
+if TYPE_CHECKING:
+    from openai import OpenAI
+
+_Text = TypeVar("_Text", str, "str | None")
+
+_BUSY = {408, 409, 425, 429}  # and everything from 500 on: the same request may work later
+_SPENT = ("insufficient_quota", "billing_hard_limit_reached")  # a 429 that waiting does not heal
+# A prompt that is too long is refused with 400 too, in words that name max_tokens.
+_TOO_LONG = re.compile(r"context.?length|context.?window|too long|maximum.{0,20}tokens", re.I)
+_KEY_LIKE = re.compile(r"\b(?:sk-|Bearer |Basic )[\w+/=*.-]{6,}")
+_MAX_MESSAGE = 300  # characters of an endpoint's error text that are kept
+_CONNECTIONS = 1024  # open at most
+
+_LOCK = threading.RLock()  # creation of clients only; requests run in parallel
+if hasattr(os, "register_at_fork"):
+    # A fork in the middle of a creation would leave the child a lock that nobody releases.
+    os.register_at_fork(
+        before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release
+    )
+
+
+class OpenAIProvider:
+    """One chat model at one endpoint; thread-safe."""
+
+    def __init__(self, config: JudgeConfig) -> None:
+        self.config = config
+        self._created: tuple[int, OpenAI] | None = None  # process id, client
+        fixed = config.reply_format != "auto"
+        # Where in FORMS this endpoint was found to stand; it only ever moves down.
+        self._form = FORMS.index(config.reply_format) if fixed else 0
+        self._form_known = fixed
+        # The parameters under other names, or None for those that this endpoint does not take.
+        self._renamed: dict[str, str | None] = {}
+        if is_reasoning(config.model):
+            self._renamed["max_tokens"] = "max_completion_tokens"
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """Endpoint and model as asked for."""
+        return {
+            "provider": "openai",
+            "base_url": self.config.base_url or DEFAULT_BASE_URL,
+            "api_version": self.config.api_version,
+            "model": self.config.model,
+            "reply_format": self.config.reply_format,
+        }
+
+    @property
+    def left_out(self) -> list[str]:
+        """Parameters that the endpoint did not take and that were therefore not sent."""
+        return sorted(name for name, new in self._renamed.items() if new is None)
+
+    def complete(self, request: Request, samples: Sequence[int]) -> list[Reply]:
+        """One chat completion with a choice for each sample, in the strictest form taken here.
+
+        An endpoint that gives fewer choices than asked for is asked again by the caller.
+
+        Raises:
+            ProviderError: transport, HTTP status, or a reply that is no chat completion.
+        """
+        import openai
+
+        form, renamed = self._form, dict(self._renamed)
+        while True:
+            body = chat_body(self.config.model, request, len(samples), FORMS[form], renamed)
+            try:
+                data: object = self._client().post("/chat/completions", body=body, cast_to=object)
+            except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
+                change = self._adapted(error, body, form, renamed)
+                if change is None:
+                    raise self._error(error) from None
+                form, renamed = change
+            except Exception as error:  # whatever the transport raises is a status, not a crash
+                raise self._error(error) from None
+            else:
+                replies = self.replies(data, FORMS[form] if request.schema else "text")
+                self._learn(form, renamed, with_schema=request.schema is not None)
+                return replies[: len(samples)]
+
+    def body(self, request: Request) -> dict[str, Any]:
+        """The JSON of a request for one sample, as far as this endpoint is known; for batches."""
+        return chat_body(self.config.model, request, 1, FORMS[self._form], self._renamed)
+
+    def replies(self, data: object, form: str = "") -> list[Reply]:
+        """The choices of a chat completion, without the key in their texts.
+
+        Raises:
+            ProviderError: it is no chat completion.
+        """
+        return [
+            replace(reply, text=self._redact(reply.text), refusal=self._redact(reply.refusal))
+            for reply in read_chat(data, form or FORMS[self._form], self.clean)
+        ]
+
+    # --- learning what the endpoint takes ---------------------------------------------------
+
+    def _adapted(
+        self, error: Any, body: Mapping[str, Any], form: int, renamed: Mapping[str, str | None]
+    ) -> tuple[int, dict[str, str | None]] | None:
+        """Another way to send the same request after a 400 or 422, or None."""
+        words = str(getattr(error, "message", error))
+        if _filtered(error) or (_TOO_LONG.search(words) and "response_format" not in words):
+            return None
+        named = str(getattr(error, "param", None) or "")
+        for name in _ADAPTABLE:
+            sent = renamed.get(name, name)
+            if sent not in body or not (named == sent or re.search(rf"\b{sent}\b", words)):
+                continue
+            renaming = name == "max_tokens" and name not in renamed
+            return form, {**renamed, name: "max_completion_tokens" if renaming else None}
+        # No parameter is named: perhaps the reply's form, unless it has worked here before.
+        about_form = not self._form_known or named.startswith("response_format")
+        if "response_format" in body and form + 1 < len(FORMS) and about_form:
+            return form + 1, dict(renamed)
+        return None
+
+    def _learn(self, form: int, renamed: Mapping[str, str | None], *, with_schema: bool) -> None:
+        """Remember what worked. A failing 400 teaches nothing: its cause may be the prompt."""
+        dropped = {name for name, new in renamed.items() if new is None} - {*self.left_out}
+        self._renamed = {**self._renamed, **renamed}
+        if with_schema:
+            self._form, self._form_known = max(self._form, form), True
+        for name in sorted(dropped):
+            say(f"the judge {self.config.label} does not take {name}: sent without it")
+
+    def _error(self, error: Exception) -> ProviderError:
+        """What an exception of the transport means for the run."""
+        import openai
+
+        status = getattr(error, "status_code", None)
+        name = type(error).__name__ + (f" {status}" if status else "")
+        told = f"{name}: {self.clean(str(error))}"[:_MAX_MESSAGE]
+        if _filtered(error):
+            return ProviderError(told, status=Status.REFUSED)
+        if isinstance(error, openai.APIStatusError):
+            busy = error.status_code in _BUSY or error.status_code >= 500
+            spent = getattr(error, "code", None) in _SPENT
+            after = retry_after(error.response.headers, time.time())
+            return ProviderError(told, retry=busy and not spent, retry_after=after)
+        # Connections, timeouts, and bodies that are not JSON.
+        return ProviderError(told, retry=isinstance(error, openai.OpenAIError | ValueError))
+
+    def clean(self, text: str) -> str:
+        """An endpoint's own words on one line, without anything that looks like a key."""
+        return _KEY_LIKE.sub("[key]", self._redact(" ".join(text.split())))
+
+    def _redact(self, text: _Text) -> _Text:
+        """`text` without the key: some endpoints repeat it in their errors.
+
+        What is shorter than 8 characters (vLLM users set EMPTY) is no key but a common word.
+        """
+        for secret in _secrets(self.config):
+            if text is not None and len(secret) >= 8:
+                text = text.replace(secret, "[key]")
+        return text
+
+    # --- the client -------------------------------------------------------------------------
+
+    def _client(self) -> OpenAI:
+        """This process's client."""
+        created = self._created
+        if created is None or created[0] != os.getpid():
+            with _LOCK:
+                created = self._created
+                if created is None or created[0] != os.getpid():
+                    created = self._created = (os.getpid(), new_client(self.config))
+        return created[1]
+
+
+# Optional parameters: a judge without them is still a judge. `max_tokens` is first tried under its
+# newer name.
+_ADAPTABLE = (
+    "max_tokens",
+    "temperature",
+    "top_p",
+    "seed",
+    "reasoning_effort",
+    "n",
+    "top_logprobs",
+    "logprobs",
+)
+
+
+def new_client(config: JudgeConfig) -> OpenAI:
+    """A client for the endpoint of `config`, with its own key and nothing from the environment."""
+    import openai
+
+    base_url = config.base_url or DEFAULT_BASE_URL
+    host = base_url.partition("://")[2].partition("/")[0]
+    host = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+    # The package keeps 100 connections: more threads than that would reconnect for each request.
+    limits = type(openai.DEFAULT_CONNECTION_LIMITS)(
+        max_connections=_CONNECTIONS, max_keepalive_connections=_CONNECTIONS
+    )
+    # A cluster's proxy settings must not send a local endpoint's requests to the proxy.
+    http_client = openai.DefaultHttpxClient(trust_env=not is_local(host), limits=limits)
+    headers = {}
+    if config.authorization is not None:
+        header = config.authorization.get_secret_value()
+        dated = config.api_version is not None  # Azure's dated API has its own header for the key
+        headers = {"api-key": _secrets(config)[-1]} if dated else {"Authorization": header}
+    common: dict[str, Any] = {
+        "api_key": "unused",  # the header above is what is sent
+        "default_headers": headers,
+        "timeout": config.timeout,
+        "max_retries": 0,  # the engine retries
+        "http_client": http_client,
+    }
+    if config.api_version is not None:
+        return openai.AzureOpenAI(azure_endpoint=base_url, api_version=config.api_version, **common)
+    return openai.OpenAI(base_url=base_url, **common)
+
+
+def retry_after(headers: Mapping[str, str], now: float) -> float | None:
+    """Seconds that a response's headers ask to wait: milliseconds, seconds or a date; or None."""
+    try:
+        if given := headers.get("retry-after-ms"):
+            return max(0.0, float(given) / 1000)
+        given = headers.get("retry-after")
+        if given is None:
+            return None
+        try:
+            return max(0.0, float(given))
+        except ValueError:
+            parsed = email.utils.parsedate_tz(given)
+            return None if parsed is None else max(0.0, email.utils.mktime_tz(parsed) - now)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _filtered(error: Exception) -> bool:
+    """Whether a provider's content filter turned the request down (Azure answers 400)."""
+    return getattr(error, "code", None) == "content_filter"
+
+
+def _secrets(config: JudgeConfig) -> list[str]:
+    if config.authorization is None:
+        return []
+    header = config.authorization.get_secret_value()
+    scheme, _, token = header.partition(" ")
+    if scheme == "Basic":
+        return [token, b64decode(token).decode().partition(":")[2] or token]
+    return [token]

@@ -1,0 +1,289 @@
+"""Several judges on one item: one verdict by a stated rule, and how far the judges agree.
+
+`combine` is the pure core; `PanelJudge` asks the members, `agreement_of` looks at many items.
+Weighted and latent-class panels are fitted to data and live with the study that fits them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from lmms_eval_tasks.errors import JudgeError
+from lmms_eval_tasks.judges.config import JudgeConfig
+from lmms_eval_tasks.judges.verdict import TIE, Criterion, Judge, Status, Usage, Verdict
+from lmms_eval_tasks.utils import agreement, stats
+
+RULES = ("majority", "mean", "median")
+TIES = ("lower", "higher", "mean", "none")
+
+
+def combine(
+    verdicts: Sequence[Verdict],
+    rule: str = "majority",
+    tie: str = "lower",
+    quorum: float = 0.5,
+    judge: str = "panel",
+) -> Verdict:
+    """One verdict out of several on the same item; apart from `parts` their order has no influence.
+
+    Only `ok` verdicts vote. If they are no more than the share `quorum` of the panel there is no
+    score, and the status is the failures' most frequent one (`failure_of`).
+
+    Args:
+        verdicts: at least one; they are kept whole in `parts`.
+        rule: majority (the most frequent score), mean, or median.
+        tie: which score is taken if several are equally frequent, or if the two middle ones of a
+            median differ: the lower (default: a tie never pays), the higher, the mean of the tied
+            ones (for the median: the usual one), or none, with status `tie`.
+        quorum: 0 <= quorum < 1; with 0 one vote is enough.
+        judge: the panel's label.
+
+    Raises:
+        JudgeError: an unknown rule, or a quorum out of its range.
+        ValueError: no verdicts.
+    """
+    _check(rule, tie, quorum)
+    if not verdicts:
+        raise ValueError("a panel without verdicts decides nothing")
+    votes = _votes(verdicts)
+    usage = total_usage(verdicts)
+    if not _enough(votes, verdicts, quorum):
+        reason = f"{len(votes)} of {len(verdicts)} voted, too few; {_failed(verdicts)}"
+        status = failure_of(verdicts)
+        return Verdict(None, status, reason, judge=judge, usage=usage, parts=tuple(verdicts))
+    score = _decide(votes, rule, tie)
+    reason = f"{rule} of {len(votes)} votes: {_counts(votes)}"
+    if len(votes) < len(verdicts):
+        reason += f"; no vote: {_failed(verdicts)}"
+    status = TIE if score is None else Status.OK.value
+    return Verdict(score, status, reason, judge=judge, usage=usage, parts=tuple(verdicts))
+
+
+def failure_of(verdicts: Iterable[Verdict]) -> str:
+    """The most frequent status that is not ok; of equally frequent ones the first in Status.
+
+    Raises:
+        ValueError: none failed.
+    """
+    counts = Counter(verdict.status for verdict in verdicts if verdict.status != Status.OK)
+    # Statuses that benchmarks added come after ours, by name.
+    place = {status.value: number for number, status in enumerate(Status)}
+    return min(counts, key=lambda name: (-counts[name], place.get(name, len(place)), name))
+
+
+def total_usage(verdicts: Iterable[Verdict]) -> Usage | None:
+    """Sum of what the verdicts took; None if none of them reports anything.
+
+    A token count is None as soon as one verdict that had replies does not report it: a partial sum
+    would pass for the whole.
+    """
+    usages = [verdict.usage for verdict in verdicts if verdict.usage is not None]
+    if not usages:
+        return None
+    asked = [usage for usage in usages if usage.replies]
+    return Usage(
+        sum(usage.replies for usage in usages),
+        _sum([usage.prompt_tokens for usage in asked]),
+        _sum([usage.completion_tokens for usage in asked]),
+    )
+
+
+class PanelJudge:
+    """A panel as one judge. It adds no state of its own, so it is as thread-safe as its members.
+
+    The members are asked one after another in the calling thread: a run has many threads already,
+    and threads of the panel's own would go past the limit that the user set.
+    """
+
+    def __init__(
+        self,
+        config: JudgeConfig,
+        judges: Sequence[Judge],
+        rule: str = "majority",
+        tie: str = "lower",
+        quorum: float = 0.5,
+    ) -> None:
+        """Raises JudgeError: an unknown rule, no members, or one that is in the panel twice.
+
+        The same judge twice would be answered from the cache and count double.
+        """
+        _check(rule, tie, quorum)
+        if not judges:
+            raise JudgeError(f"the panel {config.label} has no judges: name at least one")
+        for first, second in combinations(judges, 2):
+            if first is second or first.config == second.config:
+                raise JudgeError(
+                    f"the panel {config.label} has the judge {first.config.label} twice, whose "
+                    "vote would count double: name different judges"
+                )
+        self.config = config
+        self._judges, self._rule, self._tie, self._quorum = tuple(judges), rule, tie, quorum
+
+    def supports(self, criterion: str) -> bool:
+        """Whether every member can decide it."""
+        return all(judge.supports(criterion) for judge in self._judges)
+
+    def verdict(self, criterion: Criterion, fields: Mapping[str, Any]) -> Verdict:
+        """Ask every member; see `combine`."""
+        return self._combine([judge.verdict(criterion, fields) for judge in self._judges])
+
+    def verdicts(
+        self, criterion: Criterion, fields: Mapping[str, Any], samples: int
+    ) -> list[Verdict]:
+        """The members' first samples make the first verdict, their second ones the second, ..."""
+        rows = [judge.verdicts(criterion, fields, samples) for judge in self._judges]
+        return [self._combine(column) for column in zip(*rows, strict=True)]
+
+    def _combine(self, verdicts: Sequence[Verdict]) -> Verdict:
+        return combine(verdicts, self._rule, self._tie, self._quorum, self.config.label)
+
+
+@dataclass(frozen=True)
+class MemberAgreement:
+    """One judge beside its panel. A share is None where nothing could be compared."""
+
+    judge: str
+    rated: int  # items with a score
+    mean: float | None  # of its scores: its leniency beside the others'
+    with_panel: float | None  # share of its scores equal to the panel's decision, its own vote in
+    compared_panel: int
+    with_others: float | None  # the same against the panel of the others, which does not flatter
+    compared_others: int
+
+
+@dataclass(frozen=True)
+class PairAgreement:
+    """Two judges on the items that both rated."""
+
+    first: str
+    second: str
+    both: int
+    same: float | None  # share of equal scores
+    kappa: agreement.Coefficient
+
+
+@dataclass(frozen=True)
+class PanelAgreement:
+    """A panel's judges one by one, in pairs, and all together."""
+
+    items: int
+    judges: tuple[MemberAgreement, ...]
+    pairs: tuple[PairAgreement, ...]
+    fleiss: agreement.Coefficient  # items that all judges rated; labels without order
+    alpha: agreement.Coefficient  # Krippendorff's: items that at least two judges rated
+
+
+def agreement_of(
+    items: Sequence[Sequence[Verdict]],
+    labels: Sequence[float],
+    *,
+    rule: str = "majority",
+    tie: str = "lower",
+    quorum: float = 0.5,
+    weights: agreement.Weights | None = "quadratic",
+    level: agreement.Level = "ordinal",
+) -> PanelAgreement:
+    """How far the judges of a panel agree with each other and with what the panel decides.
+
+    Args:
+        items: for every item the judges' verdicts in the same order (a panel verdict's `parts`).
+        labels: the whole scale of scores, also what nobody gave.
+        rule, tie, quorum: the panel's (`combine`); for the panel of the others too.
+        weights: of the pairwise kappa.
+        level: of measurement, for Krippendorff's alpha.
+
+    Raises:
+        JudgeError: an unknown rule, or a quorum out of its range.
+        ValueError: no items, fewer than two judges, or items with other judges than the first's.
+    """
+    _check(rule, tie, quorum)
+    names = [verdict.judge for verdict in items[0]] if items else []
+    if len(names) < 2:
+        raise ValueError("agreement needs items with two or more judges")
+    for number, row in enumerate(items):
+        if [verdict.judge for verdict in row] != names:
+            raise ValueError(f"item {number} was not judged by {', '.join(names)} in this order")
+
+    def decision(verdicts: Sequence[Verdict]) -> float | None:
+        votes = _votes(verdicts)
+        return _decide(votes, rule, tie) if _enough(votes, verdicts, quorum) else None
+
+    decided = [decision(row) for row in items]
+    columns = [[row[place].score for row in items] for place in range(len(names))]
+    members = []
+    for place, (name, scores) in enumerate(zip(names, columns, strict=True)):
+        others = [decision([*row[:place], *row[place + 1 :]]) for row in items]
+        panel, rest = agreement.flips(decided, scores), agreement.flips(others, scores)
+        given = [score for score in scores if score is not None]
+        mean = stats.mean(given) if given else None
+        members.append(
+            MemberAgreement(
+                name, len(given), mean, panel.agreement, panel.n, rest.agreement, rest.n
+            )
+        )
+    pairs = []
+    for i, j in combinations(range(len(names)), 2):
+        both = agreement.flips(columns[i], columns[j])
+        coefficient = agreement.kappa(columns[i], columns[j], labels, weights)
+        pairs.append(PairAgreement(names[i], names[j], both.n, both.agreement, coefficient))
+    rows = [[verdict.score for verdict in row] for row in items]
+    return PanelAgreement(
+        len(items),
+        tuple(members),
+        tuple(pairs),
+        agreement.fleiss(rows, labels),
+        agreement.krippendorff_alpha(rows, labels, level),
+    )
+
+
+def _votes(verdicts: Sequence[Verdict]) -> list[float]:
+    """The scores of the verdicts that have one, in ascending order."""
+    return sorted(verdict.score for verdict in verdicts if verdict.score is not None)
+
+
+def _enough(votes: Sequence[float], verdicts: Sequence[Verdict], quorum: float) -> bool:
+    return bool(votes) and len(votes) / len(verdicts) > quorum
+
+
+def _decide(votes: Sequence[float], rule: str, tie: str) -> float | None:
+    """The score of at least one vote, in ascending order; None: a tie that stays one."""
+    if rule == "mean":
+        return stats.mean(votes)
+    if rule == "median":
+        half = len(votes) // 2
+        tied = votes[half : half + 1] if len(votes) % 2 else votes[half - 1 : half + 1]
+    else:
+        counts = Counter(votes)
+        most = max(counts.values())
+        tied = [score for score, count in counts.items() if count == most]
+    if tied[0] == tied[-1]:
+        return tied[0]
+    return {"lower": tied[0], "higher": tied[-1], "mean": stats.mean(tied), "none": None}[tie]
+
+
+def _counts(votes: Sequence[float]) -> str:
+    counts = sorted(Counter(votes).items(), key=lambda pair: (-pair[1], pair[0]))
+    return ", ".join(f"{score:g} ({count})" for score, count in counts)
+
+
+def _failed(verdicts: Sequence[Verdict]) -> str:
+    counts = Counter(verdict.status for verdict in verdicts if verdict.status != Status.OK)
+    return ", ".join(f"{status} ({count})" for status, count in sorted(counts.items()))
+
+
+def _sum(values: Sequence[int | None]) -> int | None:
+    reported = [value for value in values if value is not None]
+    return sum(reported) if reported and len(reported) == len(values) else None
+
+
+def _check(rule: str, tie: str, quorum: float) -> None:
+    for name, value, known in (("rule", rule, RULES), ("rule for ties", tie, TIES)):
+        if value not in known:
+            choices = ", ".join(known)
+            raise JudgeError(f"a panel has no {name} called {value!r}: choose one of {choices}")
+    if not 0 <= quorum < 1:
+        raise JudgeError(f"a panel's quorum is a share from 0 to below 1, not {quorum}")

@@ -1,0 +1,263 @@
+"""G-Eval: the score's token found in odd tokenisations, and means computed by hand."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Annotated, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, Field
+
+from lmms_eval_tasks.judges import geval
+from lmms_eval_tasks.judges.exchange import Reply, Token
+from lmms_eval_tasks.judges.verdict import Status, Verdict
+
+
+class Rating(BaseModel):
+    reason: str = ""
+    score: int = Field(ge=1, le=5)
+
+
+class Tenth(BaseModel):
+    score: int = Field(ge=0, le=10)
+
+
+class Hundredth(BaseModel):
+    score: int = Field(ge=0, le=100)
+
+
+class Label(BaseModel):
+    score: Literal[0, 2, 4]
+
+
+class Balance(BaseModel):
+    score: Annotated[int, Field(gt=-3, lt=3)]
+
+
+def reply(*texts: str, top: dict[str, float] | list[tuple[str, float]], at: str) -> Reply:
+    """A reply of these tokens; the one that equals `at` has the probabilities `top`."""
+    pairs = list(top.items()) if isinstance(top, dict) else top
+    listed = [(text, math.log(p) if p else -9999.0) for text, p in pairs]
+    own = dict(listed).get(at, math.log(0.01))
+    tokens = tuple(
+        Token(text, own, listed) if text == at else Token(text, -0.1, [(text, -0.1), ("1", -2.4)])
+        for text in texts
+    )
+    assert sum(text == at for text in texts) == 1
+    return Reply("".join(texts), tokens=tokens)
+
+
+# 0.6 on 4, 0.3 on 5, 0.1 on 3: 2.4 + 1.5 + 0.3
+SPREAD = {"4": 0.6, "5": 0.3, "3": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("texts", "at"),
+    [
+        (['{"', "score", '":', " ", "4", "}"], "4"),
+        (['{"score":', " 4", "}"], " 4"),
+        (['{"score"', ": 4", "}"], ": 4"),
+        (['{"score": ', "4}"], "4}"),
+        (['{"score": ', '4, "', 'reason": "x"}'], '4, "'),
+        (['{"score": ', '"4"', "}"], '"4"'),
+        (['{"score": "', '4"', "}"], '4"'),
+        (["```json\n", '{\n  "score":', " 4", "\n", "}\n```"], " 4"),
+        (["{'reason': 'the \"score\": 2', 'score':", " 4", "}"], " 4"),
+        (['{"reason": "says {\\"score\\": 1} and \'score\': 2", "score": ', "4", "}"], "4"),
+        (['{"inner": {"score": 2}, "list": [{"score": 1}], "score": ', "4", "}"], "4"),
+        (['<think>"score": 2, {"score": 3}', '</think>{"score": ', "4", "}"], "4"),
+        (['maybe {"score": 2}</think> {"score": ', "4", "}"], "4"),
+        (["It's a {set}, it's fine: ", '{"score": ', "4", "}"], "4"),
+        (['{"score": ', "4", '} as said: {"score": 4}'], "4"),
+        (["", '{"score": ', "", "4", "", "}"], "4"),
+        (["4"], "4"),
+        (["\n", " 4", "."], " 4"),
+        (["Rating", ":", " 4"], " 4"),
+        (["The reason is long. **Score:** ", "4", "/5"], "4"),
+        (["So: [[", "4", "]]"], "4"),
+        (["\\boxed{", "4", "}"], "4"),
+    ],
+)
+def test_the_place_in_many_tokenisations(texts: list[str], at: str) -> None:
+    top = {at.replace("4", number): probability for number, probability in SPREAD.items()}
+    found = geval.expected(reply(*texts, top=top, at=at), Rating, "score")
+    assert found is not None
+    assert found.value == pytest.approx(4.2)
+    assert found.mass == pytest.approx(1.0)
+    assert (found.chosen, found.mode) == (4, "logprobs")
+
+
+@pytest.mark.parametrize(
+    ("top", "value", "mass"),
+    [
+        (SPREAD, 4.2, 1.0),
+        ({"4": 1.0}, 4.0, 1.0),
+        # equal numbers in several tokens are added: 0.5 on 4, 0.3 on 2 -> (2.0 + 0.6) / 0.8
+        ([("4", 0.3), (" 4", 0.15), ('"4"', 0.05), ("2", 0.3)], 3.25, 0.8),
+        # two tokens of one text are two tokens
+        ([("4", 0.25), ("4", 0.25), ("2", 0.5)], 3.0, 1.0),
+        # 0.1 on 4, 0.1 on 2 and nothing else on the scale: low mass, mean 3
+        ({"4": 0.1, "2": 0.1, "none": 0.5, ' "': 0.1}, 3.0, 0.2),
+        # off the scale, not whole, words, signs: none of them counts
+        ({"4": 0.2, "6": 0.3, "0": 0.1, "4.5": 0.1, "four": 0.1, "-4": 0.1, "44": 0.05}, 4.0, 0.2),
+        ({"4": 0.5, "5/": 0.25, "²": 0.1, "٣": 0.1}, 4.0, 0.5),
+        ({"4": 0.75, "1": 0.0, "5": 0.25}, 4.25, 1.0),
+    ],
+)
+def test_means_by_hand(top: dict[str, float], value: float, mass: float) -> None:
+    found = geval.expected(reply('{"score": ', "4", "}", top=top, at="4"), Rating, "score")
+    assert found is not None
+    assert (found.value, found.mass) == (pytest.approx(value), pytest.approx(mass))
+
+
+def test_a_sample_from_further_down_counts_with_its_own_probability() -> None:
+    # "4" is not listed; reply() gives it 0.01: (0.01 * 4 + 0.49 * 5) / 0.5
+    found = geval.expected(reply('{"score": ', "4", "}", top={"5": 0.49}, at="4"), Rating, "score")
+    assert found is not None
+    assert found.value == pytest.approx(4.98)
+    assert found.mass == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ['{"score": ', "7", "}"],  # off the scale
+        ['{"score": ', "4", ".5}"],
+        ['{"score": ', "4", "e1}"],
+        ['{"score": ', "4", "0}"],  # a number in two tokens
+        ['{"score": "high", "other": ', "4", "}"],
+        ['{"score": ', "4", '} or {"score": 5}'],  # two ratings
+        ['{"score": ', "4"],  # cut off: it may have become 40
+        ['{"wrapped": {"score": ', "4", "}}"],
+        ["I give ", "4", " of my time"],
+        ["[[3]] [[", "4", "]]"],
+        ["Rating: ", "4", ". Score: 2"],
+        ['<think>{"score": ', "4", "} is what I"],
+        ["4", " or 5"],
+    ],
+)
+def test_no_single_place(texts: list[str]) -> None:
+    at = next(text for text in texts if text in ("4", "7"))
+    top = {"4": 0.5, "5": 0.3, "7": 0.2}
+    found = geval.expected(reply(*texts, top=top, at=at), Rating, "score")
+    assert found is None
+
+
+def test_without_log_probabilities() -> None:
+    assert geval.expected(Reply('{"score": 4}'), Rating, "score") is None
+    assert geval.expected(Reply("", tokens=()), Rating, "score") is None
+    assert geval.expected(Reply(None, refusal="no"), Rating, "score") is None
+    nan = Token("4", math.nan, [("4", math.nan)])
+    assert geval.expected(Reply("4", tokens=(nan,)), Rating, "score") is None
+    nothing = Token("4", -9999.0, [("4", -9999.0)])
+    assert geval.expected(Reply("4", tokens=(nothing,)), Rating, "score") is None
+
+
+@pytest.mark.parametrize(
+    ("schema", "chosen", "top", "value"),
+    [
+        (Tenth, "10", {"10": 0.5, "9": 0.5}, 9.5),
+        (Tenth, "8", {"8": 0.5, "7": 0.5}, 7.5),  # neither begins another number of the scale
+        (Tenth, "8", {"8": 0.5, "1": 0.25, "10": 0.25}, 6.75),  # 10 is one token here
+        (Tenth, "8", {"8": 0.5, "1": 0.25}, None),  # 1, or the first digit of 10
+        (Tenth, "1", {"1": 0.9, "2": 0.1}, None),
+        (Hundredth, "85", {"85": 0.5, "80": 0.25, "90": 0.25}, 85.0),
+        (Hundredth, "8", {"8": 0.5, "9": 0.5}, None),  # 8, or the first digit of 80 to 89
+        (Hundredth, "85", {"85": 0.5, "10": 0.5}, None),  # 10, or the beginning of 100
+        (Hundredth, "85", {"85": 0.5, "10": 0.25, "100": 0.25}, 70.0),
+        (Label, "2", {"2": 0.5, "4": 0.25, "3": 0.25}, 8 / 3),
+        (Balance, "-1", {"-1": 0.5, "2": 0.25, "-": 0.25}, 0.0),
+    ],
+)
+def test_scales(
+    schema: type[BaseModel], chosen: str, top: dict[str, float], value: float | None
+) -> None:
+    found = geval.expected(reply('{"score": ', chosen, "}", top=top, at=chosen), schema, "score")
+    assert (found and found.value) == (value if value is None else pytest.approx(value))
+
+
+def test_ten_in_two_tokens_is_not_read_as_one() -> None:
+    given = reply('{"score": ', "1", "0", "}", top={"1": 0.8, "9": 0.2}, at="1")
+    assert geval.expected(given, Tenth, "score") is None
+
+
+def test_the_scale_comes_from_the_schema() -> None:
+    class Other(BaseModel):
+        half: int = Field(gt=0.0, le=3)
+        share: float = Field(ge=0, le=1)
+        free: int
+        above: int = Field(ge=0)
+        word: Literal["good", "bad"]
+        mixed: Literal[1, "bad"]
+        truth: bool
+
+    assert list(geval.scale(Rating, "score")) == [1, 2, 3, 4, 5]
+    assert list(geval.scale(Label, "score")) == [0, 2, 4]
+    assert list(geval.scale(Balance, "score")) == [-2, -1, 0, 1, 2]
+    assert list(geval.scale(Other, "half")) == [1, 2, 3]
+    for name in ("share", "free", "above", "word", "mixed", "truth"):
+        with pytest.raises(ValueError, match=re.escape(f"Other.{name}")):
+            geval.scale(Other, name)
+    with pytest.raises(ValueError, match="share"):
+        geval.expected(Reply("1"), Other, "share")
+
+
+TEXTS = st.sampled_from(["1", "2", " 3", '"4"', "4", "5}", " 5", "6", "x", "", ' "', "0", "10"])
+
+
+@given(
+    top=st.lists(st.tuples(TEXTS, st.floats(-30, 0)), min_size=1, max_size=12),
+    own=st.floats(-30, 0),
+    order=st.randoms(),
+)
+def test_on_the_scale_whatever_the_order(top, own, order) -> None:
+    def found(pairs):
+        tokens = (Token('{"score": ', 0.0, []), Token("4", own, pairs), Token("}", 0.0, []))
+        return geval.expected(Reply('{"score": 4}', tokens=tokens), Rating, "score")
+
+    first = found(top)
+    assert first is not None
+    assert 1 <= first.value <= 5
+    assert 0 < first.mass <= 1
+    shuffled = list(top)
+    order.shuffle(shuffled)
+    assert found(shuffled) == first
+
+
+@given(st.text(alphabet="{}[]\"'\\:, 4score<think>/", max_size=60))
+def test_any_reply_gets_an_answer_or_none(text: str) -> None:
+    tokens = tuple(Token(char, -0.1, [(char, -0.1)]) for char in text)
+    found = geval.expected(Reply(text, tokens=tokens), Rating, "score")
+    assert found is None or found.chosen == 4
+
+
+def test_a_hostile_reply_is_read_in_no_time() -> None:
+    text = '{"score": ' + "'\"{" * 30_000
+    assert geval.expected(Reply(text, tokens=(Token(text, 0.0, []),)), Rating, "score") is None
+
+
+def verdict(score: float | None, status: str = "ok") -> Verdict:
+    return Verdict(score, status)
+
+
+def test_the_mean_of_samples() -> None:
+    failed = verdict(None, Status.PARSE_FAILURE)
+    mean = geval.mean_of_samples([verdict(4), failed, verdict(5), verdict(3), verdict(4), failed])
+    # deviations 0, 1, -1, 0: 2 / 3
+    assert mean == geval.SampledScore(4.0, 4, 2, pytest.approx(math.sqrt(2 / 3)))
+    assert mean.mode == "samples"
+    assert geval.mean_of_samples([verdict(2)]) == geval.SampledScore(2.0, 1, 0, None)
+    assert geval.mean_of_samples([failed, failed]) == geval.SampledScore(None, 0, 2, None)
+    assert geval.mean_of_samples([]) == geval.SampledScore(None, 0, 0, None)
+
+
+def test_scaled() -> None:
+    assert geval.scaled(1, 1, 5) == 0.0
+    assert geval.scaled(4.2, 1, 5) == pytest.approx(0.8)
+    assert geval.scaled(5, 1, 5) == 1.0
+    for value, low, high in ((0.9, 1, 5), (5.1, 1, 5), (1, 1, 1), (math.nan, 0, 1)):
+        with pytest.raises(ValueError, match="not on a scale"):
+            geval.scaled(value, low, high)

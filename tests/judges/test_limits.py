@@ -1,0 +1,395 @@
+"""Limits of a run, with a clock that only the test moves; the threads' tests hold for any order."""
+
+import os
+import random
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmms_eval_tasks.judges import limits
+from lmms_eval_tasks.judges.limits import BURST, Breaker, Budget, Rate, share
+
+
+class Clock:
+    def __init__(self):
+        self.now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+# share
+
+
+@given(st.integers(0, 1000), st.integers(1, 64))
+def test_integer_shares_add_up_and_differ_by_one_at_most(total, world):
+    parts = [share(total, rank, world) for rank in range(world)]
+    assert sum(parts) == total
+    assert parts == sorted(parts, reverse=True)
+    assert parts[0] - parts[-1] <= 1
+    assert all(type(part) is int for part in parts)
+
+
+def test_shares_of_each_kind():
+    assert [share(10, rank, 4) for rank in range(4)] == [3, 3, 2, 2]
+    assert [share(2, rank, 3, at_least=1) for rank in range(3)] == [1, 1, 1]
+    assert [share(3.0, rank, 4) for rank in range(4)] == [0.75] * 4
+    assert share(None, 0, 4) is None
+    assert share(None, 0, 4, at_least=1) is None
+
+
+@pytest.mark.parametrize(("rank", "world"), [(4, 4), (-1, 4), (0, 0)])
+def test_a_rank_that_does_not_exist(rank, world):
+    with pytest.raises(ValueError, match="rank"):
+        share(10, rank, world)
+
+
+# Rate
+
+
+def test_a_burst_of_a_second_then_evenly():
+    rate = Rate(600, Clock())
+    waits = [rate.reserve(1) for _ in range(30)]
+    assert waits == pytest.approx([0.0] * 10 + [0.1 * turn for turn in range(1, 21)], abs=1e-9)
+
+
+def test_a_low_limit_has_no_burst():
+    rate = Rate(10, Clock())
+    assert [rate.reserve(1) for _ in range(3)] == pytest.approx([0.0, 6.0, 12.0])
+
+
+def test_a_pause_refills_no_more_than_the_burst():
+    clock = Clock()
+    rate = Rate(600, clock)
+    for _ in range(100):
+        rate.reserve(1)
+    clock.now += 3600
+    waits = [rate.reserve(1) for _ in range(12)]
+    assert waits == pytest.approx([0.0] * 10 + [0.1, 0.2], abs=1e-9)
+
+
+def test_more_than_the_bucket_goes_when_it_is_full_and_is_paid_off_afterwards():
+    rate = Rate(6000, Clock())  # 100 a second
+    assert rate.reserve(100) == 0.0
+    assert rate.reserve(18_000) == pytest.approx(1.0)  # three minutes' worth
+    assert rate.reserve(1) == pytest.approx(180.01)
+
+
+@given(
+    st.floats(1, 1e6),
+    st.lists(st.tuples(st.floats(0, 1), st.floats(0, 30)), min_size=1, max_size=60),
+)
+def test_no_minute_gets_more_than_the_limit_and_the_burst(limit, calls):
+    """Amounts up to the burst, as shares of it; pauses in seconds between the calls."""
+    clock = Clock()
+    rate, burst, sent = Rate(limit, clock), limit / 60 * BURST, []
+    for part, pause in calls:
+        clock.now += pause
+        sent.append((clock.now + rate.reserve(part * burst), part * burst))
+    times = [when for when, _ in sent]
+    assert times == sorted(times)  # in the order of the calls
+    for start in times:
+        minute = sum(amount for when, amount in sent if start <= when < start + 60)
+        assert minute <= (limit + burst) * (1 + 1e-6)
+
+
+def test_a_busy_caller_gets_the_whole_limit():
+    clock = Clock()
+    rate, start, sent = Rate(600, clock), clock.now, 0
+    while clock.now < start + 600:
+        clock.now += rate.reserve(1)
+        sent += 1
+    assert 6000 <= sent <= 6000 + 10 + 1
+
+
+def test_an_estimate_is_corrected_both_ways():
+    clock = Clock()
+    rate = Rate(6000, clock)
+    rate.reserve(1000)
+    rate.settle(1000, 400)
+    assert rate.reserve(100) == pytest.approx(4.0)
+    rate.settle(100, 300)
+    assert rate.reserve(100) == pytest.approx(7.0)
+    clock.now += 100  # everything is paid off, but a correction upwards still counts ...
+    rate.settle(0, 500)
+    assert rate.reserve(100) == pytest.approx(5.0)
+    clock.now += 100  # ... and one downwards does not deepen the bucket
+    rate.settle(10_000, 0)
+    assert rate.reserve(100) == 0.0
+    assert rate.reserve(100) == pytest.approx(1.0)
+
+
+def test_threads_share_one_schedule():
+    rate = Rate(600, Clock())
+    with ThreadPoolExecutor(16) as pool:
+        waits = sorted(pool.map(lambda _: rate.reserve(1), range(2000)))
+    assert waits == pytest.approx([max(0.0, 0.1 * (turn - 9)) for turn in range(2000)], abs=1e-6)
+
+
+def test_no_limit_never_waits():
+    rate = Rate(None)
+    assert [rate.reserve(10**9) for _ in range(3)] == [0.0] * 3
+    rate.settle(10**9, 0)
+
+
+@pytest.mark.parametrize("limit", [0, -1, float("nan"), float("inf")])
+def test_what_is_no_rate(limit):
+    with pytest.raises(ValueError, match="above 0"):
+        Rate(limit)
+
+
+@pytest.mark.parametrize("amount", [-1, float("nan"), float("inf")])
+def test_what_is_no_amount(amount):
+    with pytest.raises(ValueError, match="amount"):
+        Rate(600).reserve(amount)
+
+
+# Breaker
+
+
+def test_it_opens_after_failures_in_a_row_and_stays_open():
+    breaker = Breaker(3)
+    for reason in ("a", "b"):
+        breaker.failure(reason)
+    breaker.success()
+    for reason in ("c", "d"):
+        breaker.failure(reason)
+    assert (breaker.is_open, breaker.reason) == (False, "")
+    breaker.failure("503 overloaded\nmore text")
+    opened = "3 requests in a row failed, the last with: 503 overloaded"
+    assert (breaker.is_open, breaker.reason) == (True, opened)
+    breaker.success()
+    breaker.failure("other")
+    breaker.open("interrupted")
+    assert (breaker.is_open, breaker.reason) == (True, opened)
+
+
+def test_one_failure_can_be_enough_and_may_have_no_words():
+    breaker = Breaker(1)
+    breaker.failure("")
+    assert breaker.reason == "a request failed, the last with: "
+
+
+def test_zero_switches_it_off():
+    breaker = Breaker(0)
+    for _ in range(1000):
+        breaker.failure("down")
+    assert not breaker.is_open
+    assert breaker.wait(0) is True
+
+
+def test_a_negative_number_of_failures():
+    with pytest.raises(ValueError, match="0 "):
+        Breaker(-1)
+
+
+def test_waiting_takes_its_time_or_ends_at_once():
+    breaker = Breaker(1)
+    start = time.monotonic()
+    assert breaker.wait(0.05) is True
+    assert time.monotonic() - start >= 0.05
+    breaker.failure("down")
+    start = time.monotonic()
+    assert breaker.wait(600) is False
+    assert time.monotonic() - start < 60
+
+
+def test_opening_wakes_every_thread_that_waits():
+    breaker = Breaker(1)
+    with ThreadPoolExecutor(16) as pool:
+        waits = [pool.submit(breaker.wait, 30) for _ in range(16)]
+        time.sleep(0.05)
+        assert not any(wait.done() for wait in waits)
+        breaker.open("interrupted")
+        assert [wait.result(60) for wait in waits] == [False] * 16
+    assert breaker.reason == "interrupted"
+
+
+def test_no_failure_of_many_threads_is_lost():
+    breaker = Breaker(8001)
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(breaker.failure, ["down"] * 8000))
+    assert not breaker.is_open
+    breaker.failure("down")
+    assert breaker.is_open
+
+
+# Budget
+
+
+def test_what_was_paid_and_what_is_refused():
+    budget = Budget(3, 5.0)
+    for price in (0.5, 1.5):
+        with budget.reserve(1, 2.0) as reservation:
+            budget.settle(reservation, 1, price)
+    assert (budget.calls, budget.cost, budget.reason) == (2, 2.0, "")
+    assert budget.reserve(1, 3.5) is None
+    assert budget.reason == "over the budget of $5.00"
+    assert budget.reserve(2, 1.0) is None
+    assert budget.reason == "over the budget of 3 calls"
+    assert budget.reserve(1, 3.0) is not None  # exactly what is left
+
+
+@pytest.mark.parametrize(
+    ("calls", "cost", "reason"),
+    [
+        (0, None, "over the budget of 0 calls"),
+        (1, None, "over the budget of 1 call"),
+        (None, 0.0, "over the budget of $0"),
+        (None, 0.004, "over the budget of $0.004"),
+        (None, 12, "over the budget of $12.00"),
+    ],
+)
+def test_the_words_of_each_limit(calls, cost, reason):
+    budget = Budget(calls, cost)
+    assert budget.reserve(2, 20.0) is None
+    assert budget.reason == reason
+
+
+def test_a_free_call_fits_a_budget_of_nothing():
+    assert Budget(None, 0.0).reserve(1, 0.0) is not None
+    assert Budget(0, None).reserve(0, None) is not None
+
+
+def test_three_times_ten_cents_fit_thirty():
+    budget = Budget(None, 0.3)  # 0.1 + 0.1 + 0.1 > 0.3 for floats
+    for _ in range(3):
+        budget.settle(budget.reserve(1, 0.1), 1, 0.1)
+    assert budget.cost == pytest.approx(0.3)
+    assert budget.reserve(1, 1e-7) is None
+
+
+def test_a_failed_call_is_not_paid():
+    budget = Budget(1, 1.0)
+    with pytest.raises(RuntimeError), budget.reserve(1, 1.0):
+        raise RuntimeError
+    with budget.reserve(1, 1.0) as reservation:
+        budget.settle(reservation, 0, None)
+    assert (budget.calls, budget.cost) == (0, 0.0)
+    assert budget.reserve(1, 1.0) is not None
+
+
+def test_a_reply_without_usage_costs_its_upper_bound():
+    budget = Budget(None, 1.0)
+    budget.settle(budget.reserve(1, 0.25), 1, None)
+    assert budget.cost == 0.25
+
+
+def test_an_unknown_cost_is_never_0():
+    budget = Budget(10, None)
+    budget.settle(budget.reserve(1, 0.25), 1, 0.25)
+    budget.settle(budget.reserve(1, None), 1, None)
+    budget.settle(budget.reserve(1, 0.25), 1, 0.25)
+    assert (budget.calls, budget.cost) == (3, None)
+    with pytest.raises(ValueError, match="upper bound"):
+        Budget(None, 5.0).reserve(1, None)
+
+
+def test_bugs_of_the_caller_are_errors():
+    budget = Budget(None, 5.0)
+    reservation = budget.reserve(1, 1.0)
+    budget.settle(reservation, 1, 1.0)
+    budget.release(reservation)  # what leaving `with` does
+    with pytest.raises(ValueError, match="settled before"):
+        budget.settle(reservation, 1, 1.0)
+    for calls, cost in ((-1, 1.0), (1, -1.0), (1, float("nan")), (1, float("inf"))):
+        with pytest.raises(ValueError, match="below 0"):
+            budget.reserve(calls, cost)
+    for limit in ((-1, None), (None, -0.1), (None, float("nan"))):
+        with pytest.raises(ValueError, match="0 or more"):
+            Budget(*limit)
+    assert (budget.calls, budget.cost) == (1, 1.0)
+
+
+@pytest.mark.parametrize(("paid", "served"), [(0, True), (1, False)])
+def test_it_waits_for_what_others_hold(paid, served):
+    budget = Budget(1, None)
+    held = budget.reserve(1, None)
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(budget.reserve, 1, None)
+        time.sleep(0.05)
+        assert not asked.done()
+        budget.settle(held, paid, None)
+        assert (asked.result(60) is not None) is served
+    assert budget.reason == ("" if served else "over the budget of 1 call")
+
+
+def test_what_can_never_fit_is_refused_without_waiting():
+    budget = Budget(None, 1.0)
+    held = budget.reserve(1, 0.9)
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(budget.reserve, 1, 1.1).result(60) is None
+    budget.release(held)
+
+
+def test_a_thread_does_not_wait_for_itself():
+    budget = Budget(1, None)
+    with budget.reserve(1, None):
+        assert budget.reserve(1, None) is None
+    assert budget.reserve(1, None) is not None
+
+
+def test_threads_spend_all_of_a_budget_and_no_more():
+    """Real costs are below the reserved bound; whoever is refused was refused for good."""
+    budget, bound, left = Budget(150, 10.0), 0.5, []
+
+    def work(seed):
+        costs = random.Random(seed)
+        for _ in range(40):
+            reservation = budget.reserve(1, bound)
+            if reservation is None:
+                left.append((150 - budget.calls, 10.0 - budget.cost))
+                continue
+            with reservation:
+                time.sleep(0.0002)
+                if costs.random() < 0.8:
+                    budget.settle(reservation, 1, costs.uniform(0, bound))
+
+    with ThreadPoolExecutor(24) as pool:
+        list(pool.map(work, range(24)))
+    assert budget.calls <= 150
+    assert budget.cost <= 10.0
+    assert left
+    assert all(calls == 0 or cost < bound for calls, cost in left)
+
+
+# After a fork
+
+
+def in_child(check):
+    """Whether `check()` is true in a forked child that has ten seconds for it."""
+    child = os.fork()
+    if child == 0:
+        signal.alarm(10)
+        os._exit(0 if check() else 1)
+    return os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_fork_leaves_neither_a_lock_nor_a_reservation_behind():
+    rate, breaker, budget, taken = Rate(600), Breaker(1), Budget(1, None), threading.Event()
+
+    def hold():
+        budget.reserve(1, None)
+        with limits._LOCK:
+            taken.set()
+            time.sleep(0.05)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    taken.wait()
+
+    def check():
+        rate.reserve(1)
+        breaker.failure("down")
+        return not breaker.wait(60) and budget.reserve(1, None) is not None
+
+    assert in_child(check)
+    thread.join()
+    assert not breaker.is_open

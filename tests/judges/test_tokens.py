@@ -1,0 +1,225 @@
+"""The built-in counter stays within its stated error; no counter ever downloads."""
+
+import base64
+import hashlib
+import io
+import json
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmms_eval_tasks.judges import tokens
+
+CASES = json.loads(
+    (Path(__file__).parents[1] / "cases" / "token_counts.json").read_text(encoding="utf-8")
+)["cases"]
+ENCODINGS = ("o200k_base", "cl100k_base")
+
+
+def of(*kinds):
+    return [case for case in CASES if case["kind"] in kinds]
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("kind", ["english", "italian", "mixed", "json", "code", "digits"])
+def test_totals_by_kind(kind, encoding):
+    cases = of(kind)
+    true = sum(case[encoding] for case in cases)
+    counted = sum(tokens.count(case["text"], encoding) for case in cases)
+    assert len(cases) >= 4
+    assert abs(counted / true - 1) <= tokens.STATED_ERROR
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_each_text(encoding):
+    worst = {"english": 0.2, "italian": 0.25, "mixed": 0.15, "json": 0.1, "code": 0.2}
+    for case in CASES:
+        allowed = worst.get(case["kind"], 0.35)
+        error = abs(tokens.count(case["text"], encoding) / case[encoding] - 1)
+        assert error <= allowed, (case["text"], error)
+
+
+def test_the_vocabularies_differ_as_counted():
+    """Italian takes more tokens in the older one; a counter without that would be 12 % off."""
+    texts = [case["text"] for case in of("italian")]
+    old, new = (sum(tokens.count(text, name) for text in texts) for name in reversed(ENCODINGS))
+    assert 1.05 < old / new < 1.25
+
+
+def test_stated_error_covers_what_was_measured():
+    assert {encoding for encoding, _ in tokens.ERRORS} == set(ENCODINGS)
+    assert max(abs(error.total) for error in tokens.ERRORS.values()) * 2 < tokens.STATED_ERROR
+    assert all(0 < error.mean < error.p95 < 0.2 for error in tokens.ERRORS.values())
+
+
+def test_the_bound_holds_for_every_case():
+    for case in CASES:
+        bound = tokens.upper_bound([{"role": "user", "content": case["text"]}])
+        most = max(case[encoding] for encoding in ENCODINGS)
+        assert most + tokens.PER_MESSAGE + tokens.PER_REQUEST <= bound, case["text"]
+
+
+@given(st.text())
+def test_any_text_has_tokens_and_no_more_than_bytes(text):
+    for encoding in ENCODINGS:
+        counted = tokens.count(text, encoding)
+        assert bool(counted) == bool(text)
+        assert counted <= len(text.encode("utf-8", "surrogatepass"))
+
+
+def test_no_text():
+    assert tokens.count("") == 0
+
+
+@pytest.mark.parametrize("text", ["A", "aB", " ", "'", "x\u0301", "\r\n ", "9", "\u4e00", "\ud800"])
+def test_long_texts_are_counted_in_time(text):
+    started = time.perf_counter()
+    assert tokens.count(text * (40_000 // len(text))) > 0
+    assert time.perf_counter() - started < 2  # 0.04 on an idle machine
+
+
+# --- messages and images -------------------------------------------------------------------
+
+
+def picture(width, height, form="PNG"):
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    Image.new("RGB", (width, height)).save(buffer, form)
+    data = base64.b64encode(buffer.getvalue()).decode()
+    return {"type": "image_url", "image_url": {"url": f"data:image/{form.lower()};base64,{data}"}}
+
+
+def test_messages():
+    system, user = {"role": "system", "content": "Grade."}, {"role": "user", "content": "A b c"}
+    words = tokens.Counter("words", lambda text: len(text.split()), 0.0)
+    assert tokens.count_messages([system, user], words) == 3 + 3 + 3 + 1 + 3
+    assert tokens.count_messages([user]) == 3 + 3 + tokens.count("A b c")
+    assert tokens.count_messages([], words) == 3
+    assert tokens.count_messages([{"role": "assistant", "content": None}], words) == 6
+    parts = [{"type": "text", "text": "A b"}, picture(512, 512), picture(1024, 1024, "JPEG")]
+    assert tokens.count_messages([{"role": "user", "content": parts}], words) == 6 + 2 + 255 + 765
+
+
+@pytest.mark.parametrize(
+    ("image", "expected"),
+    [
+        ({"url": picture(2048, 4096)["image_url"]["url"], "detail": "low"}, 85),
+        ({"url": "https://example.org/a.png"}, tokens.UNKNOWN_IMAGE),
+        ({"url": "data:image/png;base64,AAAA"}, tokens.UNKNOWN_IMAGE),
+        ({"url": "data:image/png;base64,A"}, tokens.UNKNOWN_IMAGE),
+        ({}, tokens.UNKNOWN_IMAGE),
+    ],
+)
+def test_images_that_need_no_size_or_have_none(image, expected):
+    content = [{"type": "image_url", "image_url": image}]
+    assert tokens.count_messages([{"role": "user", "content": content}]) == 6 + expected
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "expected"),
+    [
+        (1024, 1024, 765),  # OpenAI's examples
+        (2048, 4096, 1105),
+        (4096, 8192, 1105),
+        (512, 512, 255),
+        (640, 480, 425),  # never enlarged
+        (1, 1, 255),
+        (1920, 1080, 1105),
+        (768, 768, 765),
+        (1536, 1536, 765),
+        (20000, 100, 85 + 170 * 4),
+    ],
+)
+def test_image_tokens(width, height, expected):
+    assert tokens.image_tokens(width, height) == expected
+
+
+# --- tiktoken ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty cache folder of tiktoken, and a machine where every download fails the test."""
+    import requests
+
+    def download(*args, **kwargs):
+        pytest.fail(f"a download: {args}")
+
+    monkeypatch.setattr(requests, "get", download)
+    monkeypatch.setattr("tiktoken.load.read_file", download)
+    monkeypatch.setattr("tiktoken.registry.ENCODINGS", {})
+    monkeypatch.delenv("DATA_GYM_CACHE_DIR", raising=False)
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    return tmp_path
+
+
+def vocabulary(folder, encoding, lines=b"IQ== 0\nIg== 1\n"):
+    """A file where tiktoken would look for `encoding`."""
+    name = hashlib.sha1(tokens._ADDRESS.format(encoding).encode()).hexdigest()
+    (folder / name).write_bytes(lines)
+    return hashlib.sha256(lines).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("model", "encoding"),
+    [("gpt-4o", "o200k_base"), ("gpt-5-mini", "o200k_base"), ("gpt-3.5-turbo", "cl100k_base")],
+)
+def test_no_vocabulary_no_download(folder, model, encoding):
+    counter = tokens.counter(model)
+    assert (counter.name, counter.error) == (f"built-in estimate for {encoding}", 0.1)
+    assert counter.count("perché") == tokens.count("perché", encoding)
+
+
+def test_another_models_vocabulary_has_no_stated_error(folder):
+    counter = tokens.counter("Qwen/Qwen2.5-VL-7B-Instruct")
+    assert counter.error is None
+    assert "Qwen" in counter.name
+    assert counter.count("The end.") == 3
+
+
+def test_a_damaged_vocabulary_is_left_alone(folder):
+    vocabulary(folder, "o200k_base")
+    assert tokens.counter("gpt-4o").name.startswith("built-in")
+    assert len(list(folder.iterdir())) == 1  # tiktoken itself would delete and fetch it
+
+
+def test_the_hash_must_be_that_of_the_very_vocabulary(folder, monkeypatch, tmp_path):
+    digest = vocabulary(folder, "o200k_base")
+    source = tmp_path / "source.py"
+    monkeypatch.setattr("tiktoken_ext.openai_public.__file__", str(source))
+    address = tokens._ADDRESS.format("o200k_base")
+    for text, expected in (
+        (f'load("{address}", expected_hash="{digest}")', True),
+        (f'load("{address}", expected_hash="{digest[::-1]}")', False),
+        (f'load("{address}", "0"); load("other", expected_hash="{digest}")', False),
+        (f'load("https://elsewhere/o200k_base.tiktoken", expected_hash="{digest}")', False),
+    ):
+        source.write_text(text)
+        assert tokens.is_cached("o200k_base") is expected, text
+
+
+def test_no_cache_folder_at_all(folder, monkeypatch):
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", "")
+    assert tokens.is_cached("o200k_base") is False
+    assert tokens.is_cached("gpt2") is False
+
+
+def test_a_cached_vocabulary_is_used(folder, monkeypatch, tmp_path):
+    """With two real bytes only: what is tested is that the way to tiktoken is open."""
+    import tiktoken
+
+    single = b"".join(base64.b64encode(bytes([n])) + b" %d\n" % n for n in range(256))
+    digest = vocabulary(folder, "o200k_base", single)
+    source = tmp_path / "source.py"
+    source.write_text(f'"{tokens._ADDRESS.format("o200k_base")}", expected_hash="{digest}"')
+    monkeypatch.setattr("tiktoken_ext.openai_public.__file__", str(source))
+    monkeypatch.setattr("tiktoken.load.check_hash", lambda data, expected: True)
+    counter = tokens.counter("gpt-4o-2024-08-06")
+    assert (counter.name, counter.error) == ("tiktoken o200k_base", 0.0)
+    assert counter.count("perché") == 7  # one token for each byte
+    assert counter.count("<|endoftext|>") == 13  # text, not a marker
+    assert tiktoken.get_encoding("o200k_base").n_vocab > 256
