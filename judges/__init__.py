@@ -1,7 +1,7 @@
 """Judges: who gives a verdict, and what a verdict is. Installed as `lmms_eval_tasks.judges`.
 
 config = judges.resolve(settings.judge_spec(), os.environ, default_model="gpt-4o")
-judges.preflight(config, [criterion.name])       # before a run: JudgeError
+judges.preflight(config, [criterion])            # before a run: JudgeError
 judges.make(config).verdict(criterion, fields)   # during it: a Verdict, never an exception
 
 Read verdict.py and exchange.py (the types) first, then engine.py; docs/judges.md is for users.
@@ -42,7 +42,7 @@ def make(config: JudgeConfig) -> Judge:
     return run.current().outermost(config)
 
 
-def preflight(config: JudgeConfig, criteria: Iterable[str]) -> None:
+def preflight(config: JudgeConfig, criteria: Iterable[Criterion]) -> None:
     """Check before a run all that can be checked without asking anyone.
 
     The kinds of verdict the judge can decide, the cache, the prices where a budget needs them, a
@@ -52,19 +52,25 @@ def preflight(config: JudgeConfig, criteria: Iterable[str]) -> None:
         TasksError: naming what is wrong and what to do.
     """
     from lmms_eval_tasks import settings
-    from lmms_eval_tasks.judges import run
+    from lmms_eval_tasks.judges import geval, run
 
-    judge = make(config)
-    if refused := sorted(name for name in set(criteria) if not judge.supports(name)):
+    judge, asked = make(config), list(criteria)
+    if refused := sorted({one.name for one in asked if not judge.supports(one.name)}):
         raise JudgeError(
             f"the judge {config.label} cannot decide {', '.join(refused)}: name a language model "
             "(LMMS_EVAL_TASKS_JUDGE=MODEL[@BASE_URL]), or none to judge later"
         )
+    for criterion in asked:
+        if criterion.top_logprobs and criterion.bare:
+            geval.scale(criterion.schema, criterion.bare)  # ValueError: a benchmark's bug
     for model in config.endpoints:
         if model.provider == HUGGINGFACE:
-            from lmms_eval_tasks.judges.huggingface import HuggingFaceProvider
+            from lmms_eval_tasks.judges.providers import huggingface
 
-            HuggingFaceProvider(model.model, revision=model.revision).check()
+            provider = huggingface(model)
+            provider.check()
+            if not provider.sees and any(one.images for one in asked):
+                raise JudgeError(f"the judge {model.label} takes no images")
         if run.current().limits.max_cost is not None and run.current().price(model) is None:
             raise JudgeError(
                 f"{settings.MAX_COST} is set, but the price of {model.label} is unknown: add it to "

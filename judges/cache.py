@@ -4,76 +4,50 @@ One SQLite file in WAL mode for all threads, processes and ranks of a machine. W
 NORMAL a commit does not wait for the disk: what a killed process wrote is the system's to keep; a
 machine that loses its power can lose its last commits, and the file stays whole.
 
-One connection per process, behind a lock: with one per thread, 64 threads took three times as long
-for a hit and no less for a `put`. SQLite must not be carried across a fork (the child would think
-that it holds the parent's file locks), so the connection is closed before one.
+One connection per process, behind a lock: with one per thread, 64 threads took 1.5 to 3 times as
+long for a hit and 5 to 20 % longer for a `put`. SQLite must not be carried across a fork (the child
+would think that it holds the parent's file locks), so the connection is closed before one.
 
 WAL does not work between machines: of several nodes each writes a file of its own and also reads
-`replies.sqlite3`, which nobody may write meanwhile; `merge` unites them after the run.
+`replies.sqlite3`, which nobody may write meanwhile; cache_files.merge unites them afterwards.
 """
 
 from __future__ import annotations
 
 import atexit
-import json
 import os
 import re
 import threading
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
-from dataclasses import fields
+from contextlib import contextmanager
 from datetime import datetime, timezone
-from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import console, settings
 from lmms_eval_tasks.errors import JudgeError
-from lmms_eval_tasks.judges.exchange import Reply, Request, Sampling, Token
+from lmms_eval_tasks.judges.cache_form import FORMAT, pack, plain, reply_of, unpack
+from lmms_eval_tasks.judges.exchange import Reply, Request
 
 if TYPE_CHECKING:
     import sqlite3
 
 COMMON = "replies.sqlite3"
-FORMAT = 1  # of keys and of the file; with another one no stored reply is found
 BUSY_SECONDS = 60.0  # others hold the file for milliseconds, a merge for seconds
 _OURS = 0x6C6D6A72  # SQLite's application_id
 _EMPTY = (0, 0, 0)  # `_kind` of a file that SQLite just made
-_NODE_FILE = re.compile(r"replies-node(\d+)\.sqlite3")
+NODE_FILE = re.compile(r"replies-node(\d+)\.sqlite3")
 # Copy 0 is the reply in use; others were paid for by processes that came second. `rest` is what a
 # hit does not need: request, criterion, judge, task, stored.
 _TABLE = """CREATE TABLE replies (key TEXT NOT NULL, copy INTEGER NOT NULL, reply BLOB NOT NULL,
     rest BLOB NOT NULL, PRIMARY KEY (key, copy))"""
 _INSERT = "INSERT OR IGNORE INTO replies (key, copy, reply, rest) VALUES (?, ?, ?, ?)"
 _USED = "SELECT reply FROM replies WHERE key = ? AND copy = 0"
-_COUNTED = ("paid_again", "prompt_tokens", "completion_tokens", "unreported")
 _KIND = """SELECT * FROM pragma_application_id, pragma_user_version,
     (SELECT count(*) FROM sqlite_master)"""
-_ABOUT = ("criterion", "judge", "task")
-_DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+;base64,")
-# Readers of JSON lines that take them for the end of a line, or cannot write them as UTF-8.
-_UNSAFE = re.compile("[\x85\u2028\u2029\ud800-\udfff]")
-# Surrogates are not escaped here: two escaped ones would read as the character they make up.
-_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=dict).encode
-_sorted_json = json.JSONEncoder(
-    ensure_ascii=False, separators=(",", ":"), default=dict, sort_keys=True
-).encode
-
-
-def key(identity: Mapping[str, Any], request: Request, sample: int) -> str:
-    """SHA-256 (hex) of all that can change a reply: provider, request, index of the sample.
-
-    The order of keys counts only within the schema: models write a reply's fields in its order, and
-    a reason before the score is another question than one after it.
-    """
-    asked = {**_plain(request), "schema": _json(request.schema)}
-    for name in ("temperature", "top_p"):  # 0, 0.0 and -0.0 are one number
-        if asked["sampling"][name] is not None:
-            asked["sampling"][name] += 0.0
-    everything = {"format": FORMAT, "identity": identity, "request": asked, "sample": sample}
-    return sha256(_bytes(_sorted_json(everything))).hexdigest()
+ABOUT = ("criterion", "judge", "task")
 
 
 def file_of_node(folder: Path, env: Mapping[str, str]) -> Path:
@@ -112,16 +86,16 @@ class Cache:
         done = self._lock.release
         os.register_at_fork(before=self._before_fork, after_in_parent=done, after_in_child=done)
         atexit.register(self.close)  # the last one to close empties the WAL
-        with _explained(path), self._lock:
+        with explained(path), self._lock:
             self._open()
 
     def get(self, key: str) -> Reply | None:
         """The reply in use for `key`. None if there is none, or if the file fails (said once)."""
-        with _explained(self.path, self._warn):
+        with explained(self.path, self._warn):
             with self._lock:
                 found = (file.execute(_USED, (key,)).fetchone() for file in self._open())
                 row = next(filter(None, found), None)
-            return None if row is None else _reply(_unpack(row[0]))
+            return None if row is None else reply_of(unpack(row[0]))
         return None
 
     def put(self, key: str, reply: Reply, request: Request, about: Mapping[str, str]) -> Reply:
@@ -132,12 +106,12 @@ class Cache:
             process which was first (`reply` is then kept beside it). If the file fails now (a full
             disk), that is said once, and it is `reply`.
         """
-        line = {"key": key, "reply": _plain(reply), "request": _plain(request)}
-        line |= {name: about.get(name, "") for name in _ABOUT}
+        line = {"key": key, "reply": plain(reply), "request": plain(request)}
+        line |= {name: about.get(name, "") for name in ABOUT}
         line["stored"] = datetime.now(timezone.utc).isoformat(timespec="microseconds")
         row = _row(line, 0)
         packed = row[2]
-        with _explained(self.path, self._warn):
+        with explained(self.path, self._warn):
             with self._lock:
                 file = self._open()[0]
                 if file.execute(_INSERT, row).rowcount == 0:
@@ -145,12 +119,12 @@ class Cache:
                         file.execute("BEGIN IMMEDIATE")
                         _add(file, line)
                     (packed,) = file.execute(_USED, (key,)).fetchone()
-            return _reply(_unpack(packed))
+            return reply_of(unpack(packed))
         return reply
 
     def add(self, lines: Iterable[Mapping[str, Any]]) -> dict[str, int]:
         """Take over lines of `export`, all or none; counts of `new` and `known` replies."""
-        with _explained(self.path), self._lock, self._open()[0] as file:
+        with explained(self.path), self._lock, self._open()[0] as file:
             file.execute("BEGIN IMMEDIATE")
             counts = Counter(_add(file, line) for line in lines)
         return {"new": counts[True], "known": counts[False]}
@@ -163,9 +137,9 @@ class Cache:
     def _open(self) -> list[sqlite3.Connection]:
         """This process's connections, its own file first; the lock is held."""
         if not self._files:
-            files = [_connect(self.path, "mode=rwc")]
+            files = [connect(self.path, "mode=rwc")]
             common = self.path.with_name(COMMON)
-            if _NODE_FILE.fullmatch(self.path.name) and common.exists():
+            if NODE_FILE.fullmatch(self.path.name) and common.exists():
                 # `immutable` takes no lock and reads no WAL. What is still in one would be missed,
                 # and a checkpoint that was killed half way would be read as if it were whole.
                 wal = Path(f"{common}-wal")
@@ -174,7 +148,7 @@ class Cache:
                         f"{common} was not closed (a run was killed, or goes on): merge the cache "
                         "on one machine before a run on several nodes"
                     )
-                files.append(_connect(common, "immutable=1"))
+                files.append(connect(common, "immutable=1"))
             self._files = files
         return self._files
 
@@ -194,7 +168,7 @@ class Cache:
 
 
 @contextmanager
-def _explained(path: Path, tell: Callable[[JudgeError], None] | None = None) -> Iterator[None]:
+def explained(path: Path, tell: Callable[[JudgeError], None] | None = None) -> Iterator[None]:
     """Trouble with a file as one line for the user: raised, or told."""
     import sqlite3
 
@@ -210,7 +184,7 @@ def _explained(path: Path, tell: Callable[[JudgeError], None] | None = None) -> 
         tell(problem)
 
 
-def _connect(path: Path, option: str) -> sqlite3.Connection:
+def connect(path: Path, option: str) -> sqlite3.Connection:
     """A connection to a file of ours; `mode=rwc` makes one. Nothing is written to any other file.
 
     Raises:
@@ -269,7 +243,7 @@ def _make(file: sqlite3.Connection) -> None:
 def _row(line: Mapping[str, Any], copy: int) -> tuple[str, int, bytes, bytes]:
     """A line of `export` as the table has it."""
     rest = {name: value for name, value in line.items() if name not in ("key", "copy", "reply")}
-    return line["key"], copy, _pack(line["reply"]), _pack(rest)
+    return line["key"], copy, pack(line["reply"]), pack(rest)
 
 
 def _add(file: sqlite3.Connection, line: Mapping[str, Any]) -> bool:
@@ -279,150 +253,10 @@ def _add(file: sqlite3.Connection, line: Mapping[str, Any]) -> bool:
     """
     query = "SELECT reply, rest FROM replies WHERE key = ?"
     kept = [
-        {**_unpack(rest), "reply": _unpack(reply)}
+        {**unpack(rest), "reply": unpack(reply)}
         for reply, rest in file.execute(query, (line["key"],))
     ]
     if {name: value for name, value in line.items() if name not in ("key", "copy")} in kept:
         return False
     file.execute(_INSERT, _row(line, len(kept)))
     return True
-
-
-def _plain(record: Request | Reply | Sampling) -> dict[str, Any]:
-    """A record's fields as JSON takes them, with data URLs in messages as their digests."""
-    values = {field.name: getattr(record, field.name) for field in fields(record)}
-    if isinstance(record, Request):
-        values["sampling"] = _plain(record.sampling)
-        values["messages"] = [_without_data(message) for message in record.messages]
-    return values
-
-
-def _without_data(part: Any) -> Any:
-    if isinstance(part, str):
-        is_data = _DATA_URL.match(part)
-        return f"sha256:{sha256(_bytes(part)).hexdigest()}" if is_data else part
-    if isinstance(part, Mapping):
-        return {name: _without_data(value) for name, value in part.items()}
-    return [_without_data(item) for item in part] if isinstance(part, list | tuple) else part
-
-
-def _reply(values: Mapping[str, Any]) -> Reply:
-    """The reply that `_plain` was given. Raises TypeError or ValueError for anything else."""
-    tokens = values["tokens"]
-    if tokens is not None:
-        tokens = tuple(
-            Token(text, float(logprob), tuple((other, float(value)) for other, value in top))
-            for text, logprob, top in tokens
-        )
-    return Reply(**{**values, "tokens": tokens})
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
-
-
-def _pack(value: Any) -> bytes:
-    return zlib.compress(_bytes(_json(value)), 1)
-
-
-def _unpack(packed: bytes) -> Any:
-    return json.loads(zlib.decompress(packed).decode("utf-8", "surrogatepass"))
-
-
-def merge(folder: Path) -> dict[str, dict[str, int]]:
-    """Put the replies of all nodes into `replies.sqlite3`: after the run, on one machine.
-
-    May be repeated. Nodes' files stay: one still open somewhere would take its next replies with
-    it. Closing also empties a WAL that a killed run left at `replies.sqlite3`, so that nodes can
-    read it. Returns counts of `new` and `known` replies for each node's file.
-
-    Raises:
-        JudgeError: there is no cache in `folder`, or a file of it cannot be used.
-    """
-    found = ((_NODE_FILE.fullmatch(path.name), path) for path in folder.glob("*.sqlite3"))
-    nodes = sorted((int(match[1]), path) for match, path in found if match)
-    if not nodes and not (folder / COMMON).exists():
-        raise JudgeError(f"{folder}: there is no cache of judges' replies here")
-    with closing(Cache(folder / COMMON)) as cache:
-        return {path.name: cache.add(_lines(path)) for _, path in nodes}
-
-
-def export(path: Path, out: TextIO) -> int:
-    """Write all replies as JSON lines, in the order of keys, to UTF-8 text; returns their number.
-
-    A line has `key`, `copy` (0: in use, more: paid for again), `reply`, `request` (images as
-    `sha256:...`), `criterion`, `judge`, `task`, `stored` (UTC).
-
-    Raises:
-        JudgeError: the file cannot be used.
-    """
-    count = 0
-    for line in _lines(path):
-        out.write(_UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", _json(line)) + "\n")
-        count += 1
-    return count
-
-
-def load(path: Path, cache: Cache) -> dict[str, int]:
-    """Put exported replies into a cache; may be repeated. Counts of `new` and `known` ones.
-
-    Raises:
-        JudgeError: a line is none of `export`'s; nothing is taken over then.
-    """
-
-    def lines() -> Iterator[dict[str, Any]]:
-        number = 0
-        try:
-            with path.open(encoding="utf-8") as texts:
-                for number, text in enumerate(texts, 1):  # noqa: B007 - for the message
-                    line = json.loads(text)
-                    _reply(line["reply"])
-                    datetime.fromisoformat(line["stored"])
-                    if any(not isinstance(line[name], str) for name in ("key", *_ABOUT)):
-                        raise ValueError("a text is missing")
-                    yield {**line, "request": dict(line["request"])}
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            raise JudgeError(
-                f"{path}, line {number}: not an exported reply ({error!r}); nothing was loaded"
-            ) from error
-
-    return cache.add(lines())
-
-
-def summary(path: Path) -> dict[str, Any]:
-    """What a cache holds, as counts; a JudgeError if it cannot be used.
-
-    `replies`, of them `paid_again`; `judges`: judge to criterion to replies; `prompt_tokens` and
-    `completion_tokens`, and how many replies report none (`unreported`); `bytes` on disk; `first`
-    and `last` time (UTC, None if empty).
-    """
-    counts: Counter[str] = Counter()
-    judges: dict[str, Counter[str]] = {}
-    times = []
-    for line in _lines(path):
-        prompt, completion = (
-            line["reply"].get(f"{name}_tokens") for name in ("prompt", "completion")
-        )
-        counts["prompt_tokens"] += prompt or 0
-        counts["completion_tokens"] += completion or 0
-        counts["unreported"] += prompt is None or completion is None
-        counts["paid_again"] += line["copy"] > 0
-        judges.setdefault(line["judge"], Counter())[line["criterion"]] += 1
-        times.append(line["stored"])
-    parts = [file for file in (path, Path(f"{path}-wal")) if file.exists()]
-    return {
-        "replies": len(times),
-        **{name: counts[name] for name in _COUNTED},
-        "judges": {judge: dict(criteria) for judge, criteria in judges.items()},
-        "bytes": sum(file.stat().st_size for file in parts),
-        "first": min(times, default=None),
-        "last": max(times, default=None),
-    }
-
-
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    """All replies of a file as `export` has them, in the order of keys and copies."""
-    query = "SELECT key, copy, reply, rest FROM replies ORDER BY key, copy"
-    with _explained(path), closing(_connect(path, "mode=rw")) as file:
-        for key, copy, reply, rest in file.execute(query):
-            yield {"key": key, "copy": copy, "reply": _unpack(reply), **_unpack(rest)}

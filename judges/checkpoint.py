@@ -134,13 +134,12 @@ class Checkpoint:
         name, options = self._source()
         version = tuple(int(part) for part in transformers.__version__.split(".")[:2])
         options["dtype" if version >= (4, 56) else "torch_dtype"] = dtype
-        cls = (
-            transformers.AutoModelForImageTextToText
-            if self.sees
-            else transformers.AutoModelForCausalLM
-        )
+        auto = "AutoModelForImageTextToText" if self.sees else "AutoModelForCausalLM"
         # A map of one device places quantised weights too, which cannot be moved afterwards.
-        model = cls.from_pretrained(name, device_map={"": device}, **options).eval()
+        model = getattr(transformers, auto).from_pretrained(
+            name, device_map={"": device}, **options
+        )
+        model.eval()
         tokenizer = getattr(self.front, "tokenizer", self.front)
         saved = model.generation_config.eos_token_id
         # Some checkpoints name only the end of a document there, not the end of a turn.

@@ -54,12 +54,13 @@ class JudgeConfig:
     api_version: str | None = None  # Azure's dated API; None for its v1 API and everyone else
     sampling: Sampling = field(default_factory=lambda: Sampling(0.0, MAX_TOKENS))
     reply_format: str = "auto"  # or json_schema, json_object, text
-    repair: bool = True  # ask once more for a reply that could not be used
+    repairs: int = 1  # times to ask again for a reply that could not be used
     timeout: float = 60.0  # seconds, each attempt
     retries: int = 5  # after the first attempt
     device: str = "auto"  # huggingface
     dtype: str = "auto"  # huggingface
     revision: str | None = None  # huggingface
+    trust_remote_code: bool = False  # huggingface
     members: tuple[
         JudgeConfig, ...
     ] = ()  # panel: the judges; debate: the agents, consolidator last
@@ -95,7 +96,7 @@ class JudgeConfig:
         """
         description: dict[str, Any] = {"provider": self.provider, "model": self.model or None}
         if self.provider in (OPENAI, HUGGINGFACE):
-            description |= {**vars(self.sampling), "repair": self.repair}
+            description |= {**vars(self.sampling), "repairs": self.repairs}
         if self.provider == OPENAI:
             description |= {
                 "base_url": self.base_url or DEFAULT_BASE_URL,

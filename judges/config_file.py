@@ -42,12 +42,13 @@ class _Model(_Strict):
     seed: int | None = None
     reasoning_effort: str | None = None
     reply_format: Literal["auto", "json_schema", "json_object", "text"] = "auto"
-    repair: bool = True
+    repairs: int = Field(default=1, ge=0)
     timeout: float = Field(default=60.0, gt=0)
     retries: int = Field(default=5, ge=0)
     device: str = "auto"
     dtype: str = "auto"
     revision: str | None = None
+    trust_remote_code: bool = False
 
 
 class _Panel(_Strict):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.judges import geval, tokens
 from lmms_eval_tasks.judges import ledger as accounts
-from lmms_eval_tasks.judges.cache import key
+from lmms_eval_tasks.judges.cache_form import key
 from lmms_eval_tasks.judges.config import MAX_TOKENS, JudgeConfig
 from lmms_eval_tasks.judges.exchange import Provider, ProviderError, Reply, Request
 from lmms_eval_tasks.judges.judging import judged
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from lmms_eval_tasks.judges.run import Run
 
-_REPAIRED = (Status.PARSE_FAILURE, Status.TRUNCATED, Status.REFUSED)
+_REPAIRED = {Status.PARSE_FAILURE.value, Status.TRUNCATED.value, Status.REFUSED.value}
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,14 @@ class LanguageJudge:
         request = self._request(criterion, fields)
         asked = self._ask(criterion, request, range(samples))
         found = []
-        for sample, answer in enumerate(asked):
-            verdict = self._judged(criterion, fields, answer)
-            if self.config.repair and self._may_repair(verdict, answer):
-                verdict = self._repaired(criterion, fields, request, sample, verdict)
+        for sample, first in enumerate(asked):
+            answer, verdict = first, self._judged(criterion, fields, first)
+            for attempt in range(1, self.config.repairs + 1):
+                if not isinstance(answer.reply, Reply) or verdict.status not in _REPAIRED:
+                    break
+                again = _repair_of(request, verdict, attempt)
+                (answer,) = self._ask(criterion, again, [sample])
+                verdict = self._repaired(verdict, self._judged(criterion, fields, answer), answer)
             self._run.ledger.verdict(accounts.current_task(), self.config.label, verdict)
             found.append(verdict)
         return found
@@ -227,31 +231,14 @@ class LanguageJudge:
             return verdict
         return replace(verdict, expected=expected.value, expected_mass=expected.mass)
 
-    def _may_repair(self, verdict: Verdict, answer: _Asked) -> bool:
-        return isinstance(answer.reply, Reply) and verdict.status in {s.value for s in _REPAIRED}
-
-    def _repaired(
-        self,
-        criterion: Criterion,
-        fields: Mapping[str, Any],
-        request: Request,
-        sample: int,
-        first: Verdict,
-    ) -> Verdict:
-        """The verdict after asking once more.
-
-        The unusable reply is not sent back: it may hold what the candidate wrote. If there is no
-        second reply (budget, transport) the first verdict stands.
-        """
-        (answer,) = self._ask(criterion, _repair_of(request, first), [sample])
+    def _repaired(self, first: Verdict, second: Verdict, answer: _Asked) -> Verdict:
+        """The verdict after asking again; the first stands if nothing came back (budget, dead)."""
         if isinstance(answer.reply, ProviderError):
-            why = f"{first.reason} (no repair: {answer.reply})"
-            return replace(first, reason=why)
-        second = self._judged(criterion, fields, answer)
+            return replace(first, reason=f"{first.reason} (not repaired: {answer.reply})")
         usage = total([first.usage, second.usage])
         if second.status == Status.OK.value:
             return replace(second, repaired=True, usage=usage)
-        reason = f"{second.reason} (and before its repair: {first.reason})"
+        reason = f"{second.reason} (and before: {first.reason})"
         return replace(second, reason=reason, usage=usage)
 
 
@@ -289,9 +276,15 @@ def _closed(node: Any) -> Any:
     return closed
 
 
-def _repair_of(request: Request, first: Verdict) -> Request:
-    """The same question with one more line, and more room for a reply that was cut off."""
-    note = _NOTES.get(Status(first.status), _NOTES[Status.PARSE_FAILURE])
+def _repair_of(request: Request, first: Verdict, attempt: int) -> Request:
+    """The same question with one more line, and more room for a reply that was cut off.
+
+    The unusable reply is not sent back: it may hold what the candidate wrote. A later attempt has
+    other words than the first, or the cache would answer it with the same reply.
+    """
+    note = _NOTES[Status(first.status)]
+    if attempt > 1:
+        note = f"{note} This is request {attempt + 1}."
     *before, last = request.messages
     content = last["content"]
     if isinstance(content, str):

@@ -115,7 +115,7 @@ class HuggingFaceProvider:
             raise ProviderError(str(error)) from error
 
     def _lock(self) -> threading.RLock:
-        return self._locks.setdefault(0, threading.RLock())  # setdefault is atomic
+        return self._locks.setdefault(os.getpid(), threading.RLock())  # setdefault is atomic
 
     def _device_name(self) -> str:
         import torch

@@ -271,5 +271,4 @@ _DECODER = json.JSONDecoder(
     parse_int=_integer,
     parse_float=_fraction,
     parse_constant=_no_constant,
-    strict=False,  # raw line breaks in strings are as clear as escaped ones
 )

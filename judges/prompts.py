@@ -20,8 +20,8 @@ from lmms_eval_tasks.utils.prompts import fill, placeholders
 
 # Tokens that end a turn, open a role or stand for media in the chat templates in use (ChatML,
 # harmony, Llama, Mistral, Gemma, DeepSeek, Qwen, Phi, GLM, Command, EXAONE, LLaVA, InternVL). A
-# space goes in after the group. A token with other characters in it, be they invisible or of full
-# width, is none: tokenizers look for the exact text.
+# space goes in after the group. Tokenizers look for the exact text: letters of full width, or with
+# invisible characters between them, make no token.
 _TOKEN = re.compile(
     r"(?P<open><|\[)(?="
     r"[|｜][^<>\n]{1,64}[|｜]>"  # <|im_end|>, <|eot_id|>, <｜User｜>

@@ -13,6 +13,7 @@ from lmms_eval_tasks.judges.config import JudgeConfig
 from lmms_eval_tasks.judges.verdict import Criterion, Judge, Status, Verdict
 
 if TYPE_CHECKING:
+    from lmms_eval_tasks.judges.huggingface import HuggingFaceProvider
     from lmms_eval_tasks.judges.run import Run
 
 
@@ -37,12 +38,21 @@ def _openai(config: JudgeConfig, run: Run) -> Judge:
 
 def _huggingface(config: JudgeConfig, run: Run) -> Judge:
     from lmms_eval_tasks.judges.engine import LanguageJudge
+
+    return LanguageJudge(config, huggingface(config), run)
+
+
+def huggingface(config: JudgeConfig) -> HuggingFaceProvider:
+    """The model in this process that a config names; loads nothing yet."""
     from lmms_eval_tasks.judges.huggingface import HuggingFaceProvider
 
-    provider = HuggingFaceProvider(
-        config.model, device=config.device, dtype=config.dtype, revision=config.revision
+    return HuggingFaceProvider(
+        config.model,
+        device=config.device,
+        dtype=config.dtype,
+        revision=config.revision,
+        trust_remote_code=config.trust_remote_code,
     )
-    return LanguageJudge(config, provider, run)
 
 
 def _replay(config: JudgeConfig, run: Run) -> Judge:  # noqa: ARG001 - nothing is paid for

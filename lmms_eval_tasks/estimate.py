@@ -114,7 +114,7 @@ def _add_judge(
 def reply_tokens(model: JudgeConfig, criteria: set[str]) -> tuple[float, str]:
     """Mean tokens of this judge's replies so far, or an assumption; and which of the two."""
     from lmms_eval_tasks.judges import run
-    from lmms_eval_tasks.judges.cache import mean_reply_tokens
+    from lmms_eval_tasks.judges.cache_files import mean_reply_tokens
     from lmms_eval_tasks.judges.config import is_reasoning
 
     cache = run.current().cache

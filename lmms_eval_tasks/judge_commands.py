@@ -79,7 +79,7 @@ def estimate_command(
 @cache_app.command()
 def info(cache: Folder = None) -> None:
     """Show what the cache holds."""
-    from lmms_eval_tasks.judges import cache as replies
+    from lmms_eval_tasks.judges import cache_files as replies
 
     for path in _files(cache):
         found = replies.summary(path)
@@ -101,7 +101,7 @@ def export(
     cache: Folder = None,
 ) -> None:
     """Write all replies as JSON lines: request, reply, judge, task, time."""
-    from lmms_eval_tasks.judges import cache as replies
+    from lmms_eval_tasks.judges import cache_files as replies
 
     for path in _files(cache):
         if out is None:
@@ -119,7 +119,7 @@ def load(
     """Put exported replies into the cache; may be repeated."""
     from contextlib import closing
 
-    from lmms_eval_tasks.judges import cache as replies
+    from lmms_eval_tasks.judges import cache_files as replies
 
     with closing(replies.Cache(_folder(cache) / replies.COMMON)) as opened:
         counts = replies.load(file, opened)
@@ -129,7 +129,7 @@ def load(
 @cache_app.command()
 def merge(cache: Folder = None) -> None:
     """Put the replies of several nodes into one file, after the run; may be repeated."""
-    from lmms_eval_tasks.judges import cache as replies
+    from lmms_eval_tasks.judges import cache_files as replies
 
     counts = replies.merge(_folder(cache))
     for name, found in counts.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -150,6 +151,7 @@ def score_again(
     console = wide_console()
     written: dict[str, Any] = {}
     labels: set[str] = set()
+    statuses: list[dict[str, Any]] = []
     for name, own in _read(logs):
         benchmark = benchmarks.load(name)
         if judge:
@@ -162,7 +164,12 @@ def score_again(
             console.print(table)
         for line in [*done.notes, *_compared(own, done.numbers, judge)]:
             print(line)
-        found = {task: two_judges.compared(pairs) for task, pairs in done.verdicts.items()}
+        statuses += [
+            _statuses(task, config.label, pairs) for task, pairs in done.verdicts.items() if judge
+        ]
+        found = {
+            task: two_judges.compared(pairs, run.prices) for task, pairs in done.verdicts.items()
+        }
         side_by_side = {task: values for task, values in found.items() if values is not None}
         if judge and not missing_only and side_by_side:
             console.print(two_judges.table(side_by_side))
@@ -181,18 +188,21 @@ def score_again(
             },
         }
     rows = [row for row in run.ledger.rows() if row.judge != "none"]
-    work = preflight.Work(
-        tuple(dataclasses.asdict(row) for row in rows), frozenset(labels), tuple(run.stopped())
-    )
-    written["usage"] = list(work.usage)
+    written["usage"] = [dataclasses.asdict(row) for row in rows]
     if output is not None:
         output.write_text(json.dumps(written, indent=2, ensure_ascii=False), encoding="utf-8")
-    for line in [*lines(rows, run.prices.origin), *work.given_up]:
+    for line in [*lines(rows, run.prices.origin), *run.stopped()]:
         print(line)
-    if problems := preflight.invalid(work):
+    if problems := preflight.invalid(preflight.Work(tuple(statuses), frozenset(labels))):
         for line in problems.values():
             say(f"INVALID: {line}")
         raise typer.Exit(preflight.INVALID)
+
+
+def _statuses(task: str, label: str, pairs: Sequence[rescore.Pair]) -> dict[str, Any]:
+    """How a task's verdicts stand now, kept ones included (preflight.invalid)."""
+    found = Counter(pair.after.status for pair in pairs if pair.after is not None)
+    return {"task": task, "judge": label, "verdicts": found.total(), "by_status": dict(found)}
 
 
 def _compared(

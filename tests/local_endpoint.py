@@ -13,7 +13,8 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -28,6 +29,7 @@ class Fault:
     status: int = 200
     message: str = "a fault of the test"  # in the error's body
     code: str | None = None  # OpenAI's error code
+    param: str | None = None  # the parameter that the error names
     headers: dict[str, str] = field(default_factory=dict)
     content: str | None = None  # the message's content, for status 200
     finish_reason: str = "stop"
@@ -38,9 +40,14 @@ class Fault:
     content_type: str = "application/json"
 
 
-def error(status: int, message: str = "a fault of the test", code: str | None = None) -> Fault:
+def error(
+    status: int,
+    message: str = "a fault of the test",
+    code: str | None = None,
+    param: str | None = None,
+) -> Fault:
     """An HTTP error with OpenAI's error body."""
-    return Fault(status=status, message=message, code=code)
+    return Fault(status=status, message=message, code=code, param=param)
 
 
 def rate_limited(retry_after: str | None = None) -> Fault:
@@ -74,6 +81,19 @@ def slow(seconds: float, content: str) -> Fault:
     return Fault(content=content, delay=seconds)
 
 
+def completion(choices: Sequence[Json], usage: Json | None, model: str = "local") -> Fault:
+    """A chat completion as it is: several choices, log-probabilities, any usage or none."""
+    body = {"id": "chatcmpl-test", "object": "chat.completion", "created": 0, "model": model}
+    body |= {"choices": list(choices)} | ({} if usage is None else {"usage": usage})
+    return Fault(body=json.dumps(body).encode())
+
+
+def choice(content: str | None, **more: Any) -> Json:
+    """One choice of a completion."""
+    message = {"role": "assistant", "content": content}
+    return {"index": 0, "message": message, "finish_reason": "stop", **more}
+
+
 Reply = Callable[[Json], "str | Fault"]
 
 
@@ -103,6 +123,7 @@ class LocalEndpoint:
         self.model = model  # the name in replies; None repeats the request's
         self.accepts = accepts
         self.requests: list[Recorded] = []
+        self.in_flight = self.most_in_flight = 0  # chat requests being answered now, and at most
         self._lock = threading.Lock()
         self._server = _Server(("127.0.0.1", port), _Handler)
         self._server.endpoint = self
@@ -136,6 +157,18 @@ class LocalEndpoint:
     def record(self, request: Recorded) -> None:
         with self._lock:
             self.requests.append(request)
+
+    @contextmanager
+    def answering(self) -> Iterator[None]:
+        """While a chat request is being answered."""
+        with self._lock:
+            self.in_flight += 1
+            self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.in_flight -= 1
 
 
 class _Server(ThreadingHTTPServer):
@@ -173,8 +206,10 @@ class _Handler(BaseHTTPRequestHandler):
         form = request.get("response_format", {"type": "text"})["type"]
         if form not in endpoint.accepts:
             return self._send(400, _error(f"response_format {form} is not supported", None))
-        reply = endpoint.reply(request)
-        return self._answer(reply if isinstance(reply, Fault) else Fault(content=reply), request)
+        with endpoint.answering():
+            reply = endpoint.reply(request)
+            made = reply if isinstance(reply, Fault) else Fault(content=reply)
+            return self._answer(made, request)
 
     def _answer(self, reply: Fault, request: Json) -> None:
         if reply.delay:
@@ -187,7 +222,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif reply.body is not None:
             self._send_bytes(reply.status, reply.body, reply.headers, reply.content_type)
         elif reply.status != 200:
-            self._send(reply.status, _error(reply.message, reply.code), reply.headers)
+            self._send(reply.status, _error(reply.message, reply.code, reply.param), reply.headers)
         else:
             name = self.server.endpoint.model or request.get("model", "local")
             self._send(200, _completion(reply, name), reply.headers)
@@ -210,8 +245,8 @@ class _Handler(BaseHTTPRequestHandler):
         """Nothing on stderr."""
 
 
-def _error(message: str, code: str | None) -> Json:
-    return {"error": {"message": message, "type": "test", "code": code, "param": None}}
+def _error(message: str, code: str | None, param: str | None = None) -> Json:
+    return {"error": {"message": message, "type": "test", "code": code, "param": param}}
 
 
 def _completion(reply: Fault, model: str) -> Json:

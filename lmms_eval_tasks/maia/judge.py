@@ -14,6 +14,7 @@ from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig
+from lmms_eval_tasks.judges.providers import NoJudge
 from lmms_eval_tasks.utils import prompts
 
 NAME = "reference_agreement"
@@ -64,7 +65,7 @@ def judge_or_none() -> Judge:
         return judge()
     except TasksError as error:
         _say_once(str(error))
-        return judge("none")
+        return NoJudge(JudgeConfig("none"))
 
 
 @lru_cache(maxsize=8)
@@ -81,7 +82,7 @@ def check() -> None:
     Raises:
         JudgeError, PromptError: what is wrong and the choices there are.
     """
-    judges.preflight(config(), [criterion().name])
+    judges.preflight(config(), [criterion()])
 
 
 def describe(spec: str | None = None) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from hypothesis import strategies as st
 
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import cache as replies
-from lmms_eval_tasks.judges import resolve
+from lmms_eval_tasks.judges import cache_files, cache_form, resolve
 from lmms_eval_tasks.judges.cache import Cache
 from lmms_eval_tasks.judges.exchange import Reply, Request, Sampling, Token
 
@@ -57,7 +57,7 @@ def ask_image(url: str = IMAGE) -> Request:
 
 
 def key(request: Request, identity: Mapping[str, Any] = IDENTITY, sample: int = 0) -> str:
-    return replies.key(identity, request, sample)
+    return cache_form.key(identity, request, sample)
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def cache(file: Path) -> Iterator[Cache]:
 
 def exported(path: Path) -> list[dict[str, Any]]:
     out = io.StringIO()
-    count = replies.export(path, out)
+    count = cache_files.export(path, out)
     lines = [json.loads(line) for line in out.getvalue().splitlines()]
     assert len(lines) == count
     return lines
@@ -136,7 +136,7 @@ def test_no_field_of_a_request_is_missing_from_these_changes() -> None:
 
 def test_format_changes_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     before = key(ask())
-    monkeypatch.setattr(replies, "FORMAT", 2)
+    monkeypatch.setattr(cache_form, "FORMAT", 2)
     assert key(ask()) != before
 
 
@@ -225,7 +225,7 @@ def test_any_reply_comes_back(
 ) -> None:
     tokens = tuple(Token(token, value, ((token, value),)) for value in logprobs)
     reply = Reply(text, refusal=token, tokens=tokens)
-    assert replies._reply(replies._unpack(replies._pack(replies._plain(reply)))) == reply
+    assert cache_form.reply_of(cache_form.unpack(cache_form.pack(cache_form.plain(reply)))) == reply
 
 
 def test_first_reply_wins_and_the_second_is_kept(cache: Cache, file: Path) -> None:
@@ -357,6 +357,7 @@ def test_fork_among_writing_threads(
         if pid == 0:
             code = 1
             try:
+                assert cache._files == []  # SQLite's state does not survive a fork
                 for i in range(20):
                     cache.put(f"c{child}-{i}", Reply("child"), ask(), ABOUT)
                 code = 0 if cache.get("before") == Reply("parent") and not cache._warned else 2
@@ -446,6 +447,7 @@ def foreign(file: Path) -> None:
 def foreign_same_table(file: Path) -> None:
     with sqlite3.connect(file) as connection:
         connection.execute("CREATE TABLE replies (key, copy, reply, rest)")
+        connection.execute(f"PRAGMA user_version = {replies.FORMAT}")
     connection.close()
 
 
@@ -460,7 +462,7 @@ def newer(file: Path) -> None:
 def test_unusable_file_is_said_at_once_and_left(file: Path, spoil: Any) -> None:
     spoil(file)
     before = file.read_bytes()
-    for attempt in (lambda: Cache(file), lambda: replies.summary(file), lambda: exported(file)):
+    for attempt in (lambda: Cache(file), lambda: cache_files.summary(file), lambda: exported(file)):
         with pytest.raises(JudgeError) as error:
             attempt()
         message = str(error.value)
@@ -488,7 +490,7 @@ def test_folder_that_cannot_be_made_or_written(tmp_path: Path) -> None:
 
 
 def test_missing_file_is_not_made_by_reading(file: Path) -> None:
-    for attempt in (replies.summary, exported):
+    for attempt in (cache_files.summary, exported):
         with pytest.raises(JudgeError, match="unable to open"):
             attempt(file)
     assert not file.exists()
@@ -581,9 +583,9 @@ def test_nodes_read_the_common_file_and_write_their_own(tmp_path: Path) -> None:
         cache.close()
     assert common.path.read_bytes() == before
     counts = {f"replies-node{i}.sqlite3": {"new": 2, "known": 0} for i in (0, 1)}
-    assert replies.merge(tmp_path) == counts
+    assert cache_files.merge(tmp_path) == counts
     known = {f"replies-node{i}.sqlite3": {"new": 0, "known": 2} for i in (0, 1)}
-    assert replies.merge(tmp_path) == known
+    assert cache_files.merge(tmp_path) == known
     assert common.get("new") == Reply("new 0")
     common.close()
     texts = [(line["key"], line["copy"], line["reply"]["text"]) for line in exported(common.path)]
@@ -601,7 +603,7 @@ def test_nodes_are_merged_in_the_order_of_numbers(tmp_path: Path) -> None:
         cache = Cache(tmp_path / f"replies-node{i}.sqlite3")
         cache.put("a", Reply(f"node {i}"), ask(), ABOUT)
         cache.close()
-    assert list(replies.merge(tmp_path)) == ["replies-node9.sqlite3", "replies-node10.sqlite3"]
+    assert list(cache_files.merge(tmp_path)) == ["replies-node9.sqlite3", "replies-node10.sqlite3"]
     cache = Cache(tmp_path / "replies.sqlite3")
     assert cache.get("a") == Reply("node 9")
     cache.close()
@@ -611,7 +613,7 @@ def test_nodes_refuse_a_common_file_that_a_kill_left_open(tmp_path: Path) -> Non
     kept = killed_writer(tmp_path / "replies.sqlite3", 50)
     with pytest.raises(JudgeError, match=r"not closed.*merge"):
         Cache(tmp_path / "replies-node0.sqlite3")
-    assert replies.merge(tmp_path) == {"replies-node0.sqlite3": {"new": 0, "known": 0}}
+    assert cache_files.merge(tmp_path) == {"replies-node0.sqlite3": {"new": 0, "known": 0}}
     cache = Cache(tmp_path / "replies-node0.sqlite3")
     assert [name for name in kept if cache.get(name) != Reply(name)] == []
     cache.close()
@@ -619,7 +621,7 @@ def test_nodes_refuse_a_common_file_that_a_kill_left_open(tmp_path: Path) -> Non
 
 def test_merge_of_a_killed_node(tmp_path: Path) -> None:
     kept = killed_writer(tmp_path / "replies-node3.sqlite3", 50)
-    counts = replies.merge(tmp_path)["replies-node3.sqlite3"]
+    counts = cache_files.merge(tmp_path)["replies-node3.sqlite3"]
     assert counts["new"] >= len(kept)
     assert counts["known"] == 0
     cache = Cache(tmp_path / "replies.sqlite3")
@@ -629,10 +631,10 @@ def test_merge_of_a_killed_node(tmp_path: Path) -> None:
 
 def test_merge_names_what_is_missing_or_spoilt(tmp_path: Path) -> None:
     with pytest.raises(JudgeError, match="no cache"):
-        replies.merge(tmp_path)
+        cache_files.merge(tmp_path)
     text_file(tmp_path / "replies-node0.sqlite3")
     with pytest.raises(JudgeError, match=r"replies-node0\.sqlite3 cannot"):
-        replies.merge(tmp_path)
+        cache_files.merge(tmp_path)
 
 
 # Whole files
@@ -652,17 +654,17 @@ def test_export_and_load_on_another_machine(tmp_path: Path) -> None:
     fill(here)
     lines = tmp_path / "replies.jsonl"
     with lines.open("w", encoding="utf-8") as out:
-        assert replies.export(here, out) == len(REPLIES) + 2
+        assert cache_files.export(here, out) == len(REPLIES) + 2
     cache = Cache(there)
-    assert replies.load(lines, cache) == {"new": len(REPLIES) + 2, "known": 0}
-    assert replies.load(lines, cache) == {"new": 0, "known": len(REPLIES) + 2}
+    assert cache_files.load(lines, cache) == {"new": len(REPLIES) + 2, "known": 0}
+    assert cache_files.load(lines, cache) == {"new": 0, "known": len(REPLIES) + 2}
     assert [cache.get(f"{i:064x}") for i in range(len(PORTABLE))] == PORTABLE
     cache.close()
     again = io.StringIO()
-    replies.export(there, again)
+    cache_files.export(there, again)
     assert again.getvalue() == lines.read_text(encoding="utf-8")
     cache = Cache(here)
-    assert replies.load(lines, cache) == {"new": 0, "known": len(REPLIES) + 2}
+    assert cache_files.load(lines, cache) == {"new": 0, "known": len(REPLIES) + 2}
     cache.close()
 
 
@@ -670,10 +672,10 @@ def test_loaded_replies_do_not_replace_those_in_use(tmp_path: Path) -> None:
     fill(tmp_path / "here.sqlite3")
     lines = tmp_path / "replies.jsonl"
     with lines.open("w", encoding="utf-8") as out:
-        replies.export(tmp_path / "here.sqlite3", out)
+        cache_files.export(tmp_path / "here.sqlite3", out)
     cache = Cache(tmp_path / "there.sqlite3")
     cache.put("f" * 64, Reply("mine"), ask(), ABOUT)
-    replies.load(lines, cache)
+    cache_files.load(lines, cache)
     assert cache.get("f" * 64) == Reply("mine")
     cache.close()
     assert [line["copy"] for line in exported(cache.path) if line["key"] == "f" * 64] == [0, 1]
@@ -700,21 +702,21 @@ def test_line_that_is_no_export_is_named_and_nothing_loaded(tmp_path: Path, spoi
     lines.write_text(f"{json.dumps(good[0])}\n{spoil(good[1])}\n", encoding="utf-8")
     cache = Cache(tmp_path / "there.sqlite3")
     with pytest.raises(JudgeError, match=r"replies\.jsonl, line 2"):
-        replies.load(lines, cache)
+        cache_files.load(lines, cache)
     cache.close()
-    assert replies.summary(cache.path)["replies"] == 0
+    assert cache_files.summary(cache.path)["replies"] == 0
     with pytest.raises(JudgeError, match=r"none\.jsonl"):
-        replies.load(tmp_path / "none.jsonl", cache)
+        cache_files.load(tmp_path / "none.jsonl", cache)
     cache.close()
 
 
 def test_summary(tmp_path: Path) -> None:
     file = tmp_path / "replies.sqlite3"
     Cache(file).close()
-    empty = replies.summary(file)
+    empty = cache_files.summary(file)
     assert (empty["replies"], empty["judges"], empty["first"]) == (0, {}, None)
     fill(file)
-    held = replies.summary(file)
+    held = cache_files.summary(file)
     stored = sorted(line["stored"] for line in exported(file))
     assert held == {
         "replies": len(REPLIES) + 2,

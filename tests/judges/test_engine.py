@@ -48,7 +48,7 @@ def made(config):
 
 def judge(endpoint, key="", **changes):
     config = resolve(f"asked@{endpoint.url}", {"OPENAI_API_KEY": key}, default_model="gpt-4o")
-    plain = {"retries": 0, "timeout": 10.0, "repair": False}
+    plain = {"retries": 0, "timeout": 10.0, "repairs": 0}
     return made(dataclasses.replace(config, **{**plain, **changes}))
 
 
@@ -265,7 +265,8 @@ def test_threads_share_one_client():
 
 
 def _in_child(asked, parents_client, results):
-    results.put((asked.verdict(CRITERION, FIELDS).score, id(asked.provider._client()) != parents_client))
+    score = asked.verdict(CRITERION, FIELDS).score
+    results.put((score, id(asked.provider._client()) != parents_client))
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")

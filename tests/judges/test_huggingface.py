@@ -8,8 +8,10 @@ import json
 import math
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -535,8 +537,18 @@ def test_trouble_in_the_middle_is_one_line(
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_forked_child_is_refused_and_does_not_hang(text: HuggingFaceProvider) -> None:
     one(text, request())
-    with text._lock():  # as if another thread were generating
+    held, done = threading.Event(), threading.Event()
+
+    def generating() -> None:
+        with text._lock():
+            held.set()
+            done.wait(30)
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(generating)
+        assert held.wait(10)
         said = _in_child(lambda: one(text, request()))
+        done.set()
     assert "before a fork" in said
     assert str(os.getpid()) in said
 
@@ -545,6 +557,7 @@ def _in_child(call: Callable[[], object]) -> str:
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
+        signal.alarm(10)  # ends a child that waits for ever
         try:
             call()
             said = "no error"

@@ -37,6 +37,11 @@ class Levels(BaseModel):
     level: Literal[0, 1, 2]
 
 
+class Free(BaseModel):
+    count: int
+    share: float
+
+
 class Claims(BaseModel):
     claims: list[str]
     reason: str
@@ -115,6 +120,16 @@ def test_levels_are_numbers_too(given, level):
 def test_what_is_no_level(given):
     with pytest.raises(reader.UnreadableError):
         reader.read(f'{{"level": {given}}}', Levels)
+
+
+@pytest.mark.parametrize(
+    ("count", "share"),
+    [("1" * 400, "1"), ("1" * 5000, "1"), ("1e400", "1"), ("1", "1e400"), ("1", "-1e400")],
+)
+def test_numbers_have_a_size(count, share):
+    for quote in "'\"":
+        with pytest.raises(reader.UnreadableError):
+            reader.read(f"{{{quote}count{quote}: {count}, {quote}share{quote}: {share}}}", Free)
 
 
 @pytest.mark.parametrize("reason", ["'it's'", '"it\'s"', '"it"'])
@@ -207,6 +222,15 @@ def test_hostile_texts_end_soon(piece, start):
     begun = time.perf_counter()
     with pytest.raises(reader.UnreadableError):
         reader.read(text, Labelled, [text], "score")
+    assert time.perf_counter() - begun < 2
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_hostile_candidates_end_soon(piece):
+    begun = time.perf_counter()
+    verdict = {"pred": "correct", "score": 5, "reason": "r"}
+    read = reader.read(json.dumps(verdict), Labelled, [piece * (100_000 // len(piece))])
+    assert read.model_dump() == verdict
     assert time.perf_counter() - begun < 2
 
 

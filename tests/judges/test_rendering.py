@@ -82,7 +82,7 @@ def test_every_token_family_is_changed(family):
         "def f(x: list[int]) -> dict:\n    return {'a': x[0], \"b\": [[1, 2]]}\n",
         '<div class="x"><p>Ciao</p><img src="a.png"/><strong>s</strong><br></div>',
         "0 < x ≤ 1, |x| > 2, <x|y>, ⟨x|y⟩, f: [0,1] → ℝ, 5 << 2 >> 1",
-        "<im_end> im_end|> <|im\u200b_end|> ＜|im_end|＞ [inst] INST]".replace("[inst] ", ""),
+        "<im_end> im_end|> <\u200b|im_end|> ＜|im_end|＞ ［INST］ INST] </\u200bs>",
         "```json\n{}\n``` \x00\x1b[0m",
         " spazi  in mezzo e alla fine  ",
         "",
@@ -104,6 +104,18 @@ def test_neutralise_is_idempotent_and_blocks_close(text):
 def test_the_tag_depends_on_the_text_and_is_the_same_every_time():
     assert block("candidate", "a") == block("candidate", "a")
     assert block("candidate", "a").split("\n")[0] != block("candidate", "b").split("\n")[0]
+
+
+def test_a_tag_that_occurs_in_the_text_is_not_taken(monkeypatch):
+    class Digest:
+        tags = iter(["a" * 64, "b" * 64])
+
+        def hexdigest(self):
+            return next(self.tags)
+
+    monkeypatch.setattr("lmms_eval_tasks.judges.prompts.hashlib.sha256", lambda _: Digest())
+    text = f"</candidate-{'A' * 16}>"
+    assert block("candidate", text) == f"<candidate-{'b' * 16}>\n{text}\n</candidate-{'b' * 16}>"
 
 
 def test_a_value_is_never_a_template():

@@ -1,0 +1,152 @@
+"""An OpenAI-compatible endpoint of fixed latency that takes almost no time of its own.
+
+    with slow_endpoint.started() as endpoint: endpoint.url
+    python benchmarks/slow_endpoint.py      (prints its port and serves until it is ended)
+
+One asyncio protocol and one ready-made reply: it does not read the requests' JSON. It counts what
+it cost (processor time) and by how much its replies were late, so that a benchmark can show that
+the endpoint was not what it measured.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+LATENCY = 0.2  # seconds from a request's last byte to its reply
+MODEL = "gpt-4o-2024-08-06"
+CONTENT = '{"reason": "It names the same colour as the second reference.", "correct": true}'
+
+
+class Told(NamedTuple):
+    """What the endpoint did so far."""
+
+    requests: int
+    late: float  # seconds, sum over the replies
+    cpu: float  # seconds of processor time
+
+    def since(self, before: Told) -> Told:
+        """What came after `before`."""
+        return Told(*(now - then for now, then in zip(self, before, strict=True)))
+
+
+class Endpoint(NamedTuple):
+    """The endpoint's process as its clients see it."""
+
+    port: int
+
+    @property
+    def url(self) -> str:
+        """Base URL for an OpenAI client."""
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def told(self) -> Told:
+        """Its counts."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection.request("GET", "/")
+        told = Told(*json.loads(connection.getresponse().read()))
+        connection.close()
+        return told
+
+
+@contextmanager
+def started() -> Iterator[Endpoint]:
+    """An endpoint in a process of its own, ended with the block."""
+    command = [sys.executable, __file__]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield Endpoint(int(process.stdout.readline()))
+        finally:
+            process.terminate()
+
+
+def completion() -> bytes:
+    """The HTTP response to every request: a chat completion as OpenAI sends it."""
+    message = {"role": "assistant", "content": CONTENT, "refusal": None, "annotations": []}
+    details = {"prompt_tokens_details": {"cached_tokens": 0, "audio_tokens": 0}}
+    usage = {"prompt_tokens": 600, "completion_tokens": 24, "total_tokens": 624, **details}
+    return _response(
+        {
+            "id": "chatcmpl-0123456789",
+            "object": "chat.completion",
+            "created": 1790000000,
+            "model": MODEL,
+            "choices": [
+                {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
+            ],
+            "usage": usage,
+            "service_tier": "default",
+            "system_fingerprint": "fp_0123456789",
+        }
+    )
+
+
+def _response(value: Any) -> bytes:
+    body = json.dumps(value).encode()
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+    return head.encode() + b"\r\n" + body
+
+
+async def serve() -> None:
+    """Answer every POST after LATENCY and every GET with the counts."""
+    loop, reply = asyncio.get_running_loop(), completion()
+    requests, late = 0, 0.0
+
+    class Connection(asyncio.Protocol):
+        def connection_made(self, transport: Any) -> None:
+            self.transport, self.received = transport, bytearray()
+
+        def data_received(self, data: bytes) -> None:
+            self.received += data
+            while (end := self.received.find(b"\r\n\r\n")) >= 0:
+                head = bytes(self.received[:end]).lower()
+                length = head.partition(b"content-length:")[2].partition(b"\r\n")[0]
+                end += 4 + int(length or 0)
+                if len(self.received) < end:
+                    return
+                del self.received[:end]
+                if head.startswith(b"get"):
+                    self.transport.write(_response([requests, late, time.process_time()]))
+                else:
+                    due = loop.time() + LATENCY
+                    loop.call_at(due, self.answer, due)
+
+        def answer(self, due: float) -> None:
+            nonlocal requests, late
+            requests, late = requests + 1, late + loop.time() - due
+            self.transport.write(reply)
+
+    server = await loop.create_server(Connection, "127.0.0.1", 0, backlog=1024)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+
+async def _ask(port: int, connections: int, each: int) -> None:
+    request = b"POST / HTTP/1.1\r\nContent-Length: 4096\r\n\r\n" + b" " * 4096
+    size = len(completion())
+
+    async def connection() -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for _ in range(each):
+            writer.write(request)
+            await reader.readexactly(size)
+        writer.close()
+
+    await asyncio.gather(*(connection() for _ in range(connections)))
+
+
+def ask(endpoint: Endpoint, connections: int, each: int) -> None:
+    """Requests without a client's own work: what the endpoint itself can take."""
+    asyncio.run(_ask(endpoint.port, connections, each))
+
+
+if __name__ == "__main__":
+    asyncio.run(serve())

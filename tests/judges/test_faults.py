@@ -1,0 +1,314 @@
+"""Faults of an endpoint: those that pass leave no trace in the scores, those that last no score."""
+
+from __future__ import annotations
+
+import functools
+import io
+import json
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import faults
+import pytest
+from faults import CONTENT, TRANSPORT, Item, Player, judge_of, judged
+
+from lmms_eval_tasks.judges import Verdict, engine
+from lmms_eval_tasks.judges import cache as replies
+from lmms_eval_tasks.judges.ledger import Row, lines, task
+from lmms_eval_tasks.judges.retry import call_with_retries
+from lmms_eval_tasks.judges.run import Run
+from lmms_eval_tasks.settings import JudgeLimits
+from tests.local_endpoint import LocalEndpoint
+
+ITEMS = faults.items(240)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def short_waits() -> Iterator[None]:
+    """Backoff in hundredths of the usual seconds; what an endpoint asks for is still waited."""
+    with pytest.MonkeyPatch.context() as patch:
+        quick = functools.partial(call_with_retries, base=0.005, cap=0.02)
+        patch.setattr(engine, "call_with_retries", quick)
+        yield
+
+
+def row_of(run: Run) -> Row:
+    (row,) = run.ledger.rows()
+    return row
+
+
+def exported(run: Run) -> list[dict[str, Any]]:
+    assert run.cache is not None
+    out = io.StringIO()
+    replies.export(run.cache.path, out)
+    return [json.loads(line) for line in out.getvalue().splitlines()]
+
+
+# --- faults that pass ---------------------------------------------------------------------------
+
+
+def test_30_percent_broken_replies_change_nothing(tmp_path: Path) -> None:
+    with LocalEndpoint(Player()) as endpoint:
+        clean = judged(judge_of(endpoint.url, Run(JudgeLimits())), ITEMS)
+    run, player = Run(JudgeLimits(), cache=tmp_path), Player(faults.passing)
+    with LocalEndpoint(player) as endpoint, task("faulty"):
+        broken = judged(judge_of(endpoint.url, run), ITEMS)
+    assert [v.score for v in broken] == [v.score for v in clean]
+    assert [v.score for v in clean] == [faults.right_score(item.name) for item in ITEMS]
+    assert {v.status for v in (*broken, *clean)} == {"ok"}
+
+    assert set(player.broken) == {*TRANSPORT, *CONTENT}  # every kind occurred
+    sent = sum(player.seen.values())
+    assert 0.27 < sum(player.broken.values()) / sent < 0.33
+    wanted = faults.expected(ITEMS, faults.passing)
+    row = row_of(run)
+    assert (row.retries, row.repaired, row.paid_calls) == (
+        wanted["retry"],
+        wanted["repair"],
+        wanted["paid"],
+    )
+    assert sent == row.retries + row.paid_calls
+    assert row.retries == sum(n for kind, n in player.broken.items() if kind in TRANSPORT)
+    assert row.repaired == sum(n for kind, n in player.broken.items() if kind in CONTENT)
+    assert row.repaired == sum(v.repaired for v in broken)
+    (line,) = lines(run.ledger.rows())
+    assert f"240 verdicts (240 ok), {row.paid_calls} calls paid, 0 from the cache" in line
+    assert f"{row.retries} retries, {row.repaired} repairs" in line
+
+    # Once more, from the cache alone: the same verdicts to the last character.
+    again = Run(JudgeLimits(max_calls=0), cache=tmp_path)
+    assert judged(judge_of(endpoint.url, again), ITEMS) == broken
+    assert (again.ledger.total().paid_calls, again.ledger.total().retries) == (0, 0)
+
+
+def test_the_plan_would_show_a_fault_that_is_scored() -> None:
+    """With no retry and no repair the same faults do reach the verdicts."""
+    run = Run(JudgeLimits())
+    few = [item for item in ITEMS if faults.passing(item.name, 0) != "slow"]
+    with LocalEndpoint(Player(faults.passing)) as endpoint:
+        found = judged(judge_of(endpoint.url, run, retries=0, repair=False), few)
+    failed = {item.name for item, v in zip(few, found, strict=True) if v.score is None}
+    assert failed == {item.name for item in few if faults.passing(item.name, 0)}
+    assert row_of(run).retries == row_of(run).repaired == 0
+
+
+# --- faults that last ---------------------------------------------------------------------------
+
+EXTRA = [Item(criterion, number) for criterion, number in faults.items(260)[240:]]
+
+
+class Lasting(NamedTuple):
+    run: Run
+    verdicts: list[Verdict]
+    skipped: list[Verdict]
+    player: Player
+    url: str
+    cache: Path
+
+
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Lasting, LocalEndpoint]]:
+    """A run whose faults never heal, with a budget for exactly what it pays on ITEMS."""
+    folder, player = tmp_path_factory.mktemp("lasting"), Player(faults.lasting)
+    paid = faults.expected(ITEMS, faults.lasting, retries=1)["paid"]
+    run = Run(JudgeLimits(max_calls=paid), cache=folder)
+    with LocalEndpoint(player) as endpoint:
+        judge = judge_of(endpoint.url, run, retries=1)
+        verdicts = judged(judge, ITEMS)
+        skipped = judged(judge, EXTRA)
+        yield Lasting(run, verdicts, skipped, player, endpoint.url, folder), endpoint
+
+
+def test_lasting_faults_have_their_status_and_no_score(
+    lasting: tuple[Lasting, LocalEndpoint],
+) -> None:
+    found, _ = lasting
+    wanted = faults.expected(ITEMS, faults.lasting, retries=1)
+    counts = Counter(v.status for v in found.verdicts)
+    assert counts == {name: n for name, n in wanted.items() if name in counts}
+    assert set(counts) == {"ok", "api_error", "refused", "truncated", "parse_failure"}
+    for item, verdict in zip(ITEMS, found.verdicts, strict=True):
+        kind = faults.lasting(item.name, 0)
+        if kind is None:
+            assert verdict.score == faults.right_score(item.name)
+            continue
+        assert verdict.score is None
+        assert verdict.reason
+        assert verdict.status == (CONTENT[kind][1] if kind in CONTENT else "api_error"), kind
+        if kind in CONTENT:
+            assert verdict.raw == (CONTENT[kind][0].content or "")
+            assert "before its repair" in verdict.reason
+    assert [v.status for v in found.skipped] == ["skipped"] * len(EXTRA)
+    assert all(v.score is None and "over the budget" in v.reason for v in found.skipped)
+    row = row_of(found.run)
+    assert (row.retries, row.repaired, row.paid_calls) == (wanted["retry"], 0, wanted["paid"])
+    assert row.by_status == {**counts, "skipped": len(EXTRA)}
+    (line,) = lines(found.run.ledger.rows())
+    assert f"{row.retries} retries" in line
+    for status, count in row.by_status.items():
+        assert f"{count} {status}" in line
+
+
+def test_every_paid_reply_is_kept_and_nothing_else(
+    lasting: tuple[Lasting, LocalEndpoint],
+) -> None:
+    found, _ = lasting
+    kept = exported(found.run)
+    assert len(kept) == row_of(found.run).paid_calls
+    texts = Counter(line["reply"]["text"] for line in kept)
+    for kind, (fault, _status) in CONTENT.items():
+        # The reply itself and that to its repair.
+        assert texts[fault.content] >= 2 * (found.player.broken[kind] > 0)
+    sent = Counter(faults.name_of(line["request"]) for line in kept)
+    assert set(sent.values()) == {1}
+    unpaid = {item.name for item in ITEMS if faults.lasting(item.name, 0) in TRANSPORT}
+    assert unpaid
+    assert not unpaid & set(sent)
+
+
+def test_a_healed_endpoint_is_paid_for_what_is_missing_only(
+    lasting: tuple[Lasting, LocalEndpoint],
+) -> None:
+    found, endpoint = lasting
+    healed = Player()
+    endpoint.reply = healed
+    run = Run(JudgeLimits(), cache=found.cache)
+    verdicts = judged(judge_of(found.url, run), [*ITEMS, *EXTRA])
+    missing = {
+        item.name
+        for item, verdict in zip([*ITEMS, *EXTRA], [*found.verdicts, *found.skipped], strict=True)
+        if verdict.status in ("api_error", "skipped")
+    }
+    assert set(healed.seen) == missing
+    assert set(healed.seen.values()) == {1}
+    assert row_of(run).paid_calls == len(missing)
+    for item, before, after in zip(ITEMS, found.verdicts, verdicts, strict=False):
+        if item.name in missing:
+            assert after.score == faults.right_score(item.name)
+        else:
+            assert after == before  # also what could not be read: its reply was paid for and kept
+
+
+# --- budget, breaker, rate ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("plan", [faults.none, faults.passing])
+def test_a_budget_of_calls_is_met_exactly_by_16_threads(plan: faults.Plan) -> None:
+    limit, player, few = 37, Player(plan, delay=0.01), ITEMS[:120]
+    run = Run(JudgeLimits(max_calls=limit))
+    with LocalEndpoint(player) as endpoint:
+        verdicts = judged(judge_of(endpoint.url, run), few)
+    row = row_of(run)
+    transport = sum(n for kind, n in player.broken.items() if kind in TRANSPORT)
+    assert row.paid_calls == limit == run.budget.calls
+    assert sum(player.seen.values()) - transport == limit  # replies that really went out
+    assert row.by_status["skipped"] + row.by_status["ok"] + sum(
+        n for status, n in row.by_status.items() if status in ("refused", "truncated", "parse_failure")
+    ) == len(few)
+    if plan is faults.none:
+        assert row.by_status == {"ok": limit, "skipped": len(few) - limit}
+    assert all(v.score is not None or v.status != "ok" for v in verdicts)
+
+
+def test_a_budget_in_dollars_is_never_passed() -> None:
+    from lmms_eval_tasks.judges.prices import Price, PriceList
+
+    price = Price("m@*", 1000.0, 1000.0, None, 1_000_000, 0.5, "the test")
+    run = Run(JudgeLimits(max_cost=0.05), prices=PriceList({"m@*": price}, "the test's prices"))
+    with LocalEndpoint(Player()) as endpoint:
+        sampling = engine.replace(judge_of(endpoint.url, run).config.sampling, max_tokens=1)
+        judged(judge_of(endpoint.url, run, sampling=sampling), ITEMS[:120])
+    row = row_of(run)
+    # A call costs 2 tokens, $0.002; its upper bound is some 70 tokens of prompt and one of reply.
+    assert 0 < row.paid_calls < 120
+    assert row.by_status == {"ok": row.paid_calls, "skipped": 120 - row.paid_calls}
+    assert run.budget.cost is not None
+    assert run.budget.cost == pytest.approx(0.002 * row.paid_calls)
+    assert run.budget.cost <= 0.05
+
+
+def dead_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def test_a_dead_endpoint_is_given_up_quickly() -> None:
+    run = Run(JudgeLimits(stop_after=5, concurrency=16))
+    judge = judge_of(f"http://127.0.0.1:{dead_port()}/v1", run, retries=2)
+    started = time.monotonic()
+    verdicts = judged(judge, ITEMS)
+    assert time.monotonic() - started < 10
+    counts = Counter(v.status for v in verdicts)
+    # Those in flight when the fifth failed end as they are: failures, or skipped before an attempt.
+    assert set(counts) == {"api_error", "skipped"}
+    assert 5 <= counts["api_error"] <= 5 + 16
+    (reason,) = run.stopped()
+    assert "5 requests in a row failed" in reason
+    assert "APIConnectionError" in reason
+    skipped = [v for v in verdicts if v.status == "skipped"]
+    assert all("5 requests in a row failed" in v.reason for v in skipped)
+
+
+def test_once_given_up_nothing_more_is_sent() -> None:
+    """An endpoint that only ever answers 500; one thread, so that the numbers are exact."""
+    player = Player(lambda name, attempt: "500")
+    run = Run(JudgeLimits(stop_after=4))
+    with LocalEndpoint(player) as endpoint:
+        verdicts = judged(judge_of(endpoint.url, run, retries=2), ITEMS[:50], threads=1)
+    assert Counter(v.status for v in verdicts) == {"api_error": 4, "skipped": 46}
+    assert sum(player.seen.values()) == 4 * 3
+    assert row_of(run).retries == 4 * 2
+    assert row_of(run).paid_calls == 0
+
+
+def test_refusals_and_unreadable_replies_do_not_give_an_endpoint_up() -> None:
+    player = Player(lambda name, attempt: "prose")
+    run = Run(JudgeLimits(stop_after=2))
+    with LocalEndpoint(player) as endpoint:
+        verdicts = judged(judge_of(endpoint.url, run), ITEMS[:12])
+    assert {v.status for v in verdicts} == {"parse_failure"}
+    assert not run.stopped()
+
+
+def test_a_rate_limit_spreads_the_requests() -> None:
+    """600 a minute: ten at once, then ten a second."""
+    run = Run(JudgeLimits(requests_per_minute=600))
+    started = time.monotonic()
+    with LocalEndpoint(Player()) as endpoint:
+        verdicts = judged(judge_of(endpoint.url, run), ITEMS[:25])
+    assert time.monotonic() - started >= 1.4
+    assert {v.status for v in verdicts} == {"ok"}
+
+
+def test_no_more_requests_in_flight_than_the_limit() -> None:
+    run = Run(JudgeLimits(concurrency=5))
+    with LocalEndpoint(Player(delay=0.05)) as endpoint:
+        judged(judge_of(endpoint.url, run), ITEMS[:60], threads=32)
+        assert endpoint.most_in_flight == 5
+
+
+def test_equal_questions_in_16_threads_are_paid_for_once(tmp_path: Path) -> None:
+    run, barrier, player = Run(JudgeLimits(), cache=tmp_path), threading.Barrier(16), Player(delay=0.1)
+    found: list[Verdict] = []
+    with LocalEndpoint(player) as endpoint:
+        judge = judge_of(endpoint.url, run)
+
+        def work() -> None:
+            barrier.wait()
+            found.append(judge.verdict(ITEMS[0].criterion, ITEMS[0].fields))
+
+        threads = [threading.Thread(target=work) for _ in range(16)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(found) == 16
+    assert len({json.dumps(v.as_dict()) for v in found}) == 1
+    assert sum(player.seen.values()) == 1
+    assert (row_of(run).paid_calls, row_of(run).cached_calls) == (1, 15)
