@@ -91,12 +91,13 @@ class Cache:
 
     def get(self, key: str) -> Reply | None:
         """The reply in use for `key`. None if there is none, or if the file fails (said once)."""
+        reply = None
         with explained(self.path, self._warn):
             with self._lock:
                 found = (file.execute(_USED, (key,)).fetchone() for file in self._open())
                 row = next(filter(None, found), None)
-            return None if row is None else reply_of(unpack(row[0]))
-        return None
+            reply = None if row is None else reply_of(unpack(row[0]))
+        return reply  # noqa: RET504 - `explained` ends the block early
 
     def put(self, key: str, reply: Reply, request: Request, about: Mapping[str, str]) -> Reply:
         """Keep a reply for good; `about` is `criterion`, `judge` and `task`, for people and tables.
@@ -110,7 +111,7 @@ class Cache:
         line |= {name: about.get(name, "") for name in ABOUT}
         line["stored"] = datetime.now(timezone.utc).isoformat(timespec="microseconds")
         row = _row(line, 0)
-        packed = row[2]
+        kept, packed = reply, row[2]
         with explained(self.path, self._warn):
             with self._lock:
                 file = self._open()[0]
@@ -119,8 +120,8 @@ class Cache:
                         file.execute("BEGIN IMMEDIATE")
                         _add(file, line)
                     (packed,) = file.execute(_USED, (key,)).fetchone()
-            return reply_of(unpack(packed))
-        return reply
+            kept = reply_of(unpack(packed))
+        return kept  # noqa: RET504 - as above
 
     def add(self, lines: Iterable[Mapping[str, Any]]) -> dict[str, int]:
         """Take over lines of `export`, all or none; counts of `new` and `known` replies."""

@@ -75,7 +75,9 @@ def read(path: Path, env: Mapping[str, str], *, default_model: str) -> JudgeConf
         JudgeError: naming the file and the key that is wrong.
     """
     values = _load(path)
-    kind = next((k for name, k in _KINDS.items() if name in values), _Model)
+    kind: type[_Model] | type[_Panel] | type[_Debate] = _Model
+    for name in _KINDS.keys() & values.keys():
+        kind = _KINDS[name]
     try:
         parsed = kind.model_validate(values)
     except ValidationError as error:
@@ -87,14 +89,14 @@ def read(path: Path, env: Mapping[str, str], *, default_model: str) -> JudgeConf
         return JudgeConfig(
             config.PANEL, members=members, rule=parsed.rule, tie=parsed.tie, name=parsed.name
         )
-    if isinstance(parsed, _Debate):
-        last = parsed.consolidator or parsed.debate[0]
-        members = tuple(_member(m, path, env, default_model) for m in (*parsed.debate, last))
-        return JudgeConfig(config.DEBATE, members=members, rounds=parsed.rounds, name=parsed.name)
-    return _model(parsed, path, env, default_model)
+    if isinstance(parsed, _Model):
+        return _model(parsed, path, env, default_model)
+    last = parsed.consolidator or parsed.debate[0]
+    members = tuple(_member(m, path, env, default_model) for m in (*parsed.debate, last))
+    return JudgeConfig(config.DEBATE, members=members, rounds=parsed.rounds, name=parsed.name)
 
 
-_KINDS: dict[str, type[_Strict]] = {"panel": _Panel, "debate": _Debate}
+_KINDS: dict[str, type[_Panel] | type[_Debate]] = {"panel": _Panel, "debate": _Debate}
 
 
 def _load(path: Path) -> dict[str, Any]:
@@ -117,7 +119,10 @@ def _member(
     if isinstance(member, _Model):
         return _model(member, path, env, default_model)
     if member.endswith((".yml", ".yaml")):
-        member = str(path.parent / Path(member).expanduser())
+        file = path.parent / Path(member).expanduser()
+        if _KINDS.keys() & _load(file).keys():  # checked first: a file may name itself
+            raise JudgeError(f"{path}: {member} is a panel or a debate itself: name models")
+        member = str(file)
     found = config.resolve(member, env, default_model=default_model)
     if found.members or found.provider == config.NONE:
         raise JudgeError(f"{path}: {member} cannot be a member: name models")

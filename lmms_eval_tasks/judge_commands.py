@@ -42,6 +42,9 @@ def estimate_command(
 
     plugin.install()
     from lmms_eval.tasks import TaskManager
+    from loguru import logger
+
+    logger.disable("lmms_eval")  # it says which of its own YAMLs are none
 
     manager = TaskManager("ERROR")
     names = [name.strip() for name in tasks.split(",") if name.strip()]
@@ -120,8 +123,9 @@ def load(
     from contextlib import closing
 
     from lmms_eval_tasks.judges import cache_files as replies
+    from lmms_eval_tasks.judges.cache import COMMON, Cache
 
-    with closing(replies.Cache(_folder(cache) / replies.COMMON)) as opened:
+    with closing(Cache(_folder(cache) / COMMON)) as opened:
         counts = replies.load(file, opened)
     print(f"{counts['new']:,} new replies, {counts['known']:,} known")
 

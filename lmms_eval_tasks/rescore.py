@@ -167,6 +167,6 @@ def invalid_names(results: Mapping[str, Any]) -> set[str]:
     return {*tasks, *(name for name, members in groups if tasks & set(members))}
 
 
-def difference(saved: dict[str, Any], again: dict[str, Any]) -> list[str]:
+def difference(saved: Mapping[str, Any], again: Mapping[str, Any]) -> list[str]:
     """Names of metrics whose value differs from the saved one in any digit."""
     return sorted(name for name in saved.keys() & again.keys() if saved[name] != again[name])

@@ -92,7 +92,9 @@ def cost(verdicts: Iterable[Verdict | None], prices: PriceList) -> float | None:
                 continue
             model, _, url = part.judge.rpartition(": ")[2].partition("@")
             price = prices.of(model, url or None)
-            paid = price and price.cost(part.usage.prompt_tokens, part.usage.completion_tokens)
+            if price is None:
+                return None
+            paid = price.cost(part.usage.prompt_tokens, part.usage.completion_tokens)
             if paid is None:
                 return None
             total += paid
