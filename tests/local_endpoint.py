@@ -196,7 +196,11 @@ class _Handler(BaseHTTPRequestHandler):
         return self._send(200, {"object": "list", "data": [entry]})
 
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        length = int(self.headers.get("Content-Length", 0))
+        body = self.rfile.read(length)
+        if len(body) < length:  # the client was killed while sending
+            self.close_connection = True
+            return None
         endpoint = self.server.endpoint
         request = json.loads(body)
         headers = {name.lower(): value for name, value in self.headers.items()}

@@ -126,7 +126,7 @@ def test_a_side_has_a_pixel(side):
         image_part(PIXELS, max_side=side)
 
 
-def test_frames_of_a_video_are_those_that_models_get(maia_data, cache, tmp_path):
+def test_frames_of_a_video_are_those_that_models_get(maia_data, tmp_path):
     decord = pytest.importorskip("decord")
     from lmms_eval_tasks.utils.media import uniform_indices
 

@@ -27,6 +27,22 @@ THREADS = 8  # requests in flight in one process
 PARTS = ("0:80", "119:39:-1")
 
 
+class Gated(Player):
+    """Holds its replies until both processes have asked, so that neither runs ahead."""
+
+    def __init__(self, delay: float) -> None:
+        super().__init__(delay=delay)
+        self._ends = {item.name for item in (faults.items(1)[0], faults.items(COUNT)[-1])}
+        self._both = threading.Event()
+
+    def __call__(self, request: dict[str, Any]) -> Fault:
+        reply = super().__call__(request)
+        if self._ends <= self.seen.keys():
+            self._both.set()
+        self._both.wait(20)
+        return reply
+
+
 class Numbered(Player):
     """Every reply is another: only the cache can make two processes agree."""
 
@@ -91,7 +107,7 @@ def merged(found: Mapping[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("kill", [(0,), (0, 1)])
 def test_two_processes_on_one_cache(tmp_path: Path, kill: tuple[int, ...]) -> None:
-    player = Player(delay=0.04)
+    player = Gated(delay=0.04)
     with LocalEndpoint(player) as endpoint:
         cache = tmp_path / "cache"
         cache.mkdir()
@@ -99,7 +115,7 @@ def test_two_processes_on_one_cache(tmp_path: Path, kill: tuple[int, ...]) -> No
         before = Counter(player.seen)
         assert 50 <= sum(before.values())
         resumed = run_all(endpoint.url, cache, outs(tmp_path, "resumed"))
-        total, twice = Counter(player.seen), 0
+        total = Counter(player.seen)
         twice = sum(count - 1 for count in total.values())
         assert len(total) == COUNT
         # Lost with a killed process: its calls in flight. Where the two parts meet, each may ask

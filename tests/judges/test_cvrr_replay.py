@@ -1,0 +1,266 @@
+"""CVRR-ES: 12,000 published GPT-3.5 judgements, replayed through our reader (issue 3, show 3).
+
+The released files hold parsed judgements. They are fed as the texts that a model would have sent,
+and the accuracy by model and dimension must come out as published: the label "partially correct",
+which the schema does not have, fails and is left out.
+"""
+
+import json
+import re
+from collections import Counter, defaultdict
+from typing import Literal
+
+import pytest
+from conftest import SHARED
+from pydantic import BaseModel, Field
+
+from lmms_eval_tasks.judges import Criterion, JudgeConfig, reader
+from lmms_eval_tasks.judges.replay import Recordings, ReplayJudge
+
+DATA = SHARED / "data" / "cvrr_es" / "judge_results"
+pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason=f"no published judgements at {DATA}")
+
+
+class Judgement(BaseModel):
+    pred: Literal["correct", "incorrect"]
+    score: float = Field(ge=0, le=5)
+    reason: str
+
+
+def criterion(score):
+    template = "{question} {reference} {candidate}"
+    return Criterion("cvrr_es", "Grade.", template, Judgement, score, "0")
+
+
+CORRECT = criterion(lambda judgement: float(judgement.pred == "correct"))
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """(model, dimension), the fields of the question, the published judgement."""
+    found = []
+    for path in sorted(DATA.glob("*/*.json")):
+        place = (path.parent.name, path.stem)
+        for judgement, asked in json.loads(path.read_text(encoding="utf-8")):
+            fields = dict(zip(("model", "dimension"), place, strict=True))
+            # Questions repeat in a dimension; with reference and answer they are unique.
+            fields |= {"question": asked["q"], "reference": asked["a"], "candidate": asked["pred"]}
+            found.append((place, fields, judgement))
+    return found
+
+
+@pytest.fixture(scope="module")
+def published():
+    """(model, dimension) -> percentage as README.md prints it; the mean is a dimension too."""
+    text = (SHARED / "data" / "README.md").read_text(encoding="utf-8")
+    table = [line for line in text.splitlines() if line.startswith("| ") and "---" not in line]
+    start = next(n for n, line in enumerate(table) if line.startswith("| dimension |"))
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in table[start:]]
+    models, lines = cells[0][1:], cells[1:]
+    figures = {(m, line[0]): x for line in lines for m, x in zip(models, line[1:], strict=True)}
+    assert len(figures) == 60
+    return figures
+
+
+def naive(judgement, quote="'"):
+    """Single quotes around every text, whatever stands inside."""
+    parts = [
+        f"{quote}{name}{quote}: "
+        + (f"{quote}{value}{quote}" if isinstance(value, str) else repr(value))
+        for name, value in judgement.items()
+    ]
+    return "{" + ", ".join(parts) + "}"
+
+
+FORMS = {
+    "a printed dict": repr,
+    "single quotes, nothing escaped": naive,
+    "double quotes, nothing escaped": lambda judgement: naive(judgement, '"'),
+    "fenced JSON": lambda judgement: f"```json\n{json.dumps(judgement, indent=2)}\n```",
+    "a fenced dict in prose": lambda judgement: (
+        "Here's my evaluation of the predicted answer:\n"
+        f"```\n{judgement!r}\n```\nLet me know if you'd like {{more}} detail; I've kept it short."
+    ),
+    "doubled braces": lambda judgement: "{" + naive(judgement) + "}",
+}
+
+
+@pytest.fixture(scope="module")
+def replay(rows, tmp_path_factory):
+    """A function from a form to all verdicts, each form replayed once."""
+    kept = {}
+
+    def verdicts(form):
+        if form not in kept:
+            path = tmp_path_factory.mktemp("replay") / "gpt-3.5.jsonl"
+            with path.open("w", encoding="utf-8") as file:
+                for _, fields, judgement in rows:
+                    reply = FORMS[form](judgement)
+                    line = {"criterion": CORRECT.name, "fields": fields, "reply": reply}
+                    file.write(json.dumps(line) + "\n")
+            judge = ReplayJudge(JudgeConfig("replay", str(path)), Recordings.load(path))
+            kept[form] = [judge.verdict(CORRECT, fields) for _, fields, _ in rows]
+        return kept[form]
+
+    return verdicts
+
+
+def accuracies(rows, scores):
+    """Percentages with two decimals by model and dimension, and the mean over dimensions."""
+    groups, means = defaultdict(list), defaultdict(list)
+    for (place, _, _), score in zip(rows, scores, strict=True):
+        if score is not None:
+            groups[place].append(score)
+    exact = {place: 100 * sum(group) / len(group) for place, group in groups.items()}
+    for (model, _), value in exact.items():
+        means[model, "mean"].append(value)
+    exact |= {place: sum(values) / len(values) for place, values in means.items()}
+    return {place: f"{value:.2f}" for place, value in exact.items()}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_published_accuracies_come_out(rows, published, replay, form):
+    verdicts = replay(form)
+    assert len(verdicts) == 12_000
+    assert Counter(verdict.status for verdict in verdicts) == {"ok": 11_999, "parse_failure": 1}
+    assert accuracies(rows, [verdict.score for verdict in verdicts]) == published
+    for (_, _, judgement), verdict in zip(rows, verdicts, strict=True):
+        if verdict.score is not None:
+            assert verdict.reason == judgement["reason"]
+
+
+def test_the_failure_counted_as_wrong_gives_another_figure(rows, published, replay):
+    verdicts = replay("a printed dict")
+    found = accuracies(rows, [verdict.score or 0.0 for verdict in verdicts])
+    changed = {place for place in published if found[place] != published[place]}
+    assert {model for model, _ in changed} == {"Video-ChatGPT"}
+    assert (found["Video-ChatGPT", "mean"], published["Video-ChatGPT", "mean"]) == (
+        "24.94",
+        "24.96",
+    )
+
+
+def test_every_quirk_is_counted(rows, replay):
+    judgements = [judgement for _, _, judgement in rows]
+    labels = Counter(judgement["pred"] for judgement in judgements)
+    scores = Counter(judgement["score"] for judgement in judgements)
+    reasons = [judgement["reason"] for judgement in judgements]
+    assert labels == {"incorrect": 7966, "correct": 4033, "partially correct": 1}
+    assert scores == {0: 770, 1: 2376, 2: 4525, 3: 526, 4: 1270, 4.5: 1, 5: 2532}
+    quirks = {
+        "label in other case or with space": sum(
+            label != label.strip().lower() for label in labels
+        ),
+        "missing, unknown or reordered keys": sum(
+            list(judgement) != ["pred", "score", "reason"] for judgement in judgements
+        ),
+        "score that is text": sum(isinstance(judgement["score"], str) for judgement in judgements),
+        "score off the scale": sum(not 0 <= score <= 5 for score in scores.elements()),
+        "correct with a score below 3": sum(
+            judgement["pred"] == "correct" and judgement["score"] < 3 for judgement in judgements
+        ),
+        "incorrect with a score above 2": sum(
+            judgement["pred"] == "incorrect" and judgement["score"] > 2 for judgement in judgements
+        ),
+        "empty answer judged": sum(not fields["candidate"].strip() for _, fields, _ in rows),
+        "empty reason": sum(not reason.strip() for reason in reasons),
+        "apostrophe in the reason": sum("'" in reason for reason in reasons),
+        "double quote in the reason": sum('"' in reason for reason in reasons),
+        "both": sum("'" in reason and '"' in reason for reason in reasons),
+        "typographic apostrophe": sum("\u2019" in reason for reason in reasons),
+        "space around the reason": sum(reason != reason.strip() for reason in reasons),
+        "brace, backslash or line break in the reason": sum(
+            bool(re.search(r"[{}\\\n]", reason)) for reason in reasons
+        ),
+    }
+    assert {name: count for name, count in quirks.items() if count} == {
+        "correct with a score below 3": 38,
+        "incorrect with a score above 2": 333,
+        "apostrophe in the reason": 570,
+        "double quote in the reason": 335,
+        "both": 6,
+        "typographic apostrophe": 4,
+        "space around the reason": 39,
+    }
+    verdicts = replay("a printed dict")
+    (failed,) = [n for n, verdict in enumerate(verdicts) if verdict.score is None]
+    assert rows[failed][0][0] == "Video-ChatGPT"
+    assert judgements[failed]["pred"] == "partially correct"
+    assert verdicts[failed].raw == repr(judgements[failed])
+    assert verdicts[failed].reason.startswith("pred: Input should be 'correct' or 'incorrect'")
+
+
+def read(text, fields):
+    """What the reader makes of a text: a judgement, or None."""
+    try:
+        value = reader.read(text, Judgement, [fields["candidate"]])
+    except reader.UnreadableError:
+        return None
+    return value.model_dump()
+
+
+def swapped(judgement):
+    other = "incorrect" if judgement["pred"] == "correct" else "correct"
+    return {**judgement, "pred": other}
+
+
+def renamed(judgement, old, new):
+    return {new if name == old else name: value for name, value in judgement.items()}
+
+
+def cut_at(text, mark):
+    """The text without its last `mark`."""
+    before, _, after = text.rpartition(mark)
+    return before + after
+
+
+UNREADABLE = {
+    "a label of another kind": lambda j, form: form({**j, "pred": "partially correct"}),
+    "a score off the scale": lambda j, form: form({**j, "score": j["score"] + 6}),
+    "a second digit": lambda j, form: form(j).replace(f": {j['score']}", f": 1{j['score']}"),
+    "a score in words": lambda j, form: form({**j, "score": "four"}),
+    "the key score renamed": lambda j, form: form(renamed(j, "score", "rating")),
+    "the key pred renamed": lambda j, form: form(renamed(j, "pred", "Pred")),
+    "a key missing": lambda j, form: form({"pred": j["pred"], "score": j["score"]}),
+    "a key too many": lambda j, form: form({"sure": 1, **j}),
+    "the score twice": lambda j, form: form(j).replace("score", "score': 3, 'score", 1),
+    "the closing brace cut": lambda j, form: cut_at(form(j).replace("{more}", "more"), "}"),
+    "the end cut": lambda j, form: form(j)[: form(j).index(j["reason"][:9]) + 20],
+    "the text's end quote cut": lambda j, form: naive(j)[:-2] + "}",
+    "another verdict behind it": lambda j, form: form(j) + "\n" + form(swapped(j)),
+    "another verdict before it": lambda j, form: f"Not {form(swapped(j))} but {form(j)}",
+    "in a list": lambda j, form: "[" + form(j).strip("`json\n") + "]",
+}
+
+
+@pytest.mark.parametrize("mutation", UNREADABLE)
+@pytest.mark.parametrize("form", FORMS)
+def test_mutated_texts_are_unreadable(rows, form, mutation):
+    if mutation == "in a list" and "prose" in form:
+        pytest.skip("prose in brackets is no list")
+    for _, fields, judgement in rows[::97]:
+        text = UNREADABLE[mutation](judgement, FORMS[form])
+        assert text != FORMS[form](judgement)
+        assert read(text, fields) is None
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_other_verdicts_are_read_as_they_are(rows, form):
+    for _, fields, judgement in rows[::97]:
+        score = (judgement["score"] + 1) % 6
+        for other in ({**judgement, "score": score}, swapped(judgement)):
+            if other["pred"] in ("correct", "incorrect"):
+                assert read(FORMS[form](other), fields) == other != judgement
+
+
+@pytest.mark.parametrize("form", ["a printed dict", "single quotes, nothing escaped"])
+def test_one_swapped_label_in_a_hundred_changes_the_figures(rows, published, form):
+    judgements = [swapped(j) if n % 100 == 0 else j for n, (_, _, j) in enumerate(rows)]
+    found = [
+        read(FORMS[form](judgement), fields)
+        for (_, fields, _), judgement in zip(rows, judgements, strict=True)
+    ]
+    scores = [one and float(one["pred"] == "correct") for one in found]
+    figures = accuracies(rows, scores)
+    assert all(figures[place] != published[place] for place in published if place[1] == "mean")
+    assert sum(figures[place] != published[place] for place in published) > 45
