@@ -224,13 +224,13 @@ def new_client(config: JudgeConfig) -> OpenAI:
     )
     # A cluster's proxy settings must not send a local endpoint's requests to the proxy.
     http_client = openai.DefaultHttpxClient(trust_env=not is_local(host), limits=limits)
-    headers = {}
-    if config.authorization is not None:
-        header = config.authorization.get_secret_value()
-        dated = config.api_version is not None  # Azure's dated API has its own header for the key
-        headers = {"api-key": _secrets(config)[-1]} if dated else {"Authorization": header}
+    headers, key = {}, "unused"  # the header is what is sent
+    if config.authorization is not None and config.api_version is not None:
+        key = _secrets(config)[-1]  # Azure's client puts it into a header of Azure's own
+    elif config.authorization is not None:
+        headers = {"Authorization": config.authorization.get_secret_value()}
     common: dict[str, Any] = {
-        "api_key": "unused",  # the header above is what is sent
+        "api_key": key,
         "default_headers": headers,
         "timeout": config.timeout,
         "max_retries": 0,  # the engine retries

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,11 +28,16 @@ OFFLINE = {
 
 
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test sees the developer's own settings, keys or proxies."""
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No test sees the developer's own settings, keys, proxies or judges' replies."""
+    from lmms_eval_tasks.judges import run
+
     for name in list(os.environ):
         if name.startswith(("LMMS_EVAL_", "OPENAI_", "AZURE_")):
             monkeypatch.delenv(name)
+    monkeypatch.setenv("LMMS_EVAL_TASKS_JUDGE_CACHE", "off")
+    yield
+    run.forget()
 
 
 @pytest.fixture(scope="session")

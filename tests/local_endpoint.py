@@ -139,7 +139,7 @@ class LocalEndpoint:
     @property
     def chats(self) -> list[Recorded]:
         """The chat requests so far."""
-        return [request for request in self.requests if request.path.endswith("/chat/completions")]
+        return [request for request in self.requests if _is_chat(request.path)]
 
     def __enter__(self) -> LocalEndpoint:
         self._thread.start()
@@ -205,7 +205,7 @@ class _Handler(BaseHTTPRequestHandler):
         request = json.loads(body)
         headers = {name.lower(): value for name, value in self.headers.items()}
         endpoint.record(Recorded(self.path, headers, request))
-        if not self.path.endswith("/chat/completions"):
+        if not _is_chat(self.path):
             return self._send(404, _error("unknown path", None))
         form = request.get("response_format", {"type": "text"})["type"]
         if form not in endpoint.accepts:
@@ -247,6 +247,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         """Nothing on stderr."""
+
+
+def _is_chat(path: str) -> bool:
+    return path.partition("?")[0].endswith("/chat/completions")
 
 
 def _error(message: str, code: str | None, param: str | None = None) -> Json:

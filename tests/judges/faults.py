@@ -244,4 +244,3 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
-

@@ -18,8 +18,7 @@ import faults
 import pytest
 from faults import CONTENT, RATING, TRANSPORT, Item, Player, judge_of, judged
 
-from lmms_eval_tasks.judges import Verdict, engine, tokens
-from lmms_eval_tasks.judges import cache_files
+from lmms_eval_tasks.judges import Verdict, cache_files, engine, tokens
 from lmms_eval_tasks.judges.exchange import Sampling
 from lmms_eval_tasks.judges.ledger import Row, lines, task
 from lmms_eval_tasks.judges.prices import Price, PriceList
@@ -212,7 +211,9 @@ def test_a_budget_of_calls_is_met_exactly_by_16_threads(plan: faults.Plan) -> No
     assert row.paid_calls == limit == run.budget.calls
     assert sum(player.seen.values()) - transport == limit  # replies that really went out
     assert row.by_status["skipped"] + row.by_status["ok"] + sum(
-        n for status, n in row.by_status.items() if status in ("refused", "truncated", "parse_failure")
+        n
+        for status, n in row.by_status.items()
+        if status in ("refused", "truncated", "parse_failure")
     ) == len(few)
     if plan is faults.none:
         assert row.by_status == {"ok": limit, "skipped": len(few) - limit}
@@ -313,7 +314,11 @@ def test_no_more_requests_in_flight_than_the_limit() -> None:
 
 
 def test_equal_questions_in_16_threads_are_paid_for_once(tmp_path: Path) -> None:
-    run, barrier, player = Run(JudgeLimits(), cache=tmp_path), threading.Barrier(16), Player(delay=0.1)
+    run, barrier, player = (
+        Run(JudgeLimits(), cache=tmp_path),
+        threading.Barrier(16),
+        Player(delay=0.1),
+    )
     found: list[Verdict] = []
     with LocalEndpoint(player) as endpoint:
         judge = judge_of(endpoint.url, run)

@@ -113,7 +113,7 @@ def test_two_processes_on_one_cache(tmp_path: Path, kill: tuple[int, ...]) -> No
         cache.mkdir()
         kill_at(endpoint.url, cache, 50, player, kill)
         before = Counter(player.seen)
-        assert 50 <= sum(before.values())
+        assert sum(before.values()) >= 50
         resumed = run_all(endpoint.url, cache, outs(tmp_path, "resumed"))
         total = Counter(player.seen)
         twice = sum(count - 1 for count in total.values())
@@ -148,7 +148,11 @@ def known_replies(cache: Path, sent: Counter[str]) -> int:
 
 
 def test_processes_that_ask_the_same_get_the_same(tmp_path: Path) -> None:
-    """Both judge all items in the same order, and the endpoint never says the same twice."""
+    """Both judge all items in the same order, and the endpoint never says the same twice.
+
+    Processes do not wait for each other's calls, so questions that both have in flight are paid for
+    twice. The second reply is kept beside the first, and both go on with the first.
+    """
     player = Numbered(delay=0.03)
     with LocalEndpoint(player) as endpoint:
         cache = tmp_path / "cache"
@@ -163,7 +167,6 @@ def test_processes_that_ask_the_same_get_the_same(tmp_path: Path) -> None:
     assert json.dumps(third["verdicts"]) == json.dumps(first["verdicts"])
     assert len({v["reason"] for v in first["verdicts"].values()}) == COUNT
     assert cache_files.summary(cache / "replies.sqlite3")["paid_again"] == paid - COUNT
-    print(f"{paid} replies paid for {COUNT} questions asked twice at the same time")
 
 
 def test_killed_again_and_again(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
@@ -149,6 +149,7 @@ reasons = st.one_of(
 )
 AROUND = [("", ""), ("```json\n", "\n```"), (" {", "}")]
 AROUND += [("Here's it:\n```\n", "\n```\nI hope it's fine."), ("I say: ", " That's it.")]
+patient = settings(deadline=None)  # a busy machine is no failure
 surroundings = st.sampled_from(AROUND)
 orders = st.permutations(["pred", "score", "reason"])
 
@@ -158,6 +159,7 @@ def verdict_of(reason, order):
     return {name: own[name] for name in order}
 
 
+@patient
 @given(reasons, orders, surroundings, st.booleans(), st.sampled_from([None, "score"]))
 def test_json_reads_back_exactly(reason, order, around, ascii_only, bare):
     own = verdict_of(reason, order)
@@ -165,6 +167,7 @@ def test_json_reads_back_exactly(reason, order, around, ascii_only, bare):
     assert reader.read(text, Labelled, bare=bare).model_dump() == own
 
 
+@patient
 @given(reasons, orders, surroundings, st.sampled_from([None, "score"]))
 def test_a_printed_dict_reads_back_exactly(reason, order, around, bare):
     own = verdict_of(reason, order)
@@ -179,6 +182,7 @@ def naive(own, quote):
     return "{" + ", ".join(parts) + "}"
 
 
+@patient
 @given(reasons, orders, surroundings, st.sampled_from("'\""), st.sampled_from([None, "score"]))
 def test_unescaped_quotes_never_give_another_verdict(reason, order, around, quote, bare):
     own = verdict_of(reason, order)
@@ -189,6 +193,7 @@ def test_unescaped_quotes_never_give_another_verdict(reason, order, around, quot
     assert (read.pred, read.score) == ("incorrect", 2)
 
 
+@patient
 @given(reasons, orders, st.data())
 def test_a_cut_object_is_never_guessed(reason, order, data):
     own = verdict_of(reason, order)
@@ -198,12 +203,14 @@ def test_a_cut_object_is_never_guessed(reason, order, data):
         reader.read(whole[:cut], Labelled)
 
 
+@patient
 @given(st.text(alphabet='it\'s a "dog", {a}.', max_size=60), orders)
 def test_apostrophes_alone_are_read(reason, order):
     own = verdict_of(reason.replace('"', "").replace("{", "").replace("}", ""), order)
     assert reader.read(naive(own, "'"), Labelled).model_dump() == own
 
 
+@patient
 @given(st.text(max_size=200) | reasons, st.sampled_from([None, "score"]))
 def test_nothing_but_unreadable_is_raised(text, bare):
     with suppress(reader.UnreadableError):

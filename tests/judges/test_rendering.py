@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from injections import INJECTIONS, TEXTS, Decision
 
@@ -20,6 +20,7 @@ REAL_TOKENS = re.compile(
     r"|<(IMG_CONTEXT|image_soft_token)>|\[\|(system|user|assistant|endofturn)\|\]",
     re.IGNORECASE,
 )
+patient = settings(deadline=None)  # a busy machine is no failure
 CRITERION = Criterion(
     name="test",
     system="Grade.",
@@ -92,6 +93,7 @@ def test_harmless_text_arrives_byte_for_byte(text):
     assert inside(rendered(text)) == text
 
 
+@patient
 @given(st.text(max_size=200))
 def test_neutralise_is_idempotent_and_blocks_close(text):
     once = neutralise(text)

@@ -1,0 +1,90 @@
+"""Whose trouble it is: the candidate's replies that are no answers, and the judge's failures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from lmms_eval_tasks.judges import Criterion, Verdict, add_status
+from lmms_eval_tasks.judges.candidate import judge_answer
+from lmms_eval_tasks.judges.verdict import is_judges_failure
+
+
+class Reply(BaseModel):
+    correct: bool
+
+
+CRITERION = Criterion("test", "", "{candidate}", Reply, lambda reply: float(reply.correct), "0")
+
+
+class Scripted:
+    """Gives one verdict and remembers what it was asked."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        self.given, self.asked = verdict, []
+
+    def verdict(self, criterion: Criterion, fields: Mapping[str, Any]) -> Verdict:
+        self.asked.append(dict(fields))
+        return self.given
+
+
+OK = Verdict(1.0, "ok", "agrees")
+
+
+@pytest.mark.parametrize(
+    ("reply", "status"),
+    [
+        ("", "empty"),
+        ("  \n", "empty"),
+        ("<think>still thinking", "truncated"),
+        ("I'm sorry, but I can't help with that.", "refused"),
+        ("[LMMS_EVAL_REQUEST_FAILED after 3 retries] timeout", "model_error"),
+    ],
+)
+def test_what_is_no_answer_costs_no_call(reply: str, status: str) -> None:
+    judge = Scripted(OK)
+    done = judge_answer(judge, CRITERION, {"question": "q"}, reply)
+    assert (done.status, done.score, done.verdict, done.candidate) == (status, 0.0, None, "")
+    assert judge.asked == []
+    # Nor does a saved verdict turn it into one.
+    assert judge_answer(judge, CRITERION, {}, reply, verdict=OK).verdict is None
+
+
+def test_the_answer_is_judged_without_its_reasoning() -> None:
+    judge = Scripted(OK)
+    done = judge_answer(judge, CRITERION, {"question": "q"}, "<think>hm</think> rosso \n")
+    assert judge.asked == [{"question": "q", "candidate": "rosso"}]
+    assert (done.candidate, done.status, done.score, done.verdict) == ("rosso", "ok", 1.0, OK)
+
+
+@pytest.mark.parametrize(
+    "status", ["parse_failure", "api_error", "refused", "truncated", "skipped", "tie"]
+)
+def test_the_judges_failures_have_no_score(status: str) -> None:
+    done = judge_answer(Scripted(Verdict(None, status)), CRITERION, {}, "rosso")
+    assert (done.status, done.score) == (f"judge_{status}", None)
+    assert is_judges_failure(status)
+
+
+def test_a_saved_verdict_stands_in_for_the_judge() -> None:
+    judge = Scripted(OK)
+    done = judge_answer(judge, CRITERION, {}, "rosso", verdict=Verdict(0.0, "ok"))
+    assert (done.score, judge.asked) == (0.0, [])
+
+
+def test_a_benchmarks_own_status() -> None:
+    name = add_status("test_no_claims", "the answer holds no claim")
+    assert add_status("test_no_claims", "the answer holds no claim") == name
+    assert not is_judges_failure(name)
+    assert judge_answer(Scripted(Verdict(None, name)), CRITERION, {}, "x").score is None
+    with pytest.raises(ValueError, match="another meaning"):
+        add_status("test_no_claims", "something else")
+    with pytest.raises(ValueError, match="another meaning"):
+        add_status("ok", "fine")
+    with pytest.raises(ValueError, match="lower-case identifier"):
+        add_status("No claims", "x")
+    with pytest.raises(ValueError, match="test_never_declared"):
+        Verdict(None, "test_never_declared")
