@@ -21,6 +21,8 @@ from lmms_eval_tasks.judges.exchange import ProviderError, Reply, Request
 from lmms_eval_tasks.judges.openai_provider import OpenAIProvider
 from lmms_eval_tasks.judges.verdict import Status
 
+_MAX_MESSAGE = 300  # characters of a failed request's error that are kept
+
 
 class Writer:
     """Puts requests into a batch file, each once; shared by the judges of a run."""
@@ -118,11 +120,21 @@ class Results:
         if line is None:
             raise ProviderError("not in the batch's results", status=Status.SKIPPED)
         self.used.add(name)
-        response = line.get("response") or {}
-        if line.get("error") or response.get("status_code") != 200:
-            told = line.get("error") or (response.get("body") or {}).get("error")
-            raise ProviderError(f"the batch failed on this request: {provider.clean(str(told))}")
-        return replace(provider.replies(response.get("body"))[0], batch=True)
+        response = line.get("response")
+        status, body = (
+            (response.get("status_code"), response.get("body"))
+            if isinstance(response, dict)
+            else (None, response)
+        )
+        if line.get("error") or status != 200:
+            told = line.get("error") or (body.get("error") if isinstance(body, dict) else body)
+            raise ProviderError(
+                f"the batch failed on this request: {provider.clean(str(told))[:_MAX_MESSAGE]}"
+            )
+        try:
+            return replace(provider.replies(body)[0], batch=True)
+        except ProviderError as error:  # reading the same line again would not help
+            raise ProviderError(str(error)) from None
 
 
 class ReadingProvider:

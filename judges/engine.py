@@ -14,8 +14,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks.judges import geval, tokens
+from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import ledger as accounts
+from lmms_eval_tasks.judges import tokens
 from lmms_eval_tasks.judges.cache_form import key
 from lmms_eval_tasks.judges.config import MAX_TOKENS, JudgeConfig
 from lmms_eval_tasks.judges.exchange import Provider, ProviderError, Reply, Request
@@ -95,7 +96,11 @@ class LanguageJudge:
 
     def _ask(self, criterion: Criterion, request: Request, samples: Sequence[int]) -> list[_Asked]:
         """A reply for each of `samples`: from the cache, or paid for and put there."""
-        cache, identity = self._run.cache, self.provider.identity
+        cache = self._run.cache
+        try:
+            identity = self.provider.identity
+        except JudgeError as error:  # a local model's folder that went away after `preflight`
+            return [_Asked(ProviderError(str(error)))] * len(samples)
         keys = {sample: key(identity, request, sample) for sample in samples}
         found: dict[int, _Asked] = {}
 
@@ -223,13 +228,7 @@ class LanguageJudge:
         reply = answer.reply
         if isinstance(reply, ProviderError):
             return Verdict(None, reply.status, str(reply), judge=self.config.label)
-        verdict = judged(criterion, fields, reply, self.config.label)
-        if criterion.bare is None or reply.tokens is None or verdict.score is None:
-            return verdict
-        expected = geval.expected(reply, criterion.schema, criterion.bare)
-        if expected is None:
-            return verdict
-        return replace(verdict, expected=expected.value, expected_mass=expected.mass)
+        return judged(criterion, fields, reply, self.config.label)
 
     def _repaired(self, first: Verdict, second: Verdict, answer: _Asked) -> Verdict:
         """The verdict after asking again; the first stands if nothing came back (budget, dead)."""

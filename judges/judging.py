@@ -7,11 +7,14 @@ recording). Retries, repairs, budgets and keys are none of its business.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks.judges import reader
+from lmms_eval_tasks.judges import geval, reader
 from lmms_eval_tasks.judges.exchange import Reply
 from lmms_eval_tasks.judges.verdict import Criterion, Status, Usage, Verdict
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 _MAX_REASON = 300  # characters of what went wrong that a verdict keeps
 
@@ -57,6 +60,7 @@ def judged(criterion: Criterion, fields: Mapping[str, Any], reply: Reply, label:
         )
     except reader.UnreadableError as problem:
         return failure(problem.status, str(problem))
+    rating = _expected(criterion, value, reply)
     return Verdict(
         float(criterion.score(value)),
         Status.OK,
@@ -65,7 +69,17 @@ def judged(criterion: Criterion, fields: Mapping[str, Any], reply: Reply, label:
         judge=label,
         model=reply.model,
         usage=usage,
+        expected=None if rating is None else rating.value,
+        expected_mass=None if rating is None else rating.mass,
     )
+
+
+def _expected(criterion: Criterion, value: BaseModel, reply: Reply) -> geval.Expected | None:
+    """G-Eval's rating, if its token is the one that states what the reader read."""
+    if not criterion.top_logprobs or criterion.bare is None:
+        return None
+    found = geval.expected(reply, criterion.schema, criterion.bare)
+    return found if found and found.chosen == getattr(value, criterion.bare) else None
 
 
 def quotable(criterion: Criterion, fields: Mapping[str, Any]) -> list[str]:

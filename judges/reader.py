@@ -81,8 +81,8 @@ def read(
     """
     if len(reply) > _MAX_REPLY:
         raise UnreadableError(f"the reply has {len(reply)} characters")
-    text = _without_reasoning(reply, schema.model_fields)
     sources = [source for source in untrusted if source]
+    text = _without_reasoning(reply, schema.model_fields, sources)
     spans = list(objects(text, schema.model_fields))
     verdicts: list[dict[str, Any]] = []
     for span in spans:
@@ -108,16 +108,18 @@ def read(
     return _validate({bare: _bare_rating(rest, schema, bare, sources)}, schema, bare)
 
 
-def _without_reasoning(reply: str, keys: Collection[str]) -> str:
+def _without_reasoning(reply: str, keys: Collection[str], sources: Sequence[str]) -> str:
     """The reply after the reasoning it starts with; tags inside a verdict's own text stay."""
     text = _REASONING.sub("", reply, count=1) if _REASONING.match(reply) else reply
     if text.lstrip().startswith("<think>"):
         raise UnreadableError("the reply ends inside its reasoning", Status.TRUNCATED)
     end = text.rfind("</think>")
-    if end >= 0 and not text.lstrip().startswith(("{", "```")) and not _in_object(text, end, keys):
-        # Some chat templates open the reasoning in the prompt: only its end is in the reply.
-        return text[end + len("</think>") :]
-    return text
+    if end < 0 or text.lstrip().startswith(("{", "```")) or _in_object(text, end, keys):
+        return text
+    if any("</think>" in _squashed(source) for source in sources):
+        return text  # the tag may be a quotation
+    # Some chat templates open the reasoning in the prompt: only its end is in the reply.
+    return text[end + len("</think>") :]
 
 
 def _in_object(text: str, position: int, keys: Collection[str]) -> bool:

@@ -146,7 +146,7 @@ class Criterion:
     score: Callable[[Any], float]  # called with an instance of `schema`
     prompt_hash: str
     untrusted: tuple[str, ...] = ("candidate",)  # fields whose text a model under test wrote
-    images: tuple[str, ...] = ()  # fields whose value is a list of images (prompts.image_part)
+    images: tuple[str, ...] = ()  # fields whose value is a list of images (images.image_part)
     # The field that a bare rating fills (`[[4]]`, `Rating: 4`, `4`), for judges that answer
     # without JSON; None: only an object is a verdict.
     bare: str | None = None

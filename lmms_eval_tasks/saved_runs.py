@@ -227,22 +227,42 @@ def _compared(
 # --- offline batches --------------------------------------------------------------------------
 
 
+def _batch_judge(logs: Sequence[Path], judge: str | None) -> str:
+    """The judge that a batch is for.
+
+    Raises:
+        TasksError: it is not asked through an OpenAI-compatible endpoint.
+    """
+    from lmms_eval_tasks.judges.config import OPENAI
+
+    spec = judge or _the_judge(logs)
+    models = benchmarks.load(_read(logs)[0][0]).judge_config(spec).endpoints
+    if not models or any(model.provider != OPENAI for model in models):
+        raise TasksError(f"the judge {spec} has no batches: name a model at an endpoint (--judge)")
+    return spec
+
+
 def _write_batch(logs: Sequence[Path], judge: str | None, path: Path) -> None:
     from lmms_eval_tasks.judges import run
     from lmms_eval_tasks.judges.batch import Writer
 
     partial = path.with_name(f".{path.name}.part")
-    spec = judge or _the_judge(logs)
-    with partial.open("w", encoding="utf-8") as out:
-        writer = Writer(out)
-        with run.use(run.from_settings(wrap=writer.wrap, progress=False)):
-            for name, own in _read(logs):
-                benchmarks.load(name).rescore_saved(own, spec, missing_only=True)
+    spec = _batch_judge(logs, judge)
+    try:
+        with partial.open("w", encoding="utf-8") as out:
+            writer = Writer(out)
+            with run.use(run.from_settings(wrap=writer.wrap, progress=False)):
+                for name, own in _read(logs):
+                    benchmarks.load(name).rescore_saved(own, spec, missing_only=True)
+        if writer.count:
+            partial.replace(path)
+    except OSError as error:
+        raise TasksError(f"{path}: the batch cannot be written ({error.strerror})") from None
+    finally:
+        partial.unlink(missing_ok=True)
     if not writer.count:
-        partial.unlink()
         print("every verdict is there already: nothing to put into a batch")
         return
-    partial.replace(path)
     print(
         f"{path}: {writer.count:,} requests to {', '.join(sorted(writer.models))}. Upload it as a "
         "batch for /v1/chat/completions, then: lmms-eval-tasks judge LOGS "
@@ -257,7 +277,7 @@ def _read_batch(logs: Sequence[Path], judge: str | None, path: Path, output: Pat
     from lmms_eval_tasks.judges.batch import Results
 
     results = Results(path)
-    spec = judge or _the_judge(logs)
+    spec = _batch_judge(logs, judge)
     # A batch's failed requests say nothing about an endpoint: nothing is given up.
     with run.use(run.from_settings(wrap=results.wrap, stop_after=0)) as made:
         try:

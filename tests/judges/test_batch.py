@@ -232,9 +232,18 @@ def test_wrong_files_are_one_line(saved: Saved, endpoint: LocalEndpoint) -> None
     assert "not both" in str(both.exception)
     nowhere = saved.judge(*spec, "--batch", saved.path("no/such/folder/batch.jsonl"))
     assert isinstance(nowhere.exception, TasksError), nowhere.exception
-    for judge in ("offline", "none"):
-        without = saved.judge("--judge", judge, "--batch", saved.path("nothing.jsonl"))
-        assert isinstance(without.exception, TasksError) or "nothing to put" in without.output
+    assert "no/such/folder/batch.jsonl: the batch cannot be written" in str(nowhere.exception)
+
+
+@pytest.mark.host
+@pytest.mark.parametrize("judge", ["offline", "none", "hf:/a/folder"])
+@pytest.mark.parametrize("option", ["--batch", "--batch-results"])
+def test_only_endpoints_have_batches(judge: str, option: str, saved: Saved) -> None:
+    file = saved.folder / "batch.jsonl"
+    file.write_text("")
+    refused = saved.judge("--judge", judge, option, str(file))
+    assert isinstance(refused.exception, TasksError), refused.output
+    assert f"the judge {judge} has no batches" in str(refused.exception)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,220 @@
+"""A planted key in every place that a run writes: it must be in none of them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import faults
+import pytest
+from pydantic import SecretStr
+
+from lmms_eval_tasks.cli import main
+from lmms_eval_tasks.judges import Judge, JudgeConfig, cache_files, resolve
+from lmms_eval_tasks.judges.ledger import lines
+from lmms_eval_tasks.judges.run import Run
+from lmms_eval_tasks.settings import JudgeLimits
+from tests import local_endpoint as server
+from tests.conftest import BIN, HostRun, Launch, host
+from tests.local_endpoint import Fault, LocalEndpoint, choice, completion
+
+KEY = "sk-proj-Planted_0123456789-abcdefghijklmnop"
+PASSWORD = "planted/pass:word+0123"
+BASIC = base64.b64encode(f"user:{PASSWORD}".encode()).decode()
+# What must not be seen: the secrets, and pieces of them that a cut or an encoding would leave.
+SECRETS = (KEY, KEY[8:24], PASSWORD, PASSWORD[:11], BASIC, BASIC[:20])
+
+
+def echoing(request: dict[str, Any], headers: dict[str, str], number: int) -> Fault | str:
+    """Repeats the credentials wherever an endpoint can put text, by turns."""
+    sent = headers.get("authorization") or headers.get("api-key", "")
+    verdict = json.dumps({"reason": f"your header was {sent}", "correct": True, "rating": 3})
+    right = json.dumps({"reason": f"your header was {sent}", "correct": True})
+    turns: list[Fault | str] = [
+        right,
+        verdict,
+        server.error(401, f"Incorrect API key provided: {sent}. See https://example.com/keys"),
+        server.error(500, f"upstream got Authorization: {sent}"),
+        Fault(status=429, message=sent, headers={"Retry-After": "0", "X-Echo": sent}),
+        server.error(400, f"header {sent} is not supported", code=sent, param=sent),
+        server.refused(f"I refuse {sent}"),
+        server.truncated(f'{{"reason": "{sent}'),
+        Fault(body=f"<html>{sent}</html>".encode(), content_type="text/html"),
+        Fault(body=json.dumps({"error": {"message": f"for {sent}"}}).encode()),
+        completion([choice(right, finish_reason=sent)], None, model=f"m of {sent}"),
+        completion([choice("4", logprobs={"content": [_token(sent)]})], None),
+        Fault(content=f"Bearer {sent} {sent.partition(' ')[2]}"),
+    ]
+    return turns[number % len(turns)]
+
+
+def _token(text: str) -> dict[str, Any]:
+    top = [{"token": text, "logprob": -0.1}]
+    return {"token": text, "logprob": -0.1, "top_logprobs": top}
+
+
+class Echo:
+    """An endpoint's reply function that sees the headers too."""
+
+    def __init__(self) -> None:
+        self.endpoint: LocalEndpoint | None = None
+        self.count = 0
+
+    def __call__(self, request: dict[str, Any]) -> Fault | str:
+        assert self.endpoint is not None
+        self.count += 1
+        return echoing(request, self.endpoint.chats[-1].headers, self.count - 1)
+
+
+def echo_endpoint() -> LocalEndpoint:
+    echo = Echo()
+    echo.endpoint = LocalEndpoint(echo)
+    return echo.endpoint
+
+
+def assert_clean(texts: Iterable[str | bytes]) -> None:
+    """None of the secrets in any of the texts."""
+    for text in texts:
+        found = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+        for secret in SECRETS:
+            place = found.find(secret.encode())
+            assert place < 0, found[max(0, place - 120) : place + 60]
+        assert b"Authorization: Bearer" not in found
+
+
+def files_of(*folders: Path) -> list[bytes]:
+    """The bytes of every file, and the names."""
+    files = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+    assert files
+    return [*(path.read_bytes() for path in files), *(str(path).encode() for path in files)]
+
+
+def unpacked(cache: Path, out: Path) -> str:
+    """The cache's replies in plain text: on disk they are compressed."""
+    with out.open("w", encoding="utf-8") as lines_out:
+        cache_files.export(cache, lines_out)
+    return out.read_text(encoding="utf-8")
+
+
+def config_of(kind: str, url: str) -> JudgeConfig:
+    if kind == "bearer":
+        return resolve(f"m@{url}", {"OPENAI_API_KEY": KEY}, default_model="gpt-4o")
+    if kind == "basic":
+        from urllib.parse import quote
+
+        place = url.replace("http://", f"http://user:{quote(PASSWORD, safe='')}@")
+        return resolve(f"m@{place}", {}, default_model="gpt-4o")
+    return JudgeConfig(
+        "openai",
+        "m",
+        url.removesuffix("/v1"),
+        api_version="2024-10-21",
+        authorization=SecretStr(f"Bearer {KEY}"),
+    )
+
+
+@pytest.mark.parametrize("kind", ["bearer", "basic", "azure"])
+def test_an_endpoint_that_repeats_the_header(
+    kind: str,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_LOG", "debug")
+    logging.getLogger("openai").setLevel(logging.DEBUG)
+    logging.getLogger("httpx").setLevel(logging.DEBUG)
+    with caplog.at_level(logging.DEBUG), echo_endpoint() as endpoint:
+        import dataclasses
+
+        config = dataclasses.replace(config_of(kind, endpoint.url), retries=0)
+        run = Run(JudgeLimits(stop_after=0), cache=tmp_path / "cache")
+        judge: Judge = run.judge(config)
+        verdicts = faults.judged(judge, faults.items(60), threads=1)
+        header = {"azure": "api-key"}.get(kind, "authorization")
+        sent = {request.headers[header] for request in endpoint.chats}
+        assert len(sent) == 1
+        assert any(secret in sent.pop() for secret in (KEY, BASIC))  # it did reach the endpoint
+    assert run.cache is not None
+    texts: list[str | bytes] = [json.dumps(verdict.as_dict()) for verdict in verdicts]
+    assert len({verdict.status for verdict in verdicts}) >= 4
+    assert sum("[key]" in text for text in map(str, texts)) >= 5
+    texts += [repr(judge), repr(config), json.dumps(config.describe()), json.dumps(run.describe())]
+    texts += [str(run.ledger.as_dicts()), *lines(run.ledger.rows()), *run.stopped(), run.summary()]
+    texts += files_of(tmp_path / "cache")  # with the WAL, which is not emptied yet
+    texts += [unpacked(run.cache.path, tmp_path / "lines.jsonl")]
+    run.close()
+    texts += files_of(tmp_path / "cache")
+    assert_clean([*texts, *capsys.readouterr()])
+    assert_clean(caplog.text.splitlines())
+
+
+@pytest.mark.parametrize(
+    "judge", [KEY, f"m@http://u:{KEY}@localhost:bad/v1", f"m@http://h/v1?key={KEY}"]
+)
+def test_commands_do_not_repeat_a_misplaced_key(
+    judge: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    logs = tmp_path / "1_samples_maia_oevqa.jsonl"
+    logs.write_text('{"judge_acc": {"id": "1", "reply": "x"}}\n')
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    for command in ("rescore", "judge"):
+        monkeypatch.setattr("sys.argv", ["lmms-eval-tasks", command, str(logs), "--judge", judge])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        assert stop.value.code == 2
+    assert_clean([*capsys.readouterr()])
+
+
+# --- through the host ---------------------------------------------------------------------------
+
+
+@pytest.mark.host
+def test_a_run_of_the_host_and_the_commands_after_it(launch: Launch, tmp_path: Path) -> None:
+    """Everything that a judged run leaves behind, with the debug logs of all libraries."""
+    out, cache = tmp_path / "out", tmp_path / "judge"
+    env = {
+        "OPENAI_API_KEY": KEY,
+        "OPENAI_LOG": "debug",
+        "LMMS_EVAL_TASKS_JUDGE_CACHE": str(cache),
+        "LMMS_EVAL_TASKS_JUDGE_STOP_AFTER": "0",
+    }
+    command = ["--model", "tasks_scripted", "--tasks", "maia_oevqa_1frame", "--verbosity", "DEBUG"]
+    command += ["--log_samples", "--output_path", str(out)]
+    with echo_endpoint() as endpoint:
+        spec = ["--judge", f"m@{endpoint.url}"]
+        run = launch(host(*command, *spec), out, env=env)
+        assert run.code == 3, run.stderr[-3000:]  # most verdicts fail at such an endpoint
+        sent = {request.headers["authorization"] for request in endpoint.chats}
+        assert sent == {f"Bearer {KEY}"}
+        usage = run.results["lmms_eval_tasks"]["judges"]["usage"]
+        assert usage[0]["verdicts"] > 40
+        tool = [str(BIN / "lmms-eval-tasks")]
+        later: list[HostRun] = []
+        for arguments in (
+            ["judge", str(out), *spec, "--output", str(out / "numbers.json")],
+            ["judge", str(out), *spec, "--batch", str(out / "batch.jsonl")],
+            ["cache", "info"],
+            ["cache", "export", "--out", str(out / "replies.jsonl")],
+        ):
+            later.append(launch([*tool, *arguments], out, env=env))
+            assert later[-1].code in (0, 3), later[-1].stderr
+    assert "Traceback" not in "".join(done.stderr for done in later)
+    assert "[key]" in (out / "replies.jsonl").read_text(encoding="utf-8")
+    said = [text for done in (run, *later) for text in (done.stdout, done.stderr)]
+    assert_clean([*said, *files_of(out, cache)])
+
+
+def test_the_test_would_find_a_key(tmp_path: Path) -> None:
+    (tmp_path / "a.db").write_bytes(b"\x00" + KEY.encode())
+    with pytest.raises(AssertionError):
+        assert_clean(files_of(tmp_path))
+    with pytest.raises(AssertionError):
+        assert_clean([f"Basic {BASIC}"])
