@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from lmms_eval_tasks.errors import JudgeError
-from lmms_eval_tasks.judges.config import HUGGINGFACE, JudgeConfig, resolve
+from lmms_eval_tasks.judges.config import HUGGINGFACE, NONE, JudgeConfig, resolve
 from lmms_eval_tasks.judges.verdict import Criterion, Judge, Status, Usage, Verdict, add_status
 
 __all__ = [
@@ -92,12 +92,18 @@ def describe(config: JudgeConfig) -> dict[str, Any]:
     return description
 
 
-def announcement(config: JudgeConfig) -> str:
-    """One line about the judge, said before a run."""
+def announcement(config: JudgeConfig, prompt: str = "") -> str:
+    """One line about the judge, said before a run.
+
+    Args:
+        config: the judge.
+        prompt: its prompt's file and hash.
+    """
     from lmms_eval_tasks.judges import run
 
+    asked = f", prompt {prompt}" if prompt else ""
     if not config.endpoints:
-        return f"judge: {config.label}"
+        return f"judge: {config.label}{asked if config.provider != NONE else ''}"
     parts = []
     for model in config.endpoints:
         place = f" at {model.base_url or 'OpenAI'}" if model.provider != HUGGINGFACE else ""
@@ -105,4 +111,4 @@ def announcement(config: JudgeConfig) -> str:
         chosen = model.sampling
         drawn = f"temperature {chosen.temperature:g}, " if chosen.temperature is not None else ""
         parts.append(f"{model.model}{place} ({drawn}{chosen.max_tokens} tokens, price {price})")
-    return f"judge: {'; '.join(dict.fromkeys(parts))}; {run.current().summary()}"
+    return f"judge: {'; '.join(dict.fromkeys(parts))}{asked}; {run.current().summary()}"

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.errors import JudgeError
@@ -23,7 +24,7 @@ from lmms_eval_tasks.judges.exchange import Provider, ProviderError, Reply, Requ
 from lmms_eval_tasks.judges.judging import judged
 from lmms_eval_tasks.judges.prompts import render
 from lmms_eval_tasks.judges.retry import call_with_retries
-from lmms_eval_tasks.judges.verdict import Criterion, Status, Usage, Verdict
+from lmms_eval_tasks.judges.verdict import Criterion, Status, Verdict, total_usage
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -234,34 +235,18 @@ class LanguageJudge:
         """The verdict after asking again; the first stands if nothing came back (budget, dead)."""
         if isinstance(answer.reply, ProviderError):
             return replace(first, reason=f"{first.reason} (not repaired: {answer.reply})")
-        usage = total([first.usage, second.usage])
+        usage = total_usage([first, second])
         if second.status == Status.OK.value:
             return replace(second, repaired=True, usage=usage)
         reason = f"{second.reason} (and before: {first.reason})"
         return replace(second, reason=reason, usage=usage)
 
 
-def total(usages: Sequence[Usage | None]) -> Usage:
-    """The sum of several usages; a count that one of them lacks is None."""
-    given = [usage or Usage() for usage in usages]
-    prompt = [usage.prompt_tokens for usage in given]
-    completion = [usage.completion_tokens for usage in given]
-    return Usage(
-        sum(usage.replies for usage in given),
-        None if None in prompt else sum(filter(None, prompt)),
-        None if None in completion else sum(filter(None, completion)),
-    )
-
-
+@lru_cache(maxsize=256)  # generating one costs as much as a cache hit
 def schema_of(model: type[BaseModel]) -> dict[str, Any]:
     """The JSON schema of a reply, every object closed and all its keys required (strict mode)."""
-    found = _schemas.get(model)
-    if found is None:
-        found = _schemas[model] = _closed(model.model_json_schema())
-    return found
-
-
-_schemas: dict[type[BaseModel], dict[str, Any]] = {}  # generating one costs as much as a cache hit
+    closed: dict[str, Any] = _closed(model.model_json_schema())
+    return closed
 
 
 def _closed(node: Any) -> Any:

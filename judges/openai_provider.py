@@ -14,8 +14,7 @@ import threading
 import time
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.judges.config import (
@@ -30,8 +29,6 @@ from lmms_eval_tasks.judges.verdict import Status
 
 if TYPE_CHECKING:
     from openai import OpenAI
-
-_Text = TypeVar("_Text", str, "str | None")
 
 _BUSY = {408, 409, 425, 429}  # and everything from 500 on: the same request may work later
 _SPENT = ("insufficient_quota", "billing_hard_limit_reached")  # a 429 that waiting does not heal
@@ -112,15 +109,12 @@ class OpenAIProvider:
         return chat_body(self.config.model, request, 1, FORMS[self._form], self._renamed)
 
     def replies(self, data: object, form: str = "") -> list[Reply]:
-        """The choices of a chat completion, without the key in their texts.
+        """The choices of a chat completion, without the key in any of its texts.
 
         Raises:
             ProviderError: it is no chat completion.
         """
-        return [
-            replace(reply, text=self._redact(reply.text), refusal=self._redact(reply.refusal))
-            for reply in read_chat(data, form or FORMS[self._form], self.clean)
-        ]
+        return read_chat(self._redact_all(data), form or FORMS[self._form], self.clean)
 
     # --- learning what the endpoint takes ---------------------------------------------------
 
@@ -174,15 +168,25 @@ class OpenAIProvider:
         """An endpoint's own words on one line, without anything that looks like a key."""
         return _KEY_LIKE.sub("[key]", self._redact(" ".join(text.split())))
 
-    def _redact(self, text: _Text) -> _Text:
+    def _redact(self, text: str) -> str:
         """`text` without the key: some endpoints repeat it in their errors.
 
         What is shorter than 8 characters (vLLM users set EMPTY) is no key but a common word.
         """
         for secret in _secrets(self.config):
-            if text is not None and len(secret) >= 8:
+            if len(secret) >= 8:
                 text = text.replace(secret, "[key]")
         return text
+
+    def _redact_all(self, data: object) -> object:
+        """The same for every text of a response's body."""
+        if self.config.authorization is None:
+            return data
+        if isinstance(data, dict):
+            return {name: self._redact_all(value) for name, value in data.items()}
+        if isinstance(data, list):
+            return [self._redact_all(value) for value in data]
+        return self._redact(data) if isinstance(data, str) else data
 
     # --- the client -------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges.config import JudgeConfig
-from lmms_eval_tasks.judges.verdict import TIE, Criterion, Judge, Status, Usage, Verdict
+from lmms_eval_tasks.judges.verdict import TIE, Criterion, Judge, Status, Verdict, total_usage
 from lmms_eval_tasks.utils import agreement, stats
 
 RULES = ("majority", "mean", "median")
@@ -73,23 +73,6 @@ def failure_of(verdicts: Iterable[Verdict]) -> str:
     # Statuses that benchmarks added come after ours, by name.
     place = {status.value: number for number, status in enumerate(Status)}
     return min(counts, key=lambda name: (-counts[name], place.get(name, len(place)), name))
-
-
-def total_usage(verdicts: Iterable[Verdict]) -> Usage | None:
-    """Sum of what the verdicts took; None if none of them reports anything.
-
-    A token count is None as soon as one verdict that had replies does not report it: a partial sum
-    would pass for the whole.
-    """
-    usages = [verdict.usage for verdict in verdicts if verdict.usage is not None]
-    if not usages:
-        return None
-    asked = [usage for usage in usages if usage.replies]
-    return Usage(
-        sum(usage.replies for usage in usages),
-        _sum([usage.prompt_tokens for usage in asked]),
-        _sum([usage.completion_tokens for usage in asked]),
-    )
 
 
 class PanelJudge:
@@ -273,11 +256,6 @@ def _counts(votes: Sequence[float]) -> str:
 def _failed(verdicts: Sequence[Verdict]) -> str:
     counts = Counter(verdict.status for verdict in verdicts if verdict.status != Status.OK)
     return ", ".join(f"{status} ({count})" for status, count in sorted(counts.items()))
-
-
-def _sum(values: Sequence[int | None]) -> int | None:
-    reported = [value for value in values if value is not None]
-    return sum(reported) if reported and len(reported) == len(values) else None
 
 
 def _check(rule: str, tie: str, quorum: float) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
@@ -129,6 +129,28 @@ class Verdict:
             values["usage"] = Usage(**values["usage"])
         values["parts"] = tuple(cls.from_dict(part) for part in values.get("parts", ()))
         return cls(**values)
+
+
+def total_usage(verdicts: Iterable[Verdict]) -> Usage | None:
+    """Sum of what the verdicts took; None if none of them reports anything.
+
+    A token count is None as soon as one verdict that had replies does not report it: a partial sum
+    would pass for the whole.
+    """
+    usages = [verdict.usage for verdict in verdicts if verdict.usage is not None]
+    if not usages:
+        return None
+    asked = [usage for usage in usages if usage.replies]
+    return Usage(
+        sum(usage.replies for usage in usages),
+        _sum([usage.prompt_tokens for usage in asked]),
+        _sum([usage.completion_tokens for usage in asked]),
+    )
+
+
+def _sum(values: Sequence[int | None]) -> int | None:
+    reported = [value for value in values if value is not None]
+    return sum(reported) if reported and len(reported) == len(values) else None
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,9 @@ class Benchmark(Protocol):
         by default.
         """
 
+    def judge_prompt(self) -> str:
+        """The judge's prompts in use: files and hashes, for the line before a run."""
+
     def status(self, root: Path) -> DataStatus:
         """Look at the data under `root` (the data root) without raising."""
 

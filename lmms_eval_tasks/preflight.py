@@ -54,10 +54,9 @@ class Judging:
         from lmms_eval_tasks import judges
 
         for name, _ in _by_benchmark(self._tasks):
-            config = benchmarks.load(name).judge_config()
-            if config not in self._configs:
-                self._configs.append(config)
-                say(judges.announcement(config))
+            benchmark = benchmarks.load(name)
+            self._configs.append(benchmark.judge_config())
+            say(judges.announcement(self._configs[-1], benchmark.judge_prompt()))
         return any(config.endpoints for config in self._configs)
 
     def threads(self, asked: int, default: int) -> int:

@@ -157,7 +157,7 @@ def score_again(
         if judge:
             config = benchmark.judge_config(judge)
             labels.add(config.label)
-            say(judges.announcement(config))
+            say(judges.announcement(config, benchmark.judge_prompt()))
         done = benchmark.rescore_saved(own, judge, missing_only=missing_only)
         run.progress.close()
         for table in benchmark.numbers_tables([("", done.numbers)]):

@@ -14,6 +14,7 @@ from lmms_eval_tasks.estimate import Workload
 from lmms_eval_tasks.maia import data, schema, utils
 from lmms_eval_tasks.maia import judge as judging
 from lmms_eval_tasks.maia.judge import config as judge_config
+from lmms_eval_tasks.maia.judge import prompt_name as judge_prompt
 from lmms_eval_tasks.maia.report import tables as numbers_tables
 from lmms_eval_tasks.maia.saved import details, rescore_saved
 from lmms_eval_tasks.maia.schema import PAPER_COUNTS, Release
@@ -26,6 +27,7 @@ __all__ = [
     "annotate",
     "check",
     "judge_config",
+    "judge_prompt",
     "numbers_tables",
     "prepare",
     "rescore_saved",

@@ -93,6 +93,12 @@ def describe(spec: str | None = None) -> dict[str, Any]:
     }
 
 
+def prompt_name() -> str:
+    """The prompt in use: its file and its hash."""
+    prompt = _prompt(settings.prompts_dir())
+    return f"{prompt.source} ({prompt.hash})"
+
+
 def config(spec: str | None = None, env: Mapping[str, str] | None = None) -> JudgeConfig:
     """The judge of `spec`, or of the user's setting, or the paper's; its key is in `env`.
 

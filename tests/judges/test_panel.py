@@ -16,9 +16,8 @@ from lmms_eval_tasks.judges.panel import (
     agreement_of,
     combine,
     failure_of,
-    total_usage,
 )
-from lmms_eval_tasks.judges.verdict import Usage, add_status
+from lmms_eval_tasks.judges.verdict import Usage, add_status, total_usage
 
 SCALE = [1, 2, 3, 4, 5]
 OUTCOME = st.sampled_from([1.0, 2.0, 3.0, 5.0, "api_error", "parse_failure", "skipped"])
