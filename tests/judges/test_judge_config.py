@@ -178,3 +178,107 @@ def test_importing_judges_is_light():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+def from_file(tmp_path, text, **env):
+    file = tmp_path / "judge.yml"
+    file.write_text(text, encoding="utf-8")
+    return resolve(str(file), env, default_model="gpt-4o")
+
+
+def test_a_file_sets_what_the_short_form_cannot(tmp_path):
+    config = from_file(
+        tmp_path,
+        "model: org/m\nbase_url: http://gpu07:8000/v1/\ntemperature: 0.7\nmax_tokens: 64\n"
+        "top_p: 0.9\nseed: 3\nreply_format: text\nrepairs: 0\ntimeout: 5\nretries: 1\n",
+    )
+    assert (config.provider, config.model) == ("openai", "org/m")
+    assert config.base_url == "http://gpu07:8000/v1"
+    sampling = config.sampling
+    assert (sampling.temperature, sampling.max_tokens) == (0.7, 64)
+    assert (sampling.top_p, sampling.seed) == (0.9, 3)
+    assert (config.reply_format, config.repairs) == ("text", 0)
+    assert (config.timeout, config.retries) == (5.0, 1)
+    assert config.authorization is None
+
+
+def test_a_file_without_settings_is_the_short_form(tmp_path):
+    assert from_file(tmp_path, "model: gpt-4o", OPENAI_API_KEY=KEY) == resolved("gpt-4o", KEY)
+    assert from_file(tmp_path, "model: offline") == resolved("offline")
+    spec = "m@http://localhost:1/v1"
+    assert from_file(tmp_path, f"model: {spec}") == resolved(spec)
+
+
+def test_the_key_comes_from_the_variable_that_the_file_names(tmp_path):
+    text = "model: m\nbase_url: https://api.example.com/v1\nkey_variable: MY_KEY\n"
+    config = from_file(tmp_path, text, MY_KEY=KEY, OPENAI_API_KEY="another-key")
+    assert config.authorization.get_secret_value() == f"Bearer {KEY}"
+    with pytest.raises(JudgeError, match="set MY_KEY"):
+        from_file(tmp_path, text, OPENAI_API_KEY=KEY)
+
+
+def test_a_panel_and_a_debate_from_a_file(tmp_path):
+    (tmp_path / "second.yml").write_text("model: b@http://localhost/v1\nmax_tokens: 9\n")
+    members = "[a@http://localhost/v1, second.yml, {model: c@http://localhost/v1, seed: 1}]"
+    panel = from_file(tmp_path, f"panel: {members}\nrule: median\ntie: none\nname: three\n")
+    assert (panel.provider, panel.label, panel.rule, panel.tie) == (
+        "panel",
+        "three",
+        "median",
+        "none",
+    )
+    assert [member.model for member in panel.endpoints] == ["a", "b", "c"]
+    assert [member.sampling.max_tokens for member in panel.members] == [512, 9, 512]
+    debate = from_file(tmp_path, "debate: [a@http://localhost/v1, b@http://localhost/v1]\n")
+    assert (debate.provider, debate.rounds) == ("debate", 2)
+    assert [member.model for member in debate.members] == ["a", "b", "a"]
+    for config in (panel, debate):
+        assert json.loads(json.dumps(config.describe())) == config.describe()
+        assert judges.make(config).config == config
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("", "expected keys such as"),
+        ("- a\n", "expected keys such as"),
+        ("model: [", "not YAML"),
+        ("model: ''\n", "model"),
+        ("model: 4\n", "model"),
+        ("base_url: http://localhost/v1\n", "model"),
+        ("model: m\ntemprature: 0\n", "temprature"),
+        ("model: m\ntemperature: 3\n", "temperature"),
+        ("model: m\ntemperature: warm\n", "temperature"),
+        ("model: m\nmax_tokens: 0\n", "max_tokens"),
+        ("model: m\nmax_tokens: 1.5\n", "max_tokens"),
+        ("model: m\nreply_format: xml\n", "reply_format"),
+        ("model: m\ntimeout: 0\n", "timeout"),
+        ("model: m\nretries: -1\n", "retries"),
+        (f"model: m\nkey_variable: {KEY}\n", "key_variable"),
+        (f"model: m\nkey: {KEY}\n", "key"),
+        ("model: other.yml\n", "model"),
+        ("panel: [a@http://localhost/v1]\n", "panel"),
+        ("panel: [a@http://localhost/v1, none]\n", "none"),
+        ("panel: [a@http://localhost/v1, b@http://localhost/v1]\nrule: best\n", "rule"),
+        ("panel: [a@http://localhost/v1, judge.yml]\n", "judge.yml"),
+        ("panel: [a@http://localhost/v1, missing.yml]\n", "missing.yml"),
+        ("debate: [a@http://localhost/v1, b@http://localhost/v1]\nrounds: 0\n", "rounds"),
+        ("debate: [a@http://localhost/v1, b@http://localhost/v1]\nrule: mean\n", "rule"),
+    ],
+)
+def test_a_wrong_file_is_one_line_with_its_name_and_key(text, place, tmp_path):
+    with pytest.raises(JudgeError) as caught:
+        from_file(tmp_path, text, OPENAI_API_KEY="another-key-0123")
+    message = str(caught.value)
+    assert place in message
+    assert str(tmp_path) in message
+    assert "\n" not in message
+    assert "planted" not in message
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(JudgeError, match=r"no\.yml: the judge's file cannot be read"):
+        resolved(str(tmp_path / "no.yml"))

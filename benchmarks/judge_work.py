@@ -1,0 +1,207 @@
+"""What benchmarks/judge_throughput.py measures: the bare client, our layer, the host's judge.
+
+`python benchmarks/judge_work.py PART N...` runs one of PARTS in a process of its own and prints its
+result as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import slow_endpoint
+from slow_endpoint import Endpoint
+
+if TYPE_CHECKING:
+    from lmms_eval_tasks.judges import JudgeConfig
+    from lmms_eval_tasks.judges.exchange import Reply, Request
+
+THREADS = 64  # of the bare client, and of our layer beside it
+HOST_THREADS = 4  # --process_docs_parallel, the host's default
+MODEL = "gpt-4o"
+HEAVY = ("torch", "openai", "transformers", "numpy", "PIL", "httpx", "httpx2", "lmms_eval")
+
+
+def fields(number: int) -> dict[str, Any]:
+    """A made-up item of MAIA's form, another one for each number."""
+    colour = ("rossa", "verde", "grigia", "nera", "bianca")[number % 5]
+    seen = f"L'automobile che passa per prima davanti alla casa numero {number} è {colour}"
+    return {
+        "question": f"Di che colore è l'automobile che passa davanti alla casa numero {number}?",
+        "references": [f"{seen}, come dice la persona {person}." for person in range(1, 9)],
+        "candidate": f"Nel video l'automobile che si vede davanti alla casa è {colour}.",
+    }
+
+
+def under_threads(threads: int, work: Callable[[int], str], items: Iterable[int]) -> float:
+    """Seconds for `work` on all items, each of which must come out as `ok`."""
+    start = time.perf_counter()
+    with ThreadPoolExecutor(threads) as pool:
+        outcomes = Counter(pool.map(work, items))
+    assert list(outcomes) == ["ok"], outcomes
+    return time.perf_counter() - start
+
+
+# --- against the endpoint ----------------------------------------------------------------------
+
+
+def config(endpoint: Endpoint) -> JudgeConfig:
+    """The judge at the endpoint, as a user names it."""
+    from lmms_eval_tasks import judges
+
+    return judges.resolve(f"{MODEL}@{endpoint.url}", {}, default_model=MODEL)
+
+
+def requests(endpoint: Endpoint, items: Iterable[int]) -> list[dict[str, Any]]:
+    """The JSON that our layer sends for these items."""
+    from lmms_eval_tasks.judges.engine import schema_of
+    from lmms_eval_tasks.judges.exchange import Request
+    from lmms_eval_tasks.judges.openai_provider import OpenAIProvider
+    from lmms_eval_tasks.judges.prompts import render
+    from lmms_eval_tasks.maia.judge import criterion
+
+    made, asked = config(endpoint), criterion()
+    provider, schema = OpenAIProvider(made), schema_of(asked.schema)
+    return [
+        provider.body(Request(render(asked, fields(n)), made.sampling, asked.name, schema))
+        for n in items
+    ]
+
+
+def bare(endpoint: Endpoint, bodies: Sequence[Mapping[str, Any]]) -> None:
+    """One synchronous client, shared by the threads."""
+    import openai
+
+    def work(number: int) -> str:
+        reply = client.chat.completions.create(**bodies[number])
+        return "ok" if reply.choices[0].message.content else "no content"
+
+    with openai.OpenAI(api_key="unused", base_url=endpoint.url) as client:
+        under_threads(THREADS, work, range(len(bodies)))
+
+
+def layer(endpoint: Endpoint, limit: int, items: Iterable[int], cache: Path) -> float:
+    """Our layer with a limit and as many threads; replies go into the folder `cache`.
+
+    Returns seconds, those for making the run and its cache left out.
+    """
+    from lmms_eval_tasks.judges.run import Run
+    from lmms_eval_tasks.maia.judge import criterion
+    from lmms_eval_tasks.settings import JudgeLimits
+
+    run = Run(JudgeLimits(concurrency=limit), cache=cache)
+    judge, asked = run.outermost(config(endpoint)), criterion()
+    seconds = under_threads(limit, lambda n: judge.verdict(asked, fields(n)).status, items)
+    run.close()
+    return seconds
+
+
+# --- in processes of their own -----------------------------------------------------------------
+
+
+def host(rounds: int, number: int) -> list[float]:
+    """Verdicts a second of the host's llm_judge, asked as its tasks ask (k12).
+
+    Its endpoint comes from OPENAI_API_URL.
+    """
+    from lmms_eval.evaluator import _thread_map_ordered
+    from lmms_eval.llm_judge import ServerConfig, get_server
+
+    server = get_server("openai", ServerConfig(model_name=MODEL))
+
+    def process_results(number: int) -> bool:
+        item = fields(number)
+        asked = item["question"], "\n".join(item["references"]), item["candidate"]
+        return bool(server.evaluate_binary(*asked, output_format="0/1")["success"])
+
+    rates = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        done = _thread_map_ordered(process_results, range(number), max_workers=HOST_THREADS)
+        rates.append(number / (time.perf_counter() - start))
+        assert done == [True] * number
+    return rates
+
+
+class InProcess:
+    """A provider that answers at once, each time with another text."""
+
+    identity: Mapping[str, Any] = {"provider": "benchmark"}
+
+    def __init__(self) -> None:
+        self._numbers = count()
+
+    def complete(self, request: Request, samples: Sequence[int]) -> list[Reply]:  # noqa: ARG002
+        """A reply for one sample."""
+        from lmms_eval_tasks.judges.exchange import Reply
+
+        text = slow_endpoint.CONTENT.replace(".", f" ({next(self._numbers)}).")
+        name = "-".join(slow_endpoint.MODEL.split("-"))  # a new string, as JSON gives one
+        return [Reply(text, model=name, prompt_tokens=600, completion_tokens=24)]
+
+
+def memory(number: int) -> dict[str, float]:
+    """Growth of this process in MB over `number` verdicts, which are kept as the host keeps items.
+
+    `grown` at their end and `peak`, over the time before the run was made; `each` is milliseconds.
+    """
+    from lmms_eval_tasks import judges
+    from lmms_eval_tasks.judges.engine import LanguageJudge
+    from lmms_eval_tasks.judges.run import Run
+    from lmms_eval_tasks.maia.judge import criterion
+    from lmms_eval_tasks.settings import JudgeLimits
+
+    asked = criterion()
+    kept: list[dict[str, Any]] = []
+    before, start = _resident("VmRSS"), time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(THREADS) as pool:
+        run = Run(JudgeLimits(concurrency=THREADS), cache=Path(folder))
+        judge = LanguageJudge(judges.JudgeConfig("openai", MODEL), InProcess(), run)
+        for first in range(0, number, 1000):  # the pool's queue is not what is measured
+            chunk = range(first, min(first + 1000, number))
+            kept += pool.map(lambda n: judge.verdict(asked, fields(n)).as_dict(), chunk)
+        seconds = time.perf_counter() - start
+        grown, peak = _resident("VmRSS") - before, _resident("VmHWM") - before
+        assert len(kept) == run.ledger.total().paid_calls == number
+        assert {verdict["status"] for verdict in kept} == {"ok"}
+        run.close()
+    return {"grown": grown, "peak": peak, "each": 1000 * seconds / number}
+
+
+def _resident(name: str) -> float:
+    """A figure of /proc/self/status in MB."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 1024
+
+
+def imported() -> dict[str, Any]:
+    """What `import lmms_eval_tasks.judges` brings along, and its milliseconds."""
+    start = time.perf_counter()
+    import lmms_eval_tasks.judges  # noqa: F401
+
+    seconds = time.perf_counter() - start
+    return {"each": 1000 * seconds, "heavy": [name for name in HEAVY if name in sys.modules]}
+
+
+PARTS: dict[str, Callable[..., Any]] = {"host": host, "memory": memory, "imported": imported}
+
+
+def in_a_process(part: str, *numbers: int, **env: str) -> Any:
+    """The result of one of PARTS in a fresh process."""
+    command = [sys.executable, __file__, part, *map(str, numbers)]
+    done = subprocess.run(command, env=os.environ | env, stdout=subprocess.PIPE, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+if __name__ == "__main__":
+    print(json.dumps(PARTS[sys.argv[1]](*map(int, sys.argv[2:]))))
