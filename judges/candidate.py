@@ -7,13 +7,41 @@ first three are worth 0 everywhere, utils/aggregate.py); `judge_<status>` is the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
+from lmms_eval_tasks.console import say
+from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.judges import make
+from lmms_eval_tasks.judges.config import NONE, JudgeConfig
+from lmms_eval_tasks.judges.providers import NoJudge
 from lmms_eval_tasks.judges.verdict import Criterion, Judge, Status, Verdict
 from lmms_eval_tasks.utils import answers
 
 OF_THE_JUDGE = "judge_"  # prefix of an item's status
+
+
+def usable(config: Callable[[], JudgeConfig]) -> Judge:
+    """The judge of `config()`; without a usable one nobody is asked, and one line says so.
+
+    `judges.preflight` stops such a run before it starts. Where the host runs without our hook it
+    cannot, and an exception while scoring would lose every answer (host.md): they are kept and
+    judged later.
+    """
+    try:
+        return make(config())
+    except TasksError as error:
+        _say_once(str(error))
+        return NoJudge(JudgeConfig(NONE))
+
+
+@lru_cache(maxsize=8)
+def _say_once(problem: str) -> None:
+    say(
+        f"answers are not judged now: {problem} "
+        "Judge the saved samples later with lmms-eval-tasks judge LOGS --judge SPEC"
+    )
 
 
 class Judged(NamedTuple):

@@ -1,28 +1,30 @@
 """The published tables of each paper, as data: figures as printed, never corrected.
 
 One file per benchmark (`maia.json`); a row's cells stand in the order of its table's columns, as in
-the paper, so that a table can be read against the page. `load` gives them by name.
+the paper, so that a table can be read against the page. `load` gives them by name. Figures are
+decimals with the digits of the page: 1.6420 is not 1.642, and stands for another range of values.
 """
 
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from importlib.resources import files
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, model_validator
 
-Setting = Literal["unimodal", "black", "1frame", "32frames", "unstated"]
-Share = Annotated[float, Field(ge=0, le=1)]
-Score = Annotated[float, Field(ge=0, le=10)]  # CIDEr's scale ends at 10; every other one at 1
+Unit = Literal["share", "cider", "percent", "points", "rating", "rating_change", "amount"]
 
-BENCHMARKS: tuple[str, ...] = ("maia",)
-SETTING_TITLES: dict[str, str] = {
-    "unimodal": "no video",
-    "black": "black video",
-    "1frame": "1 frame",
-    "32frames": "32 frames",
-    "unstated": "not stated",
+BENCHMARKS: tuple[str, ...] = ("maia", "maverix")
+RANGES: dict[Unit, tuple[float, float]] = {
+    "share": (0, 1),
+    "cider": (0, 10),
+    "percent": (0, 100),
+    "points": (-100, 100),  # a difference of two percentages
+    "rating": (0, 5),  # a judge's scale
+    "rating_change": (-5, 5),
+    "amount": (0, float("inf")),  # a count, or a length in words, tokens or seconds
 }
 
 
@@ -30,70 +32,128 @@ class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Row(_Strict):
-    """One printed row: a model in a setting.
+class Column(_Strict):
+    """One printed column: our name for it, its title, and what its figures measure."""
 
-    `by_category` (with `average`) and `metrics` are alternatives: a table has categories as columns
-    or metrics. `ours` holds our own figures under the same column names, `average` included; it is
-    empty until someone has run that model.
+    name: str
+    title: str
+    unit: Unit
+
+
+class Row(_Strict):
+    """One printed row: a model, or a split where models are the columns, in a group of rows.
+
+    `ours` holds our own figures under the names of the columns they stand beside; it is empty until
+    someone has run that model.
     """
 
-    model: str  # as printed; spellings differ between a paper's tables, hub_name does not
-    hub_name: str | None  # full Hugging Face name; None for a baseline that is not one model
-    setting: Setting
-    average: Share | None
-    by_category: dict[str, Share] | None
-    metrics: dict[str, Score] | None
-    ours: dict[str, Score] = {}
+    name: str  # as printed; spellings differ between a paper's tables, identity does not
+    identity: str | None  # one name per model (Leaderboard.identity_title); None if it is not one
+    group: str  # key of Table.groups: MAIA's setting, a split's dimension; "" where there is none
+    attributes: dict[str, str | None]  # printed properties of the model, as text
+    figures: dict[str, Decimal | None]  # every column by name, in order; None for a printed dash
+    ours: dict[str, Decimal] = {}
+
+    @property
+    def average(self) -> float | None:
+        """The printed figure of the column `average`, None without one."""
+        return self.value("average") if "average" in self.figures else None
 
     @property
     def cells(self) -> dict[str, float]:
-        """The printed columns except the average, by name, in the table's order."""
-        return self.by_category or self.metrics or {}
+        """The printed columns except the average, by name, in the table's order, without dashes."""
+        named = self.figures.items()
+        return {name: float(v) for name, v in named if v is not None and name != "average"}
 
     def value(self, column: str) -> float:
-        """The printed figure of a column, or of `average`; KeyError if the row has none."""
-        if column == "average" and self.average is not None:
-            return self.average
-        return self.cells[column]
+        """The printed figure of a column as a number; KeyError if the row has none."""
+        return float(self.printed(column))
 
-    @model_validator(mode="after")
-    def _one_kind(self) -> Row:
-        if (self.by_category is None) == (self.metrics is None):
-            raise ValueError(f"{self.model}: a row has categories or metrics, one of the two")
-        if (self.by_category is None) != (self.average is None):
-            raise ValueError(f"{self.model}: an average goes with categories, and only with them")
-        if unknown := set(self.ours) - {*self.cells, "average"}:
-            raise ValueError(f"{self.model}: no printed column {sorted(unknown)} to stand beside")
-        return self
+    def printed(self, column: str) -> Decimal:
+        """The figure of a column with the digits of the page; KeyError if the row has none."""
+        figure = self.figures[column]
+        if figure is None:
+            raise KeyError(f"{self.name} has a dash in {column}")
+        return figure
 
 
 class Table(_Strict):
-    """One table of a paper. `metric` names our metric, or is None where the columns are metrics."""
+    """One table of a paper. `metric` names our metric where one metric fills all columns."""
 
     benchmark: str
     number: int
     caption: str  # our words
     note: str | None  # what the paper leaves open about this table
     metric: str | None
-    tasks: dict[Setting, str]  # our task or group whose result stands beside a row of that setting
+    tasks: dict[str, str]  # our task or group beside a row's group (MAIA) or beside a column
+    groups: dict[str, str]  # title of every group of rows
+    group_title: str | None = None  # heading of the column of groups; None: rows have no groups
+    name_title: str = "Model"
+    headline: list[str]  # the columns beside which ours stands even while it is empty
+    attributes: list[str] = []
+    columns: list[Column]
     rows: list[Row]
 
-    @property
-    def columns(self) -> list[str]:
-        """Names of the columns except the average: category slugs or metric names."""
-        return list(self.rows[0].cells)
-
-    def row(self, setting: str, model: str) -> Row:
-        """The row of a model, by its printed name, in a setting. KeyError if there is none."""
+    def row(self, group: str, name: str) -> Row:
+        """The row of a printed name in a group. KeyError if there is none."""
         for row in self.rows:
-            if (row.setting, row.model) == (setting, model):
+            if (row.group, row.name) == (group, name):
                 return row
-        raise KeyError(f"Table {self.number} has no row {setting}, {model}")
+        raise KeyError(f"Table {self.number} has no row {group + ', ' if group else ''}{name}")
+
+    def of(self, identity: str) -> Row | None:
+        """The first row of a model by its one name, None if the table does not have it."""
+        return next((row for row in self.rows if row.identity == identity), None)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Table:
+        units = {column.name: column.unit for column in self.columns}
+        if unknown := set(self.headline) - set(units):
+            raise ValueError(f"Table {self.number}: no column {sorted(unknown)}")
+        if unknown := set(self.tasks) - set(units) - set(self.groups):
+            raise ValueError(f"Table {self.number}: a task beside nothing: {sorted(unknown)}")
+        for row in self.rows:
+            where = f"Table {self.number}, {row.name}"
+            if row.group not in self.groups:
+                raise ValueError(f"{where}: no group {row.group!r}")
+            if list(row.figures) != list(units):
+                raise ValueError(f"{where}: figures {list(row.figures)}, columns {list(units)}")
+            if unknown := set(row.ours) - set(units):
+                raise ValueError(f"{where}: no printed column {sorted(unknown)} to stand beside")
+            for name, figure in [*row.figures.items(), *row.ours.items()]:
+                lowest, highest = RANGES[units[name]]
+                if figure is not None and not lowest <= figure <= highest:
+                    raise ValueError(f"{where}: {name} is {figure}, outside {lowest}..{highest}")
+        return self
 
 
-def load(benchmark: str) -> list[Table]:
-    """All tables of a benchmark's paper, in the paper's order.
+class Stated(_Strict):
+    """A figure that the paper's text states, beside its tables."""
+
+    where: str  # section
+    value: Decimal
+
+
+class Named(_Strict):
+    """Names that the paper's text lists."""
+
+    where: str
+    names: list[str]
+
+
+class Leaderboard(_Strict):
+    """All that is stored of one paper."""
+
+    benchmark: str
+    paper: str
+    identity_title: str  # what Row.identity is: a full Hugging Face name, or one table's spelling
+    stated: dict[str, Stated]
+    named: dict[str, Named]
+    tables: list[Table]
+
+
+def leaderboard(benchmark: str) -> Leaderboard:
+    """A benchmark's paper: tables in the paper's order, and figures of its text.
 
     Raises:
         KeyError: no tables of that benchmark are stored.
@@ -102,22 +162,34 @@ def load(benchmark: str) -> list[Table]:
     if benchmark not in BENCHMARKS:
         raise KeyError(f"no leaderboard {benchmark!r}; there are: {', '.join(BENCHMARKS)}")
     text = files(__name__).joinpath(f"{benchmark}.json").read_text(encoding="utf-8")
-    raw = json.loads(text)
-    return [_table(raw, table) for table in raw["tables"]]
+    raw = json.loads(text, parse_float=Decimal)
+    return Leaderboard(
+        **{key: raw[key] for key in ("benchmark", "paper", "identity_title")},
+        stated=raw.get("stated", {}),
+        named=raw.get("named", {}),
+        tables=[_table(raw, table) for table in raw["tables"]],
+    )
+
+
+def load(benchmark: str) -> list[Table]:
+    """All tables of a benchmark's paper, in the paper's order. Raises as `leaderboard` does."""
+    return leaderboard(benchmark).tables
 
 
 def _table(raw: dict[str, Any], table: dict[str, Any]) -> Table:
-    columns = table.pop("columns")
-    rows = []
-    for row in table.pop("rows"):
-        cells = dict(zip(columns, row.pop("cells"), strict=True))
-        categories = table["metric"] is not None
-        rows.append(
-            Row(
-                hub_name=raw["models"][row["model"]],
-                by_category=cells if categories else None,
-                metrics=None if categories else cells,
-                **row,
-            )
+    names, attributes = table["columns"], table.get("attributes", [])
+    of_models = table.get("name_title", "Model") == "Model"
+    rows = [
+        Row(
+            name=row["name"],
+            identity=raw["models"][row["name"]] if of_models else None,
+            group=row.get("group", ""),
+            attributes=dict(zip(attributes, row.get("attributes", []), strict=True)),
+            figures=dict(zip(names, row["cells"], strict=True)),
+            ours=row.get("ours", {}),
         )
-    return Table(benchmark=raw["benchmark"], rows=rows, **table)
+        for row in table["rows"]
+    ]
+    columns = [Column(name=name, **raw["columns"][name]) for name in names]
+    common = {"benchmark": raw["benchmark"], "groups": raw["groups"]}
+    return Table(**{**table, **common, "columns": columns, "rows": rows})

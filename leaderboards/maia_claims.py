@@ -8,10 +8,10 @@ figure is lower, and a comparison of two differences may be off by 0.01.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
-from lmms_eval_tasks.leaderboards import SETTING_TITLES, Table
-from lmms_eval_tasks.leaderboards.checks import hundredths
+from lmms_eval_tasks.leaderboards import Table
+from lmms_eval_tasks.leaderboards.findings import Claim
+from lmms_eval_tasks.leaderboards.maia_checks import hundredths
 from lmms_eval_tasks.maia.categories import CATEGORIES, SLUGS
 
 POOL, JUDGED, BOTH, SIMILARITY, PAIR = 1, 2, 3, 4, 5  # table numbers
@@ -27,17 +27,6 @@ UNSURE = ("out_of_scope", "uncertainty")
 _TITLES = {category.slug: category.title for category in CATEGORIES}
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A statement of the paper's text and what the tables say about it."""
-
-    key: str
-    section: str
-    says: str  # our words
-    holds: bool
-    evidence: str  # printed figures and differences of them
-
-
 class Figures:
     """Printed figures of all tables, in whole hundredths. KeyError for one that is not printed."""
 
@@ -47,6 +36,10 @@ class Figures:
     def __call__(self, number: int, setting: str, model: str, column: str = "average") -> int:
         """One figure of a table."""
         return hundredths(self._tables[number].row(setting, model).value(column))
+
+    def title(self, setting: str) -> str:
+        """A setting in words."""
+        return self._tables[POOL].groups[setting]
 
     def by_category(self, number: int, setting: str, model: str) -> dict[str, int]:
         """One row by category slug."""
@@ -112,7 +105,7 @@ def _intern3_falls(f: Figures) -> tuple[bool, str]:
 
 def _others_improve(f: Figures) -> tuple[bool, str]:
     falls = [
-        f"{model} {_share(f(POOL, old, model))} with {SETTING_TITLES[old]}, "
+        f"{model} {_share(f(POOL, old, model))} with {f.title(old)}, "
         f"{_share(f(POOL, FULL, model))} with 32 frames"
         for model in VLMS
         for old in ("black", "1frame")
@@ -190,7 +183,7 @@ def _unsure_drop(f: Figures) -> tuple[bool, str]:
 
 def _larger_better(f: Figures) -> tuple[bool, str]:
     exceptions = [
-        f"Table {number}, {SETTING_TITLES[setting]}: {small} {_share(f(number, setting, small))}, "
+        f"Table {number}, {f.title(setting)}: {small} {_share(f(number, setting, small))}, "
         f"{large} {_share(f(number, setting, large))}"
         for number in (POOL, JUDGED, PAIR)
         for setting in VIDEO

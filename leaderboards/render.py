@@ -8,70 +8,84 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 
-from lmms_eval_tasks.leaderboards import SETTING_TITLES, Row, Table, load
-from lmms_eval_tasks.leaderboards.checks import Finding, findings
-from lmms_eval_tasks.leaderboards.maia_claims import Claim, claims
-from lmms_eval_tasks.maia.categories import CATEGORIES
+from lmms_eval_tasks.leaderboards import (
+    Leaderboard,
+    Table,
+    leaderboard,
+    maia_checks,
+    maia_claims,
+    maverix_claims,
+    maverix_contradictions,
+)
+from lmms_eval_tasks.leaderboards.findings import Claim, Contradiction, Finding
 
 END = "<!-- /leaderboard -->"
 OURS = "ours"
-_TITLES = {
-    **{category.slug: category.title for category in CATEGORIES},
-    "average": "Avg.",
-    "rouge_l": "ROUGE",
-    "bertscore": "BERTScore",
-    "bleu": "BLEU",
-    "meteor": "METEOR",
-    "cider": "CIDEr",
-}
+SIGNED = ("points", "rating_change")
 
 
 def markdown(table: Table) -> str:
-    """A table as markdown: a caption line, then one line per row, figures with two decimals.
+    """A table as markdown: a caption line, then one line per row, figures with the paper's digits.
 
-    Our own figures stand in a column after the headline they belong to: the average, or each
-    metric where the columns are metrics. Empty cells are figures nobody has computed yet.
+    Our own figures stand in a column after the printed one that they belong to: beside the
+    headline always, elsewhere once there is one. Empty cells are figures nobody has computed yet.
     """
-    headline = ["average"] if table.metric else table.columns
-    rest = table.columns if table.metric else []
-    titles = ["Setting", "Model"]
-    titles += [title for name in headline for title in (_title(name), OURS)]
-    titles += [_title(name) for name in rest]
+    beside = [c.name for c in table.columns if _has_ours(table, c.name)]
+    grouped = [table.group_title] if table.group_title else []
+    titles = [*grouped, table.name_title, *(name.capitalize() for name in table.attributes)]
+    left = len(titles)
+    for column in table.columns:
+        titles += [column.title, OURS] if column.name in beside else [column.title]
     lines = [f"**Table {table.number}.** {table.caption}{_names(table)}."]
     if table.note:
         lines[0] += f" {table.note}"
-    lines += ["", _line(titles), _line(["---", "---", *("---:" for _ in titles[2:])])]
+    lines += ["", _line(titles), _line(["---"] * left + ["---:"] * (len(titles) - left))]
     for row in table.rows:
-        cells = [SETTING_TITLES[row.setting], row.model]
-        cells += [
-            cell for name in headline for cell in (f"{row.value(name):.2f}", _ours(row, name))
-        ]
-        cells += [f"{row.value(name):.2f}" for name in rest]
+        cells = [table.groups[row.group]] if grouped else []
+        cells += [row.name, *(row.attributes[name] or "" for name in table.attributes)]
+        for column in table.columns:
+            cells.append(_figure(row.figures[column.name], column.unit in SIGNED))
+            if column.name in beside:
+                ours = row.ours.get(column.name)
+                cells.append("" if ours is None else _figure(ours, column.unit in SIGNED))
         lines.append(_line(cells))
     return "\n".join(lines)
 
 
-def markdown_models(tables: Sequence[Table]) -> str:
-    """The models' full Hugging Face names with the names the tables print for them."""
+def markdown_models(board: Leaderboard) -> str:
+    """The models' identities (full Hugging Face names, say) with the names the tables print."""
     printed: dict[str, list[str]] = {}
-    for row in (row for table in tables for row in table.rows):
-        if row.hub_name and row.model not in printed.setdefault(row.hub_name, []):
-            printed[row.hub_name].append(row.model)
-    lines = [_line(["Hugging Face", "in the tables"]), _line(["---", "---"])]
-    lines += [_line([f"`{hub}`", ", ".join(names)]) for hub, names in printed.items()]
+    for row in (row for table in board.tables for row in table.rows):
+        if row.identity and row.name not in printed.setdefault(row.identity, []):
+            printed[row.identity].append(row.name)
+    lines = [_line([board.identity_title, "in the tables"]), _line(["---", "---"])]
+    lines += [_line([f"`{one}`", ", ".join(names)]) for one, names in printed.items()]
     return "\n".join(lines)
 
 
-def markdown_findings(found: Sequence[Finding], checked: Sequence[Claim]) -> str:
+def markdown_findings(
+    tables: Sequence[Table], found: Sequence[Finding | Contradiction], checked: Sequence[Claim]
+) -> str:
     """Contradictions as a list: first in the tables, then between text and tables."""
+    groups, titles = tables[0].groups, {c.name: c.title for t in tables for c in t.columns}
     lines = ["Within and between the tables:", ""]
-    lines += [f"- {_where(finding)}: {finding.text}." for finding in found]
+    for each in found:
+        if isinstance(each, Finding):
+            lines.append(f"- {_where(each, groups, titles)}: {each.text}.")
+        else:
+            by_row: dict[str, list[str]] = {}
+            for one in each.findings:
+                by_row.setdefault(_row(one, groups), []).append(one.text)
+            listed = "; ".join(f"{row}: {', '.join(texts)}" for row, texts in by_row.items())
+            lines.append(f"- {each.where}: {each.says}. {listed}. {each.follow}".rstrip())
     lines += ["", "Between the text and the tables:", ""]
     lines += [
-        f"- Section {claim.section}, in our words: {claim.says}. {claim.evidence}."
+        f"- {_section(claim)}, in our words: {claim.says}. "
+        f"{claim.evidence}. {claim.follow}".rstrip()
         for claim in checked
         if not claim.holds
     ]
@@ -84,17 +98,29 @@ def markdown_findings(found: Sequence[Finding], checked: Sequence[Claim]) -> str
     return "\n".join(lines)
 
 
+def _maia(board: Leaderboard) -> str:
+    tables = board.tables
+    return markdown_findings(tables, maia_checks.findings(tables), maia_claims.claims(tables))
+
+
+def _maverix(board: Leaderboard) -> str:
+    found = maverix_contradictions.contradictions(board)
+    return markdown_findings(board.tables, found, maverix_claims.claims(board))
+
+
+FINDINGS: Mapping[str, Callable[[Leaderboard], str]] = {"maia": _maia, "maverix": _maverix}
+
+
 def blocks(benchmark: str) -> dict[str, str]:
     """All generated blocks of a benchmark's README, by name, without their markers.
 
     Raises:
         KeyError: no tables of that benchmark are stored.
     """
-    tables = load(benchmark)
-    made = {f"{benchmark}:table{table.number}": markdown(table) for table in tables}
-    made[f"{benchmark}:models"] = markdown_models(tables)
-    if benchmark == "maia":
-        made["maia:findings"] = markdown_findings(findings(tables), claims(tables))
+    board = leaderboard(benchmark)
+    made = {f"{benchmark}:table{table.number}": markdown(table) for table in board.tables}
+    made[f"{benchmark}:models"] = markdown_models(board)
+    made[f"{benchmark}:findings"] = FINDINGS[benchmark](board)
     return made
 
 
@@ -119,30 +145,41 @@ def update(text: str, made: dict[str, str]) -> str:
     return text
 
 
-def _title(name: str) -> str:
-    return _TITLES.get(name, name)
+def _has_ours(table: Table, column: str) -> bool:
+    return column in table.headline or any(column in row.ours for row in table.rows)
 
 
 def _names(table: Table) -> str:
-    metric = f"`{table.metric}` of " if table.metric else ""
-    return f" ({metric}{', '.join(f'`{task}`' for task in dict.fromkeys(table.tasks.values()))})"
+    names = ", ".join(f"`{task}`" for task in dict.fromkeys(table.tasks.values()))
+    if table.metric:
+        names = f"`{table.metric}` of {names}"
+    return f" ({names})" if names else ""
 
 
-def _ours(row: Row, name: str) -> str:
-    return f"{row.ours[name]:.2f}" if name in row.ours else ""
+def _figure(figure: Decimal | None, signed: bool) -> str:
+    if figure is None:
+        return "–"
+    return f"{figure:+f}" if signed else f"{figure:f}"
 
 
 def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _where(finding: Finding) -> str:
+def _section(claim: Claim) -> str:
+    numbered = re.fullmatch(r"[A-Z]?\.?\d*(\.\d+)?", claim.section)
+    return f"Section {claim.section}" if numbered else claim.section
+
+
+def _row(finding: Finding, groups: Mapping[str, str]) -> str:
+    return f"{finding.model}{', ' if finding.setting else ''}{groups.get(finding.setting, '')}"
+
+
+def _where(finding: Finding, groups: Mapping[str, str], titles: Mapping[str, str]) -> str:
     numbers = " and ".join(str(number) for number in finding.tables)
-    column = " to ".join(_title(name) for name in finding.column.split(".."))
-    return (
-        f"Table{'s' if len(finding.tables) > 1 else ''} {numbers}, "
-        f"{finding.model}, {SETTING_TITLES[finding.setting]}, {column}"
-    )
+    column = " to ".join(titles[name] for name in finding.column.split(".."))
+    tables = "Tables" if len(finding.tables) > 1 else "Table"
+    return f"{tables} {numbers}, {_row(finding, groups)}, {column}"
 
 
 if __name__ == "__main__":

@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.estimate import Workload
     from lmms_eval_tasks.judges import JudgeConfig
     from lmms_eval_tasks.rescore import Rescored, Run
+    from lmms_eval_tasks.utils.transcribers import Transcriber
 
 # Folder name under lmms_eval_tasks/, which is also the folder name under the data root.
-NAMES: tuple[str, ...] = ("maia",)
+NAMES: tuple[str, ...] = ("maia", "maverix")
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,12 @@ class Benchmark(Protocol):
 
     def workload(self, task: Mapping[str, Any]) -> Workload:
         """What a run of `task` (its YAML) would generate and ask a judge (estimate.py)."""
+
+    def submission(self, runs: Sequence[Run]) -> Mapping[str, Any]:
+        """A file of answers for data whose truth is withheld; DataError where none is."""
+
+    def make_subtitles(self, root: Path, transcriber: Transcriber) -> str:
+        """Subtitles for the videos that lack them; DataError where the benchmark uses none."""
 
     def tables(self, results: Mapping[str, Any]) -> Sequence[Any]:
         """The paper's tables (rich renderables or lines) for the host's results."""

@@ -101,5 +101,21 @@ def prepare(
     print(benchmarks.load(benchmark).prepare(source, settings.data_root(), link))
 
 
+@data_app.command()
+def subtitles(
+    benchmark: Annotated[str, typer.Argument(help=f"One of: {', '.join(benchmarks.NAMES)}.")],
+    model: Annotated[str, typer.Option(help="Whisper's size, or a folder.")] = "large-v3",
+    language: Annotated[str | None, typer.Option(help="Such as en; found out if unset.")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+) -> None:
+    """Transcribe the videos that have no subtitles, with faster-whisper; can be resumed."""
+    from lmms_eval_tasks.utils.transcribers import FasterWhisper
+
+    if benchmark not in benchmarks.NAMES:
+        raise DataError(f"no benchmark {benchmark!r}; known: {', '.join(benchmarks.NAMES)}")
+    transcriber = FasterWhisper(model, device=device, language=language)
+    print(benchmarks.load(benchmark).make_subtitles(settings.data_root(), transcriber))
+
+
 saved_runs.add_commands(app)
 judge_commands.add_commands(app)

@@ -21,13 +21,16 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.console import say
+
+if TYPE_CHECKING:
+    from lmms_eval_tasks.running import Model
 
 TASKS_PATH = Path(__file__).resolve().parent
 KNOWN_HOSTS = ("0.7.3",)
@@ -201,7 +204,7 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
     def simple_evaluate(*args: Any, **kwargs: Any) -> Any:
         from lmms_eval.tasks import TaskManager
 
-        from lmms_eval_tasks import preflight
+        from lmms_eval_tasks import preflight, running
 
         given = signature.bind(*args, **kwargs).arguments
         names = given.get("tasks") or []
@@ -212,7 +215,7 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
             manager = TaskManager(given.get("verbosity", "INFO"), model_name=given.get("model"))
             given["task_manager"] = manager
         tasks = selected_tasks(names, manager) if manager is not None else []
-        with preflight.judging(tasks) as judged:
+        with preflight.judging(tasks) as judged, running.model(_running(given) if tasks else None):
             preflight.check(tasks)
             if judged.begin():
                 asked = given.get("process_docs_parallel", HOST_THREADS)
@@ -225,6 +228,22 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
 
     setattr(simple_evaluate, _MARK, True)
     return simple_evaluate
+
+
+def _running(given: Mapping[str, Any]) -> Model | None:
+    """The run's model as `simple_evaluate` was told; None for an object that the user made."""
+    from lmms_eval.utils import simple_parse_args_string
+
+    from lmms_eval_tasks import running
+    from lmms_eval_tasks.models import sound
+
+    name, arguments = given.get("model"), given.get("model_args") or {}
+    if not isinstance(name, str):
+        return None
+    if isinstance(arguments, str):
+        arguments = simple_parse_args_string(arguments)
+    interface = sound.interface_of(name, bool(given.get("force_simple")))
+    return running.Model(name, interface, arguments)
 
 
 def _wrap_simple_evaluate() -> None:

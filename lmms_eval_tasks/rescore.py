@@ -160,6 +160,18 @@ def numbers(results: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     }
 
 
+def drop_placeholders(results: Mapping[str, Any]) -> None:
+    """Remove the nan that carries scores to a group (utils/aggregate.Carrier) and its errors."""
+    from lmms_eval_tasks.utils.aggregate import Carrier
+
+    for table in (results["results"], results.get("groups", {})):
+        for values in table.values():
+            for key in [key for key, value in values.items() if isinstance(value, Carrier)]:
+                metric, _, name = key.partition(",")
+                for suffix in ("", "_stderr", "_stderr_clt", "_stderr_clustered"):
+                    values.pop(f"{metric}{suffix},{name}", None)
+
+
 def invalid_names(results: Mapping[str, Any]) -> set[str]:
     """Tasks with too many failed verdicts, and the groups they are part of."""
     tasks = results.get("lmms_eval_tasks", {}).get("invalid", {}).keys()

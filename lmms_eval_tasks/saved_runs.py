@@ -33,6 +33,7 @@ def add_commands(app: typer.Typer) -> None:
     """Register the commands."""
     app.command("rescore")(rescore_command)
     app.command("judge")(judge_command)
+    app.command("submit")(submit_command)
 
 
 def rescore_command(
@@ -84,6 +85,18 @@ def judge_command(
     else:
         with _judge_run() as run:
             score_again(logs, judge or _the_judge(logs), output, run, missing_only=True)
+
+
+def submit_command(
+    logs: Logs,
+    *,
+    output: Annotated[Path, typer.Option(help="The submission file.")] = Path("submission.json"),
+) -> None:
+    """Write a model's answers for data whose truth is withheld."""
+    for name, own in _read(logs):
+        made = benchmarks.load(name).submission(own)
+        output.write_text(json.dumps(made, indent=1, ensure_ascii=False), encoding="utf-8")
+        print(f"{output}: {len(made['answers']):,} answers of {made['model']} to {name}")
 
 
 def set_limits(max_calls: int | None, max_cost: float | None, concurrency: int | None) -> None:

@@ -29,6 +29,7 @@ PRICES = "LMMS_EVAL_TASKS_PRICES"
 FRAMES = "LMMS_EVAL_TASKS_FRAMES"
 STILL_CLIP = "LMMS_EVAL_TASKS_STILL_CLIP"
 ALLOW_MISSING = "LMMS_EVAL_TASKS_ALLOW_MISSING_VIDEOS"
+ALLOW_BAD_ITEMS = "LMMS_EVAL_TASKS_ALLOW_BAD_ITEMS"
 BERTSCORE = "LMMS_EVAL_TASKS_BERTSCORE"
 
 SAMPLE = "sample"
@@ -152,6 +153,11 @@ def allow_missing_videos() -> bool:
     return _flag(ALLOW_MISSING)
 
 
+def allow_bad_items() -> bool:
+    """Leave out items that do not fit their schema (they are counted) instead of stopping."""
+    return _flag(ALLOW_BAD_ITEMS)
+
+
 def still_clip() -> bool:
     """Hand the 1-frame setting over as a clip of one repeated frame instead of an image."""
     return _flag(STILL_CLIP)
@@ -190,6 +196,7 @@ def check() -> None:
     frames_for("")
     still_clip()
     allow_missing_videos()
+    allow_bad_items()
     judge_limits()
     max_failed()
 

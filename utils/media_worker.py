@@ -1,7 +1,8 @@
 """The child process that touches a video file: decoders may hang or crash on broken ones.
 
-Run by media.py as `python -m lmms_eval_tasks.utils.media_worker` with a JSON job on stdin; answers
-with one line of JSON on stdout: {"ok": {...}} or {"error": "what is wrong with the file"}.
+Run by media.py (and for segments.py) as `python -m lmms_eval_tasks.utils.media_worker` with a JSON
+job on stdin; answers with one line of JSON on stdout: {"ok": {...}} or {"error": "what is wrong
+with the file"}.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils import video_clip, video_frames, video_source
+from lmms_eval_tasks.utils import segment_cut, video_clip, video_frames, video_source
 from lmms_eval_tasks.utils.media import Recipe, uniform_indices
 
 if TYPE_CHECKING:
@@ -97,6 +98,8 @@ def _answer(job: dict[str, Any]) -> dict[str, Any]:
     try:
         if job["do"] == "probe":
             return {"ok": probe(job["source"], job["decord"])}
+        if job["do"] == "segment":
+            return {"ok": segment_cut.make(job["source"], **job["segment"])}
         return {"ok": make(job["source"], Recipe(**job["recipe"]), job["out"], job["decord"])}
     except MediaError as error:
         return {"error": str(error)}

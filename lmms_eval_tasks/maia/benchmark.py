@@ -23,15 +23,19 @@ from lmms_eval_tasks.utils import text_metrics
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from lmms_eval_tasks.utils.transcribers import Transcriber
+
 __all__ = [
     "annotate",
     "check",
     "judge_config",
     "judge_prompt",
+    "make_subtitles",
     "numbers_tables",
     "prepare",
     "rescore_saved",
     "status",
+    "submission",
     "tables",
     "workload",
 ]
@@ -88,19 +92,7 @@ def annotate(results: dict[str, Any], tasks: Sequence[Mapping[str, Any]]) -> Non
         if samples.get(task["task"])
     }
     results["lmms_eval_tasks"]["maia"] = section
-    for table in (results["results"], results.get("groups", {})):
-        for values in table.values():
-            _drop_placeholders(values)
-
-
-def _drop_placeholders(values: dict[str, Any]) -> None:
-    """Remove the nan that carries scores to the group (utils/aggregate.Carrier) and its errors."""
-    from lmms_eval_tasks.utils.aggregate import Carrier
-
-    for key in [key for key, value in values.items() if isinstance(value, Carrier)]:
-        metric, _, name = key.partition(",")
-        for suffix in ("", "_stderr", "_stderr_clt", "_stderr_clustered"):
-            values.pop(f"{metric}{suffix},{name}", None)
+    rescore.drop_placeholders(results)
 
 
 def tables(results: Mapping[str, Any]) -> list[Table | str]:
@@ -144,6 +136,24 @@ def workload(task: Mapping[str, Any]) -> Workload:
         max_reply_tokens=task["generation_kwargs"]["max_new_tokens"],
         judged=[(judging.criterion(), fields) for fields in judgements],
     )
+
+
+def submission(runs: Sequence[rescore.Run]) -> dict[str, Any]:
+    """MAIA's answers are public.
+
+    Raises:
+        DataError: always.
+    """
+    raise DataError(f"{runs[0].task}: MAIA's answers are public, nothing is submitted")
+
+
+def make_subtitles(root: Path, transcriber: Transcriber) -> str:  # noqa: ARG001
+    """MAIA shows its models no subtitles.
+
+    Raises:
+        DataError: always.
+    """
+    raise DataError("MAIA's models see no subtitles: none are needed")
 
 
 # --- the user's data --------------------------------------------------------------------------

@@ -11,10 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from lmms_eval_tasks import judges, settings
-from lmms_eval_tasks.console import say
-from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig
-from lmms_eval_tasks.judges.providers import NoJudge
+from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, candidate
 from lmms_eval_tasks.utils import prompts
 
 NAME = "reference_agreement"
@@ -56,24 +53,8 @@ def judge(spec: str | None = None) -> Judge:
 
 
 def judge_or_none() -> Judge:
-    """The user's judge; without a usable one nobody is asked, and one line says so.
-
-    `check` stops such a run before it starts. Where the host runs without our hook it cannot, and
-    an exception while scoring would lose every answer (host.md): they are kept and judged later.
-    """
-    try:
-        return judge()
-    except TasksError as error:
-        _say_once(str(error))
-        return NoJudge(JudgeConfig("none"))
-
-
-@lru_cache(maxsize=8)
-def _say_once(problem: str) -> None:
-    say(
-        f"answers are not judged now: {problem} "
-        "Judge the saved samples later with lmms-eval-tasks rescore LOGS --judge SPEC"
-    )
+    """The user's judge, or nobody where it cannot be used (judges/candidate.py)."""
+    return candidate.usable(config)
 
 
 def check() -> None:

@@ -22,7 +22,10 @@ from types import ModuleType
 from lmms_eval_tasks.errors import DataError
 
 # Folder name of a benchmark -> the module that writes its sample, imported when it is built.
-BENCHMARKS: dict[str, str] = {"maia": "lmms_eval_tasks.maia.sample"}
+BENCHMARKS: dict[str, str] = {
+    "maia": "lmms_eval_tasks.maia.sample",
+    "maverix": "lmms_eval_tasks.maverix.sample",
+}
 
 MANIFEST = "VERSION"  # no .json: a benchmark may look for its data among *.json
 _LOCK_SECONDS = 300  # a build takes seconds; longer means that another process hangs

@@ -2,13 +2,15 @@
 
 import json
 import re
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
-from lmms_eval_tasks.leaderboards import Row, Table, checks, load, render
+from lmms_eval_tasks.leaderboards import Table, load, render
+from lmms_eval_tasks.leaderboards import maia_checks as checks
 from lmms_eval_tasks.leaderboards.maia_claims import claims
-from lmms_eval_tasks.maia.categories import SLUGS
+from lmms_eval_tasks.maia.categories import CATEGORIES, SLUGS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPER = ROOT.parent / "shared" / "papers" / "maia.txt"
@@ -30,13 +32,10 @@ def change(tables, number, setting, model, **values) -> list[Table]:
     for old in tables:
         rows = []
         for row in old.rows:
-            if (old.number, row.setting, row.model) == (number, setting, model):
-                data = row.model_dump()
-                for name, value in values.items():
-                    target = data if name == "average" else data["by_category"] or data["metrics"]
-                    assert name in target
-                    target[name] = value
-                rows.append(Row(**data))
+            if (old.number, row.group, row.name) == (number, setting, model):
+                assert set(values) <= set(row.figures)
+                figures = row.figures | {name: Decimal(str(v)) for name, v in values.items()}
+                rows.append(row.model_copy(update={"figures": figures}))
                 hits += 1
             else:
                 rows.append(row)
@@ -59,7 +58,7 @@ def test_every_figure_equals_the_paper():
             continue
         fields = [part.strip() for part in line.split("|") if part.strip()]
         labels = [part for part in fields if not re.fullmatch(r"\d\.\d\d", part)]
-        numbers = [float(part) for part in fields[len(labels) :]]
+        numbers = fields[len(labels) :]
         if not numbers:
             continue  # the second line of a header
         if len(labels) == 2:
@@ -69,8 +68,8 @@ def test_every_figure_equals_the_paper():
     stored = []
     for each in load("maia"):
         for row in each.rows:
-            head = [] if row.average is None else [row.average]
-            stored.append((each.number, row.setting, row.model, head + list(row.cells.values())))
+            figures = [str(figure) for figure in row.figures.values()]
+            stored.append((each.number, row.group, row.name, figures))
     assert len(printed) == 65
     assert stored == printed
 
@@ -80,7 +79,7 @@ def test_hub_names_are_those_of_appendix_b1():
     text = PAPER.read_text(encoding="utf-8")
     appendix = text[text.index("B.1 Models tested") : text.index("B.2 Tasks Details")]
     named = set(re.findall(r"\b[\w-]+/[\w.-]+\w", appendix))
-    stored = {row.hub_name for each in load("maia") for row in each.rows} - {None}
+    stored = {row.identity for each in load("maia") for row in each.rows} - {None}
     assert stored == named
     assert len(stored) == 6
 
@@ -92,16 +91,18 @@ def test_shape_of_the_tables():
     metrics = ["pool_acc", "judge_acc", "agg_acc", None, "pair_acc"]
     assert [each.metric for each in tables] == metrics
     for each in tables:
-        assert {row.setting for row in each.rows} == set(each.tasks)
+        assert {row.group for row in each.rows} == set(each.tasks)
         if each.metric:
-            assert all(tuple(row.by_category) == SLUGS for row in each.rows)
+            assert all(tuple(row.cells) == SLUGS for row in each.rows)
+            assert [column.title for column in each.columns[1:]] == [c.title for c in CATEGORIES]
         else:
-            assert each.columns == ["rouge_l", "bertscore", "bleu", "meteor", "cider"]
-        unnamed = [row.model for row in each.rows if row.hub_name is None]
+            names = [column.name for column in each.columns]
+            assert names == ["rouge_l", "bertscore", "bleu", "meteor", "cider"]
+        unnamed = [row.name for row in each.rows if row.identity is None]
         assert unnamed == (["Unimodal"] if each.number in (1, 5) else [])
     assert tables[0].tasks["32frames"] == "maia_vsv"
     assert tables[2].tasks["32frames"] == "maia"
-    spelled = {row.model: row.hub_name for each in (tables[0], tables[3]) for row in each.rows}
+    spelled = {row.name: row.identity for each in (tables[0], tables[3]) for row in each.rows}
     assert spelled["LLava-oneVision"] == spelled["Llava-oneVision 7B"]
 
 
@@ -115,22 +116,21 @@ def test_unknown_names_are_errors():
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    ("wrong", "why"),
     [
-        {"average": 1.01},
-        {"average": None},
-        {"by_category": None},
-        {"metrics": {"bleu": 0.1}},
-        {"ours": {"elsewhere": 0.5}},
-        {"setting": "2frames"},
-        {"note": "x"},
+        ({"figures": {"average": Decimal("1.01")}}, "figures"),
+        ({"ours": {"elsewhere": 0.5}}, "no printed column"),
+        ({"ours": {"causal": 1.5}}, "causal is 1.5, outside 0..1"),
+        ({"group": "2frames"}, "no group '2frames'"),
+        ({"note": "x"}, "note"),
     ],
 )
-def test_malformed_rows_are_refused(wrong):
-    data = table(1).rows[0].model_dump()
-    assert Row(**data).value("causal") == 0.01
-    with pytest.raises(ValueError, match="validation error"):
-        Row(**{**data, **wrong})
+def test_malformed_rows_are_refused(wrong, why):
+    data = table(1).model_dump()
+    assert Table(**data).rows[0].value("causal") == 0.01
+    data["rows"][0].update(wrong)
+    with pytest.raises(ValueError, match=why):
+        Table(**data)
 
 
 # --- contradictions --------------------------------------------------------------------------
@@ -189,13 +189,13 @@ def test_the_printed_averages_of_intern3_need_other_last_four_cells():
         assert (12 * row.average - first) / 4 == pytest.approx(needed, abs=0.005)
 
 
-@pytest.mark.parametrize("models", [{BEST}, {row.model for row in table(2).rows}])
+@pytest.mark.parametrize("models", [{BEST}, {row.name for row in table(2).rows}])
 @pytest.mark.parametrize("settings", [{"32frames"}, set(SETTINGS.values())])
 def test_no_reading_of_the_hardest_categories_fits_table_1(models, settings):
     # README: one model or all, 32 frames or all settings.
     named = {"counterfactual", "planning", "implicit_partial", "spatial_partial"}
     named.add("temporal_duration")
-    rows = [row for row in table(1).rows if row.model in models and row.setting in settings]
+    rows = [row for row in table(1).rows if row.name in models and row.group in settings]
     assert len(rows) == len(models) * len(settings)
     total = {name: sum(checks.hundredths(row.value(name)) for row in rows) for name in SLUGS}
     # Every figure is off by at most half a hundredth, so two sums by at most one for each row.
@@ -304,7 +304,7 @@ def test_markdown_of_a_table_has_every_figure_and_an_empty_column_of_ours():
 
 
 def test_our_figures_stand_beside_the_headline():
-    row = table(4).rows[0].model_copy(update={"ours": {"bleu": 0.4}})
+    row = table(4).rows[0].model_copy(update={"ours": {"bleu": Decimal("0.40")}})
     changed = table(4).model_copy(update={"rows": [row]})
     last = render.markdown(changed).splitlines()[-1]
     assert "| 0.84 |  | 0.38 | 0.40 | 0.59 |  |" in last

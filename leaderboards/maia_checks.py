@@ -1,4 +1,4 @@
-"""Where a paper's printed tables contradict each other or themselves. Pure functions over tables.
+"""Where MAIA's printed tables contradict each other or themselves. Pure functions over tables.
 
 All arithmetic is on whole hundredths, the last printed place: a printed figure p stands for any
 value in [p - 1/2, p + 1/2] hundredths, and a finding is reported only if no values in those ranges
@@ -8,26 +8,13 @@ agree. (The exception is `repeated_cells`, whose findings are suspicious, not im
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
 
-from lmms_eval_tasks.leaderboards import SETTING_TITLES, Row, Table
+from lmms_eval_tasks.leaderboards import Row, Table
+from lmms_eval_tasks.leaderboards.findings import Finding
 
 POOL_SIZE = 8
 RUN_LENGTH = 4  # consecutive columns that repeat before we call it suspicious
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One contradiction. `figures` holds what was printed and what follows from it."""
-
-    kind: str
-    tables: tuple[int, ...]
-    setting: str
-    model: str
-    column: str  # a column's name, or a range "first..last"
-    figures: dict[str, float] = field(hash=False)
-    text: str  # in our words; where it is (table, row, column) is said by the other fields
 
 
 def hundredths(value: float) -> int:
@@ -54,8 +41,8 @@ def averages(table: Table) -> list[Finding]:
             Finding(
                 kind="average",
                 tables=(table.number,),
-                setting=row.setting,
-                model=row.model,
+                setting=row.group,
+                model=row.name,
                 column="average",
                 figures={"printed": row.average, "mean_of_cells": true},
                 text=f"the average is printed as {row.average:.2f}; the mean of the row is "
@@ -97,8 +84,8 @@ def pool_bounds(pairs: Table, pools: Table) -> list[Finding]:
                 Finding(
                     kind=kind,
                     tables=(pools.number, pairs.number),
-                    setting=row.setting,
-                    model=row.model,
+                    setting=row.group,
+                    model=row.name,
                     column=column,
                     figures={"pool_acc": pool, "pair_acc": pair, "bound": round(bound, 2)},
                     text=f"pool accuracy {pool:.2f} with pair accuracy {pair:.2f}; {why}",
@@ -115,7 +102,7 @@ def aggregate_bounds(pools: Table, answers: Table, both: Table) -> list[Finding]
     """
     found = []
     for row, pool_row in _joined(both, pools):
-        answer_row = answers.row(row.setting, row.model)
+        answer_row = answers.row(row.group, row.name)
         for column in ("average", *row.cells):
             pool, answer = pool_row.value(column), answer_row.value(column)
             total = row.value(column)
@@ -130,8 +117,8 @@ def aggregate_bounds(pools: Table, answers: Table, both: Table) -> list[Finding]
                 Finding(
                     kind=kind,
                     tables=(both.number, pools.number, answers.number),
-                    setting=row.setting,
-                    model=row.model,
+                    setting=row.group,
+                    model=row.name,
                     column=column,
                     figures={
                         "agg_acc": total,
@@ -155,7 +142,7 @@ def repeated_cells(table: Table) -> list[Finding]:
     found = []
     for index, row in enumerate(table.rows):
         for other in table.rows[index + 1 :]:
-            if other.model != row.model:
+            if other.name != row.name:
                 continue
             close = [
                 abs(hundredths(row.cells[name]) - hundredths(other.cells[name])) <= 1
@@ -183,7 +170,7 @@ def findings(tables: Sequence[Table]) -> list[Finding]:
 
 def _joined(left: Table, right: Table) -> list[tuple[Row, Row]]:
     """Rows of `left` with their counterparts in `right`; KeyError if one is missing there."""
-    return [(row, right.row(row.setting, row.model)) for row in left.rows]
+    return [(row, right.row(row.group, row.name)) for row in left.rows]
 
 
 def _longest_run(flags: Sequence[bool]) -> tuple[int, int]:
@@ -202,16 +189,16 @@ def _repeat(table: Table, row: Row, other: Row, names: list[str]) -> Finding:
     first = [row.cells[name] for name in names]
     second = [other.cells[name] for name in names]
     how = "equal" if first == second else "equal to within 0.01"
-    figures = {f"{row.setting}:{name}": value for name, value in zip(names, first, strict=True)}
-    figures |= {f"{other.setting}:{name}": value for name, value in zip(names, second, strict=True)}
+    figures = {f"{row.group}:{name}": value for name, value in zip(names, first, strict=True)}
+    figures |= {f"{other.group}:{name}": value for name, value in zip(names, second, strict=True)}
     listed = [" ".join(f"{value:.2f}" for value in values) for values in (first, second)]
     return Finding(
         kind="repeated",
         tables=(table.number,),
-        setting=other.setting,
-        model=row.model,
+        setting=other.group,
+        model=row.name,
         column=f"{names[0]}..{names[-1]}",
         figures=figures,
-        text=f"{len(names)} columns running are {how} to those with {SETTING_TITLES[row.setting]} "
-        f"({listed[1]}; {SETTING_TITLES[row.setting]}: {listed[0]}): suspicious, not impossible",
+        text=f"{len(names)} columns running are {how} to those with {table.groups[row.group]} "
+        f"({listed[1]}; {table.groups[row.group]}: {listed[0]}): suspicious, not impossible",
     )

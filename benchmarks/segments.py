@@ -1,0 +1,205 @@
+"""Cutting from a long file costs what cutting from a short one costs; modes share one decoding.
+
+    python benchmarks/segments.py
+
+Two files of one kind are made (H.264 and AAC, a key frame every 10 s, as sound a tone for every
+second): 2 and 60 minutes. Windows of 60 s are then cut from each in turn, from an empty cache and
+with the file's hash not yet known, so that a busy machine slows down both. Each frame carries its
+number: every cut is decoded, and has exactly the window's frames and the right tones. Then the five
+modes of one item ask for the same window: one decoding, the others find it in the cache.
+
+Ends with status 1 if the ratio is above 1.5, a cut is wrong or a mode decodes again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import sys
+import tempfile
+import time
+from fractions import Fraction
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from lmms_eval_tasks.errors import MediaError
+from lmms_eval_tasks.utils import media, media_cache
+from lmms_eval_tasks.utils.segments import Segment, segment
+
+RATE, KEYS = 25, 10  # frames a second; seconds from key frame to key frame
+SOUND_RATE = 48_000
+BITS, STRIPE = 20, 16  # a frame's number, in stripes 16 pixels wide over the top rows
+SIZE = (426, 240)
+LIMIT = 1.5
+MODES = ("a", "s", "v", "vs", "av")
+
+
+def tone(second: int) -> int:
+    """Hz; neighbours differ by 130 or more, and the same tone comes back after 23 s."""
+    return 400 + 130 * (second * 7 % 23)
+
+
+def write(path: Path, minutes: float) -> None:
+    """A moving texture with its frame numbers, and a tone for every second."""
+    import av
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    texture = rng.integers(40, 200, (SIZE[1] // 8, SIZE[0] // 8 * 2), np.uint8).repeat(8, 0)
+    texture = texture.repeat(8, 1)
+    grey = np.full((SIZE[1] // 2, SIZE[0]), 128, np.uint8)
+    with av.open(str(path), "w") as file:
+        video: Any = file.add_stream("libx264", rate=RATE)
+        video.width, video.height, video.pix_fmt = *SIZE, "yuv420p"
+        video.codec_context.gop_size = RATE * KEYS
+        video.options = {"preset": "ultrafast", "crf": "23", "x264-params": "scenecut=0"}
+        audio: Any = file.add_stream("aac", rate=SOUND_RATE, layout="mono")
+        moments = np.arange(SOUND_RATE) / SOUND_RATE
+        for number in range(round(minutes * 60 * RATE)):
+            left = number % (SIZE[0] // 2)
+            luma = texture[:, left : left + SIZE[0]].copy()
+            for bit in range(BITS):
+                luma[:16, bit * STRIPE : (bit + 1) * STRIPE] = 235 if number >> bit & 1 else 16
+            frame = av.VideoFrame.from_ndarray(np.concatenate([luma, grey]), format="yuv420p")
+            frame.pts, frame.time_base = number, Fraction(1, RATE)
+            file.mux(video.encode(frame))
+            if number % RATE == 0:
+                wave = (0.5 * np.sin(2 * np.pi * tone(number // RATE) * moments))[None]
+                heard = av.AudioFrame.from_ndarray(wave.astype(np.float32), "fltp", "mono")
+                heard.sample_rate, heard.pts = SOUND_RATE, number // RATE * SOUND_RATE
+                file.mux(audio.encode(heard))
+        file.mux(video.encode(None))
+        file.mux(audio.encode(None))
+
+
+def check(cut: Segment, start: float, length: float) -> None:
+    """Every frame and every 20 ms of sound is the window's.
+
+    Raises:
+        SystemExit: one is not.
+    """
+    import wave
+
+    import av
+    import numpy as np
+
+    first = math.ceil(Fraction(str(start)) * RATE)
+    wanted = list(range(first, first + round(length * RATE)))
+    for path in (cut.video, cut.video_with_sound):
+        with av.open(str(path)) as file:
+            numbers = [_number(frame.to_ndarray()) for frame in file.decode(video=0)]
+        if numbers != wanted:
+            sys.exit(f"{path}: frames {numbers[0]} to {numbers[-1]}, not {wanted[0]} and following")
+    with wave.open(str(cut.sound)) as sound:
+        samples = np.frombuffer(sound.readframes(sound.getnframes()), "<i2")
+    if len(samples) != round(length * 16_000):
+        sys.exit(f"{cut.sound}: {len(samples)} samples")
+    for number, part in enumerate(samples[: len(samples) // 320 * 320].reshape(-1, 320)):
+        pitch = np.argmax(np.abs(np.fft.rfft(part, 3200))) * 5
+        seconds = {int(start + number * 0.02 + within) for within in (1e-6, 0.02 - 1e-6)}
+        if min(abs(pitch - tone(second)) for second in seconds) > 40:
+            sys.exit(f"{cut.sound}: {pitch} Hz at {number * 0.02:.2f} s")
+
+
+def _number(planes: Any) -> int:
+    middles = [bit * STRIPE + STRIPE // 2 for bit in range(BITS)]
+    return sum(
+        1 << bit for bit, at in enumerate(middles) if planes[8, at - 3 : at + 3].mean() > 128
+    )
+
+
+def timed(source: Path, start: float, length: float) -> tuple[float, float]:
+    """Seconds for a cut into an empty cache, and of processor time; the source's hash included."""
+    with tempfile.TemporaryDirectory() as cache:
+        media_cache._content_id.cache_clear()
+        begin, work = time.perf_counter(), _processor()
+        cut = segment(source, start, round(start + length, 2), Path(cache))
+        spent = time.perf_counter() - begin, _processor() - work
+        check(cut, start, length)
+    return spent
+
+
+def _processor() -> float:
+    """Processor time of this process and of the workers that have ended."""
+    return sum(os.times()[:4])
+
+
+def modes(source: Path, start: float, length: float) -> bool:
+    """Print what the modes of one item cost; False if one of them decoded again."""
+    jobs: list[object] = []
+    work = media._work
+
+    def counted(job: dict[str, Any], time_limit: float) -> dict[str, Any]:
+        jobs.append(job)
+        return work(job, time_limit)
+
+    media._work = counted
+    try:
+        with tempfile.TemporaryDirectory() as cache:
+            spent = []
+            for _ in MODES:
+                begin = time.perf_counter()
+                segment(source, start, round(start + length, 2), Path(cache))
+                spent.append(time.perf_counter() - begin)
+    finally:
+        media._work = work
+    print(
+        f"modes of one item: the first {spent[0]:.2f} s, the other {len(MODES) - 1} together "
+        f"{sum(spent[1:]) * 1000:.1f} ms; decodings: {len(jobs)}"
+    )
+    return len(jobs) == 1
+
+
+def main() -> None:
+    """Make the files, measure in turn, print the ratio."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--rounds", type=int, default=5, help="cuts from each file")
+    parser.add_argument("--keep", type=Path, help="folder to keep the two files in (100 MB)")
+    parser.add_argument("--quick", action="store_true", help="a smoke test: 10 s of 1 and 4 min")
+    arguments = parser.parse_args()
+    short, long, length = (1, 4, 10.0) if arguments.quick else (2, 60, 60.0)
+    rounds = 2 if arguments.quick else arguments.rounds
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = arguments.keep or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        files = {minutes: folder / f"{minutes}-minutes.mp4" for minutes in (short, long)}
+        for minutes, file in files.items():
+            if not file.exists():
+                part = file.with_suffix(".part.mp4")
+                write(part, minutes)
+                part.rename(file)
+        spent: dict[int, list[tuple[float, float]]] = {short: [], long: []}
+        for number in range(rounds):
+            for minutes, file in files.items():
+                # Windows all over the file; those of a pair are equally far from a key frame.
+                last_key = int((minutes * 60 - length) // KEYS) - 1
+                key = last_key * number // max(1, rounds - 1)
+                within = round(KEYS * (number + 0.5) / rounds + 0.03, 2)
+                spent[minutes].append(timed(file, round(key * KEYS + within, 2), length))
+        print(f"{length:g} s of {SIZE[0]} x {SIZE[1]}, key frames every {KEYS} s")
+        walls = {minutes: [wall for wall, _ in pairs] for minutes, pairs in spent.items()}
+        work = {minutes: sum(cpu for _, cpu in pairs) for minutes, pairs in spent.items()}
+        for minutes, times in walls.items():
+            size = files[minutes].stat().st_size / 1e6
+            print(
+                f"from {minutes:2} min ({size:5.1f} MB): {sum(times):6.2f} s for {rounds} cuts, "
+                f"median {median(times):.2f} s; {work[minutes]:.2f} s of processor time"
+            )
+        ratio = sum(walls[long]) / sum(walls[short])
+        print(
+            f"ratio {ratio:.2f} (limit {LIMIT}); of the medians "
+            f"{median(walls[long]) / median(walls[short]):.2f}; of processor time "
+            f"{work[long] / work[short]:.2f}"
+        )
+        shared = modes(files[long], long * 30 + 0.37, length)
+    if ratio > LIMIT or not shared:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except MediaError as error:
+        sys.exit(str(error))

@@ -1,0 +1,229 @@
+"""One item of MAVERIX: a question in its two wordings, with what a file may say about it.
+
+The schema is ours, since MAVERIX has published no data (README). An item is one of the paper's 852
+unique questions: it is asked once with its eight options, and twice openly, as it stands and as its
+paraphrase.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from typing import Annotated, Any
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    StringConstraints,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+
+from lmms_eval_tasks.maverix.labels import LETTERS, N_OPTIONS, SPLITS
+
+_CLOCK = re.compile(r"(?:(\d{1,4}):)?(\d{1,4}):([0-5]\d(?:\.\d{1,9})?)")
+_LETTERED = re.compile(r"\(?([A-H])[.):]\s*(\S.*)", re.DOTALL)
+
+
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+
+class Item(BaseModel):
+    """One unique question. Fields without a default have to be there, `null` where it is allowed.
+
+    Attributes:
+        id: unique in the file; whole numbers are taken as text.
+        video: name of the video's file, with or without its ending.
+        start: seconds of the localized segment, from the video's first frame; or "MM:SS(.fff)" or
+            "HH:MM:SS(.fff)". Both null: the whole video is the segment.
+        end: likewise.
+        question: as asked with the options, and as the first of the two open questions.
+        paraphrase: the second open question. Null is an error that says so.
+        options: eight texts in the file's order. Letters in front of all of them are taken off.
+        answer: index of the right option in the file's order, 0 to 7. A file may give its letter or
+            its text instead. Null or absent: withheld.
+        reference: answer to the open questions; null or absent: withheld. The right option never
+            stands in for it.
+        difficulty, agentic, audio, topic, ability, duration: slugs of labels.SPLITS; a file may
+            give the paper's titles instead. Null or absent: unlabelled, but for `duration`, which
+            then follows from the video's length (data.py).
+        shuffled: the file's answers are uniformly spread over the letters already.
+    """
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    id: Text
+    video: Text
+    start: float | None
+    end: float | None
+    question: Text
+    paraphrase: Text
+    options: tuple[Text, ...]
+    answer: int | None = None
+    reference: Text | None = None
+    difficulty: str | None = None
+    agentic: str | None = None
+    audio: str | None = None
+    topic: str | None = None
+    ability: str | None = None
+    duration: str | None = None
+    shuffled: bool = False
+
+    @field_validator("id", mode="before")
+    @classmethod
+    def _id(cls, value: Any) -> Any:
+        return str(value) if type(value) is int else value
+
+    @field_validator("id", "video")
+    @classmethod
+    def _on_one_line(cls, value: str) -> str:
+        if not value.isprintable():
+            raise ValueError("holds a line end or another sign that cannot be printed")
+        return value
+
+    @field_validator("video")
+    @classmethod
+    def _file_name(cls, value: str) -> str:
+        if "/" in value or "\\" in value or value in (".", ".."):
+            raise ValueError("expected the name of a file in videos/, without a folder")
+        return value
+
+    @field_validator("start", "end", mode="before")
+    @classmethod
+    def _seconds(cls, value: Any) -> float | None:
+        return None if value is None else seconds(value)
+
+    @field_validator("paraphrase", mode="before")
+    @classmethod
+    def _paraphrase(cls, value: Any) -> Any:
+        if value is None:
+            raise ValueError("is missing; each open question is asked in two wordings")
+        return value
+
+    @field_validator("options", mode="before")
+    @classmethod
+    def _options(cls, value: Any) -> Any:
+        if not isinstance(value, list):
+            raise ValueError(f"expected a list of {N_OPTIONS} texts")
+        if len(value) != N_OPTIONS:
+            raise ValueError(f"expected {N_OPTIONS} texts, found {len(value)}")
+        return _without_letters(value)
+
+    @field_validator("options")
+    @classmethod
+    def _different(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        places: dict[str, str] = {}
+        for letter, option in zip(LETTERS, value, strict=True):
+            first = places.setdefault(folded(option), letter)
+            if first != letter:
+                raise ValueError(f"{first} and {letter} are the same text")
+        return value
+
+    @field_validator("answer", mode="before")
+    @classmethod
+    def _answer(cls, value: Any, info: ValidationInfo) -> int | None:
+        if value is None or "options" not in info.data:  # options have an error of their own
+            return None
+        return index_of(value, info.data["options"])
+
+    @field_validator(*SPLITS, mode="before")
+    @classmethod
+    def _label(cls, value: Any, info: ValidationInfo) -> str | None:
+        return None if value is None else label(str(info.field_name), value)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Item:
+        if (self.start is None) != (self.end is None):
+            given, absent = ("end", "start") if self.start is None else ("start", "end")
+            raise ValueError(f"{given} is given and {absent} is not; null for both is the whole")
+        if self.start is not None and self.end is not None and self.start >= self.end:
+            raise ValueError(f"start {self.start:g} is not before end {self.end:g}")
+        if folded(self.question) == folded(self.paraphrase):
+            raise ValueError("paraphrase is the question's own text")
+        return self
+
+
+def seconds(value: Any) -> float:
+    """Seconds of a number, of "MM:SS(.fff)" or of "HH:MM:SS(.fff)".
+
+    Raises:
+        ValueError: another form, negative, infinite or not a number.
+    """
+    found = math.nan
+    if isinstance(value, str) and (match := _CLOCK.fullmatch(value.strip())):
+        hours, minutes, rest = match.groups()
+        if hours is None or int(minutes) < 60:
+            found = int(hours or 0) * 3600 + int(minutes) * 60 + float(rest)
+    elif type(value) in (int, float):
+        found = float(value) if abs(value) < 1e9 else math.inf
+    if not 0 <= found < math.inf:
+        raise ValueError("expected seconds from 0 on, or MM:SS or HH:MM:SS")
+    return found
+
+
+def index_of(answer: Any, options: tuple[str, ...]) -> int:
+    """Place of the right option, 0 to 7, from its index (a number), its letter or its text.
+
+    Raises:
+        ValueError: none of the options, or two: as a letter and as another option's text.
+    """
+    if type(answer) is int and 0 <= answer < N_OPTIONS:
+        return answer
+    found: set[int] = set()
+    if isinstance(answer, str):
+        text = answer.strip()
+        if len(text) == 1 and text.upper() in LETTERS:
+            found.add(LETTERS.index(text.upper()))
+        lettered = _LETTERED.fullmatch(text)
+        texts = {folded(text), *([folded(lettered[2])] if lettered else [])}
+        found |= {place for place, option in enumerate(options) if folded(option) in texts}
+    if len(found) != 1:
+        many = "is a letter and also another option's text: give the index" if found else ""
+        raise ValueError(
+            many or "is none of the options (a letter A to H, an index 0 to 7, a text)"
+        )
+    return found.pop()
+
+
+def label(split: str, value: Any) -> str:
+    """Slug of a label that is given as slug or as the paper's title, in any case.
+
+    Raises:
+        ValueError: another label; names those that there are.
+    """
+    slug = _LABELS[split].get(folded(value)) if isinstance(value, str) else None
+    if slug is None:
+        raise ValueError(f"expected one of {', '.join(SPLITS[split])}")
+    return slug
+
+
+def folded(text: str) -> str:
+    """`text` as it is compared here: composed, lower case, single blanks, no full stop at its end.
+
+    Weaker than the parser's fold (utils/answers.py), for which "C" and "C#" are one.
+    """
+    return " ".join(unicodedata.normalize("NFC", text).casefold().split()).removesuffix(".")
+
+
+def _labels(split: str) -> dict[str, str]:
+    """Slug, title, and title without what stands in brackets -> slug."""
+    forms: dict[str, str] = {}
+    for slug, title in SPLITS[split].items():
+        for form in (slug, title, title.partition(" (")[0]):
+            forms[folded(form)] = slug
+    return forms
+
+
+_LABELS = {split: _labels(split) for split in SPLITS}
+
+
+def _without_letters(options: list[Any]) -> tuple[Any, ...]:
+    """The options without the letters in front, if all eight carry their own."""
+    found = [
+        _LETTERED.fullmatch(text.strip()) if isinstance(text, str) else None for text in options
+    ]
+    if all(match and match[1] == letter for match, letter in zip(found, LETTERS, strict=True)):
+        return tuple(match[2] for match in found if match)
+    return tuple(options)

@@ -1,0 +1,101 @@
+"""What MAVERIX asks of a judge: four ratings of an open answer, one request each (paper, C.2)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from lmms_eval_tasks import judges, settings
+from lmms_eval_tasks.judges import Criterion, JudgeConfig
+from lmms_eval_tasks.maverix.labels import DIMENSIONS
+from lmms_eval_tasks.utils import prompts
+
+PAPER_JUDGE = "gpt-4o"  # paper, Dual-Format Evaluation; it names no dated version
+_PLACEHOLDERS = {
+    **dict.fromkeys(DIMENSIONS, ()),
+    "user": ("question", "reference", "candidate"),
+}
+
+
+class Rating(BaseModel):
+    """The judge's reply: a whole number, as in the paper."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    score: int = Field(ge=0, le=5)
+
+
+def criteria(override_dir: Path | None = None) -> dict[str, Criterion]:
+    """The criterion of each dimension; fields `question`, `reference`, `candidate`.
+
+    Args:
+        override_dir: folder of prompts whose `maverix/judge.yml` replaces ours; None for the
+            user's setting.
+
+    Raises:
+        PromptError: the user's file does not fit.
+    """
+    return _criteria(override_dir or settings.prompts_dir())
+
+
+def config(spec: str | None = None, env: Mapping[str, str] | None = None) -> JudgeConfig:
+    """The judge of `spec`, or of the user's setting, or the paper's; its key is in `env`.
+
+    Raises:
+        JudgeError: it cannot be used as configured.
+    """
+    variables = os.environ if env is None else env
+    return judges.resolve(spec or settings.judge_spec(), variables, default_model=PAPER_JUDGE)
+
+
+def check() -> None:
+    """Stop before a run whose judge or judge's prompts cannot be used.
+
+    Raises:
+        JudgeError, PromptError: what is wrong and the choices there are.
+    """
+    judges.preflight(config(), criteria().values())
+
+
+def describe(spec: str | None = None) -> dict[str, Any]:
+    """Judge and prompts for a run's results, as plain types; no secrets."""
+    prompt = _prompt(settings.prompts_dir())
+    return judges.describe(config(spec)) | {
+        "prompt": {"hash": prompt.hash, "source": prompt.source}
+    }
+
+
+def prompt_name() -> str:
+    """The prompts in use: their file and its hash."""
+    prompt = _prompt(settings.prompts_dir())
+    return f"{prompt.source} ({prompt.hash})"
+
+
+def _prompt(override_dir: Path | None) -> prompts.Prompt:
+    return prompts.load("maverix", "judge", _PLACEHOLDERS, override_dir)
+
+
+@lru_cache(maxsize=8)
+def _criteria(override_dir: Path | None) -> dict[str, Criterion]:
+    prompt = _prompt(override_dir)
+    return {
+        dimension: Criterion(
+            name=f"maverix_{dimension}",
+            system=prompt.text[dimension],
+            template=prompt.text["user"],
+            schema=Rating,
+            score=_score,
+            prompt_hash=prompt.hash,
+            bare="score",
+        )
+        for dimension in DIMENSIONS
+    }
+
+
+def _score(reply: Rating) -> float:
+    return float(reply.score)

@@ -1,0 +1,133 @@
+"""Numbers by task turned into one row per model and length of video, as the paper's tables want."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lmms_eval_tasks.maverix import table3
+from lmms_eval_tasks.maverix.labels import MODES
+
+Numbers = Mapping[str, Mapping[str, Any]]  # task or group -> metric -> value
+
+SHORT, FULL = "localized", "full length"
+MARKS = {
+    "*": "* the sound does not reach this model: S stands for A, and V+S for V+A",
+    "?": "? whether the sound reached this model is not known",
+    "~": "~ left out: modes whose sound does not reach the model (what they measure is no sound)",
+}
+_STANDS_IN = {"a": "s", "av": "vs"}
+# A task's name, then whatever was added to it: ` INVALID`, the model where several were rescored.
+_TASK = re.compile(
+    r"maverix(?P<long>_long)?_(?P<mode>a|s|v|vs|av)(?P<kind>_oe|_circular)?(?P<rest> .*)?",
+    re.DOTALL,
+)
+_GROUP = re.compile(r"maverix(?P<long>_long)?_table3(?P<rest> .*)?", re.DOTALL)
+_KINDS = {None: "choice", "_oe": "open", "_circular": "circular"}
+
+
+@dataclass
+class Entry:
+    """One model's numbers with one length of video."""
+
+    label: str  # as given, with what was added to its tasks' names; "" for a single run
+    length: str
+    tasks: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)  # (kind, mode)
+    group: Mapping[str, Any] = field(default_factory=dict)  # the group of Table 3
+    sound: dict[str, str] = field(default_factory=dict)  # mode -> table3.SOUND
+    silent: set[str] = field(default_factory=set)  # modes whose sound does not arrive
+
+    @property
+    def title(self) -> str:
+        """What stands in a table's first column."""
+        return f"this run {self.label}".strip() if self.label in ("", "INVALID") else self.label
+
+    def value(self, kind: str, mode: str, metric: str) -> float | None:
+        """A metric of the mode's own task, or None."""
+        return number(self.tasks.get((kind, mode), {}).get(metric))
+
+    def stands(self, mode: str) -> tuple[str, str]:
+        """The mode whose numbers stand in a mode's column, and their mark ("" for its own)."""
+        if mode in self.silent:
+            return _STANDS_IN[mode], "*"
+        return mode, "?" if self.sound.get(mode) == "unknown" else ""
+
+    def shown(self, kind: str, mode: str, metric: str) -> tuple[float | None, str]:
+        """What stands in a mode's column: the value and its mark."""
+        mode, mark = self.stands(mode)
+        return self.value(kind, mode, metric), mark
+
+    def modes(self, kind: str) -> list[str]:
+        """Modes with a task of that kind, without those whose sound does not arrive."""
+        return [mode for mode in MODES if (kind, mode) in self.tasks and mode not in self.silent]
+
+    def hides(self, kind: str) -> bool:
+        """Whether `modes` leaves out a task."""
+        return any((kind, mode) in self.tasks for mode in self.silent)
+
+    def mode_title(self, mode: str) -> str:
+        """The paper's title of a mode, marked where nobody knows about its sound."""
+        return MODES[mode].title + self.stands(mode)[1]
+
+
+def number(value: Any) -> float | None:
+    """A number that can be shown, or None."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(value)
+
+
+def entries(rows: Sequence[tuple[str, Numbers]], sound: Mapping[str, str]) -> list[Entry]:
+    """Rows of `report.tables` by model and length of video, a model's two lengths in turn.
+
+    Names that are no task of MAVERIX, and no group of Table 3, are left out.
+
+    Args:
+        rows: a label and numbers by task or group.
+        sound: state of the sound (table3.SOUND) by task, by label, or by label and task with a
+            blank between; the last wins over the second, and that over the first. Where it says
+            nothing, the task's own counts do (`n_sound_missing`, `n_sound_unknown`).
+    """
+    found: dict[str, dict[str, Entry]] = {}  # label -> length -> entry
+    states: dict[str, dict[str, str]] = {}  # label -> mode -> state; the same for both lengths
+    for label, numbers in rows:
+        for name, values in numbers.items():
+            match = _TASK.fullmatch(name) or _GROUP.fullmatch(name)
+            if match is None:
+                continue
+            rest = match["rest"] or ""
+            full = f"{label}{rest}".strip()
+            length = FULL if match["long"] else SHORT
+            known = states.setdefault(full, {})
+            entry = found.setdefault(full, {}).setdefault(length, Entry(full, length, sound=known))
+            if match.re is _GROUP:
+                entry.group = values
+                continue
+            mode = match["mode"]
+            entry.tasks[_KINDS[match["kind"]], mode] = values
+            if MODES[mode].sound:
+                state = _state((label, full), name.removesuffix(rest), values, sound)
+                known[mode] = table3.worst_sound([known.get(mode, ""), state])
+    for label, known in states.items():
+        for mode in table3.WITH_SOUND:
+            known[mode] = known.get(mode) or sound.get(label, "")
+        for entry in found[label].values():
+            entry.silent = table3.left_out(known)
+    order = (SHORT, FULL)
+    return [lengths[name] for lengths in found.values() for name in order if name in lengths]
+
+
+def _state(
+    labels: Sequence[str], task: str, values: Mapping[str, Any], sound: Mapping[str, str]
+) -> str:
+    for key in (*(f"{label} {task}" for label in labels), *labels, task):
+        if key and key in sound:
+            return sound[key]
+    if number(values.get("n_sound_missing")):
+        return "not delivered"
+    if number(values.get("n_sound_unknown")):
+        return "unknown"
+    return "delivered" if "n_sound_missing" in values else ""

@@ -1,0 +1,1 @@
+"""A package, because other benchmarks' tests have files of the same names."""

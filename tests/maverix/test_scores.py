@@ -1,0 +1,208 @@
+"""MAVERIX's choice accuracies, Table 3's joins, and the rules that the host has for metrics."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from lmms_eval_tasks.maverix import scores, table3
+from lmms_eval_tasks.maverix.labels import DIMENSIONS, LETTERS, MODES, SPLITS
+from tests.maverix.items import LABELS, answer, choice, choices, own, rotations, withheld
+
+
+class TestChoice:
+    """Accuracy in three forms, by label, and what withheld items are worth."""
+
+    @pytest.mark.parametrize(
+        ("marks", "plain", "valid", "failed"),
+        [
+            ("1100", 0.5, 0.5, 0),
+            ("11u0", 0.5, 2 / 3, 1),  # unreadable: wrong, and left out of valid
+            ("11e0", 0.5, 0.5, 1),  # the candidate's own: abstaining does not pay
+            ("11f0", 0.5, 0.5, 1),
+            ("11t0", 0.5, 0.5, 1),
+            ("11m0", 0.5, 2 / 3, 1),  # the host's request failed
+            ("11x0", 0.5, 2 / 3, 1),  # our own error
+            ("u", 0.0, None, 1),
+            ("", None, None, 0),
+        ],
+    )
+    def test_three_forms(
+        self, marks: str, plain: float | None, valid: float | None, failed: int
+    ) -> None:
+        items = choices(marks)
+        assert scores.CHOICE["acc"](items) == plain
+        assert scores.CHOICE["acc_valid"](items) == valid
+        assert scores.CHOICE["acc_failed"](items) == failed
+
+    def test_withheld_items_do_not_count(self) -> None:
+        items = [*choices("110"), withheld("w0"), withheld("w1", "u")]
+        assert scores.CHOICE["acc"](items) == scores.CHOICE["acc_valid"](items) == 2 / 3
+        assert scores.CHOICE["acc_failed"](items) == 0
+        assert scores.CHOICE["n_withheld"](items) == 2
+        assert scores.CHOICE["words_mean"](items) == 1
+
+    def test_all_withheld_is_no_number(self) -> None:
+        items = [withheld("w0"), withheld("w1", "u")]
+        for name, metric in scores.CHOICE.items():
+            if name.startswith("acc"):
+                assert metric(items) is None, name
+        assert scores.CHOICE["n_withheld"](items) == 2
+
+    def test_each_label_takes_its_own_items(self) -> None:
+        items = [*choices("110"), choice("hard", "0", difficulty="hard", duration="short")]
+        assert own("acc_difficulty_easy", items) == 2 / 3
+        assert own("acc_difficulty_hard", items) == 0
+        assert own("acc_difficulty_medium", items) is None
+        assert own("acc_duration_short", items) == 0
+        names = {f"acc_{split}_{slug}" for split, slugs in SPLITS.items() for slug in slugs}
+        assert len(names) == 3 + 7 + 5 + 13 + 8 + 3
+        taken = {name for name in names if scores.of_item(name, items[0])}
+        assert taken == {f"acc_{s}_{slug}" for s, slug in LABELS.items() if slug}
+        assert names <= scores.CHOICE.keys()
+
+    def test_lengths_of_replies(self) -> None:
+        """2, 4, 4 and 6 words: mean 4, sd sqrt(8/3); a failed request was no reply, empty was."""
+        items = [choice(f"q{n}", words=n_words) for n, n_words in enumerate((2, 4, 4, 6))]
+        items += [choice("m", "m", words=9), choice("x", "x", words=0)]
+        assert scores.CHOICE["words_mean"](items) == 4
+        assert scores.CHOICE["words_max"](items) == 6
+        assert scores.CHOICE["words_sd"](items) == pytest.approx(math.sqrt(8 / 3))
+        assert scores.CHOICE["words_mean"]([*items, choice("e", "e", words=0)]) == 16 / 5
+        assert scores.CHOICE["words_sd"](items[:1]) is None
+        assert scores.CHOICE["words_max"](items[4:]) is None
+
+    def test_sound_that_does_not_arrive_is_counted(self) -> None:
+        items = [
+            choice(f"q{n}", sound=sound)
+            for n, sound in enumerate(("delivered", "unknown", "raises", "not delivered"))
+        ]
+        assert scores.CHOICE["n_sound_missing"](items) == 2
+        assert scores.CHOICE["n_sound_unknown"](items) == 1
+        assert scores.of_item("n_sound_missing", items[0])
+        assert not scores.of_item("n_sound_missing", choice("q", mode="v"))
+
+
+class TestTable3:
+    """Best-Uni = max(A, S, V), Best-Multi = max(V+S, V+A), the row of Qwen 2.5 Omni in tenths."""
+
+    MARKS: Mapping[str, str] = {
+        "a": "1111100000",
+        "s": "1111000000",
+        "v": "1110000000",
+        "vs": "1111110000",
+        "av": "1111111000",
+    }
+
+    def carriers(self, name: str, sound: Mapping[str, str] | None = None, **drop: Any) -> list[Any]:
+        made = []
+        for mode, marks in self.MARKS.items():
+            if mode not in drop:
+                state = (sound or {}).get(mode, "delivered" if MODES[mode].sound else "")
+                made.append(scores.CHOICE[name](choices(marks, mode=mode, sound=state)))
+        return made
+
+    def joined(self, sound: Mapping[str, str] | None = None, **drop: Any) -> list[Any]:
+        return [scores.join(self.carriers(name, sound, **drop)) for name in scores.JOINED]
+
+    def test_five_modes(self) -> None:
+        assert self.joined() == [0.5, 0.7, 0.7 - 0.5]
+        assert scores.join(self.carriers("best_uni")[::-1], [10] * 5, False) == 0.5
+
+    def test_a_mode_that_is_missing_leaves_no_number(self) -> None:
+        assert self.joined(a=0) == [None, 0.7, None]
+        assert self.joined(vs=0) == [0.5, None, None]
+        assert scores.join([]) is None
+
+    def test_without_sound_a_and_av_are_left_out(self) -> None:
+        silent = {"a": "not delivered", "av": "not delivered"}
+        assert self.joined(silent) == [0.4, 0.6, 0.6 - 0.4]
+        assert self.joined(silent, a=0, av=0) == [None, None, None]  # nobody says it has no sound
+        assert self.joined(silent, a=0) == [0.4, 0.6, 0.6 - 0.4]  # the other one does
+
+    def test_the_state_is_the_modes_own(self) -> None:
+        """Simple `openai` sends a wav and drops an mp4's track."""
+        assert self.joined({"av": "not delivered"}) == [0.5, 0.6, 0.6 - 0.5]
+        assert self.joined({"a": "raises"}) == [0.4, 0.7, 0.7 - 0.4]
+
+    def test_unknown_counts(self) -> None:
+        assert self.joined({"a": "unknown", "av": "unknown"})[0] == 0.5
+
+    def test_one_silent_item_spoils_its_mode(self) -> None:
+        items = [*choices("11"), choice("last", sound="not delivered")]
+        assert scores.CHOICE["best_multi"](items).scores["mode"]["sound"] == "not delivered"
+
+    def test_all_withheld(self) -> None:
+        found = scores.CHOICE["best_uni"]([withheld("w", mode="v", sound="")])
+        assert math.isnan(found)
+        assert found.scores["mode"]["acc"] is None
+
+    def test_a_mode_there_twice_is_no_answer(self) -> None:
+        found = self.carriers("best_uni")
+        assert scores.join([*found, found[0]]) is None
+
+    def test_items_of_two_modes_are_refused(self) -> None:
+        with pytest.raises(ValueError, match="several modes \\(s, v\\)"):
+            scores.CHOICE["best_uni"]([choice("q", mode="v"), choice("r", mode="s")])
+
+    def test_a_task_alone_shows_no_number_and_survives_copies(self) -> None:
+        found = self.carriers("delta_multi")[0]
+        assert math.isnan(found)
+        again = pickle.loads(pickle.dumps(copy.deepcopy(found)))
+        assert (again.side, again.scores, again.reduce) == ("a", found.scores, "delta_multi")
+
+
+# --- the host's rules -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", list(scores.METRICS))
+def test_a_groups_metric_is_contained_in_no_other(kind: str) -> None:
+    """The host matches group metrics by substring, and the last writer wins."""
+    for wanted in table3.JOINED:
+        found = [name for name in scores.METRICS[kind] if wanted in name]
+        assert found == ([wanted] if kind == "choice" else [])
+
+
+def test_metric_lists() -> None:
+    """Every metric once; counts of failures, bias and differences are better low."""
+    lists = {
+        "choice": scores.CHOICE_METRICS,
+        "circular": scores.CIRCULAR_METRICS,
+        "open": scores.OPEN_METRICS,
+    }
+    better = {}
+    for kind, entries in lists.items():
+        assert [entry["metric"] for entry in entries] == list(scores.METRICS[kind])
+        better |= {entry["metric"]: entry["higher_is_better"] for entry in entries}
+    low = {name for name, higher in better.items() if higher is False}
+    assert low == {
+        *("acc_failed", "circ_acc_failed", "robust_failed", "position_bias", "robust_diff"),
+        *(f"{dimension}_failed" for dimension in DIMENSIONS),
+    }
+    assert better["acc"] is better["correctness_valid"] is better["robust_both"] is True
+    assert better["words_mean"] is better["n_withheld"] is better["chose_a"] is None
+
+
+def test_nothing_raises(capsys: pytest.CaptureFixture[str]) -> None:
+    for entries in (scores.CHOICE_METRICS, scores.CIRCULAR_METRICS, scores.OPEN_METRICS):
+        for entry in entries:
+            entry["aggregation"]([])
+            assert entry["aggregation"]([{"id": "x"}]) is None
+    assert "correctness_valid failed and is reported as N/A" in capsys.readouterr().err
+
+
+def test_kinds_by_their_items() -> None:
+    assert scores.metrics_of(choice("q")) is scores.CHOICE
+    assert scores.metrics_of(rotations("q", "A")[0]) is scores.CIRCULAR
+    assert scores.metrics_of(answer("q", "original", "1")) is scores.OPEN
+    assert scores.FIRST == {"choice": "acc", "circular": "acc", "open": "correctness_valid"}
+    means = {
+        name for metrics in scores.METRICS.values() for name in metrics if scores.is_mean(name)
+    }
+    splits = {f"acc_{split}_{slug}" for split, slugs in SPLITS.items() for slug in slugs}
+    assert means == {"acc", *splits, *(f"acc_at_{letter.lower()}" for letter in LETTERS)}

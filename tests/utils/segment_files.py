@@ -1,0 +1,170 @@
+"""Clips whose every frame and every 20 ms of sound tell when they are, and readers of that code.
+
+Second n has a colour and a tone of its own; each frame also carries its number in stripes.
+"""
+
+from __future__ import annotations
+
+import math
+import wave
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import av
+import media_files as files
+import numpy as np
+
+SIZE = (96, 64)
+BITS = 12  # frame numbers up to 4095, in stripes over the lower half
+STRIPE = SIZE[0] // BITS
+# Apart by 110 or more in one component at least; second n has colour n modulo 12.
+LEVELS = (20, 130, 240)
+COLOURS = [(r, g, b) for r in LEVELS for g in LEVELS for b in LEVELS if r != b][:12]
+WINDOW = 0.02  # seconds
+
+
+def tone(second: Any) -> Any:
+    """Hz; a multiple of 50, so that a window of 20 ms holds whole waves."""
+    return 500 + 200 * second
+
+
+def picture(number: int, time: float) -> np.ndarray:
+    """The frame with a number, shown at a time of the source."""
+    rgb = np.empty((SIZE[1], SIZE[0], 3), np.uint8)
+    rgb[:] = COLOURS[int(time) % len(COLOURS)]
+    for bit in range(BITS):
+        columns = slice(bit * STRIPE, (bit + 1) * STRIPE)
+        rgb[SIZE[1] // 2 :, columns] = 235 if number >> bit & 1 else 20
+    return rgb
+
+
+def read_picture(rgb: np.ndarray) -> tuple[int, int]:
+    """Second (modulo the number of colours) and number of a frame."""
+    height = rgb.shape[0]
+    colour = rgb[height // 8 : height * 3 // 8].reshape(-1, 3).mean(axis=0)
+    distances = [np.abs(colour - known).max() for known in COLOURS]
+    second = int(np.argmin(distances))
+    assert distances[second] < 40, colour
+    stripes = rgb[height * 5 // 8 : height * 7 // 8].mean(axis=(0, 2))
+    bits = [
+        stripes[(bit * STRIPE) + 2 : (bit + 1) * STRIPE - 2].mean() > 128 for bit in range(BITS)
+    ]
+    return second, sum(1 << bit for bit, is_set in enumerate(bits) if is_set)
+
+
+def wave_of(rate: int, seconds: float, start: float = 0.0) -> np.ndarray:
+    """One channel of tones in [-1, 1] from `start` on."""
+    times = np.arange(math.ceil(start * rate), math.ceil((start + seconds) * rate)) / rate
+    return 0.5 * np.sin(2 * np.pi * (tone(np.floor(times + 1e-9))) * times)
+
+
+def seconds_heard(samples: np.ndarray, rate: int) -> list[int]:
+    """The second that each window of 20 ms is from, by its pitch."""
+    length = round(WINDOW * rate)
+    heard = []
+    for begin in range(0, len(samples) - length + 1, length):
+        spectrum = np.abs(np.fft.rfft(samples[begin : begin + length]))
+        pitch = np.argmax(spectrum) / WINDOW
+        heard.append(round((pitch - tone(0)) / (tone(1) - tone(0))))
+        assert np.abs(samples[begin : begin + length]).max() > 0.1, "silence"
+    return heard
+
+
+def write(
+    path: Path,
+    seconds: float = 8,
+    *,
+    times: Sequence[float] | None = None,
+    begin: float = 0.0,
+    codec: str = "libx264",
+    gop: int = 250,
+    b_frames: int = 2,
+    options: dict[str, str] | None = None,
+    audio: str | None = "aac",
+    rate: int = 48_000,
+    layout: str = "stereo",
+    sound: tuple[float, float] | None = None,
+    gains: Sequence[float] | None = None,
+) -> Path:
+    """A coded clip of 25 frames a second, or with frames at `times`.
+
+    begin: seconds added to all time stamps of the file.
+    sound: from when to when there is sound; gains: of each channel.
+    """
+    times = times or [n / 25 for n in range(round(seconds * 25))]
+    base = Fraction(1, 12_800)
+    with av.open(str(path), "w") as file:
+        stream: Any = file.add_stream(codec, rate=25)
+        stream.width, stream.height, stream.pix_fmt = *SIZE, "yuv420p"
+        stream.time_base = stream.codec_context.time_base = base
+        stream.codec_context.gop_size, stream.codec_context.max_b_frames = gop, b_frames
+        stream.options = options or ({"crf": "16"} if codec == "libx264" else {})
+        packets = []
+        track: Any = file.add_stream(audio, rate=rate, layout=layout) if audio else None
+        for number, time in enumerate(times):
+            frame = av.VideoFrame.from_ndarray(picture(number, time), format="rgb24")
+            frame = frame.reformat(format="yuv420p")
+            frame.pts, frame.time_base = round((time + begin) * 12_800), base
+            packets += stream.encode(frame)
+        packets += stream.encode(None)
+        if track is not None:
+            packets += _encoded(track, rate, sound or (0.0, seconds), begin, gains)
+        for packet in sorted(packets, key=lambda packet: packet.dts * packet.time_base):
+            file.mux(packet)
+    return path
+
+
+def _encoded(
+    track: Any, rate: int, sound: tuple[float, float], begin: float, gains: Sequence[float] | None
+) -> list[Any]:
+    samples = wave_of(rate, sound[1] - sound[0], sound[0])
+    channels = track.codec_context.layout.nb_channels
+    data = np.stack([samples * gain for gain in gains or [1] * channels], axis=1)
+    packets = []
+    for start in range(0, len(data), rate // 10):
+        part = data[start : start + rate // 10].astype(np.float32).reshape(1, -1)
+        layout = track.codec_context.layout.name
+        frame = av.AudioFrame.from_ndarray(part, format="flt", layout=layout)
+        frame.sample_rate, frame.time_base = rate, Fraction(1, rate)
+        frame.pts = round((sound[0] + begin) * rate) + start
+        packets += track.encode(frame)
+    return packets + track.encode(None)
+
+
+def read_wav(path: str) -> np.ndarray:
+    """Samples in [-1, 1] of a 16 kHz mono 16-bit PCM file, which it must be."""
+    with wave.open(path) as file:
+        parameters = file.getparams()
+        assert parameters[:3] == (1, 2, 16_000)
+        assert parameters.comptype == "NONE"
+        return np.frombuffer(file.readframes(file.getnframes()), "<i2") / 2**15
+
+
+def read_track(path: str) -> tuple[np.ndarray, float, int]:
+    """One channel of an mp4's sound as PyAV decodes it, when it starts in seconds, and its rate."""
+    with av.open(path) as file:
+        frames = list(file.decode(audio=0))
+    samples = np.concatenate([frame.to_ndarray()[0] for frame in frames])
+    return samples, frames[0].time, frames[0].sample_rate
+
+
+def lag(samples: np.ndarray, reference: np.ndarray) -> int:
+    """By how many samples the first is later than the second, by cross-correlation."""
+    size = len(samples) + len(reference)
+    product = np.fft.rfft(samples, size) * np.conj(np.fft.rfft(reference, size))
+    shift = int(np.argmax(np.fft.irfft(product, size)))
+    return shift if shift < size / 2 else shift - size
+
+
+def streams(path: str) -> list[str]:
+    """Types of all streams of a file."""
+    with av.open(path) as file:
+        return [stream.type for stream in file.streams]
+
+
+def frames_and_times(path: str) -> tuple[list[tuple[int, int]], list[float]]:
+    """Code and time of each frame as PyAV shows it."""
+    pictures, times = files.pyav_frames(path)
+    return [read_picture(rgb) for rgb in pictures], times

@@ -1,0 +1,170 @@
+"""Segments are made once for all modes, threads and processes, from a part of the file only."""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from fractions import Fraction
+from pathlib import Path
+
+import media_files as files
+import pytest
+import segment_files as coded
+
+from lmms_eval_tasks.errors import MediaError
+from lmms_eval_tasks.utils import media, segment_read
+from lmms_eval_tasks.utils.segments import segment
+
+FILES = 4  # an entry: two mp4 files, a wav and the note
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    return coded.write(tmp_path_factory.mktemp("coded") / "coded.mp4", 6)
+
+
+@pytest.fixture
+def jobs(monkeypatch):
+    """The jobs that the worker is given."""
+    given = []
+    work = media._work
+    monkeypatch.setattr(media, "_work", lambda *job: given.append(job[0]) or work(*job))
+    return given
+
+
+def test_the_modes_of_an_item_share_one_decoding(source, tmp_path, jobs):
+    cuts = [segment(source, 1.3, 2.9, tmp_path) for _ in ("a", "s", "v", "vs", "av")]
+    assert len(jobs) == 1
+    assert cuts == [cuts[0]] * 5
+    segment(source, 1.3, 2.91, tmp_path)
+    assert len(jobs) == 2
+    assert len(files.made_files(tmp_path)) == 2 * FILES
+
+
+def test_equal_numbers_are_one_entry(source, tmp_path, jobs):
+    import numpy as np
+
+    assert segment(source, 1, 2, tmp_path) == segment(source, 1.0, np.float64(2), tmp_path)
+    assert len(jobs) == 1
+
+
+@pytest.mark.parametrize("broken", ["video", "video_with_sound", "sound", "note"])
+@pytest.mark.parametrize("damage", ["delete", "cut"])
+def test_a_damaged_entry_is_made_again(source, tmp_path, jobs, broken, damage):
+    first = segment(source, 1.3, 1.9, tmp_path)
+    note = str(Path(first.video).with_suffix(".json"))
+    path = Path(note if broken == "note" else getattr(first, broken))
+    content = path.read_bytes()
+    path.unlink() if damage == "delete" else path.write_bytes(content[: len(content) // 2])
+    assert segment(source, 1.3, 1.9, tmp_path) == first
+    assert path.read_bytes() == content  # the same bytes each time
+    assert len(jobs) == 2
+
+
+def _make(source, cache, start, queue):
+    start.wait()
+    queue.put(segment(source, 0.7, 3.1, cache))
+
+
+def test_processes_make_one_good_entry(source, tmp_path):
+    context = multiprocessing.get_context("fork")
+    start, queue = context.Event(), context.Queue()
+    processes = [
+        context.Process(target=_make, args=(source, tmp_path, start, queue)) for _ in range(2)
+    ]
+    for process in processes:
+        process.start()
+    start.set()
+    results = [queue.get(timeout=60) for _ in processes]
+    for process in processes:
+        process.join()
+    assert results == [results[0]] * 2
+    assert len(files.made_files(tmp_path)) == FILES
+    assert len(coded.frames_and_times(results[0].video_with_sound)[0]) == 60
+
+
+def test_threads_make_an_entry_once(source, tmp_path, jobs):
+    results = []
+    threads = [
+        threading.Thread(target=lambda: results.append(segment(source, 0.7, 3.1, tmp_path)))
+        for _ in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [results[0]] * 3
+    assert len(jobs) == 1
+
+
+def _child_of(process):
+    """The worker that a process has started, once it writes."""
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        found = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        if found:
+            return int(found[0])
+        time.sleep(0.005)
+    raise AssertionError("no worker was started")
+
+
+def test_a_killed_worker_is_an_error_and_leaves_nothing(source, tmp_path, monkeypatch):
+    """Each worker that is started is killed at once."""
+
+    def killed(*arguments, **options):
+        options.pop("timeout"), options.pop("check"), options.pop("capture_output")
+        text = options.pop("input")
+        process = subprocess.Popen(
+            *arguments, **options, stdin=subprocess.PIPE, stdout=-1, stderr=-1
+        )
+        process.stdin.write(text)
+        process.stdin.flush()
+        time.sleep(0.3)  # imports and a part of the work
+        process.kill()
+        out, err = process.communicate()
+        return subprocess.CompletedProcess(arguments, process.returncode, out, err)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(media.subprocess, "run", killed)
+        with pytest.raises(MediaError, match="SIGKILL"):
+            segment(source, 0, 6, tmp_path)
+    assert files.made_files(tmp_path) == []
+    assert segment(source, 0, 6, tmp_path).n_frames == 150
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's /proc")
+def test_a_killed_maker_leaves_no_entry(source, tmp_path):
+    code = (
+        "from lmms_eval_tasks.utils.segments import segment\n"
+        f"segment({str(source)!r}, 0, 6, __import__('pathlib').Path({str(tmp_path)!r}))"
+    )
+    maker = subprocess.Popen([sys.executable, "-c", code])
+    worker = _child_of(maker)
+    maker.send_signal(signal.SIGKILL)
+    os.kill(worker, signal.SIGKILL)
+    maker.wait()
+    assert not [name for name in files.made_files(tmp_path) if not name.startswith(".")]
+    assert segment(source, 0, 6, tmp_path).n_frames == 150
+
+
+def test_a_time_limit_is_kept(source, tmp_path):
+    with pytest.raises(MediaError, match=r"took more than 0\.05 s"):
+        segment(source, 0, 6, tmp_path, time_limit=0.05)
+    assert files.made_files(tmp_path) == []
+
+
+def test_reading_begins_near_the_window(tmp_path):
+    path = coded.write(tmp_path / "long.mp4", 60, gop=50)
+    clock = segment_read.head(str(path)).clock
+    for kind in ("video", "audio"):
+        time, _ = next(segment_read.frames(str(path), clock, Fraction("55.3"), kind))
+        assert 52 < time <= 55.3
+
+
+def test_importing_segments_imports_nothing_heavy():
+    code = "import sys, lmms_eval_tasks.utils.segments as m; print(*sys.modules)"
+    loaded = subprocess.check_output([sys.executable, "-c", code], text=True)
+    assert not {"numpy", "av", "decord", "torch"} & set(loaded.split())

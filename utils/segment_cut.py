@@ -1,0 +1,83 @@
+"""Make a segment's files from one decoding of the source; runs in the child of media_worker.py."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from lmms_eval_tasks.utils import segment_picture, segment_read, segment_sound
+from lmms_eval_tasks.utils.segment_picture import Picture
+from lmms_eval_tasks.utils.segment_read import Head, NoTimesError
+from lmms_eval_tasks.utils.segment_sound import Sound
+
+# Header and last frame disagree by less than this, even where the header counts other streams.
+_SLACK = 10.0
+_Times = tuple[Fraction, Fraction | None]
+
+
+def make(
+    source: str, *, start: str, end: str | None, video: str, sound: str, both: str
+) -> dict[str, Any]:
+    """Write up to three files and describe them (fields of segments.Segment).
+
+    Args:
+        source: a video file.
+        start: decimal seconds after the first frame.
+        end: the same; None for the end of the file.
+        video: where to write the muted mp4.
+        sound: where to write the wav; absent afterwards if the window has no sound.
+        both: where to write the mp4 with both; absent if the window has no sound.
+
+    Raises:
+        MediaError: what is wrong with the file or the window, without the file's name.
+    """
+    first = segment_read.head(source)
+    window = Fraction(start), None if end is None else Fraction(end)
+    if first.declared is not None and window[0] >= Fraction(first.declared + _SLACK):
+        raise segment_picture.outside(*window, Fraction(first.declared), "starts")
+    try:
+        picture, heard = _write(source, first, window, video, sound)
+    except NoTimesError:
+        first = replace(first, clock=segment_read.counting(source))
+        picture, heard = _write(source, first, window, video, sound)
+    if heard is not None and heard.samples:
+        segment_sound.add_track(video, sound, both)
+    else:
+        Path(sound).unlink(missing_ok=True)
+    length = picture.end - window[0]
+    return {
+        "start": float(window[0]),
+        "end": float(picture.end),
+        "duration": float(length),
+        "clamped": window[1] is not None and picture.end < window[1],
+        "encoded": picture.encoded,
+        "width": picture.width,
+        "height": picture.height,
+        "n_frames": len(picture.times),
+        "fps": float(len(picture.times) / length),
+        "first_frame": float(picture.times[0]),
+        "vfr": picture.vfr,
+        "rotation": first.rotation,
+        "has_audio": first.has_audio,
+        "channels": heard.channels if heard else 0,
+        "sample_rate": heard.rate if heard else 0,
+        "sound_duration": heard.samples / segment_sound.RATE if heard else 0.0,
+        "silence_filled": heard.gaps if heard else 0.0,
+    }
+
+
+def _write(
+    source: str, first: Head, window: _Times, video: str, sound: str
+) -> tuple[Picture, Sound | None]:
+    """The muted mp4 and the wav; the sound first, since it may go on after the last frame."""
+    (start, end), heard, sound_end = window, None, None
+    if first.has_audio:
+        heard = segment_sound.write_wav(source, first.clock, start, end, sound)
+        sound_end = end if heard.end is None else heard.end
+    if start == 0 and end is None:
+        copied = segment_picture.copy(source, first, video)
+        if copied is not None:
+            return replace(copied, end=max(copied.end, sound_end or copied.end)), heard
+    return segment_picture.cut(source, first, start, end, sound_end=sound_end, out=video), heard

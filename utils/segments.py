@@ -1,0 +1,198 @@
+"""Segments of a video with its sound: what each input mode needs of [start, end), made at once.
+
+    >>> cut = segment("videos/5.mp4", 61.37, 64.81)
+    >>> cut.video, cut.video_with_sound, cut.sound
+    ('.../segment-61.37-64.81-3f....mp4', '.../...-3f....av.mp4', '.../...-3f....wav')
+
+One decoding makes a muted mp4 (no audio stream), an mp4 with its sound, and a 16 kHz mono wav, and
+keeps them as one entry of the cache: the second mode of an item finds what the first has made.
+Files hold exactly the window: the frames with start <= time < end, each at its time minus `start`,
+and the samples of [start, end). Seconds count from the first frame that the file shows, for picture
+and sound alike, whatever its time stamps begin with. Details: segment_picture.py (codec, sizes),
+segment_sound.py (downmix, gaps, resampling).
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.errors import MediaError
+from lmms_eval_tasks.utils import media, media_cache
+
+DOWNMIX = "mean of all channels"
+# Raise when a made file can change for the same source and window.
+_VERSION = 1
+_SUFFIXES = {"video": ".mp4", "both": ".av.mp4", "sound": ".wav"}
+# Seconds allowed for making a segment: at least, for each second of it, and at most.
+_AT_LEAST, _EACH_SECOND, _AT_MOST = 300.0, 10.0, 7200.0
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A window of a video as files; seconds and pixels; seconds of the source but for first_frame.
+
+    video: mp4 without an audio stream.
+    video_with_sound, sound: mp4 with both, and the sound as a 16 kHz mono 16-bit wav (the same
+        signal); None if the source has no audio stream or no sound in this window.
+    end: as asked for, or the end of the file: the later of its last frame's and its sound's. A
+        window may end beyond it by less than a frame, which `clamped` records.
+    encoded: False if a whole file's picture was copied without decoding it.
+    width, height: upright.
+    fps: n_frames / duration.
+    first_frame: when the cut shows its first frame; less than a frame's duration in steady videos.
+    vfr: the time from frame to frame changes within the window.
+    rotation: degrees clockwise that the source asks players to turn it; the files are upright.
+    has_audio: the source has an audio stream. `channels` and `sample_rate` are the source's; 0 if
+        it has none.
+    sound_duration: length of the wav, shorter than `duration` where the source's sound ends early.
+    silence_filled: seconds of silence put in where the source's sound begins late or has a gap.
+    downmix: how the channels became one.
+    """
+
+    source: str
+    video: str
+    video_with_sound: str | None
+    sound: str | None
+    start: float
+    end: float
+    duration: float
+    clamped: bool
+    encoded: bool
+    width: int
+    height: int
+    n_frames: int
+    fps: float
+    first_frame: float
+    vfr: bool
+    rotation: int
+    has_audio: bool
+    channels: int
+    sample_rate: int
+    sound_duration: float
+    silence_filled: float
+    downmix: str = DOWNMIX
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain types only, for result logs."""
+        return asdict(self)
+
+
+def segment(
+    source: str | Path,
+    start: float | None = None,
+    end: float | None = None,
+    cache: Path | None = None,
+    time_limit: float | None = None,
+) -> Segment:
+    """The files of a window of `source`, from the cache if they are there.
+
+    Args:
+        source: a video file.
+        start: seconds after the first frame, read as the decimal number that Python shows (0.1 is
+            a tenth); None is the beginning.
+        end: seconds; not included; None is the end of the file. With neither, the whole file: its
+            picture is copied where mp4 can hold it, so that only the sound is decoded.
+        cache: folder for results, created if absent; default `media` in the user's cache folder.
+        time_limit: seconds for making it, and again at most for waiting until another process that
+            makes the same segment is done. Default: 300 and 10 more for each second of the window,
+            at most 7200, which is also for a window to the end of the file.
+
+    Raises:
+        MediaError: the window is not inside the file or is none, the source cannot be read or holds
+            no video, or the files cannot be written; one line, which names the source.
+    """
+    video = media._file(source)
+    window = _window(video, start, end)
+    recipe = "segment-" + "-".join(text or "end" for text in window)
+    folder = Path(cache or settings.cache_dir() / "media").absolute()
+    limit = time_limit or _patience(window)
+    try:
+        name = media_cache.entry_name(media_cache.content_id(video), recipe, _VERSION)
+        entry = _load(folder, name)
+        if entry is None:
+            folder.mkdir(parents=True, exist_ok=True)
+            with media_cache.only_one(folder, name, limit):
+                entry = _load(folder, name) or _make(video, window, folder, name, limit)
+    except OSError as error:
+        raise MediaError(
+            f"{video}: cannot be read, or its segment not be written: {error}"
+        ) from error
+    paths = {key: str(folder / f"{name}{_SUFFIXES[key]}") for key in entry["sizes"]}
+    return Segment(
+        source=str(video),
+        video=paths["video"],
+        video_with_sound=paths.get("both"),
+        sound=paths.get("sound"),
+        **entry["segment"],
+    )
+
+
+def _window(video: Path, start: float | None, end: float | None) -> tuple[str, str | None]:
+    """Start and end as decimal numbers; checks what can be checked without the file.
+
+    Raises:
+        MediaError: not two times in order.
+    """
+    shown = f"the segment from {start} to {end}"
+    times = []
+    for time in (0.0 if start is None else start, end):
+        try:
+            seconds = None if time is None else float(time)
+        except (TypeError, ValueError) as error:
+            raise MediaError(f"{video}: {shown}: {time!r} is not a number of seconds") from error
+        if seconds is not None and not math.isfinite(seconds):
+            raise MediaError(f"{video}: {shown}: its times must be finite numbers of seconds")
+        if seconds is not None and seconds < 0:
+            raise MediaError(f"{video}: {shown}: its times must not be negative")
+        times.append(seconds)
+    first, last = times
+    if first is not None and last is not None and last <= first:
+        what = "is empty" if last == first else "ends before it starts"
+        raise MediaError(f"{video}: {shown} s {what}; give start and end in seconds, start first")
+    return str(first or 0.0), None if last is None else str(last)
+
+
+def _patience(window: tuple[str, str | None]) -> float:
+    start, end = window
+    if end is None:
+        return _AT_MOST
+    return min(_AT_MOST, _AT_LEAST + _EACH_SECOND * (float(end) - float(start)))
+
+
+def _load(folder: Path, name: str) -> dict[str, Any] | None:
+    """A complete entry, or None; each of its files must have the size that was noted."""
+    entry = media_cache.load(folder, name)
+    try:
+        if entry is not None and all(
+            (folder / f"{name}{_SUFFIXES[key]}").stat().st_size == size
+            for key, size in entry["sizes"].items()
+        ):
+            return entry
+    except (OSError, KeyError, AttributeError):
+        pass  # one of the files is gone, or the note is not ours: the caller makes it
+    return None
+
+
+def _make(
+    video: Path, window: tuple[str, str | None], folder: Path, name: str, limit: float
+) -> dict[str, Any]:
+    """Have the worker write the files, then put them into the cache, the note last."""
+    media_cache.remove_leftovers(folder, name, older_than=2 * limit)
+    parts = {key: media_cache.temporary(folder, name, f".{key}.part") for key in _SUFFIXES}
+    paths = {key: str(part) for key, part in parts.items()}
+    job = {"start": window[0], "end": window[1], **paths}
+    with ExitStack() as leftovers:
+        for part in parts.values():
+            leftovers.callback(part.unlink, missing_ok=True)
+        facts = media._work({"do": "segment", "source": str(video), "segment": job}, limit)
+        sizes = {key: part.stat().st_size for key, part in parts.items() if part.exists()}
+        for key in sizes:
+            if key != "video":
+                parts[key].replace(folder / f"{name}{_SUFFIXES[key]}")
+        made = {"segment": facts, "sizes": sizes}
+        return media_cache.publish(folder, name, parts["video"], _SUFFIXES["video"], made)
