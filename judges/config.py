@@ -129,7 +129,7 @@ class JudgeConfig:
 
             return offline.WARNING
         if self.provider == NONE:
-            return "not judged yet: judge the saved samples with `lmms-eval-tasks rescore`"
+            return "not judged yet: judge the saved samples with `lmms-eval-tasks judge`"
         return f"judged by {self.label}, not by the paper's judge: compare with that in mind"
 
 
@@ -154,7 +154,8 @@ def resolve(spec: str | None, env: Mapping[str, str], *, default_model: str) -> 
     spec, key = (spec or "").strip(), env.get(KEY, "").strip()
     if spec in (OFFLINE, NONE):
         return JudgeConfig(provider=spec)
-    if (key and key in spec) or spec.startswith("sk-"):
+    # What is shorter (vLLM users set EMPTY, or x) is no key but a common word.
+    if (len(key) >= 8 and key in spec) or spec.startswith("sk-"):
         raise JudgeError(f"{settings.JUDGE} holds a key: keys go into {KEY}; {_FORMS}")
     kind, _, rest = spec.partition(":")
     if kind == "hf" and rest:

@@ -83,6 +83,15 @@ class Row:
         new.add(self)
         return new
 
+    def as_dict(self) -> dict[str, Any]:
+        """The same as plain types; dollars are None where no reply's price is known."""
+        values = asdict(self)
+        if self.calls and self.unknown_cost == self.calls:
+            values["cost"] = None
+        if self.paid_calls and self.paid_unknown_cost == self.paid_calls:
+            values["paid_cost"] = None
+        return values
+
     @property
     def calls(self) -> int:
         """Replies used."""
@@ -156,7 +165,7 @@ class Ledger:
 
     def as_dicts(self) -> list[dict[str, Any]]:
         """The rows as plain types, to gather from other ranks and for results."""
-        return [asdict(row) for row in self.rows()]
+        return [row.as_dict() for row in self.rows()]
 
     def merge(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Add rows that `as_dicts` of another process gave; a rank must not merge its own.
@@ -174,7 +183,10 @@ class Ledger:
 
 def from_dicts(rows: Iterable[Mapping[str, Any]]) -> list[Row]:
     """Rows that `as_dicts` wrote; what an older version did not count is 0."""
-    return [Row(**row) for row in rows]
+    return [
+        Row(**{name: 0.0 if value is None else value for name, value in row.items()})
+        for row in rows
+    ]
 
 
 def lines(rows: Sequence[Row], prices: str = "") -> list[str]:

@@ -115,7 +115,12 @@ class Verdict:
         kept["usage"] = None if self.usage is None else asdict(self.usage)
         kept["parts"] = [part.as_dict() for part in self.parts]
         always = ("score", "status", "reason", "raw", "judge", "model")
-        return {name: value for name, value in kept.items() if name in always or value}
+        # An expectation of 0.0 is a number, not an empty field.
+        return {
+            name: value
+            for name, value in kept.items()
+            if name in always or value or isinstance(value, float)
+        }
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Verdict:

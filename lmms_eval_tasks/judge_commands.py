@@ -106,6 +106,8 @@ def export(
     """Write all replies as JSON lines: request, reply, judge, task, time."""
     from lmms_eval_tasks.judges import cache_files as replies
 
+    if out is not None and not out.absolute().parent.is_dir():
+        raise JudgeError(f"{out}: there is no such folder to write to")
     for path in _files(cache):
         if out is None:
             replies.export(path, sys.stdout)

@@ -182,7 +182,7 @@ def _name_scored_tasks(module: ModuleType) -> None:
     def process_results(self: Any, *args: Any, **kwargs: Any) -> Any:
         from lmms_eval_tasks import preflight
 
-        with preflight.scoring(self.config.task, len(self.instances or ())):
+        with preflight.scoring(self.config.task, len(getattr(self, "_instances", None) or ())):
             return score(self, *args, **kwargs)
 
     task_class.process_results = process_results

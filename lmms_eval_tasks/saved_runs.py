@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 from collections import Counter
@@ -77,6 +76,8 @@ def judge_command(
     """Give saved answers the verdicts they lack; those of this judge are kept."""
     if batch is not None and batch_results is not None:
         raise TasksError("either --batch writes a file or --batch-results reads one, not both")
+    if (batch or batch_results) and (max_calls, max_cost) != (None, None):
+        raise TasksError("--max-calls and --max-cost are no limits of a batch: it pays for nothing")
     set_limits(max_calls, max_cost, concurrency)
     if batch is not None:
         _write_batch(logs, judge, batch)
@@ -161,6 +162,9 @@ def score_again(
     from lmms_eval_tasks import judges, preflight, two_judges
     from lmms_eval_tasks.judges.ledger import lines
 
+    if output is not None and not output.absolute().parent.is_dir():
+        raise TasksError(f"{output}: there is no such folder to write to")
+
     console = wide_console()
     written: dict[str, Any] = {}
     labels: set[str] = set()
@@ -175,7 +179,8 @@ def score_again(
         run.progress.close()
         for table in benchmark.numbers_tables([("", done.numbers)]):
             console.print(table)
-        for line in [*done.notes, *_compared(own, done.numbers, judge)]:
+        label = config.label if judge else None  # the short form may hold a password
+        for line in [*done.notes, *_compared(own, done.numbers, label)]:
             print(line)
         statuses += [
             _statuses(task, config.label, pairs) for task, pairs in done.verdicts.items() if judge
@@ -201,7 +206,7 @@ def score_again(
             },
         }
     rows = [row for row in run.ledger.rows() if row.judge != "none"]
-    written["usage"] = [dataclasses.asdict(row) for row in rows]
+    written["usage"] = [row.as_dict() for row in rows]
     if output is not None:
         output.write_text(json.dumps(written, indent=2, ensure_ascii=False), encoding="utf-8")
     for line in [*lines(rows, run.prices.origin), *run.stopped()]:
@@ -240,8 +245,18 @@ def _compared(
 # --- offline batches --------------------------------------------------------------------------
 
 
-def _batch_judge(logs: Sequence[Path], judge: str | None) -> str:
-    """The judge that a batch is for.
+# A batch pays for nothing while it is written or read, and asks no endpoint.
+_NO_LIMITS: dict[str, Any] = {
+    "requests_per_minute": None,
+    "tokens_per_minute": None,
+    "max_calls": None,
+    "max_cost": None,
+    "stop_after": 0,  # its failed requests say nothing about an endpoint
+}
+
+
+def _batch_judge(logs: Sequence[Path], judge: str | None) -> tuple[str, str]:
+    """The judge that a batch is for, and how to show it: without a password in its URL.
 
     Raises:
         TasksError: it is not asked through an OpenAI-compatible endpoint.
@@ -249,10 +264,11 @@ def _batch_judge(logs: Sequence[Path], judge: str | None) -> str:
     from lmms_eval_tasks.judges.config import OPENAI
 
     spec = judge or _the_judge(logs)
-    models = benchmarks.load(_read(logs)[0][0]).judge_config(spec).endpoints
+    config = benchmarks.load(_read(logs)[0][0]).judge_config(spec)
+    models = config.endpoints
     if not models or any(model.provider != OPENAI for model in models):
         raise TasksError(f"the judge {spec} has no batches: name a model at an endpoint (--judge)")
-    return spec
+    return spec, spec if spec.endswith((".yml", ".yaml")) else config.label
 
 
 def _write_batch(logs: Sequence[Path], judge: str | None, path: Path) -> None:
@@ -260,11 +276,11 @@ def _write_batch(logs: Sequence[Path], judge: str | None, path: Path) -> None:
     from lmms_eval_tasks.judges.batch import Writer
 
     partial = path.with_name(f".{path.name}.part")
-    spec = _batch_judge(logs, judge)
+    spec, shown = _batch_judge(logs, judge)
     try:
         with partial.open("w", encoding="utf-8") as out:
             writer = Writer(out)
-            with run.use(run.from_settings(wrap=writer.wrap, progress=False)):
+            with run.use(run.from_settings(wrap=writer.wrap, progress=False, **_NO_LIMITS)):
                 for name, own in _read(logs):
                     benchmarks.load(name).rescore_saved(own, spec, missing_only=True)
         if writer.count:
@@ -279,7 +295,7 @@ def _write_batch(logs: Sequence[Path], judge: str | None, path: Path) -> None:
     print(
         f"{path}: {writer.count:,} requests to {', '.join(sorted(writer.models))}. Upload it as a "
         "batch for /v1/chat/completions, then: lmms-eval-tasks judge LOGS "
-        f"--judge {spec} --batch-results RESULTS.jsonl"
+        f"--judge {shown} --batch-results RESULTS.jsonl"
     )
     if len(writer.models) > 1:
         say("OpenAI takes one model in a batch: split the file by `body.model`")
@@ -290,9 +306,8 @@ def _read_batch(logs: Sequence[Path], judge: str | None, path: Path, output: Pat
     from lmms_eval_tasks.judges.batch import Results
 
     results = Results(path)
-    spec = _batch_judge(logs, judge)
-    # A batch's failed requests say nothing about an endpoint: nothing is given up.
-    with run.use(run.from_settings(wrap=results.wrap, stop_after=0)) as made:
+    spec, _ = _batch_judge(logs, judge)
+    with run.use(run.from_settings(wrap=results.wrap, **_NO_LIMITS)) as made:
         try:
             score_again(logs, spec, output, made, missing_only=True)
         finally:

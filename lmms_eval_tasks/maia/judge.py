@@ -57,13 +57,13 @@ def judge_or_none() -> Judge:
     return candidate.usable(config)
 
 
-def check() -> None:
-    """Stop before a run whose judge or judge's prompt cannot be used.
+def check(spec: str | None = None) -> None:
+    """Stop before a run whose judge (`spec`, or the user's) or judge's prompt cannot be used.
 
     Raises:
         JudgeError, PromptError: what is wrong and the choices there are.
     """
-    judges.preflight(config(), [criterion()])
+    judges.preflight(config(spec), [criterion()])
 
 
 def describe(spec: str | None = None) -> dict[str, Any]:

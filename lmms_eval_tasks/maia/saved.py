@@ -121,6 +121,8 @@ def _items(
         results = [utils.pair_metrics(metrics, item, item["reply"]) for item in items]
     else:
         # Without a judge the saved verdicts stand, and what has none stays unjudged.
+        if judge:
+            judging.check(judge)
         ask = judging.judge(judge or "none")
         label = ask.config.label if judge else None
 

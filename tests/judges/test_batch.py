@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from lmms_eval_tasks.cli import app
 from lmms_eval_tasks.errors import JudgeError, TasksError
 from lmms_eval_tasks.judges.batch import Results
-from lmms_eval_tasks.settings import JUDGE_CACHE, PRICES
+from lmms_eval_tasks.settings import JUDGE_CACHE, JUDGE_RPM, MAX_CALLS, MAX_COST, PRICES
 from tests.conftest import HostRun, Launch, host
 from tests.local_endpoint import Fault, LocalEndpoint, choice, completion, last_user_text
 
@@ -233,6 +233,40 @@ def test_wrong_files_are_one_line(saved: Saved, endpoint: LocalEndpoint) -> None
     nowhere = saved.judge(*spec, "--batch", saved.path("no/such/folder/batch.jsonl"))
     assert isinstance(nowhere.exception, TasksError), nowhere.exception
     assert "no/such/folder/batch.jsonl: the batch cannot be written" in str(nowhere.exception)
+
+
+@pytest.mark.host
+def test_a_batch_has_no_limits_and_shows_no_password(
+    saved: Saved, endpoint: LocalEndpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Writing and reading it pays for nothing: a budget or a rate must not leave requests out."""
+    for variable in (MAX_CALLS, MAX_COST, JUDGE_RPM):
+        monkeypatch.setenv(variable, "1")
+    place = endpoint.url.replace("http://", "http://user:planted-word@")
+    spec = ["--judge", f"m@{place}"]
+    asked = saved.judge(*spec, "--batch", saved.path("1.jsonl"), "--max-calls", "5")
+    assert isinstance(asked.exception, TasksError)
+    written = saved.judge(*spec, "--batch", saved.path("1.jsonl"))
+    assert run_batch(saved.folder / "1.jsonl", saved.folder / "2.jsonl") > 1
+    read = saved.judge(*spec, "--batch-results", saved.path("2.jsonl"))
+    assert read.exit_code == 0, read.output
+    assert "skipped" not in read.output
+    assert "planted-word" not in written.output + read.output
+
+
+@pytest.mark.host
+def test_what_cannot_work_is_said_before_anyone_is_asked(
+    saved: Saved, endpoint: LocalEndpoint
+) -> None:
+    unpriced = saved.judge("--judge", f"other@{endpoint.url}", "--max-cost", "1")
+    assert isinstance(unpriced.exception, TasksError)
+    assert "price" in str(unpriced.exception)
+    missing = saved.judge("--judge", f"hf:{saved.path('none')}")
+    assert isinstance(missing.exception, JudgeError)
+    output = saved.path("no/such/folder/x.json")
+    nowhere = saved.judge("--judge", f"m@{endpoint.url}", "--output", output)
+    assert isinstance(nowhere.exception, TasksError)
+    assert not endpoint.chats
 
 
 @pytest.mark.host

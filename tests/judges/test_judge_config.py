@@ -108,6 +108,11 @@ def test_errors_never_repeat_a_key(spec, key):
     assert "another" not in str(caught.value)
 
 
+@pytest.mark.parametrize("key", ["EMPTY", "x", "1", "local"])
+def test_a_common_word_is_no_key(key):
+    assert resolved("EMPTY-x@http://localhost:8001/v1", key).model == "EMPTY-x"
+
+
 @pytest.mark.parametrize(
     ("spec", "key"), [("gpt-4o", KEY), ("m@http://user:sk-planted-0123456789@localhost/v1", "")]
 )

@@ -105,6 +105,16 @@ def test_an_unknown_price_is_never_0(replies, text):
     assert text in lines(ledger.rows(), "P")[0]
 
 
+def test_an_unknown_price_is_never_0_as_plain_types():
+    ledger = Ledger()
+    ledger.reply("t", "q", reply(), paid=True, cost=None)
+    (row,) = ledger.as_dicts()
+    assert (row["cost"], row["paid_cost"]) == (None, None)
+    other = Ledger()
+    other.merge([row])
+    assert other.rows() == ledger.rows()
+
+
 def test_replies_without_token_counts_are_told():
     ledger = Ledger()
     ledger.reply("t", "j", reply(prompt=None), paid=True, cost=None)

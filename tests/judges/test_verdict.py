@@ -23,6 +23,12 @@ def test_as_dict_is_plain():
     assert Verdict(**value) == verdict
 
 
+def test_an_expectation_of_zero_is_kept():
+    verdict = Verdict(0.0, Status.OK, expected=0.0, expected_mass=0.9)
+    assert verdict.as_dict()["expected"] == 0.0
+    assert Verdict.from_dict(verdict.as_dict()) == verdict
+
+
 @pytest.mark.parametrize("status", [status for status in Status if status is not Status.OK])
 def test_a_failure_has_no_score(status):
     assert Verdict(None, status).score is None
