@@ -67,7 +67,8 @@ def test_simple_evaluate(launch: Launch, tmp_path: Path) -> None:
         "print(sorted(r['results']), sorted(r['lmms_eval_tasks']))\n"
     )
     run = launch([sys.executable, "-c", script], tmp_path)
-    assert "['maia_vsv'] ['data_root', 'invalid', 'maia', 'version']" in run.stdout, run.stderr[-2000:]
+    written = "['maia_vsv'] ['data_root', 'invalid', 'maia', 'version']"
+    assert written in run.stdout, run.stderr[-2000:]
 
 
 def test_a_folder_named_like_the_task_does_not_hijack_it(launch: Launch, tmp_path: Path) -> None:
