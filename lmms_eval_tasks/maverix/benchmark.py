@@ -81,7 +81,7 @@ def annotate(results: dict[str, Any], tasks: Sequence[Mapping[str, Any]]) -> Non
     prompt = utils.task_prompts()
     sound = {task["task"]: _sound(task["task"]) for task in tasks if mode_of(task["task"]).sound}
     heard = {mode_of(name).picture: running.sound_warning(mode_of(name).picture) for name in sound}
-    warnings += [warning for warning in heard.values() if warning]
+    warnings += dict.fromkeys(warning for warning in heard.values() if warning)
     section: dict[str, Any] = {
         "data": {"file": str(release.file), "hash": release.digest, "items": len(items)},
         "left_out": left_out,

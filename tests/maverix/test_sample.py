@@ -1,4 +1,4 @@
-"""MAVERIX's packaged sample: our schema, a truth for every item, and clips that carry their code."""
+"""MAVERIX's packaged sample: our schema, a truth for every item, clips that carry their code."""
 
 from __future__ import annotations
 

@@ -264,6 +264,7 @@ def trim(source, path, seconds):
             if packet.size:
                 packet.pts -= round(seconds / packet.time_base)
                 packet.dts -= round(seconds / packet.time_base)
+                packet.duration = packet.duration or 512  # of the last frame, a 25th
                 packet.stream = streams[packet.stream.index]
                 copy.mux(packet)
 

@@ -156,12 +156,29 @@ def test_a_time_limit_is_kept(source, tmp_path):
     assert files.made_files(tmp_path) == []
 
 
-def test_reading_begins_near_the_window(tmp_path):
-    path = coded.write(tmp_path / "long.mp4", 60, gop=50)
-    clock = segment_read.head(str(path)).clock
-    for kind in ("video", "audio"):
-        time, _ = next(segment_read.frames(str(path), clock, Fraction("55.3"), kind))
-        assert 52 < time <= 55.3
+@pytest.fixture(scope="module")
+def minute(tmp_path_factory):
+    """60 s with a key frame every 2 s, and its clock."""
+    path = str(coded.write(tmp_path_factory.mktemp("coded") / "minute.mp4", 60, gop=50))
+    return path, segment_read.head(path).clock
+
+
+@pytest.mark.parametrize("kind", ["video", "audio"])
+def test_reading_begins_near_the_window(minute, kind):
+    begin, _ = next(segment_read.frames(*minute, Fraction("55.3"), kind))
+    assert 52 < begin <= Fraction("55.3")
+
+
+@pytest.mark.parametrize("kind", ["video", "audio"])
+@pytest.mark.parametrize("late", [2, 100])
+def test_an_index_that_leads_behind_the_window(minute, monkeypatch, kind, late):
+    """Where a jump ends too late, or beyond the end of the file, the next one is longer."""
+    seek = segment_read._seek
+    monkeypatch.setattr(
+        segment_read, "_seek", lambda file, video, clock, at: seek(file, video, clock, at + late)
+    )
+    begin, _ = next(segment_read.frames(*minute, Fraction("51.3"), kind))
+    assert begin <= Fraction("51.3")
 
 
 def test_importing_segments_imports_nothing_heavy():

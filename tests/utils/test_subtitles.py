@@ -261,6 +261,7 @@ def test_render() -> None:
         "[0:59:59.9 - 0:59:59.9] Now.",
         "[1:00:00.0 - 10:00:00.0] Late.",
     ]
+    assert subtitles.render([Cue(3599, 3599.96, "Noon.")]) == "[0:59:59.0 - 1:00:00.0] Noon."
 
 
 @given(CUES)
