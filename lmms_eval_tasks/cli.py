@@ -96,9 +96,7 @@ def prepare(
     """Validate a benchmark's release and put it under the data root."""
     if benchmark not in benchmarks.NAMES:
         raise DataError(f"no benchmark {benchmark!r}; known: {', '.join(benchmarks.NAMES)}")
-    if settings.is_sample():
-        raise DataError(f"{settings.DATA}=sample is the packaged sample; unset it or name a folder")
-    print(benchmarks.load(benchmark).prepare(source, settings.data_root(), link))
+    print(benchmarks.load(benchmark).prepare(source, _users_root(), link))
 
 
 @data_app.command()
@@ -114,7 +112,14 @@ def subtitles(
     if benchmark not in benchmarks.NAMES:
         raise DataError(f"no benchmark {benchmark!r}; known: {', '.join(benchmarks.NAMES)}")
     transcriber = FasterWhisper(model, device=device, language=language)
-    print(benchmarks.load(benchmark).make_subtitles(settings.data_root(), transcriber))
+    print(benchmarks.load(benchmark).make_subtitles(_users_root(), transcriber))
+
+
+def _users_root() -> Path:
+    """The data root to write to: the packaged sample is never changed."""
+    if settings.is_sample():
+        raise DataError(f"{settings.DATA}=sample is the packaged sample; unset it or name a folder")
+    return settings.data_root()
 
 
 saved_runs.add_commands(app)

@@ -33,6 +33,7 @@ class Workload:
     max_reply_tokens: int  # that the task lets the model write
     # Each judged item: what the judge is asked, with a stand-in for the model's answer.
     judged: Sequence[tuple[Criterion, Mapping[str, Any]]] = ()
+    verdicts_each: int = 1  # of one generation, where it is judged at all
 
 
 @dataclass
@@ -65,7 +66,8 @@ def estimate(
 
     work = benchmarks.load(benchmarks.of_task(task)).workload(task)
     prompts = list(itertools.islice(work.prompts, limit))
-    judged = list(itertools.islice(work.judged, limit))
+    most = None if limit is None else limit * work.verdicts_each
+    judged = list(itertools.islice(work.judged, most))
     plain = counter("")
     found = Estimate(task["task"], len(prompts), sum(plain.count(prompt) for prompt in prompts))
     if config is None or not judged:

@@ -94,6 +94,7 @@ def submit_command(
     output: Annotated[Path, typer.Option(help="The submission file.")] = Path("submission.json"),
 ) -> None:
     """Write a model's answers for data whose truth is withheld."""
+    _check_output(output)
     for name, own in _read(logs):
         made = benchmarks.load(name).submission(own)
         output.write_text(json.dumps(made, indent=1, ensure_ascii=False), encoding="utf-8")
@@ -162,9 +163,8 @@ def score_again(
     from lmms_eval_tasks import judges, preflight, two_judges
     from lmms_eval_tasks.judges.ledger import lines
 
-    if output is not None and not output.absolute().parent.is_dir():
-        raise TasksError(f"{output}: there is no such folder to write to")
-
+    if output is not None:
+        _check_output(output)
     console = wide_console()
     written: dict[str, Any] = {}
     labels: set[str] = set()
@@ -215,6 +215,11 @@ def score_again(
         for line in problems.values():
             say(f"INVALID: {line}")
         raise typer.Exit(preflight.INVALID)
+
+
+def _check_output(output: Path) -> None:
+    if output.is_dir() or not output.absolute().parent.is_dir():
+        raise TasksError(f"{output}: not a file in a folder that is there to write to")
 
 
 def _statuses(task: str, label: str, pairs: Sequence[rescore.Pair]) -> dict[str, Any]:

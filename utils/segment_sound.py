@@ -128,10 +128,9 @@ class _Window:
                 self.silent += length
                 position += length
                 yield _zeros(length)
-            yield mix(self._readable(frame))[
-                position - begin : None if stop is None else max(0, stop - begin)
-            ]
-            position = after if stop is None else min(after, stop)
+            until = after if stop is None else min(after, stop)
+            yield mix(self._readable(frame))[position - begin : until - begin]
+            position = until
             if position == stop:
                 return
         self.ended = Fraction(after, self.rate or 1)

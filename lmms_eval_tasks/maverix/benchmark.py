@@ -11,11 +11,11 @@ from lmms_eval_tasks import rescore, running, settings
 from lmms_eval_tasks.benchmarks import DataStatus, of_task_name
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.estimate import Workload
-from lmms_eval_tasks.maverix import data, schema, scores, utils
+from lmms_eval_tasks.maverix import data, inputs, schema, scores, utils
 from lmms_eval_tasks.maverix import judge as judging
 from lmms_eval_tasks.maverix.judge import config as judge_config
 from lmms_eval_tasks.maverix.judge import prompt_name as judge_prompt
-from lmms_eval_tasks.maverix.labels import MODES
+from lmms_eval_tasks.maverix.labels import DIMENSIONS, MODES
 from lmms_eval_tasks.maverix.report import tables as numbers_tables
 from lmms_eval_tasks.maverix.saved import kind_of, rescore_saved
 
@@ -58,7 +58,7 @@ def check(tasks: Sequence[Mapping[str, Any]]) -> None:
         TasksError: the first thing that is missing, with what to do.
     """
     items, _ = data.usable(data.load())
-    utils.task_prompts()
+    inputs.task_prompts()
     sounding = [task["task"] for task in tasks if mode_of(task["task"]).sound]
     if sounding:
         data.check_sound(items)
@@ -78,13 +78,19 @@ def annotate(results: dict[str, Any], tasks: Sequence[Mapping[str, Any]]) -> Non
         warnings = ["made with the packaged sample: not a benchmark result"]
     if left_out:
         warnings.append(f"{len(left_out)} items left out: {', '.join(sorted(left_out)[:20])}")
-    prompt = utils.task_prompts()
+    prompt = inputs.task_prompts()
+    silent: Mapping[str, str] = {}
+    if any(mode_of(task["task"]).sound for task in tasks):
+        silent = data.check_sound(items)
+    if silent:
+        warnings.append(f"{len(silent)} items without sound left out of A and V+A")
     sound = {task["task"]: _sound(task["task"]) for task in tasks if mode_of(task["task"]).sound}
     heard = {mode_of(name).picture: running.sound_warning(mode_of(name).picture) for name in sound}
     warnings += dict.fromkeys(warning for warning in heard.values() if warning)
     section: dict[str, Any] = {
         "data": {"file": str(release.file), "hash": release.digest, "items": len(items)},
         "left_out": left_out,
+        "without_sound": silent,  # left out where the mode has sound
         "prompts": {"task": {"hash": prompt.hash, "source": prompt.source}},
         "sound": sound,
         "frames": "the whole segment is handed over: the model's own maximum applies",
@@ -146,6 +152,7 @@ def workload(task: Mapping[str, Any]) -> Workload:
         prompts=[utils.doc_to_text(doc) for doc in docs],
         max_reply_tokens=task["generation_kwargs"]["max_new_tokens"],
         judged=judged,
+        verdicts_each=len(DIMENSIONS),
     )
 
 
@@ -165,16 +172,23 @@ def make_subtitles(root: Path, transcriber: Transcriber) -> str:
     from lmms_eval_tasks.utils import segments, transcription
 
     release = schema.read(schema.find_file(root / "maverix"))
+    folder = release.file.parent / "subtitles"
     missing = data.video_problems(release)
     names = {item.video for item in release.items} - missing.keys()
-    videos = {name: release.path_of(name) for name in sorted(names)}
+    # Named as what is there, or a released talk.srt of "talk.mp4" would get a talk.mp4.json.
+    there = {name: release.subtitles_of(name) for name in sorted(names)}
+    videos = {_subtitled(name, path, folder): release.path_of(name) for name, path in there.items()}
 
     def sound_of(path: Path) -> Path | None:
         made = segments.segment(path).sound
         return None if made is None else Path(made)
 
-    folder = release.file.parent / "subtitles"
     return transcription.make(videos, folder, transcriber, sound_of=sound_of).line
+
+
+def _subtitled(video: str, there: Path | None, folder: Path) -> str:
+    """The video's name among subtitles: that of its file, where there is one."""
+    return video if there is None else there.relative_to(folder).with_suffix("").as_posix()
 
 
 # --- the user's data --------------------------------------------------------------------------
@@ -216,13 +230,13 @@ def prepare(source: Path, root: Path, link: bool) -> str:
     folder = source if source.is_dir() else source.parent
     release = schema.read(schema.find_file(source) if source.is_dir() else source)
     target = root / "maverix"
-    if (target / "data.json").exists() and (target / "data.json").resolve() != release.file:
+    if (target / "data.json").exists() and not _same(target / "data.json", release.file):
         raise DataError(f"{target}: holds data.json already; remove it first")
     put = 0
     for path in [release.file, *_beside(folder)]:
         place = target / ("data.json" if path == release.file else path.relative_to(folder))
         place.parent.mkdir(parents=True, exist_ok=True)
-        if not (place.exists() and place.resolve() == path.resolve()):
+        if place.resolve() != path.resolve():
             _put(path, place, link)
         put += 1
     return (
@@ -231,9 +245,16 @@ def prepare(source: Path, root: Path, link: bool) -> str:
     )
 
 
+def _same(there: Path, source: Path) -> bool:
+    """Whether data that is in the way is that of the source: `prepare` may be run again."""
+    return there.resolve() == source.resolve() or there.read_bytes() == source.read_bytes()
+
+
 def _beside(folder: Path) -> list[Path]:
     names = [folder / "columns.yml"]
-    names += [path for part in ("videos", "subtitles") for path in sorted(folder.glob(f"{part}/*"))]
+    names += [
+        path for part in ("videos", "subtitles") for path in sorted(folder.glob(f"{part}/**/*"))
+    ]
     return [path for path in names if path.is_file()]
 
 

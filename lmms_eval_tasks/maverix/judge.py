@@ -53,13 +53,13 @@ def config(spec: str | None = None, env: Mapping[str, str] | None = None) -> Jud
     return judges.resolve(spec or settings.judge_spec(), variables, default_model=PAPER_JUDGE)
 
 
-def check() -> None:
-    """Stop before a run whose judge or judge's prompts cannot be used.
+def check(spec: str | None = None) -> None:
+    """Stop before a run whose judge (`spec`, or the user's) or judge's prompts cannot be used.
 
     Raises:
         JudgeError, PromptError: what is wrong and the choices there are.
     """
-    judges.preflight(config(), criteria().values())
+    judges.preflight(config(spec), criteria().values())
 
 
 def describe(spec: str | None = None) -> dict[str, Any]:

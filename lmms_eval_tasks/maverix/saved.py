@@ -36,9 +36,14 @@ def rescore_saved(
         missing_only: keep the verdicts that this very judge has given already.
 
     Raises:
-        DataError: a sample lacks what these tasks write, or two samples of a run share an id.
+        DataError: a sample lacks what these tasks write, two samples of a run share an id, or two
+            runs are of one task and model.
+        JudgeError, PromptError: the judge cannot be used.
     """
     done = Rescored()
+    _refuse_twice(runs)
+    if judge and any(kind_of(run.task) == "open" for run in runs):
+        judging.check(judge)
     several = len({run.task for run in runs}) < len(runs)
     joined: dict[tuple[str, str], dict[str, Items]] = {}
     for run in runs:
@@ -69,6 +74,18 @@ def rescore_saved(
     return done
 
 
+def _refuse_twice(runs: Sequence[Run]) -> None:
+    """One of two runs of the same task and model would silently take the other's place."""
+    seen: dict[tuple[str, str | None], Run] = {}
+    for run in runs:
+        other = seen.setdefault((run.task, run.model), run)
+        if other is not run:
+            raise DataError(
+                f"{run.file}: a second {run.task} run of {run.model or 'an unknown model'}, beside "
+                f"{other.file}; name one of them"
+            )
+
+
 def _saved_items(run: Run, kind: str) -> list[dict[str, Any]]:
     """The samples' items in the order of their ids."""
     first, seen = scores.FIRST[kind], {}
@@ -92,8 +109,8 @@ def _open(
 
     def score(item: dict[str, Any]) -> dict[str, Any]:
         saved: dict[str, Verdict | None] = {
-            name: kept_verdict(rated, label, missing_only=missing_only)
-            for name, rated in item["dimensions"].items()
+            name: kept_verdict(_named(item, name), label, missing_only=missing_only)
+            for name in item["dimensions"]
         }
         return utils.open_metrics(scores.OPEN, item, item["reply"], judge=ask, saved=saved)
 
@@ -102,7 +119,7 @@ def _open(
     pairs = [
         Pair(
             f"{item['id']}/{name}",
-            saved_verdict(item["dimensions"].get(name, {})),
+            saved_verdict(_named(item, name)),
             saved_verdict(value[first]["dimensions"].get(name, {})),
         )
         for item, value in zip(items, values, strict=True)
@@ -110,6 +127,11 @@ def _open(
         for name in DIMENSIONS
     ]
     return values, pairs
+
+
+def _named(item: Mapping[str, Any], dimension: str) -> dict[str, Any]:
+    """One rating with an id for messages; without a verdict where there is no rating."""
+    return {**item["dimensions"].get(dimension, {}), "id": f"{item['id']}/{dimension}"}
 
 
 def _join(joined: Mapping[tuple[str, str], Mapping[str, Items]], done: Rescored) -> None:
@@ -123,3 +145,7 @@ def _join(joined: Mapping[tuple[str, str], Mapping[str, Items]], done: Rescored)
         }
         if missing := [mode.title for slug, mode in MODES.items() if slug not in modes]:
             done.notes.append(f"{name}: without {', '.join(missing)}")
+        asked = {mode: {item["id"] for item in items["acc"]} for mode, items in modes.items()}
+        if len({frozenset(ids) for ids in asked.values()}) > 1:
+            counts = ", ".join(f"{MODES[mode].title} {len(ids)}" for mode, ids in asked.items())
+            done.notes.append(f"{name}: the modes were not asked the same items ({counts})")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.maverix import scores
 from lmms_eval_tasks.maverix.saved import kind_of
 from lmms_eval_tasks.rescore import Run
 
@@ -26,7 +28,8 @@ def submission(runs: Sequence[Run]) -> dict[str, Any]:
     why a letter is null or an answer empty. Circular tasks are not submitted.
 
     Raises:
-        DataError: nothing to submit, or samples of several models or data files.
+        DataError: nothing to submit, a question answered twice, or samples of several models or
+            data files.
     """
     answers: list[dict[str, Any]] = []
     origins = set()
@@ -34,10 +37,10 @@ def submission(runs: Sequence[Run]) -> dict[str, Any]:
         kind = kind_of(run.task)
         if kind == "circular":
             continue
-        for sample in run.samples:
-            item = next((v for v in sample.values() if isinstance(v, dict) and "reply" in v), None)
-            if item is None:
-                raise DataError(f"{run.file}: no items of this suite")
+        for number, sample in enumerate(run.samples, 1):
+            item = sample.get(scores.FIRST[kind])
+            if not isinstance(item, dict) or "reply" not in item:
+                raise DataError(f"{run.file}, line {number}: no item of this suite")
             origins.add((run.model, item["data"]))
             one = {"task": run.task, "id": item["question_id"]}
             if kind == "choice":
@@ -52,5 +55,13 @@ def submission(runs: Sequence[Run]) -> dict[str, Any]:
         shown = ", ".join(f"{model} on {data}" for model, data in sorted(origins, key=str))
         raise DataError(f"one model and one data file in a submission, not {shown}")
     ((model, data),) = origins
-    answers.sort(key=lambda one: (one["task"], one["id"], one.get("version", "")))
+    answers.sort(key=_place)
+    for one, other in itertools.pairwise(answers):
+        if _place(one) == _place(other):
+            named = " ".join(part for part in _place(one) if part)
+            raise DataError(f"{named} is answered twice: submit one run of each task")
     return {"format": FORMAT, "data": data, "model": model, "answers": answers}
+
+
+def _place(answer: Mapping[str, Any]) -> tuple[str, str, str]:
+    return answer["task"], answer["id"], answer.get("version", "")

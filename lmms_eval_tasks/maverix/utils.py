@@ -6,19 +6,24 @@ import functools
 import sys
 import traceback
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import running, settings
-from lmms_eval_tasks.errors import MediaError, TasksError
+from lmms_eval_tasks import running
+from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.candidate import judge_answer, usable
 from lmms_eval_tasks.judges.verdict import Judge, Verdict
 from lmms_eval_tasks.maverix import judge as judging
 from lmms_eval_tasks.maverix import scores
+from lmms_eval_tasks.maverix.inputs import (
+    Doc,
+    media_of,
+    samples,
+    sounding,
+    subtitle_text,
+    task_prompts,
+)
 from lmms_eval_tasks.maverix.labels import DIMENSIONS, LETTERS, MODES, SPLITS, Mode
-from lmms_eval_tasks.utils import answers, prompts, segments, subtitles
-
-Doc = Mapping[str, Any]
+from lmms_eval_tasks.utils import answers, prompts
 
 
 # --- what the model is given ------------------------------------------------------------------
@@ -52,9 +57,9 @@ def doc_to_visual(doc: Doc) -> list[Any]:
     if not mode.sound:
         return [made.video]
     if mode.picture:
-        return [_sounding(made.video_with_sound, doc)]
-    sound = _sounding(made.sound, doc)
-    return [_samples(sound) if running.wants_samples() else sound]
+        return [sounding(made.video_with_sound, doc)]
+    sound = sounding(made.sound, doc)
+    return [samples(sound) if running.wants_samples() else sound]
 
 
 def doc_to_messages(
@@ -70,76 +75,9 @@ def doc_to_messages(
     if mode.picture:
         content.append({"type": "video", "url": media_of(doc).video})
     if mode.sound:
-        content.append({"type": "audio", "url": _sounding(media_of(doc).sound, doc)})
+        content.append({"type": "audio", "url": sounding(media_of(doc).sound, doc)})
     content.append({"type": "text", "text": doc_to_text(doc, lmms_eval_specific_kwargs)})
     return [{"role": "user", "content": content}]
-
-
-def media_of(doc: Doc) -> segments.Segment:
-    """The doc's segment, or the whole video, cut once for all modes (utils/segments.py).
-
-    Raises:
-        MediaError: the video cannot be read or has no such segment; the message names it.
-    """
-    return _segment(doc["video_path"], doc["start"], doc["end"])
-
-
-@functools.lru_cache(maxsize=4096)
-def _segment(path: str, start: float | None, end: float | None) -> segments.Segment:
-    return segments.segment(path, start, end)
-
-
-def subtitle_text(doc: Doc) -> str:
-    """The cues of the doc's segment, rebased to its beginning, one a line; "" if there are none."""
-    return _subtitle_text(doc["subtitle_path"], doc["start"], doc["end"])
-
-
-@functools.lru_cache(maxsize=4096)
-def _subtitle_text(path: str, start: float | None, end: float | None) -> str:
-    if not path:
-        return ""
-    cues = subtitles.read(Path(path))
-    if start is not None and end is not None:
-        cues = subtitles.cut(cues, start, end)
-    return subtitles.render(cues)
-
-
-def task_prompts() -> prompts.Prompt:
-    """The task prompts, ours or the user's.
-
-    Raises:
-        PromptError: the user's file lacks a text or a placeholder.
-    """
-    return _task_prompts(settings.prompts_dir())
-
-
-@functools.lru_cache(maxsize=8)
-def _task_prompts(override: Path | None) -> prompts.Prompt:
-    required = {
-        "subtitles": {"cues"},
-        "no_subtitles": set(),
-        "choice": {"subtitles", "question", "options"},
-        "open": {"subtitles", "question"},
-    }
-    return prompts.load("maverix", "task", required=required, override_dir=override)
-
-
-def _sounding(path: str | None, doc: Doc) -> str:
-    if path is None:
-        raise MediaError(f"{doc['video_path']}: no audio stream, and {doc['mode']} needs sound")
-    return path
-
-
-def _samples(path: str) -> dict[str, Any]:
-    """A wav as the array that some classes want instead of a path."""
-    import wave
-
-    import numpy as np
-
-    with wave.open(path) as sound:
-        frames, rate = sound.readframes(sound.getnframes()), sound.getframerate()
-    array = np.frombuffer(frames, dtype="<i2").astype(np.float32) / 32768
-    return {"array": array, "sampling_rate": rate}
 
 
 # --- what the reply is worth ------------------------------------------------------------------
@@ -175,7 +113,7 @@ def choice_metrics(
             "file_letter": _file_letter(choice.letter, item["file_letters"]),
             "status": choice.status,
             "right": None if item["withheld"] else right,
-            "words": len(reply.split()),
+            "words": _words(reply),
             "reply": reply,
         },
     )
@@ -198,14 +136,14 @@ def open_metrics(
         judge: who is asked, unless the reply itself is no answer.
         saved: verdicts by dimension that stand in place of the judge's.
     """
-    candidate, status = reply.strip(), answers.reply_status(reply)
+    status = answers.reply_status(reply)
+    candidate = answers.strip_reasoning(reply)[0] if status == "ok" else ""
     dimensions: dict[str, dict[str, Any]] = {}
     if not item["withheld"]:
         fields = {"question": item["question"], "reference": item["reference"]}
         for name, criterion in judging.criteria().items():
             kept = (saved or {}).get(name)
             done = judge_answer(judge, criterion, fields, reply, kept)
-            candidate = done.candidate
             dimensions[name] = {
                 "score": None if done.score is None else int(done.score),
                 "status": done.status,
@@ -218,7 +156,7 @@ def open_metrics(
         "candidate": candidate,
         "status": status,
         "dimensions": dimensions,
-        "words": len(candidate.split()),
+        "words": _words(reply),
         "reply": reply,
     }
     return _spread(metrics, full)
@@ -239,6 +177,11 @@ def identity(doc: Doc) -> dict[str, Any]:
     item["sound"] = running.sound(mode.picture) if mode.sound else ""
     item["media"] = _media_log(doc, mode)
     return item
+
+
+def _words(reply: str) -> int:
+    """Length of a reply without its reasoning, which is no part of the answer."""
+    return len(answers.strip_reasoning(reply)[0].split())
 
 
 _IDENTITY = ("id", "question_id", "video", "mode", "length", "start", "end", "data")
@@ -285,16 +228,18 @@ def _scored(
         traceback.print_exc()
         failed = {**item, "status": "error", "right": None, "letter": None, "file_letter": None}
         metrics = scores.metrics_of(item)
-        return _spread(metrics, {**failed, "dimensions": {}, "words": 0, "reply": reply})
+        nothing = {"candidate": "", "dimensions": {}, "words": 0, "reply": reply}
+        return _spread(metrics, {**failed, **nothing})
 
 
 def _media_log(doc: Doc, mode: Mode) -> dict[str, Any] | None:
-    """What was handed over; None for subtitles alone, or where the cut is gone by now."""
-    if not mode.picture and not mode.sound:
-        return {"subtitles": bool(subtitle_text(doc))}
+    """What was handed over; None where a file is gone by now: the answer still counts."""
     try:
+        shown = mode.subtitles and bool(subtitle_text(doc))
+        if not mode.picture and not mode.sound:
+            return {"subtitles": shown}
         made = media_of(doc)
-    except TasksError:
+    except (TasksError, OSError):
         return None
     return {
         "start": made.start,
@@ -303,5 +248,5 @@ def _media_log(doc: Doc, mode: Mode) -> dict[str, Any] | None:
         "n_frames": made.n_frames if mode.picture else 0,
         "size": [made.width, made.height] if mode.picture else None,
         "sound": "16 kHz mono" if mode.sound else None,
-        "subtitles": mode.subtitles and bool(subtitle_text(doc)),
+        "subtitles": shown,
     }

@@ -6,7 +6,7 @@ deterministic: two builds on one machine decode to the same frames and sound sam
 
 A benchmark adds itself with one line in `BENCHMARKS`. Its module offers `write(folder: Path)`,
 which fills an empty folder; all files that decide the result are called `sample*` and lie beside
-it.
+it, or are named in its `ALSO`.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ def version(module: ModuleType) -> str:
     """Hash of the sources that decide a benchmark's sample, so that no number has to be bumped."""
     own = Path(str(module.__file__)).parent
     shared = Path(__file__).parent
-    sources = [*own.glob("sample*"), *shared.glob("*.py")]
+    further = [own / name for name in getattr(module, "ALSO", ())]
+    sources = [*own.glob("sample*"), *shared.glob("*.py"), *further]
     digest = hashlib.sha256()
     for source in sorted(path for path in sources if path.is_file()):
         digest.update(source.name.encode())

@@ -6,7 +6,7 @@ Heavy packages are imported inside the functions that need them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -112,8 +112,8 @@ def write_mp4(
     sound: NDArray[np.float32],
     rate: int,
     *,
-    key_frames: int | None = None,
-    aac_coder: str = "twoloop",
+    picture_options: Mapping[str, str] | None = None,
+    sound_options: Mapping[str, str] | None = None,
 ) -> None:
     """Encode frames (height, width, 3; even sizes) and sound in [-1, 1] as h264 and AAC.
 
@@ -125,9 +125,8 @@ def write_mp4(
         fps: frames a second.
         sound: one channel (n,) or two (2, n).
         rate: samples a second.
-        key_frames: make every so many frames a key frame and no other; x264 chooses if None.
-        aac_coder: of FFmpeg: its default, or `fast`, which leaves less noise beside a pure tone
-            (67 dB below it, not 15).
+        picture_options: further options of FFmpeg's libx264.
+        sound_options: options of FFmpeg's AAC encoder.
 
     Raises:
         MediaError: the installed PyAV cannot encode (no libx264 or AAC), or the disk is full.
@@ -138,14 +137,14 @@ def write_mp4(
     options = {"movflags": "+faststart", "fflags": "+bitexact"}
     channels = np.atleast_2d(sound)
     layout = {1: "mono", 2: "stereo"}[len(channels)]
-    keys = {} if key_frames is None else {"g": str(key_frames), "sc_threshold": "0"}
+    x264 = {"crf": "18", "preset": "medium", "threads": "1", **(picture_options or {})}
     try:
         with av.open(str(path), "w", format="mp4", options=options) as container:
             video = container.add_stream("libx264", rate=fps)
-            video.options = {"crf": "18", "preset": "medium", "threads": "1", **keys}
+            video.options = x264
             video.pix_fmt = "yuv420p"
             audio = container.add_stream("aac", rate=rate)
-            audio.options = {"aac_coder": aac_coder}
+            audio.options = dict(sound_options or {})
             audio.codec_context.layout = layout
             audio.codec_context.bit_rate = 48_000 * len(channels)
             for index, pixels in enumerate(frames):

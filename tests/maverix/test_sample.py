@@ -6,14 +6,13 @@ import json
 import math
 import re
 from collections import Counter
-from itertools import combinations, pairwise
+from itertools import combinations, islice, pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import sample
-from lmms_eval_tasks.maverix import sample_code, sample_draw, sample_items, schema
+from lmms_eval_tasks.maverix import sample, sample_code, sample_draw, sample_items, schema
 from lmms_eval_tasks.maverix.item import seconds
 from lmms_eval_tasks.maverix.labels import LETTERS, SPLITS
 from lmms_eval_tasks.maverix.sample import SUBTITLES, WORD
@@ -37,13 +36,14 @@ def key(folder: Path) -> dict[str, Any]:
     return json.loads((folder / "key.json").read_text(encoding="utf-8"))
 
 
-def decoded(path: Path) -> tuple[Any, Any]:
-    """Frames (n, height, width, 3) and samples (channels, n)."""
+def decoded(path: Path, first: int = 0, every: int = 1) -> tuple[Any, Any]:
+    """Frames (n, height, width, 3), all or some, and samples (channels, n)."""
     import av
     import numpy as np
 
     with av.open(str(path)) as clip:
-        frames = np.stack([frame.to_ndarray(format="rgb24") for frame in clip.decode(video=0)])
+        some = islice(clip.decode(video=0), first, None, every)
+        frames = np.stack([frame.to_ndarray(format="rgb24") for frame in some])
     with av.open(str(path)) as clip:
         blocks = [block.to_ndarray() for block in clip.decode(audio=0)]
     return frames, np.concatenate(blocks, axis=1)
@@ -139,7 +139,7 @@ class TestCode:
             assert sample_code.second_of_tone(sound, 16_000) is None
 
     @pytest.mark.parametrize("rate", [8_000, 16_000, 44_100, 48_000])
-    @pytest.mark.parametrize("length", [0.08, 0.25, 1.0])
+    @pytest.mark.parametrize("length", [0.08, 0.3])
     def test_every_tone_is_read_at_every_rate_and_depth(self, rate: int, length: float) -> None:
         import numpy as np
 
@@ -150,7 +150,7 @@ class TestCode:
             short = (tone * 32767).astype(np.int16)
             assert sample_code.moment_of_sound(np.stack([short, short // 2]), rate) == moment
 
-    @pytest.mark.parametrize("size", [(320, 240), (112, 112), (56, 28), (640, 360)])
+    @pytest.mark.parametrize("size", [(320, 240), (112, 112), (56, 28)])
     def test_every_picture_is_read_in_every_size(self, size: tuple[int, int]) -> None:
         import numpy as np
         from PIL import Image
@@ -312,7 +312,7 @@ class TestItems:
 
     def test_truth_by_what_the_clips_show_and_play(self, release: schema.Release) -> None:
         """Each right option again from the decoded files, with no look at how it was made."""
-        files = {item.video: decoded(release.path_of(item.video)) for item in release.items}
+        files = {v: middles(release.path_of(v)) for v in VIDEOS}
         for item in release.items:
             answer = truth(item.question, *files[item.video], release.subtitles_of(item.video))
             right = [o for o in item.options if o.lower() == answer.lower()]
@@ -333,9 +333,14 @@ class TestItems:
             assert (item.reference or "").endswith(".")
 
 
+def middles(path: Path) -> tuple[Any, Any]:
+    """A frame of the middle of every second, and all samples."""
+    return decoded(path, first=TICKS // 2, every=TICKS)
+
+
 def truth(question: str, frames: Any, sound: Any, words: Path | None) -> str:
     """The answer to a sample question, worked out from pictures, samples and subtitles."""
-    shows = [shown(frame) for frame in frames[TICKS // 2 :: TICKS]]
+    shows = [shown(frame) for frame in frames]
     plays = [
         round(sample_code.tone(sound[:, n * 44_100 : (n + 1) * 44_100], 44_100) or 0)
         for n in range(len(shows))
@@ -391,16 +396,10 @@ class TestSubtitles:
             assert (cue.start, cue.end) == pytest.approx([second + side for side in WORD])
 
 
-def test_two_builds_decode_to_the_same(sample_root: Path, tmp_path: Path) -> None:
-    import numpy as np
-
-    again = sample.build(tmp_path) / "maverix"
-    first = sample_root / "maverix"
-    names = sorted(p.relative_to(first) for p in first.rglob("*") if p.is_file())
-    assert names == sorted(p.relative_to(again) for p in again.rglob("*") if p.is_file())
+def test_two_builds_are_the_same(folder: Path, tmp_path: Path) -> None:
+    """Byte by byte: x264 with macroblock trees was seen to differ in every second build."""
+    sample.write(tmp_path)
+    names = sorted(p.relative_to(tmp_path) for p in tmp_path.rglob("*") if p.is_file())
+    assert len(names) == 9
     for name in names:
-        if name.suffix != ".mp4" and name.name != sample.MANIFEST:
-            assert (again / name).read_bytes() == (first / name).read_bytes()
-        elif name.suffix == ".mp4":
-            for one, other in zip(decoded(first / name), decoded(again / name), strict=True):
-                assert np.array_equal(one, other)
+        assert (folder / name).read_bytes() == (tmp_path / name).read_bytes(), name

@@ -2,6 +2,7 @@
 
 import media_files as files
 import pytest
+import segment_files as coded
 
 
 @pytest.fixture(scope="module")
@@ -13,3 +14,9 @@ def video(tmp_path_factory):
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory):
     return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="session")
+def source(tmp_path_factory):
+    """A clip with a colour and a tone for every second: 8 s, B-frames, one key frame, stereo."""
+    return coded.write(tmp_path_factory.mktemp("coded") / "coded.mp4")

@@ -15,6 +15,7 @@ from typing import Any
 import av
 import media_files as files
 import numpy as np
+import pytest
 
 SIZE = (96, 64)
 BITS = 12  # frame numbers up to 4095, in stripes over the lower half
@@ -23,6 +24,9 @@ STRIPE = SIZE[0] // BITS
 LEVELS = (20, 130, 240)
 COLOURS = [(r, g, b) for r in LEVELS for g in LEVELS for b in LEVELS if r != b][:12]
 WINDOW = 0.02  # seconds
+START, END = 1.37, 4.81  # the usual segment
+STEADY = [n / 25 for n in range(200)]
+UNEVEN = [time + 0.013 * (n % 3) for n, time in enumerate(STEADY) if n % 7 != 3]
 
 
 def tone(second: Any) -> Any:
@@ -168,3 +172,50 @@ def frames_and_times(path: str) -> tuple[list[tuple[int, int]], list[float]]:
     """Code and time of each frame as PyAV shows it."""
     pictures, times = files.pyav_frames(path)
     return [read_picture(rgb) for rgb in pictures], times
+
+
+def check_picture(
+    path: str | Path,
+    times: Sequence[float],
+    start: float = START,
+    end: float = END,
+    tolerance: float = 1e-4,
+) -> None:
+    """The frames of `times` in [start, end) and no other, each at its time and of its second."""
+    wanted = [n for n, time in enumerate(times) if start <= round(time, 6) < end]
+    read, shown = frames_and_times(path)
+    seconds = [int(times[n] + 1e-6) % len(COLOURS) for n in wanted]
+    assert read == list(zip(seconds, wanted, strict=True))
+    assert shown == pytest.approx([times[n] - start for n in wanted], abs=tolerance)
+    assert len(files.decord_frames(path)) == len(wanted)
+    assert [read_picture(rgb) for rgb in files.decord_frames(path)] == read
+
+
+def check_sound(samples: np.ndarray, rate: int, start: float = START, end: float = END) -> None:
+    """Each 20 ms is of the second that it should be; either of two where the second changes."""
+    assert len(samples) / rate == pytest.approx(end - start, abs=WINDOW)
+    heard = seconds_heard(samples[: math.ceil((end - start) * rate)], rate)
+    assert len(heard) >= int((end - start) / WINDOW) - 1
+    for number, second in enumerate(heard):
+        time = start + number * WINDOW
+        assert second in {int(time + 1e-6), int(time + WINDOW - 1e-6)}, time
+
+
+def check_all(
+    cut: Any,
+    times: Sequence[float],
+    start: float = START,
+    end: float = END,
+    tolerance: float = 1e-4,
+) -> None:
+    """Every file of a segment holds its window and nothing else; track and wav agree."""
+    for path in (cut.video, cut.video_with_sound):
+        check_picture(path, times, start, end, tolerance)
+    assert streams(cut.video) == ["video"]
+    assert sorted(streams(cut.video_with_sound)) == ["audio", "video"]
+    wav = read_wav(cut.sound)
+    check_sound(wav, 16_000, start, end)
+    track, begins, rate = read_track(cut.video_with_sound)
+    assert abs(begins) <= 1e-3
+    check_sound(track, rate, start, end)
+    assert abs(lag(track[:: rate // 16_000], wav)) <= 16  # a millisecond

@@ -6,6 +6,7 @@ written, ordered and counted from the file's beginning.
 
 from __future__ import annotations
 
+import json
 import math
 import subprocess
 import sys

@@ -13,9 +13,7 @@ import pytest
 from lmms_eval_tasks.errors import DataError, MediaError
 from lmms_eval_tasks.utils import subtitles, transcription
 from lmms_eval_tasks.utils.subtitles import Cue
-from lmms_eval_tasks.utils.transcribers import (
-    TranscriberError,
-)
+from lmms_eval_tasks.utils.transcribers import TranscriberError
 
 
 @dataclass
@@ -57,9 +55,6 @@ def make(
         sound_of=sound_of,
         say=(said if said is not None else []).append,
     )
-
-
-# --- making -----------------------------------------------------------------------------------
 
 
 def test_what_is_written(tmp_path: Path) -> None:

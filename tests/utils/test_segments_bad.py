@@ -1,0 +1,80 @@
+"""Windows that are none and files that are bad: one clear line each."""
+
+import media_files as files
+import pytest
+import segment_files as coded
+from segment_files import END, START, STEADY
+
+from lmms_eval_tasks.errors import MediaError
+from lmms_eval_tasks.utils.segments import segment
+
+
+def test_damage_outside_the_window_does_no_harm(source, tmp_path):
+    import av
+
+    with av.open(str(source)) as file:
+        packets = [packet for packet in file.demux(video=0) if packet.size]
+    data = bytearray(source.read_bytes())
+    for packet in packets[80:90]:
+        data[packet.pos + 6 : packet.pos + packet.size] = bytes(packet.size - 6)
+    path = tmp_path / "damaged.mp4"
+    path.write_bytes(data)
+    coded.check_all(segment(path, 0.5, 2.5, tmp_path / "cache"), STEADY, 0.5, 2.5)
+    with pytest.raises(MediaError, match=r"damaged\.mp4: .*(not a readable|cannot be decoded)"):
+        segment(path, START, END, tmp_path / "cache")
+
+
+WINDOWS = {
+    "beyond": ((9, 10), r"starts after the end of the file \(8\.0\d\d s\)"),
+    "far beyond": ((1e6, 2e6), "starts after the end of the file"),
+    "to the end from beyond": ((8.5, None), "starts after the end of the file"),
+    "end beyond": ((7, 8.5), r"ends after the end of the file \(8\.0\d\d s\)"),
+    "reversed": ((3, 2), "ends before it starts"),
+    "empty": ((3, 3), "is empty"),
+    "negative": ((-1, 2), "must not be negative"),
+    "nan": ((float("nan"), 2), "must be finite"),
+    "infinite": ((1, float("inf")), "must be finite"),
+    "text": (("one", 2), "'one' is not a number of seconds"),
+}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_a_wrong_window_is_one_clear_line(source, tmp_path, name):
+    window, message = WINDOWS[name]
+    with pytest.raises(MediaError, match=message) as caught:
+        segment(source, *window, tmp_path)
+    assert str(caught.value).startswith(f"{source}: ")
+    assert "\n" not in str(caught.value)
+    assert files.made_files(tmp_path) == []
+
+
+def test_an_end_within_a_frame_of_the_files_end_is_taken_back(tmp_path):
+    path = coded.write(tmp_path / "v.mp4", audio=None)
+    exact, beyond = (segment(path, 7.5, end, tmp_path / "cache") for end in (8, 8.03))
+    assert (exact.end, exact.clamped, exact.n_frames) == (8, False, 12)
+    assert (beyond.end, beyond.clamped, beyond.n_frames) == (8, True, 12)
+
+
+@pytest.mark.parametrize(("name", "message"), [
+    ("sound.mp4", "holds only sound, no video"),
+    ("no frames.mp4", "holds no video"),
+    ("text.mp4", "not a readable video"),
+    ("empty.mp4", "is empty"),
+    ("absent.mp4", "no such file"),
+    ("cut short.mp4", "is cut short|not a readable video"),
+])  # fmt: skip
+def test_a_bad_file_is_one_clear_line(source, tmp_path, name, message):
+    path = tmp_path / name
+    if name == "sound.mp4":
+        files.write_sound_only(path)
+    elif name == "no frames.mp4":
+        files.write_no_frames(path)
+    elif name == "cut short.mp4":
+        path.write_bytes(source.read_bytes()[:20_000])
+    elif name != "absent.mp4":
+        path.write_text("no video" * 100 if name == "text.mp4" else "")
+    for window in [(0.5, 1), (None, None)]:
+        with pytest.raises(MediaError, match=message) as caught:
+            segment(path, *window, tmp_path / "cache")
+        assert str(caught.value).startswith(f"{path}: ")
+        assert "\n" not in str(caught.value)
