@@ -29,7 +29,13 @@ __all__ = [
     "make",
     "preflight",
     "resolve",
+    "setup",
 ]
+
+
+def setup(config: JudgeConfig, criterion: Criterion) -> str:
+    """Hash of a judge's settings and a criterion's prompt: what `Verdict.setup` holds."""
+    return f"{config.fingerprint}-{criterion.prompt_hash}"
 
 
 def make(config: JudgeConfig) -> Judge:

@@ -72,7 +72,9 @@ def load(path: Path, cache: Cache) -> dict[str, int]:
                     if any(not isinstance(line[name], str) for name in ("key", *ABOUT)):
                         raise ValueError("a text is missing")
                     yield {**line, "request": dict(line["request"])}
-        except (OSError, ValueError, TypeError, KeyError) as error:
+        except OSError as error:
+            raise JudgeError(f"{path}: the export cannot be read ({error.strerror})") from error
+        except (ValueError, TypeError, KeyError) as error:
             raise JudgeError(
                 f"{path}, line {number}: not an exported reply ({error!r}); nothing was loaded"
             ) from error

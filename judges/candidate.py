@@ -2,7 +2,7 @@
 
 The item's status tells. `empty`, `refused`, `truncated` and `model_error` are the candidate's (the
 first three are worth 0 everywhere, utils/aggregate.py); `judge_<status>` is the judge's and leaves
-`_valid`; `ok` has a score.
+`_valid`; `unjudged` waits for a judge (`none`); `ok` has a score.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from lmms_eval_tasks.judges.config import NONE, JudgeConfig
 from lmms_eval_tasks.judges.providers import NoJudge
 from lmms_eval_tasks.judges.verdict import Criterion, Judge, Status, Verdict
 from lmms_eval_tasks.utils import answers
+from lmms_eval_tasks.utils.aggregate import NOT_JUDGED
 
 OF_THE_JUDGE = "judge_"  # prefix of an item's status
 
@@ -76,5 +77,8 @@ def judge_answer(
     candidate = answers.strip_reasoning(reply)[0].strip()
     if verdict is None:
         verdict = judge.verdict(criterion, {**fields, "candidate": candidate})
+    if verdict.judge == NONE:
+        # Not `judge_skipped`: an answer over the budget is a failure of a judged run, this is not.
+        return Judged(candidate, NOT_JUDGED, None, verdict)
     ok = verdict.status == Status.OK.value
     return Judged(candidate, "ok" if ok else OF_THE_JUDGE + verdict.status, verdict.score, verdict)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from lmms_eval_tasks.console import say
 from lmms_eval_tasks.judges import run
 from lmms_eval_tasks.judges.ledger import task as as_task
 
@@ -26,4 +27,10 @@ def ordered_map(function: Callable[[Given], Made], items: Sequence[Given], task:
             return function(item)
 
     with ThreadPoolExecutor(max_workers=current.concurrency) as pool:
-        return list(pool.map(booked, items))
+        try:
+            return list(pool.map(booked, items))
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            current.give_up("interrupted")  # or retries would go on for minutes
+            say("interrupted: replies so far are kept, the same command goes on from there")
+            raise

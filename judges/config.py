@@ -5,7 +5,9 @@ The key lives in a SecretStr that neither repr, `describe` nor any message shows
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
+import json
 import re
 from base64 import b64encode
 from collections.abc import Mapping
@@ -83,6 +85,16 @@ class JudgeConfig:
         return f"{self.model}@{self.base_url}" if self.base_url else self.model
 
     @property
+    def fingerprint(self) -> str:
+        """12 hex digits of everything that can change a verdict; no part of the key."""
+        described = self.describe()
+        for name in ("timeout", "retries", "openai_version", "version", "comparable", "warning"):
+            described.pop(name, None)
+        described["members"] = [member.fingerprint for member in self.members]
+        text = json.dumps(described, sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    @property
     def endpoints(self) -> tuple[JudgeConfig, ...]:
         """The language models behind this judge: itself, a panel's members, a debate's agents."""
         if self.members:
@@ -158,6 +170,8 @@ def resolve(spec: str | None, env: Mapping[str, str], *, default_model: str) -> 
     if (len(key) >= 8 and key in spec) or spec.startswith("sk-"):
         raise JudgeError(f"{settings.JUDGE} holds a key: keys go into {KEY}; {_FORMS}")
     kind, _, rest = spec.partition(":")
+    if kind in ("hf", REPLAY) and not rest and ":" in spec:
+        raise JudgeError(f"{spec!r} names nothing. {_FORMS}")
     if kind == "hf" and rest:
         return JudgeConfig(HUGGINGFACE, rest)
     if kind == REPLAY and rest:

@@ -45,7 +45,7 @@ def judged(criterion: Criterion, fields: Mapping[str, Any], reply: Reply, label:
             usage=usage,
         )
 
-    usage = Usage(1, reply.prompt_tokens, reply.completion_tokens)
+    usage = Usage(1, reply.prompt_tokens, reply.completion_tokens, reply.cached_tokens, reply.batch)
     if reply.finish == "length":
         return failure(Status.TRUNCATED, "the reply hit its token limit")
     if reply.finish == "content_filter":

@@ -14,6 +14,8 @@ from typing import Any
 from lmms_eval_tasks.judges.exchange import Reply
 from lmms_eval_tasks.judges.verdict import Status, Verdict
 
+_MAX_REASON = 160  # characters
+
 _TASK: ContextVar[str] = ContextVar("lmms_eval_tasks_task", default="")
 
 # One lock for all ledgers, held for about a microsecond. Forking takes it too, or a child could
@@ -54,6 +56,7 @@ class Row:
     judge: str = ""
     verdicts: int = 0
     by_status: dict[str, int] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)  # status -> the latest one's reason
     repaired: int = 0
     paid_calls: int = 0  # in this run
     cached_calls: int = 0  # answered by our own cache
@@ -75,6 +78,7 @@ class Row:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.cost, self.paid_cost = round(self.cost, 12), round(self.paid_cost, 12)
         self.by_status = dict(Counter(self.by_status) + Counter(other.by_status))
+        self.reasons = {**self.reasons, **other.reasons}
         self.models = dict(Counter(self.models) + Counter(other.models))
 
     def copy(self) -> Row:
@@ -145,6 +149,8 @@ class Ledger:
             row.verdicts += 1
             row.by_status[verdict.status] = row.by_status.get(verdict.status, 0) + 1
             row.repaired += verdict.repaired
+            if verdict.score is None and verdict.reason:
+                row.reasons[verdict.status] = verdict.reason[:_MAX_REASON]
 
     def retry(self, task: str, judge: str) -> None:
         """A request is sent again after an error."""
@@ -210,13 +216,20 @@ def lines(rows: Sequence[Row], prices: str = "") -> list[str]:
         total = Row()
         for row in rows:
             total.add(row)
-        told.append(f"all judges: {_line(total, prices)}")
+        told.append(f"all judges: {', '.join(_calls(total, prices))}")
     return told
 
 
 def _line(row: Row, prices: str) -> str:
     statuses = {Status.OK.value: row.by_status.get(Status.OK.value, 0)} | row.by_status
-    parts = [f"{_number(row.verdicts, 'verdict')} ({_statuses(statuses)})"]
+    parts = [f"{_number(row.verdicts, 'verdict')} ({_statuses(statuses)})", *_calls(row, prices)]
+    why = [f"last {status}: {reason}" for status, reason in sorted(row.reasons.items())]
+    return "; ".join([", ".join(parts), *why])
+
+
+def _calls(row: Row, prices: str) -> list[str]:
+    """Replies, tokens and dollars; verdicts are not added up over judges that ask each other."""
+    parts = []
     if row.calls or row.retries:
         parts.append(f"{_number(row.paid_calls, 'call')} paid")
         parts.append(f"{row.cached_calls:,} from the cache")
@@ -225,7 +238,7 @@ def _line(row: Row, prices: str) -> str:
     if row.calls:
         parts.append(f"{row.prompt_tokens:,} + {row.completion_tokens:,} tokens{_missing(row)}")
         parts.append(_money(row, prices))
-    return ", ".join(parts)
+    return parts
 
 
 def _money(row: Row, prices: str) -> str:

@@ -11,6 +11,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,11 +99,11 @@ class Run:
 
             self.cache = Cache(file_of_node(cache, variables))
         self._judges: dict[JudgeConfig, Judge] = {}
-        self._outermost: dict[JudgeConfig, Judge] = {}
+        self._outermost: dict[JudgeConfig, _Outermost] = {}
         self._endpoints: dict[tuple[str, str | None], Endpoint] = {}
         self._lock = threading.RLock()
 
-    def outermost(self, config: JudgeConfig) -> Judge:
+    def outermost(self, config: JudgeConfig) -> _Outermost:
         """The judge that a benchmark asks: its verdicts move the progress bar."""
         with self._lock:
             if config not in self._outermost:
@@ -176,6 +177,13 @@ class Run:
                 found[model.label] = provider.left_out
         return found
 
+    def give_up(self, reason: str) -> None:
+        """Send nothing more to any endpoint."""
+        with self._lock:
+            ends = list(self._endpoints.values())
+        for end in ends:
+            end.breaker.open(reason)
+
     def stopped(self) -> list[str]:
         """Why endpoints were given up, one line each."""
         with self._lock:
@@ -196,6 +204,7 @@ class _Outermost:
         from lmms_eval_tasks.judges.engine import LanguageJudge
 
         self._judge, self._run = judge, run
+        self._fingerprint = judge.config.fingerprint
         self._counts_itself = isinstance(judge, LanguageJudge)
 
     @property
@@ -209,7 +218,7 @@ class _Outermost:
         before = self._run.here.paid
         verdict = self._judge.verdict(criterion, fields)
         self._count([verdict], cached=before == self._run.here.paid)
-        return verdict
+        return replace(verdict, setup=f"{self._fingerprint}-{criterion.prompt_hash}")
 
     def verdicts(
         self, criterion: Criterion, fields: Mapping[str, Any], samples: int
@@ -217,7 +226,10 @@ class _Outermost:
         before = self._run.here.paid
         found = self._judge.verdicts(criterion, fields, samples)
         self._count(found, cached=before == self._run.here.paid)
-        return found
+        return [
+            replace(verdict, setup=f"{self._fingerprint}-{criterion.prompt_hash}")
+            for verdict in found
+        ]
 
     def _count(self, verdicts: Sequence[Verdict], *, cached: bool) -> None:
         for verdict in verdicts:

@@ -73,6 +73,8 @@ class Usage:
     replies: int = 0
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    cached_tokens: int = 0  # of the prompts', read from the endpoint's own cache
+    batch: bool = False  # all of them came from an offline batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,7 @@ class Verdict:
     raw: str = ""  # the reply as received; kept also when it could not be read
     judge: str = ""  # who was asked: `JudgeConfig.label`
     model: str = ""  # the model as the endpoint named it in its reply
+    setup: str = ""  # hash of the judge's settings and prompt: `judges.setup`
     repaired: bool = False  # the first reply could not be used, this is the second one's verdict
     usage: Usage | None = None
     # G-Eval: the score's mean over the probabilities of the score's own token, and the share of the
@@ -150,6 +153,8 @@ def total_usage(verdicts: Iterable[Verdict]) -> Usage | None:
         sum(usage.replies for usage in usages),
         _sum([usage.prompt_tokens for usage in asked]),
         _sum([usage.completion_tokens for usage in asked]),
+        sum(usage.cached_tokens for usage in asked),
+        bool(asked) and all(usage.batch for usage in asked),
     )
 
 

@@ -78,8 +78,8 @@ class Benchmark(Protocol):
     def submission(self, runs: Sequence[Run]) -> Mapping[str, Any]:
         """A file of answers for data whose truth is withheld; DataError where none is."""
 
-    def make_subtitles(self, root: Path, transcriber: Transcriber) -> str:
-        """Subtitles for the videos that lack them; DataError where the benchmark uses none."""
+    def make_subtitles(self, root: Path, transcriber: Transcriber) -> int:
+        """Subtitles for the videos that lack them, and how many failed; DataError if unused."""
 
     def tables(self, results: Mapping[str, Any]) -> Sequence[Any]:
         """The paper's tables (rich renderables or lines) for the host's results."""

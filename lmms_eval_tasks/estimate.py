@@ -98,7 +98,8 @@ def _add_judge(
     from lmms_eval_tasks.judges.tokens import count_messages
 
     asked = sum(count_messages(render(criterion, fields), count) for criterion, fields in judged)
-    each, source = reply_tokens(model, {criterion.name for criterion, _ in judged})
+    names = {criterion.name for criterion, _ in judged}
+    each, source = reply_tokens(model, names | {f"{name}_debate" for name in names})
     prompt, reply = calls * asked, round(calls * each * len(judged))
     found.calls += calls * len(judged)
     found.judge_tokens += prompt

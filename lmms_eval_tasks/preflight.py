@@ -98,7 +98,9 @@ class Judging:
         for rows in _gathered(current.ledger.as_dicts()):
             whole.merge(rows)
         labels = frozenset(config.label for config in self._configs)
-        return Work(tuple(whole.as_dicts()), labels, tuple(current.stopped()))
+        return Work(
+            tuple(whole.as_dicts()), labels, tuple(current.stopped()), current.prices.origin
+        )
 
 
 class Work(NamedTuple):
@@ -107,6 +109,7 @@ class Work(NamedTuple):
     usage: tuple[dict[str, Any], ...] = ()  # a row for each task and judge (judges/ledger.py)
     labels: frozenset[str] = frozenset()  # judges that were asked by tasks, not by other judges
     given_up: tuple[str, ...] = ()  # endpoints that failed too often in a row, and why
+    prices: str = ""  # where they are from, and of when
 
 
 def _gathered(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
@@ -165,7 +168,11 @@ def annotate(
     section: dict[str, Any] = {"version": __version__, "data_root": str(settings.data_root())}
     results["lmms_eval_tasks"] = section
     if judged.usage:
-        section["judges"] = {"usage": list(judged.usage), "given_up": list(judged.given_up)}
+        section["judges"] = {
+            "usage": list(judged.usage),
+            "given_up": list(judged.given_up),
+            "prices": judged.prices,
+        }
     section["invalid"] = problems = invalid(judged)
     for name, own in _by_benchmark(tasks):
         benchmarks.load(name).annotate(results, own)
@@ -227,14 +234,14 @@ def print_tables(results: Mapping[str, Any]) -> None:
 
 def judge_lines(results: Mapping[str, Any]) -> list[str]:
     """What the judges of a run did and cost, one line for each task and judge."""
-    usage = results.get("lmms_eval_tasks", {}).get("judges", {}).get("usage", [])
-    if not usage:
+    work = results.get("lmms_eval_tasks", {}).get("judges")
+    if not work:
         return []
     from lmms_eval_tasks.judges.ledger import Ledger, lines
 
     ledger = Ledger()
-    ledger.merge(usage)
-    return lines(ledger.rows())
+    ledger.merge(work["usage"])
+    return lines(ledger.rows(), work["prices"])
 
 
 def _by_benchmark(

@@ -126,21 +126,21 @@ def saved_verdict(item: Mapping[str, Any]) -> Verdict | None:
 
 
 def kept_verdict(
-    item: Mapping[str, Any], label: str | None, *, missing_only: bool
+    item: Mapping[str, Any], setup: str | None, *, missing_only: bool
 ) -> Verdict | None:
     """The saved verdict that stands, None if the judge is to be asked.
 
     Args:
         item: a saved item.
-        label: the judge that is at hand; None keeps every saved verdict.
-        missing_only: keep what that same judge has decided already.
+        setup: the judge that is at hand with its prompt (`judges.setup`); None keeps every saved
+            verdict.
+        missing_only: keep what that same judge has decided already, with the same settings.
     """
     verdict = saved_verdict(item)
-    if label is None or verdict is None:
+    if setup is None or verdict is None:
         return verdict
-    return (
-        verdict if missing_only and verdict.judge == label and verdict.score is not None else None
-    )
+    same = verdict.setup == setup and verdict.score is not None
+    return verdict if missing_only and same else None
 
 
 def plain_names(values: dict[str, Any]) -> dict[str, Any]:

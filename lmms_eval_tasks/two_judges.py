@@ -94,7 +94,10 @@ def cost(verdicts: Iterable[Verdict | None], prices: PriceList) -> float | None:
             price = prices.of(model, url or None)
             if price is None:
                 return None
-            paid = price.cost(part.usage.prompt_tokens, part.usage.completion_tokens)
+            used = part.usage
+            paid = price.cost(
+                used.prompt_tokens, used.completion_tokens, used.cached_tokens, used.batch
+            )
             if paid is None:
                 return None
             total += paid

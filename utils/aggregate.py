@@ -25,7 +25,7 @@ from lmms_eval_tasks.console import say
 Item = Mapping[str, Any]
 
 CANDIDATE_FAILURES = frozenset({"empty", "refused", "truncated"})
-NOT_JUDGED = "judge_skipped"
+NOT_JUDGED = "unjudged"  # nobody was meant to judge now: judge `none`
 
 
 def mean(values: Iterable[float]) -> float | None:

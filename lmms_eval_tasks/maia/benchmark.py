@@ -147,7 +147,7 @@ def submission(runs: Sequence[rescore.Run]) -> dict[str, Any]:
     raise DataError(f"{runs[0].task}: MAIA's answers are public, nothing is submitted")
 
 
-def make_subtitles(root: Path, transcriber: Transcriber) -> str:  # noqa: ARG001
+def make_subtitles(root: Path, transcriber: Transcriber) -> int:  # noqa: ARG001
     """MAIA shows its models no subtitles.
 
     Raises:

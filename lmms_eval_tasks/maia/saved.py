@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from lmms_eval_tasks import judges
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import concurrency
 from lmms_eval_tasks.maia import judge as judging
@@ -124,10 +125,10 @@ def _items(
         if judge:
             judging.check(judge)
         ask = judging.judge(judge or "none")
-        label = ask.config.label if judge else None
+        setup = judges.setup(ask.config, judging.criterion()) if judge else None
 
         def score(item: dict[str, Any]) -> dict[str, Any]:
-            verdict = kept_verdict(item, label, missing_only=missing_only)
+            verdict = kept_verdict(item, setup, missing_only=missing_only)
             return utils.answer_metrics(metrics, item, item["reply"], judge=ask, verdict=verdict)
 
         results = concurrency.ordered_map(score, items, task=run.task)

@@ -163,8 +163,8 @@ def submission(runs: Sequence[rescore.Run]) -> dict[str, Any]:
     return form.submission(runs)
 
 
-def make_subtitles(root: Path, transcriber: Transcriber) -> str:
-    """Subtitles for every video under the data root that has none; returns what was done.
+def make_subtitles(root: Path, transcriber: Transcriber) -> int:
+    """Subtitles for every video under the data root that has none; returns how many failed.
 
     Raises:
         DataError: no data, or nothing can be written there.
@@ -183,7 +183,7 @@ def make_subtitles(root: Path, transcriber: Transcriber) -> str:
         made = segments.segment(path).sound
         return None if made is None else Path(made)
 
-    return transcription.make(videos, folder, transcriber, sound_of=sound_of).line
+    return len(transcription.make(videos, folder, transcriber, sound_of=sound_of).failed)
 
 
 def _subtitled(video: str, there: Path | None, folder: Path) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from lmms_eval_tasks import judges
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import concurrency
 from lmms_eval_tasks.judges.candidate import usable
@@ -105,7 +106,12 @@ def _open(
     """Open answers' metrics again, and each rating as saved and as given now."""
     # Without a judge the saved verdicts stand, and what has none stays unjudged.
     ask = usable(lambda: judging.config(judge) if judge else JudgeConfig(NONE))
-    label = ask.config.label if judge else None
+    if judge:
+        judging.check(judge)
+    setups = {
+        name: judges.setup(ask.config, criterion) if judge else None
+        for name, criterion in judging.criteria().items()
+    }
 
     def score(item: dict[str, Any]) -> dict[str, Any]:
         saved: dict[str, Verdict | None] = {

@@ -104,7 +104,10 @@ def endpoint() -> Iterator[LocalEndpoint]:
 
 
 def verdicts(output: dict[str, Any]) -> list[dict[str, Any]]:
+    """All but how they were paid for."""
     found: list[dict[str, Any]] = output["maia"]["verdicts"][TASK]
+    for verdict in found:
+        verdict.get("usage", {}).pop("batch", None)
     return found
 
 

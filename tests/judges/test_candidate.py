@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from lmms_eval_tasks.judges import Criterion, Verdict, add_status
 from lmms_eval_tasks.judges.candidate import judge_answer
 from lmms_eval_tasks.judges.verdict import is_judges_failure
+from lmms_eval_tasks.utils import aggregate
 
 
 class Reply(BaseModel):
@@ -88,3 +89,14 @@ def test_a_benchmarks_own_status() -> None:
         add_status("No claims", "x")
     with pytest.raises(ValueError, match="test_never_declared"):
         Verdict(None, "test_never_declared")
+
+
+def test_judge_none_leaves_no_number_and_a_skipped_verdict_is_a_failure() -> None:
+    waiting = judge_answer(Scripted(Verdict(None, "skipped", judge="none")), CRITERION, {}, "x")
+    over = judge_answer(Scripted(Verdict(None, "skipped", judge="m")), CRITERION, {}, "x")
+    assert (waiting.status, over.status) == ("unjudged", "judge_skipped")
+    items = [{"right": None, "status": over.status, "category": "a"}]
+    items += [{"right": 1, "status": "ok", "category": "b"}]
+    # A category of which nothing was judged in a judged run is 0, or skipping would pay.
+    assert aggregate.mean_of_categories(aggregate.accuracy, items) == 0.5
+    assert aggregate.accuracy([{"right": None, "status": waiting.status}]) is None

@@ -49,6 +49,7 @@ def test_sums():
         "gpt-4o",
         verdicts=121,
         by_status={"parse_failure": 2, "ok": 119},
+        reasons={"parse_failure": "no JSON"},
         repaired=1,
         paid_calls=30,
         cached_calls=90,
@@ -68,7 +69,7 @@ def test_line():
     assert lines(ledger.rows(), "prices of 2026-11-21") == [
         "judge gpt-4o, maia_oevqa: 121 verdicts (119 ok, 2 parse_failure), 30 calls paid, "
         "90 from the cache, 4 retries, 1 repair, 120,000 + 6,000 tokens, "
-        "$0.36 ($0.0900 paid in this run; prices of 2026-11-21)"
+        "$0.36 ($0.0900 paid in this run; prices of 2026-11-21); last parse_failure: no JSON"
     ]
 
 

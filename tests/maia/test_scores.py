@@ -64,7 +64,7 @@ class TestThreeForms:
         assert scores.OEVQA["judge_acc_failed"](items) == 1
 
     def test_not_judged_is_not_zero(self) -> None:
-        items = [answer("a", None, "judge_skipped"), answer("b", 0, "empty")]
+        items = [answer("a", None, "unjudged"), answer("b", 0, "empty")]
         assert scores.OEVQA["judge_acc"](items) is None
         assert scores.OEVQA["judge_acc_valid"](items) is None
 
@@ -161,7 +161,7 @@ class TestAggregateAccuracy:
 
     def test_without_a_judge_nothing_is_joined(self) -> None:
         vsv = scores.VSV["agg_acc"](pool("v/q", "1" * 8))
-        answers = [answer("v/q", None, "judge_skipped"), answer("v/r", 0, "empty")]
+        answers = [answer("v/q", None, "unjudged"), answer("v/r", 0, "empty")]
         oevqa = scores.OEVQA["agg_acc"](answers)
         assert scores.join([vsv, oevqa]) is None
 
