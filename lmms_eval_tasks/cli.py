@@ -112,7 +112,8 @@ def subtitles(
     if benchmark not in benchmarks.NAMES:
         raise DataError(f"no benchmark {benchmark!r}; known: {', '.join(benchmarks.NAMES)}")
     transcriber = FasterWhisper(model, device=device, language=language)
-    print(benchmarks.load(benchmark).make_subtitles(_users_root(), transcriber))
+    if benchmarks.load(benchmark).make_subtitles(_users_root(), transcriber):
+        raise typer.Exit(1)
 
 
 def _users_root() -> Path:

@@ -252,9 +252,7 @@ def _same(there: Path, source: Path) -> bool:
 
 def _beside(folder: Path) -> list[Path]:
     names = [folder / "columns.yml"]
-    names += [
-        path for part in ("videos", "subtitles") for path in sorted(folder.glob(f"{part}/**/*"))
-    ]
+    names += [path for part in ("videos", "subtitles") for path in sorted(folder.glob(f"{part}/*"))]
     return [path for path in names if path.is_file()]
 
 

@@ -43,8 +43,6 @@ def rescore_saved(
     """
     done = Rescored()
     _refuse_twice(runs)
-    if judge and any(kind_of(run.task) == "open" for run in runs):
-        judging.check(judge)
     several = len({run.task for run in runs}) < len(runs)
     joined: dict[tuple[str, str], dict[str, Items]] = {}
     for run in runs:
@@ -115,7 +113,7 @@ def _open(
 
     def score(item: dict[str, Any]) -> dict[str, Any]:
         saved: dict[str, Verdict | None] = {
-            name: kept_verdict(_named(item, name), label, missing_only=missing_only)
+            name: kept_verdict(_named(item, name), setups[name], missing_only=missing_only)
             for name in item["dimensions"]
         }
         return utils.open_metrics(scores.OPEN, item, item["reply"], judge=ask, saved=saved)

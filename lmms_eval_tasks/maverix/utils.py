@@ -25,7 +25,6 @@ from lmms_eval_tasks.maverix.inputs import (
 from lmms_eval_tasks.maverix.labels import DIMENSIONS, LETTERS, MODES, SPLITS, Mode
 from lmms_eval_tasks.utils import answers, prompts
 
-
 # --- what the model is given ------------------------------------------------------------------
 
 
@@ -95,7 +94,10 @@ def circular_process_results(doc: Doc, results: list[str]) -> dict[str, Any]:
 
 def open_process_results(doc: Doc, results: list[str]) -> dict[str, Any]:
     """One open answer: four ratings of the judge."""
-    ask = functools.partial(open_metrics, scores.OPEN, judge=usable(judging.config))
+
+    def ask(item: Mapping[str, Any], reply: str) -> dict[str, dict[str, Any]]:
+        return open_metrics(scores.OPEN, item, reply, judge=usable(judging.config))
+
     return _scored(ask, doc, results)
 
 

@@ -137,7 +137,12 @@ def write_mp4(
     options = {"movflags": "+faststart", "fflags": "+bitexact"}
     channels = np.atleast_2d(sound)
     layout = {1: "mono", 2: "stereo"}[len(channels)]
-    x264 = {"crf": "18", "preset": "medium", "threads": "1", **(picture_options or {})}
+    x264: dict[str, object] = {
+        "crf": "18",
+        "preset": "medium",
+        "threads": "1",
+        **(picture_options or {}),
+    }
     try:
         with av.open(str(path), "w", format="mp4", options=options) as container:
             video = container.add_stream("libx264", rate=fps)

@@ -1,0 +1,165 @@
+"""Reads again what a MAVERIX task hands to a model, and checks it by the code of the sample.
+
+Every picture says when it was taken, to the frame, and every 20 ms of sound which second it is.
+The truth is the sample's own plan (sample_items.py), not what the loader made of it.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import wave
+from typing import Any
+
+import av
+import numpy as np
+
+from lmms_eval_tasks.maverix import data, sample_code
+from lmms_eval_tasks.maverix.item import seconds
+from lmms_eval_tasks.maverix.sample_code import SECONDS, TICKS, Moment
+from lmms_eval_tasks.maverix.sample_items import PLANS, VIDEOS
+
+WINDOW = 0.02  # seconds of sound that are read at once
+RAMP = 0.01  # seconds at both ends of a tone that are not read: it fades in and out there
+NEAR = 60  # hertz; over 20 ms, and neighbouring seconds differ by 385 or more
+# Seconds: AAC ends with a whole block of 1024 samples. What is beyond the window must be silent.
+BLOCK = 1024.5 / 44_100
+QUIET = 0.01  # root mean square; the sample's tones have 0.25
+
+
+def docs(kind: str, mode: str, length: str) -> list[dict[str, Any]]:
+    """The docs of a task, made of the data set by the function that its YAML names."""
+    import datasets
+
+    rows = datasets.load_from_disk(data.DATASET_PATH)["test"]
+    name = f"{kind}_{'long_' if length == 'long' else ''}{mode}"
+    found = list(getattr(data, name)(rows))
+    assert {(doc["mode"], doc["length"]) for doc in found} == {(mode, length)}
+    return found
+
+
+def source(doc: dict[str, Any]) -> tuple[int, float, float]:
+    """Number of the video and the window that the sample's own plan gives the doc's question."""
+    video = int(doc["video"].removeprefix("lights-"))
+    if doc["length"] == "long":
+        return video, 0.0, float(SECONDS[video - 1])
+    return video, *PLANNED[doc["question_id"]]
+
+
+def planned() -> dict[str, tuple[float, float]]:
+    """Windows by question."""
+    found = {}
+    for number, plan in enumerate(PLANS, 1):
+        start, end = plan.segment or (0, SECONDS[plan.video - 1])
+        name = f"{VIDEOS[plan.video - 1]}-q{number:02}"
+        found[name] = (float(seconds(start)), float(seconds(end)))
+    return found
+
+
+PLANNED = planned()
+
+
+@functools.lru_cache(maxsize=256)
+def streams(path: str) -> tuple[str, ...]:
+    """The kinds of a file's streams, all of them."""
+    with av.open(path) as file:
+        return tuple(sorted(stream.type for stream in file.streams))
+
+
+@functools.lru_cache(maxsize=256)
+def seen(path: str) -> tuple[tuple[int | None, float | None], ...]:
+    """Video and time, in seconds, that each frame of a file says it was taken at."""
+    with av.open(path) as file:
+        frames = [frame.to_ndarray(format="rgb24")[::2, ::2] for frame in file.decode(video=0)]
+    return tuple(read_frame(frame) for frame in frames)
+
+
+def read_frame(frame: Any) -> tuple[int | None, float | None]:
+    moment = sample_code.moment_of_frame(frame)
+    return moment and moment.video, sample_code.time_of_frame(frame)
+
+
+@functools.lru_cache(maxsize=256)
+def heard(path: str) -> tuple[Any, int]:
+    """Samples in [-1, 1], (n,), at their place on the file's own clock, and their rate."""
+    with av.open(path) as file:
+        blocks = [(b.time, b.to_ndarray(), b.layout.nb_channels) for b in file.decode(audio=0)]
+        rate = file.streams.audio[0].rate
+    assert {channels for *_, channels in blocks} == {1}
+    assert abs(blocks[0][0]) < 1 / rate
+    samples = np.concatenate([block.reshape(-1) for _, block, _ in blocks])
+    scale = np.iinfo(samples.dtype).max if np.issubdtype(samples.dtype, np.integer) else 1
+    return samples / scale, rate
+
+
+def pitch(samples: Any, rate: int) -> float:
+    """The strongest frequency of a short piece of sound, hertz; 0 for silence."""
+    if np.sqrt(np.mean(samples**2)) < QUIET:
+        return 0.0
+    size = 4 * len(samples)  # padded: 20 ms alone would read in steps of 50 Hz
+    power = np.abs(np.fft.rfft(samples * np.hanning(len(samples)), size))
+    return float(power.argmax() * rate / size)
+
+
+@functools.lru_cache(maxsize=256)
+def check_picture(path: str, video: int, start: float, end: float) -> None:
+    """Every frame of [start, end) of this video, in order, and no other.
+
+    Raises:
+        AssertionError: one is missing, or comes from elsewhere.
+    """
+    first, last = math.ceil(start * TICKS - 1e-6), math.ceil(end * TICKS - 1e-6)
+    assert seen(path) == tuple((video, frame / TICKS) for frame in range(first, last))
+
+
+def check_sound(samples: Any, rate: int, video: int, start: float, end: float) -> None:
+    """The tone of every second in [start, end), in windows of 20 ms, as long as the window.
+
+    Read twice: over 20 ms the tone of the second is told from its neighbours', over the whole of
+    what is there of a second from every other one in the sample.
+
+    Raises:
+        AssertionError: a tone is missing, or comes from elsewhere.
+    """
+    assert -WINDOW < len(samples) / rate - (end - start) < BLOCK
+    beyond = samples[round((end - start) * rate) :]
+    assert not len(beyond) or np.sqrt(np.mean(beyond**2)) < QUIET
+    pieces = [
+        (
+            second,
+            max(second + RAMP, start),
+            min(second + 1 - RAMP, end, start + len(samples) / rate),
+        )
+        for second in range(math.floor(start), math.ceil(end))
+    ]
+    for second, begin, stop in pieces:
+        moment = Moment(video, second)
+        part = samples[round((begin - start) * rate) : round((stop - start) * rate)]
+        step = round(WINDOW * rate)
+        for place in range(0, len(part) - step + 1, step):
+            found = pitch(part[place : place + step], rate)
+            assert abs(found - moment.hertz) < NEAR, (moment, begin + place / rate, found)
+        if stop - begin >= 0.1:
+            assert sample_code.moment_of_sound(part, rate) == moment
+
+
+@functools.lru_cache(maxsize=256)
+def check_wav(path: str, video: int, start: float, end: float) -> None:
+    """16 kHz, mono, 16 bits, nothing else in the file, and the tones of the window.
+
+    Raises:
+        AssertionError: something differs.
+    """
+    assert streams(path) == ("audio",)
+    with wave.open(path) as file:
+        assert (file.getframerate(), file.getnchannels(), file.getsampwidth()) == (16_000, 1, 2)
+        excess = file.getnframes() / 16_000 - (end - start)
+    # A cut ends to the sample; a whole video's sound with its own last block.
+    assert abs(excess) < 1e-6 or (end == SECONDS[video - 1] and 0 < excess < BLOCK)
+    check_sound(*heard(path), video, start, end)
+
+
+@functools.lru_cache(maxsize=256)
+def check_track(path: str, video: int, start: float, end: float) -> None:
+    """The sound of an mp4; see `check_sound`."""
+    check_sound(*heard(path), video, start, end)

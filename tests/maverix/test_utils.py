@@ -1,0 +1,320 @@
+"""From a reply to an item: letters, statuses, ratings, withheld answers, and errors of our own."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import wave
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmms_eval_tasks import running, settings
+from lmms_eval_tasks.errors import MediaError, PromptError
+from lmms_eval_tasks.judges.config import NONE, JudgeConfig
+from lmms_eval_tasks.judges.providers import NoJudge
+from lmms_eval_tasks.maverix import inputs, scores, utils
+from lmms_eval_tasks.maverix.labels import DIMENSIONS, LETTERS
+from tests.maverix import runs
+from tests.maverix.runs import sample
+
+__all__ = ["sample"]
+pytestmark = pytest.mark.usefixtures("sample")
+
+REFUSAL = "I'm sorry, but I can't watch videos."
+FAILED = "[LMMS_EVAL_REQUEST_FAILED after 3 retries] timeout"
+
+
+def fail(*_: Any, **__: Any) -> Any:
+    raise RuntimeError("a bug of ours")
+
+
+def plain(value: Any) -> None:
+    """Only what JSON has, by exact type: np.float64 is a float and would pass isinstance."""
+    if isinstance(value, Mapping):
+        assert all(type(key) is str for key in value)
+        for inner in value.values():
+            plain(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            plain(inner)
+    else:
+        assert type(value) in (str, int, float, bool, type(None)), type(value)
+
+
+class TestChoice:
+    """One eight-option question."""
+
+    @pytest.mark.parametrize(
+        ("reply", "status", "words"),
+        [
+            ("The best answer is: {right}", "ok", 5),
+            ("{wrong}", "ok", 1),
+            ("<think>is it A? or B?</think>\n{right}", "ok", 1),
+            ("Either A or B.", "unparsed", 4),
+            ("", "empty", 0),
+            (" \n", "empty", 0),
+            ("<think>hm hm hm", "truncated", 0),
+            (REFUSAL, "refused", 7),
+            (FAILED, "model_error", 5),
+        ],
+    )
+    def test_every_status(self, reply: str, status: str, words: int) -> None:
+        doc = runs.docs("choice")[0]
+        text = reply.format(right=doc["answer"], wrong=runs.wrong(doc))
+        made = utils.choice_process_results(doc, [text])
+        item = made["acc"]
+        assert (item["status"], item["words"], item["reply"]) == (status, words, text)
+        right = int("{right}" in reply)
+        assert (item["right"], item["score"]) == (right, right)
+        assert (item["letter"] is None) is (status != "ok")
+        assert (item["file_letter"] is None) is (status != "ok")
+
+    def test_every_letter_goes_back_to_the_file(self) -> None:
+        released = {entry.id: entry for entry in runs.data.load().items}
+        moved = 0
+        for doc in runs.docs("choice"):
+            entry = released[doc["id"]]
+            for place, letter in enumerate(LETTERS):
+                item = utils.choice_process_results(doc, [letter])["acc"]
+                in_file = LETTERS.index(item["file_letter"])
+                assert entry.options[in_file] == doc["options"][place]
+                assert item["right"] == int(in_file == entry.answer)
+                moved += item["file_letter"] != letter
+        assert moved > 100
+
+    def test_which_metrics_have_the_item(self) -> None:
+        doc = runs.docs("choice")[0]
+        made = utils.choice_process_results(doc, ["A"])
+        assert next(iter(made)) == "acc"
+        assert made.keys() <= scores.CHOICE.keys()
+        assert {f"acc_{split}_{doc[split]}" for split in ("difficulty", "topic")} <= made.keys()
+        # The host makes a clustered standard error of whatever has `score`.
+        assert {name for name, item in made.items() if "score" in item} == {
+            name for name in made if scores.is_mean(name)
+        }
+        for name, item in made.items():
+            assert ("reply" in item) is (name == "acc")
+            assert item["video"] == doc["video"]
+
+    def test_a_withheld_answer_carries_no_score(self) -> None:
+        doc = runs.withheld(runs.docs("choice")[0])
+        made = utils.choice_process_results(doc, ["C"])
+        for item in made.values():
+            assert "score" not in item
+            assert item["right"] is None
+            assert item["withheld"] is True
+        assert made["acc"]["file_letter"] == doc["file_letters"][2]
+        assert scores.CHOICE["acc"]([made["acc"]]) is None
+
+    @pytest.mark.parametrize("results", [[], [None], [["A"]]])
+    def test_no_reply_at_all_is_an_empty_one(self, results: Any) -> None:
+        item = utils.choice_process_results(runs.docs("choice")[0], results)["acc"]
+        assert (item["status"], item["right"]) == ("empty", 0)
+
+    def test_identity_outlives_its_files(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """The answer was paid for: it counts although the subtitle file is gone by now."""
+        doc = {**runs.docs("choice")[0], "subtitle_path": "/gone/x.srt"}
+        item = utils.choice_process_results(doc, [doc["answer"]])["acc"]
+        assert (item["right"], item["media"]) == (1, None)
+        assert "Traceback" not in capsys.readouterr().err
+
+
+class TestCircular:
+    """The same question, turned eight times."""
+
+    def test_one_option_text_is_one_letter_of_the_file(self) -> None:
+        turns = runs.docs("circular")[:8]
+        for text in runs.docs("choice")[0]["options"]:
+            items = [
+                utils.circular_process_results(doc, [LETTERS[doc["options"].index(text)]])["acc"]
+                for doc in turns
+            ]
+            assert {item["letter"] for item in items} == set(LETTERS)
+            assert len({item["file_letter"] for item in items}) == 1
+            assert len({item["right"] for item in items}) == 1
+        assert [item["rotation"] for item in items] == list(range(8))
+        assert {item["question_id"] for item in items} == {turns[0]["question_id"]}
+
+    def test_always_right_and_always_a(self) -> None:
+        turns = runs.docs("circular")
+        good = runs.aggregated("circular", runs.score("circular", turns, runs.right))
+        assert (good["circ_acc"], good["position_bias"]) == (1, 0)
+        always = runs.aggregated("circular", runs.score("circular", turns, lambda _: "A"))
+        assert (always["circ_acc"], always["position_bias"], always["acc"]) == (0, 7 / 8, 1 / 8)
+
+
+class TestOpen:
+    """What is no judge's affair; the judge itself is in test_maverix_judge.py."""
+
+    def test_withheld_references_are_not_judged(self) -> None:
+        doc = runs.withheld(runs.docs("open")[0])
+        made = utils.open_process_results(doc, ["<think>x</think> It is red."])
+        item = made[scores.FIRST["open"]]
+        assert (item["candidate"], item["status"], item["words"]) == ("It is red.", "ok", 3)
+        assert (item["dimensions"], item["withheld"]) == ({}, True)
+        assert all(
+            scores.OPEN[name]([made[name]]) is None for name in made if name.startswith(DIMENSIONS)
+        )
+
+    @pytest.mark.parametrize(
+        ("reply", "status"),
+        [("", "empty"), (REFUSAL, "refused"), ("<think>x", "truncated"), (FAILED, "model_error")],
+    )
+    @pytest.mark.parametrize("hidden", [True, False])
+    def test_what_is_no_answer_is_no_candidate(self, reply: str, status: str, hidden: bool) -> None:
+        """Whether the reference is there or not: a submission must not hold a host's error."""
+        doc = runs.docs("open")[0]
+        doc = runs.withheld(doc) if hidden else doc
+        item = utils.open_process_results(doc, [reply])[scores.FIRST["open"]]
+        assert (item["candidate"], item["status"]) == ("", status)
+        assert item["words"] == len(reply.split()) * (status in ("refused", "model_error"))
+
+
+@pytest.mark.parametrize("kind", ["choice", "circular", "open"])
+@pytest.mark.parametrize("hidden", [True, False])
+def test_items_are_plain(kind: str, hidden: bool) -> None:
+    for doc in runs.docs(kind)[:6]:
+        shown = runs.withheld(doc) if hidden else doc
+        for reply in ("A", "", "\x00\ud83d", "C" * 20000, FAILED):
+            for item in runs.PROCESS[kind](shown, [reply]).values():
+                plain(item)
+                json.dumps(item)
+
+
+class TestErrors:
+    """An exception of ours while scoring must not lose the run."""
+
+    @pytest.fixture
+    def broken(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(utils, "choice_metrics", fail)
+        monkeypatch.setattr(utils, "open_metrics", fail)
+
+    @pytest.mark.parametrize("kind", ["choice", "circular", "open"])
+    @pytest.mark.parametrize("hidden", [True, False])
+    def test_an_item_with_status_error_stays(
+        self, kind: str, hidden: bool, broken: None, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        docs = [runs.withheld(doc) if hidden else doc for doc in runs.docs(kind)[:8]]
+        scored = runs.score(kind, docs, lambda _: "B")
+        said = capsys.readouterr().err
+        assert f"scoring {docs[0]['id']} failed" in said
+        assert "a bug of ours" in said
+        for one in scored:
+            item = one[scores.FIRST[kind]]
+            assert (item["status"], item["reply"], item["right"]) == ("error", "B", None)
+            assert not [1 for values in one.values() if "score" in values]
+        assert all(name in scored[0] for name in scores.JOINED if kind == "choice")
+        capsys.readouterr()
+        found = runs.aggregated(kind, scored)
+        for entry in scores.metric_list(scores.METRICS[kind]):
+            own = [one[entry["metric"]] for one in scored if entry["metric"] in one]
+            entry["aggregation"](own)
+        assert "N/A" not in capsys.readouterr().err
+        expected = None if hidden else 0 if kind != "open" else None
+        assert found[scores.FIRST[kind]] == expected
+        assert found["words_mean"] is None
+        assert found["n_withheld"] == (8 if hidden else 0)
+
+    def test_beside_good_items(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        docs = runs.docs("choice")[:4]
+        good = runs.score("choice", docs[:3], runs.right)
+        monkeypatch.setattr(utils, "choice_metrics", fail)
+        found = runs.aggregated("choice", [*good, *runs.score("choice", docs[3:], runs.right)])
+        assert (found["acc"], found["acc_valid"], found["acc_failed"]) == (3 / 4, 1, 1)
+
+    def test_open_error_is_no_rating(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(utils, "open_metrics", fail)
+        found = runs.aggregated("open", runs.score("open", runs.docs("open")[:2], runs.right))
+        for dimension in DIMENSIONS:
+            assert found[f"{dimension}_valid"] is None
+            assert found[f"{dimension}_failed"] == 2
+            assert found[f"{dimension}_coverage"] == 0
+        assert (found["robust_n"], found["robust_failed"]) == (0, 1)
+
+
+class TestPrompts:
+    """Texts of the user in place of ours."""
+
+    @pytest.fixture
+    def mine(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        file = tmp_path / "maverix" / "task.yml"
+        file.parent.mkdir()
+        shutil.copy(Path(utils.__file__).parent / "prompts" / "task.yml", file)
+        monkeypatch.setenv(settings.PROMPTS, str(tmp_path))
+        return file
+
+    @pytest.mark.parametrize(
+        ("part", "lost"),
+        [
+            ("choice", "{options}"),
+            ("choice", "{question}"),
+            ("choice", "{subtitles}"),
+            ("open", "{question}"),
+            ("subtitles", "{cues}"),
+        ],
+    )
+    def test_a_missing_placeholder_stops(self, part: str, lost: str, mine: Path) -> None:
+        import yaml
+
+        texts = yaml.safe_load(mine.read_text(encoding="utf-8"))
+        texts[part] = texts[part].replace(lost, "")
+        mine.write_text(yaml.safe_dump(texts), encoding="utf-8")
+        with pytest.raises(PromptError, match=f"task.yml.*{part}.*{lost}"):
+            inputs.task_prompts()
+
+    def test_the_users_text_is_shown(self, mine: Path) -> None:
+        text = mine.read_text(encoding="utf-8").replace("The best answer is:", "Mine:")
+        mine.write_text(text, encoding="utf-8")
+        doc = runs.docs("choice", "av")[0]
+        told = utils.doc_to_text(doc, {"pre_prompt": "<", "post_prompt": ">"})
+        assert told.startswith("<There are no subtitles")
+        assert told.rstrip().endswith("Mine:>")
+        assert f"\nH. {doc['options'][7]}\n" in told
+        assert inputs.task_prompts().source == str(mine)
+
+    def test_texts_of_the_data_are_no_templates(self) -> None:
+        doc = {**runs.docs("choice")[0], "question": "{options} {cues}?"}
+        assert "{options} {cues}?" in utils.doc_to_text(doc)
+
+
+class TestMedia:
+    """What is handed over, where the shared tests of the media do not look."""
+
+    def test_no_sound_is_an_error_that_names_the_video(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with pytest.raises(MediaError, match=r"lights.*no audio stream, and av needs sound"):
+            inputs.sounding(None, runs.docs("choice", "av")[0])
+        assert inputs.sounding("x.wav", {}) == "x.wav"
+
+    def test_subtitles_alone_are_no_visual(self) -> None:
+        doc = runs.docs("choice", "s")[0]
+        assert utils.doc_to_visual(doc) == []
+        (message,) = utils.doc_to_messages(doc)
+        assert [part["type"] for part in message["content"]] == ["text"]
+
+    def test_samples_of_a_wav(self, tmp_path: Path) -> None:
+        path = tmp_path / "x.wav"
+        with wave.open(str(path), "wb") as out:
+            out.setparams((1, 2, 16000, 0, "NONE", ""))
+            out.writeframes(b"\x00\x00\x00\x40\x00\x80")
+        made = inputs.samples(str(path))
+        assert made["array"].tolist() == [0, 0.5, -1]
+        assert (made["array"].dtype, made["sampling_rate"]) == ("float32", 16000)
+
+    def test_sound_state_of_an_item(self) -> None:
+        with running.model(running.Model("qwen2_5_omni", "simple")):
+            heard = {mode: utils.identity(runs.docs("choice", mode)[0])["sound"] for mode in "asv"}
+            state = running.sound(with_picture=False)
+        assert heard == {"a": state, "s": "", "v": ""}
+        assert utils.identity(runs.docs("choice", "a")[0])["sound"] == "unknown"
+
+
+def test_nobody_is_asked_without_a_judge() -> None:
+    item = utils.identity(runs.docs("open")[0])
+    made = utils.open_metrics(scores.OPEN, item, "red", judge=NoJudge(JudgeConfig(NONE)))
+    assert made[scores.FIRST["open"]]["status"] == "unjudged"
+    assert scores.OPEN["correctness_valid"]([made["correctness_valid"]]) is None
