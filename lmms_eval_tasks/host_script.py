@@ -90,6 +90,7 @@ OPTIONS = {
     "--bertscore": settings.BERTSCORE,
 }
 FLAGS = {
+    "--allow-bad-items": settings.ALLOW_BAD_ITEMS,
     "--allow-missing-videos": settings.ALLOW_MISSING,
     "--still-clip": settings.STILL_CLIP,
 }

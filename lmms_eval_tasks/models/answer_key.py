@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks.errors import TasksError
+
+_BY_QUESTION = ("answers", "lures", "choices")
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,7 @@ class AnswerKey:
         pairs: (true statement, false statement), in any number and order.
         answers: question -> right answer.
         lures: question -> a wrong answer that looks right.
+        choices: question asked with more than two options -> text of the right one.
         repeated: questions that the source asks more than once with different answers (of other
             videos, say). The text of a request cannot tell them apart: the first answer is kept.
     """
@@ -28,6 +31,7 @@ class AnswerKey:
     pairs: tuple[tuple[str, str], ...] = ()
     answers: Mapping[str, str] = field(default_factory=dict)
     lures: Mapping[str, str] = field(default_factory=dict)
+    choices: Mapping[str, str] = field(default_factory=dict)
     repeated: tuple[str, ...] = ()
 
     @classmethod
@@ -35,7 +39,8 @@ class AnswerKey:
         """Read a key file, or MAIA's released data file as one.
 
         A key file is `{"pairs": [[true, false], ...], "answers": {question: answer}, "lures":
-        {question: answer}}`; each part may be absent, anything else is an error.
+        {question: answer}, "choices": {question: option}}`; each part may be absent, anything else
+        is an error.
 
         Raises:
             TasksError: the file is missing, is not JSON or has another form.
@@ -43,12 +48,12 @@ class AnswerKey:
         content = _read_json(path)
         if isinstance(content, list):
             return _maia_key(content, path)
-        if not isinstance(content, dict) or set(content) - {"pairs", "answers", "lures"}:
-            raise TasksError(f"{path}: expected an object with pairs, answers and lures")
+        if not isinstance(content, dict) or set(content) - {"pairs", *_BY_QUESTION}:
+            raise TasksError(f"{path}: expected an object with pairs, {', '.join(_BY_QUESTION)}")
         pairs = content.get("pairs", [])
         if not isinstance(pairs, list) or not all(_is_texts(pair, 2) for pair in pairs):
             raise TasksError(f"{path}: pairs must be a list of [true statement, false statement]")
-        for part in ("answers", "lures"):
+        for part in _BY_QUESTION:
             entries = content.get(part, {})
             if not isinstance(entries, dict) or not _is_texts(list(entries.values())):
                 raise TasksError(f"{path}: {part} must be an object of texts")
@@ -56,6 +61,7 @@ class AnswerKey:
             pairs=tuple((true, false) for true, false in pairs),
             answers=content.get("answers", {}),
             lures=content.get("lures", {}),
+            choices=content.get("choices", {}),
         )
 
     @classmethod
@@ -84,8 +90,12 @@ class AnswerKey:
     @cached_property
     def questions(self) -> list[tuple[str, str]]:
         """(folded question, question), longest first: one question may stand in another."""
-        folded = ((fold(question), question) for question in self.answers)
-        return sorted((f for f in folded if f[0]), key=lambda f: (-len(f[0]), f[0]))
+        return _longest_first(self.answers)
+
+    @cached_property
+    def choice_questions(self) -> list[tuple[str, str]]:
+        """As `questions`, of those that are asked with more than two options."""
+        return _longest_first(self.choices)
 
     @property
     def ambiguous(self) -> int:
@@ -96,6 +106,11 @@ class AnswerKey:
 def fold(text: str) -> str:
     """`text` as it is compared here: composed accents, single spaces."""
     return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def _longest_first(questions: Iterable[str]) -> list[tuple[str, str]]:
+    folded = ((fold(question), question) for question in questions)
+    return sorted((f for f in folded if f[0]), key=lambda f: (-len(f[0]), f[0]))
 
 
 def _read_json(path: str | Path) -> Any:
@@ -132,4 +147,4 @@ def _maia_key(content: Any, path: str | Path) -> AnswerKey:
                 lures.setdefault(question, str(false[0]))
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise TasksError(f"answer key {path} is not MAIA's data file: {error!r}") from None
-    return AnswerKey(tuple(pairs), answers, lures, tuple(repeated))
+    return AnswerKey(tuple(pairs), answers, lures, repeated=tuple(repeated))

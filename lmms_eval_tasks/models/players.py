@@ -57,11 +57,17 @@ def oracle(text: str, key: AnswerKey) -> str:
         key: what is true.
 
     Returns:
-        A letter if the request shows a pair of the key as A and B, else the answer of the longest
-        question of the key that stands in the text, else `UNKNOWN`. Also `UNKNOWN` if the key
-        holds the pair with both truths.
+        With options: the letter of the right one, by the key's pairs if the request shows two, by
+        its choices and the question in the text if it shows more. Without: the answer of the
+        longest question of the key that stands in the text. Else `UNKNOWN`; also if the key holds
+        the pair with both truths, or the right option is not shown, or at two letters.
     """
     shown = options(text)
+    if len(shown) > 2:
+        asked = _question(text, key.choice_questions)
+        right = None if asked is None else fold(key.choices[asked])
+        letters = [letter for letter, texts in shown.items() if right in texts]
+        return letters[0] if len(letters) == 1 else UNKNOWN
     if len(shown) > 1:
         verdicts = {
             key.truth.get((first, second))
@@ -69,7 +75,7 @@ def oracle(text: str, key: AnswerKey) -> str:
             for second in shown.get("B", [])
         } - {None}
         return "AB"[verdicts.pop() or 0] if len(verdicts) == 1 else UNKNOWN
-    question = _question(text, key)
+    question = _question(text, key.questions)
     return UNKNOWN if question is None else key.answers[question]
 
 
@@ -83,7 +89,7 @@ def coin(text: str, key: AnswerKey | None = None, seed: int = 0) -> str:
     shown = sorted(options(text))
     if len(shown) > 1:
         return _draw(shown, "coin", seed, text)
-    question = None if key is None else _question(text, key)
+    question = None if key is None else _question(text, key.questions)
     if key is None or question is None or question not in key.lures:
         return UNKNOWN
     return _draw([key.answers[question], key.lures[question]], "coin", seed, text)
@@ -175,9 +181,9 @@ def _is_pair(value: object) -> bool:
     )
 
 
-def _question(text: str, key: AnswerKey) -> str | None:
+def _question(text: str, questions: Iterable[tuple[str, str]]) -> str | None:
     asked = fold(text)
-    return next((question for folded, question in key.questions if folded in asked), None)
+    return next((question for folded, question in questions if folded in asked), None)
 
 
 def _unit(*parts: object) -> float:
