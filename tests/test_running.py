@@ -30,8 +30,9 @@ def test_without_our_hook_nothing_is_known() -> None:
 def test_the_model_is_known_inside_and_forgotten_after_errors() -> None:
     outer, inner = running.Model("a", "chat"), running.Model("b", "simple", {"x": 1})
     with running.model(outer):
-        with pytest.raises(ZeroDivisionError), running.model(inner):
+        with running.model(inner):
             assert running.current() is inner
+        with pytest.raises(ZeroDivisionError), running.model(inner):
             raise ZeroDivisionError
         assert running.current() is outer
         with running.model(None):

@@ -97,7 +97,8 @@ def test_a_groups_metric_is_contained_in_no_other(manager: Any, on_sample: None)
     """The host matches group metrics by substring, and the last writer wins."""
     for group in our_names(manager, "group"):
         ((configured, tasks),) = manager.load_task_or_group(group, "chat").items()
-        wanted = [metric["metric"] for metric in configured.config["aggregate_metric_list"]]
+        joined = configured.config.get("aggregate_metric_list") or []
+        wanted = [metric["metric"] for metric in joined]
         for task in tasks.values():
             for entry in task.config.metric_list:
                 for metric in wanted:
@@ -110,7 +111,8 @@ def scored(manager: Any, name: str, replies: list[str]) -> dict[str, list[Any]]:
     """Items by metric of the first docs of a task, each answered with one of `replies` in turn."""
     task = manager.load_task_or_group(name, "chat")[name]
     items: dict[str, list[Any]] = {}
-    for index, doc in enumerate(task.test_docs().select(range(24))):
+    docs = task.test_docs()
+    for index, doc in enumerate(docs.select(range(min(24, len(docs))))):
         reply = replies[index % len(replies)]
         for metric, item in task.process_results(doc, [reply]).items():
             items.setdefault(metric, []).append(item)

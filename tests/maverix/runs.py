@@ -1,19 +1,20 @@
-"""Docs of the packaged sample, answered and scored as the host does it, and runs saved from them."""
+"""Docs of the packaged sample, answered and scored as the host does it, and saved runs of them."""
 
 from __future__ import annotations
 
 import functools
 import json
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import rescore
+from lmms_eval_tasks import rescore, settings
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.maverix import data, scores, utils
-from lmms_eval_tasks.maverix.labels import DIMENSIONS, LETTERS, MODES
+from lmms_eval_tasks.maverix.labels import DIMENSIONS, LETTERS
 
 PROCESS = {
     "choice": utils.choice_process_results,
@@ -35,6 +36,22 @@ def sample(sample_root: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("LMMS_EVAL_TASKS_DATA", "sample")
     monkeypatch.setenv("LMMS_EVAL_TASKS_JUDGE", "none")
     monkeypatch.setattr(utils, "media_of", gone)
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty data root of the user's."""
+    monkeypatch.setenv(settings.DATA, str(tmp_path / "root"))
+    return tmp_path / "root"
+
+
+@pytest.fixture
+def source(sample_root: Path, tmp_path: Path) -> Path:
+    """The sample as a release of the user's."""
+    folder = tmp_path / "release"
+    shutil.copytree(sample_root / "maverix", folder)
+    (folder / "VERSION").unlink()
+    return folder
 
 
 def docs(kind: str, mode: str = "s", length: str = "localized") -> list[Doc]:
@@ -67,9 +84,7 @@ def some_right(doc: Doc) -> str:
     return wrong(doc) if number % 3 == 0 else right(doc)
 
 
-def score(
-    kind: str, docs: Sequence[Doc], reply: Callable[[Doc], str], name: str = ""
-) -> list[Scored]:
+def score(kind: str, docs: Sequence[Doc], reply: Callable[[Doc], str]) -> list[Scored]:
     """What the host keeps of the docs' replies, through JSON as in its log."""
     made = [PROCESS[kind](doc, [reply(doc)]) for doc in docs]
     return [json.loads(json.dumps(one)) for one in made]
@@ -128,6 +143,3 @@ def dimension_of(request: Mapping[str, Any]) -> str:
     system = request["messages"][0]["content"]
     (found,) = [name for text, name in systems().items() if text.strip() in system]
     return found
-
-
-__all__ = ["MODES", "sample"]
