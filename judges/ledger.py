@@ -189,10 +189,10 @@ class Ledger:
 
 def from_dicts(rows: Iterable[Mapping[str, Any]]) -> list[Row]:
     """Rows that `as_dicts` wrote; what an older version did not count is 0."""
-    return [
-        Row(**{name: 0.0 if value is None else value for name, value in row.items()})
-        for row in rows
+    found: list[dict[str, Any]] = [
+        {name: 0.0 if value is None else value for name, value in row.items()} for row in rows
     ]
+    return [Row(**row) for row in found]
 
 
 def lines(rows: Sequence[Row], prices: str = "") -> list[str]:

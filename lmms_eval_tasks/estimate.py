@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import benchmarks, settings
 from lmms_eval_tasks.judges import JudgeConfig
+from lmms_eval_tasks.judges.config import DEBATE
 from lmms_eval_tasks.judges.verdict import Criterion
 
 if TYPE_CHECKING:
@@ -75,13 +76,16 @@ def estimate(
     found.verdicts = len(judged)
     for model in config.endpoints:
         _add_judge(found, model, judged, _calls_per_verdict(config, model), counter(model.model))
+    if config.provider == DEBATE:
+        found.notes.append(
+            f"{config.label}: what the agents tell each other is not counted; expect up to twice "
+            "the tokens"
+        )
     return found
 
 
 def _calls_per_verdict(config: JudgeConfig, model: JudgeConfig) -> int:
     """A debate asks each agent once a round; everyone else is asked once."""
-    from lmms_eval_tasks.judges.config import DEBATE
-
     is_agent = config.provider == DEBATE and model is not config.endpoints[-1]
     return config.rounds if is_agent else 1
 

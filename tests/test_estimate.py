@@ -80,6 +80,7 @@ def test_a_debate_asks_each_agent_every_round(tmp_path: Path) -> None:
     file.write_text("debate: [gpt-4o, gpt-4.1]\nconsolidator: o3\nrounds: 3\n")
     found = estimate.estimate(TASK, judge(str(file)), limit=2)
     assert (found.verdicts, found.calls) == (2, 2 * (2 * 3 + 1))
+    assert "twice the tokens" in found.notes[-1]
 
 
 def test_the_command_needs_no_key(tmp_path: Path, sample_root: Path) -> None:
