@@ -71,7 +71,7 @@ def answer(
 ) -> dict[str, Any]:
     """One open answer from its ratings: 0 to 5, e empty, m failed request, j judge, s skipped."""
     marks = mark if isinstance(mark, Mapping) else dict.fromkeys(DIMENSIONS, mark)
-    judge = {"j": "judge_api_error", "s": "judge_skipped"}
+    judge = {"j": "judge_api_error", "s": "unjudged"}
     dimensions = {
         name: {"score": int(m), "status": "ok"}
         if m.isdigit()
