@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import math
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from PIL import Image
 
 from lmms_eval_tasks.maverix import utils
 from lmms_eval_tasks.maverix.labels import MODES
+from lmms_eval_tasks.maverix.sample_code import TICKS
 from lmms_eval_tasks.models import sound as sound_table
 from tests.conftest import HostRun, Launch, host
 from tests.local_endpoint import LocalEndpoint, Recorded, last_user_text
@@ -72,6 +74,32 @@ def sounds(request: Recorded) -> list[dict[str, Any]]:
     return [part for part in parts(request) if part["type"] in ("audio_url", "input_audio")]
 
 
+def check_frames(
+    found: list[tuple[int | None, float | None]],
+    interface: str,
+    video: int,
+    start: float,
+    end: float,
+) -> None:
+    """As many frames as were asked for, evenly spread over the window, each from its place.
+
+    The chat class may repeat an earlier one: lmms-eval 0.7.3 keeps the encoded frames of a request
+    by the `id` of their picture (media_encoder.py), which Python gives to a later picture once the
+    earlier one is gone. Seen in about a third of requests of six frames.
+
+    Raises:
+        AssertionError: a frame is missing or comes from elsewhere.
+    """
+    first, last = math.ceil(start * TICKS - 1e-6), math.ceil(end * TICKS - 1e-6) - 1
+    assert len(found) == N_FRAMES
+    before: list[tuple[int | None, float | None]] = []
+    for frame, place in zip(found, np.linspace(first, last, N_FRAMES), strict=True):
+        # Some readers round a place, others cut it off.
+        right = [(video, whole / TICKS) for whole in {math.floor(place), round(place)}]
+        assert frame in right or (interface == "chat" and frame in before)
+        before += right
+
+
 def test_what_a_server_receives(
     over_the_wire: tuple[str, HostRun, list[Recorded]], tmp_path: Path
 ) -> None:
@@ -87,16 +115,7 @@ def test_what_a_server_receives(
         video, start, end = source(doc)
         if frames:
             found = [reading.read_frame(frame) for frame in frames]
-            times = [time for _, time in found if time is not None]
-            assert {each for each, _ in found} == {video}
-            assert len(times) == len(frames) >= N_FRAMES - 1
-            assert all(start <= time < end for time in times)
-            # Spread over the whole cut, in order; but for the last one, in whose place decord,
-            # the host's reader, gives another frame of the file now and then (its issue 195).
-            most = times[:-1]
-            assert most == sorted(set(most))
-            assert most[0] < start + 0.5
-            assert most[-1] > end - 2 * (end - start) / (N_FRAMES - 1)
+            check_frames(found, interface, video, start, end)
         for part in sound:
             wav = tmp_path / f"{doc['id']}.wav"
             if interface == "simple":  # the bytes themselves
