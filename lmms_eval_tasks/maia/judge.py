@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -13,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig
+from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, run
 from lmms_eval_tasks.judges.providers import NoJudge
 from lmms_eval_tasks.utils import prompts
 
@@ -105,8 +104,10 @@ def config(spec: str | None = None, env: Mapping[str, str] | None = None) -> Jud
     Raises:
         JudgeError: it cannot be used as configured.
     """
-    variables = os.environ if env is None else env
-    return judges.resolve(spec or settings.judge_spec(), variables, default_model=PAPER_JUDGE)
+    spec = spec or settings.judge_spec()
+    if env is None:
+        return run.current().resolved(spec, PAPER_JUDGE)
+    return judges.resolve(spec, env, default_model=PAPER_JUDGE)
 
 
 def _prompt(override_dir: Path | None) -> prompts.Prompt:
