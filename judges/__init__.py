@@ -9,7 +9,7 @@ Read verdict.py and exchange.py (the types) first, then engine.py; docs/judges.m
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lmms_eval_tasks.errors import JudgeError
@@ -25,6 +25,7 @@ __all__ = [
     "Verdict",
     "add_status",
     "announcement",
+    "configured",
     "describe",
     "make",
     "preflight",
@@ -36,6 +37,29 @@ __all__ = [
 def setup(config: JudgeConfig, criterion: Criterion) -> str:
     """Hash of a judge's settings and a criterion's prompt: what `Verdict.setup` holds."""
     return f"{config.fingerprint}-{criterion.prompt_hash}"
+
+
+def configured(
+    paper: str, spec: str | None = None, env: Mapping[str, str] | None = None
+) -> JudgeConfig:
+    """The judge of `spec`, or of the user's setting, or the paper's.
+
+    Args:
+        paper: the model that judges in a benchmark's paper.
+        spec: short form or file.
+        env: resolve now, with the keys of these variables; None resolves once for the process's
+            run, with those of os.environ.
+
+    Raises:
+        JudgeError: it cannot be used as configured.
+    """
+    from lmms_eval_tasks import settings
+    from lmms_eval_tasks.judges import run
+
+    spec = spec or settings.judge_spec()
+    if env is None:
+        return run.current().resolved(spec, paper)
+    return resolve(spec, env, default_model=paper)
 
 
 def make(config: JudgeConfig) -> Judge:

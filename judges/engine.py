@@ -47,6 +47,7 @@ class LanguageJudge:
 
     def __init__(self, config: JudgeConfig, provider: Provider, run: Run) -> None:
         self.config, self.provider, self._run = config, provider, run
+        self._traffic = run.endpoint(config)
         self._asking: dict[str, tuple[threading.Lock, int]] = {}
         self._asking_lock = threading.Lock()
 
@@ -148,7 +149,7 @@ class LanguageJudge:
         Raises:
             ProviderError: over the budget, given up, or failed after all retries.
         """
-        run, traffic = self._run, self._run.endpoint(self.config)
+        run, traffic = self._run, self._traffic
         prompt, reply_tokens = self._bounds(request, len(samples))
         most = traffic.price.cost(prompt, reply_tokens) if traffic.price else None
         if most is None and run.limits.max_cost is not None:  # `preflight` stops such a run before
@@ -196,7 +197,7 @@ class LanguageJudge:
         )
 
     def _cost(self, reply: Reply) -> float | None:
-        price = self._run.endpoint(self.config).price
+        price = self._traffic.price
         if price is None:
             return None
         return price.cost(

@@ -10,9 +10,9 @@ from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from lmms_eval_tasks.judges.config import MAX_TOKENS
 from lmms_eval_tasks.judges.exchange import ProviderError, Reply, Request, Sampling, Token
 
-_MAX_TOKENS = 512  # of a reply, where the request names no limit
 _MARKERS = {"<think>", "</think>"}  # stay in the text: the reader drops what is between them
 
 
@@ -79,7 +79,7 @@ def generate(
     from transformers import LogitsProcessorList
 
     tokenizer, sampling = getattr(front, "tokenizer", front), request.sampling
-    length, wanted = inputs["input_ids"].shape[1], sampling.max_tokens or _MAX_TOKENS
+    length, wanted = inputs["input_ids"].shape[1], sampling.max_tokens or MAX_TOKENS
     context = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     room = wanted if context is None else context - length
     if room < 1:

@@ -20,6 +20,7 @@ _MAGIC = {
     (0, b"\x89PNG\r\n\x1a\n"): "image/png",
     (8, b"WEBP"): "image/webp",
 }
+_TAIL = 4096  # bytes: some programs write a little behind the end
 _KEPT_MODES = ("RGB", "RGBA", "L")
 _FULL_RANGE = 2  # AVCOL_RANGE_JPEG
 
@@ -81,16 +82,26 @@ def video_frames(path: str | Path, n: int, cache: Path | None = None) -> list[ND
         ]
 
 
+def _is_whole(kind: str, content: bytes) -> bool:
+    """Whether a file has its end: the host tells Pillow, for the whole process, not to mind."""
+    if kind == "image/webp":
+        return int.from_bytes(content[4:8], "little") + 8 <= len(content)
+    end = {"image/jpeg": b"\xff\xd9", "image/png": b"IEND"}.get(kind, b"")
+    return end in content[-_TAIL:]
+
+
 def _file_part(path: Path, max_side: int | None) -> dict[str, Any]:
     from PIL import Image
 
     try:
         content = path.read_bytes()
         with Image.open(io.BytesIO(content)) as image:
-            image.load()  # a file that is cut short would only fail at the endpoint
             kind = next(
                 (k for (at, mark), k in _MAGIC.items() if content[at:].startswith(mark)), ""
             )
+            if not _is_whole(kind, content):
+                raise ValueError("it is cut short")
+            image.load()
             if kind and (max_side is None or max(image.size) <= max_side):
                 return _part(kind, content)
             return _part("image/png", _png(image, max_side))

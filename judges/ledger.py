@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,19 +10,14 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from lmms_eval_tasks.judges.exchange import Reply
+from lmms_eval_tasks.judges.locks import fork_safe_lock
 from lmms_eval_tasks.judges.verdict import Status, Verdict
 
 _MAX_REASON = 160  # characters
 
 _TASK: ContextVar[str] = ContextVar("lmms_eval_tasks_task", default="")
 
-# One lock for all ledgers, held for about a microsecond. Forking takes it too, or a child could
-# inherit it held by a thread that does not exist there.
-_LOCK = threading.RLock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release
-    )
+_LOCK = fork_safe_lock()  # one for all ledgers: held for about a microsecond
 
 
 @contextmanager

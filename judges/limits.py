@@ -14,18 +14,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from lmms_eval_tasks.judges.locks import fork_safe_lock
+
 N = TypeVar("N", int, float)
 
 BURST = 1.0  # seconds' worth of a rate that may go out at once: 10 of 600 requests a minute
 _ROUNDING = 1e-9  # dollars, below the price of any token: sums of floats are not exact
 
-# One lock for all limits: each holds it for about a microsecond. Forking takes it too, or a child
-# could inherit it held by a thread that does not exist there.
-_LOCK = threading.RLock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release
-    )
+_LOCK = fork_safe_lock()  # one for all limits: each holds it for about a microsecond
 
 
 def share(total: N | None, rank: int, world: int, *, at_least: int = 0) -> N | None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import email.utils
 import os
 import re
-import threading
 import time
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
@@ -24,6 +23,7 @@ from lmms_eval_tasks.judges.config import (
     is_reasoning,
 )
 from lmms_eval_tasks.judges.exchange import ProviderError, Reply, Request
+from lmms_eval_tasks.judges.locks import fork_safe_lock
 from lmms_eval_tasks.judges.openai_format import FORMS, chat_body, read_chat
 from lmms_eval_tasks.judges.verdict import Status
 
@@ -38,12 +38,7 @@ _KEY_LIKE = re.compile(r"\b(?:sk-|Bearer |Basic )[\w+/=*.-]{6,}")
 _MAX_MESSAGE = 300  # characters of an endpoint's error text that are kept
 _CONNECTIONS = 1024  # open at most
 
-_LOCK = threading.RLock()  # creation of clients only; requests run in parallel
-if hasattr(os, "register_at_fork"):
-    # A fork in the middle of a creation would leave the child a lock that nobody releases.
-    os.register_at_fork(
-        before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release
-    )
+_LOCK = fork_safe_lock()  # creation of clients only; requests run in parallel
 
 
 class OpenAIProvider:

@@ -16,8 +16,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lmms_eval_tasks.errors import JudgeError
+from lmms_eval_tasks.judges.config import DEFAULT_BASE_URL
 
-OPENAI = "https://api.openai.com/v1"
 ANY = "*"  # every endpoint but OpenAI's
 _PACKAGED = Path(__file__).with_name("prices.yml")
 _SNAPSHOT = re.compile(r"-\d{4}-\d\d-\d\d$")
@@ -101,7 +101,7 @@ class PriceList:
             base_url: None is OpenAI's own endpoint.
         """
         endpoint = _endpoint(base_url)
-        places = [""] if endpoint == OPENAI else [f"@{endpoint}", f"@{ANY}"]
+        places = [""] if endpoint == DEFAULT_BASE_URL else [f"@{endpoint}", f"@{ANY}"]
         for name in dict.fromkeys((model, _SNAPSHOT.sub("", model))):
             for place in places:
                 if found := self.entries.get(name + place):
@@ -137,8 +137,8 @@ def _entries(path: Path, file: _File) -> dict[str, Price]:
             raise JudgeError(
                 f"{path}: models: {key}: an entry is MODEL, MODEL@http(s)://... or MODEL@{ANY}"
             )
-        endpoint = _endpoint(url) if at else OPENAI
-        name = model if endpoint == OPENAI else f"{model}@{endpoint}"
+        endpoint = _endpoint(url) if at else DEFAULT_BASE_URL
+        name = model if endpoint == DEFAULT_BASE_URL else f"{model}@{endpoint}"
         if name in found:
             raise JudgeError(f"{path}: models: {key}: {name} is there twice")
         values = entry.model_dump(exclude={"source"})
@@ -149,7 +149,7 @@ def _entries(path: Path, file: _File) -> dict[str, Price]:
 
 
 def _endpoint(base_url: str | None) -> str:
-    return (base_url or OPENAI).rstrip("/")
+    return (base_url or DEFAULT_BASE_URL).rstrip("/")
 
 
 def _read(path: Path) -> _File:

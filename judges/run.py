@@ -16,15 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import settings
+from lmms_eval_tasks.judges.config import JudgeConfig, resolve
 from lmms_eval_tasks.judges.ledger import Ledger, current_task
 from lmms_eval_tasks.judges.limits import Breaker, Budget, Rate, share
+from lmms_eval_tasks.judges.locks import fork_safe_lock
 from lmms_eval_tasks.judges.prices import Price, PriceList
 from lmms_eval_tasks.judges.progress import Progress
 from lmms_eval_tasks.settings import JudgeLimits
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.judges.cache import Cache
-    from lmms_eval_tasks.judges.config import JudgeConfig
     from lmms_eval_tasks.judges.exchange import Provider
     from lmms_eval_tasks.judges.openai_provider import OpenAIProvider
     from lmms_eval_tasks.judges.verdict import Criterion, Judge, Verdict
@@ -98,10 +99,24 @@ class Run:
             from lmms_eval_tasks.judges.cache import Cache, file_of_node
 
             self.cache = Cache(file_of_node(cache, variables))
+        self._resolved: dict[tuple[str | None, str], JudgeConfig] = {}
         self._judges: dict[JudgeConfig, Judge] = {}
         self._outermost: dict[JudgeConfig, _Outermost] = {}
         self._endpoints: dict[tuple[str, str | None], Endpoint] = {}
         self._lock = threading.RLock()
+
+    def resolved(self, spec: str | None, default_model: str) -> JudgeConfig:
+        """The judge of a short form or a file, with this process's keys: looked up once in a run.
+
+        Every item asks for it; a file that changes meanwhile must not change the judge.
+
+        Raises:
+            JudgeError: as `judges.resolve`.
+        """
+        name = (spec, default_model)
+        if name not in self._resolved:
+            self._resolved[name] = resolve(spec, os.environ, default_model=default_model)
+        return self._resolved[name]
 
     def outermost(self, config: JudgeConfig) -> _Outermost:
         """The judge that a benchmark asks: its verdicts move the progress bar."""
@@ -239,7 +254,7 @@ class _Outermost:
 
 
 _current: tuple[int, Run] | None = None  # process id, run
-_lock = threading.Lock()
+_lock = fork_safe_lock()
 
 
 def current() -> Run:

@@ -48,8 +48,8 @@ class Benchmark(Protocol):
     ) -> JudgeConfig:
         """The judge of `spec`, or of the user's setting, or else the paper's; TasksError if none.
 
-        Called for benchmarks that have judged tasks only. Keys are looked up in `env`, os.environ
-        by default.
+        Called for benchmarks that have judged tasks only. Without `env` the judge is resolved once
+        for the process's run, with the keys of os.environ; with it, now, with the keys of `env`.
         """
 
     def judge_prompt(self) -> str:

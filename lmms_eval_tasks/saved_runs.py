@@ -19,6 +19,8 @@ from lmms_eval_tasks.errors import DataError, TasksError
 if TYPE_CHECKING:
     from lmms_eval_tasks.judges.run import Run as JudgeRun
 
+Saved = Sequence[tuple[str, list[rescore.Run]]]  # saved runs by benchmark
+
 Logs = Annotated[list[Path], typer.Argument(help="Sample files, or folders with them.")]
 Output = Annotated[Path | None, typer.Option(help="Write numbers and verdicts as JSON.")]
 MaxCalls = Annotated[int | None, typer.Option(help="Pay for at most so many replies.")]
@@ -51,8 +53,9 @@ def rescore_command(
     With `--judge`, both judges stand side by side: agreement, flips, cost.
     """
     set_limits(max_calls, max_cost, concurrency)
+    saved = _read(logs)
     with _judge_run() as run:
-        score_again(logs, judge, output, run)
+        score_again(saved, judge, output, run)
 
 
 def judge_command(
@@ -79,13 +82,15 @@ def judge_command(
     if (batch or batch_results) and (max_calls, max_cost) != (None, None):
         raise TasksError("--max-calls and --max-cost are no limits of a batch: it pays for nothing")
     set_limits(max_calls, max_cost, concurrency)
+    saved = _read(logs)
+    spec = judge or _the_judge(saved)
     if batch is not None:
-        _write_batch(logs, judge, batch)
+        _write_batch(saved, spec, batch)
     elif batch_results is not None:
-        _read_batch(logs, judge, batch_results, output)
+        _read_batch(saved, spec, batch_results, output)
     else:
         with _judge_run() as run:
-            score_again(logs, judge or _the_judge(logs), output, run, missing_only=True)
+            score_again(saved, spec, output, run, missing_only=True)
 
 
 def submit_command(
@@ -122,7 +127,7 @@ def _judge_run(**changes: Any) -> Iterator[JudgeRun]:
         yield made
 
 
-def _read(logs: Sequence[Path]) -> list[tuple[str, list[rescore.Run]]]:
+def _read(logs: Sequence[Path]) -> Saved:
     """Saved runs by benchmark.
 
     Raises:
@@ -139,15 +144,15 @@ def _read(logs: Sequence[Path]) -> list[tuple[str, list[rescore.Run]]]:
     return found
 
 
-def _the_judge(logs: Sequence[Path]) -> str:
+def _the_judge(saved: Saved) -> str:
     """The user's setting, or the paper's judge."""
     if spec := settings.judge_spec():
         return spec
-    return benchmarks.load(_read(logs)[0][0]).judge_config().model
+    return benchmarks.load(saved[0][0]).judge_config(env=os.environ).model
 
 
 def score_again(
-    logs: Sequence[Path],
+    saved: Saved,
     judge: str | None,
     output: Path | None,
     run: JudgeRun,
@@ -157,7 +162,7 @@ def score_again(
     """Compute, print and write the numbers of saved runs.
 
     Raises:
-        TasksError: nothing to read, or a judge that cannot be used.
+        TasksError: a judge that cannot be used, or no folder to write to.
         typer.Exit: code 3 if more verdicts failed than the user allows.
     """
     from lmms_eval_tasks import judges, preflight, two_judges
@@ -169,7 +174,7 @@ def score_again(
     written: dict[str, Any] = {}
     labels: set[str] = set()
     statuses: list[dict[str, Any]] = []
-    for name, own in _read(logs):
+    for name, own in saved:
         benchmark = benchmarks.load(name)
         if judge:
             config = benchmark.judge_config(judge)
@@ -260,33 +265,32 @@ _NO_LIMITS: dict[str, Any] = {
 }
 
 
-def _batch_judge(logs: Sequence[Path], judge: str | None) -> tuple[str, str]:
-    """The judge that a batch is for, and how to show it: without a password in its URL.
+def _shown_batch_judge(saved: Saved, spec: str) -> str:
+    """How to show the judge that a batch is for: without a password in its URL.
 
     Raises:
         TasksError: it is not asked through an OpenAI-compatible endpoint.
     """
     from lmms_eval_tasks.judges.config import OPENAI
 
-    spec = judge or _the_judge(logs)
-    config = benchmarks.load(_read(logs)[0][0]).judge_config(spec)
+    config = benchmarks.load(saved[0][0]).judge_config(spec, os.environ)  # no run yet
     models = config.endpoints
     if not models or any(model.provider != OPENAI for model in models):
         raise TasksError(f"the judge {spec} has no batches: name a model at an endpoint (--judge)")
-    return spec, spec if spec.endswith((".yml", ".yaml")) else config.label
+    return spec if spec.endswith((".yml", ".yaml")) else config.label
 
 
-def _write_batch(logs: Sequence[Path], judge: str | None, path: Path) -> None:
+def _write_batch(saved: Saved, spec: str, path: Path) -> None:
     from lmms_eval_tasks.judges import run
     from lmms_eval_tasks.judges.batch import Writer
 
     partial = path.with_name(f".{path.name}.part")
-    spec, shown = _batch_judge(logs, judge)
+    shown = _shown_batch_judge(saved, spec)
     try:
         with partial.open("w", encoding="utf-8") as out:
             writer = Writer(out)
             with run.use(run.from_settings(wrap=writer.wrap, progress=False, **_NO_LIMITS)):
-                for name, own in _read(logs):
+                for name, own in saved:
                     benchmarks.load(name).rescore_saved(own, spec, missing_only=True)
         if writer.count:
             partial.replace(path)
@@ -306,15 +310,15 @@ def _write_batch(logs: Sequence[Path], judge: str | None, path: Path) -> None:
         say("OpenAI takes one model in a batch: split the file by `body.model`")
 
 
-def _read_batch(logs: Sequence[Path], judge: str | None, path: Path, output: Path | None) -> None:
+def _read_batch(saved: Saved, spec: str, path: Path, output: Path | None) -> None:
     from lmms_eval_tasks.judges import run
     from lmms_eval_tasks.judges.batch import Results
 
     results = Results(path)
-    spec, _ = _batch_judge(logs, judge)
+    _shown_batch_judge(saved, spec)
     with run.use(run.from_settings(wrap=results.wrap, **_NO_LIMITS)) as made:
         try:
-            score_again(logs, spec, output, made, missing_only=True)
+            score_again(saved, spec, output, made, missing_only=True)
         finally:
             print(
                 f"{path}: {len(results.used):,} of {len(results):,} results used; what still has "

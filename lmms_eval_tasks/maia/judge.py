@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -81,13 +80,8 @@ def prompt_name() -> str:
 
 
 def config(spec: str | None = None, env: Mapping[str, str] | None = None) -> JudgeConfig:
-    """The judge of `spec`, or of the user's setting, or the paper's; its key is in `env`.
-
-    Raises:
-        JudgeError: it cannot be used as configured.
-    """
-    variables = os.environ if env is None else env
-    return judges.resolve(spec or settings.judge_spec(), variables, default_model=PAPER_JUDGE)
+    """The judge of `spec`, or of the user's setting, or the paper's (judges.configured)."""
+    return judges.configured(PAPER_JUDGE, spec, env)
 
 
 def _prompt(override_dir: Path | None) -> prompts.Prompt:

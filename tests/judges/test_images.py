@@ -5,7 +5,7 @@ from base64 import b64decode
 
 import numpy as np
 import pytest
-from PIL import Image, PngImagePlugin
+from PIL import Image, ImageFile, PngImagePlugin
 
 from lmms_eval_tasks.errors import JudgeError, MediaError
 from lmms_eval_tasks.judges.images import image_part, video_frames
@@ -103,7 +103,11 @@ def test_anything_else_is_refused(image):
         image_part(image)
 
 
-def test_files_that_are_no_images_are_named(tmp_path):
+@pytest.mark.parametrize("lenient", [False, True])
+def test_files_that_are_no_images_are_named(tmp_path, monkeypatch, lenient):
+    # What the host sets for the whole process when it is imported, and what some of its tasks do.
+    monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", lenient)
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 89_478_485)
     text = tmp_path / "a.png"
     text.write_text("no image")
     whole = saved(tmp_path / "b.jpg", "JPEG").read_bytes()
@@ -115,7 +119,11 @@ def test_files_that_are_no_images_are_named(tmp_path):
         file.write(b"\x89PNG\r\n\x1a\n")
         chunk(file, b"IHDR", (50_000).to_bytes(4, "big") * 2 + b"\x08\x02\0\0\0")
         chunk(file, b"IDAT", b"")
-    for path in (text, cut, huge, tmp_path / "absent.png", tmp_path):
+    for form in ("PNG", "WEBP"):
+        whole = saved(tmp_path / f"whole.{form}", form).read_bytes()
+        (tmp_path / f"cut.{form}").write_bytes(whole[: len(whole) // 2])
+    cuts = [tmp_path / "cut.PNG", tmp_path / "cut.WEBP"]
+    for path in (text, cut, huge, *cuts, tmp_path / "absent.png", tmp_path):
         with pytest.raises(JudgeError, match=path.name):
             image_part(path)
 

@@ -246,3 +246,13 @@ def test_a_budget_in_dollars_needs_a_price() -> None:
             judges.preflight(config, [RATING])
         verdict = made.judge(config).verdict(RATING, FIELDS)  # a host without our check
         assert (verdict.status, verdict.score) == ("skipped", None)
+
+
+def test_a_judge_is_resolved_once_in_a_run(tmp_path: Path) -> None:
+    file = tmp_path / "judge.yml"
+    file.write_text("model: first@http://localhost:1/v1\n", encoding="utf-8")
+    run = Run(JudgeLimits())
+    before = run.resolved(str(file), "gpt-4o")
+    file.write_text("model: second@http://localhost:1/v1\n", encoding="utf-8")
+    assert run.resolved(str(file), "gpt-4o") is before
+    assert Run(JudgeLimits()).resolved(str(file), "gpt-4o").model == "second"

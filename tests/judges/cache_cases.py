@@ -1,0 +1,104 @@
+"""Requests, replies and a writer that is killed, for the tests of the cache."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from lmms_eval_tasks.judges import cache_files, cache_form
+from lmms_eval_tasks.judges.exchange import Reply, Request, Sampling, Token
+
+IDENTITY = {"provider": "openai", "model": "gpt-4o", "base_url": "https://api.openai.com/v1"}
+ABOUT = {"criterion": "acceptance", "judge": "gpt-4o", "task": "maia_oevqa"}
+IMAGE = "data:image/png;base64,iVBORw0KGgo="
+SCHEMA = {
+    "type": "object",
+    "properties": {"reason": {"type": "string"}, "score": {"type": "integer"}},
+    "required": ["reason", "score"],
+}
+
+
+def ask(text: str = "È una tromba?", **changes: Any) -> Request:
+    messages = [{"role": "system", "content": "Giudica."}, {"role": "user", "content": text}]
+    request = Request(messages, Sampling(0.0, 16), "verdict", SCHEMA)
+    return replace(request, **changes)
+
+
+def ask_image(url: str = IMAGE) -> Request:
+    parts = [
+        {"type": "text", "text": "data: leggi questo"},
+        {"type": "image_url", "image_url": {"url": url}},
+    ]
+    return ask(messages=[{"role": "user", "content": parts}])
+
+
+def key(request: Request, identity: Mapping[str, Any] = IDENTITY, sample: int = 0) -> str:
+    return cache_form.key(identity, request, sample)
+
+
+TOKENS = (
+    Token("4", -0.1 - 1e-17, (("4", -0.1), ("5", -2.3000000000000003), ("è", -math.inf))),
+    Token("\ud83d", -5e-324, ()),
+)
+REPLIES = [
+    Reply("{}"),
+    Reply(None, "content_filter", refusal="I cannot."),
+    Reply("", finish="length", cached_tokens=7),
+    Reply("testo \x00 \u2028 \x85 \ud83d\ude00 e\u0300", "stop", "gpt-4o-2024-11-20"),
+    Reply("4", "stop", "m", "", "json_schema", 812, 3, 512, TOKENS),
+    Reply("4", tokens=(), batch=True),
+]
+# JSON joins two halves of a character, so that an export cannot tell them from it.
+PORTABLE = [replace(r, text=r.text and r.text.replace("\ud83d\ude00", "\ud83d")) for r in REPLIES]
+
+
+def exported(path: Path) -> list[dict[str, Any]]:
+    out = io.StringIO()
+    count = cache_files.export(path, out)
+    lines = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert len(lines) == count
+    return lines
+
+
+WRITER = """
+import sys, threading
+from pathlib import Path
+from lmms_eval_tasks.judges.cache import Cache
+from lmms_eval_tasks.judges.exchange import Reply, Request, Sampling
+cache = Cache(Path(sys.argv[1]))
+request = Request([{"role": "user", "content": "x" * 3000}], Sampling())
+def work(thread):
+    for i in range(10**6):
+        key = f"{thread}-{i}"
+        cache.put(key, Reply(key), request, {"criterion": "c", "judge": "j", "task": "t"})
+        sys.stdout.write(key + "\\n")
+        sys.stdout.flush()
+for thread in range(4):
+    threading.Thread(target=work, args=(thread,)).start()
+"""
+
+
+def killed_writer(file: Path, count: int = 400) -> list[str]:
+    """Keys that a writer had said it kept when it was killed in the middle."""
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(file)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        kept = [process.stdout.readline() for _ in range(count)]
+        process.kill()
+        kept += process.stdout.readlines()
+    assert process.returncode == -signal.SIGKILL
+    # Threads may have mixed their ends of lines; a line without its end was not said.
+    return [line.strip() for line in kept if line.endswith("\n") and line.strip()]
+
+
+def text_file(file: Path) -> None:
+    file.write_text("not a database, but a long enough text " * 100)

@@ -1,0 +1,119 @@
+"""Keys of the reply cache: what changes them, and what must not."""
+
+from __future__ import annotations
+
+import time
+import unicodedata
+from collections import OrderedDict
+from dataclasses import fields
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from cache_cases import (
+    IDENTITY,
+    IMAGE,
+    SCHEMA,
+    ask,
+    ask_image,
+    key,
+)
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from lmms_eval_tasks.judges import cache as replies
+from lmms_eval_tasks.judges import cache_form
+from lmms_eval_tasks.judges.exchange import Request, Sampling
+
+
+def test_key_is_the_same_in_every_process_and_release() -> None:
+    """A changed key makes users pay for everything again: raise FORMAT when this is meant."""
+    assert replies.FORMAT == 1
+    assert key(ask()) == "85ab76e1b3540f9d8ec56f79f310259634418d9b51f54dedce6839f4c8505283"
+
+
+CHANGES = {
+    "text": ask("È una tromba? "),
+    "decomposed text": ask(unicodedata.normalize("NFD", "È una tromba?")),
+    "role": ask(messages=[{"role": "user", "content": "Giudica."}, *ask().messages[1:]]),
+    "order": ask(messages=list(reversed(ask().messages))),
+    "fewer messages": ask(messages=ask().messages[1:]),
+    "image": ask_image(),
+    "other image": ask_image(IMAGE + "AAAA"),
+    "image by address": ask_image("https://example.org/a.png"),
+    "temperature": ask(sampling=Sampling(0.1, 16)),
+    "no temperature": ask(sampling=Sampling(None, 16)),
+    "max_tokens": ask(sampling=Sampling(0.0, 17)),
+    "top_p": ask(sampling=Sampling(0.0, 16, top_p=1.0)),
+    "seed": ask(sampling=Sampling(0.0, 16, seed=0)),
+    "reasoning_effort": ask(sampling=Sampling(0.0, 16, reasoning_effort="low")),
+    "schema_name": ask(schema_name="other"),
+    "no schema": ask(schema=None),
+    "schema": ask(schema={**SCHEMA, "additionalProperties": False}),
+    # A reason after the score is no reason for it.
+    "order of the reply's fields": ask(
+        schema={**SCHEMA, "properties": dict(reversed(SCHEMA["properties"].items()))}
+    ),
+    "top_logprobs": ask(top_logprobs=20),
+    "surrogate": ask("\ud83d"),
+    "two surrogates": ask("\ud83d\ude00"),
+    "their character": ask("\U0001f600"),
+}
+
+
+def test_each_part_changes_the_key() -> None:
+    keys = {name: key(request) for name, request in CHANGES.items()}
+    keys["as it is"] = key(ask())
+    keys["sample"] = key(ask(), sample=1)
+    keys["model"] = key(ask(), {**IDENTITY, "model": "gpt-4o-mini"})
+    keys["no identity"] = key(ask(), {})
+    assert len(set(keys.values())) == len(keys), keys
+    assert all(len(value) == 64 for value in keys.values())
+
+
+def test_no_field_of_a_request_is_missing_from_these_changes() -> None:
+    """A new field of Request or Sampling must be tried here too."""
+    named = {field.name for field in (*fields(Request), *fields(Sampling))}
+    assert named - {"messages", "sampling"} <= set(CHANGES)
+
+
+def test_format_changes_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = key(ask())
+    monkeypatch.setattr(cache_form, "FORMAT", 2)
+    assert key(ask()) != before
+
+
+def test_same_request_in_other_types_has_the_same_key() -> None:
+    turned = [OrderedDict(reversed(message.items())) for message in ask().messages]
+    same = ask(messages=tuple(MappingProxyType(message) for message in turned))
+    assert key(same, OrderedDict(reversed(IDENTITY.items()))) == key(ask())
+    assert key(ask(sampling=Sampling(0, 16))) == key(ask(sampling=Sampling(-0.0, 16))) == key(ask())
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@hypothesis_settings(max_examples=60, deadline=None)
+@given(st.dictionaries(st.text(), VALUES, max_size=4), st.text(), st.text())
+def test_order_of_keys_is_no_part_and_texts_are(
+    identity: dict[str, Any], first: str, second: str
+) -> None:
+    turned = dict(reversed(identity.items()))
+    assert key(ask(first), identity) == key(ask(first), turned)
+    assert (key(ask(first), identity) == key(ask(second), identity)) == (first == second)
+    assert key(ask(first), identity) != key(ask(first), {**identity, "\0new": 1})
+
+
+def test_key_is_cheap() -> None:
+    request = ask("parola àè " * 300)
+    times = []
+    for _ in range(200):
+        start = time.perf_counter()
+        key(request)
+        times.append(time.perf_counter() - start)
+    assert sorted(times)[100] < 100e-6
