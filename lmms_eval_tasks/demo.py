@@ -7,14 +7,16 @@ chance: if not, the demo fails.
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from lmms_eval_tasks import benchmarks, rescore, settings
 from lmms_eval_tasks.errors import TasksError
@@ -22,10 +24,43 @@ from lmms_eval_tasks.errors import TasksError
 if TYPE_CHECKING:
     from rich.console import Console
 
-GROUPS = ("maia",)  # one group per benchmark with a sample
 TINY = "tiny random VLM"
 ORACLE, COIN = "oracle", "coin"
-POOL_CHANCE = 0.5**8  # a pool is eight independent pairs (metrics.md)
+
+
+class Part(Protocol):
+    """What each `lmms_eval_tasks.<name>.demo` module offers.
+
+    Attributes:
+        TASKS: what is run, tasks or groups.
+        ORACLE: task or group -> metrics that the oracle must have at 1.
+    """
+
+    TASKS: tuple[str, ...]
+    ORACLE: Mapping[str, tuple[str, ...]]
+
+    def check_coin(self, results: Mapping[str, Any], samples: Path, key: Path) -> list[str]:
+        """What the coin got, in lines to print.
+
+        Args:
+            results: the run's results file.
+            samples: the folder with its saved samples.
+            key: the key of the benchmark's sample.
+
+        Raises:
+            TasksError: it is not what a coin gets.
+        """
+
+
+def check_chance(share: float, chance: float, draws: int, what: str) -> str:
+    """A line with the coin's share of right draws beside chance.
+
+    Raises:
+        TasksError: they differ by more than four standard errors.
+    """
+    if abs(share - chance) > 4 * math.sqrt(chance * (1 - chance) / draws):
+        raise TasksError(f"the coin got {share:.1%} of {draws} {what}, not about {chance:.1%}")
+    return f"coin: {share:.1%} of {draws} {what} (chance {chance:.1%})"
 
 
 def run(out: Path, console: Console) -> None:
@@ -43,7 +78,8 @@ def run(out: Path, console: Console) -> None:
     console.print(f"[1/5] packaged sample: {root} ({_megabytes(root):.1f} MB)")
     checkpoint = tiny.build("qwen2_5_vl", out / "tiny-qwen2_5_vl")
     console.print(f"[2/5] tiny random-weight checkpoint: {checkpoint}")
-    key = root / "maia" / "key.json"
+    parts = {name: _part(name) for name in benchmarks.NAMES}
+    key = _joined_key(root, out / "key.json")
     models = {
         TINY: (
             "qwen2_5_vl",
@@ -57,25 +93,44 @@ def run(out: Path, console: Console) -> None:
     for step, (label, (model, arguments)) in enumerate(models.items(), 3):
         folder = out / label.replace(" ", "-")
         console.print(f"[{step}/5] {label}")
-        results[label] = _run_host(folder, model, arguments, console)
+        tasks = [task for part in parts.values() for task in part.TASKS]
+        results[label] = _run_host(folder, model, arguments, tasks, console)
     rows = [(label, rescore.numbers(result)) for label, result in results.items()]
     console.print("\nSide by side, in the papers' layout (packaged sample, offline judge):\n")
     for name in benchmarks.NAMES:
         for table in benchmarks.load(name).numbers_tables(rows):
             console.print(table)
-    _check_oracle(dict(rows)[ORACLE])
-    for line in _check_coin(results[COIN]):
-        console.print(line)
-    console.print(_check_lures(out / COIN, key))
+    for name, part in parts.items():
+        _check_oracle(dict(rows)[ORACLE], part.ORACLE)
+        for line in part.check_coin(results[COIN], out / COIN, root / name / "key.json"):
+            console.print(line)
     console.print(f"logs: {out}; {time.monotonic() - started:.0f} s in all")
 
 
-def _run_host(folder: Path, model: str, arguments: str, console: Console) -> dict[str, Any]:
+def _part(name: str) -> Part:
+    return cast(Part, importlib.import_module(f"lmms_eval_tasks.{name}.demo"))
+
+
+def _joined_key(root: Path, path: Path) -> Path:
+    """One key file of all samples, since a run has one: questions and statements are all unlike."""
+    joined: dict[str, Any] = {}
+    for name in benchmarks.NAMES:
+        key = json.loads((root / name / "key.json").read_text(encoding="utf-8"))
+        for part, entries in key.items():
+            before = joined.get(part, type(entries)())
+            joined[part] = before + entries if isinstance(entries, list) else before | entries
+    path.write_text(json.dumps(joined, ensure_ascii=False), encoding="utf-8")
+    return path
+
+
+def _run_host(
+    folder: Path, model: str, arguments: str, tasks: Sequence[str], console: Console
+) -> dict[str, Any]:
     """Run the host's command line in a process of its own; returns the run's results."""
     started = time.time()
     command = [
         str(Path(sys.executable).with_name("lmms_eval")),
-        *("--model", model, "--model_args", arguments, "--tasks", ",".join(GROUPS)),
+        *("--model", model, "--model_args", arguments, "--tasks", ",".join(tasks)),
         *("--batch_size", "1", "--log_samples", "--output_path", str(folder)),
         *("--judge", "offline", "--data", settings.SAMPLE, "--verbosity", "WARNING"),
     ]
@@ -100,12 +155,7 @@ def _run_host(folder: Path, model: str, arguments: str, console: Console) -> dic
     return results
 
 
-def _check_oracle(numbers: dict[str, Any]) -> None:
-    expected = {
-        "maia_vsv": ("pair_acc", "pool_acc"),
-        "maia_oevqa": ("judge_acc",),
-        "maia": ("agg_acc",),
-    }
+def _check_oracle(numbers: Mapping[str, Any], expected: Mapping[str, tuple[str, ...]]) -> None:
     for task, metrics in expected.items():
         for metric in metrics:
             if numbers[task].get(metric) != 1.0:
@@ -113,35 +163,6 @@ def _check_oracle(numbers: dict[str, Any]) -> None:
                     f"the oracle got {metric} = {numbers[task].get(metric)} on {task}, not 1: "
                     "the scores of this installation cannot be trusted"
                 )
-
-
-def _check_coin(results: dict[str, Any]) -> list[str]:
-    """The coin beside chance; pairs more than four standard errors from one half are an error."""
-    numbers = rescore.plain_names(results["results"]["maia_vsv"])
-    details = results["lmms_eval_tasks"]["maia"]["details"]["maia_vsv"]
-    pairs, pools = details["items"], details["pools"]
-    if abs(numbers["pair_acc"] - 0.5) > 4 * 0.5 / math.sqrt(pairs):
-        raise TasksError(f"the coin got {numbers['pair_acc']:.1%} of {pairs} pairs, not about 50 %")
-    return [
-        f"coin: {numbers['pair_acc']:.1%} of {pairs} pairs (chance 50 %)",
-        f"coin: {numbers['pool_acc'] * pools:.0f} of {pools} pools = {numbers['pool_acc']:.2%} "
-        f"(closed form 0.5^8 = {POOL_CHANCE:.2%}, {POOL_CHANCE * pools:.2f} pools expected)",
-    ]
-
-
-def _check_lures(folder: Path, key: Path) -> str:
-    """Every wrong answer that looks right and that the coin gave must have scored 0."""
-    lures = json.loads(key.read_text(encoding="utf-8"))["lures"]
-    newest = max(folder.rglob("*_samples_maia_oevqa.jsonl"), key=lambda p: p.stat().st_mtime)
-    items = [sample["judge_acc"] for sample in rescore.read(newest).samples]
-    # By question: what is wrong for one may be right for another.
-    given = [item for item in items if item["candidate"] == lures[item["question"]]]
-    if not given:
-        raise TasksError(f"{newest}: the coin gave none of the wrong answers that look right")
-    accepted = [item["id"] for item in given if item["right"]]
-    if accepted:
-        raise TasksError(f"the judge accepted wrong answers that look right: {accepted}")
-    return f"coin: gave {len(given)} wrong answers that look right, all judged wrong"
 
 
 def _megabytes(folder: Path) -> float:

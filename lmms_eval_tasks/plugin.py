@@ -8,7 +8,8 @@ when its host module is ready:
 - `TaskManager.match_tasks` (called by the command line, before the model is built) and
   `simple_evaluate` (the API) check the data and the judge of the selected tasks of ours;
 - `simple_evaluate` gives judged tasks as many scoring threads as the judge may have requests in
-  flight (the host's default is four), and adds our section to the results;
+  flight (the host's default is four), keeps the host from sending a wrong frame, and adds our
+  section to the results;
 - `ConfigurableTask.process_results` says which task a verdict belongs to.
 
 A broken hook must never break the host for other tasks: trouble here becomes one line on stderr.
@@ -21,7 +22,8 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import ModuleType
@@ -215,14 +217,17 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
             manager = TaskManager(given.get("verbosity", "INFO"), model_name=given.get("model"))
             given["task_manager"] = manager
         tasks = selected_tasks(names, manager) if manager is not None else []
-        with preflight.judging(tasks) as judged, running.model(_running(given) if tasks else None):
+        if not tasks:
+            return evaluate(**given)
+        with preflight.judging(tasks) as judged, running.model(_running(given)):
             preflight.check(tasks)
             if judged.begin():
                 asked = given.get("process_docs_parallel", HOST_THREADS)
                 given["process_docs_parallel"] = judged.threads(asked, HOST_THREADS)
-            results = evaluate(**given)
+            with right_frames():
+                results = evaluate(**given)
             work = judged.end()
-            if results is not None and tasks:
+            if results is not None:
                 preflight.annotate(results, tasks, work)
         return results
 
@@ -244,6 +249,32 @@ def _running(given: Mapping[str, Any]) -> Model | None:
         arguments = simple_parse_args_string(arguments)
     interface = sound.interface_of(name, bool(given.get("force_simple")))
     return running.Model(name, interface, arguments)
+
+
+@contextmanager
+def right_frames() -> Iterator[None]:
+    """Within it the host's chat classes for endpoints encode each picture they send.
+
+    By itself the host keeps the encoded frames of a request by `id(picture)` and drops the
+    pictures, so that a later frame may get an earlier one's id, and its bytes.
+    """
+    from lmms_eval.protocol import ChatMessages
+
+    encode = ChatMessages.encode_image
+
+    @functools.wraps(encode)
+    def encode_image(
+        self: Any, image: Any, cache: dict[Any, str] | None = None, *args: Any, **kwargs: Any
+    ) -> str:
+        # A path names its picture for good.
+        kept = cache if isinstance(image, str) else None
+        return str(encode(self, image, kept, *args, **kwargs))
+
+    ChatMessages.encode_image = encode_image
+    try:
+        yield
+    finally:
+        ChatMessages.encode_image = encode
 
 
 def _wrap_simple_evaluate() -> None:

@@ -11,7 +11,7 @@ import math
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -32,6 +32,13 @@ class Interval:
     n: int  # items
     clusters: int
     undefined: int = 0  # resamples in which the statistic had no value
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON: nan becomes None."""
+        return {
+            key: None if isinstance(value, float) and math.isnan(value) else value
+            for key, value in vars(self).items()
+        }
 
 
 def mean(values: Iterable[float]) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -25,27 +24,16 @@ def details(task: str, samples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     found["intervals"] = {}
     if not aggregate.is_unjudged(items):
         interval = stats.clustered_mean([float(item["right"] or 0) for item in items], videos)
-        found["intervals"][first] = _plain(interval)
+        found["intervals"][first] = interval.as_dict()
     if first == "pair_acc":
         pools = list(aggregate.pools(items, POOL_SIZE).values())
         found["pools"] = len(pools)
-        found["intervals"]["pool_acc"] = _plain(
-            stats.cluster_bootstrap(
-                lambda some: aggregate.mean(float(pool.right) for pool in some),
-                pools,
-                [pool.video for pool in pools],
-            )
-        )
+        found["intervals"]["pool_acc"] = stats.cluster_bootstrap(
+            lambda some: aggregate.mean(float(pool.right) for pool in some),
+            pools,
+            [pool.video for pool in pools],
+        ).as_dict()
     return found
-
-
-def _plain(interval: stats.Interval) -> dict[str, Any]:
-    """An interval for JSON: nan (one video) becomes None."""
-    values = vars(interval)
-    return {
-        key: None if isinstance(value, float) and math.isnan(value) else value
-        for key, value in values.items()
-    }
 
 
 def _first_metric(task: str) -> str:

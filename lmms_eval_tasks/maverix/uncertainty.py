@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -45,7 +44,7 @@ def details(kind: str, items: Sequence[Item]) -> dict[str, Any]:
         pools = list(rotations.pools(some).values())
         found["pools"] = len(pools)
         intervals["circ_acc"] = _bootstrap(pools, lambda pool: float(pool.right))
-    found["intervals"] = {k: _plain(v) for k, v in intervals.items() if v is not None}
+    found["intervals"] = {k: v.as_dict() for k, v in intervals.items() if v is not None}
     return found
 
 
@@ -70,11 +69,3 @@ def _bootstrap(groups: Sequence[Any], value: Callable[[Any], float]) -> stats.In
         groups,
         [group.video for group in groups],
     )
-
-
-def _plain(interval: stats.Interval) -> dict[str, Any]:
-    """An interval for JSON: nan (one video) becomes None."""
-    return {
-        key: None if isinstance(value, float) and math.isnan(value) else value
-        for key, value in vars(interval).items()
-    }

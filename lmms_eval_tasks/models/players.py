@@ -106,19 +106,22 @@ def scripted(doc: Mapping[str, Any]) -> str:
     The only player that looks at the doc: its score tests metrics, not prompts. Items are right on
     about 70 %, unreadable on 5 %, wrong on the rest. Choices with a `question_id` (a pool) are
     right together on half of the pools, so that pool metrics lie between 0 and 1 too, with the
-    same shares over all items. Open answers are drawn apart from the pools.
+    same shares over all items. Open answers are drawn apart from the pools. The same item in
+    another input mode or length is drawn anew, so that tasks that differ in these differ in score.
 
     Args:
         doc: `id`, and `options` with `answer` (a letter), or `references` with an optional `lure`;
-            `question_id` is optional.
+            `question_id`, `mode` and `length` are optional.
 
     Raises:
         TasksError: a field is missing or of another form.
     """
     try:
-        item = str(doc["id"])
+        given = [str(doc[name]) for name in ("mode", "length") if name in doc]
+        item = "/".join([str(doc["id"]), *given])
         if doc.get("options"):
-            worth = _worth(item, doc.get("question_id"))
+            pool = doc.get("question_id")
+            worth = _worth(item, pool if pool is None else "/".join([str(pool), *given]))
             return _scripted_choice(worth, item, list(doc["options"]), doc["answer"])
         right = str(doc["references"][0])
     except (KeyError, IndexError, TypeError) as error:

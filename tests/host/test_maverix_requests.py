@@ -75,29 +75,18 @@ def sounds(request: Recorded) -> list[dict[str, Any]]:
 
 
 def check_frames(
-    found: list[tuple[int | None, float | None]],
-    interface: str,
-    video: int,
-    start: float,
-    end: float,
+    found: list[tuple[int | None, float | None]], video: int, start: float, end: float
 ) -> None:
     """As many frames as were asked for, evenly spread over the window, each from its place.
-
-    The chat class may repeat an earlier one: lmms-eval 0.7.3 keeps the encoded frames of a request
-    by the `id` of their picture (media_encoder.py), which Python gives to a later picture once the
-    earlier one is gone. Seen in about a third of requests of six frames.
 
     Raises:
         AssertionError: a frame is missing or comes from elsewhere.
     """
     first, last = math.ceil(start * TICKS - 1e-6), math.ceil(end * TICKS - 1e-6) - 1
     assert len(found) == N_FRAMES
-    before: list[tuple[int | None, float | None]] = []
     for frame, place in zip(found, np.linspace(first, last, N_FRAMES), strict=True):
         # Some readers round a place, others cut it off.
-        right = [(video, whole / TICKS) for whole in {math.floor(place), round(place)}]
-        assert frame in right or (interface == "chat" and frame in before)
-        before += right
+        assert frame in [(video, whole / TICKS) for whole in {math.floor(place), round(place)}]
 
 
 def test_what_a_server_receives(
@@ -115,7 +104,7 @@ def test_what_a_server_receives(
         video, start, end = source(doc)
         if frames:
             found = [reading.read_frame(frame) for frame in frames]
-            check_frames(found, interface, video, start, end)
+            check_frames(found, video, start, end)
         for part in sound:
             wav = tmp_path / f"{doc['id']}.wav"
             if interface == "simple":  # the bytes themselves

@@ -110,6 +110,14 @@ def test_scripted_choices() -> None:
     assert 0.65 < sum(right) / len(docs) < 0.75
 
 
+def test_scripted_draws_anew_for_another_mode_or_length() -> None:
+    docs = pool_docs(50)
+    plain = [players.scripted(doc) for doc in docs]
+    for change in ({"mode": "v"}, {"mode": "a"}, {"mode": "v", "length": "full"}):
+        other = [players.scripted({**doc, **change}) for doc in docs]
+        assert 0.2 < sum(a != b for a, b in zip(plain, other, strict=True)) / len(docs) < 0.8
+
+
 def test_scripted_never_gives_the_right_letter_by_accident() -> None:
     docs = [{"id": str(i), "options": list("wxyz"), "answer": "C"} for i in range(2000)]
     assert Counter(map(players.scripted, docs)).keys() == {"A", "B", "C", "D", players.UNREADABLE}
