@@ -5,6 +5,7 @@
 
 PYTHON ?= python3
 VENV ?= .venv
+WORKERS ?= 2
 BIN := $(VENV)/bin
 # mypy and editors follow the package mapping (utils/ is lmms_eval_tasks.utils) only in strict
 # editable mode, which links file by file: repeated when a file comes or goes.
@@ -26,8 +27,9 @@ lint: env
 types: env
 	cd $(VENV) && bin/mypy --config-file $(CURDIR)/pyproject.toml
 
+# A file's tests stay in one process: many share runs of the host. Each worker needs about 4 GB.
 unit: env
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses $(WORKERS) --dist loadfile
 
 env: $(LINKED)
 

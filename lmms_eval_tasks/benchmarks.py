@@ -75,8 +75,11 @@ class Benchmark(Protocol):
     def workload(self, task: Mapping[str, Any]) -> Workload:
         """What a run of `task` (its YAML) would generate and ask a judge (estimate.py)."""
 
-    def submission(self, runs: Sequence[Run]) -> Mapping[str, Any]:
-        """A file of answers for data whose truth is withheld; DataError where none is."""
+    def submission(self, runs: Sequence[Run]) -> Mapping[str, Any] | None:
+        """`model`, `answers` and what else a file for withheld data holds; None if all is public.
+
+        DataError if the runs cannot be submitted together.
+        """
 
     def make_subtitles(self, root: Path, transcriber: Transcriber) -> int:
         """Subtitles for the videos that lack them, and how many failed; DataError if unused."""

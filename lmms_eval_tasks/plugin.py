@@ -18,9 +18,6 @@ A broken hook must never break the host for other tasks: trouble here becomes on
 from __future__ import annotations
 
 import functools
-import importlib.abc
-import importlib.machinery
-import importlib.util
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,8 +27,11 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.console import say
+from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.host_imports import when_imported
 
 if TYPE_CHECKING:
+    from lmms_eval_tasks.models.sound import Interface
     from lmms_eval_tasks.running import Model
 
 TASKS_PATH = Path(__file__).resolve().parent
@@ -73,13 +73,17 @@ def install() -> bool:
         )
         return False
     try:
-        when_imported("lmms_eval.tasks", _extend_task_manager)
-        when_imported("lmms_eval.api.task", _name_scored_tasks)
+        when_imported("lmms_eval.tasks", _extend_task_manager, _missed)
+        when_imported("lmms_eval.api.task", _name_scored_tasks, _missed)
         _wrap_simple_evaluate()
     except Exception as error:
         say(f"could not hook lmms-eval ({error!r}); pass {_FALLBACK}")
         return False
     return True
+
+
+def _missed(name: str, error: Exception) -> None:
+    say(f"could not hook {name} ({error!r}); pass {_FALLBACK}")
 
 
 def host_version() -> str | None:
@@ -113,7 +117,6 @@ def _extend_task_manager(module: ModuleType) -> None:
     @functools.wraps(match)
     def match_tasks(self: Any, task_list: Sequence[str]) -> Any:
         from lmms_eval_tasks import preflight
-        from lmms_eval_tasks.errors import TasksError
 
         names = match(self, task_list)
         try:
@@ -240,15 +243,35 @@ def _running(given: Mapping[str, Any]) -> Model | None:
     from lmms_eval.utils import simple_parse_args_string
 
     from lmms_eval_tasks import running
-    from lmms_eval_tasks.models import sound
 
     name, arguments = given.get("model"), given.get("model_args") or {}
     if not isinstance(name, str):
         return None
     if isinstance(arguments, str):
         arguments = simple_parse_args_string(arguments)
-    interface = sound.interface_of(name, bool(given.get("force_simple")))
+    interface = interface_of(name, bool(given.get("force_simple")))
     return running.Model(name, interface, arguments)
+
+
+def interface_of(model: str, force_simple: bool = False) -> Interface:
+    """Which class of a model the host takes: the chat class if there is one, unless told not to.
+
+    Args:
+        model: the name in `--model`, or an alias of it; plugins' models as well.
+        force_simple: as `--force_simple`; without effect on a model that has no simple class.
+
+    Raises:
+        TasksError: the host has no such model.
+    """
+    from lmms_eval.models import MODEL_REGISTRY_V2
+
+    try:
+        resolved = MODEL_REGISTRY_V2.resolve(model, force_simple=force_simple)
+    except ValueError:
+        raise TasksError(
+            f"lmms-eval has no model {model!r}: `lmms-eval models` lists them"
+        ) from None
+    return "chat" if resolved.model_type == "chat" else "simple"
 
 
 @contextmanager
@@ -287,7 +310,7 @@ def _wrap_simple_evaluate() -> None:
     """
     module = sys.modules.get("lmms_eval.evaluator")
     if module is None:
-        when_imported("lmms_eval.evaluator", _guard_module)
+        when_imported("lmms_eval.evaluator", _guard_module, _missed)
     elif "simple_evaluate" in vars(module):
         _guard_module(module)
     elif type(module) is ModuleType:
@@ -306,47 +329,3 @@ def _guard_module(module: ModuleType) -> None:
     if type(module) is not ModuleType:
         return  # guarded by the property above: `install` ran before and again during the import
     module.simple_evaluate = _guarded(module.simple_evaluate)  # type: ignore[attr-defined]
-
-
-# --- waiting for an import --------------------------------------------------------------------
-
-
-def when_imported(name: str, act: Callable[[ModuleType], None]) -> None:
-    """Call `act(module)` now if `name` is imported, else right after its import."""
-    module = sys.modules.get(name)
-    if module is not None:
-        act(module)
-        return
-    if not any(isinstance(f, _Finder) and f.name == name for f in sys.meta_path):
-        sys.meta_path.insert(0, _Finder(name, act))
-
-
-class _Finder(importlib.abc.MetaPathFinder):
-    """One shot: steps aside at the first import of `name`, and acts once it has been executed."""
-
-    def __init__(self, name: str, act: Callable[[ModuleType], None]) -> None:
-        self.name, self._act = name, act
-
-    def find_spec(
-        self,
-        fullname: str,
-        path: Any = None,  # noqa: ARG002
-        target: ModuleType | None = None,  # noqa: ARG002
-    ) -> importlib.machinery.ModuleSpec | None:
-        if fullname != self.name:
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(fullname)
-        if spec is None or spec.loader is None:
-            return spec
-        execute, act = spec.loader.exec_module, self._act
-
-        def exec_module(module: ModuleType) -> None:
-            execute(module)
-            try:
-                act(module)
-            except Exception as error:
-                say(f"could not hook {fullname} ({error!r}); pass {_FALLBACK}")
-
-        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
-        return spec

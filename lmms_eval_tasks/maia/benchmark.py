@@ -138,13 +138,8 @@ def workload(task: Mapping[str, Any]) -> Workload:
     )
 
 
-def submission(runs: Sequence[rescore.Run]) -> dict[str, Any]:
-    """MAIA's answers are public.
-
-    Raises:
-        DataError: always.
-    """
-    raise DataError(f"{runs[0].task}: MAIA's answers are public, nothing is submitted")
+def submission(runs: Sequence[rescore.Run]) -> None:
+    """None: MAIA's answers are public, nothing is submitted."""
 
 
 def make_subtitles(root: Path, transcriber: Transcriber) -> int:  # noqa: ARG001

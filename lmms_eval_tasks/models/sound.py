@@ -18,7 +18,6 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from lmms_eval_tasks import plugin
-from lmms_eval_tasks.errors import TasksError
 
 Status = Literal["delivered", "not delivered", "raises", "unknown"]
 Interface = Literal["simple", "chat"]
@@ -167,27 +166,6 @@ def wants_samples(model: str) -> bool:
     """Whether a model's simple class takes sound alone as samples rather than as a wav's path."""
     entry = table().model(model)
     return entry is not None and entry.simple is not None and entry.simple.wants_samples
-
-
-def interface_of(model: str, force_simple: bool = False) -> Interface:
-    """Which class of a model the host takes: the chat class if there is one, unless told not to.
-
-    Args:
-        model: the name in `--model`, or an alias of it; plugins' models as well.
-        force_simple: as `--force_simple`; without effect on a model that has no simple class.
-
-    Raises:
-        TasksError: the host has no such model.
-    """
-    from lmms_eval.models import MODEL_REGISTRY_V2
-
-    try:
-        resolved = MODEL_REGISTRY_V2.resolve(model, force_simple=force_simple)
-    except ValueError:
-        raise TasksError(
-            f"lmms-eval has no model {model!r}: `lmms-eval models` lists them"
-        ) from None
-    return "chat" if resolved.model_type == "chat" else "simple"
 
 
 def _cell(entry: Model, interface: Interface, way: Way) -> Cell | None:

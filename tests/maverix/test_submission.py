@@ -130,13 +130,24 @@ class TestCommand:
         assert done.output.strip() == f"{out}: 9 answers of m (x) to maverix"
         assert json.loads(out.read_text(encoding="utf-8")) == submission([choice(), open_run()])
 
+    def test_runs_of_a_benchmark_without_withheld_answers_are_passed_over(
+        self, tmp_path: Path
+    ) -> None:
+        runs.write(tmp_path, choice())
+        runs.write(tmp_path, dataclasses.replace(choice(), task="maia_vsv"))
+        out = tmp_path / "mine.json"
+        done = CliRunner().invoke(app, ["submit", str(tmp_path), "--output", str(out)])
+        assert done.exit_code == 0, done.output
+        assert json.loads(out.read_text(encoding="utf-8")) == submission([choice()])
+        assert not list(tmp_path.glob("*.part"))
+
     @pytest.mark.parametrize(
         ("arguments", "said"),
         [
             (["gone"], "no such file or folder"),
             (["logs", "--output", "gone/x.json"], "a folder that is there"),
             (["logs", "--output", "logs"], "not a file"),
-            (["maia"], "answers are public"),
+            (["maia"], "the answers of maia are public"),
         ],
     )
     def test_one_line_for_what_is_wrong(

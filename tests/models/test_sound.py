@@ -8,7 +8,6 @@ import pytest
 from pydantic import ValidationError
 
 from lmms_eval_tasks import plugin
-from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.models import sound
 
 
@@ -108,35 +107,3 @@ def test_samples_where_a_path_is_not_heard() -> None:
     assert not wanting & {"openai", "gemini", "litellm", "qwen2_5_vl", "glm4v", "tasks_coin"}
     assert not sound.wants_samples("gemini_api")
     assert not sound.wants_samples("someone_elses")
-
-
-@pytest.mark.parametrize(
-    ("model", "force_simple", "expected"),
-    [
-        ("openai", False, "chat"),
-        ("openai", True, "simple"),
-        ("openai_compatible_chat", True, "simple"),  # the alias of both classes
-        ("qwen2_5_vl", False, "chat"),
-        ("vllm_generate", True, "chat"),  # has no simple class
-        ("qwen2_audio", False, "simple"),  # has no chat class
-        ("tasks_oracle", False, "chat"),
-        ("tasks_oracle", True, "simple"),
-        ("lm_pairs", False, "simple"),
-    ],
-)
-def test_interface_of(model: str, force_simple: bool, expected: str) -> None:
-    assert sound.interface_of(model, force_simple) == expected
-
-
-@pytest.mark.parametrize("model", ["openai", "qwen2_5_vl", "tasks_coin"])
-@pytest.mark.parametrize("force_simple", [False, True])
-def test_interface_of_is_what_the_host_builds(model: str, force_simple: bool) -> None:
-    from lmms_eval.models import get_model
-
-    built: Any = get_model(model, force_simple)
-    assert sound.interface_of(model, force_simple) == ("simple" if built.is_simple else "chat")
-
-
-def test_interface_of_an_unknown_model() -> None:
-    with pytest.raises(TasksError, match="lmms-eval has no model 'gpt5'"):
-        sound.interface_of("gpt5")
