@@ -21,6 +21,7 @@ from typing import Any
 from lmms_eval_tasks import plugin, settings
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.host_imports import when_imported
 
 _OTHER_SUBCOMMANDS = {"tasks", "models", "ui", "serve", "power", "version", "tui", "mcp"}
 
@@ -42,7 +43,8 @@ def main() -> None:
         arguments += ["--include_path", str(plugin.TASKS_PATH)]
     sys.argv = [sys.argv[0], *arguments]
     outcome = _Outcome()
-    plugin.when_imported("lmms_eval.__main__", functools.partial(_watch, outcome))
+    watch = functools.partial(_watch, outcome)
+    when_imported("lmms_eval.__main__", watch, plugin.missed)
     try:
         from lmms_eval.cli.dispatch import main as host
     except ImportError as error:

@@ -73,8 +73,8 @@ def install() -> bool:
         )
         return False
     try:
-        when_imported("lmms_eval.tasks", _extend_task_manager, _missed)
-        when_imported("lmms_eval.api.task", _name_scored_tasks, _missed)
+        when_imported("lmms_eval.tasks", _extend_task_manager, missed)
+        when_imported("lmms_eval.api.task", _name_scored_tasks, missed)
         _wrap_simple_evaluate()
     except Exception as error:
         say(f"could not hook lmms-eval ({error!r}); pass {_FALLBACK}")
@@ -82,7 +82,8 @@ def install() -> bool:
     return True
 
 
-def _missed(name: str, error: Exception) -> None:
+def missed(name: str, error: Exception) -> None:
+    """Say that a hook is not in place, and what to do."""
     say(f"could not hook {name} ({error!r}); pass {_FALLBACK}")
 
 
@@ -310,7 +311,7 @@ def _wrap_simple_evaluate() -> None:
     """
     module = sys.modules.get("lmms_eval.evaluator")
     if module is None:
-        when_imported("lmms_eval.evaluator", _guard_module, _missed)
+        when_imported("lmms_eval.evaluator", _guard_module, missed)
     elif "simple_evaluate" in vars(module):
         _guard_module(module)
     elif type(module) is ModuleType:
