@@ -40,6 +40,13 @@ class Benchmark(Protocol):
     def check(self, tasks: Sequence[Mapping[str, Any]]) -> None:
         """Raise a TasksError if data, prompts or judge of `tasks` (their YAML) are unusable."""
 
+    def make_media(self, tasks: Sequence[Mapping[str, Any]], limit: float | None = None) -> None:
+        """Make what `tasks` (their YAML) hand over, after `check` and before the model is built.
+
+        Only what is left by `limit`, the host's. TasksError if it cannot be made. A benchmark whose
+        media are made one by one, when a model asks for them, does nothing here.
+        """
+
     def annotate(self, results: dict[str, Any], tasks: Sequence[Mapping[str, Any]]) -> None:
         """Add provenance to the host's `results` (data, prompts, judge) and drop placeholders."""
 

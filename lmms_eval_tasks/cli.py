@@ -99,19 +99,24 @@ def prepare(
     print(benchmarks.load(benchmark).prepare(source, _users_root(), link))
 
 
+_WHISPER = (
+    "faster-whisper's size, hub id or folder; hf:NAME_OR_FOLDER for a checkpoint of transformers."
+)
+
+
 @data_app.command()
 def subtitles(
     benchmark: Annotated[str, typer.Argument(help=f"One of: {', '.join(benchmarks.NAMES)}.")],
-    model: Annotated[str, typer.Option(help="Whisper's size, or a folder.")] = "large-v3",
+    model: Annotated[str, typer.Option(help=_WHISPER)] = "large-v3",
     language: Annotated[str | None, typer.Option(help="Such as en; found out if unset.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
 ) -> None:
-    """Transcribe the videos that have no subtitles, with faster-whisper; can be resumed."""
-    from lmms_eval_tasks.utils.transcribers import FasterWhisper
+    """Transcribe the videos that have no subtitles, with Whisper; can be resumed."""
+    from lmms_eval_tasks.utils import transcribers
 
     if benchmark not in benchmarks.NAMES:
         raise DataError(f"no benchmark {benchmark!r}; known: {', '.join(benchmarks.NAMES)}")
-    transcriber = FasterWhisper(model, device=device, language=language)
+    transcriber = transcribers.make(model, device=device, language=language)
     if benchmarks.load(benchmark).make_subtitles(_users_root(), transcriber):
         raise typer.Exit(1)
 

@@ -32,9 +32,9 @@ class Workload:
 
     prompts: Sequence[str]  # the text of each generation, media not included
     max_reply_tokens: int  # that the task lets the model write
-    # Each judged item: what the judge is asked, with a stand-in for the model's answer.
-    judged: Sequence[tuple[Criterion, Mapping[str, Any]]] = ()
-    verdicts_each: int = 1  # of one generation, where it is judged at all
+    # Of each generation, in their order: what the judge is asked, with a stand-in for the model's
+    # answer. Empty where nothing is judged, as where the reference is withheld.
+    judged: Sequence[Sequence[tuple[Criterion, Mapping[str, Any]]]] = ()
 
 
 @dataclass
@@ -67,8 +67,7 @@ def estimate(
 
     work = benchmarks.load(benchmarks.of_task(task)).workload(task)
     prompts = list(itertools.islice(work.prompts, limit))
-    most = None if limit is None else limit * work.verdicts_each
-    judged = list(itertools.islice(work.judged, most))
+    judged = [one for asked in itertools.islice(work.judged, limit) for one in asked]
     plain = counter("")
     found = Estimate(task["task"], len(prompts), sum(plain.count(prompt) for prompt in prompts))
     if config is None or not judged:

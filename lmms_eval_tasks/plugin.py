@@ -225,6 +225,9 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
             return evaluate(**given)
         with preflight.judging(tasks) as judged, running.model(_running(given)):
             preflight.check(tasks)
+            # With an offset the host takes other items than the first ones.
+            limit = None if given.get("offset") else given.get("limit")
+            preflight.make_media(tasks, limit)
             if judged.begin():
                 asked = given.get("process_docs_parallel", HOST_THREADS)
                 given["process_docs_parallel"] = judged.threads(asked, HOST_THREADS)

@@ -36,6 +36,20 @@ def check(tasks: Sequence[Mapping[str, Any]]) -> None:
         benchmarks.load(name).check(own)
 
 
+def make_media(tasks: Sequence[Mapping[str, Any]], limit: float | None = None) -> None:
+    """Make what the tasks hand over before the model is loaded: a damaged file must not end a run.
+
+    Args:
+        tasks: YAML of the selected leaf tasks of ours, which `check` has passed.
+        limit: as the host's `--limit`.
+
+    Raises:
+        TasksError: it cannot be made, and the user did not allow to leave it out.
+    """
+    for name, own in _by_benchmark(tasks):
+        benchmarks.load(name).make_media(own, limit)
+
+
 # --- judged tasks, during the run -------------------------------------------------------------
 
 

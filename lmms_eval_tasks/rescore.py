@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from lmms_eval_tasks.benchmarks import of_task_name
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges.verdict import Verdict
 
@@ -112,6 +113,23 @@ def read(file: Path) -> Run:
     )
 
 
+def saved_items(run: Run, first: str) -> list[dict[str, Any]]:
+    """A run's items in the order of their ids, from under the metric that has them whole.
+
+    Raises:
+        DataError: a sample lacks that metric's item, or two samples share an id; names the line.
+    """
+    seen: dict[str, dict[str, Any]] = {}
+    for number, sample in enumerate(run.samples, 1):
+        item = sample.get(first)
+        if not isinstance(item, dict) or "reply" not in item:
+            raise DataError(f"{run.file}, line {number}: no `{first}` item of this suite")
+        if item["id"] in seen:
+            raise DataError(f"{run.file}, line {number}: {item['id']} occurs twice")
+        seen[item["id"]] = item
+    return [seen[name] for name in sorted(seen)]
+
+
 def saved_verdict(item: Mapping[str, Any]) -> Verdict | None:
     """The verdict in a saved item, None if nobody was asked.
 
@@ -157,6 +175,30 @@ def numbers(results: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     groups = results.get("groups", {})
     return {
         name: plain_names(groups.get(name) or values) for name, values in results["results"].items()
+    }
+
+
+def shown_numbers(results: Mapping[str, Any], benchmark: str) -> dict[str, dict[str, Any]]:
+    """`numbers` of a benchmark's tasks and groups by name, invalid ones marked so."""
+    marked = invalid_names(results)
+    return {
+        f"{name} INVALID" if name in marked else name: values
+        for name, values in sorted(numbers(results).items())
+        if of_task_name(name) == benchmark
+    }
+
+
+def details(
+    results: Mapping[str, Any],
+    tasks: Iterable[Mapping[str, Any]],
+    of_task: Callable[[str, Sequence[Mapping[str, Any]]], dict[str, Any]],
+) -> dict[str, dict[str, Any]]:
+    """What `of_task` makes of each task's name and samples, where the host's results have some."""
+    samples = results.get("samples") or {}
+    return {
+        task["task"]: of_task(task["task"], samples[task["task"]])
+        for task in tasks
+        if samples.get(task["task"])
     }
 
 

@@ -49,6 +49,11 @@ def sound(with_picture: bool) -> str:
     return table.delivery(_model.name, _model.interface, way, _model.arguments).status
 
 
+def hears() -> dict[str, str]:
+    """The states of sound alone (`a`) and beside the picture (`av`), whatever is run now."""
+    return {"a": sound(with_picture=False), "av": sound(with_picture=True)}
+
+
 def sound_warning(with_picture: bool) -> str | None:
     """The sentence that a result must carry; None where the sound is delivered."""
     from lmms_eval_tasks.models import sound as table

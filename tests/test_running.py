@@ -46,6 +46,7 @@ def test_the_tables_word(status: str, picture: bool) -> None:
     name = named(status, "video_and_audio" if picture else "audio")
     with running.model(running.Model(name, "simple")):
         assert running.sound(picture) == status
+        assert running.hears()["av" if picture else "a"] == status
         warning = running.sound_warning(picture)
     assert warning is None if status == "delivered" else name in str(warning)
 

@@ -212,7 +212,7 @@ _NATURE = (
     r"|(?:come|in quanto|essendo|poiché sono|sono)(?: solo)?(?: un'?| una)? ?"
     r"(?:ai|ia|intelligenza artificiale|modello|assistente)[^.,]{0,40})"
 )
-_LEAD = rf"(?:{_APOLOGY}[,.]? ?|(?:but|ma|e|and) |{_NATURE},? ?)*"
+REFUSAL_LEAD = rf"(?:{_APOLOGY}[,.]? ?|(?:but|ma|e|and) |{_NATURE},? ?)*"
 _UNABLE_EN = (
     r"(?:i(?: can ?not| can't| could not| couldn't| will not| won't| do not| don't"
     r"| must decline to| have to decline to)|(?:i'm|i am) (?:currently )?(?:unable to|not able to))"
@@ -248,7 +248,7 @@ _MEDIA_IT = (
     r"|(?:accedere al|aprire il|riprodurre il|caricare il|guardare il) (?:video|filmato)\b"
     r"(?= ?(?:[.,;!]|\Z|direttamente|che hai|e|o)))"
 )
-REFUSAL_START = re.compile(rf"{_LEAD}(?:i\b|i'|non |sono )|{_APOLOGY}|{_NATURE}")
+REFUSAL_START = re.compile(rf"{REFUSAL_LEAD}(?:i\b|i'|non |sono )|{_APOLOGY}|{_NATURE}")
 # No "but ..." that goes on to answer ("but if you describe it" is courtesy), and no reason that
 # the video gives ("since it does not show her").
 _NO_TURN = (
@@ -258,7 +258,7 @@ _NO_TURN = (
     r"(?!.*\b(?:since|because|as|poiché|perché|dato che) (?:the|there|it|no|il|la|lo|non|nel)\b)"
 )
 REFUSAL = re.compile(
-    rf"{_LEAD}(?:{_UNABLE_EN} {_NO_TURN}(?:{_HELP_EN}|{_MEDIA_EN})"
+    rf"{REFUSAL_LEAD}(?:{_UNABLE_EN} {_NO_TURN}(?:{_HELP_EN}|{_MEDIA_EN})"
     rf"|{_UNABLE_IT} {_NO_TURN}(?:{_HELP_IT}|{_MEDIA_IT}))"
 )
 COURTESY = re.compile(

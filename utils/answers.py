@@ -23,6 +23,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from lmms_eval_tasks.utils import abstentions
 from lmms_eval_tasks.utils import answer_patterns as patterns
 
 MAX_MARKS = 8  # combining marks kept per character: NFKC is quadratic in a run of them
@@ -81,7 +82,8 @@ def read_choice(text: str, options: Sequence[str]) -> Choice:
     """Letter that `text` chooses among `options` (option 0 is A).
 
     A refusal is looked for only in a reply in which no rule found anything, so that "I'm sorry ...
-    Answer: B" is B.
+    Answer: B" is B. Here "I cannot tell from the video" is one too: it chooses nothing, and must
+    not pay (abstentions.py).
 
     Raises:
         ValueError: not 1 to 26 options. No text raises.
@@ -101,7 +103,8 @@ def read_choice(text: str, options: Sequence[str]) -> Choice:
         choice = rule(visible, item)
         if choice is not None:
             return choice
-    return Choice(None, "refused", None) if is_refusal(visible) else _UNPARSED
+    declined = is_refusal(visible) or abstentions.declines(visible, texts)
+    return Choice(None, "refused", None) if declined else _UNPARSED
 
 
 def reply_status(text: str) -> str:

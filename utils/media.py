@@ -12,10 +12,6 @@ process with a time limit (media_worker.py).
 
 from __future__ import annotations
 
-import json
-import signal
-import subprocess
-import sys
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -23,10 +19,9 @@ from typing import Any
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils import media_cache
+from lmms_eval_tasks.utils import media_cache, worker_call
 
 KINDS = ("uniform", "first_frame", "black")
-_WORKER = "lmms_eval_tasks.utils.media_worker"
 # Raise when a made file can change for the same source and recipe.
 _VERSION = 1
 
@@ -90,12 +85,18 @@ class Media:
 
 @dataclass(frozen=True)
 class VideoInfo:
-    """Facts about a source video: size upright, in pixels; duration in seconds; mean rate."""
+    """Facts about a source video: size upright, in pixels; seconds after the first frame shown.
+
+    duration: of the picture. fps: its mean rate.
+    end: of the file: `duration`, or the end of its sound where that is later. A segment may end
+        there: its last frame stays on screen (segment_picture.py).
+    """
 
     n_frames: int
     width: int
     height: int
     duration: float
+    end: float
     fps: float
     has_audio: bool
 
@@ -115,17 +116,13 @@ def make(
     Raises:
         MediaError: the source cannot be read or the result cannot be written; names the source.
     """
-    video = _file(source)
+    video = worker_call.source_file(source)
     folder = Path(cache or settings.cache_dir() / "media").absolute()
     try:
         name = media_cache.entry_name(media_cache.content_id(video), recipe.name, _VERSION)
-        entry = media_cache.load(folder, name)
-        if entry is None:
-            folder.mkdir(parents=True, exist_ok=True)
-            with media_cache.only_one(folder, name, time_limit):
-                entry = media_cache.load(folder, name)
-                if entry is None:
-                    entry = _make(video, recipe, folder, name, time_limit)
+        entry = media_cache.kept(
+            folder, name, time_limit, lambda: _make(video, recipe, folder, name, time_limit)
+        )
     except OSError as error:
         raise MediaError(f"{video}: cannot be read, or its clip not be written: {error}") from error
     return Media(
@@ -145,12 +142,13 @@ def make(
 def probe(source: str | Path, time_limit: float = 60) -> VideoInfo:
     """Facts about a video file, read from its packets; the first frame is decoded to be sure.
 
-    Costs a child process (about 0.3 s) the first time in a process.
+    Of the sound, what goes on after the picture is decoded, and up to 30 s before. Costs a child
+    process (about 0.3 s) the first time in a process.
 
     Raises:
         MediaError: it is not a readable video; the message names the file and the trouble.
     """
-    video = _file(source)
+    video = worker_call.source_file(source)
     status = video.stat()
     return _probe(str(video), status.st_size, status.st_mtime_ns, time_limit)
 
@@ -175,18 +173,8 @@ def uniform_indices(n_total: int, n: int) -> list[int]:
 
 @lru_cache(maxsize=65536)
 def _probe(path: str, size: int, modified: int, time_limit: float) -> VideoInfo:  # noqa: ARG001
-    return VideoInfo(**_work({"do": "probe", "source": path}, time_limit))
-
-
-def _file(source: str | Path) -> Path:
-    path = Path(source).expanduser().absolute()
-    if path.is_dir():
-        raise MediaError(f"{path}: is a folder, not a video file")
-    if not path.exists():
-        raise MediaError(f"{path}: no such file")
-    if not path.is_file():
-        raise MediaError(f"{path}: is not a regular file")  # reading a pipe would wait for ever
-    return path
+    job = {"do": "probe", "source": path}
+    return VideoInfo(**worker_call.call(job, time_limit, decord=True))
 
 
 def _make(
@@ -197,50 +185,8 @@ def _make(
     out = media_cache.temporary(folder, name, ".part")
     job = {"do": "make", "source": str(video), "recipe": asdict(recipe), "out": str(out)}
     try:
-        made = _work(job, time_limit)
+        made = worker_call.call(job, time_limit, decord=True)
         suffix = ".png" if made["kind"] == "image" else ".mp4"
         return media_cache.publish(folder, name, out, suffix, made)
     finally:
         out.unlink(missing_ok=True)
-
-
-def _work(job: dict[str, Any], time_limit: float) -> dict[str, Any]:
-    """Run a job in a child process, once more without decord if decord crashed it.
-
-    Raises:
-        MediaError: the worker's own, with the source's name, or it crashed or took too long.
-    """
-    for decord in (True, False):
-        text = json.dumps({**job, "decord": decord, "time_limit": time_limit})
-        try:
-            done = subprocess.run(
-                [sys.executable, "-m", _WORKER],
-                input=text,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=time_limit,
-                check=False,
-                cwd="/",  # so that no folder of the user's that is called `av` is imported
-            )
-        except subprocess.TimeoutExpired as error:
-            raise MediaError(
-                f"{job['source']}: reading it took more than {time_limit:g} s; "
-                "the file may be damaged"
-            ) from error
-        if done.returncode == 0:
-            answer = json.loads(done.stdout)
-            if "error" in answer:
-                raise MediaError(f"{job['source']}: {answer['error']}")
-            result: dict[str, Any] = answer["ok"]
-            return result
-        if done.returncode > 0:
-            break  # an error in Python: decord is not the reason
-    raise MediaError(f"{job['source']}: reading it failed ({_last_words(done)})")
-
-
-def _last_words(done: subprocess.CompletedProcess[str]) -> str:
-    if done.returncode < 0:
-        return f"the decoder crashed: {signal.Signals(-done.returncode).name}"
-    lines = [line for line in done.stderr.splitlines() if line.strip()]
-    return lines[-1] if lines else f"exit status {done.returncode}"

@@ -11,32 +11,46 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 _CHUNK = 2**20
+_WHOLE = 2**25  # bytes up to which a file is hashed in whole
+_PIECES, _PIECE = 64, 2**16  # of a larger one: how many, and bytes of each
 _PAUSE = 0.02  # seconds between two looks at a lock
 
 
 def content_id(path: Path) -> str:
-    """Hash of a file's content; read once as long as path, size and modification time stay.
+    """Hash that tells a file's content; taken once as long as path, size and times stay.
+
+    Up to 32 MiB a hash of all that is in it. Of larger files, whose hours would take longer to read
+    than a minute of them to cut: of the size, the times of the last change, and 4 MiB that are
+    spread evenly. The second time (ctime) is the system's own: it changes with each write, also
+    where the first (mtime) is put back. So a changed file has another hash; a large file that was
+    only copied or touched may have one too, and what was made of it is made again.
 
     Raises:
         OSError: the file cannot be read.
     """
     status = path.stat()
-    return _content_id(str(path), status.st_size, status.st_mtime_ns)
+    return _content_id(str(path), status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
 @lru_cache(maxsize=65536)
-def _content_id(path: str, size: int, modified: int) -> str:  # noqa: ARG001 part of the memo's key
+def _content_id(path: str, size: int, modified: int, changed: int) -> str:
     digest = hashlib.blake2b(digest_size=16)
     with Path(path).open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
+        if size <= _WHOLE:
+            while chunk := file.read(_CHUNK):
+                digest.update(chunk)
+        else:
+            digest.update(f"{size} {modified} {changed}".encode())
+            for number in range(_PIECES):
+                file.seek((size - _PIECE) * number // (_PIECES - 1))
+                digest.update(file.read(_PIECE))
     return digest.hexdigest()
 
 
@@ -60,6 +74,30 @@ def load(folder: Path, name: str) -> dict[str, Any] | None:
     except (OSError, ValueError, KeyError, TypeError):
         pass  # absent, or not written by us: the caller makes it
     return None
+
+
+def kept(
+    folder: Path,
+    name: str,
+    patience: float,
+    make: Callable[[], dict[str, Any]],
+    find: Callable[[Path, str], dict[str, Any] | None] = load,
+) -> dict[str, Any]:
+    """The entry that is there, or what `make` makes, once for all threads and processes.
+
+    Args:
+        folder: created if absent.
+        name: of the entry.
+        patience: seconds to wait for another maker.
+        make: publishes the entry and returns it.
+        find: a complete entry, or None.
+    """
+    entry = find(folder, name)
+    if entry is None:
+        folder.mkdir(parents=True, exist_ok=True)
+        with only_one(folder, name, patience):
+            entry = find(folder, name) or make()
+    return entry
 
 
 def temporary(folder: Path, name: str, suffix: str) -> Path:

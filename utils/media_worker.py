@@ -1,6 +1,6 @@
 """The child process that touches a video file: decoders may hang or crash on broken ones.
 
-Run by media.py (and for segments.py) as `python -m lmms_eval_tasks.utils.media_worker` with a JSON
+Run by worker_call.py as `python -m lmms_eval_tasks.utils.media_worker` with a JSON
 job on stdin; answers with one line of JSON on stdout: {"ok": {...}} or {"error": "what is wrong
 with the file"}.
 """
@@ -11,10 +11,18 @@ import faulthandler
 import json
 import os
 import sys
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils import segment_cut, video_clip, video_frames, video_source
+from lmms_eval_tasks.utils import (
+    segment_cut,
+    segment_head,
+    segment_sound,
+    video_clip,
+    video_frames,
+    video_source,
+)
 from lmms_eval_tasks.utils.media import Recipe, uniform_indices
 
 if TYPE_CHECKING:
@@ -35,11 +43,15 @@ def probe(source: str, use_decord: bool) -> dict[str, Any]:
         MediaError: what is wrong with the file, without its name.
     """
     table, _, look = _take(source, use_decord, count=1)
+    end = Fraction((table.end - table.times[0]) * table.time_base)
+    if table.has_audio:
+        end = segment_sound.end(source, segment_head.head(source).clock, end)
     return {
         "n_frames": len(table.times),
         "width": look.width,
         "height": look.height,
         "duration": table.duration,
+        "end": float(end),
         "fps": len(table.times) / table.duration,
         "has_audio": table.has_audio,
     }
@@ -96,17 +108,24 @@ def _take(source: str, use_decord: bool, count: int) -> tuple[FrameTable, list[P
 
 def _answer(job: dict[str, Any]) -> dict[str, Any]:
     try:
-        if job["do"] == "probe":
-            return {"ok": probe(job["source"], job["decord"])}
-        if job["do"] == "segment":
-            return {"ok": segment_cut.make(job["source"], **job["segment"])}
-        return {"ok": make(job["source"], Recipe(**job["recipe"]), job["out"], job["decord"])}
+        return {"ok": _do(job)}
     except MediaError as error:
         return {"error": str(error)}
     except MemoryError:
         return {"error": "its frames do not fit into memory"}
     except OSError as error:
         return {"error": f"reading it or writing the clip failed ({error})"}
+
+
+def _do(job: dict[str, Any]) -> dict[str, Any]:
+    source = job["source"]
+    if job["do"] == "probe":
+        return probe(source, job["decord"])
+    if job["do"] == "segment":
+        return segment_cut.make(source, **job["segment"])
+    if job["do"] == "sound":
+        return segment_cut.sound(source, job["out"])
+    return make(source, Recipe(**job["recipe"]), job["out"], job["decord"])
 
 
 def main() -> None:

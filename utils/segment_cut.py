@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks.utils import segment_picture, segment_read, segment_sound
+from lmms_eval_tasks.errors import MediaError
+from lmms_eval_tasks.utils import (
+    segment_head,
+    segment_picture,
+    segment_sound,
+    segment_track,
+    sound_files,
+    video_source,
+)
+from lmms_eval_tasks.utils.segment_head import Head
 from lmms_eval_tasks.utils.segment_picture import Picture
-from lmms_eval_tasks.utils.segment_read import Head, NoTimesError
 from lmms_eval_tasks.utils.segment_sound import Sound
 
 # Header and last frame disagree by less than this, even where the header counts other streams.
@@ -27,26 +33,21 @@ def make(
         start: decimal seconds after the first frame.
         end: the same; None for the end of the file.
         video: where to write the muted mp4.
-        sound: where to write the wav; absent afterwards if the window has no sound.
-        both: where to write the mp4 with both; absent if the window has no sound.
+        sound: where to write the wav; absent afterwards if the file has no audio stream.
+        both: where to write the mp4 with both; absent if the file has no audio stream.
 
     Raises:
         MediaError: what is wrong with the file or the window, without the file's name.
     """
-    first = segment_read.head(source)
+    first = segment_head.head(source)
     window = Fraction(start), None if end is None else Fraction(end)
     if first.declared is not None and window[0] >= Fraction(first.declared + _SLACK):
         raise segment_picture.outside(*window, Fraction(first.declared), "starts")
-    try:
-        picture, heard = _write(source, first, window, video, sound)
-    except NoTimesError:
-        first = replace(first, clock=segment_read.counting(source))
-        picture, heard = _write(source, first, window, video, sound)
-    if heard is not None and heard.samples:
-        segment_sound.add_track(video, sound, both)
-    else:
-        Path(sound).unlink(missing_ok=True)
+    picture, heard = _write(source, first, window, video, sound)
     length = picture.end - window[0]
+    if heard is not None:
+        heard = segment_sound.filled(heard, length, sound)
+        segment_track.add_track(video, sound, both)
     return {
         "start": float(window[0]),
         "end": float(picture.end),
@@ -63,21 +64,38 @@ def make(
         "has_audio": first.has_audio,
         "channels": heard.channels if heard else 0,
         "sample_rate": heard.rate if heard else 0,
-        "sound_duration": heard.samples / segment_sound.RATE if heard else 0.0,
+        "sound_duration": heard.samples / sound_files.RATE if heard else 0.0,
         "silence_filled": heard.gaps if heard else 0.0,
     }
+
+
+def sound(source: str, out: str) -> dict[str, Any]:
+    """Write the sound of a whole file as a wav and say how long it is, in seconds.
+
+    Raises:
+        MediaError: the file has no audio stream, or its sound cannot be decoded.
+    """
+    first = segment_head.head(source)
+    if not first.has_audio:
+        raise MediaError("has no audio stream")
+    heard = segment_sound.write_wav(source, first.clock, Fraction(0), None, out)
+    if not heard.samples:
+        picture = video_source.frame_table(source, use_decord=False)
+        heard = segment_sound.filled(heard, Fraction(picture.duration), out)
+    return {"seconds": heard.samples / sound_files.RATE}
 
 
 def _write(
     source: str, first: Head, window: _Times, video: str, sound: str
 ) -> tuple[Picture, Sound | None]:
     """The muted mp4 and the wav; the sound first, since it may go on after the last frame."""
-    (start, end), heard, sound_end = window, None, None
+    (start, end), heard = window, None
+    sound_end: Fraction | None = None
     if first.has_audio:
         heard = segment_sound.write_wav(source, first.clock, start, end, sound)
         sound_end = end if heard.end is None else heard.end
     if start == 0 and end is None:
-        copied = segment_picture.copy(source, first, video)
+        copied = segment_picture.copy(source, first, sound_end, video)
         if copied is not None:
-            return replace(copied, end=max(copied.end, sound_end or copied.end)), heard
+            return copied, heard
     return segment_picture.cut(source, first, start, end, sound_end=sound_end, out=video), heard

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.utils.colours import frame_of
-from lmms_eval_tasks.utils.segment_read import Head
-from lmms_eval_tasks.utils.video_frames import Look, planes_of
+from lmms_eval_tasks.utils.segment_head import Head
+from lmms_eval_tasks.utils.video_frames import FULL_RANGE, PLAIN, Look, look_of, planes_of
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.utils.colours import Planes
@@ -22,8 +22,6 @@ PARAMS = "no-psy=1:aq-mode=0:chroma-qp-offset=-4"
 THREADS = 4  # a fixed number, so that the bytes are the same everywhere
 # Two key frames are less than a second apart if each half second that has frames begins with one.
 _KEYS_PER_SECOND = 2
-_FULL_RANGE = 2  # AVCOL_RANGE_JPEG
-_PLAIN = ("yuv420p", "yuvj420p")
 
 
 def open_mp4(out: str) -> Any:
@@ -54,10 +52,10 @@ class Encoder:
         context.width, context.height, context.pix_fmt = (
             self.look.width,
             self.look.height,
-            _PLAIN[0],
+            PLAIN[0],
         )
         stream.time_base = context.time_base = base
-        context.color_range = _FULL_RANGE if self.look.full_range else 1
+        context.color_range = FULL_RANGE if self.look.full_range else 1
         context.colorspace, context.color_primaries = self.look.matrix, self.look.primaries
         context.color_trc = self.look.transfer
         context.max_b_frames, context.gop_size = 0, 250
@@ -106,17 +104,7 @@ class Encoder:
         width, height = (length + length % 2 for length in self._size)
         if self._turns % 2:
             width, height = height, width
-        if len(frame.format.components) < 3 or frame.format.is_rgb:
-            return Look(width, height)
-        full = frame.color_range == _FULL_RANGE or frame.format.name.startswith("yuvj")
-        return Look(
-            width,
-            height,
-            full_range=bool(full),
-            matrix=int(frame.colorspace),
-            primaries=source.primaries,
-            transfer=source.transfer,
-        )
+        return look_of(frame, width, height, source.primaries, source.transfer, full_chroma=False)
 
     def _planes(self, frame: Any) -> Planes:
         """Upright planes in 4:2:0 with 8 bits, of even size."""
@@ -124,9 +112,9 @@ class Encoder:
 
         if (frame.width, frame.height) != self._size:
             frame = frame.reformat(width=self._size[0], height=self._size[1])
-        if frame.format.name not in _PLAIN:
+        if frame.format.name not in PLAIN:
             full = frame.format.name.startswith("yuvj")  # else swscale would change the range
-            frame = frame.reformat(format=_PLAIN[full])
+            frame = frame.reformat(format=PLAIN[full])
         y, u, v = planes_of(frame, Look(*self._size))
         y = np.pad(y, [(0, y.shape[0] % 2), (0, y.shape[1] % 2)], mode="edge")
         y, u, v = (np.ascontiguousarray(np.rot90(plane, self._turns)) for plane in (y, u, v))

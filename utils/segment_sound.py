@@ -1,4 +1,4 @@
-"""The sound of a segment: a 16 kHz wav file, and the same signal as the track of an mp4 file.
+"""The sound of a segment: a 16 kHz wav file (segment_track.py makes an mp4's track of it).
 
 - Downmix: the mean of all channels, whatever their number and layout. It is what librosa, with
   which Qwen's reader and others load sound, makes of the source; FFmpeg's matrix leaves channels
@@ -8,9 +8,7 @@
   clocks (Matroska: 1 ms) place samples no finer than that.
 - Where the source has a gap before or between its sounds, players are silent and so is the file, or
   what follows would be heard too early. Sound that ends early ends early here: nothing is added.
-- The mp4's track is made from the wav, so both hold one signal: AAC at 48 kHz, whose packets are
-  21 ms long, so that neither its delay (which the edit list takes away) nor the rest of its last
-  packet is long for a reader that ignores them.
+  A window without any sound, in a file that has some elsewhere, is silent for its whole length.
 """
 
 from __future__ import annotations
@@ -18,23 +16,20 @@ from __future__ import annotations
 import math
 import wave
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.utils import segment_read
-from lmms_eval_tasks.utils.segment_encoder import open_mp4
-from lmms_eval_tasks.utils.segment_read import Clock
-from lmms_eval_tasks.utils.video_source import frame_table
+from lmms_eval_tasks.utils.segment_head import Clock
+from lmms_eval_tasks.utils.sound_files import RATE
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-RATE = 16_000  # Hz, of the wav
-TRACK_RATE, TRACK_BITS = 48_000, 128_000  # Hz and bits a second of the mp4's track
-_PACKET = 1024  # samples of an AAC packet
 _MANY = 8  # channels: FFmpeg keeps so many in a frame itself
 _JITTER = 0.01  # seconds that time stamps may be off before a gap or an overlap is believed
 # Full scale and middle of a sample by format; floating point is in [-1, 1] already.
@@ -45,7 +40,7 @@ _SCALES = {"u8": (2**7, 2**7), "s16": (2**15, 0), "s32": (2**31, 0), "s64": (2**
 class Sound:
     """What was written.
 
-    samples: of the wav; 0 if the source is silent throughout the window (then there is no file).
+    samples: of the wav; 0 if the source has no sound in the window (`filled`).
     gaps: seconds of silence put in where the source has no sound.
     end: when the source's sound ends, in seconds; None if it goes on beyond the window.
     channels, rate: the source's.
@@ -76,7 +71,7 @@ def write_wav(path: str, clock: Clock, start: Fraction, end: Fraction | None, ou
         window = _Window(start, end)
         resampler = None
         for chunk in window.chunks(segment_read.frames(path, clock, start, "audio")):
-            resampler = resampler or _Resampler(window.rate, RATE, "s16")
+            resampler = resampler or Resampler(window.rate, RATE, "s16")
             for block in resampler.feed(chunk):
                 file.writeframesraw(block.astype("<i2").tobytes())
         for block in resampler.feed(None) if resampler else ():
@@ -84,6 +79,33 @@ def write_wav(path: str, clock: Clock, start: Fraction, end: Fraction | None, ou
         samples = file.tell()
     gaps = window.silent / window.rate if window.rate else 0.0
     return Sound(samples, gaps, window.ended, window.channels, window.rate)
+
+
+def filled(sound: Sound, length: Fraction, out: str) -> Sound:
+    """The sound; if nothing was heard in the window, `length` seconds of silence are in `out` now.
+
+    A model that is given the sound of such a window hears silence: the window is as good as others.
+    """
+    if sound.samples:
+        return sound
+    samples = math.ceil(length * RATE)
+    with wave.open(out, "wb") as file:
+        file.setparams((1, 2, RATE, 0, "NONE", ""))
+        for begin in range(0, samples, RATE):
+            file.writeframesraw(bytes(2 * min(RATE, samples - begin)))
+    return replace(sound, samples=samples, gaps=float(length))
+
+
+def end(path: str, clock: Clock, after: Fraction) -> Fraction:
+    """When a source's sound ends, or `after` if it ends before; decodes only what is near or later.
+
+    Sound that cannot be decoded there counts as ended: who reads that part is told so.
+    """
+    found = after
+    with suppress(MediaError):
+        for time, frame in segment_read.late_sound(path, clock, after):
+            found = max(found, time + Fraction(frame.samples, frame.sample_rate))
+    return found
 
 
 class _Window:
@@ -174,7 +196,7 @@ def _zeros(length: int) -> NDArray[np.float32]:
     return np.zeros(length, np.float32)
 
 
-class _Resampler:
+class Resampler:
     """FFmpeg's resampler on one channel; output sample n is at n / new rate (no delay is left)."""
 
     def __init__(self, rate: int, new_rate: int, form: str) -> None:
@@ -198,58 +220,3 @@ class _Resampler:
             self._fed += len(chunk)
         for block in self._resampler.resample(frame):
             yield block.to_ndarray()[0]
-
-
-def add_track(muted: str, wav: str, out: str) -> None:
-    """Write an mp4 file with the picture of `muted`, packet by packet, and `wav` as its sound.
-
-    The last AAC packet is left out if less than half of it is sound: the track ends within 11 ms of
-    the wav's end.
-    """
-    import av
-
-    table = frame_table(muted, use_decord=False)
-    with av.open(muted) as source, wave.open(wav) as sound, open_mp4(out) as file:
-        picture = source.streams.video[0]
-        # What the header says; the last packet does not tell its duration.
-        table = replace(table, end=picture.start_time + picture.duration)
-        video = file.add_stream_from_template(picture)
-        video.time_base = picture.time_base
-        track: Any = file.add_stream("aac", rate=TRACK_RATE, layout="mono")
-        track.bit_rate = TRACK_BITS
-        packets = _aac(track, sound)
-        heard = next(packets, None)
-        for packet in segment_read.packets(source, picture, table):
-            while heard is not None and heard.pts * heard.time_base < packet.dts * packet.time_base:
-                file.mux(heard)
-                heard = next(packets, None)
-            packet.stream = video
-            file.mux(packet)
-        while heard is not None:
-            file.mux(heard)
-            heard = next(packets, None)
-
-
-def _aac(track: Any, sound: wave.Wave_read) -> Iterator[Any]:
-    import av
-    import numpy as np
-
-    def samples() -> Iterator[NDArray[np.float32]]:
-        resampler = _Resampler(sound.getframerate(), TRACK_RATE, "fltp")
-        while data := sound.readframes(RATE):
-            yield from resampler.feed(np.frombuffer(data, "<i2").astype(np.int16))
-        yield from resampler.feed(None)
-
-    fed = 0
-    base = Fraction(1, TRACK_RATE)
-    total = sound.getnframes() * TRACK_RATE // sound.getframerate()
-    for block in samples():
-        frame = av.AudioFrame.from_ndarray(block[None], format="fltp", layout="mono")
-        frame.sample_rate, frame.pts, frame.time_base = TRACK_RATE, fed, base
-        fed += len(block)
-        yield from (p for p in track.encode(frame) if _is_sound(p, total))
-    yield from (p for p in track.encode(None) if _is_sound(p, total))
-
-
-def _is_sound(packet: Any, total: int) -> bool:
-    return bool(packet.pts <= 0 or total - packet.pts > _PACKET // 2)

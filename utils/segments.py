@@ -22,11 +22,11 @@ from typing import Any
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils import media, media_cache
+from lmms_eval_tasks.utils import media_cache, worker_call
 
 DOWNMIX = "mean of all channels"
 # Raise when a made file can change for the same source and window.
-_VERSION = 1
+_VERSION = 2
 _SUFFIXES = {"video": ".mp4", "both": ".av.mp4", "sound": ".wav"}
 # Seconds allowed for making a segment: at least, for each second of it, and at most.
 _AT_LEAST, _EACH_SECOND, _AT_MOST = 300.0, 10.0, 7200.0
@@ -38,9 +38,11 @@ class Segment:
 
     video: mp4 without an audio stream.
     video_with_sound, sound: mp4 with both, and the sound as a 16 kHz mono 16-bit wav (the same
-        signal); None if the source has no audio stream or no sound in this window.
-    end: as asked for, or the end of the file: the later of its last frame's and its sound's. A
-        window may end beyond it by less than a frame, which `clamped` records.
+        signal); None only if the source has no audio stream at all.
+    end: as asked for, or the end of the file: the later of its last frame's and its sound's, which
+        media.probe tells as `end`. A window may end beyond it by less than a frame or 20 ms, which
+        `clamped` records. After the picture's end the last frame stays: both mp4 files last
+        `duration` whatever ends first (segment_picture.py).
     encoded: False if a whole file's picture was copied without decoding it.
     width, height: upright.
     fps: n_frames / duration.
@@ -50,7 +52,8 @@ class Segment:
     has_audio: the source has an audio stream. `channels` and `sample_rate` are the source's; 0 if
         it has none.
     sound_duration: length of the wav, shorter than `duration` where the source's sound ends early.
-    silence_filled: seconds of silence put in where the source's sound begins late or has a gap.
+    silence_filled: seconds of silence put in where the source's sound begins late or has a gap; the
+        whole `duration` where the source has sound elsewhere, but none in this window.
     downmix: how the channels became one.
     """
 
@@ -106,18 +109,16 @@ def segment(
         MediaError: the window is not inside the file or is none, the source cannot be read or holds
             no video, or the files cannot be written; one line, which names the source.
     """
-    video = media._file(source)
+    video = worker_call.source_file(source)
     window = _window(video, start, end)
     recipe = "segment-" + "-".join(text or "end" for text in window)
     folder = Path(cache or settings.cache_dir() / "media").absolute()
     limit = time_limit or _patience(window)
     try:
         name = media_cache.entry_name(media_cache.content_id(video), recipe, _VERSION)
-        entry = _load(folder, name)
-        if entry is None:
-            folder.mkdir(parents=True, exist_ok=True)
-            with media_cache.only_one(folder, name, limit):
-                entry = _load(folder, name) or _make(video, window, folder, name, limit)
+        entry = media_cache.kept(
+            folder, name, limit, lambda: _make(video, window, folder, name, limit), _load
+        )
     except OSError as error:
         raise MediaError(
             f"{video}: cannot be read, or its segment not be written: {error}"
@@ -130,6 +131,41 @@ def segment(
         sound=paths.get("sound"),
         **entry["segment"],
     )
+
+
+def sound_file(path: str | Path, cache: Path | None = None, time_limit: float = _AT_MOST) -> str:
+    """The sound of a whole video alone, as a 16 kHz mono 16-bit wav file in the cache.
+
+    Its seconds count from the first frame that the file shows, as a segment's do.
+
+    Args:
+        path: a video file.
+        cache, time_limit: as in `segment`.
+
+    Raises:
+        MediaError: the video has no audio stream, or cannot be read, or the wav not be written; one
+            line, which names the video.
+    """
+    video = worker_call.source_file(path)
+    folder = Path(cache or settings.cache_dir() / "media").absolute()
+
+    def make() -> dict[str, Any]:
+        media_cache.remove_leftovers(folder, name, older_than=2 * time_limit)
+        part = media_cache.temporary(folder, name, ".part")
+        try:
+            job = {"do": "sound", "source": str(video), "out": str(part)}
+            facts = worker_call.call(job, time_limit)
+            return media_cache.publish(folder, name, part, ".wav", facts)
+        finally:
+            part.unlink(missing_ok=True)
+
+    try:
+        name = media_cache.entry_name(media_cache.content_id(video), "sound", _VERSION)
+        return str(folder / media_cache.kept(folder, name, time_limit, make)["file"])
+    except OSError as error:
+        raise MediaError(
+            f"{video}: cannot be read, or its sound not be written: {error}"
+        ) from error
 
 
 def _window(video: Path, start: float | None, end: float | None) -> tuple[str, str | None]:
@@ -189,7 +225,7 @@ def _make(
     with ExitStack() as leftovers:
         for part in parts.values():
             leftovers.callback(part.unlink, missing_ok=True)
-        facts = media._work({"do": "segment", "source": str(video), "segment": job}, limit)
+        facts = worker_call.call({"do": "segment", "source": str(video), "segment": job}, limit)
         sizes = {key: part.stat().st_size for key, part in parts.items() if part.exists()}
         for key in sizes:
             if key != "video":

@@ -9,10 +9,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Protocol
 
-from lmms_eval_tasks.errors import MediaError, TasksError
+from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.utils import sound_files
+from lmms_eval_tasks.utils.sound_files import RATE
 from lmms_eval_tasks.utils.subtitles import Cue
-
-RATE = 16_000  # samples per second: Whisper knows no other
 
 Identity = Mapping[str, str | None]
 
@@ -90,7 +90,7 @@ class TransformersWhisper:
     """Whisper by transformers, for machines without faster-whisper; much slower on a CPU.
 
     path: a folder with a Whisper checkpoint and its processor, or a hub id.
-    device: a torch device.
+    device: a torch device, or `auto`: cuda if there is any.
     language: a code such as `en`; None lets the model tell.
     """
 
@@ -117,7 +117,7 @@ class TransformersWhisper:
         import torch
 
         processor, model = self._whisper
-        samples = _samples(sound)
+        samples = sound_files.samples(sound)
         long = len(samples) > 30 * RATE
         inputs = processor.feature_extractor(
             samples,
@@ -125,7 +125,7 @@ class TransformersWhisper:
             return_tensors="pt",
             return_attention_mask=True,
             **({"truncation": False, "padding": "longest"} if long else {}),
-        ).to(self.device)
+        ).to(model.device)
         with torch.inference_mode():
             found = model.generate(
                 **inputs,
@@ -145,16 +145,47 @@ class TransformersWhisper:
 
     @cached_property
     def _whisper(self) -> tuple[Any, Any]:
+        _version("transformers")
+        import torch
         from transformers import WhisperForConditionalGeneration, WhisperProcessor
 
+        device = self.device
+        if device == "auto":
+            device = "cuda" if torch.cuda.is_available() else "cpu"
         try:
             processor = WhisperProcessor.from_pretrained(self.path)
             model: Any = WhisperForConditionalGeneration.from_pretrained(self.path)
-            return processor, model.eval().to(self.device)
+            return processor, model.eval().to(device)
         except Exception as error:  # as above
             raise TranscriberError(
                 f"the Whisper checkpoint {self.path!r} cannot be loaded ({one_line(error)})"
             ) from error
+
+
+HUB = "hf:"  # before a name: a checkpoint of transformers
+
+
+def make(name: str, device: str = "auto", language: str | None = None) -> Transcriber:
+    """The transcriber of a name, as `lmms-eval-tasks data subtitles --model` takes it.
+
+    Args:
+        name: a size, hub id or folder of faster-whisper's, or `hf:` and a hub id or folder of a
+            Whisper checkpoint of transformers.
+        device: `auto`, `cpu` or `cuda`.
+        language: a code such as `en`; None lets the model tell.
+
+    Raises:
+        TranscriberError: no name.
+    """
+    path = name.removeprefix(HUB)
+    if not path:
+        raise TranscriberError(
+            f"{name!r} names no Whisper model: give a size such as large-v3, a folder, or "
+            f"{HUB}NAME for a checkpoint of transformers"
+        )
+    if name.startswith(HUB):
+        return TransformersWhisper(path, device=device, language=language)
+    return FasterWhisper(name, device=device, language=language)
 
 
 def _cues(segments: Iterable[tuple[float, float, str]], duration: float) -> list[Cue]:
@@ -171,33 +202,12 @@ def _cues(segments: Iterable[tuple[float, float, str]], duration: float) -> list
     return sorted(cues, key=lambda cue: (cue.start, cue.end))
 
 
-def _samples(sound: Path) -> Any:
-    """Samples of a 16 kHz mono wav file: float32, shape (n,), from -1 to 1."""
-    import wave
-
-    import numpy as np
-
-    try:
-        with wave.open(str(sound), "rb") as file:
-            form = (file.getframerate(), file.getnchannels(), file.getsampwidth())
-            content = file.readframes(file.getnframes())
-    except (OSError, EOFError, wave.Error) as error:
-        raise MediaError(f"{sound}: cannot be read as a wav file ({error})") from error
-    if form != (RATE, 1, 2):
-        raise MediaError(
-            f"{sound}: {form[0]} Hz, {form[1]} channels, {8 * form[2]} bits; "
-            f"expected {RATE} Hz, 1 channel, 16 bits"
-        )
-    return np.frombuffer(content, dtype="<i2").astype(np.float32) / 32768
-
-
 def _version(package: str) -> str:
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError as error:
-        raise TranscriberError(
-            f"{package} is not installed: pip install 'lmms-eval-tasks[subtitles]'"
-        ) from error
+        what = "'lmms-eval-tasks[subtitles]'" if package == "faster-whisper" else package
+        raise TranscriberError(f"{package} is not installed: pip install {what}") from error
 
 
 def one_line(error: Exception) -> str:

@@ -17,7 +17,6 @@ noise it repeats itself or invents speech, in the paper's own examples too.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -25,7 +24,7 @@ from pathlib import Path
 
 from lmms_eval_tasks import console
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.utils import subtitles
+from lmms_eval_tasks.utils import media_cache, subtitles
 from lmms_eval_tasks.utils.subtitles import Cue
 from lmms_eval_tasks.utils.transcribers import Identity, Transcriber, TranscriberError, one_line
 
@@ -114,7 +113,7 @@ def make(
 
 
 def _write(file: Path, cues: list[Cue], identity: Identity, note: str | None) -> None:
-    """A finished file under its name, by way of a hidden one of this process."""
+    """The file of one video, as a whole or not at all."""
     date = datetime.now(timezone.utc).date().isoformat()
     content: dict[str, object] = {
         "transcriber": {**identity, "date": date},
@@ -122,15 +121,15 @@ def _write(file: Path, cues: list[Cue], identity: Identity, note: str | None) ->
         "segments": [{"start": cue.start, "end": cue.end, "text": cue.text} for cue in cues],
     }
     text = json.dumps(content, ensure_ascii=False, indent=1) + "\n"
-    temporary = file.with_name(f".{file.name}.{os.getpid()}.part")
+    part = media_cache.temporary(file.parent, file.name, ".part")
     _make_folder(file.parent)
     try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(file)
+        part.write_text(text, encoding="utf-8")
+        part.replace(file)
     except OSError as error:
         raise DataError(f"{file}: cannot be written ({error.strerror or error})") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
 
 
 def _make_folder(folder: Path) -> None:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.utils.colours import Planes
 
 _UNSPECIFIED = 2  # ITU-T H.273: matrix, primaries and transfer unknown
-_FULL_RANGE = 2  # AVCOL_RANGE_JPEG
-_KEPT = ("yuv420p", "yuvj420p")  # formats whose planes go into the clip as they are
+FULL_RANGE = 2  # AVCOL_RANGE_JPEG
+PLAIN = ("yuv420p", "yuvj420p")  # 4:2:0 with 8 bits, of limited and of full range
 
 
 @dataclass(frozen=True)
@@ -119,15 +119,22 @@ def _by_time(
 
 
 def _look(frame: Any, primaries: int, transfer: int) -> Look:
-    """Size and colours of a frame, before any rotation."""
-    size = (frame.width, frame.height)
+    """Size and colours of a frame, before any rotation; planes that fit are kept as they are."""
+    kept = frame.format.name in PLAIN and not (frame.width % 2 or frame.height % 2)
+    return look_of(frame, frame.width, frame.height, primaries, transfer, full_chroma=not kept)
+
+
+def look_of(
+    frame: Any, width: int, height: int, primaries: int, transfer: int, *, full_chroma: bool
+) -> Look:
+    """The look of pictures that are made of frames like this one; RGB and grey tell no colours."""
     if len(frame.format.components) < 3 or frame.format.is_rgb:
-        return Look(*size, full_chroma=True)
-    kept = frame.format.name in _KEPT and not (size[0] % 2 or size[1] % 2)
+        return Look(width, height, full_chroma=full_chroma)
     return Look(
-        *size,
-        full_chroma=not kept,
-        full_range=kept and _is_full_range(frame),
+        width,
+        height,
+        full_chroma=full_chroma,
+        full_range=not full_chroma and _is_full_range(frame),
         matrix=int(frame.colorspace),
         primaries=primaries,
         transfer=transfer,
@@ -135,7 +142,7 @@ def _look(frame: Any, primaries: int, transfer: int) -> Look:
 
 
 def _is_full_range(frame: Any) -> bool:
-    return bool(frame.color_range == _FULL_RANGE or frame.format.name.startswith("yuvj"))
+    return bool(frame.color_range == FULL_RANGE or frame.format.name.startswith("yuvj"))
 
 
 def planes_of(frame: Any, look: Look) -> Planes:

@@ -23,6 +23,8 @@ _DECORD_PATIENCE = 20.0  # seconds, in case that decord hangs on a file that PyA
 _TOLERANCE = 1e-3  # seconds; decord's times are 32-bit floats
 _MAX_THREADS = 4  # several ranks may decode at the same time
 _TEXT_CODECS = {"ansi", "bintext", "idf", "xbin"}  # FFmpeg draws plain text as if it were video
+LOOK = 48  # frames that tell whether a file's times can be used; more than a second of most
+_EVEN = Fraction(2, 1000)  # seconds that equal gaps may differ by, as containers round times
 _STILL_FORMATS = ("_pipe", "image2", "ico", "gif_pipe")
 
 
@@ -65,6 +67,48 @@ def frame_table(path: str, use_decord: bool = True) -> FrameTable:
     return _as_listed(table, listed) or table
 
 
+def counting_rate(
+    times: Sequence[int | None], base: Fraction, average: Fraction | None
+) -> Fraction | None:
+    """None if a file's frames are shown at their times; else how many a second to count.
+
+    Decided by the file's first frames, so the same for whatever part of it is read. A repeated time
+    or one that is missing here and there is no reason to count (`ascending`): most of them are. Nor
+    are times that go back and forth of use: AVI holds the order of decoding only. Sorted, they tell
+    the true rate.
+
+    Args:
+        times: of the frames in the order in which the decoder shows them; None where there is none.
+        base: their unit, in seconds.
+        average: the stream's own average rate; 25 if None, as raw streams have it.
+
+    Raises:
+        MediaError: the times go back and forth, and are uneven besides.
+    """
+    first = times[:LOOK]
+    known = [time for time in first if time is not None]
+    steps = list(pairwise(known))
+    if 20 * sum(b < a for a, b in steps) > len(steps):
+        gaps = [b - a for a, b in pairwise(sorted(set(known)))]
+        if (max(gaps) - min(gaps)) * base > _EVEN:
+            raise MediaError("has frames whose times are not in order; convert it, such as to mp4")
+        return len(gaps) / (sum(gaps) * base)
+    bad = len(first) - len(known) + sum(b == a for a, b in steps)
+    return Fraction(average or 25) if 2 * bad > len(first) else None
+
+
+def ascending(times: Sequence[int | None]) -> list[int]:
+    """Times of frames in order; one that is missing or repeated is a tick later than the last.
+
+    So no frame is lost, and those around it keep their times.
+    """
+    made: list[int] = []
+    for time in times:
+        least = made[-1] + 1 if made else 0
+        made.append(least if time is None or (made and time < least) else time)
+    return made
+
+
 def decoded_table(path: str) -> FrameTable:
     """List the frames by decoding all of them: for files whose packets do not say it.
 
@@ -77,11 +121,11 @@ def decoded_table(path: str) -> FrameTable:
         base, has_audio = stream.time_base, bool(container.streams.audio)
     if not frames:
         raise MediaError("has a video stream but no frame that can be decoded")
-    times = [pts for pts, _ in frames]
-    if None in times or any(b <= a for a, b in pairwise(times)):
-        # No usable times (raw streams, some AVI): frames follow each other at the average rate.
-        base, times = 1 / Fraction(rate), list(range(len(frames)))
-        frames = [(pts, 1) for pts in times]
+    shown = [pts for pts, _ in frames]
+    if (count := counting_rate(shown, base, rate)) is not None:
+        base, times, frames = 1 / count, list(range(len(frames))), [(None, 1)]
+    else:
+        times = ascending(shown)
     last = frames[-1][1] or _typical_gap(times, base, rate)
     return FrameTable(tuple(times), times[-1] + last, base, has_audio, decoded=True)
 
@@ -146,8 +190,9 @@ def _packet_table(path: str) -> FrameTable | None:
         return None
     shown.sort()
     times = [pts for pts, _ in shown]
-    if len(set(times)) < len(times):
-        return None
+    if counting_rate(times, base, rate) is not None:
+        return None  # many are equal: decoding tells more
+    times = ascending(times)
     last = shown[-1][1] or _typical_gap(times, base, rate)
     return FrameTable(tuple(times), times[-1] + last, base, has_audio, tuple(sorted(keys)))
 

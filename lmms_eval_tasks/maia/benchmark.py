@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks import provenance, rescore, settings
-from lmms_eval_tasks.benchmarks import DataStatus, of_task_name
-from lmms_eval_tasks.errors import DataError, TasksError
+from lmms_eval_tasks import prompt_notes, provenance, released_files, rescore, settings
+from lmms_eval_tasks.benchmarks import DataStatus
+from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.estimate import Workload
 from lmms_eval_tasks.maia import data, schema, utils
 from lmms_eval_tasks.maia import judge as judging
@@ -30,6 +29,7 @@ __all__ = [
     "check",
     "judge_config",
     "judge_prompt",
+    "make_media",
     "make_subtitles",
     "numbers_tables",
     "prepare",
@@ -57,6 +57,10 @@ def check(tasks: Sequence[Mapping[str, Any]]) -> None:
         judging.check()
 
 
+def make_media(tasks: Sequence[Mapping[str, Any]], limit: float | None = None) -> None:
+    """Nothing: MAIA's clips are made when a model asks for them."""
+
+
 def annotate(results: dict[str, Any], tasks: Sequence[Mapping[str, Any]]) -> None:
     """Provenance under `results["lmms_eval_tasks"]["maia"]`; placeholders of `agg_acc` dropped."""
     release = data.load()
@@ -74,9 +78,8 @@ def annotate(results: dict[str, Any], tasks: Sequence[Mapping[str, Any]]) -> Non
         "left_out": left_out,
         "questions_left_out": lost,
         "prompts": {
-            language: {"hash": prompt.hash, "source": prompt.source}
+            language: prompt_notes.note(utils.task_prompts(language))
             for language in sorted({_language(task) for task in tasks})
-            for prompt in [utils.task_prompts(language)]
         },
         "implementations": {**text_metrics.IMPLEMENTATIONS, **provenance.notes()},
     }
@@ -85,24 +88,14 @@ def annotate(results: dict[str, Any], tasks: Sequence[Mapping[str, Any]]) -> Non
         if warning := section["judge"].get("warning"):
             warnings.append(warning)
     section["warnings"] = warnings
-    samples = results.get("samples") or {}
-    section["details"] = {
-        task["task"]: details(task["task"], samples[task["task"]])
-        for task in tasks
-        if samples.get(task["task"])
-    }
+    section["details"] = rescore.details(results, tasks, details)
     results["lmms_eval_tasks"]["maia"] = section
     rescore.drop_placeholders(results)
 
 
 def tables(results: Mapping[str, Any]) -> list[Table | str]:
     """The paper's tables for the host's results, with the warnings that belong to them."""
-    invalid = rescore.invalid_names(results)
-    numbers = {
-        f"{name} INVALID" if name in invalid else name: values
-        for name, values in sorted(rescore.numbers(results).items())
-        if of_task_name(name) == "maia"
-    }
+    numbers = rescore.shown_numbers(results, "maia")
     warnings = results["lmms_eval_tasks"]["maia"]["warnings"]
     return [*numbers_tables([("", numbers)]), *(f"Note: {warning}" for warning in warnings)]
 
@@ -134,7 +127,7 @@ def workload(task: Mapping[str, Any]) -> Workload:
     return Workload(
         prompts=[utils.doc_to_text(doc, kwargs) for doc in docs],
         max_reply_tokens=task["generation_kwargs"]["max_new_tokens"],
-        judged=[(judging.criterion(), fields) for fields in judgements],
+        judged=[[(judging.criterion(), fields)] for fields in judgements],
     )
 
 
@@ -156,14 +149,13 @@ def make_subtitles(root: Path, transcriber: Transcriber) -> int:  # noqa: ARG001
 
 def status(root: Path) -> DataStatus:
     """Look at MAIA's data under a data root, without raising."""
-    place = root / "maia"
-    if not place.is_dir():
-        return DataStatus("maia", place, found=False, problem=data.HOW_TO_GET)
-    try:
-        release = schema.read(schema.find_file(place))
-    except TasksError as error:
-        return DataStatus("maia", place, found=False, problem=str(error))
+    release = released_files.release_or_status(
+        "maia", root, data.HOW_TO_GET, lambda place: schema.read(schema.find_file(place))
+    )
+    if isinstance(release, DataStatus):
+        return release
     problems = data.video_problems(release)
+    missing, unreadable = released_files.by_trouble(problems)
     counts = release.counts
     return DataStatus(
         benchmark="maia",
@@ -176,18 +168,15 @@ def status(root: Path) -> DataStatus:
             "pairs": counts["pairs"],
         },
         videos=len(release.videos) - len(problems),
-        missing={v: reason for v, reason in problems.items() if reason.startswith("missing")},
-        unreadable={v: r for v, r in problems.items() if r.startswith("unreadable")},
+        missing=missing,
+        unreadable=unreadable,
         notes=(compare_with_paper(release),),
     )
 
 
 def compare_with_paper(release: Release) -> str:
     """One line: how many videos, questions and pairs there are, of how many in the paper."""
-    parts = (
-        f"{release.counts[name]:,} of {total:,} {name}" for name, total in PAPER_COUNTS.items()
-    )
-    return f"{', '.join(parts)} of the paper's full set"
+    return released_files.compared(release.counts, PAPER_COUNTS)
 
 
 def prepare(source: Path, root: Path, link: bool) -> str:
@@ -211,12 +200,12 @@ def prepare(source: Path, root: Path, link: bool) -> str:
     present = [p for p in target.glob("*.json") if p.resolve() != file and p.name != file.name]
     if present:
         raise DataError(f"{target}: holds {present[0].name} already; remove it first")
-    _put(file, target / file.name, link)
+    released_files.put(file, target / file.name, link)
     put = 0
     for video in release.videos:
         path = release.path_of(video.video)
         if path.is_file():
-            _put(path, target / "videos" / path.name, link)
+            released_files.put(path, target / "videos" / path.name, link)
             put += 1
     lines = [
         f"{'linked' if link else 'copied'} {file.name} and {put} videos to {target}",
@@ -229,15 +218,3 @@ def prepare(source: Path, root: Path, link: bool) -> str:
             f"{target / 'videos'} as N.mp4"
         )
     return "\n".join(lines)
-
-
-def _put(source: Path, target: Path, link: bool) -> None:
-    if target.exists() and target.resolve() == source.resolve():
-        return
-    temporary = target.with_name(f".{target.name}.part")
-    temporary.unlink(missing_ok=True)
-    if link:
-        temporary.symlink_to(source)
-    else:
-        shutil.copyfile(source, temporary)
-    temporary.replace(target)

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from lmms_eval_tasks import judges, settings
+from lmms_eval_tasks import judges, prompt_notes, settings
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, candidate
 from lmms_eval_tasks.utils import prompts
 
@@ -67,16 +67,12 @@ def check(spec: str | None = None) -> None:
 
 def describe(spec: str | None = None) -> dict[str, Any]:
     """Judge and prompt for a run's results, as plain types; no secrets."""
-    prompt = _prompt(settings.prompts_dir())
-    return judges.describe(config(spec)) | {
-        "prompt": {"hash": prompt.hash, "source": prompt.source}
-    }
+    return prompt_notes.judge(config(spec), _prompt(settings.prompts_dir()))
 
 
 def prompt_name() -> str:
     """The prompt in use: its file and its hash."""
-    prompt = _prompt(settings.prompts_dir())
-    return f"{prompt.source} ({prompt.hash})"
+    return prompt_notes.name(_prompt(settings.prompts_dir()))
 
 
 def config(spec: str | None = None, env: Mapping[str, str] | None = None) -> JudgeConfig:

@@ -11,7 +11,14 @@ from lmms_eval_tasks.judges import concurrency
 from lmms_eval_tasks.maia import judge as judging
 from lmms_eval_tasks.maia import scores, utils
 from lmms_eval_tasks.maia.schema import POOL_SIZE
-from lmms_eval_tasks.rescore import Pair, Rescored, Run, kept_verdict, saved_verdict
+from lmms_eval_tasks.rescore import (
+    Pair,
+    Rescored,
+    Run,
+    kept_verdict,
+    saved_items,
+    saved_verdict,
+)
 from lmms_eval_tasks.utils import aggregate, stats
 
 
@@ -97,15 +104,7 @@ def _items(
     """Every metric's items again, and each answer's verdict as saved and as given now."""
     first = _first_metric(run.task)
     collected: dict[str, list[Any]] = {}
-    seen: dict[str, Any] = {}
-    for number, sample in enumerate(run.samples, 1):
-        item = sample.get(first)
-        if not isinstance(item, dict) or "reply" not in item:
-            raise DataError(f"{run.file}, line {number}: no `{first}` item of this suite")
-        if item["id"] in seen:
-            raise DataError(f"{run.file}, line {number}: {item['id']} occurs twice")
-        seen[item["id"]] = item
-    items = [seen[name] for name in sorted(seen)]
+    items = saved_items(run, first)
     if first == "pair_acc":
         results = [utils.pair_metrics(metrics, item, item["reply"]) for item in items]
     else:

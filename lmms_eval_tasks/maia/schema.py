@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
+from lmms_eval_tasks import released_files
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maia.categories import BY_RELEASED_NAME, CATEGORIES
 
@@ -20,7 +21,6 @@ POOL_SIZE = 8  # answers, true and false statements of a question (paper, 3.1)
 PAPER_COUNTS = {"videos": 100, "questions": 2400, "pairs": 19200}
 # Names of the authors' release; another name is accepted if it is the only JSON file there.
 FILE_NAMES = ("data.json", "data_100%.json", "data_20%.json")
-_NOT_DATA = {"key.json", "manifest.json"}
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Pool = Annotated[list[Text], Field(min_length=POOL_SIZE, max_length=POOL_SIZE)]
@@ -92,18 +92,7 @@ def find_file(folder: Path) -> Path:
     Raises:
         DataError: there is none, or more than one and none has a released name.
     """
-    for name in FILE_NAMES:
-        if (folder / name).is_file():
-            return folder / name
-    others = sorted(p for p in folder.glob("*.json") if p.name not in _NOT_DATA)
-    if len(others) == 1:
-        return others[0]
-    if others:
-        raise DataError(
-            f"{folder}: more than one JSON file ({', '.join(p.name for p in others)}); "
-            f"rename the data file to {FILE_NAMES[0]}"
-        )
-    raise DataError(f"{folder}: no data file (expected {' or '.join(FILE_NAMES)})")
+    return released_files.find_file(folder, FILE_NAMES)
 
 
 def read(file: Path) -> Release:
@@ -121,14 +110,7 @@ def read(file: Path) -> Release:
 
 @lru_cache(maxsize=8)
 def _read(file: Path, _modified: int, _size: int) -> Release:
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except UnicodeDecodeError as error:
-        raise DataError(f"{file}: not UTF-8 text (byte {error.start})") from None
-    except json.JSONDecodeError as error:
-        raise DataError(
-            f"{file}: not valid JSON at line {error.lineno}, column {error.colno}: {error.msg}"
-        ) from None
+    content = released_files.read_json(file)
     try:
         videos = TypeAdapter(list[Video]).validate_python(content)
     except ValidationError as error:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import rows_store, settings
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.maverix import schema, usability
+from lmms_eval_tasks.maverix import checked, schema, usability
 from lmms_eval_tasks.maverix.item import Item
 from lmms_eval_tasks.maverix.labels import LETTERS, MODES, N_OPTIONS, SPLITS
 from lmms_eval_tasks.maverix.schema import Release
@@ -142,21 +142,27 @@ def rows(release: Release) -> list[Row]:
     `file_letters[i]` is the file's letter of the option that is shown as the i-th. A segment that
     ends a rounded second after its video (usability.py) ends with it.
     """
-    items, _ = usable(release)
+    return rows_of(release, usable(release)[0])
+
+
+def rows_of(release: Release, items: Sequence[Item]) -> list[Row]:
+    """`rows` of some items; those whose video cannot be read any more are passed over."""
     found, _ = usability.look(release)
     made = []
     for item in items:
+        if item.video not in found:
+            continue
         order = shown_order(item)
         info, subtitles = found[item.video], release.subtitles_of(item.video)
         row = {
             "id": item.id,
             "video": item.video,
             "video_path": str(release.path_of(item.video).resolve()),
-            "video_seconds": info.duration,
+            "video_seconds": info.end,
             "has_audio": info.has_audio,
             "subtitle_path": "" if subtitles is None else str(subtitles.resolve()),
             "start": item.start,
-            "end": None if item.end is None else min(item.end, info.duration),
+            "end": None if item.end is None else min(item.end, info.end),
             "question": item.question,
             "paraphrase": item.paraphrase,
             "options": [item.options[place] for place in order],
@@ -166,7 +172,7 @@ def rows(release: Release) -> list[Row]:
             "data": release.digest,
         }
         labels = {split: getattr(item, split) or "" for split in SPLITS}
-        labels["duration"] = labels["duration"] or duration_class(info.duration)
+        labels["duration"] = labels["duration"] or duration_class(info.end)
         made.append({**row, **labels})
     return made
 
@@ -199,9 +205,15 @@ def process_docs(kind: str, mode: str, length: str) -> Callable[[Dataset], Datas
         silent: Mapping[str, str] = {}
         if MODES[mode].sound:
             silent = usability.silent((row["id"], row["has_audio"]) for row in dataset)
+        before = checked.last()
+        uncut = before.uncut if before and (MODES[mode].picture or MODES[mode].sound) else {}
         whole = {"start": None, "end": None} if length == "long" else {}
         shared = {"mode": mode, "length": length, **whole}
-        kept = ({**row, **shared} for row in dataset if row["id"] not in silent)
+        kept = (
+            {**row, **shared}
+            for row in dataset
+            if row["id"] not in silent and checked.window_of(row, length) not in uncut
+        )
         return Dataset.from_list([doc for row in kept for doc in make(row)])
 
     return docs

@@ -9,7 +9,7 @@ from typing import Any
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils import prompts, segments, subtitles
+from lmms_eval_tasks.utils import prompts, segments, sound_files, subtitles
 
 Doc = Mapping[str, Any]
 
@@ -20,11 +20,23 @@ def media_of(doc: Doc) -> segments.Segment:
     Raises:
         MediaError: the video cannot be read or has no such segment; the message names it.
     """
-    return _segment(doc["video_path"], doc["start"], doc["end"])
+    try:
+        return cut(doc["video_path"], doc["start"], doc["end"])
+    except MediaError as error:
+        # The host cannot pass over an item, so the run ends here; before it, the check has cut it.
+        raise MediaError(
+            f"{doc['id']}: its segment cannot be cut any more, so the run ends ({error}); all "
+            "segments that are cut are kept: start it again, with --allow-bad-items to leave it out"
+        ) from None
 
 
 @functools.lru_cache(maxsize=4096)
-def _segment(path: str, start: float | None, end: float | None) -> segments.Segment:
+def cut(path: str, start: float | None, end: float | None) -> segments.Segment:
+    """A window of a video, from its segment's cache; None and None is all of it.
+
+    Raises:
+        MediaError: it cannot be read or has no such window.
+    """
     return segments.segment(path, start, end)
 
 
@@ -75,12 +87,5 @@ def sounding(path: str | None, doc: Doc) -> str:
 
 
 def samples(path: str) -> dict[str, Any]:
-    """A wav as the array that some classes want instead of a path."""
-    import wave
-
-    import numpy as np
-
-    with wave.open(path) as sound:
-        frames, rate = sound.readframes(sound.getnframes()), sound.getframerate()
-    array = np.frombuffer(frames, dtype="<i2").astype(np.float32) / 32768
-    return {"array": array, "sampling_rate": rate}
+    """A wav of ours as the array that some classes want instead of a path."""
+    return {"array": sound_files.samples(path), "sampling_rate": sound_files.RATE}

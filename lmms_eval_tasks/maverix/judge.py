@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lmms_eval_tasks import judges, settings
+from lmms_eval_tasks import judges, prompt_notes, settings
 from lmms_eval_tasks.judges import Criterion, JudgeConfig
 from lmms_eval_tasks.maverix.labels import DIMENSIONS
 from lmms_eval_tasks.utils import prompts
@@ -58,16 +58,12 @@ def check(spec: str | None = None) -> None:
 
 def describe(spec: str | None = None) -> dict[str, Any]:
     """Judge and prompts for a run's results, as plain types; no secrets."""
-    prompt = _prompt(settings.prompts_dir())
-    return judges.describe(config(spec)) | {
-        "prompt": {"hash": prompt.hash, "source": prompt.source}
-    }
+    return prompt_notes.judge(config(spec), _prompt(settings.prompts_dir()))
 
 
 def prompt_name() -> str:
     """The prompts in use: their file and its hash."""
-    prompt = _prompt(settings.prompts_dir())
-    return f"{prompt.source} ({prompt.hash})"
+    return prompt_notes.name(_prompt(settings.prompts_dir()))
 
 
 def _prompt(override_dir: Path | None) -> prompts.Prompt:

@@ -31,6 +31,25 @@ MODES = {
         Mode("av", "V+A", picture=True, sound=True, subtitles=False),
     )
 }
+
+
+def mode_of(task: str) -> Mode:
+    """The input mode in a task's name."""
+    return MODES[task.removeprefix("maverix_").removeprefix("long_").partition("_")[0]]
+
+
+def kind_of(task: str) -> str:
+    """choice, circular or open, from a task's name."""
+    if task.endswith("_oe"):
+        return "open"
+    return "circular" if task.endswith("_circular") else "choice"
+
+
+def length_of(task: str) -> str:
+    """localized or long, from a task's name."""
+    return "long" if task.startswith("maverix_long_") else "localized"
+
+
 UNIMODAL, MULTIMODAL = ("a", "s", "v"), ("vs", "av")
 
 # Each split's labels: slug in our data and in metric names -> title in the paper's tables. The

@@ -84,10 +84,19 @@ def _modes(found: Sequence[Entry]) -> list[Table]:
 
 
 def _best(entry: Entry, name: str) -> Cell:
-    """A joined number from the modes' own tasks, or else from the group's row."""
+    """A joined number from the modes' own tasks, or else from the group's row.
+
+    Marked where it is another one if a mode whose sound nobody knows of turns out to have none.
+    """
     accuracies = {mode: entry.value("choice", mode, "acc") for mode in MODES}
     value = table3.joined(accuracies, entry.sound, name)
-    return (number(entry.group.get(name)) if value is None else value), ""
+    rests = {"best_uni": ("a",), "best_multi": ("av",)}.get(name, table3.WITH_SOUND)
+    unknown = [mode for mode in rests if entry.sound.get(mode) == "unknown"]
+    if value is None:
+        value = number(entry.group.get(name))
+        return value, "?" if unknown else ""
+    silent = {**entry.sound, **dict.fromkeys(unknown, "not delivered")}
+    return value, "" if table3.joined(accuracies, silent, name) == value else "?"
 
 
 def _difficulty(found: Sequence[Entry]) -> list[Table]:

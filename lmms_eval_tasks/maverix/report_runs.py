@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,7 +25,7 @@ _TASK = re.compile(
     r"maverix(?P<long>_long)?_(?P<mode>a|s|v|vs|av)(?P<kind>_oe|_circular)?(?P<rest> .*)?",
     re.DOTALL,
 )
-_GROUP = re.compile(r"maverix(?P<long>_long)?_table3(?P<rest> .*)?", re.DOTALL)
+_GROUP = re.compile(r"maverix_table3(?P<rest> .*)?", re.DOTALL)
 _KINDS = {None: "choice", "_oe": "open", "_circular": "circular"}
 
 
@@ -88,8 +88,10 @@ def entries(rows: Sequence[tuple[str, Numbers]], sound: Mapping[str, str]) -> li
     Args:
         rows: a label and numbers by task or group.
         sound: state of the sound (table3.SOUND) by task, by label, or by label and task with a
-            blank between; the last wins over the second, and that over the first. Where it says
-            nothing, the task's own counts do (`n_sound_missing`, `n_sound_unknown`).
+            blank between; the last wins over the second, and that over the first. A task that was
+            not run may be among them: S stands in for it if the model has no sound. Where it says
+            nothing, the tasks' counts do (`n_sound_missing`, `n_sound_unknown` of the task itself,
+            `n_sound_missing_a` and `_av` of the others).
     """
     found: dict[str, dict[str, Entry]] = {}  # label -> length -> entry
     states: dict[str, dict[str, str]] = {}  # label -> mode -> state; the same for both lengths
@@ -100,7 +102,7 @@ def entries(rows: Sequence[tuple[str, Numbers]], sound: Mapping[str, str]) -> li
                 continue
             rest = match["rest"] or ""
             full = f"{label}{rest}".strip()
-            length = FULL if match["long"] else SHORT
+            length = FULL if match.groupdict().get("long") else SHORT
             known = states.setdefault(full, {})
             entry = found.setdefault(full, {}).setdefault(length, Entry(full, length, sound=known))
             if match.re is _GROUP:
@@ -113,7 +115,7 @@ def entries(rows: Sequence[tuple[str, Numbers]], sound: Mapping[str, str]) -> li
                 known[mode] = table3.worst_sound([known.get(mode, ""), state])
     for label, known in states.items():
         for mode in table3.WITH_SOUND:
-            known[mode] = known.get(mode) or sound.get(label, "")
+            known[mode] = known.get(mode) or _not_run(label, mode, found[label].values(), sound)
         for entry in found[label].values():
             entry.silent = table3.left_out(known)
     order = (SHORT, FULL)
@@ -131,3 +133,17 @@ def _state(
     if number(values.get("n_sound_unknown")):
         return "unknown"
     return "delivered" if "n_sound_missing" in values else ""
+
+
+def _not_run(label: str, mode: str, lengths: Iterable[Entry], sound: Mapping[str, str]) -> str:
+    """State of a mode that has no task of its own."""
+    if state := _state((label,), f"maverix_{mode}", {}, sound):
+        return state
+    counts = [
+        count
+        for entry in lengths
+        for values in entry.tasks.values()
+        if (count := number(values.get(f"n_sound_missing_{mode}"))) is not None
+    ]
+    # Without a missing one it may be delivered or not be known: no table tells these two apart.
+    return "" if not counts else "not delivered" if any(counts) else "unknown"

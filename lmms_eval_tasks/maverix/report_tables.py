@@ -10,6 +10,7 @@ from lmms_eval_tasks.maverix.report_runs import MARKS, Entry
 
 if TYPE_CHECKING:
     from rich.table import Table
+    from rich.text import Text
 
 Cell = tuple[float | None, str]  # a value and its mark
 AT_ONCE = 9  # columns of models beside the labels, in 150 characters
@@ -146,14 +147,22 @@ def _marks(texts: Sequence[str], more: str) -> str:
     return "\n".join(note for mark, note in MARKS.items() if mark in used)
 
 
+def _whole(text: str, style: str) -> Text:
+    """A text whose lines stay as they are, wider than the table where they have to be."""
+    from rich.text import Text
+
+    return Text(text, style=style, no_wrap=True, overflow="ignore")
+
+
 def _table(title: str, notes: str) -> Table:
     from rich import box
     from rich.table import Table
 
+    # Wrapped, they would break as narrow as the columns are: "the paper's Table" and "6".
     return Table(
-        title=f"MAVERIX: {title}",
+        title=_whole(f"MAVERIX: {title}", "table.title"),
         title_justify="left",
-        caption=notes or None,
+        caption=_whole(notes, "table.caption") if notes else None,
         caption_justify="left",
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),

@@ -12,18 +12,18 @@ from lmms_eval_tasks.judges.candidate import usable
 from lmms_eval_tasks.judges.config import NONE, JudgeConfig
 from lmms_eval_tasks.judges.verdict import Verdict
 from lmms_eval_tasks.maverix import judge as judging
-from lmms_eval_tasks.maverix import scores, utils
-from lmms_eval_tasks.maverix.labels import DIMENSIONS, MODES
-from lmms_eval_tasks.rescore import Pair, Rescored, Run, kept_verdict, saved_verdict
+from lmms_eval_tasks.maverix import scores, table3, utils
+from lmms_eval_tasks.maverix.labels import DIMENSIONS, MODES, kind_of
+from lmms_eval_tasks.rescore import (
+    Pair,
+    Rescored,
+    Run,
+    kept_verdict,
+    saved_items,
+    saved_verdict,
+)
 
 Items = dict[str, list[Any]]  # metric -> items
-
-
-def kind_of(task: str) -> str:
-    """choice, circular or open, from a task's name."""
-    if task.endswith("_oe"):
-        return "open"
-    return "circular" if task.endswith("_circular") else "choice"
 
 
 def rescore_saved(
@@ -48,7 +48,7 @@ def rescore_saved(
     for run in runs:
         kind = kind_of(run.task)
         metrics = scores.METRICS[kind]
-        items = _saved_items(run, kind)
+        items = saved_items(run, scores.FIRST[kind])
         if kind == "open":
             values, pairs = _open(run, items, judge, missing_only)
         else:
@@ -83,19 +83,6 @@ def _refuse_twice(runs: Sequence[Run]) -> None:
                 f"{run.file}: a second {run.task} run of {run.model or 'an unknown model'}, beside "
                 f"{other.file}; name one of them"
             )
-
-
-def _saved_items(run: Run, kind: str) -> list[dict[str, Any]]:
-    """The samples' items in the order of their ids."""
-    first, seen = scores.FIRST[kind], {}
-    for number, sample in enumerate(run.samples, 1):
-        item = sample.get(first)
-        if not isinstance(item, dict) or "reply" not in item:
-            raise DataError(f"{run.file}, line {number}: no `{first}` item of this suite")
-        if item["id"] in seen:
-            raise DataError(f"{run.file}, line {number}: {item['id']} occurs twice")
-        seen[item["id"]] = item
-    return [seen[name] for name in sorted(seen)]
 
 
 def _open(
@@ -150,6 +137,5 @@ def _join(joined: Mapping[tuple[str, str], Mapping[str, Items]], done: Rescored)
         if missing := [mode.title for slug, mode in MODES.items() if slug not in modes]:
             done.notes.append(f"{name}: without {', '.join(missing)}")
         asked = {mode: {item["id"] for item in items["acc"]} for mode, items in modes.items()}
-        if len({frozenset(ids) for ids in asked.values()}) > 1:
-            counts = ", ".join(f"{MODES[mode].title} {len(ids)}" for mode, ids in asked.items())
-            done.notes.append(f"{name}: the modes were not asked the same items ({counts})")
+        if unlike := table3.unlike(asked):
+            done.notes.append(f"{name}: {unlike}")

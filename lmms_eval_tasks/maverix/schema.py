@@ -21,18 +21,18 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from lmms_eval_tasks import released_files
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maverix import columns
 from lmms_eval_tasks.maverix.item import Item
 
-# What the full set holds (paper, Table 1 and Benchmark Design): each of the 852 unique questions is
-# asked once with eight options, and twice openly.
-PAPER_COUNTS = {"videos": 700, "items": 852, "questions": 2556}
-QUESTIONS_PER_ITEM = 3
+# What the full set holds (paper, Table 1 and Benchmark Design). An item is one of the unique
+# questions: it is asked once with eight options, and twice openly.
+PAPER_COUNTS = {"videos": 700, "questions": 852, "asked": 2556}
+ASKED_EACH = 3
 # Ours, and the name that the paper announces (A); another one is accepted if it is the only one.
 FILE_NAMES = ("data.json", "MAVERIX_v1.0.json")
 VIDEO_ENDINGS = (".mp4", ".mkv", ".webm", ".mov", ".avi", ".m4v", ".mpg", ".ts")
-_NOT_DATA = {"key.json", "manifest.json"}
 _SHOWN = 60  # characters of a value in a message
 _MAX_ERRORS = 3  # of one item, in its line
 
@@ -60,11 +60,11 @@ class Release:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Videos of good items, items and questions, to compare with PAPER_COUNTS; bad items."""
+        """Videos and questions of good items, to compare with PAPER_COUNTS; bad items."""
         return {
             "videos": len({item.video for item in self.items}),
-            "items": len(self.items),
-            "questions": len(self.items) * QUESTIONS_PER_ITEM,
+            "questions": len(self.items),
+            "asked": len(self.items) * ASKED_EACH,
             "bad_items": len(self.problems),
         }
 
@@ -109,18 +109,7 @@ def find_file(folder: Path) -> Path:
     Raises:
         DataError: there is none, or more than one and none has a known name.
     """
-    for name in FILE_NAMES:
-        if (folder / name).is_file():
-            return folder / name
-    others = sorted(p for p in folder.glob("*.json") if p.name not in _NOT_DATA)
-    if len(others) == 1:
-        return others[0]
-    if others:
-        raise DataError(
-            f"{folder}: more than one JSON file ({', '.join(p.name for p in others)}); "
-            f"rename the data file to {FILE_NAMES[0]}"
-        )
-    raise DataError(f"{folder}: no data file (expected {' or '.join(FILE_NAMES)})")
+    return released_files.find_file(folder, FILE_NAMES)
 
 
 def read(path: Path) -> Release:
@@ -146,7 +135,7 @@ def read(path: Path) -> Release:
 
 @lru_cache(maxsize=8)
 def _read(file: Path, _state: tuple[int, int], _map_state: tuple[int, int] | None) -> Release:
-    content = _json(file)
+    content = released_files.read_json(file)
     version = content.get("version", "") if isinstance(content, dict) else ""
     entries = content.get("items") if isinstance(content, dict) else content
     if not isinstance(entries, list):
@@ -175,21 +164,6 @@ def _read(file: Path, _state: tuple[int, int], _map_state: tuple[int, int] | Non
         problems=problems,
         ignored=tuple(sorted({name for entry in entries for name in entry} - known)),
     )
-
-
-def _json(file: Path) -> Any:
-    try:
-        return json.loads(file.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise DataError(f"{file}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"{file}: not UTF-8 text (byte {error.start})") from None
-    except json.JSONDecodeError as error:
-        raise DataError(
-            f"{file}: not valid JSON at line {error.lineno}, column {error.colno}: {error.msg}"
-        ) from None
-    except (ValueError, RecursionError) as error:  # a number of 5,000 digits; 100,000 brackets
-        raise DataError(f"{file}: cannot be read as JSON: {error}") from None
 
 
 def _validated(

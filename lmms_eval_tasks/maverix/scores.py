@@ -87,6 +87,11 @@ def n_sound_unknown(items: Sequence[Item]) -> int:
     return sum(item["sound"] == "unknown" for item in items)
 
 
+def n_without(mode: str, items: Sequence[Item]) -> int:
+    """Number of items of other modes whose model gets no sound in `mode`."""
+    return sum(item["hears"][mode] in table3.WITHOUT for item in items)
+
+
 # --- every metric of a kind, by name ----------------------------------------------------------
 
 # Metrics of some items only: name -> field and value that such an item has.
@@ -99,12 +104,16 @@ _SOUND: dict[str, Aggregation] = {
     "n_sound_missing": n_sound_missing,
     "n_sound_unknown": n_sound_unknown,
 }
+# The same of modes that this item is not of: S stands in for A where the model has no sound,
+# whether A was run or not.
+_OTHER_SOUND = {f"n_sound_missing_{mode}": mode for mode in table3.WITH_SOUND}
 _COMMON: dict[str, Aggregation] = {
     "words_mean": words_mean,
     "words_max": words_max,
     "words_sd": words_sd,
     "n_withheld": n_withheld,
     **_SOUND,
+    **{name: functools.partial(n_without, mode) for name, mode in _OTHER_SOUND.items()},
 }
 
 
@@ -112,6 +121,8 @@ def of_item(name: str, item: Item) -> bool:
     """Whether metric `name` takes `item`: all do but those of another label, letter or mode."""
     if name in _SOUND:
         return bool(item["sound"])
+    if name in _OTHER_SOUND:
+        return item["mode"] != _OTHER_SOUND[name] and bool(item.get("hears"))
     if name not in _LABELS:
         return True
     field, value = _LABELS[name]

@@ -8,7 +8,7 @@ from typing import Any
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maverix import scores
-from lmms_eval_tasks.maverix.saved import kind_of
+from lmms_eval_tasks.maverix.labels import kind_of
 from lmms_eval_tasks.rescore import Run
 
 FORMAT = "maverix-submission-1"

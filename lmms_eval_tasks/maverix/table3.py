@@ -1,13 +1,14 @@
 """Best unimodal, best multimodal and their difference, joined over the five modes (Table 3).
 
 A mode whose sound does not reach the model is left out: what it measures is another mode's input.
-The state is the mode's own, not the model's: one class of the host sends a wav and drops an mp4's
-track, another does the opposite.
+Where both are, Best-Uni is the better of S and V, and Best-Multi is V+S, as in the paper's rows of
+models without sound, whether A and V+A were run or not. Each of the two has a state of its own: one
+class of the host sends a wav and drops an mp4's track, another does the opposite.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from lmms_eval_tasks.maverix.labels import MODES, MULTIMODAL, UNIMODAL
@@ -35,7 +36,8 @@ def left_out(sound: Mapping[str, str]) -> set[str]:
     """Modes whose sound did not arrive.
 
     Args:
-        sound: mode -> state. Where one of the two modes with sound has no state, the other's holds.
+        sound: mode -> state. Where one of the two modes with sound has none (samples saved before
+            each item had both), the other's holds.
     """
     known = {mode: sound[mode] for mode in WITH_SOUND if sound.get(mode)}
     fallback = worst_sound(list(known.values()))
@@ -43,7 +45,7 @@ def left_out(sound: Mapping[str, str]) -> set[str]:
 
 
 def carrier(reduce: str, items: Sequence[Item]) -> Carrier:
-    """What one mode's task hands to the group: its accuracy and what became of its sound.
+    """What one mode's task hands to the group: its accuracy and what becomes of sound.
 
     Args:
         reduce: a member of JOINED.
@@ -56,8 +58,20 @@ def carrier(reduce: str, items: Sequence[Item]) -> Carrier:
     if len(modes) > 1:
         raise ValueError(f"{reduce}: items of several modes ({', '.join(sorted(modes))})")
     accuracy = aggregate.accuracy([item for item in items if not item["withheld"]])
-    sound = worst_sound([item["sound"] for item in items])
-    return Carrier("".join(modes), {"mode": {"acc": accuracy, "sound": sound}}, reduce)
+    part = {"acc": accuracy, **{f"sound_{mode}": heard(items, mode) for mode in WITH_SOUND}}
+    return Carrier("".join(modes), {"mode": part}, reduce)
+
+
+def heard(items: Sequence[Item], mode: str) -> str:
+    """The worst state of a mode's sound that items tell of; "" if they do not.
+
+    Args:
+        items: of one mode, this one or another; without `hears` they tell of their own alone.
+        mode: a member of WITH_SOUND.
+    """
+    own = [item["sound"] for item in items if item["mode"] == mode]
+    told = [item["hears"][mode] for item in items if item.get("hears")]
+    return worst_sound(own or told)
 
 
 @never_raises
@@ -74,11 +88,13 @@ def join(carriers: Sequence[Any], _sizes: Any = None, _weight_by_size: Any = Non
     parts = {c.side: c.scores["mode"] for c in sides}
     if not sides or len(parts) < len(sides):
         return None
-    return joined(
-        {mode: part["acc"] for mode, part in parts.items()},
-        {mode: part["sound"] for mode, part in parts.items()},
-        sides[0].reduce,
-    )
+    sound = {}
+    for mode in WITH_SOUND:
+        # What a mode's own items say of its sound goes before what the others' do.
+        told = [parts[mode]] if mode in parts else list(parts.values())
+        sound[mode] = worst_sound([part[f"sound_{mode}"] for part in told])
+    accuracies = {mode: part["acc"] for mode, part in parts.items()}
+    return joined(accuracies, sound, sides[0].reduce)
 
 
 def joined(
@@ -105,3 +121,20 @@ def joined(
     uni, multi = best(UNIMODAL), best(MULTIMODAL)
     delta = None if uni is None or multi is None else multi - uni
     return {"best_uni": uni, "best_multi": multi, "delta_multi": delta}[reduce]
+
+
+def unlike(asked: Mapping[str, Collection[str]]) -> str:
+    """What to say if modes were not asked the same items: the best of them compares unlike ones.
+
+    Args:
+        asked: mode -> ids of its items.
+
+    Returns:
+        "" if they were, or there is one mode alone.
+    """
+    if len({frozenset(ids) for ids in asked.values()}) < 2:
+        return ""
+    counts = ", ".join(
+        f"{m.title} {len(asked[slug])}" for slug, m in MODES.items() if slug in asked
+    )
+    return f"the modes were not asked the same items ({counts})"

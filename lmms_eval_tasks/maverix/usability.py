@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 LISTED = 20  # lines of one message
 # A segment may end this much after its video, in seconds: times in files are rounded.
 ROUNDED = 1.0
+# A segment that begins less than this before its video's end, in seconds, has nothing to show.
+LEAST = 0.02
 
 
 def look(release: Release) -> tuple[dict[str, VideoInfo], dict[str, str]]:
@@ -26,16 +28,14 @@ def look(release: Release) -> tuple[dict[str, VideoInfo], dict[str, str]]:
 
     Both by the video's name; a reason starts with "missing" or "unreadable".
     """
-    from lmms_eval_tasks.utils import media
 
     def facts(video: str) -> VideoInfo | str:
         path = release.path_of(video)
-        if not path.is_file():
-            return f"missing: {path}"
         try:
-            return media.probe(path)
-        except MediaError as error:
-            return f"unreadable: {error}"
+            state = path.stat()
+        except OSError:
+            return f"missing: {path}"
+        return _facts(path, state.st_size, state.st_mtime_ns)
 
     videos = list(dict.fromkeys(item.video for item in release.items))
     # The first look at a file costs a child process: side by side, 700 videos take less long.
@@ -47,8 +47,21 @@ def look(release: Release) -> tuple[dict[str, VideoInfo], dict[str, str]]:
     )
 
 
+@functools.lru_cache(maxsize=65536)
+def _facts(path: Path, _size: int, _modified: int) -> VideoInfo | str:
+    """Facts about a file, or why it is no use; asked for every task, so failures are kept too."""
+    from lmms_eval_tasks.utils import media
+
+    try:
+        return media.probe(path)
+    except MediaError as error:
+        return f"unreadable: {error}"
+
+
 def late_problems(release: Release, found: Mapping[str, VideoInfo]) -> dict[str, str]:
     """Items whose segment is not inside their video, or whose subtitles cannot be read, by id.
+
+    A video ends with its picture or with its sound, whichever is later.
 
     Args:
         release: its good items are looked at.
@@ -58,8 +71,8 @@ def late_problems(release: Release, found: Mapping[str, VideoInfo]) -> dict[str,
     for item in release.items:
         if item.video not in found:
             continue
-        seconds = found[item.video].duration
-        if item.start is not None and item.start >= seconds:
+        seconds = found[item.video].end
+        if item.start is not None and item.start > seconds - LEAST:
             problems[item.id] = f"starts at {item.start:g} s; its video ends at {seconds:.3f} s"
         elif item.end is not None and item.end > seconds + ROUNDED:
             problems[item.id] = f"ends at {item.end:g} s; its video ends at {seconds:.3f} s"
@@ -82,7 +95,7 @@ def silent(heard: Iterable[tuple[str, bool]]) -> dict[str, str]:
     if without and not settings.allow_bad_items():
         raise DataError(
             f"{len(without)} of {len(has_sound)} MAVERIX items cannot be asked with sound "
-            f"(A, V+A):\n{listed(without)}\n{_LEAVE_OUT}"
+            f"(A, V+A):\n{listed(without)}\n{LEAVE_OUT}"
         )
     if without and len(without) == len(has_sound):
         raise DataError(f"none of {len(without)} MAVERIX items has a video with sound (A, V+A)")
@@ -99,7 +112,7 @@ def complain(release: Release, bad: Mapping[str, str], videos: Mapping[str, str]
     if bad and not settings.allow_bad_items():
         total = len(release.items) + len(release.problems)
         told.append(
-            f"{len(bad)} of {total} MAVERIX items cannot be used:\n{listed(bad)}\n{_LEAVE_OUT}"
+            f"{len(bad)} of {total} MAVERIX items cannot be used:\n{listed(bad)}\n{LEAVE_OUT}"
         )
     if videos and not settings.allow_missing_videos():
         total = len({item.video for item in release.items})
@@ -120,7 +133,7 @@ def listed(problems: Mapping[str, str]) -> str:
     return "\n".join(lines)
 
 
-_LEAVE_OUT = (
+LEAVE_OUT = (
     "Correct them, or leave them out (they are counted in the results) with --allow-bad-items or "
     f"{settings.ALLOW_BAD_ITEMS}=1"
 )

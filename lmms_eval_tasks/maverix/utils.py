@@ -11,6 +11,8 @@ from typing import Any
 from lmms_eval_tasks import running
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.candidate import judge_answer, usable
+from lmms_eval_tasks.judges.config import NONE, JudgeConfig
+from lmms_eval_tasks.judges.providers import NoJudge
 from lmms_eval_tasks.judges.verdict import Judge, Verdict
 from lmms_eval_tasks.maverix import judge as judging
 from lmms_eval_tasks.maverix import scores
@@ -96,7 +98,9 @@ def open_process_results(doc: Doc, results: list[str]) -> dict[str, Any]:
     """One open answer: four ratings of the judge."""
 
     def ask(item: Mapping[str, Any], reply: str) -> dict[str, dict[str, Any]]:
-        return open_metrics(scores.OPEN, item, reply, judge=usable(judging.config))
+        # Where the reference is withheld nobody is asked, so no judge has to be usable.
+        judge = NoJudge(JudgeConfig(NONE)) if item["withheld"] else usable(judging.config)
+        return open_metrics(scores.OPEN, item, reply, judge=judge)
 
     return _scored(ask, doc, results)
 
@@ -166,6 +170,19 @@ def open_metrics(
 
 def identity(doc: Doc) -> dict[str, Any]:
     """What the sample log keeps of a doc: all that `rescore` and `submit` need, in plain types."""
+    mode = MODES[doc["mode"]]
+    # In modes without sound too: whether S stands in for A is up to the model, not to what was run.
+    hears = running.hears()
+    return {
+        **_of_doc(doc),
+        "hears": hears,
+        "sound": hears[mode.slug] if mode.sound else "",
+        "media": _media_log(doc, mode),
+    }
+
+
+def _of_doc(doc: Doc) -> dict[str, Any]:
+    """The part of it that stands in the doc; nothing is known of the run's sound and media."""
     item = {name: doc[name] for name in (*_IDENTITY, *SPLITS)}
     if "options" in doc:
         item |= {name: doc[name] for name in ("options", "answer", "file_letters")}
@@ -175,9 +192,9 @@ def identity(doc: Doc) -> dict[str, Any]:
         item["withheld"] = not doc["reference"]
     if "rotation" in doc:
         item["rotation"] = doc["rotation"]
-    mode = MODES[doc["mode"]]
-    item["sound"] = running.sound(mode.picture) if mode.sound else ""
-    item["media"] = _media_log(doc, mode)
+    item["sound"] = "unknown" if MODES[doc["mode"]].sound else ""
+    item["hears"] = {slug: "unknown" for slug, mode in MODES.items() if mode.sound}
+    item["media"] = None
     return item
 
 
@@ -221,9 +238,10 @@ def _scored(
     score: Callable[[Mapping[str, Any], str], dict[str, Any]], doc: Doc, results: list[str]
 ) -> dict[str, Any]:
     """`score`, but an exception becomes an item with status `error`: else the run is lost."""
-    item = identity(doc)
+    item = _of_doc(doc)
     reply = results[0] if results and isinstance(results[0], str) else ""
     try:
+        item = identity(doc)
         return score(item, reply)
     except Exception:
         sys.stderr.write(f"lmms-eval-tasks: scoring {doc['id']} failed; kept as status error\n")

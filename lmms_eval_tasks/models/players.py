@@ -29,8 +29,9 @@ __all__ = [
 
 UNKNOWN = "I do not know"
 LETTERS = "ABCDEFGH"
-# No letter stands alone in it, in Italian or English, and it is not a plausible option.
-UNREADABLE = "Non saprei dire."
+# No letter stands alone in it, in Italian or English, it is no plausible option, and nothing in it
+# declines to choose (utils/abstentions.py), which would be another status.
+UNREADABLE = "Bella domanda!"
 
 RIGHT_SHARE = 0.70
 UNREADABLE_SHARE = 0.05
@@ -108,10 +109,12 @@ def scripted(doc: Mapping[str, Any]) -> str:
     right together on half of the pools, so that pool metrics lie between 0 and 1 too, with the
     same shares over all items. Open answers are drawn apart from the pools. The same item in
     another input mode or length is drawn anew, so that tasks that differ in these differ in score.
+    Where the truth is withheld, nothing is right: it replies with any letter, or with the lure.
 
     Args:
         doc: `id`, and `options` with `answer` (a letter), or `references` with an optional `lure`;
-            `question_id`, `mode` and `length` are optional.
+            an empty answer or list of references is withheld. `question_id`, `mode` and `length`
+            are optional.
 
     Raises:
         TasksError: a field is missing or of another form.
@@ -123,14 +126,14 @@ def scripted(doc: Mapping[str, Any]) -> str:
             pool = doc.get("question_id")
             worth = _worth(item, pool if pool is None else "/".join([str(pool), *given]))
             return _scripted_choice(worth, item, list(doc["options"]), doc["answer"])
-        right = str(doc["references"][0])
-    except (KeyError, IndexError, TypeError) as error:
+        known = [str(reference) for reference in doc["references"]]
+    except (KeyError, TypeError) as error:
         raise TasksError(
             f"tasks_scripted needs docs with id and options, answer or references: {error!r}"
         ) from None
     worth = _worth(item, None)
-    if worth == "right":
-        return right
+    if worth == "right" and known:
+        return known[0]
     return "" if worth == "unreadable" else str(doc.get("lure") or UNKNOWN)
 
 
@@ -216,6 +219,8 @@ def _worth(item: str, pool: object) -> str:
 
 def _scripted_choice(worth: str, item: str, shown: list[str], answer: object) -> str:
     letters = LETTERS[: len(shown)]
+    if answer == "" and len(shown) > 1:  # withheld
+        return UNREADABLE if worth == "unreadable" else _draw(list(letters), "withheld", item)
     if not isinstance(answer, str) or len(answer) != 1 or answer not in letters or len(shown) < 2:
         raise TasksError(f"tasks_scripted, {item}: answer {answer!r} is none of {list(letters)}")
     if worth == "right":

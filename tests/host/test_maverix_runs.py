@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -93,7 +94,8 @@ def test_main_numbers_lie_strictly_inside(runs: dict[str, HostRun]) -> None:
         assert 0 < found[task][main] < top, task
     assert len({found[f"maverix_{mode}"]["acc"] for mode in MODES}) > 2  # else all maxima agree
     joined = found["maverix_table3"]
-    for name, modes in (("best_uni", "asv"), ("best_multi", ("vs", "av"))):
+    # The scripted model hears nothing: as the paper's rows of models without sound.
+    for name, modes in (("best_uni", "sv"), ("best_multi", ["vs"])):
         assert joined[name] == max(found[f"maverix_{mode}"]["acc"] for mode in modes)
     assert joined["delta_multi"] == joined["best_multi"] - joined["best_uni"]
 
@@ -109,8 +111,59 @@ def test_the_paper_s_tables_and_the_notes_are_printed(runs: dict[str, HostRun]) 
         assert text in printed
     section = runs["chat 1"].results["lmms_eval_tasks"]["maverix"]
     assert set(section["sound"]) == {t for t in TASKS if MODES[mode_of(t)].sound}
-    assert len(set(section["sound"].values())) >= 1
+    # sound.json: the scripted model replies by the doc's id, in both interfaces.
+    assert set(section["sound"].values()) == {"not delivered"}
+    assert section["hears"] == {"a": "not delivered", "av": "not delivered"}
     assert section["judge"]["model"] == "rater"
+
+
+@pytest.fixture(scope="module")
+def silent(launch: Launch, sample_root: Path, tmp_path_factory: pytest.TempPathFactory) -> HostRun:
+    """S, V, V+S of a model without sound, and open questions whose references are withheld."""
+    root, out = tmp_path_factory.mktemp("root"), tmp_path_factory.mktemp("silent")
+    shutil.copytree(sample_root / "maverix", root / "maverix")
+    file = root / "maverix" / "data.json"
+    content = json.loads(file.read_text(encoding="utf-8"))
+    for item in content["items"]:
+        item["reference"] = None
+    file.unlink()
+    file.write_text(json.dumps(content), encoding="utf-8")
+    tasks = "maverix_s,maverix_v,maverix_vs,maverix_s_oe"
+    command = host("--model", "tasks_scripted", "--tasks", tasks)
+    command += ["--log_samples", "--output_path", str(out)]
+    # No judge is named, and the paper's would need a key.
+    env = {"LMMS_EVAL_TASKS_DATA": str(root), "LMMS_EVAL_TASKS_JUDGE": ""}
+    done = launch(command, out, env=env)
+    assert done.code == 0, done.stderr[-3000:]
+    return done
+
+
+class TestWithoutSoundOrReferences:
+    """What the run of `silent` prints, writes and leaves to `rescore`."""
+
+    def test_s_stands_for_a(self, silent: HostRun) -> None:
+        found = numbers(silent)
+        s, v, vs = (found[f"maverix_{mode}"]["acc"] for mode in ("s", "v", "vs"))
+        best = max(s, v)
+        shown = [f"{100 * s:.1f}*", *(f"{100 * x:.1f}" for x in (s, v, best, vs))]
+        shown += [f"{100 * vs:.1f}*", f"{100 * vs:.1f}", f"{100 * (vs - best):+.1f}"]
+        rows = [line.split() for line in silent.stdout.splitlines()]
+        assert ["this", "run", "localized", *shown] in rows
+        assert "S stands for A, and V+S for V+A" in " ".join(silent.stdout.split())
+        again = benchmark.rescore_saved([rescore.read(f) for f in rescore.find([silent.out])], None)
+        assert again.numbers["maverix_table3"] == {
+            "best_uni": best,
+            "best_multi": vs,
+            "delta_multi": vs - best,
+        }
+
+    def test_nothing_is_judged_or_to_be_judged(self, silent: HostRun) -> None:
+        section = silent.results["lmms_eval_tasks"]["maverix"]
+        assert "judge" not in section
+        assert numbers(silent)["maverix_s_oe"]["n_withheld"] == 40
+        assert numbers(silent)["maverix_s_oe"]["correctness_valid"] is None
+        assert "OPENAI_API_KEY" not in silent.stdout + silent.stderr
+        assert "saved samples" not in silent.stdout + silent.stderr
 
 
 def mode_of(task: str) -> str:

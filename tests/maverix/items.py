@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lmms_eval_tasks.maverix import scores
+from lmms_eval_tasks.maverix import scores, table3
 from lmms_eval_tasks.maverix.labels import DIMENSIONS, LETTERS, MODES
 
 LABELS = {
@@ -21,7 +21,10 @@ STATUS = {"u": "unparsed", "e": "empty", "f": "refused", "t": "truncated", "m": 
 
 def choice(name: str, mark: str = "1", **more: Any) -> dict[str, Any]:
     """One choice: 1 right, 0 wrong, x an error of ours, or a status by its letter."""
-    sound = "delivered" if MODES[more.get("mode", "av")].sound else ""
+    mode = more.get("mode", "av")
+    sound = more.get("sound", "delivered" if MODES[mode].sound else "")
+    # With another state of its own, that of the other mode is the same unless it is given.
+    both = dict.fromkeys(table3.WITH_SOUND, sound or "delivered")
     return {
         "id": name,
         "question_id": name,
@@ -36,6 +39,7 @@ def choice(name: str, mark: str = "1", **more: Any) -> dict[str, Any]:
         "withheld": False,
         "words": 1,
         "sound": sound,
+        "hears": both,
         **more,
     }
 
@@ -92,6 +96,7 @@ def answer(
         "withheld": False,
         "words": 5,
         "sound": "delivered",
+        "hears": dict.fromkeys(table3.WITH_SOUND, "delivered"),
         **more,
     }
 

@@ -94,6 +94,96 @@ class TestCheck:
         section = results["lmms_eval_tasks"]["maverix"]
         assert len(section["without_sound"]) == 5
         assert any("5 items without sound" in warning for warning in section["warnings"])
+        # The best of the modes would compare 15 items with 20: said as `rescore` says it.
+        names = ("maverix_s", "maverix_av", "maverix_long_a", "maverix_long_v", "maverix_vs_oe")
+        benchmark.annotate(results, [task(name) for name in names])
+        unlike = "the modes were not asked the same items"
+        told = [w for w in results["lmms_eval_tasks"]["maverix"]["warnings"] if unlike in w]
+        assert told == [
+            f"maverix_table3: {unlike} (S 20, V+A 15)",
+            f"maverix_long: {unlike} (A 15, V 20)",
+        ]
+        # Under --limit each task has the first of its own items; lights-1 has the first five.
+        results["n-samples"] = {name: {"original": 20, "effective": 4} for name in names}
+        benchmark.annotate(results, [task(name) for name in names[:2]])
+        section = results["lmms_eval_tasks"]["maverix"]
+        assert f"maverix_table3: {unlike} (S 4, V+A 4)" in section["warnings"]
+        del results["n-samples"]
+        for same in (("maverix_s", "maverix_v"), ("maverix_a", "maverix_av"), ("maverix_av",)):
+            benchmark.annotate(results, [task(name) for name in same])
+            assert unlike not in str(results["lmms_eval_tasks"]["maverix"]["warnings"])
+
+
+class TestWithheldReferences:
+    """Nobody is asked about them, so no judge is needed, named or waited for."""
+
+    @pytest.fixture
+    def release(self, root: Path, source: Path) -> Path:
+        content = json.loads((source / "data.json").read_text(encoding="utf-8"))
+        for entry in content["items"]:
+            entry |= {"answer": None, "reference": None}
+        (source / "data.json").write_text(json.dumps(content), encoding="utf-8")
+        benchmark.prepare(source, root, link=True)
+        return root / "maverix" / "data.json"
+
+    def annotated(self) -> dict[str, Any]:
+        benchmark.check([task("maverix_s_oe")])
+        results: dict[str, Any] = {"results": {}, "lmms_eval_tasks": {}}
+        benchmark.annotate(results, [task("maverix_s_oe")])
+        section: dict[str, Any] = results["lmms_eval_tasks"]["maverix"]
+        return section
+
+    @pytest.mark.parametrize("spec", [None, "none", "gpt-4o"])
+    def test_no_judge(
+        self, spec: str | None, release: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert release.is_file()
+        monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+        monkeypatch.delenv(settings.JUDGE)
+        if spec is not None:
+            monkeypatch.setenv(settings.JUDGE, spec)
+        assert benchmark.judge_config().provider == "none"
+        section = self.annotated()
+        assert "judge" not in section
+        assert not [warning for warning in section["warnings"] if "judge" in warning]
+        with pytest.raises(JudgeError, match="OPENAI_API_KEY"):
+            benchmark.judge_config("gpt-4o")  # who names one gets it
+
+    def test_one_reference_is_enough(self, release: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        content = json.loads(release.read_text(encoding="utf-8"))
+        content["items"][7]["reference"] = "red"
+        release.unlink()
+        release.write_text(json.dumps(content), encoding="utf-8")
+        section = self.annotated()
+        assert section["judge"]["provider"] == "none"
+        assert any("judge the saved samples" in warning for warning in section["warnings"])
+        monkeypatch.delenv(settings.JUDGE)
+        with pytest.raises(JudgeError, match="OPENAI_API_KEY"):
+            benchmark.check([task("maverix_s_oe")])
+        with pytest.raises(JudgeError, match="OPENAI_API_KEY"):
+            benchmark.judge_config()
+
+
+def test_models_without_sound_are_told_where_a_was_not_run() -> None:
+    """Table 3 of S, V and V+S alone, for a class that cannot take sound and one that drops it."""
+    names = ("maverix_s", "maverix_v", "maverix_vs")
+    for name, interface, state in (
+        ("internvl2", "simple", "raises"),
+        ("tasks_scripted", "chat", "not delivered"),
+    ):
+        results: dict[str, Any] = {
+            "results": {task: {"acc,none": n / 4} for n, task in enumerate(names, 1)},
+            "lmms_eval_tasks": {},
+        }
+        with running.model(running.Model(name, interface)):  # type: ignore[arg-type]
+            benchmark.check([task(one) for one in names])
+            benchmark.annotate(results, [task(one) for one in names])
+        section = results["lmms_eval_tasks"]["maverix"]
+        assert section["sound"] == {}
+        assert section["hears"] == {"a": state, "av": state}
+        table = benchmark.tables(results)[0]
+        cells = [column._cells[0] for column in table.columns[2:]]  # type: ignore[union-attr]
+        assert cells == ["25.0*", "25.0", "50.0", "50.0", "75.0", "75.0*", "75.0", "+25.0"]
 
 
 def test_annotate() -> None:
@@ -108,6 +198,7 @@ def test_annotate() -> None:
     section = results["lmms_eval_tasks"]["maverix"]
     assert section["data"]["items"] == 20
     assert section["sound"] == {"maverix_a": "unknown"}
+    assert section["hears"] == {"a": "unknown", "av": "unknown"}
     assert section["details"]["maverix_a"]["items"] == 20
     assert "maverix_s_oe" not in section["details"]
     assert section["judge"]["provider"] == "none"
@@ -131,7 +222,8 @@ class TestPrepare:
         assert len(placed) == 8
         assert {path.is_symlink() for path in placed} == {link}
         found = benchmark.status(root)
-        assert (found.found, found.counts, found.videos) == (True, {"questions": 20}, 4)
+        counts = {"videos": 4, "questions": 20, "asked": 60, "bad_items": 0}
+        assert (found.found, found.counts, found.videos) == (True, counts, 4)
         assert not found.missing
         assert not found.unreadable
         assert found.version == data.load().digest
@@ -147,6 +239,41 @@ class TestPrepare:
         assert benchmark.prepare(source, root, link=False).startswith("copied 9 files")
         assert schema.read(root / "maverix").items[0].question
         assert benchmark.status(root).found
+
+    def test_a_map_that_the_source_does_not_have(self, root: Path, source: Path) -> None:
+        """Another release's map, or an older one of this release, would change what is read."""
+        (source / "columns.yml").write_text("values: {answer: {C: D}}\n", encoding="utf-8")
+        benchmark.prepare(source, root, link=False)
+        mapped = schema.read(root / "maverix").digest
+        (source / "columns.yml").unlink()
+        benchmark.prepare(source, root, link=False)
+        assert not (root / "maverix" / "columns.yml").exists()
+        placed = schema.read(root / "maverix")
+        assert placed.digest == schema.read(source / "data.json").digest != mapped
+
+    def test_a_map_in_its_place_stays(self, source: Path, root: Path) -> None:
+        (source / "columns.yml").write_text("values: {answer: {C: D}}\n", encoding="utf-8")
+        root.mkdir()
+        source.rename(root / "maverix")
+        benchmark.prepare(root / "maverix", root, link=False)
+        assert (root / "maverix" / "columns.yml").is_file()
+
+    @pytest.mark.parametrize(
+        ("name", "other"),
+        [("subtitles/lights-2.vtt", "subtitles/lights-2.srt"), ("videos/lights-1.mp4", "x")],
+    )
+    def test_files_of_another_release_are_in_the_way(
+        self, name: str, other: str, root: Path, source: Path
+    ) -> None:
+        """lights-2 has WebVTT here; an srt of the same name would go before it."""
+        there = root / "maverix" / (other if other != "x" else "videos/lights-1")
+        there.parent.mkdir(parents=True)
+        there.write_text("1\n00:00:01,000 --> 00:00:02,000\nno\n", encoding="utf-8")
+        with pytest.raises(DataError, match=r"is in the way of .*; remove it first"):
+            benchmark.prepare(source, root, link=False)
+        there.unlink()
+        assert (source / name).is_file()
+        benchmark.prepare(source, root, link=False)
 
     def test_other_data_is_in_the_way(self, root: Path, source: Path) -> None:
         benchmark.prepare(source, root, link=False)
@@ -206,6 +333,31 @@ class TestStatus:
         )
         assert any("lights-1-q01" in note for note in found.notes)
 
+    def test_what_the_data_lack(self, root: Path, source: Path) -> None:
+        from tests.maverix.test_data import without_sound
+
+        video = source / "videos" / "lights-2.mp4"
+        without_sound(video, source / "mute.mp4")
+        (source / "mute.mp4").rename(video)
+        content = json.loads((source / "data.json").read_text(encoding="utf-8"))
+        first, second, third, *_ = content["items"]
+        first["agentc"] = "social"
+        second["end"] = 2000
+        third |= {"answer": None}
+        (source / "data.json").write_text(json.dumps(content), encoding="utf-8")
+        benchmark.prepare(source, root, link=False)
+        notes = benchmark.status(root).notes
+        for told in (
+            "4 of 700 videos, 20 of 852 questions, 60 of 2,556 asked of the paper's full set",
+            "withheld, so without a score: 1 answers, 0 references",
+            "fields that are not read: agentc (columns.yml gives them our names)",
+            "videos without sound, which A and V+A need: lights-2",
+        ):
+            assert told in notes
+        (late,) = [note for note in notes if note.startswith(second["id"])]
+        assert "ends at 2000 s; its video ends at" in late
+        assert not [note for note in notes if note.startswith(first["id"])]
+
 
 class TestWorkload:
     """What a run would do."""
@@ -222,7 +374,9 @@ class TestWorkload:
     )
     def test_counts(self, name: str, generations: int, verdicts: int) -> None:
         work = benchmark.workload(task(name))
-        assert (len(work.prompts), len(work.judged)) == (generations, verdicts)
+        asked = sum(len(each) for each in work.judged)
+        assert (len(work.prompts), asked) == (generations, verdicts)
+        assert len(work.judged) in (0, generations)
         assert work.max_reply_tokens == (256 if verdicts else 16)
         assert all(work.prompts)
 
@@ -238,4 +392,9 @@ class TestWorkload:
         (source / "data.json").write_text(json.dumps(content), encoding="utf-8")
         benchmark.prepare(source, root, link=True)
         work = benchmark.workload(task("maverix_s_oe"))
-        assert (len(work.prompts), len(work.judged)) == (40, 4 * 2 * 15)
+        assert [len(each) for each in work.judged] == [0] * 10 + [4] * 30
+        assert len(work.prompts) == 40
+        # The first five items are withheld: of the 13 generations three are judged.
+        config = resolve("gpt-4o", {"OPENAI_API_KEY": "x"}, default_model="gpt-4o")
+        few = estimate.estimate(task("maverix_s_oe"), config, limit=13)
+        assert (few.generations, few.verdicts) == (13, 12)

@@ -155,7 +155,7 @@ class TestRows:
             **{name: entry(1)[name] for name in ("start", "end", "options", "answer", "reference")},
             **{split: entry(1)[split] for split in SPLITS},
             "video_path": str((user / "videos" / "clip.mp4").resolve()),
-            "video_seconds": 30.0,
+            "video_seconds": pytest.approx(30, abs=1e-3),
             "has_audio": True,
             "subtitle_path": str(user / "subtitles" / "clip.vtt"),
             "file_letters": "ABCDEFGH",
@@ -189,7 +189,8 @@ class TestRows:
 
     def test_a_rounded_end_is_the_videos(self, user: Path) -> None:
         write(user, [entry(1, start=20, end=30.9), entry(2, start=20, end=30)])
-        assert [row["end"] for row in data.rows(data.load())] == [30.0, 30.0]
+        ends = [row["end"] for row in data.rows(data.load())]
+        assert ends == [pytest.approx(30, abs=1e-3), 30.0]
 
     def test_stored_rows_follow_the_data(self, user: Path) -> None:
         write(user, [entry(1)])
@@ -259,6 +260,43 @@ class TestUsable:
         write(user, [entry(1), entry(2, video="mute")])
         assert "item-1: subtitles: " in self.stopped()
         assert self.left_out(monkeypatch, settings.ALLOW_BAD_ITEMS)[0] == ["item-2"]
+
+    def test_a_bad_video_is_looked_at_once(
+        self, user: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A child process each, for every task; until the file changes."""
+        from lmms_eval_tasks.utils import media
+
+        probed: list[str] = []
+        real = media.probe
+
+        def probe(path: Path) -> Any:
+            probed.append(path.name)
+            return real(path)
+
+        monkeypatch.setattr(media, "probe", probe)
+        (user / "videos" / "broken.mp4").write_bytes(b"no video")
+        write(user, [entry(1), entry(2, video="broken")])
+        for _ in range(3):
+            assert data.video_problems(data.load())["broken"].startswith("unreadable: ")
+        assert sorted(probed) == ["broken.mp4", "clip.mp4"]
+        (user / "videos" / "broken.mp4").write_bytes(b"still no video")
+        assert "broken" in data.video_problems(data.load())
+        assert sorted(probed) == ["broken.mp4", "broken.mp4", "clip.mp4"]
+
+    def test_a_video_ends_with_its_sound(self, user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        from lmms_eval_tasks.utils import media
+
+        info = media.VideoInfo(200, 64, 48, duration=8, end=12, fps=25, has_audio=True)
+        monkeypatch.setattr(media, "probe", lambda _: info)
+        (user / "videos" / "long.mp4").write_bytes(b"8 s of picture and 12 s of sound")
+        good = [entry(n, video="long", start=s, end=e) for n, s, e in ((1, 4, 10), (2, 9, 12.4))]
+        write(user, [*good, entry(3, video="long", start=4, end=13.5)])
+        monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
+        kept, left_out = data.usable(data.load())
+        assert [item.id for item in kept] == ["item-1", "item-2"]
+        assert left_out == {"item-3": "ends at 13.5 s; its video ends at 12.000 s"}
+        assert [row["end"] for row in data.rows(data.load())] == [10, 12]
 
     def test_missing_and_unreadable_videos(
         self, user: Path, monkeypatch: pytest.MonkeyPatch

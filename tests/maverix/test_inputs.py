@@ -53,7 +53,7 @@ class TestPrompts:
         mine.write_text(text, encoding="utf-8")
         doc = runs.docs("choice", "av")[0]
         told = utils.doc_to_text(doc, {"pre_prompt": "<", "post_prompt": ">"})
-        assert told.startswith("<There are no subtitles")
+        assert told.startswith("<No subtitles are given")
         assert told.rstrip().endswith("Mine:>")
         assert f"\nH. {doc['options'][7]}\n" in told
         assert inputs.task_prompts().source == str(mine)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
 import pytest
 from datasets import Dataset
 
-from lmms_eval_tasks.maverix import data
-from lmms_eval_tasks.maverix.labels import LETTERS
+from lmms_eval_tasks.maverix import data, utils
+from lmms_eval_tasks.maverix.labels import LETTERS, MODES
 from lmms_eval_tasks.models import players
 
 
@@ -28,30 +29,50 @@ def docs(name: str) -> list[dict[str, Any]]:
     return list(getattr(data, name)(Dataset.from_list(data.rows(data.load()))))
 
 
-def rendered(doc: dict[str, Any]) -> str:
-    lines = [doc["question"]]
-    lines += [f"{x}. {text}" for x, text in zip(LETTERS, doc.get("options", ()), strict=False)]
-    return "Subtitles:\n[00:01.0 - 00:01.8] Word A. B.\n\n" + "\n".join(lines)
+def replies(asked: list[dict[str, Any]], key: players.AnswerKey) -> list[str]:
+    """What the oracle says to the very prompts that a model is given."""
+    return [players.oracle(utils.doc_to_text(doc), key) for doc in asked]
 
 
-@pytest.mark.parametrize("name", ["choice_av", "choice_long_s", "circular_v"])
-def test_every_letter(name: str, key: players.AnswerKey) -> None:
-    asked = docs(name)
-    assert [players.oracle(rendered(doc), key) for doc in asked] == [doc["answer"] for doc in asked]
+@pytest.mark.parametrize("mode", MODES)
+def test_every_letter(mode: str, key: players.AnswerKey) -> None:
+    for name in (f"choice_{mode}", f"choice_long_{mode}", f"circular_{mode}"):
+        asked = docs(name)
+        assert replies(asked, key) == [doc["answer"] for doc in asked]
 
 
-def test_open_answers_and_lures(key: players.AnswerKey) -> None:
-    asked = docs("open_vs")
-    assert [players.oracle(rendered(doc), key) for doc in asked] == [d["reference"] for d in asked]
-    drawn = [players.coin(rendered(doc), key) for doc in asked]
-    right = [reply == doc["reference"] for reply, doc in zip(drawn, asked, strict=True)]
-    assert 5 < sum(right) < 35
+@pytest.mark.parametrize("mode", MODES)
+def test_open_answers_and_lures(mode: str, key: players.AnswerKey) -> None:
+    for name in (f"open_{mode}", f"open_long_{mode}"):
+        asked = docs(name)
+        assert replies(asked, key) == [doc["reference"] for doc in asked]
+        drawn = [players.coin(utils.doc_to_text(doc), key) for doc in asked]
+        right = [reply == doc["reference"] for reply, doc in zip(drawn, asked, strict=True)]
+        assert 5 < sum(right) < 35
 
 
-def test_without_question_or_right_option_it_does_not_know(key: players.AnswerKey) -> None:
+@pytest.mark.parametrize(("kind", "part"), [("choice_vs", "choice"), ("open_s", "open")])
+def test_a_prompt_that_lost_its_question_or_options_shows(
+    kind: str, part: str, key: players.AnswerKey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, whole = docs(kind), utils.task_prompts()
+    assert players.UNKNOWN not in replies(asked, key)
+    for lost in ("{question}", "{options}"):
+        if lost in whole.text[part]:
+            text = {**whole.text, part: whole.text[part].replace(lost, "")}
+            broken = dataclasses.replace(whole, text=text)
+            monkeypatch.setattr(utils, "task_prompts", lambda broken=broken: broken)
+            given = replies(asked, key)
+            right = [doc["answer" if "answer" in doc else "reference"] for doc in asked]
+            assert not [reply for reply, truth in zip(given, right, strict=True) if reply == truth]
+            if lost == "{question}":
+                assert set(given) == {players.UNKNOWN}
+
+
+def test_without_the_right_option_it_does_not_know(key: players.AnswerKey) -> None:
     doc = docs("choice_a")[0]
-    text = rendered(doc)
-    assert players.oracle(text.replace(doc["question"], ""), key) == players.UNKNOWN
+    text = utils.doc_to_text(doc)
+    assert players.oracle(text, key) == doc["answer"]
     right = doc["options"][LETTERS.index(doc["answer"])]
     assert players.oracle(text.replace(right, "1 Hz"), key) == players.UNKNOWN
     twice = text.replace(doc["options"][LETTERS.index(doc["answer"]) - 1], right)

@@ -66,6 +66,27 @@ class TestCircular:
         assert scores.CIRCULAR["position_bias"](items) is None
         assert scores.CIRCULAR["chose_a"](items) is None
 
+    def test_three_questions_by_hand(self) -> None:
+        """All right; B answered A; A everywhere, with B's turn unreadable.
+
+        Chosen: A 1 + 2 + 7, B 1, C to H twice each, of 23 readable. True among those: A 3, B 2 (the
+        unreadable one was B's), C to H 3 each.
+        """
+        items = rotations("p", "ABCDEFGH") + rotations("q", "AACDEFGH")
+        items += rotations("r", "A-AAAAAA")
+        assert scores.CIRCULAR["acc"](items) == (8 + 7 + 1) / 24
+        assert scores.CIRCULAR["acc_valid"](items) == 16 / 23
+        assert scores.CIRCULAR["circ_acc"](items) == 1 / 3
+        assert scores.CIRCULAR["circ_acc_valid"](items) == 1 / 2
+        assert scores.CIRCULAR["circ_acc_failed"](items) == 1
+        assert scores.CIRCULAR["position_bias"](items) == (7 + 1 + 6 * 1) / (2 * 23)
+        chosen = {"a": 10 / 23, "b": 1 / 23, **dict.fromkeys("cdefgh", 2 / 23)}
+        for letter, share in chosen.items():
+            assert scores.CIRCULAR[f"chose_{letter}"](items) == pytest.approx(share)
+        right = {"a": 3 / 3, "b": 1 / 3, **dict.fromkeys("cdefgh", 2 / 3)}
+        for letter, share in right.items():
+            assert own(f"acc_at_{letter}", items, "circular") == share
+
     def test_withheld_questions_do_not_count(self) -> None:
         hidden = rotations("w", "ABCDEFGH", withheld=True)
         items = rotations("q", "AACDEFGH") + hidden

@@ -73,6 +73,78 @@ class TestTable3:
         assert cells(lines, "this", "run", "localized") == numbers
         assert noted(lines, "*")
 
+    def test_a_model_without_sound_that_ran_s_v_and_vs_alone(self) -> None:
+        """Qwen-2-VL's row in the paper: S 43.0, V 48.0, V+S 57.5; A and V+A are filled by S."""
+        paper = {"maverix_s": 0.43, "maverix_v": 0.48, "maverix_vs": 0.575}
+        numbers = {task: {"acc": value} for task, value in paper.items()}
+        expected = ["43.0*", "43.0", "48.0", "48.0", "57.5", "57.5*", "57.5", "+9.5"]
+        for state in ("not delivered", "raises"):
+            hears = {"maverix_a": state, "maverix_av": state}
+            lines = of(printed([("Q", numbers)], hears), "Table 3")
+            assert cells(lines, "Q", "localized") == expected
+            assert noted(lines, "*")
+        counts = {"n_sound_missing_a": 9, "n_sound_missing_av": 9}
+        saved = {task: {**values, **counts} for task, values in numbers.items()}
+        assert cells(of(printed([("Q", saved)]), "Table 3"), "Q", "localized") == expected
+        dashes = ["-", "43.0", "48.0", "-", "57.5", "-", "-", "-"]
+        counts = {"n_sound_missing_a": 0, "n_sound_missing_av": 0}
+        saved = {task: {**values, **counts} for task, values in numbers.items()}
+        assert cells(of(printed([("Q", saved)]), "Table 3"), "Q", "localized") == dashes
+        assert cells(of(printed([("Q", numbers)]), "Table 3"), "Q", "localized") == dashes
+
+    def test_every_column_of_sound_is_filled_by_s_where_a_was_not_run(self) -> None:
+        values = {"acc": 0.5, "acc_difficulty_easy": 0.25, "n_sound_missing_a": 1}
+        values |= {"n_sound_missing_av": 1, "acc_agentic_social": 0.125}
+        rated = {f"{name}_valid": 2.5 for name in DIMENSIONS} | {"n_sound_missing_av": 1}
+        rated |= {"n_sound_missing_a": 1}
+        numbers = {f"maverix_{mode}": values for mode in ("s", "v", "vs")}
+        numbers |= {f"maverix_{mode}_oe": rated for mode in ("s", "v", "vs")}
+        shown = printed([("Q", numbers)])
+        four = cells(of(shown, "Table 4"), "Q", "localized")
+        assert four[:4] == ["25.0*", "25.0", "25.0*", "0.0*"]
+        assert cells(of(shown, "Table 6)"), "Q", "localized") == ["2.5*", "2.5", "2.5*", "0.0*"]
+        assert cells(of(shown, "Tables 8 and 9"), "Q", "localized") == [
+            *(["2.5000", "2.5000*", "2.5000*"] * 4)
+        ]
+        for mode, mark, behind in (("A", "*", "-6.8"), ("V", "", "+30.1"), ("V+A", "*", "+42.7")):
+            own = cells(of(shown, "(the paper's Table 7)"), "Q", "localized", mode)
+            assert (own[0], own[-1]) == (f"12.5{mark}", f"50.0{mark}")
+            gaps = cells(of(shown, "Figure 4b"), "Q", "localized", mode)
+            assert gaps[-1] == behind + mark
+
+    def test_the_other_way_s_state_is_not_taken_over(self) -> None:
+        """A was run and is silent; V+A, not run, is not: its column stays empty."""
+        told = {"n_sound_missing": 3, "n_sound_unknown": 0, "n_sound_missing_av": 0}
+        rows = modes(a=told, s={"n_sound_missing_a": 3, "n_sound_missing_av": 0})
+        del rows["maverix_av"]
+        found = cells(of(printed([("x", rows)]), "Table 3"), "x", "localized")
+        assert found == ["41.4*", "41.4", "35.4", "41.4", "57.9", "-", "-", "-"]
+
+    @pytest.mark.parametrize(
+        ("sound", "uni", "multi", "delta"),
+        [
+            ({"maverix_a": "unknown", "maverix_av": "unknown"}, "46.5?", "57.9", "+11.4?"),
+            ({"maverix_a": "unknown", "maverix_av": "delivered"}, "46.5?", "57.9", "+11.4?"),
+            ({"maverix_a": "delivered", "maverix_av": "unknown"}, "46.5", "57.9", "+11.4"),
+        ],
+    )
+    def test_the_best_that_rests_on_unknown_sound_is_marked(
+        self, sound: Mapping[str, str], uni: str, multi: str, delta: str
+    ) -> None:
+        """A is the best of its three, V+A is not: without sound V+S would be the best as well."""
+        found = cells(of(printed([("x", modes())], sound), "Table 3"), "x", "localized")
+        assert (found[3], found[6], found[7]) == (uni, multi, delta)
+        high = modes(av={"acc": 0.75})
+        found = cells(of(printed([("x", high)], sound), "Table 3"), "x", "localized")
+        assert found[6] == ("75.0?" if sound["maverix_av"] == "unknown" else "75.0")
+        group = {"maverix_table3": {"best_uni": 0.5, "best_multi": 0.25, "delta_multi": -0.25}}
+        lines = of(printed([("x", group)], sound), "Table 3")
+        found = cells(lines, "x", "localized")
+        assert (found[3][-1] == "?") == (sound["maverix_a"] == "unknown")
+        assert (found[6][-1] == "?") == (sound["maverix_av"] == "unknown")
+        assert found[7] == "-25.0?"
+        assert noted(lines, "?")
+
     @pytest.mark.parametrize("sound", [{"Qwen": "raises"}, {"Qwen maverix_a": "raises"}])
     def test_sound_by_label(self, sound: Mapping[str, str]) -> None:
         """One state stands for both modes where the other has none."""
@@ -277,6 +349,27 @@ def test_what_has_no_number_is_left_out() -> None:
     assert printed([]) == {}
 
 
+def test_titles_and_notes_are_not_broken() -> None:
+    """A narrow table would break them at its own width: "the paper's Table" and "6"."""
+    numbers = {"maverix_v_oe": {"words_mean": 3, "robust_both": 0.5, "correctness_valid": 2}}
+    shown = report.tables([("x", {**modes(), **numbers})], SILENT, HUMANS)
+    narrow = 0
+    for table in shown:
+        sink = io.StringIO()
+        Console(file=sink, width=TABLE_WIDTH).print(table)
+        lines = [line.rstrip() for line in sink.getvalue().splitlines()]
+        assert lines[0] == str(table.title)
+        narrow += len(lines[0]) > max(len(line) for line in lines[1:5])
+        for note in str(table.caption or "").splitlines():
+            assert note in lines
+    assert narrow
+
+
+@pytest.mark.parametrize("name", ["maverix_long_table3", "maverix_long_long_a"])
+def test_groups_that_are_none(name: str) -> None:
+    assert report.tables([("x", {name: {"best_uni": 0.5, "acc": 0.5}})]) == []
+
+
 def test_every_metric_is_printed_somewhere() -> None:
     """Each metric alone, but for those that only marks stand for and what rotations have least of.
 
@@ -284,7 +377,8 @@ def test_every_metric_is_printed_somewhere() -> None:
     """
     tasks = {"choice": "maverix_v", "circular": "maverix_v_circular", "open": "maverix_v_oe"}
     lengths = {"words_mean", "words_max", "words_sd"}
-    hidden = {"n_sound_missing", "n_sound_unknown"}
+    hidden = {name for name in scores.CHOICE if name.startswith("n_sound_")}
+    assert len(hidden) == 4
     not_printed = {
         "choice": hidden | set(scores.JOINED),
         "circular": hidden | lengths | {"n_withheld"},

@@ -250,7 +250,7 @@ class TestItems:
     """Twenty items in our schema, true whether the segment or the whole video is seen."""
 
     def test_the_schema_accepts_it(self, release: schema.Release) -> None:
-        assert release.counts == {"videos": 4, "items": 20, "questions": 60, "bad_items": 0}
+        assert release.counts == {"videos": 4, "questions": 20, "asked": 60, "bad_items": 0}
         assert release.withheld == {"answers": 0, "references": 0}
         assert release.ignored == ()
         assert all(release.path_of(item.video).is_file() for item in release.items)

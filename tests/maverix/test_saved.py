@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.cli import app
 from lmms_eval_tasks.errors import DataError, JudgeError
-from lmms_eval_tasks.maverix import saved, scores, utils
+from lmms_eval_tasks.maverix import report, saved, scores, utils
 from lmms_eval_tasks.maverix.labels import DIMENSIONS, MODES
 from lmms_eval_tasks.rescore import Run
 from tests.local_endpoint import Fault, LocalEndpoint, last_user_text
@@ -261,6 +261,29 @@ class TestJoin:
         for name in scores.JOINED:
             parts = [scores.CHOICE[name]([one[name] for one in run.samples]) for run in made]
             assert again[name] == scores.join(parts, [20] * 5, False)
+
+    def test_a_model_without_sound_that_ran_s_v_and_vs_alone(self) -> None:
+        """The items say it; those that were saved before they did leave no number."""
+        with running.model(running.Model("tasks_scripted", "chat")):
+            made = [choice(mode) for mode in ("s", "v", "vs")]
+        again = saved.rescore_saved(made, None)
+        assert again.numbers["maverix_table3"] == {
+            "best_uni": 7 / 20,
+            "best_multi": 9 / 20,
+            "delta_multi": 9 / 20 - 7 / 20,
+        }
+        assert again.numbers["maverix_v"]["n_sound_missing_a"] == 20
+        shown = report.tables([("", again.numbers)])[0]
+        cells = [column._cells[0] for column in shown.columns[2:]]
+        assert cells == ["25.0*", "25.0", "35.0", "35.0", "45.0", "45.0*", "45.0", "+10.0"]
+        for run in made:
+            for line in run.samples:
+                for item in line.values():
+                    if isinstance(item, dict):
+                        item.pop("hears")
+        old = saved.rescore_saved(made, None).numbers
+        assert set(old["maverix_table3"].values()) == {None}
+        assert (old["maverix_v"]["acc"], "n_sound_missing_a" in old["maverix_v"]) == (7 / 20, False)
 
     def test_a_missing_mode_is_named_and_no_number(self) -> None:
         again = saved.rescore_saved([choice(mode) for mode in ("a", "s", "v", "vs")], None)

@@ -235,12 +235,12 @@ class TestFiles:
             entry(3, reference=None, answer=None),
             entry(4, question=""),
         )
-        assert release.counts == {"videos": 2, "items": 3, "questions": 9, "bad_items": 1}
+        assert release.counts == {"videos": 2, "questions": 3, "asked": 9, "bad_items": 1}
         assert release.withheld == {"answers": 2, "references": 1}
 
     def test_the_papers_counts_agree_with_each_other(self) -> None:
         counts = schema.PAPER_COUNTS
-        assert counts["questions"] == counts["items"] * schema.QUESTIONS_PER_ITEM
+        assert counts["asked"] == counts["questions"] * schema.ASKED_EACH
 
     def test_unknown_names_are_told(self, tmp_path: Path) -> None:
         release = read(tmp_path, entry(1, dificulty="hard"), entry(2, source="web"))

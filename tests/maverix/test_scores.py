@@ -5,13 +5,13 @@ from __future__ import annotations
 import copy
 import math
 import pickle
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from lmms_eval_tasks.maverix import scores, table3
-from lmms_eval_tasks.maverix.labels import DIMENSIONS, LETTERS, MODES, SPLITS
+from lmms_eval_tasks.maverix.labels import DIMENSIONS, LETTERS, SPLITS
 from tests.maverix.items import LABELS, answer, choice, choices, own, rotations, withheld
 
 
@@ -87,6 +87,15 @@ class TestChoice:
         assert scores.of_item("n_sound_missing", items[0])
         assert not scores.of_item("n_sound_missing", choice("q", mode="v"))
 
+    def test_sound_of_modes_that_the_item_is_not_of(self) -> None:
+        """Where A was not run, the items of S say whether S stands in for it."""
+        hears = {"a": "raises", "av": "delivered"}
+        items = [choice(f"q{n}", mode="s", hears=hears) for n in range(3)]
+        assert own("n_sound_missing_a", items) == 3
+        assert own("n_sound_missing_av", items) == 0
+        assert not scores.of_item("n_sound_missing_a", choice("q", mode="a"))
+        assert not scores.of_item("n_sound_missing_a", choice("q", mode="s", hears=None))
+
 
 class TestTable3:
     """Best-Uni = max(A, S, V), Best-Multi = max(V+S, V+A), the row of Qwen 2.5 Omni in tenths."""
@@ -99,43 +108,76 @@ class TestTable3:
         "av": "1111111000",
     }
 
-    def carriers(self, name: str, sound: Mapping[str, str] | None = None, **drop: Any) -> list[Any]:
+    def carriers(
+        self,
+        name: str,
+        sound: Mapping[str, str] | None = None,
+        old: bool = False,
+        without: Sequence[str] = (),
+    ) -> list[Any]:
+        """What the host's group gets; `old` items tell of their own mode's sound alone."""
+        hears = {mode: (sound or {}).get(mode, "delivered") for mode in table3.WITH_SOUND}
         made = []
         for mode, marks in self.MARKS.items():
-            if mode not in drop:
-                state = (sound or {}).get(mode, "delivered" if MODES[mode].sound else "")
-                made.append(scores.CHOICE[name](choices(marks, mode=mode, sound=state)))
+            if mode not in without:
+                told = {"sound": hears.get(mode, ""), "hears": None if old else hears}
+                made.append(scores.CHOICE[name](choices(marks, mode=mode, **told)))
         return made
 
-    def joined(self, sound: Mapping[str, str] | None = None, **drop: Any) -> list[Any]:
-        return [scores.join(self.carriers(name, sound, **drop)) for name in scores.JOINED]
+    def joined(self, sound: Mapping[str, str] | None = None, **how: Any) -> list[Any]:
+        return [scores.join(self.carriers(name, sound, **how)) for name in scores.JOINED]
 
     def test_five_modes(self) -> None:
         assert self.joined() == [0.5, 0.7, 0.7 - 0.5]
         assert scores.join(self.carriers("best_uni")[::-1], [10] * 5, False) == 0.5
 
     def test_a_mode_that_is_missing_leaves_no_number(self) -> None:
-        assert self.joined(a=0) == [None, 0.7, None]
-        assert self.joined(vs=0) == [0.5, None, None]
+        assert self.joined(without=["a"]) == [None, 0.7, None]
+        assert self.joined(without=["vs"]) == [0.5, None, None]
+        assert self.joined(without=["a", "av"]) == [None, None, None]
         assert scores.join([]) is None
 
     def test_without_sound_a_and_av_are_left_out(self) -> None:
+        """As the paper's rows of models without sound, whose A and V+A were never run (dashes)."""
+        for state in ("not delivered", "raises"):
+            silent = {"a": state, "av": state}
+            assert self.joined(silent) == [0.4, 0.6, 0.6 - 0.4]
+            assert self.joined(silent, without=["a"]) == [0.4, 0.6, 0.6 - 0.4]
+            # The items of S, V and V+S tell it too: `check` says to leave A and V+A out.
+            assert self.joined(silent, without=["a", "av"]) == [0.4, 0.6, 0.6 - 0.4]
+            assert self.joined(silent, without=["a", "av", "s"]) == [None, 0.6, None]
+
+    def test_samples_saved_before_each_item_told_of_both(self) -> None:
         silent = {"a": "not delivered", "av": "not delivered"}
-        assert self.joined(silent) == [0.4, 0.6, 0.6 - 0.4]
-        assert self.joined(silent, a=0, av=0) == [None, None, None]  # nobody says it has no sound
-        assert self.joined(silent, a=0) == [0.4, 0.6, 0.6 - 0.4]  # the other one does
+        assert self.joined(old=True) == self.joined()
+        assert self.joined(silent, old=True) == [0.4, 0.6, 0.6 - 0.4]
+        assert self.joined(silent, old=True, without=["a"]) == [0.4, 0.6, 0.6 - 0.4]
+        # Nobody says that it has no sound.
+        assert self.joined(silent, old=True, without=["a", "av"]) == [None, None, None]
+
+    def test_a_mode_s_own_items_go_before_the_others(self) -> None:
+        """Runs of one model, simple and chat, scored together."""
+        silent = {"a": "not delivered", "av": "not delivered"}
+        made = self.carriers("best_uni", silent, without=["a", "av"])
+        assert (
+            scores.join([*made, *self.carriers("best_uni", without=["s", "v", "vs", "av"])]) == 0.5
+        )
 
     def test_the_state_is_the_modes_own(self) -> None:
         """Simple `openai` sends a wav and drops an mp4's track."""
         assert self.joined({"av": "not delivered"}) == [0.5, 0.6, 0.6 - 0.5]
         assert self.joined({"a": "raises"}) == [0.4, 0.7, 0.7 - 0.4]
+        assert self.joined({"a": "raises"}, without=["a"]) == [0.4, 0.7, 0.7 - 0.4]
+        assert self.joined({"a": "raises"}, without=["a", "av"]) == [0.4, None, None]
 
     def test_unknown_counts(self) -> None:
-        assert self.joined({"a": "unknown", "av": "unknown"})[0] == 0.5
+        unknown = {"a": "unknown", "av": "unknown"}
+        assert self.joined(unknown)[0] == 0.5
+        assert self.joined(unknown, without=["a", "av"]) == [None, None, None]
 
     def test_one_silent_item_spoils_its_mode(self) -> None:
         items = [*choices("11"), choice("last", sound="not delivered")]
-        assert scores.CHOICE["best_multi"](items).scores["mode"]["sound"] == "not delivered"
+        assert scores.CHOICE["best_multi"](items).scores["mode"]["sound_av"] == "not delivered"
 
     def test_all_withheld(self) -> None:
         found = scores.CHOICE["best_uni"]([withheld("w", mode="v", sound="")])

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from lmms_eval_tasks import running
 from lmms_eval_tasks.judges.config import NONE, JudgeConfig
 from lmms_eval_tasks.judges.providers import NoJudge
 from lmms_eval_tasks.maverix import scores, utils
-from lmms_eval_tasks.maverix.labels import DIMENSIONS, LETTERS
+from lmms_eval_tasks.maverix.labels import DIMENSIONS, LETTERS, MODES
 from tests.maverix import runs
 from tests.maverix.runs import sample
 
@@ -53,6 +54,7 @@ class TestChoice:
             (" \n", "empty", 0),
             ("<think>hm hm hm", "truncated", 0),
             (REFUSAL, "refused", 7),
+            ("I'm sorry, I can't answer that question based on the video.", "refused", 11),
             (FAILED, "model_error", 5),
         ],
     )
@@ -182,6 +184,25 @@ def test_items_are_plain(kind: str, hidden: bool) -> None:
 class TestErrors:
     """An exception of ours while scoring must not lose the run."""
 
+    @pytest.mark.parametrize("kind", ["choice", "circular", "open"])
+    @pytest.mark.parametrize("mode", ["a", "vs"])
+    def test_before_scoring_too(
+        self, kind: str, mode: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What is told of the sound and of the media may fail as well."""
+        docs = runs.docs(kind, mode)[:8]
+        good = [set(one) for one in runs.score(kind, docs, runs.right)]
+        monkeypatch.setattr(utils.running, "hears", fail)
+        scored = runs.score(kind, docs, runs.right)
+        assert [one[scores.FIRST[kind]]["status"] for one in scored] == ["error"] * 8
+        assert [one[scores.FIRST[kind]]["sound"] for one in scored] == [
+            "unknown" if mode == "a" else ""
+        ] * 8
+        assert [set(one) for one in scored] == good  # it counts in the same metrics
+        monkeypatch.undo()
+        monkeypatch.setattr(utils, "_media_log", fail)
+        assert runs.score(kind, docs[:1], runs.right)[0][scores.FIRST[kind]]["media"] is None
+
     @pytest.fixture
     def broken(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(utils, "choice_metrics", fail)
@@ -228,6 +249,27 @@ class TestErrors:
             assert found[f"{dimension}_failed"] == 2
             assert found[f"{dimension}_coverage"] == 0
         assert (found["robust_n"], found["robust_failed"]) == (0, 1)
+
+
+def test_no_judge_is_looked_for_where_the_reference_is_withheld(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(utils.judging, "config", fail)
+    item = utils.open_process_results(runs.withheld(runs.docs("open")[0]), ["red"])
+    assert item[scores.FIRST["open"]]["status"] == "ok"
+    assert capsys.readouterr().err == ""
+
+
+def test_every_item_tells_what_the_model_hears() -> None:
+    """Of modes without sound too: S stands for A in Table 3 if the model has none."""
+    with running.model(running.Model("openai", "simple")):
+        items = {mode: utils.identity(runs.docs("choice", mode)[0]) for mode in MODES}
+    hears = {"a": "delivered", "av": "not delivered"}
+    assert [item["hears"] for item in items.values()] == [hears] * 5
+    assert {mode: item["sound"] for mode, item in items.items()} == {
+        **dict.fromkeys(MODES, ""),
+        **hears,
+    }
 
 
 def test_nobody_is_asked_without_a_judge() -> None:

@@ -171,7 +171,7 @@ def test_prompt(kind: str, mode: str, length: str, sample_root: Path) -> None:
         head, *lines = told.splitlines()
         assert bool(expected) == head.startswith("Subtitles")
         if not expected:
-            assert told == "There are no subtitles for this video."
+            assert told == "No subtitles are given."
         assert len(lines) == len(expected)
         for line, (_, moment) in zip(lines, expected, strict=True):
             assert sample_code.moments_of_text(line) == [moment]

@@ -13,6 +13,7 @@ import pytest
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.models import players
 from lmms_eval_tasks.models.players import AnswerKey
+from lmms_eval_tasks.utils import answers
 
 CASES = json.loads((Path(__file__).parents[1] / "cases" / "players.json").read_text("utf-8"))
 KEY = AnswerKey(
@@ -123,6 +124,25 @@ def test_scripted_never_gives_the_right_letter_by_accident() -> None:
     assert Counter(map(players.scripted, docs)).keys() == {"A", "B", "C", "D", players.UNREADABLE}
 
 
+def test_scripted_answers_where_the_truth_is_withheld() -> None:
+    """It has to hand in something, and nothing is right."""
+    docs = [{"id": str(i), "options": list("abcdefgh"), "answer": ""} for i in range(2000)]
+    found = Counter(map(players.scripted, docs))
+    assert found.keys() == {*"ABCDEFGH", players.UNREADABLE}
+    assert 0.03 < found[players.UNREADABLE] / 2000 < 0.07
+    assert all(0.08 < found[letter] / 2000 < 0.16 for letter in "ABCDEFGH")
+    open_docs = [{"id": str(i), "references": [], "lure": ""} for i in range(2000)]
+    found = Counter(map(players.scripted, open_docs))
+    assert found.keys() == {players.UNKNOWN, ""}
+    assert players.scripted({"id": "3", "references": [], "lure": "red"}) == "red"
+
+
+def test_scripted_is_unreadable_where_it_means_to_be() -> None:
+    options = [f"statement {i}" for i in range(8)]
+    for n in (2, 8):
+        assert answers.read_choice(players.UNREADABLE, options[:n]).status == "unparsed"
+
+
 def test_scripted_open_answers() -> None:
     docs = [
         {"id": f"v{i}", "question_id": f"v{i}", "references": ["si", "sì"], "lure": "no"}
@@ -141,11 +161,10 @@ def test_scripted_open_answers() -> None:
     [
         {},
         {"id": "x"},
-        {"id": "x", "references": []},
         {"id": "x", "references": None},
         {"id": "x", "options": ["a", "b"]},
         {"id": "x", "options": ["a", "b"], "answer": "C"},
-        {"id": "x", "options": ["a", "b"], "answer": ""},
+        {"id": "x", "options": ["a", "b"], "answer": None},
         {"id": "x", "options": ["a"], "answer": "A"},
     ],
 )

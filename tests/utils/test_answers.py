@@ -7,6 +7,7 @@ import string
 import time
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ CASES: list[dict[str, Any]] = json.loads(
     (Path(__file__).parents[1] / "cases" / "choice_letters.json").read_text(encoding="utf-8")
 )
 OPTIONS = ["L'uomo corre nel parco", "La donna legge un libro"]
+EIGHT = ["Red car", "Blue car", "A dog", "A cat", "Piano", "Guitar", "Rain", "Wind"]
 
 
 def options_of(case: dict[str, Any]) -> list[str]:
@@ -84,6 +86,7 @@ REMOVED = {
     "range check": ("_in_range", _yes, "none-47"),
     "contradiction guard": ("_contradicts", _no, "none-52"),
     "refusals": ("is_refusal", _no, "status-09"),
+    "abstentions": ("abstentions", SimpleNamespace(declines=_no), "none-59"),
 }
 
 
@@ -231,26 +234,48 @@ REFUSALS = [
     "I can't process video files, but if you describe it I can help.",
     "<think>Not allowed.</think>Sorry, but I can't assist.",
 ]
-ANSWERS = [
+# Answers to an open question that pick nothing from a choice: there they are refusals.
+ABSTENTIONS = [
     "Non è possibile stabilirlo dal video",
     "Mi dispiace, ma non è possibile stabilirlo dal video.",
     "Non posso rispondere a questa domanda: il video non lo mostra.",
     "Non ho abbastanza informazioni per rispondere a questa domanda",
+    "Non lo so",
+    "Non saprei dire.",
+    "Non sono in grado di dire quale delle due. Il video non lo mostra.",
+    "Impossibile stabilirlo.",
+    "I cannot tell from the video",
+    "I'm sorry, but I cannot determine who the mother is from the video.",
+    "I'm sorry, I can't answer that question based on the video.",
+    "Based on the video, I cannot determine which option is correct.",
+    "The answer cannot be determined from the audio.",
+    "I can't answer this. The audio does not contain any speech.",
+    "The video does not provide enough information.",
+    "It's unclear from the video.",
+    "I don't know",
+    "I'm not sure.",
+    "<think>A? B?</think>I do not know which one.",
+]
+ANSWERS = [
     "Non riesco a vedere nel video chi guida",
     "Non posso vedere il volto dell'uomo",
     "Non vedo balconi",
-    "Non lo so",
     "L'uomo dice: non posso aiutarti",
     "Mi dispiace, il video è completamente nero.",
     "Non posso guardare i video, ma dalle immagini l'uomo corre.",
-    "I cannot tell from the video",
-    "I'm sorry, but I cannot determine who the mother is from the video.",
     "I can't see any dog in the video",
     "I cannot view the video clearly enough to tell.",
     "I can't watch videos. The man is running.",
     "I can't help but notice the red boat.",
     "As an AI, I cannot feel, but the man looks happy.",
     "The man can't help with the boat.",
+    "I cannot tell, but the man runs.",
+    "I can't tell which. The man is running.",
+    "I'm not sure, maybe the dog",
+    "I don't know his name and he picks the red one",
+    "Non lo so, forse la donna",
+    "He does not know the answer.",
+    "Nessuna delle due",
     "I'm sorry, but I can't assist with that. " * 20,  # too long to be only that
 ]
 
@@ -259,6 +284,22 @@ ANSWERS = [
 def test_refusals(text: str) -> None:
     assert answers.reply_status(text) == "refused"
     assert answers.read_choice(text, OPTIONS).status == "refused"
+
+
+@pytest.mark.parametrize("text", ABSTENTIONS)
+def test_who_does_not_choose_has_refused_the_choice(text: str) -> None:
+    """A choice that picks nothing must not pay (metrics.md): `refused` counts in `_valid`."""
+    assert answers.reply_status(text) == "ok"
+    for options in (OPTIONS, EIGHT):
+        assert answers.read_choice(text, options) == answers.Choice(None, "refused", None)
+
+
+def test_where_an_option_says_that_nothing_can_be_known_a_reply_may_mean_it() -> None:
+    options = ["Guida Anna", "Non è possibile stabilire chi guida"]
+    assert answers.read_choice(options[1], options).letter == "B"
+    assert answers.read_choice("Non è possibile stabilirlo dal video", options).status == "unparsed"
+    options = ["Anna", "It cannot be known"]
+    assert answers.read_choice("I cannot tell from the video", options).status == "unparsed"
 
 
 @pytest.mark.parametrize("text", ANSWERS)

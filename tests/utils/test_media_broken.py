@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils import media
+from lmms_eval_tasks.utils import worker_call
 from lmms_eval_tasks.utils.media import Recipe, make, probe
 
 UNIFORM = Recipe("uniform", 32)
@@ -109,7 +109,7 @@ def test_a_pipe_is_refused_without_waiting(tmp_path):
 def fake_worker(tmp_path, monkeypatch, code):
     (tmp_path / "fake_worker.py").write_text(textwrap.dedent(code))
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr(media, "_WORKER", "fake_worker")
+    monkeypatch.setattr(worker_call, "WORKER", "fake_worker")
 
 
 def test_a_hanging_decoder_is_ended(video, tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 """The cache of clips: one making for many questions, threads and processes, and no half file."""
 
+import hashlib
 import json
 import multiprocessing
 import os
@@ -14,7 +15,7 @@ import media_files as files
 import pytest
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils import media, media_cache
+from lmms_eval_tasks.utils import media, media_cache, worker_call
 from lmms_eval_tasks.utils.media import Recipe, make
 
 UNIFORM = Recipe("uniform", 32)
@@ -22,7 +23,7 @@ UNIFORM = Recipe("uniform", 32)
 
 def test_a_hit_runs_nothing_and_reads_the_source_once(video, cache, monkeypatch):
     first = make(video, UNIFORM, cache)
-    monkeypatch.setattr(media, "_work", None)  # any use of it would be a TypeError
+    monkeypatch.setattr(worker_call, "call", None)  # any use of it would be a TypeError
     before = media_cache._content_id.cache_info().misses
     assert all(make(video, UNIFORM, cache) == first for _ in range(20))
     assert media_cache._content_id.cache_info().misses == before
@@ -40,9 +41,55 @@ def test_equal_content_at_another_path_is_made_once(video, cache, tmp_path, monk
     first = make(video, UNIFORM, cache)
     copy = tmp_path / "copy.mp4"
     copy.write_bytes(video.read_bytes())
-    monkeypatch.setattr(media, "_work", None)
+    monkeypatch.setattr(worker_call, "call", None)
     second = make(copy, UNIFORM, cache)
     assert (second.path, second.source) == (first.path, str(copy))
+
+
+@pytest.fixture
+def large(tmp_path, monkeypatch):
+    """A file that counts as large, and a hash of it; of 2 MB, 3 x 100 bytes are looked at."""
+    monkeypatch.setattr(media_cache, "_WHOLE", 10**6)
+    monkeypatch.setattr(media_cache, "_PIECES", 3)
+    monkeypatch.setattr(media_cache, "_PIECE", 100)
+    path = tmp_path / "large.bin"
+    path.write_bytes(os.urandom(2 * 10**6))
+    return path, media_cache.content_id(path)
+
+
+def overwrite(path, place):
+    """Another byte in the same file, whose size and mtime stay."""
+    before = path.stat()
+    with path.open("r+b") as file:
+        file.seek(place)
+        byte = file.read(1)[0]
+        file.seek(place)
+        file.write(bytes([byte ^ 255]))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert (path.stat().st_size, path.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+
+
+@pytest.mark.parametrize("place", [0, 50, 500_000, 1_000_000, 1_999_999])
+def test_a_change_within_a_large_file_is_seen(large, place):
+    """Even between the pieces that are read, and with the time of the last change put back."""
+    path, before = large
+    assert media_cache.content_id(path) == before
+    time.sleep(0.02)  # longer than the step of the system's clock for files
+    overwrite(path, place)
+    assert media_cache.content_id(path) != before
+
+
+def test_of_a_large_file_a_part_is_read(large):
+    path, _ = large
+    with path.open("rb") as file:
+        content = file.read()
+    pieces = [content[at : at + 100] for at in (0, (len(content) - 100) // 2, len(content) - 100)]
+    status = path.stat()
+    digest = hashlib.blake2b(
+        f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}".encode() + b"".join(pieces),
+        digest_size=16,
+    )
+    assert media_cache.content_id(path) == digest.hexdigest()
 
 
 @pytest.mark.parametrize("damage", ["cut", "delete", "no note", "bad note"])
@@ -68,8 +115,10 @@ def test_an_entry_is_plain(video, cache):
 
 def test_threads_make_a_file_once(video, tmp_path, monkeypatch):
     jobs, results = [], []
-    work = media._work
-    monkeypatch.setattr(media, "_work", lambda *job: jobs.append(job) or work(*job))
+    work = worker_call.call
+    monkeypatch.setattr(
+        worker_call, "call", lambda *job, **how: jobs.append(job) or work(*job, **how)
+    )
     threads = [
         threading.Thread(target=lambda: results.append(make(video, UNIFORM, tmp_path)))
         for _ in range(4)

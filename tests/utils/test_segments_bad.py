@@ -1,12 +1,17 @@
 """Windows that are none and files that are bad: one clear line each."""
 
+import re
+
 import media_files as files
 import pytest
 import segment_files as coded
 from segment_files import END, START, STEADY
 
 from lmms_eval_tasks.errors import MediaError
+from lmms_eval_tasks.utils import media
 from lmms_eval_tasks.utils.segments import segment
+
+LONG = [n / 25 for n in range(400)]
 
 
 def test_damage_outside_the_window_does_no_harm(source, tmp_path):
@@ -20,8 +25,46 @@ def test_damage_outside_the_window_does_no_harm(source, tmp_path):
     path = tmp_path / "damaged.mp4"
     path.write_bytes(data)
     coded.check_all(segment(path, 0.5, 2.5, tmp_path / "cache"), STEADY, 0.5, 2.5)
-    with pytest.raises(MediaError, match=r"damaged\.mp4: .*(not a readable|cannot be decoded)"):
+    with pytest.raises(
+        MediaError, match=r"damaged\.mp4: is damaged: its picture after \d+\.\d\d\d s"
+    ):
         segment(path, START, END, tmp_path / "cache")
+
+
+DAMAGES = {
+    "picture.mp4": ("video", {"gop": 25}, 8, 12, (9.2, 10.4)),
+    "picture.mkv": ("video", {"gop": 25}, 8, 12, (9.2, 10.4)),
+    "from the window on.mp4": ("video", {"gop": 25}, 10, 12, (9.2, 10.4)),
+    "sound.mp4": ("audio", {}, 9, 11, (9.2, 10.4)),
+    "sound before it too.mp4": ("audio", {}, 2, 11, (9.2, 10.4)),
+    "sound for long.mp4": ("audio", {}, 2, 15, (9.2, 10.4)),
+    "all sound.mp4": ("audio", {}, -1, 16, (9.2, 10.4)),
+    "all sound from the beginning.mp4": ("audio", {}, -1, 16, (0, 2)),
+    "sound within.mp4": ("audio", {}, 9.8, 10.0, (9.2, 10.4)),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_damage_in_the_window_is_one_line_with_the_place(tmp_path, name):
+    """A probe looks at the file's beginning only; whoever cuts is told what is wrong and where."""
+    kind, options, begin, until, window = DAMAGES[name]
+    path = coded.write(tmp_path / name, 16, **options)
+    coded.damage(path, kind, begin, until)
+    assert media.probe(path).duration == pytest.approx(16)
+    with pytest.raises(MediaError) as caught:
+        segment(path, *window, tmp_path / "cache")
+    text = str(caught.value)
+    what = "picture" if kind == "video" else "sound"
+    found = re.fullmatch(
+        rf"(.*): is damaged: its {what} (after|near) ([\d.]+) s cannot be decoded", text
+    )
+    assert found, text
+    assert found[1] == str(path)
+    assert max(begin, 0) - 1.1 <= float(found[3]) <= window[1]
+    assert files.made_files(tmp_path / "cache") == []
+    for good in ((0.5, 1.5), (13, 15)):
+        if until <= good[0] or begin > good[1]:
+            coded.check_all(segment(path, *good, tmp_path / "cache"), LONG, *good, tolerance=1e-3)
 
 
 WINDOWS = {

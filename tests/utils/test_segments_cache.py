@@ -15,7 +15,7 @@ import pytest
 import segment_files as coded
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils import media, segment_read
+from lmms_eval_tasks.utils import segment_head, segment_read, worker_call
 from lmms_eval_tasks.utils.segments import segment
 
 FILES = 4  # an entry: two mp4 files, a wav and the note
@@ -30,8 +30,8 @@ def source(tmp_path_factory):
 def jobs(monkeypatch):
     """The jobs that the worker is given."""
     given = []
-    work = media._work
-    monkeypatch.setattr(media, "_work", lambda *job: given.append(job[0]) or work(*job))
+    work = worker_call.call
+    monkeypatch.setattr(worker_call, "call", lambda *job: given.append(job[0]) or work(*job))
     return given
 
 
@@ -128,7 +128,7 @@ def test_a_killed_worker_is_an_error_and_leaves_nothing(source, tmp_path, monkey
         return subprocess.CompletedProcess(arguments, process.returncode, out, err)
 
     with monkeypatch.context() as patch:
-        patch.setattr(media.subprocess, "run", killed)
+        patch.setattr(worker_call.subprocess, "run", killed)
         with pytest.raises(MediaError, match="SIGKILL"):
             segment(source, 0, 6, tmp_path)
     assert files.made_files(tmp_path) == []
@@ -160,7 +160,7 @@ def test_a_time_limit_is_kept(source, tmp_path):
 def minute(tmp_path_factory):
     """60 s with a key frame every 2 s, and its clock."""
     path = str(coded.write(tmp_path_factory.mktemp("coded") / "minute.mp4", 60, gop=50))
-    return path, segment_read.head(path).clock
+    return path, segment_head.head(path).clock
 
 
 @pytest.mark.parametrize("kind", ["video", "audio"])

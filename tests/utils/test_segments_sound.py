@@ -82,9 +82,62 @@ def test_sound_that_ends_early_ends_early(tmp_path):
     coded.check_sound(coded.read_wav(cut.sound), 16_000, START, 3.25)
     assert (cut.sound_duration, cut.duration) == (pytest.approx(1.88), pytest.approx(3.44))
     coded.check_picture(cut.video_with_sound, STEADY)
-    silent = segment(path, 4, 5, tmp_path / "cache")
-    assert (silent.sound, silent.video_with_sound, silent.has_audio) == (None, None, True)
-    assert len(files.made_files(tmp_path / "cache")) == 4 + 2
+    assert cut.silence_filled == 0
+
+
+WINDOWS = {
+    "after all sound": ((0, 3), (4.2, 6.7)),
+    "before all sound": ((5, 8), (1.3, 3)),
+    "between sounds": (None, (3.1, 4.4)),
+    "far before, to the end": ((0, 1), (6.5, None)),
+}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+@pytest.mark.parametrize("audio", ["pcm_s16le", "aac"])
+def test_a_window_without_sound_is_silent_where_the_file_has_some(tmp_path, name, audio):
+    """A model hears nothing there: that is no reason to lose the item, or the run."""
+    sound, (start, end) = WINDOWS[name]
+    path = coded.write(tmp_path / "v.mov", audio=audio, sound=sound or (0, 3))
+    if sound is None:
+        path = with_a_gap(path, tmp_path / "gap.mkv", 3, 5)
+    cut = segment(path, start, end, tmp_path / "cache")
+    length = (end or 8) - start
+    assert (cut.has_audio, cut.channels, cut.sample_rate) == (True, 2, 48_000)
+    assert cut.duration == cut.silence_filled == pytest.approx(length)
+    assert cut.sound_duration == pytest.approx(length, abs=1 / 16_000)
+    wav = coded.read_wav(cut.sound)
+    assert len(wav) == math.ceil(length * 16_000 - 1e-6)
+    assert not wav.any()
+    track, begins, rate = coded.read_track(cut.video_with_sound)
+    assert abs(begins) <= 1e-3
+    assert len(track) / rate == pytest.approx(length, abs=coded.WINDOW + 2e-3)
+    assert not track.any()
+    for made in (cut.video, cut.video_with_sound):
+        coded.check_picture(made, STEADY, start, end or 8, tolerance=1e-3)
+    assert coded.streams(cut.video) == ["video"]
+    assert len(files.made_files(tmp_path / "cache")) == 4
+
+
+def with_a_gap(path, out, begin, end):
+    """A copy whose sound after `begin` is that of the beginning, from `end` on."""
+    import av
+
+    with av.open(str(path)) as file, av.open(str(out), "w") as copy:
+        streams = [copy.add_stream_from_template(stream) for stream in file.streams]
+        packets = [packet for packet in file.demux() if packet.size]
+        again = [packet for packet in packets if packet.stream.type == "audio"]
+        for packet in packets:
+            packet.stream = streams[packet.stream.index]
+            copy.mux(packet)
+        with av.open(str(path)) as second:
+            for packet in second.demux(audio=0):
+                if packet.size and packet.pts * packet.time_base < begin:
+                    for name in ("pts", "dts"):
+                        setattr(packet, name, getattr(packet, name) + round(end / packet.time_base))
+                    packet.stream = streams[again[0].stream.index]
+                    copy.mux(packet)
+    return out
 
 
 def test_sound_that_goes_on_after_the_last_frame(tmp_path):
@@ -93,7 +146,7 @@ def test_sound_that_goes_on_after_the_last_frame(tmp_path):
     coded.check_picture(cut.video, STEADY[:75], 2.5, 4.5)
     coded.check_sound(coded.read_wav(cut.sound), 16_000, 2.5, 4.5)
     still = segment(path, 4.5, 5.5, tmp_path / "cache")  # the last frame stays on screen
-    assert coded.frames_and_times(still.video)[0] == [(2, 74)]
+    assert coded.frames_and_times(still.video)[0] == [(2, 74)] * 2
     coded.check_sound(coded.read_wav(still.sound), 16_000, 4.5, 5.5)
     whole = segment(path, None, None, tmp_path / "cache")
     assert (whole.end, whole.sound_duration) == (pytest.approx(6), pytest.approx(6))

@@ -104,6 +104,23 @@ def test_faster_whisper(installed: Callable[[list[Said], float], list[Any]]) -> 
     }
 
 
+@pytest.mark.parametrize("name", ["large-v3", "org/model", "/folder/of/a/model"])
+def test_a_name_is_one_of_faster_whispers(name: str) -> None:
+    made = transcribers.make(name, device="cpu", language="en")
+    assert made == FasterWhisper(name, device="cpu", language="en")
+
+
+def test_a_name_of_transformers() -> None:
+    made = transcribers.make("hf:openai/whisper-tiny", language="it")
+    assert made == TransformersWhisper("openai/whisper-tiny", device="auto", language="it")
+
+
+@pytest.mark.parametrize("name", ["", "hf:"])
+def test_no_name(name: str) -> None:
+    with pytest.raises(TranscriberError, match=f"{name!r} names no Whisper model"):
+        transcribers.make(name)
+
+
 def test_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(package: str) -> str:
         raise transcribers.metadata.PackageNotFoundError(package)
@@ -160,6 +177,14 @@ def test_times_of_a_random_whisper(
     # Every window of 30 s is heard, and its times count from the file's beginning.
     for window in range(0, math.ceil(seconds), 30):
         assert subtitles.cut(cues, window, min(window + 30, seconds), min_share=0)
+
+
+def test_a_random_whisper_by_its_name(whisper: TransformersWhisper, tmp_path: Path) -> None:
+    """As `data subtitles --model hf:FOLDER` makes it; `auto` is the processor of this machine."""
+    sound = tiny_whisper.write_tones(tmp_path / "tones.wav", 3)
+    named = transcribers.make(f"hf:{whisper.path}")
+    assert named.transcribe(sound) == whisper.transcribe(sound)
+    assert named.identity == whisper.identity
 
 
 def test_a_random_whisper_repeats_itself(whisper: TransformersWhisper, tmp_path: Path) -> None:

@@ -1,0 +1,146 @@
+"""The user's data: a look at them, putting a release in place, subtitles that are missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lmms_eval_tasks import released_files
+from lmms_eval_tasks.benchmarks import DataStatus
+from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.maverix import columns, data, schema, usability
+from lmms_eval_tasks.maverix.results import OUR_SCHEMA
+from lmms_eval_tasks.maverix.schema import PAPER_COUNTS, Release
+
+if TYPE_CHECKING:
+    from lmms_eval_tasks.utils.transcribers import Transcriber
+
+
+def status(root: Path) -> DataStatus:
+    """Look at MAVERIX's data under a data root, without raising."""
+    release = released_files.release_or_status("maverix", root, data.HOW_TO_GET, schema.read)
+    if isinstance(release, DataStatus):
+        return release
+    counts = release.counts
+    problems = data.video_problems(release)
+    missing, unreadable = released_files.by_trouble(problems)
+    return DataStatus(
+        benchmark="maverix",
+        where=release.file,
+        found=True,
+        version=release.digest,
+        counts=counts,
+        videos=counts["videos"] - len(problems),
+        missing=missing,
+        unreadable=unreadable,
+        notes=tuple(_notes(release)),
+    )
+
+
+def _notes(release: Release) -> Iterator[str]:
+    yield OUR_SCHEMA
+    yield released_files.compared(release.counts, PAPER_COUNTS)
+    if any(release.withheld.values()):
+        held = ", ".join(f"{number:,} {what}" for what, number in release.withheld.items())
+        yield f"withheld, so without a score: {held}"
+    if release.ignored:
+        yield (
+            f"fields that are not read: {', '.join(release.ignored)} "
+            f"({columns.FILE_NAME} gives them our names)"
+        )
+    found, _ = usability.look(release)
+    for name, why in {**release.problems, **usability.late_problems(release, found)}.items():
+        yield f"{name}: {why}"
+    if silent := [video for video, info in found.items() if not info.has_audio]:
+        yield f"videos without sound, which A and V+A need: {', '.join(silent)}"
+
+
+def prepare(source: Path, root: Path, link: bool) -> str:
+    """Validate a data file of our schema and put it, its videos and subtitles under the data root.
+
+    Raises:
+        DataError: the source is not there, does not fit the schema, or other data is in the way.
+    """
+    source = source.expanduser().resolve()
+    if not source.exists():
+        raise DataError(f"{source}: no such file or folder")
+    folder = source if source.is_dir() else source.parent
+    release = schema.read(schema.find_file(source) if source.is_dir() else source)
+    target = root / "maverix"
+    if (target / "data.json").exists() and not _same(target / "data.json", release.file):
+        raise DataError(f"{target}: holds data.json already; remove it first")
+    mapped = folder / columns.FILE_NAME
+    if not mapped.is_file():
+        # Of another release, or of an older state of this one: it would change what is read.
+        (target / columns.FILE_NAME).unlink(missing_ok=True)
+    put = 0
+    for path in [release.file, *_beside(folder)]:
+        place = target / ("data.json" if path == release.file else path.relative_to(folder))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        released_files.put(path, place, link)
+        put += 1
+    _check_placed(release, target)
+    return (
+        f"{'linked' if link else 'copied'} {put} files to {target}: {len(release.items)} items, "
+        f"{len(release.problems)} with problems. {OUR_SCHEMA}"
+    )
+
+
+def _same(there: Path, source: Path) -> bool:
+    """Whether data that is in the way is that of the source: `prepare` may be run again."""
+    return there.resolve() == source.resolve() or there.read_bytes() == source.read_bytes()
+
+
+def _beside(folder: Path) -> list[Path]:
+    names = [folder / columns.FILE_NAME]
+    names += [path for part in ("videos", "subtitles") for path in sorted(folder.glob(f"{part}/*"))]
+    return [path for path in names if path.is_file()]
+
+
+def _check_placed(release: Release, target: Path) -> None:
+    """Read the data again from their place: nothing that lies there may change what they say.
+
+    Raises:
+        DataError: something does.
+    """
+    placed = schema.read(target)
+    if placed.digest != release.digest:
+        raise DataError(
+            f"{placed.file}: is read as other data than {release.file}; remove {target} first"
+        )
+    for video in {item.video for item in release.items}:
+        for what in ("path_of", "subtitles_of"):
+            given, there = getattr(release, what)(video), getattr(placed, what)(video)
+            if given is not None and given.is_file() and there.name != given.name:
+                raise DataError(
+                    f"{there}: is in the way of {given}, as the file of {video!r}; remove it first"
+                )
+
+
+def make_subtitles(root: Path, transcriber: Transcriber) -> int:
+    """Subtitles for every video under the data root that has none; returns how many failed.
+
+    Raises:
+        DataError: no data, or nothing can be written there.
+    """
+    from lmms_eval_tasks.utils import segments, transcription
+
+    release = schema.read(schema.find_file(root / "maverix"))
+    folder = release.file.parent / "subtitles"
+    found, _ = usability.look(release)
+    # Named as what is there, or a released talk.srt of "talk.mp4" would get a talk.mp4.json.
+    there = {name: release.subtitles_of(name) for name in sorted(found)}
+    videos = {_subtitled(name, path, folder): release.path_of(name) for name, path in there.items()}
+
+    silent = {release.path_of(name) for name, info in found.items() if not info.has_audio}
+
+    def sound_of(path: Path) -> Path | None:
+        return None if path in silent else Path(segments.sound_file(path))
+
+    return len(transcription.make(videos, folder, transcriber, sound_of=sound_of).failed)
+
+
+def _subtitled(video: str, there: Path | None, folder: Path) -> str:
+    """The video's name among subtitles: that of its file, where there is one."""
+    return video if there is None else there.relative_to(folder).with_suffix("").as_posix()
