@@ -64,9 +64,9 @@ def look(tasks: Tasks) -> Checked:
     release = data.load()
     items, left_out = data.usable(release)
     silent = data.check_sound(items) if any(mode.sound for mode in modes) else {}
-    videos = [item.video for item in items]
-    shown = any(mode.subtitles for mode in modes)
-    notes = subtitle_notes.describe(release, videos) if shown else None
+    shown = {length_of(task["task"]) for task in tasks if mode_of(task["task"]).subtitles}
+    rows = data.rows_of(release, items)
+    notes = subtitle_notes.describe(release, rows, sorted(shown)) if shown else None
     return Checked(release, items, left_out, silent, notes)
 
 
@@ -95,6 +95,8 @@ def make_media(tasks: Tasks, limit: float | None = None) -> None:
     """
     found = checked.last() or look(tasks)
     checked.remember(found)
+    for line in subtitle_notes.warnings(found.subtitles or {"without": {}}):
+        say(f"MAVERIX: {line}")
     rows = data.rows_of(found.release, found.items)
     wanted = list(_needed(tasks, rows, found.silent, limit))
     tried: dict[Window, str] = {}

@@ -16,6 +16,9 @@ from lmms_eval_tasks.maverix.schema import PAPER_COUNTS, Release
 if TYPE_CHECKING:
     from lmms_eval_tasks.utils.transcribers import Transcriber
 
+# A folder beside the data file -> where it goes; the paper announces `vid` (A).
+_MEDIA = {"videos": "videos", "vid": "videos", "subtitles": "subtitles"}
+
 
 def status(root: Path) -> DataStatus:
     """Look at MAVERIX's data under a data root, without raising."""
@@ -65,26 +68,61 @@ def prepare(source: Path, root: Path, link: bool) -> str:
     source = source.expanduser().resolve()
     if not source.exists():
         raise DataError(f"{source}: no such file or folder")
-    folder = source if source.is_dir() else source.parent
-    release = schema.read(schema.find_file(source) if source.is_dir() else source)
+    file, folder = _laid_out(source)
+    release = schema.read(file)
     target = root / "maverix"
     if (target / "data.json").exists() and not _same(target / "data.json", release.file):
         raise DataError(f"{target}: holds data.json already; remove it first")
-    mapped = folder / columns.FILE_NAME
+    mapped = file.parent / columns.FILE_NAME
     if not mapped.is_file():
         # Of another release, or of an older state of this one: it would change what is read.
         (target / columns.FILE_NAME).unlink(missing_ok=True)
-    put = 0
-    for path in [release.file, *_beside(folder)]:
-        place = target / ("data.json" if path == release.file else path.relative_to(folder))
+    places = {"data.json": release.file, columns.FILE_NAME: mapped, **_media(folder)}
+    places = {name: path for name, path in places.items() if path.is_file()}
+    for name, path in places.items():
+        place = target / name
         place.parent.mkdir(parents=True, exist_ok=True)
         released_files.put(path, place, link)
-        put += 1
-    _check_placed(release, target)
-    return (
-        f"{'linked' if link else 'copied'} {put} files to {target}: {len(release.items)} items, "
-        f"{len(release.problems)} with problems. {OUR_SCHEMA}"
-    )
+    placed = _check_placed(release, target)
+    told = [
+        f"{'linked' if link else 'copied'} {len(places)} files to {target}: {len(release.items)} "
+        f"items, {len(release.problems)} with problems. {OUR_SCHEMA}"
+    ]
+    videos = sorted({item.video for item in placed.items})
+    if absent := [video for video in videos if not placed.path_of(video).is_file()]:
+        told.append(
+            f"{len(absent)} of {len(videos)} videos are not there: {', '.join(absent)}; put them "
+            f"into {target / 'videos'}"
+        )
+    if silent := [video for video in videos if placed.subtitles_of(video) is None]:
+        told.append(
+            f"{len(silent)} of {len(videos)} videos have no subtitles: put them into "
+            f"{target / 'subtitles'}, or make them with lmms-eval-tasks data subtitles maverix"
+        )
+    return "\n".join(told)
+
+
+def _laid_out(source: Path) -> tuple[Path, Path]:
+    """The data file, and the folder of its media: its own, or as the paper announces (A).
+
+    There the file is in data/, with vid/ and subtitles/ beside that folder.
+    """
+    folder = source
+    if source.is_dir() and (source / "data").is_dir() and not list(source.glob("*.json")):
+        folder = source / "data"
+    file = schema.find_file(folder) if folder.is_dir() else source
+    above = file.parent.parent
+    announced = file.parent.name == "data" and any((above / name).is_dir() for name in _MEDIA)
+    return file, above if announced else file.parent
+
+
+def _media(folder: Path) -> dict[str, Path]:
+    """Place under the data root -> file, of the videos and subtitles beside a data file."""
+    return {
+        f"{place}/{path.name}": path
+        for name, place in _MEDIA.items()
+        for path in sorted(folder.glob(f"{name}/*"))
+    }
 
 
 def _same(there: Path, source: Path) -> bool:
@@ -92,14 +130,8 @@ def _same(there: Path, source: Path) -> bool:
     return there.resolve() == source.resolve() or there.read_bytes() == source.read_bytes()
 
 
-def _beside(folder: Path) -> list[Path]:
-    names = [folder / columns.FILE_NAME]
-    names += [path for part in ("videos", "subtitles") for path in sorted(folder.glob(f"{part}/*"))]
-    return [path for path in names if path.is_file()]
-
-
-def _check_placed(release: Release, target: Path) -> None:
-    """Read the data again from their place: nothing that lies there may change what they say.
+def _check_placed(release: Release, target: Path) -> Release:
+    """The data read again from their place: nothing that lies there may change what they say.
 
     Raises:
         DataError: something does.
@@ -116,6 +148,7 @@ def _check_placed(release: Release, target: Path) -> None:
                 raise DataError(
                     f"{there}: is in the way of {given}, as the file of {video!r}; remove it first"
                 )
+    return placed
 
 
 def make_subtitles(root: Path, transcriber: Transcriber) -> int:

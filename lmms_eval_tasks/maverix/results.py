@@ -7,7 +7,15 @@ from typing import Any
 
 from lmms_eval_tasks import frame_options, prompt_notes, rescore, running, settings
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.maverix import before_run, checked, data, inputs, scores, table3
+from lmms_eval_tasks.maverix import (
+    before_run,
+    checked,
+    data,
+    inputs,
+    scores,
+    subtitle_notes,
+    table3,
+)
 from lmms_eval_tasks.maverix import judge as judging
 from lmms_eval_tasks.maverix.before_run import Tasks
 from lmms_eval_tasks.maverix.checked import Checked
@@ -103,6 +111,8 @@ def _about_data(
             f"{len(uncut)} items that cannot be cut left out of all modes but S: "
             f"{', '.join(uncut[:NAMED])}"
         )
+    if found.subtitles is not None:
+        warnings += subtitle_notes.warnings(found.subtitles)
     if found.release.ignored:
         warnings.append(f"fields of the data that are not read: {', '.join(found.release.ignored)}")
     used = {item.video for item in found.items}

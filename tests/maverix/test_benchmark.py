@@ -230,6 +230,26 @@ class TestPrepare:
         benchmark.check([task("maverix_av")])
         assert benchmark.prepare(source, root, link) == said  # again: nothing is in the way
 
+    @pytest.mark.parametrize("given", ["", "data", "data/MAVERIX_v1.0.json"])
+    def test_the_layout_that_the_paper_announces(
+        self, given: str, root: Path, source: Path, tmp_path: Path
+    ) -> None:
+        """data/ beside vid/ and subtitles/ (A)."""
+        release = tmp_path / "release"
+        (release / "data").mkdir(parents=True)
+        (source / "data.json").rename(release / "data" / "MAVERIX_v1.0.json")
+        (source / "videos").rename(release / "vid")
+        (source / "subtitles").rename(release / "subtitles")
+        said = benchmark.prepare(release / given, root, link=True)
+        assert said.startswith(f"linked 8 files to {root / 'maverix'}: 20 items, 0 with problems")
+        assert "1 of 4 videos have no subtitles" in said
+        assert benchmark.status(root).videos == 4
+
+    def test_what_is_absent_is_told(self, root: Path, source: Path) -> None:
+        (source / "videos" / "lights-2.mp4").unlink()
+        said = benchmark.prepare(source, root, link=True)
+        assert f"1 of 4 videos are not there: lights-2; put them into {root}" in said
+
     def test_another_name_and_a_column_map(self, root: Path, source: Path) -> None:
         text = (source / "data.json").read_text(encoding="utf-8").replace('"question":', '"asks":')
         (source / "data.json").unlink()

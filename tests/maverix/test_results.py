@@ -104,6 +104,28 @@ class TestSubtitles:
         assert found["made_by"] == []
         assert "subtitles" not in annotated("maverix_av", "maverix_long_a_oe")
 
+    def test_items_that_have_none(self, placed: Path) -> None:
+        """lights-3 has no file; an S without cues must not pass for what subtitles are worth."""
+        items = json.loads((placed / "data.json").read_text(encoding="utf-8"))["items"]
+        silent = sum(item["video"].startswith("lights-3") for item in items)
+        assert silent > 0
+        section = annotated("maverix_s", "maverix_long_vs")
+        assert section["subtitles"]["items"] == len(items)
+        assert section["subtitles"]["without"] == {"localized": silent, "long": silent}
+        told = [line for line in section["warnings"] if "no subtitles to show" in line]
+        assert [line.split(" have ")[0] for line in told] == [
+            f"{silent} of 20 items ({length})" for length in ("localized", "long")
+        ]
+        assert "1 of 4 videos have no file" in told[0]
+
+    def test_a_segment_between_two_cues(self, placed: Path) -> None:
+        content = json.loads((placed / "data.json").read_text(encoding="utf-8"))
+        item = next(item for item in content["items"] if item["video"].startswith("lights-1"))
+        before = self.told("maverix_s")["without"]["localized"]
+        item["start"], item["end"] = 3.92, 4.08  # words are shown from 0.1 to 0.9 of a second
+        (placed / "data.json").write_text(json.dumps(content), encoding="utf-8")
+        assert self.told("maverix_s")["without"] == {"localized": before + 1}
+
     def test_who_made_them(self, placed: Path) -> None:
         made_by = {"name": "stub", "version": "1", "model": "tiny", "language": None}
 
