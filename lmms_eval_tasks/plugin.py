@@ -252,7 +252,10 @@ def _running(given: Mapping[str, Any]) -> Model | None:
     if not isinstance(name, str):
         return None
     if isinstance(arguments, str):
-        arguments = simple_parse_args_string(arguments)
+        try:
+            arguments = simple_parse_args_string(arguments)
+        except ValueError:  # a class may read its arguments itself, as `lm_pairs` does
+            arguments = {}
     interface = interface_of(name, bool(given.get("force_simple")))
     return running.Model(name, interface, arguments)
 

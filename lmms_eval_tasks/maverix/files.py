@@ -107,10 +107,10 @@ def _laid_out(source: Path) -> tuple[Path, Path]:
 
     There the file is in data/, with vid/ and subtitles/ beside that folder.
     """
-    folder = source
-    if source.is_dir() and (source / "data").is_dir() and not list(source.glob("*.json")):
-        folder = source / "data"
-    file = schema.find_file(folder) if folder.is_dir() else source
+    file = source
+    if source.is_dir():
+        named = [f / n for f in (source, source / "data") for n in schema.FILE_NAMES]
+        file = next((path for path in named if path.is_file()), None) or schema.find_file(source)
     above = file.parent.parent
     announced = file.parent.name == "data" and any((above / name).is_dir() for name in _MEDIA)
     return file, above if announced else file.parent
