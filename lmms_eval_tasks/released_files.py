@@ -110,3 +110,22 @@ def compared(counts: Mapping[str, int], paper: Mapping[str, int]) -> str:
     """One line: how many of everything there are, of how many in the paper."""
     parts = (f"{counts[name]:,} of {total:,} {name}" for name, total in paper.items())
     return f"{', '.join(parts)} of the paper's full set"
+
+
+# Containers of the videos that releases name without an ending.
+VIDEO_ENDINGS = (".mp4", ".mkv", ".webm", ".mov", ".avi", ".m4v", ".mpg", ".ts")
+
+
+def video_path(folders: Sequence[Path], name: str) -> Path:
+    """The file of a video in the first of `folders` that has it; where it would be if none has.
+
+    Args:
+        folders: in order; of a release's layout.
+        name: of the file, with its own ending or, as ids are, without: then any known one.
+    """
+    names = [name, *(f"{name}{ending}" for ending in VIDEO_ENDINGS)]
+    for folder in folders:
+        for found in names:
+            if (folder / found).is_file():
+                return folder / found
+    return folders[0] / (name if Path(name).suffix.lower() in VIDEO_ENDINGS else names[1])

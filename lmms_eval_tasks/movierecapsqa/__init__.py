@@ -1,0 +1,1 @@
+"""MovieRecapsQA: open-ended movie questions, scored against atomic facts without a reference."""
