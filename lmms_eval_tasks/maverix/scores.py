@@ -4,7 +4,7 @@ Three kinds of task, each with its metrics by name:
 - choice: `acc` in three forms (Table 3), by label (`acc_<split>_<slug>`, Tables 4, 5, 10), and the
   joined `best_uni`, `best_multi`, `delta_multi` (table3.py);
 - circular: all eight rotations of a question (rotations.py);
-- open: four rated dimensions and paraphrase robustness (ratings.py).
+- open: four rated dimensions and paraphrase robustness (robustness.py).
 All have the length of replies in words (Table 6 counts tokens and names no tokenizer), the number
 of withheld items, and how many items' sound did not arrive or may not have.
 
@@ -19,11 +19,11 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks.maverix import ratings, rotations, table3
+from lmms_eval_tasks.maverix import robustness, rotations, table3
 from lmms_eval_tasks.maverix.labels import DIMENSIONS, LETTERS, SPLITS
 from lmms_eval_tasks.maverix.table3 import JOINED, join
 from lmms_eval_tasks.maverix.uncertainty import details
-from lmms_eval_tasks.utils import aggregate
+from lmms_eval_tasks.utils import aggregate, rating_means
 from lmms_eval_tasks.utils.aggregate import Item, never_raises
 
 __all__ = ["JOINED", "details", "join"]  # made in other modules, asked for here
@@ -141,11 +141,11 @@ def _scored(metrics: Mapping[str, Aggregation]) -> dict[str, Aggregation]:
 
 
 def _rated(dimension: str) -> dict[str, Aggregation]:
-    mean = functools.partial(ratings.mean_valid, dimension)
+    mean = functools.partial(rating_means.mean_valid, dimension)
     return {
         f"{dimension}_valid": mean,
-        f"{dimension}_failed": functools.partial(ratings.count_failed, dimension),
-        f"{dimension}_coverage": functools.partial(ratings.coverage, dimension),
+        f"{dimension}_failed": functools.partial(rating_means.count_failed, dimension),
+        f"{dimension}_coverage": functools.partial(rating_means.coverage, dimension),
         **{f"{dimension}_valid_{slug}": mean for slug in SPLITS["agentic"]},
     }
 
@@ -176,10 +176,10 @@ OPEN: dict[str, Aggregation] = {
     **_scored({name: f for d in DIMENSIONS for name, f in _rated(d).items()}),
     **_scored(
         {
-            "robust_both": ratings.robust_both,
-            "robust_diff": ratings.robust_diff,
-            "robust_n": ratings.robust_n,
-            "robust_failed": ratings.robust_failed,
+            "robust_both": robustness.robust_both,
+            "robust_diff": robustness.robust_diff,
+            "robust_n": robustness.robust_n,
+            "robust_failed": robustness.robust_failed,
         }
     ),
     **_COMMON,

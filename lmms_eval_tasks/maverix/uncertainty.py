@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from lmms_eval_tasks.maverix import ratings, rotations
+from lmms_eval_tasks.maverix import robustness, rotations
 from lmms_eval_tasks.maverix.labels import DIMENSIONS
-from lmms_eval_tasks.utils import aggregate, stats
+from lmms_eval_tasks.utils import aggregate, rating_means, stats
 from lmms_eval_tasks.utils.aggregate import Item
 
 
@@ -30,11 +30,12 @@ def details(kind: str, items: Sequence[Item]) -> dict[str, Any]:
     intervals: dict[str, stats.Interval | None] = {}
     if kind == "open":
         found["ratings"] = {
-            d: aggregate.by_status([ratings.rating(d, item) for item in some]) for d in DIMENSIONS
+            d: aggregate.by_status([rating_means.rating(d, item) for item in some])
+            for d in DIMENSIONS
         }
         for dimension in DIMENSIONS:
             intervals[f"{dimension}_valid"] = _mean_rating(dimension, some)
-        judged = ratings.judged_pairs(some)
+        judged = robustness.judged_pairs(some)
         intervals["robust_both"] = _bootstrap(judged, lambda pair: float(pair.good))
         intervals["robust_diff"] = _bootstrap(judged, lambda pair: pair.gap)
     else:
@@ -49,9 +50,9 @@ def details(kind: str, items: Sequence[Item]) -> dict[str, Any]:
 
 
 def _mean_rating(dimension: str, items: Sequence[Item]) -> stats.Interval | None:
-    if ratings.is_unjudged(dimension, items):
+    if rating_means.is_unjudged(dimension, items):
         return None
-    pairs = [(ratings.value(dimension, item), item["video"]) for item in items]
+    pairs = [(rating_means.value(dimension, item), item["video"]) for item in items]
     rated = [(value, video) for value, video in pairs if value is not None]
     return _clustered([value for value, _ in rated], [video for _, video in rated])
 

@@ -1,8 +1,7 @@
-"""Ratings of open answers, 0 to 5 in four dimensions (C.2), and paraphrase robustness (ours).
+"""Paraphrase robustness of open answers: a question and its paraphrase are one pool (ours).
 
-Means of ratings exist as `_valid` only, with the count of failures and the coverage beside them
-(metrics.md). An answer that is empty, refused or cut off is worth 0, since abstaining must not pay.
-Items whose answer is withheld are dropped before (scores.py).
+The paper names robustness without defining it. Ratings count as in utils/rating_means.py; items
+whose answer is withheld are dropped before (scores.py).
 """
 
 from __future__ import annotations
@@ -11,55 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lmms_eval_tasks.utils import aggregate
-from lmms_eval_tasks.utils.aggregate import CANDIDATE_FAILURES, Item
+from lmms_eval_tasks.utils.aggregate import Item
+from lmms_eval_tasks.utils.rating_means import is_unjudged, value
 
 GOOD = 4  # correctness from which an answer counts as right in `robust_both`
 VERSIONS = ("original", "paraphrase")
-
-
-def rating(dimension: str, item: Item) -> Item:
-    """The dimension's `score` and `status`; of an item that has none, no score and its status."""
-    given: Item | None = (item.get("dimensions") or {}).get(dimension)
-    return given or {"score": None, "status": item["status"]}
-
-
-def value(dimension: str, item: Item) -> float | None:
-    """The rating that counts, 0..5: 0 for the candidate's failures, None for all others."""
-    found = rating(dimension, item)
-    if found["status"] in CANDIDATE_FAILURES:
-        return 0.0
-    if found["status"] != "ok" or found["score"] is None:
-        return None
-    return float(found["score"])
-
-
-def is_unjudged(dimension: str, items: Sequence[Item]) -> bool:
-    """Whether the run waits for its judge: then 0 for empty answers alone is no number."""
-    return aggregate.is_unjudged([rating(dimension, item) for item in items])
-
-
-def mean_valid(dimension: str, items: Sequence[Item]) -> float | None:
-    """Mean rating, 0..5, of the items that have one that counts (Tables 6, 8, 9)."""
-    if is_unjudged(dimension, items):
-        return None
-    return aggregate.mean(v for v in _values(dimension, items) if v is not None)
-
-
-def count_failed(dimension: str, items: Sequence[Item]) -> int:
-    """Items without a rating that counts: the judge failed, or the host's request did."""
-    return sum(v is None for v in _values(dimension, items))
-
-
-def coverage(dimension: str, items: Sequence[Item]) -> float | None:
-    """Share of items that `mean_valid` takes in."""
-    return aggregate.mean(float(v is not None) for v in _values(dimension, items))
-
-
-def _values(dimension: str, items: Sequence[Item]) -> list[float | None]:
-    return [value(dimension, item) for item in items]
-
-
-# --- a question and its paraphrase ------------------------------------------------------------
 
 
 @dataclass(frozen=True)
