@@ -9,7 +9,7 @@ from lmms_eval_tasks.maverix import report_open, table3
 from lmms_eval_tasks.maverix.humans import WHICH, Humans
 from lmms_eval_tasks.maverix.humans import load as human_rows
 from lmms_eval_tasks.maverix.labels import LETTERS, MODES, SPLITS
-from lmms_eval_tasks.maverix.report_runs import FULL, SHORT, Entry, Numbers, entries, number
+from lmms_eval_tasks.maverix.report_runs import FULL, SHORT, Entry, Numbers, entries
 from lmms_eval_tasks.maverix.report_tables import (
     AGENTIC,
     Cell,
@@ -23,6 +23,7 @@ from lmms_eval_tasks.maverix.report_tables import (
     points,
     rating,
 )
+from lmms_eval_tasks.paper_tables import number
 
 if TYPE_CHECKING:
     from rich.table import Table

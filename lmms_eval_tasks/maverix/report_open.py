@@ -17,8 +17,8 @@ from lmms_eval_tasks.maverix.report_tables import (
     minus,
     percent,
     rating,
-    signed,
 )
+from lmms_eval_tasks.paper_tables import signed
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from typing import Any
 
 from lmms_eval_tasks.maverix import table3
 from lmms_eval_tasks.maverix.labels import MODES
+from lmms_eval_tasks.paper_tables import number
 
 Numbers = Mapping[str, Mapping[str, Any]]  # task or group -> metric -> value
 
@@ -71,13 +71,6 @@ class Entry:
     def mode_title(self, mode: str) -> str:
         """The paper's title of a mode, marked where nobody knows about its sound."""
         return MODES[mode].title + self.stands(mode)[1]
-
-
-def number(value: Any) -> float | None:
-    """A number that can be shown, or None."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    return float(value)
 
 
 def entries(rows: Sequence[tuple[str, Numbers]], sound: Mapping[str, str]) -> list[Entry]:

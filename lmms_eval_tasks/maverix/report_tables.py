@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.maverix.labels import SPLITS
 from lmms_eval_tasks.maverix.report_runs import MARKS, Entry
+from lmms_eval_tasks.paper_tables import by_row, empty, has_numbers, signed
 
 if TYPE_CHECKING:
     from rich.table import Table
-    from rich.text import Text
 
 Cell = tuple[float | None, str]  # a value and its mark
 AT_ONCE = 9  # columns of models beside the labels, in 150 characters
@@ -30,12 +30,6 @@ def points(cell: Cell) -> str:
     return "-" if cell[0] is None else signed(100 * cell[0]) + cell[1]
 
 
-def signed(value: float) -> str:
-    """One decimal with its sign; nothing that rounds to zero has one."""
-    text = f"{value:+.1f}"
-    return text if float(text) else "0.0"
-
-
 def rating(cell: Cell, decimals: int = 4) -> str:
     """A mean rating: four decimals as in Tables 8 and 9, one as in Table 6."""
     return "-" if cell[0] is None else f"{cell[0]:.{decimals}f}{cell[1]}"
@@ -50,11 +44,6 @@ def minus(left: Cell, right: Cell) -> Cell:
     """The difference of two cells, with the marks of both; no number where one is missing."""
     value = None if left[0] is None or right[0] is None else left[0] - right[0]
     return value, "".join(sorted({*left[1], *right[1]}))
-
-
-def has_numbers(cells: Sequence[str]) -> bool:
-    """Whether any cell is more than a dash."""
-    return any(cell != "-" for cell in cells)
 
 
 def by_model(
@@ -73,19 +62,8 @@ def by_model(
         names: headings of the names.
         notes: marks that need their note although no cell has them.
     """
-    from rich.markup import escape
-
-    kept = [(list(head), list(cells)) for head, cells in rows if has_numbers(cells)]
-    if not kept:
-        return []
-    table = _table(title, _marks([c for row in kept for part in row for c in part], notes))
-    for number, name in enumerate(names):
-        table.add_column(name, overflow="fold", min_width=0 if number else 12)
-    for heading in columns:
-        table.add_column(heading, justify="right", no_wrap=True)
-    for head, cells in kept:
-        table.add_row(*map(escape, head), *cells)
-    return [table]
+    texts = [cell for head, cells in rows if has_numbers(cells) for cell in (*head, *cells)]
+    return by_row(f"MAVERIX: {title}", names, columns, rows, _marks(texts, notes))
 
 
 def by_label(
@@ -114,7 +92,7 @@ def by_label(
         ]
         if not any(rows for _, rows in kept):
             continue
-        table = _table(title, _marks(columns[some], notes))
+        table = empty(f"MAVERIX: {title}", _marks(columns[some], notes))
         table.add_column("", overflow="fold", min_width=34)
         for heading in columns[some]:
             # The longest number is `5.0000`; a model's name is folded above it.
@@ -145,25 +123,3 @@ def _marks(texts: Sequence[str], more: str) -> str:
     for text in texts:
         used |= set(text[len(text.rstrip("*?")) :])
     return "\n".join(note for mark, note in MARKS.items() if mark in used)
-
-
-def _whole(text: str, style: str) -> Text:
-    """A text whose lines stay as they are, wider than the table where they have to be."""
-    from rich.text import Text
-
-    return Text(text, style=style, no_wrap=True, overflow="ignore")
-
-
-def _table(title: str, notes: str) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    # Wrapped, they would break as narrow as the columns are: "the paper's Table" and "6".
-    return Table(
-        title=_whole(f"MAVERIX: {title}", "table.title"),
-        title_justify="left",
-        caption=_whole(notes, "table.caption") if notes else None,
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-    )

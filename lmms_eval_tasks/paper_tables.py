@@ -1,0 +1,90 @@
+"""How papers' tables are drawn here: a row per model, dashes for no number, nothing cut off."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
+NONE = "-"
+
+
+def number(value: Any) -> float | None:
+    """A number that can be shown, or None."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(value)
+
+
+def has_numbers(cells: Sequence[str]) -> bool:
+    """Whether any cell is more than a dash."""
+    return any(cell != NONE for cell in cells)
+
+
+def fixed(value: float | None, decimals: int = 2) -> str:
+    """A number with so many decimals; a dash where there is none."""
+    return NONE if value is None else f"{value:.{decimals}f}"
+
+
+def signed(value: float, decimals: int = 1) -> str:
+    """A difference with its sign; nothing that rounds to zero has one."""
+    text = f"{value:+.{decimals}f}"
+    return text if float(text) else text[1:]
+
+
+def by_row(
+    title: str,
+    names: Sequence[str],
+    columns: Sequence[str],
+    rows: Sequence[tuple[Sequence[str], Sequence[str]]],
+    notes: str = "",
+) -> list[Table]:
+    """A table with names and numbers in each row; none if no row has a number.
+
+    Args:
+        title: what it shows, and which table of the paper.
+        names: headings of the names.
+        columns: headings of the numbers.
+        rows: each row's names and its numbers as text; rows of dashes are left out.
+        notes: what stands below, a line each.
+    """
+    from rich.markup import escape
+
+    kept = [(head, cells) for head, cells in rows if has_numbers(cells)]
+    if not kept:
+        return []
+    table = empty(title, notes)
+    for place, name in enumerate(names):
+        table.add_column(name, overflow="fold", min_width=0 if place else 12)
+    for heading in columns:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for head, cells in kept:
+        table.add_row(*map(escape, head), *cells)
+    return [table]
+
+
+def empty(title: str, notes: str = "") -> Table:
+    """A table without columns so far, in this suite's style."""
+    from rich import box
+    from rich.table import Table
+
+    # Wrapped, they would break as narrow as the columns are: "the paper's Table" and "6".
+    return Table(
+        title=_whole(title, "table.title"),
+        title_justify="left",
+        caption=_whole(notes, "table.caption") if notes else None,
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+    )
+
+
+def _whole(text: str, style: str) -> Text:
+    """A text whose lines stay as they are, wider than the table where they have to be."""
+    from rich.text import Text
+
+    return Text(text, style=style, no_wrap=True, overflow="ignore")
