@@ -56,6 +56,7 @@ class Row:
     retries: int = 0
     prompt_tokens: int = 0  # of all replies used, paid now or before
     completion_tokens: int = 0
+    prefix_tokens: int = 0  # of prompt_tokens: read from the endpoint's own cache
     paid_prompt_tokens: int = 0
     paid_completion_tokens: int = 0
     unknown_tokens: int = 0  # replies used whose token counts the endpoint did not report
@@ -121,6 +122,7 @@ class Ledger:
             row = self._row(task, judge)
             row.prompt_tokens += prompt
             row.completion_tokens += completion
+            row.prefix_tokens += reply.cached_tokens
             row.unknown_tokens += reply.prompt_tokens is None or reply.completion_tokens is None
             row.unknown_cost += cost is None
             row.cost = round(row.cost + (cost or 0), 12)
@@ -229,7 +231,7 @@ def _calls(row: Row, prices: str) -> list[str]:
         parts += [_number(row.retries, "retry", "retries")] if row.retries else []
         parts += [_number(row.repaired, "repair")] if row.repaired else []
     if row.calls:
-        parts.append(f"{row.prompt_tokens:,} + {row.completion_tokens:,} tokens{_missing(row)}")
+        parts.append(f"{row.prompt_tokens:,} + {row.completion_tokens:,} tokens{_notes(row)}")
         parts.append(_money(row, prices))
     return parts
 
@@ -250,8 +252,13 @@ def _paid(row: Row) -> str:
     return ("at least " if row.paid_unknown_cost else "") + dollars(row.paid_cost)
 
 
-def _missing(row: Row) -> str:
-    return f" ({row.unknown_tokens:,} replies without a count)" if row.unknown_tokens else ""
+def _notes(row: Row) -> str:
+    notes = []
+    if row.prefix_tokens:
+        notes.append(f"{row.prefix_tokens:,} of the prompts' from the endpoint's own cache")
+    if row.unknown_tokens:
+        notes.append(f"{row.unknown_tokens:,} replies without a count")
+    return f" ({'; '.join(notes)})" if notes else ""
 
 
 def dollars(amount: float) -> str:

@@ -14,9 +14,13 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-Unit = Literal["share", "cider", "percent", "points", "rating", "rating_change", "amount"]
+from lmms_eval_tasks.leaderboards.sample import Sample
 
-BENCHMARKS: tuple[str, ...] = ("maia", "maverix")
+Unit = Literal[
+    "share", "cider", "percent", "points", "rating", "rating_change", "variance", "amount"
+]
+
+BENCHMARKS: tuple[str, ...] = ("maia", "maverix", "movierecapsqa")
 RANGES: dict[Unit, tuple[float, float]] = {
     "share": (0, 1),
     "cider": (0, 10),
@@ -24,6 +28,7 @@ RANGES: dict[Unit, tuple[float, float]] = {
     "points": (-100, 100),  # a difference of two percentages
     "rating": (0, 5),  # a judge's scale
     "rating_change": (-5, 5),
+    "variance": (0, 6.25),  # of scores: at most that of 0 and 5 in equal numbers
     "amount": (0, float("inf")),  # a count, or a length in words, tokens or seconds
 }
 
@@ -52,6 +57,7 @@ class Row(_Strict):
     group: str  # key of Table.groups: MAIA's setting, a split's dimension; "" where there is none
     attributes: dict[str, str | None]  # printed properties of the model, as text
     figures: dict[str, Decimal | None]  # every column by name, in order; None for a printed dash
+    unit: Unit | None = None  # what all of its figures measure, where it is not their columns'
     ours: dict[str, Decimal] = {}
 
     @property
@@ -121,7 +127,7 @@ class Table(_Strict):
             if unknown := set(row.ours) - set(units):
                 raise ValueError(f"{where}: no printed column {sorted(unknown)} to stand beside")
             for name, figure in [*row.figures.items(), *row.ours.items()]:
-                lowest, highest = RANGES[units[name]]
+                lowest, highest = RANGES[row.unit or units[name]]
                 if figure is not None and not lowest <= figure <= highest:
                     raise ValueError(f"{where}: {name} is {figure}, outside {lowest}..{highest}")
         return self
@@ -147,9 +153,11 @@ class Leaderboard(_Strict):
     benchmark: str
     paper: str
     identity_title: str  # what Row.identity is: a full Hugging Face name, or one table's spelling
+    models: dict[str, str | None]  # every spelling of a model -> identity; None for other rows
     stated: dict[str, Stated]
     named: dict[str, Named]
     tables: list[Table]
+    sample: Sample | None = None  # published scores of a released sample, where there are some
 
 
 def leaderboard(benchmark: str) -> Leaderboard:
@@ -164,7 +172,8 @@ def leaderboard(benchmark: str) -> Leaderboard:
     text = files(__name__).joinpath(f"{benchmark}.json").read_text(encoding="utf-8")
     raw = json.loads(text, parse_float=Decimal)
     return Leaderboard(
-        **{key: raw[key] for key in ("benchmark", "paper", "identity_title")},
+        **{key: raw[key] for key in ("benchmark", "paper", "identity_title", "models")},
+        sample=raw.get("sample"),
         stated=raw.get("stated", {}),
         named=raw.get("named", {}),
         tables=[_table(raw, table) for table in raw["tables"]],
@@ -186,6 +195,7 @@ def _table(raw: dict[str, Any], table: dict[str, Any]) -> Table:
             group=row.get("group", ""),
             attributes=dict(zip(attributes, row.get("attributes", []), strict=True)),
             figures=dict(zip(names, row["cells"], strict=True)),
+            unit=row.get("unit"),
             ours=row.get("ours", {}),
         )
         for row in table["rows"]

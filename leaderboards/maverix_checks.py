@@ -1,7 +1,6 @@
 """Where MAVERIX's printed tables contradict themselves or each other, cell by cell.
 
-Pure functions over tables; each result is data. A printed figure stands for any value within half
-a unit of its last place, and two figures disagree if no values in those ranges are equal. (The
+Pure functions over tables; each result is data. Rounding is allowed for as in checking.py. (The
 exceptions are a maximum, which is one of its row's printed figures, and repeated figures, which are
 suspicious, not impossible.)
 """
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from lmms_eval_tasks.leaderboards import Row, Table
+from lmms_eval_tasks.leaderboards.checking import apart, half
 from lmms_eval_tasks.leaderboards.findings import Finding
 
 # Table 10's columns by the models' names in Table 3, and the splits that Table 5 has as columns.
@@ -37,19 +37,6 @@ SPLITS = {
 }
 LEVELS = ("easy", "medium", "hard")
 HUMAN = "Human"
-
-
-def half(figure: Decimal) -> Decimal:
-    """Half a unit of a figure's last printed place: 0.05 for 49.5, 0.00005 for 1.6420."""
-    exponent = figure.as_tuple().exponent
-    if not isinstance(exponent, int):
-        raise ValueError(f"{figure} is not a printed figure")
-    return Decimal(5).scaleb(exponent - 1)
-
-
-def apart(one: Decimal, other: Decimal) -> bool:
-    """Whether two printed figures cannot stand for the same value (a tie rounds one way only)."""
-    return abs(one - other) >= half(one) + half(other)
 
 
 def best_columns(table: Table) -> list[Finding]:

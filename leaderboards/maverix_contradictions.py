@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
-from lmms_eval_tasks.leaderboards import Leaderboard
+from lmms_eval_tasks.leaderboards import Leaderboard, checking
 from lmms_eval_tasks.leaderboards import maverix_checks as checks
 from lmms_eval_tasks.leaderboards import maverix_counts as counts
 from lmms_eval_tasks.leaderboards.findings import Contradiction, Finding
 from lmms_eval_tasks.leaderboards.maverix_paper import OMNI, Paper
 
 
-@dataclass(frozen=True)
-class _Check:
-    kind: str
-    where: str
-    says: str
-    find: Callable[[Paper], list[Finding]]
-    follow: str
-
-
 def contradictions(board: Leaderboard) -> list[Contradiction]:
     """What the checks find, in the order of the tables; a check that finds nothing is left out."""
-    paper = Paper(board)
-    made = [(check, tuple(check.find(paper))) for check in _CHECKS]
-    return [
-        Contradiction(check.kind, check.where, check.says, found, check.follow)
-        for check, found in made
-        if found
-    ]
+    return checking.contradictions(_CHECKS, Paper(board))
 
 
 def spellings(paper: Paper) -> list[Finding]:
@@ -67,6 +49,7 @@ def vocabularies(paper: Paper) -> list[Finding]:
     ]
 
 
+_Check = checking.Check[Paper]
 _CHECKS = (
     _Check(
         "formula",

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from lmms_eval_tasks.leaderboards import Table
+from lmms_eval_tasks.leaderboards.checking import half
 from lmms_eval_tasks.leaderboards.findings import Finding
-from lmms_eval_tasks.leaderboards.maverix_checks import HUMAN, LEVELS, half
+from lmms_eval_tasks.leaderboards.maverix_checks import HUMAN, LEVELS
 
 CHOICE_QUESTIONS = 852
 TITLES = {"a": "A", "s": "S", "v": "V", "vs": "V+S", "av": "V+A"}

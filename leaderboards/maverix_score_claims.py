@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lmms_eval_tasks.leaderboards.checking import listed, mean
 from lmms_eval_tasks.leaderboards.maverix_checks import HUMAN
 from lmms_eval_tasks.leaderboards.maverix_paper import (
     EGO,
@@ -12,8 +13,6 @@ from lmms_eval_tasks.leaderboards.maverix_paper import (
     VITA,
     Paper,
     Statement,
-    listed,
-    mean,
 )
 
 DIMENSIONS = ((8, "correctness"), (8, "temporal"), (9, "context"), (9, "detail"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+from lmms_eval_tasks.leaderboards.checking import listed
 from lmms_eval_tasks.leaderboards.maverix_checks import HUMAN, LEVELS, difficulty_gains
 from lmms_eval_tasks.leaderboards.maverix_paper import (
     EGO,
@@ -14,7 +15,6 @@ from lmms_eval_tasks.leaderboards.maverix_paper import (
     VITA,
     Paper,
     Statement,
-    listed,
 )
 
 TAXONOMY = ("social", "egocentric", "sports", "gaming")

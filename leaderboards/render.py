@@ -20,6 +20,9 @@ from lmms_eval_tasks.leaderboards import (
     maia_claims,
     maverix_claims,
     maverix_contradictions,
+    movierecapsqa_claims,
+    movierecapsqa_contradictions,
+    movierecapsqa_sample,
 )
 from lmms_eval_tasks.leaderboards.findings import Claim, Contradiction, Finding
 
@@ -48,22 +51,38 @@ def markdown(table: Table) -> str:
         cells = [table.groups[row.group]] if grouped else []
         cells += [row.name, *(row.attributes[name] or "" for name in table.attributes)]
         for column in table.columns:
-            cells.append(_figure(row.figures[column.name], column.unit in SIGNED))
+            signed = (row.unit or column.unit) in SIGNED
+            cells.append(_figure(row.figures[column.name], signed))
             if column.name in beside:
                 ours = row.ours.get(column.name)
-                cells.append("" if ours is None else _figure(ours, column.unit in SIGNED))
+                cells.append("" if ours is None else _figure(ours, signed))
         lines.append(_line(cells))
     return "\n".join(lines)
 
 
 def markdown_models(board: Leaderboard) -> str:
-    """The models' identities (full Hugging Face names, say) with the names the tables print."""
+    """The models' identities (full Hugging Face names, say) with the names the tables print.
+
+    Spellings that only the text or a released file has stand in a column of their own.
+    """
     printed: dict[str, list[str]] = {}
     for row in (row for table in board.tables for row in table.rows):
         if row.identity and row.name not in printed.setdefault(row.identity, []):
             printed[row.identity].append(row.name)
-    lines = [_line([board.identity_title, "in the tables"]), _line(["---", "---"])]
-    lines += [_line([f"`{one}`", ", ".join(names)]) for one, names in printed.items()]
+    others: dict[str, list[str]] = {one: [] for one in printed}
+    heads = {column.title for table in board.tables for column in table.columns}
+    for spelled, identity in board.models.items():
+        if identity and spelled not in (*printed[identity], *heads):
+            others[identity].append(spelled)
+    titles = [
+        board.identity_title,
+        "in the tables",
+        *(["elsewhere"] if any(others.values()) else []),
+    ]
+    lines = [_line(titles), _line(["---"] * len(titles))]
+    for one, names in printed.items():
+        cells = [f"`{one}`", ", ".join(names), ", ".join(others[one])]
+        lines.append(_line(cells[: len(titles)]))
     return "\n".join(lines)
 
 
@@ -108,7 +127,19 @@ def _maverix(board: Leaderboard) -> str:
     return markdown_findings(board.tables, found, maverix_claims.claims(board))
 
 
-FINDINGS: Mapping[str, Callable[[Leaderboard], str]] = {"maia": _maia, "maverix": _maverix}
+def _movierecapsqa(board: Leaderboard) -> str:
+    found = movierecapsqa_contradictions.contradictions(board)
+    return markdown_findings(board.tables, found, movierecapsqa_claims.claims(board))
+
+
+FINDINGS: Mapping[str, Callable[[Leaderboard], str]] = {
+    "maia": _maia,
+    "maverix": _maverix,
+    "movierecapsqa": _movierecapsqa,
+}
+SAMPLES: Mapping[str, Callable[[Leaderboard], str]] = {
+    "movierecapsqa": movierecapsqa_sample.markdown
+}
 
 
 def blocks(benchmark: str) -> dict[str, str]:
@@ -121,6 +152,8 @@ def blocks(benchmark: str) -> dict[str, str]:
     made = {f"{benchmark}:table{table.number}": markdown(table) for table in board.tables}
     made[f"{benchmark}:models"] = markdown_models(board)
     made[f"{benchmark}:findings"] = FINDINGS[benchmark](board)
+    if benchmark in SAMPLES:
+        made[f"{benchmark}:sample"] = SAMPLES[benchmark](board)
     return made
 
 

@@ -9,7 +9,14 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from lmms_eval_tasks import benchmarks, judge_commands, saved_runs, settings
+from lmms_eval_tasks import (
+    agreement_command,
+    benchmarks,
+    facts_command,
+    judge_commands,
+    saved_runs,
+    settings,
+)
 from lmms_eval_tasks.console import say, wide_console
 from lmms_eval_tasks.errors import DataError, TasksError
 
@@ -130,3 +137,5 @@ def _users_root() -> Path:
 
 saved_runs.add_commands(app)
 judge_commands.add_commands(app)
+facts_command.add_commands(app)
+agreement_command.add_commands(app)

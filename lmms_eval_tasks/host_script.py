@@ -90,6 +90,8 @@ OPTIONS = {
     "--frames": settings.FRAMES,
     "--prompts": settings.PROMPTS,
     "--bertscore": settings.BERTSCORE,
+    "--bartscore": settings.BARTSCORE,
+    "--baselines": settings.BASELINES,
 }
 FLAGS = {
     "--allow-bad-items": settings.ALLOW_BAD_ITEMS,

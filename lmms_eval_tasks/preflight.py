@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -189,7 +190,11 @@ def annotate(
         }
     section["invalid"] = problems = invalid(judged)
     for name, own in _by_benchmark(tasks):
-        benchmarks.load(name).annotate(results, own)
+        try:
+            benchmarks.load(name).annotate(results, own)
+        except Exception:  # the answers are paid for: a mistake of ours must not lose them
+            say(f"{name}: what is known about this run could not be added to its results")
+            traceback.print_exc()
     _mark(results)
     for line in judged.given_up:
         say(

@@ -113,6 +113,22 @@ def read(file: Path) -> Run:
     )
 
 
+def refuse_twice(runs: Sequence[Run]) -> None:
+    """One of two runs of the same task and model would silently take the other's place.
+
+    Raises:
+        DataError: naming both files.
+    """
+    seen: dict[tuple[str, str | None], Run] = {}
+    for run in runs:
+        other = seen.setdefault((run.task, run.model), run)
+        if other is not run:
+            raise DataError(
+                f"{run.file}: a second {run.task} run of {run.model or 'an unknown model'}, beside "
+                f"{other.file}; name one of them"
+            )
+
+
 def saved_items(run: Run, first: str) -> list[dict[str, Any]]:
     """A run's items in the order of their ids, from under the metric that has them whole.
 

@@ -31,8 +31,12 @@ STILL_CLIP = "LMMS_EVAL_TASKS_STILL_CLIP"
 ALLOW_MISSING = "LMMS_EVAL_TASKS_ALLOW_MISSING_VIDEOS"
 ALLOW_BAD_ITEMS = "LMMS_EVAL_TASKS_ALLOW_BAD_ITEMS"
 BERTSCORE = "LMMS_EVAL_TASKS_BERTSCORE"
+BARTSCORE = "LMMS_EVAL_TASKS_BARTSCORE"
+BASELINES = "LMMS_EVAL_TASKS_BASELINES"
 
 SAMPLE = "sample"
+# Judged metrics that benchmarks offer beside their own, on request: each costs further requests.
+JUDGED_BASELINES = ("geval", "helmet")
 _YES = {"1", "true", "yes", "on"}
 _NO = {"", "0", "false", "no", "off"}
 
@@ -148,6 +152,25 @@ def bertscore_model() -> str | None:
     return os.environ.get(BERTSCORE) or None
 
 
+def bartscore_model() -> str | None:
+    """Name or path of the BARTScore model the user chose, or None: then it is not computed."""
+    return os.environ.get(BARTSCORE, "").strip() or None
+
+
+def judged_baselines() -> tuple[str, ...]:
+    """The judged baselines that the user asked for, in the order of JUDGED_BASELINES; usually none.
+
+    Raises:
+        TasksError: the value is no comma list of their names.
+    """
+    given = os.environ.get(BASELINES, "")
+    names = {name.strip().lower() for name in given.split(",") if name.strip()}
+    if names - set(JUDGED_BASELINES) - {"none"} or ("none" in names and len(names) > 1):
+        known = ", ".join(JUDGED_BASELINES)
+        raise TasksError(f"{BASELINES}={given!r}: expected a comma list of {known}, or none")
+    return tuple(name for name in JUDGED_BASELINES if name in names)
+
+
 def allow_missing_videos() -> bool:
     """Leave out questions whose video is missing (they are counted) instead of stopping."""
     return _flag(ALLOW_MISSING)
@@ -199,6 +222,7 @@ def check() -> None:
     allow_bad_items()
     judge_limits()
     max_failed()
+    judged_baselines()
 
 
 def _flag(name: str) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import host_script, settings
 from lmms_eval_tasks.errors import TasksError
 
 
@@ -16,6 +17,8 @@ def test_unset(monkeypatch: pytest.MonkeyPatch) -> None:
     assert settings.prompts_dir() is None
     assert not settings.is_sample()
     assert not settings.allow_missing_videos()
+    assert settings.bartscore_model() is None
+    assert settings.judged_baselines() == ()
     settings.check()
 
 
@@ -64,3 +67,53 @@ def test_roots(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert settings.data_root() == tmp_path / "sample"
     monkeypatch.setenv(settings.DATA, "~/somewhere")
     assert settings.data_root() == Path.home() / "somewhere"
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        ("geval", ("geval",)),
+        ("helmet,geval", ("geval", "helmet")),
+        (" GEVAL , geval,", ("geval",)),
+        ("none", ()),
+        ("", ()),
+        (",", ()),
+    ],
+)
+def test_baselines(given: str, names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(settings.BASELINES, given)
+    assert settings.judged_baselines() == names
+    settings.check()
+
+
+@pytest.mark.parametrize("given", ["g-eval", "geval helmet", "all", "1", "none,geval"])
+def test_baselines_of_another_form(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(settings.BASELINES, given)
+    said = f"{settings.BASELINES}={given!r}: expected a comma list of geval, helmet, or none"
+    with pytest.raises(TasksError, match=f"^{re.escape(said)}$"):
+        settings.check()
+
+
+def test_bartscore_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(settings.BARTSCORE, " /models/bart ")
+    assert settings.bartscore_model() == "/models/bart"
+    monkeypatch.setenv(settings.BARTSCORE, "  ")
+    assert settings.bartscore_model() is None
+
+
+def test_options_of_the_host_script(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for variable in host_script.OPTIONS.values():
+        monkeypatch.setenv(variable, "")  # so that what the script sets is undone
+    given = ["--model", "m", "--bartscore", "some/bart", "--baselines=helmet,geval", "--help"]
+    assert host_script._take_own_options(given) == ["--model", "m", "--help"]
+    assert settings.bartscore_model() == "some/bart"
+    assert settings.judged_baselines() == ("geval", "helmet")
+    assert settings.bertscore_model() is None
+    told = capsys.readouterr().out
+    for option, variable in (
+        ("--bartscore", settings.BARTSCORE),
+        ("--baselines", settings.BASELINES),
+    ):
+        assert f"{option} VALUE  (same as {variable})" in told

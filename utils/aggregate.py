@@ -6,8 +6,8 @@ values, groups are keyed), and return None where a number does not exist.
 
 The three forms (metrics.md): the plain number counts every failed item as wrong; `_valid` leaves
 out items that could not be read or judged; `_failed` counts all items with a status other than ok.
-What the candidate did itself (answered nothing, refused, was cut off) is 0 in both forms:
-abstaining must not pay.
+What the candidate did itself (answered or claimed nothing, refused, was cut off) is 0 in both
+forms: abstaining must not pay.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lmms_eval_tasks.console import say
 
 Item = Mapping[str, Any]
 
-CANDIDATE_FAILURES = frozenset({"empty", "refused", "truncated"})
+CANDIDATE_FAILURES = frozenset({"empty", "refused", "truncated", "no_claims"})
 NOT_JUDGED = "unjudged"  # nobody was meant to judge now: judge `none`
 
 

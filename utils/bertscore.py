@@ -15,16 +15,12 @@ import math
 import unicodedata
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from lmms_eval_tasks.utils import local_models
 from lmms_eval_tasks.utils.text_metrics import check_corpus, tokenize
-
-# The hub later gave owners to models whose names had none; bert-score's tables have the old names.
-_OWNERS = ("google-bert", "FacebookAI", "distilbert", "albert", "xlnet", "openai-community")
-# For encoders with relative positions whose tokenizer has no limit either.
-_FALLBACK_MAX_TOKENS = 512
 
 
 @dataclass(frozen=True)
@@ -41,6 +37,8 @@ class BertScore:
         rescaled: whether scores are rescaled by bert-score's baseline; always False here.
         reason: why there is no value, else None.
         max_tokens: the encoder's length, special tokens included.
+        values: each item's F1 in the order of the items, from which means over parts of them and
+            variances follow; empty if not computed. Not compared, as the rest has no order.
     """
 
     value: float | None
@@ -51,6 +49,7 @@ class BertScore:
     rescaled: bool
     reason: str | None
     max_tokens: int | None = None
+    values: tuple[float, ...] = field(default=(), compare=False, repr=False)
 
     def describe(self) -> str:
         """One line for the results: the number with its model, layer, rescaling, hash and cuts."""
@@ -95,10 +94,10 @@ def bert_score(
     from bert_score import utils as library
 
     name = model or library.lang2model[lang.lower()]
-    folder = _local_folder(name, may_be_path=model is not None)
+    may_be_path = model is not None
+    folder = local_models.find(name, may_be_path=may_be_path)
     if folder is None:
-        reason = f"encoder {name!r} is not in the local Hugging Face cache"
-        return _not_computed(name, reason + (" and is no folder" if model else ""))
+        return _not_computed(name, local_models.absent("encoder", name, may_be_path=may_be_path))
     try:
         encoder = _load(name, folder, library.model2layers, device)
         scores = [
@@ -108,7 +107,7 @@ def bert_score(
     # Loaders and encoders raise what they like, and an exception in an aggregation costs the host's
     # whole run (host.md): the reason says what happened, and no number is printed.
     except Exception as error:
-        return _not_computed(name, f"{folder}: {type(error).__name__}: {error}")
+        return _not_computed(name, local_models.told(folder, error))
     return BertScore(
         value=math.fsum(f1 for f1, _ in scores) / len(scores),
         n_truncated=sum(cut for _, cut in scores),
@@ -118,6 +117,7 @@ def bert_score(
         rescaled=False,
         reason=None,
         max_tokens=encoder.tokenizer.model_max_length,
+        values=tuple(f1 for f1, _ in scores),
     )
 
 
@@ -185,35 +185,6 @@ def _best_f1(encoder: _Encoder, candidate: list[str], references: list[str]) -> 
     return min(best, 1.0), cut
 
 
-def _local_folder(name: str, *, may_be_path: bool) -> Path | None:
-    """Folder of an encoder on this machine, or None. Never asks the network.
-
-    A default name is looked up in the cache only, so that a folder of that name in the working
-    directory is not taken for it.
-    """
-    from huggingface_hub import try_to_load_from_cache
-
-    path = Path(name).expanduser()
-    if may_be_path and path.is_dir():
-        return path.resolve()
-    for known in _aliases(name):
-        try:
-            found = try_to_load_from_cache(known, "config.json")
-        except ValueError:  # a path that does not exist is no valid name
-            return None
-        if isinstance(found, str):
-            return Path(found).parent
-    return None
-
-
-def _aliases(name: str) -> list[str]:
-    """The names that the hub has for one model: with the owner it got later, and without."""
-    owner, _, bare = name.rpartition("/")
-    if not owner:
-        return [name, *(f"{later}/{name}" for later in _OWNERS)]
-    return [name, bare] if owner in _OWNERS else [name]
-
-
 def _load(name: str, folder: Path, known_layers: Mapping[str, int], device: str) -> _Encoder:
     """The encoder, tried on two short texts.
 
@@ -224,12 +195,10 @@ def _load(name: str, folder: Path, known_layers: Mapping[str, int], device: str)
     from transformers import AutoModel, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder, use_fast=False, local_files_only=True)
-    model, info = AutoModel.from_pretrained(folder, local_files_only=True, output_loading_info=True)
-    if missing := sorted(key for key in info["missing_keys"] if "pooler" not in key):
-        raise ValueError(f"{len(missing)} weights are not in the folder, e.g. {missing[0]}")
+    model = local_models.load(AutoModel, folder, optional=["pooler"])
     if model.config.is_encoder_decoder:
         model = model.get_encoder()
-    model = model.float().eval().to(device)  # a checkpoint in half precision would stay in it
+    model = model.to(device)
     tokenizer.model_max_length = _max_tokens(tokenizer, model)
     hidden, _, _ = _Encoder(model, tokenizer, 0, device).hidden(["prova", "una prova più lunga"])
     layer = _layer(name, folder, hidden.shape[2] - 1, known_layers)
@@ -241,21 +210,17 @@ def _load(name: str, folder: Path, known_layers: Mapping[str, int], device: str)
 
 def _layer(name: str, folder: Path, n_layers: int, known_layers: Mapping[str, int]) -> int:
     """bert-score's tuned layer where it knows the model's (or its folder's) name, else the last."""
-    for known in (*_aliases(name), folder.name, f"{folder.parent.name}/{folder.name}"):
+    for known in (*local_models.aliases(name), folder.name, f"{folder.parent.name}/{folder.name}"):
         if known_layers.get(known, n_layers + 1) <= n_layers:
             return known_layers[known]
     return n_layers
 
 
 def _max_tokens(tokenizer: Any, model: Any) -> int:
-    """The smaller of the tokenizer's and the encoder's limits, special tokens included.
-
-    A tokenizer without a limit of its own says 10^30, which no encoder can use.
-    """
+    """The smaller of the tokenizer's and the encoder's limits, special tokens included."""
     positions = getattr(model.config, "max_position_embeddings", None) or 0
     table = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
     reserved = getattr(table, "padding_idx", None)
     if reserved is not None:  # RoBERTa and its kin count positions from the padding index on
         positions -= reserved + 1
-    limits = [limit for limit in (positions, tokenizer.model_max_length) if 0 < limit < 10**9]
-    return min(limits, default=_FALLBACK_MAX_TOKENS)
+    return local_models.least(positions, tokenizer.model_max_length)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from lmms_eval_tasks.utils import aggregate
+from lmms_eval_tasks.utils import aggregate, stats
 from lmms_eval_tasks.utils.aggregate import CANDIDATE_FAILURES, Item
 
 
@@ -66,6 +66,17 @@ def count_failed(dimension: str, items: Sequence[Item]) -> int:
 def coverage(dimension: str, items: Sequence[Item]) -> float | None:
     """Share of items that `mean_valid` takes in, 0..1."""
     return aggregate.mean(float(value(dimension, item) is not None) for item in items)
+
+
+def interval(dimension: str, items: Sequence[Item]) -> stats.Interval | None:
+    """95 % interval of `mean_valid`, clustered by the items' `video`; None without a rating."""
+    if is_unjudged(dimension, items):
+        return None
+    pairs = [(value(dimension, item), item["video"]) for item in items]
+    rated = [(found, video) for found, video in pairs if found is not None]
+    if not rated:
+        return None
+    return stats.clustered_mean([found for found, _ in rated], [video for _, video in rated])
 
 
 def variance(numbers: Sequence[float]) -> float | None:

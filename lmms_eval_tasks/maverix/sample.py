@@ -22,16 +22,10 @@ from typing import Any
 from lmms_eval_tasks.maverix import sample_draw, sample_items
 from lmms_eval_tasks.maverix.sample_code import SECONDS, Moment, spoken
 from lmms_eval_tasks.sample import render
+from lmms_eval_tasks.sample.second_code import AAC, X264
 
 ALSO = ("labels.py",)  # decides the sample too: sample_items.py takes the labels from it
 VERSION = "packaged sample of lmms-eval-tasks"
-# A key frame every 12 s and no other: a cut that copies from a key frame on carries up to 12 s too
-# much. No macroblock trees: with them x264's assembler (not its C code) was seen to encode plain
-# pictures like these otherwise in every second build.
-X264 = {"g": str(12 * sample_draw.FPS), "sc_threshold": "0", "mbtree": "0"}
-# FFmpeg's default coder leaves noise 15 dB below a pure tone, this one 60 dB; noise shaping over
-# time made clicks of twice the tone's height.
-AAC = {"aac_coder": "fast", "aac_tns": "0"}
 SUBTITLES = {1: "srt", 2: "vtt", 4: "json"}  # kind by video
 WORD = (0.1, 0.9)  # when a second's word is shown, in seconds after the second began
 

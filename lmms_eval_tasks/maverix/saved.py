@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lmms_eval_tasks import judges
-from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import concurrency
 from lmms_eval_tasks.judges.candidate import usable
 from lmms_eval_tasks.judges.config import NONE, JudgeConfig
@@ -19,6 +18,7 @@ from lmms_eval_tasks.rescore import (
     Rescored,
     Run,
     kept_verdict,
+    refuse_twice,
     saved_items,
     saved_verdict,
 )
@@ -42,7 +42,7 @@ def rescore_saved(
         JudgeError, PromptError: the judge cannot be used.
     """
     done = Rescored()
-    _refuse_twice(runs)
+    refuse_twice(runs)
     several = len({run.task for run in runs}) < len(runs)
     joined: dict[tuple[str, str], dict[str, Items]] = {}
     for run in runs:
@@ -71,18 +71,6 @@ def rescore_saved(
             joined.setdefault((str(run.model), items[0]["data"]), {})[items[0]["mode"]] = collected
     _join(joined, done)
     return done
-
-
-def _refuse_twice(runs: Sequence[Run]) -> None:
-    """One of two runs of the same task and model would silently take the other's place."""
-    seen: dict[tuple[str, str | None], Run] = {}
-    for run in runs:
-        other = seen.setdefault((run.task, run.model), run)
-        if other is not run:
-            raise DataError(
-                f"{run.file}: a second {run.task} run of {run.model or 'an unknown model'}, beside "
-                f"{other.file}; name one of them"
-            )
 
 
 def _open(

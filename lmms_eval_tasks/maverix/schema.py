@@ -25,6 +25,7 @@ from lmms_eval_tasks import released_files
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maverix import columns
 from lmms_eval_tasks.maverix.item import Item
+from lmms_eval_tasks.released_files import VIDEO_ENDINGS
 
 # What the full set holds (paper, Table 1 and Benchmark Design). An item is one of the unique
 # questions: it is asked once with eight options, and twice openly.
@@ -32,7 +33,6 @@ PAPER_COUNTS = {"videos": 700, "questions": 852, "asked": 2556}
 ASKED_EACH = 3
 # Ours, and the name that the paper announces (A); another one is accepted if it is the only one.
 FILE_NAMES = ("data.json", "MAVERIX_v1.0.json")
-VIDEO_ENDINGS = (".mp4", ".mkv", ".webm", ".mov", ".avi", ".m4v", ".mpg", ".ts")
 _SHOWN = 60  # characters of a value in a message
 _MAX_ERRORS = 3  # of one item, in its line
 

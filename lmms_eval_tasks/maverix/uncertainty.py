@@ -34,7 +34,7 @@ def details(kind: str, items: Sequence[Item]) -> dict[str, Any]:
             for d in DIMENSIONS
         }
         for dimension in DIMENSIONS:
-            intervals[f"{dimension}_valid"] = _mean_rating(dimension, some)
+            intervals[f"{dimension}_valid"] = rating_means.interval(dimension, some)
         judged = robustness.judged_pairs(some)
         intervals["robust_both"] = _bootstrap(judged, lambda pair: float(pair.good))
         intervals["robust_diff"] = _bootstrap(judged, lambda pair: pair.gap)
@@ -47,14 +47,6 @@ def details(kind: str, items: Sequence[Item]) -> dict[str, Any]:
         intervals["circ_acc"] = _bootstrap(pools, lambda pool: float(pool.right))
     found["intervals"] = {k: v.as_dict() for k, v in intervals.items() if v is not None}
     return found
-
-
-def _mean_rating(dimension: str, items: Sequence[Item]) -> stats.Interval | None:
-    if rating_means.is_unjudged(dimension, items):
-        return None
-    pairs = [(rating_means.value(dimension, item), item["video"]) for item in items]
-    rated = [(value, video) for value, video in pairs if value is not None]
-    return _clustered([value for value, _ in rated], [video for _, video in rated])
 
 
 def _clustered(values: Sequence[float], videos: Sequence[str]) -> stats.Interval | None:

@@ -27,7 +27,8 @@ from lmms_eval_tasks.movierecapsqa.labels import SPLITS, UNLABELLED
 from lmms_eval_tasks.utils import subtitles
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-_NUMBERED = re.compile(r"\s*\d{1,4}[.):]\s+")
+# No year ("2001: A Space Odyssey" may be the only fact); a number alone is an empty fact.
+_NUMBERED = re.compile(r"\d{1,3}[.):](?:\s+|$)")
 # The paper's names beside the slugs: Table 3 says vision-centric, Table 5 "Scene".
 _MODALITIES = {
     "dialogue": "dialogue",

@@ -25,6 +25,7 @@ from lmms_eval_tasks.errors import DataError
 BENCHMARKS: dict[str, str] = {
     "maia": "lmms_eval_tasks.maia.sample",
     "maverix": "lmms_eval_tasks.maverix.sample",
+    "movierecapsqa": "lmms_eval_tasks.movierecapsqa.sample",
 }
 
 MANIFEST = "VERSION"  # no .json: a benchmark may look for its data among *.json

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lmms_eval_tasks.errors import MediaError
 
@@ -24,6 +24,7 @@ _OVERSAMPLE = 3  # shapes are drawn this much larger and averaged down: smooth e
 _FADE_SECONDS = 0.01  # at both ends of a tone, so that it does not click
 _LOUDNESS = 0.5  # peak of a tone, full scale is 1
 _AAC_BLOCK = 1024  # samples that AAC takes at a time
+_LAYOUTS = {1: "mono", 2: "stereo"}  # by number of channels
 
 
 class Tone(NamedTuple):
@@ -109,7 +110,7 @@ def write_mp4(
     path: Path,
     frames: Iterable[NDArray[np.uint8]],
     fps: int,
-    sound: NDArray[np.float32],
+    sound: NDArray[np.float32] | None,
     rate: int,
     *,
     picture_options: Mapping[str, str] | None = None,
@@ -123,7 +124,7 @@ def write_mp4(
         path: the mp4 file to write.
         frames: shown one after the other.
         fps: frames a second.
-        sound: one channel (n,) or two (2, n).
+        sound: one channel (n,) or two (2, n); None makes a file without a sound track.
         rate: samples a second.
         picture_options: further options of FFmpeg's libx264.
         sound_options: options of FFmpeg's AAC encoder.
@@ -135,8 +136,7 @@ def write_mp4(
     import numpy as np
 
     options = {"movflags": "+faststart", "fflags": "+bitexact"}
-    channels = np.atleast_2d(sound)
-    layout = {1: "mono", 2: "stereo"}[len(channels)]
+    channels = None if sound is None else np.atleast_2d(sound)
     x264: dict[str, object] = {
         "crf": "18",
         "preset": "medium",
@@ -148,10 +148,11 @@ def write_mp4(
             video = container.add_stream("libx264", rate=fps)
             video.options = x264
             video.pix_fmt = "yuv420p"
-            audio = container.add_stream("aac", rate=rate)
-            audio.options = dict(sound_options or {})
-            audio.codec_context.layout = layout
-            audio.codec_context.bit_rate = 48_000 * len(channels)
+            if channels is not None:
+                audio = container.add_stream("aac", rate=rate)
+                audio.options = dict(sound_options or {})
+                audio.codec_context.layout = _LAYOUTS[len(channels)]
+                audio.codec_context.bit_rate = 48_000 * len(channels)
             for index, pixels in enumerate(frames):
                 if index == 0:
                     video.height, video.width = pixels.shape[:2]
@@ -159,14 +160,23 @@ def write_mp4(
                 frame.pts = index
                 container.mux(video.encode(frame))
             container.mux(video.encode())
-            for start in range(0, channels.shape[1], _AAC_BLOCK):
-                block = np.ascontiguousarray(channels[:, start : start + _AAC_BLOCK])
-                samples = av.AudioFrame.from_ndarray(block, format="fltp", layout=layout)
-                samples.sample_rate, samples.pts = rate, start
-                container.mux(audio.encode(samples))
-            container.mux(audio.encode())
+            if channels is not None:
+                _mux_sound(container, audio, channels, rate)
     except (av.FFmpegError, ValueError) as error:  # PyAV 12 reports a missing codec as ValueError
         raise MediaError(f"{path}: the clip cannot be encoded with PyAV: {error}") from error
+
+
+def _mux_sound(container: Any, audio: Any, channels: NDArray[np.float32], rate: int) -> None:
+    """Encode samples (channels, n) into the stream `audio` of an open file."""
+    import av
+    import numpy as np
+
+    for start in range(0, channels.shape[1], _AAC_BLOCK):
+        block = np.ascontiguousarray(channels[:, start : start + _AAC_BLOCK])
+        samples = av.AudioFrame.from_ndarray(block, format="fltp", layout=_LAYOUTS[len(channels)])
+        samples.sample_rate, samples.pts = rate, start
+        container.mux(audio.encode(samples))
+    container.mux(audio.encode())
 
 
 def _scaled(points: Sequence[Point]) -> list[Point]:

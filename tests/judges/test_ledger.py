@@ -1,5 +1,6 @@
 """Sums by task and judge: exact from many threads and ranks, small, and printed in one line."""
 
+import dataclasses
 import json
 import os
 import random
@@ -162,6 +163,21 @@ def test_cents_add_up():
     for _ in range(30_000):  # as floats 2099.9999999995
         ledger.reply("t", "j", reply(), paid=True, cost=0.07)
     assert (ledger.total().cost, ledger.total().paid_cost) == (2100.0, 2100.0)
+
+
+def test_tokens_from_the_endpoints_own_cache_are_told():
+    ledger, rank = Ledger(), Ledger()
+    for number, one in enumerate((ledger, ledger, rank)):
+        cached = dataclasses.replace(reply(), prompt_tokens=1500, cached_tokens=1024 * number)
+        one.reply("t", "j", cached, paid=True, cost=None)
+    ledger.merge(json.loads(json.dumps(rank.as_dicts())))
+    (row,) = ledger.rows()
+    assert (row.prompt_tokens, row.prefix_tokens) == (4500, 3072)
+    assert row.as_dict()["prefix_tokens"] == 3072
+    (line,) = lines(ledger.rows())
+    assert "tokens (3,072 of the prompts' from the endpoint's own cache)" in line
+    old = {name: value for name, value in row.as_dict().items() if name != "prefix_tokens"}
+    assert from_dicts([old])[0].prefix_tokens == 0  # saved by an older version
 
 
 def test_rows_are_copies():

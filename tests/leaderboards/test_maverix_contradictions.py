@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval_tasks.leaderboards import leaderboard
+from lmms_eval_tasks.leaderboards import checking, leaderboard
 from lmms_eval_tasks.leaderboards import maverix_checks as checks
 from lmms_eval_tasks.leaderboards import maverix_counts as counts
 from lmms_eval_tasks.leaderboards.maverix_claims import claims
@@ -113,7 +113,7 @@ def test_table_7s_overall_averages_are_plain_means():
         average = sum(row.printed("average") for row in rows) / 6
         overall = table(7).row(mode, "Overall").printed("average")
         assert len(rows) == 6
-        assert abs(average - overall) <= checks.half(overall) + Decimal("0.005")
+        assert abs(average - overall) <= checking.half(overall) + Decimal("0.005")
 
 
 CASES = [
@@ -183,10 +183,10 @@ def test_more_checks_follow_the_figures():
 
 
 def test_printed_figures_stand_for_their_last_place():
-    assert checks.half(Decimal("1.6420")) == Decimal("0.00005")
-    assert checks.half(Decimal(80)) == Decimal("0.5")
-    assert checks.apart(Decimal("51.0"), Decimal("50.9"))
-    assert not checks.apart(Decimal("80"), Decimal("80.49"))
+    assert checking.half(Decimal("1.6420")) == Decimal("0.00005")
+    assert checking.half(Decimal(80)) == Decimal("0.5")
+    assert checking.apart(Decimal("51.0"), Decimal("50.9"))
+    assert not checking.apart(Decimal("80"), Decimal("80.49"))
     assert list(counts.numerators(Decimal("50.9"), 852, 100)) == [434]
     assert not counts.numerators(Decimal("51.0"), 852, 100)
     with pytest.raises(ValueError, match="no count up to 852"):

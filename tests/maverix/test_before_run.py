@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import preflight, settings
+from lmms_eval_tasks import cuts, preflight, settings
 from lmms_eval_tasks.errors import DataError, MediaError
-from lmms_eval_tasks.maverix import before_run, benchmark, checked, data, inputs, utils
+from lmms_eval_tasks.maverix import benchmark, checked, data, inputs, utils
 from tests.maverix import runs
 from tests.maverix.runs import root, source
 from tests.maverix.test_benchmark import task
@@ -127,7 +127,7 @@ class TestWhatIsCut:
         assert capsys.readouterr().err == ""
         inputs.cut.cache_clear()
         clock = itertools.count(0, 4)
-        monkeypatch.setattr(before_run.time, "monotonic", lambda: next(clock))
+        monkeypatch.setattr(cuts.time, "monotonic", lambda: next(clock))
         check(["maverix_v"])
         lines = capsys.readouterr().err.splitlines()
         total = len(set(windows()))

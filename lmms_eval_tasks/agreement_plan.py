@@ -1,0 +1,97 @@
+"""What `lmms-eval-tasks agreement` would cost: calls, tokens and dollars, asking nobody."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval_tasks.estimate import REASONING_TOKENS, Estimate
+from lmms_eval_tasks.judges import Criterion, JudgeConfig
+
+if TYPE_CHECKING:
+    from lmms_eval_tasks.judges.tokens import Counter
+
+# A criterion, its fields, and a reply of the likely length.
+Asked = tuple[Criterion, Mapping[str, Any], str]
+
+# OpenAI's prompt cache takes prefixes of at least so many tokens; other endpoints have other rules.
+CACHED_PREFIX = 1024
+
+
+def plan(config: JudgeConfig, asked: Sequence[Asked]) -> Estimate:
+    """The work of a judge that is asked once for each of `asked`; none for one that asks nobody.
+
+    Without repairs and without what is in our own cache already.
+
+    Args:
+        config: one judge.
+        asked: all requests, with stand-ins for what is not known before.
+    """
+    from lmms_eval_tasks.judges import run
+    from lmms_eval_tasks.judges.config import is_reasoning
+    from lmms_eval_tasks.judges.ledger import dollars
+    from lmms_eval_tasks.judges.prompts import render
+    from lmms_eval_tasks.judges.tokens import count_messages, counter
+
+    found = Estimate("agreement", 0, 0, verdicts=len(asked))
+    if not config.endpoints:
+        found.notes.append(f"{config.label} sends no requests")
+        return found
+    count = counter(config.model)
+    thought = REASONING_TOKENS if is_reasoning(config.model) else 0
+    messages = [render(criterion, fields) for criterion, fields, _ in asked]
+    found.calls = len(asked)
+    found.judge_tokens = sum(count_messages(one, count) for one in messages)
+    found.reply_tokens = sum(count.count(reply) + thought for _, _, reply in asked)
+    found.notes.append(
+        f"{config.label}: tokens by {count.name}"
+        + (f"; {thought} tokens of reasoning assumed for each reply" if thought else "")
+    )
+    repeated = repeated_tokens(["\n".join(m["content"] for m in one) for one in messages], count)
+    price = run.current().price(config)
+    if price is None:
+        found.cost = None
+        return found
+    tokens = found.judge_tokens, found.reply_tokens
+    found.cost = price.cost(*tokens)
+    if repeated and (least := price.cost(*tokens, cached_tokens=repeated)) is not None:
+        found.notes.append(
+            f"at best {dollars(least)}: {repeated:,} of these tokens begin a request that began "
+            "alike before, and OpenAI's prompt cache may have them"
+        )
+    return found
+
+
+def summary(found: Estimate) -> str:
+    """The estimate in words."""
+    from lmms_eval_tasks.estimate import default_rate
+    from lmms_eval_tasks.judges.ledger import dollars
+
+    if not found.calls:
+        return f"{found.verdicts:,} verdicts, no requests"
+    rate, why = default_rate()
+    cost = "unknown price" if found.cost is None else dollars(found.cost)
+    return (
+        f"{found.verdicts:,} verdicts, {found.calls:,} calls, about {found.judge_tokens:,} + "
+        f"{found.reply_tokens:,} tokens, {cost}, {found.calls / rate / 60:.0f} min at {rate:g} "
+        f"calls a second ({why})"
+    )
+
+
+def repeated_tokens(texts: Sequence[str], count: Counter) -> int:
+    """Tokens at the beginning of requests that an earlier one began with as well.
+
+    In sorted order the longest such beginning is the one shared with the neighbour before.
+
+    Args:
+        texts: all requests.
+        count: how tokens are counted.
+    """
+    ordered, total = sorted(texts), 0
+    for neighbours in itertools.pairwise(ordered):
+        # The function is about characters of any texts, and so is this.
+        tokens = count.count(os.path.commonprefix(neighbours))  # noqa: RUF071
+        total += tokens if tokens >= CACHED_PREFIX else 0
+    return total

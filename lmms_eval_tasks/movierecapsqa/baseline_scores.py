@@ -1,0 +1,92 @@
+"""The baselines of Table 4 as numbers of a run: mean and variance of each.
+
+Text metrics need the texts of all items at once (text_scores.py); the judged ones are ratings like
+the others, where the user asked for them (baselines.py). G-Eval's two ways of rating are different
+measurements, so each has a metric of its own, over the answers that were rated in that way.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from lmms_eval_tasks import provenance, settings
+from lmms_eval_tasks.movierecapsqa import geval_ratings, text_scores
+from lmms_eval_tasks.movierecapsqa.baselines import GEVAL, HELMET_METRICS, NO_REFERENCE
+from lmms_eval_tasks.utils import aggregate, rating_means
+from lmms_eval_tasks.utils.aggregate import Item
+
+Aggregation = Callable[[Sequence[Item]], Any]
+Statistic = Callable[[Sequence[float]], float | None]
+
+# Metrics whose items carry the texts.
+TEXT_METRICS = ("bertscore", "bertscore_var", "bartscore", "bartscore_var")
+
+
+def _rouge_l(statistic: Statistic, items: Sequence[Item]) -> float | None:
+    return statistic([item["rouge_l"] for item in items if item["rouge_l"] is not None])
+
+
+def _bertscore(statistic: Statistic, items: Sequence[Item]) -> float | None:
+    return _text("bertscore", statistic, items)
+
+
+def _bartscore(statistic: Statistic, items: Sequence[Item]) -> float | None:
+    return _text("bartscore", statistic, items)
+
+
+def _text(name: str, statistic: Statistic, items: Sequence[Item]) -> float | None:
+    """A statistic of a text metric over the items with a reference; None where it has no model."""
+    answered = [item for item in items if item["status"] != "model_error"]
+    ordered = sorted(answered, key=lambda item: item["id"])
+    texts = [item["candidate"] for item in ordered], [item["reference"] for item in ordered]
+    if name == "bertscore":
+        scores = text_scores.bertscore(*texts, model=settings.bertscore_model())
+    else:
+        scores = text_scores.bartscore(*texts, model=settings.bartscore_model())
+    provenance.note(name, scores.note)
+    return statistic([value for value in scores.values if value is not None])
+
+
+# --- the judged ones ----------------------------------------------------------------------------
+
+
+def _rated(metric: str, items: Sequence[Item]) -> list[dict[str, Any]]:
+    """Items as utils/rating_means.py wants them, of those that have this baseline and a reference.
+
+    Empty where it was not asked for: then there is no number, and nothing failed.
+    """
+    key = GEVAL if metric in geval_ratings.MODES else metric
+    given = [(item.get("baselines") or {}).get(key) for item in items]
+    found = [one for one in given if one is not None and one["status"] != NO_REFERENCE]
+    if key == GEVAL:
+        found = geval_ratings.column(metric, found)
+    return [{"status": one["status"], "dimensions": {metric: one}} for one in found]
+
+
+def _judged(metric: str) -> dict[str, Aggregation]:
+    def over(statistic: Callable[[str, Sequence[Item]], Any], items: Sequence[Item]) -> Any:
+        return statistic(metric, _rated(metric, items))
+
+    forms: dict[str, Callable[[str, Sequence[Item]], Any]] = {
+        "": rating_means.mean_valid,
+        "_var": rating_means.variance_valid,
+        "_failed": rating_means.count_failed,
+        "_coverage": rating_means.coverage,
+    }
+    return {
+        f"{metric}{form}": functools.partial(over, statistic) for form, statistic in forms.items()
+    }
+
+
+JUDGED = (*geval_ratings.MODES, *HELMET_METRICS)
+METRICS: dict[str, Aggregation] = {
+    "rouge_l": functools.partial(_rouge_l, aggregate.mean),
+    "rouge_l_var": functools.partial(_rouge_l, rating_means.variance),
+    "bertscore": functools.partial(_bertscore, aggregate.mean),
+    "bertscore_var": functools.partial(_bertscore, rating_means.variance),
+    "bartscore": functools.partial(_bartscore, aggregate.mean),
+    "bartscore_var": functools.partial(_bartscore, rating_means.variance),
+    **{metric: f for name in JUDGED for metric, f in _judged(name).items()},
+}

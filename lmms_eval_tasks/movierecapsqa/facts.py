@@ -1,0 +1,162 @@
+"""MovieRecapsQA's layer for a user's own recap: facts, questions, labels (paper, 3.2 and 3.3).
+
+Segments are asked about side by side, the steps of one after each other (facts_steps.py). Replies
+go through the judges' layer: its providers, cache, limits, budget and ledger. So a run that was
+ended goes on where it stopped, and nothing is paid for twice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from lmms_eval_tasks import judges, prompt_notes, settings
+from lmms_eval_tasks.console import say
+from lmms_eval_tasks.errors import JudgeError
+from lmms_eval_tasks.judges import JudgeConfig
+from lmms_eval_tasks.judges.config import HUGGINGFACE, KEY, MAX_TOKENS, NONE, OFFLINE, OPENAI
+from lmms_eval_tasks.movierecapsqa import facts_file, facts_steps
+from lmms_eval_tasks.movierecapsqa.facts_input import Narrated
+from lmms_eval_tasks.movierecapsqa.facts_replies import SCHEMAS
+from lmms_eval_tasks.movierecapsqa.facts_steps import Written
+from lmms_eval_tasks.utils.prompts import Prompt
+
+PAPER_MODEL = "gpt-4.1"  # paper, 3.2
+REPLY_TOKENS = 4096  # a segment's pairs are longer than a verdict
+SECONDS = 300.0  # that one reply may take: several times as long as a verdict
+_NAME = re.compile(r"[\w./-]+(?<!\.yml)(?<!\.yaml)")  # of a model at OpenAI
+TASK = "movierecapsqa facts"  # under which the ledger books
+
+
+def model(spec: str | None, env: Mapping[str, str]) -> JudgeConfig:
+    """The model that writes, in the forms of a judge: `MODEL[@BASE_URL]`, `hf:...`, `FILE.yml`.
+
+    The user's setting of the judge is not looked at: who writes the questions and who judges the
+    answers are two decisions (in the paper GPT-4.1 and GPT-4.1 mini).
+
+    Args:
+        spec: None for the paper's.
+        env: where keys are looked up.
+
+    Raises:
+        JudgeError: it cannot be used, or is no single language model.
+    """
+    spec = (spec or PAPER_MODEL).strip()
+    if not env.get(KEY, "").strip() and _NAME.fullmatch(spec) and spec not in (OFFLINE, NONE):
+        raise JudgeError(
+            f"--model: a model at OpenAI (unset: {PAPER_MODEL}) needs a key: set {KEY}, or name "
+            "one at an endpoint of your own, MODEL@BASE_URL"
+        )
+    try:
+        config = judges.resolve(spec, env, default_model=PAPER_MODEL)
+    except JudgeError as error:
+        raise JudgeError(str(error).replace(settings.JUDGE, "--model")) from None
+    if config.provider not in (OPENAI, HUGGINGFACE):
+        raise JudgeError(
+            f"--model {config.label}: one language model writes the facts: MODEL[@BASE_URL], "
+            "hf:NAME_OR_FOLDER, or a file of one model"
+        )
+    sampling = config.sampling
+    if sampling.max_tokens in (None, MAX_TOKENS):  # the default, which fits verdicts
+        sampling = replace(sampling, max_tokens=REPLY_TOKENS)
+    return replace(config, sampling=sampling, timeout=max(config.timeout, SECONDS))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be done, and with what.
+
+    Attributes:
+        segments: of the recap, in order.
+        todo: those among them that the file lacks.
+        made_from: how each one comes about, by id (facts_file.made_from).
+    """
+
+    file: Path
+    config: JudgeConfig
+    prompt: Prompt
+    segments: Sequence[Narrated]
+    todo: Sequence[Narrated]
+    made_from: Mapping[str, Mapping[str, str]]
+    append: bool
+
+
+def plan(segments: Sequence[Narrated], config: JudgeConfig, file: Path, *, append: bool) -> Plan:
+    """Look at the file and the instructions; nobody is asked.
+
+    Raises:
+        TasksError: the file holds what must not be touched, or the instructions do not fit.
+    """
+    given = facts_steps.prompt()
+    writer = (config.label, config.fingerprint, given.hash)
+    made = {one.id: facts_file.made_from(one, *writer) for one in segments}
+    kept = facts_file.kept(file, facts_file.read(file), made, append=append)
+    todo = [one for one in segments if one.id not in kept]
+    return Plan(file, config, given, segments, todo, made, append)
+
+
+def announce(planned: Plan) -> str:
+    """One line about the model, said before it is asked."""
+    told = judges.announcement(planned.config, prompt_notes.name(planned.prompt))
+    return f"model: {told.removeprefix('judge: ')}"
+
+
+@dataclass
+class Result:
+    """What became of a recap."""
+
+    entries: list[dict[str, Any]]  # its segments that are in the file now
+    made: int = 0
+    failures: dict[str, str] = field(default_factory=dict)  # by id: the step and why
+    repeated_facts: int = 0
+    repeated_pairs: int = 0
+
+
+def build(planned: Plan) -> Result:
+    """Ask about the segments that the file lacks, and write it where any was made.
+
+    A segment that fails is left out and told; all others are written.
+
+    Raises:
+        TasksError: the model cannot be used, or the file changed so that it cannot be added to.
+    """
+    from lmms_eval_tasks.judges.concurrency import ordered_map
+    from lmms_eval_tasks.score_again import write_json
+
+    config, given = planned.config, planned.prompt
+    judges.preflight(config, [facts_steps.criterion(step, given) for step in SCHEMAS])
+    judge = judges.make(config)
+
+    def write(segment: Narrated) -> Written:
+        done = facts_steps.write(judge, given, segment)
+        say(f"{done.id}: {_told(done)}")
+        return done
+
+    written = ordered_map(write, planned.todo, TASK)
+    made = {
+        one.id: {**one.entry, facts_file.GENERATED: dict(planned.made_from[one.id])}
+        for one in written
+        if one.entry is not None
+    }
+    # Read again: another recap may have been added meanwhile.
+    present = facts_file.read(planned.file)
+    if made:
+        facts_file.kept(planned.file, present, planned.made_from, append=planned.append)
+        present = facts_file.merged(present, made, list(planned.made_from))
+        write_json(planned.file, present)
+    return Result(
+        [entry for entry in present if entry["id"].strip() in planned.made_from],
+        len(made),
+        {one.id: one.failure for one in written if one.failure},
+        sum(one.repeated_facts for one in written),
+        sum(one.repeated_pairs for one in written),
+    )
+
+
+def _told(done: Written) -> str:
+    if done.entry is None:
+        return f"failed at {done.failure}"
+    return f"{len(done.entry['facts'])} facts, {len(done.entry['questions'])} questions"

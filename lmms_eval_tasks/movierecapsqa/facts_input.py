@@ -1,0 +1,181 @@
+"""The recap that `lmms-eval-tasks facts` reads: segments with their narration and their dialogue.
+
+    {"movie": "...", "videoId": "...", "segments": [{"startTime": 0, "endTime": 61.5,
+     "transcript": "what the narrator says"}]}
+
+as JSON or YAML. A segment may also have the movie's dialogue (`srt`, with the movie's own times) or
+its window in movie time (`movieStartTime` and `movieEndTime`, with `movieId`), by which the
+dialogue can be cut from the subtitles of the whole movie. facts_transcript.py makes such a recap
+from a transcript alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from lmms_eval_tasks import released_files
+from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.movierecapsqa.entry import Segment, Text
+from lmms_eval_tasks.utils import subtitles
+from lmms_eval_tasks.utils.subtitles import Cue
+
+
+class _Given(BaseModel):
+    # A misspelt key would otherwise be a segment without dialogue.
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", populate_by_name=True, coerce_numbers_to_str=True
+    )
+
+
+class Part(_Given):
+    """A segment as the user gives it; times in seconds, the movie's ones in the movie."""
+
+    start: float = Field(alias="startTime")
+    end: float = Field(alias="endTime")
+    transcript: Text
+    srt: str | None = None
+    movie_id: str = Field(default="", alias="movieId")
+    movie_start: float | None = Field(default=None, alias="movieStartTime")
+    movie_end: float | None = Field(default=None, alias="movieEndTime")
+
+
+class Recap(_Given):
+    """One recap video; `movieId` is that of segments that name none."""
+
+    video: Text = Field(alias="videoId")
+    movie: str = ""
+    movie_id: str = Field(default="", alias="movieId")
+    segments: tuple[Part, ...] = Field(min_length=1)
+
+
+@dataclass(frozen=True)
+class Narrated:
+    """A segment that waits for its facts and questions.
+
+    Attributes:
+        id: VIDEOID.N, N from 1 in the recap's order.
+        released: the fields of the released form that are known.
+        narration: what the narrator says.
+        dialogue: what the movie says, as models will see it; "" if nobody knows.
+    """
+
+    id: str
+    released: Mapping[str, Any]
+    narration: str
+    dialogue: str
+
+
+def read(file: Path) -> Recap:
+    """A recap of a JSON or YAML file.
+
+    Raises:
+        DataError: it is none; names the file and the field.
+    """
+    content = _yaml(file) if file.suffix in (".yml", ".yaml") else released_files.read_json(file)
+    if not isinstance(content, dict):
+        raise DataError(f"{file}: expected one recap with videoId and segments")
+    try:
+        return Recap.model_validate(content)
+    except ValidationError as error:
+        raise DataError(f"{file}: {told(error)}") from None
+
+
+def narrated(recap: Recap, source: Path, subtitles_of_movie: Path | None = None) -> list[Narrated]:
+    """The recap's segments, each checked as the released form wants it.
+
+    Args:
+        recap: what the user gave.
+        source: its file, for messages.
+        subtitles_of_movie: the whole movie's, cut to the window of each segment that has one and
+            no `srt` of its own.
+
+    Raises:
+        DataError: a segment does not fit (names it and the field); subtitles that cannot be cut.
+    """
+    cues = None if subtitles_of_movie is None else subtitles.read(subtitles_of_movie)
+    found, cut = [], 0
+    for number, part in enumerate(recap.segments, 1):
+        released = _released(recap, part, f"{recap.video}.{number}")
+        place = f"{source}, segment {number}"
+        checked = _checked(released, place)
+        start, end = checked.movie_start, checked.movie_end
+        if cues is not None and part.srt is None and start is not None and end is not None:
+            released["srt"] = _srt(cues, start, end)
+            checked, cut = _checked(released, place), cut + 1
+        found.append(Narrated(checked.id, released, part.transcript, checked.dialogue))
+    if subtitles_of_movie is not None and not cut:
+        raise DataError(
+            f"{subtitles_of_movie}: the dialogue cannot be cut, since no segment without srt has "
+            "a window in the movie: give movieStartTime and movieEndTime in the recap's file "
+            "(--draft writes one from a transcript); a recap is not aligned with its movie here"
+        )
+    return found
+
+
+def draft(recap: Recap) -> dict[str, Any]:
+    """The recap as the content of a file that `read` takes, with all fields to be filled in."""
+    return recap.model_dump(mode="json", by_alias=True)
+
+
+def _released(recap: Recap, part: Part, name: str) -> dict[str, Any]:
+    """What is known of the released form of a segment."""
+    released: dict[str, Any] = {
+        "id": name,
+        "movie": recap.movie,
+        "videoId": recap.video,
+        "startTime": part.start,
+        "endTime": part.end,
+    }
+    if movie_id := part.movie_id or recap.movie_id:
+        released["movieId"] = movie_id
+    if part.movie_start is not None or part.movie_end is not None:
+        released |= {"movieStartTime": part.movie_start, "movieEndTime": part.movie_end}
+    return {**released, "srt": part.srt or ""}
+
+
+def _checked(released: Mapping[str, Any], place: str) -> Segment:
+    try:
+        return Segment.model_validate({**released, "facts": ["-"], "questions": []})
+    except ValidationError as error:
+        raise DataError(f"{place}: {told(error)}") from None
+
+
+def told(error: ValidationError) -> str:
+    """The first problem of a validation, on one line: the field, what is wrong."""
+    first = error.errors(include_input=False, include_url=False)[0]
+    place = ", ".join(f"{p + 1}" if isinstance(p, int) else str(p) for p in first["loc"])
+    message = str(first["msg"]).removeprefix("Value error, ")
+    message = {"missing": "is missing", "extra_forbidden": "no such field"}.get(
+        first["type"], message
+    )
+    return f"{place}: {message}" if place else message
+
+
+def _yaml(file: Path) -> Any:
+    import yaml
+
+    try:
+        return yaml.safe_load(file.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise DataError(f"{file}: {error.strerror}") from None
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        raise DataError(f"{file}: not YAML in UTF-8 ({' '.join(str(error).split())})") from None
+
+
+def _srt(cues: Sequence[Cue], start: float, end: float) -> str:
+    """The cues of a window as SubRip, with the movie's times as in the released files."""
+    inside = [cue for cue in cues if subtitles.cut([cue], start, end)]
+    return "\n".join(
+        f"{number}\n{_clock(cue.start)} --> {_clock(cue.end)}\n{cue.text}\n"
+        for number, cue in enumerate(inside, 1)
+    )
+
+
+def _clock(seconds: float) -> str:
+    whole, milliseconds = divmod(round(seconds * 1000), 1000)
+    return f"{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02},{milliseconds:03}"

@@ -1,0 +1,166 @@
+"""What the five steps of `lmms-eval-tasks facts` reply: schemas, and checks of their numbers.
+
+The checks are in Python: the JSON schema that is sent stays one that every strict endpoint takes,
+and the same one for any number of facts, so that it is compiled once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    create_model,
+    model_validator,
+)
+
+R = TypeVar("R", bound=BaseModel)
+
+
+def _text(value: str) -> str:
+    if not (line := " ".join(value.split())):
+        raise ValueError("an empty text")
+    return line
+
+
+def _some(values: list[Any]) -> list[Any]:
+    if not values:
+        raise ValueError("an empty list")
+    return values
+
+
+def _upper(value: Any) -> Any:
+    return value.strip().upper() if isinstance(value, str) else value
+
+
+def _lower(value: Any) -> Any:
+    return value.strip().lower() if isinstance(value, str) else value
+
+
+Line = Annotated[str, AfterValidator(_text)]
+Modality = Annotated[Literal["dialogue", "vision", "multimodal"], BeforeValidator(_lower)]
+Category = Annotated[Literal["NPA", "CRD", "TH", "STA", "TEMP"], BeforeValidator(_upper)]
+
+
+class _Reply(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Facts(_Reply):
+    """Atomic facts."""
+
+    facts: Annotated[list[Line], AfterValidator(_some)]
+
+
+class Pair(_Reply):
+    """A question, its answer and the numbers of the facts they rest on, from 1."""
+
+    question: Line
+    answer: Line
+    facts: Annotated[list[int], AfterValidator(_some)]
+
+
+class Pairs(_Reply):
+    """Question-answer pairs."""
+
+    pairs: Annotated[list[Pair], AfterValidator(_some)]
+
+
+class SimplePair(_Reply):
+    """The simpler version of the pair with this number."""
+
+    id: int
+    question: Line
+    answer: Line
+
+
+class SimplePairs(_Reply):
+    """Simplified pairs."""
+
+    pairs: list[SimplePair]
+
+
+class ModalityLabel(_Reply):
+    """What the question with this number needs."""
+
+    id: int
+    label: Modality
+
+
+class Modalities(_Reply):
+    """Modality labels."""
+
+    labels: list[ModalityLabel]
+
+
+class CategoryLabel(_Reply):
+    """What the question with this number is about."""
+
+    id: int
+    label: Category
+
+
+class Categories(_Reply):
+    """Category labels."""
+
+    labels: list[CategoryLabel]
+
+
+# The steps in their order.
+SCHEMAS: Mapping[str, type[BaseModel]] = {
+    "facts": Facts,
+    "pairs": Pairs,
+    "simplify": SimplePairs,
+    "modality": Modalities,
+    "category": Categories,
+}
+
+
+@lru_cache(maxsize=256)
+def pairs_on(facts: int) -> type[Pairs]:
+    """Pairs that name only facts 1 to `facts`."""
+
+    def known(reply: Pairs) -> Pairs:
+        for number, pair in enumerate(reply.pairs, 1):
+            if wrong := [fact for fact in pair.facts if not 1 <= fact <= facts]:
+                raise ValueError(f"pair {number} names fact {wrong[0]} of {facts}")
+        return reply
+
+    return _with_check(Pairs, known)
+
+
+@lru_cache(maxsize=256)
+def simple_pairs(pairs: int) -> type[SimplePairs]:
+    """Simplified pairs with the numbers 1 to `pairs`, each once."""
+    return _with_check(SimplePairs, lambda reply: _complete(reply, reply.pairs, pairs))
+
+
+@lru_cache(maxsize=256)
+def modalities(pairs: int) -> type[Modalities]:
+    """Labels with the numbers 1 to `pairs`, each once."""
+    return _with_check(Modalities, lambda reply: _complete(reply, reply.labels, pairs))
+
+
+@lru_cache(maxsize=256)
+def categories(pairs: int) -> type[Categories]:
+    """Labels with the numbers 1 to `pairs`, each once."""
+    return _with_check(Categories, lambda reply: _complete(reply, reply.labels, pairs))
+
+
+def _with_check(schema: type[R], check: Callable[[R], R]) -> type[R]:
+    validators: dict[str, Any] = {"check": model_validator(mode="after")(check)}
+    return create_model(
+        schema.__name__, __base__=schema, __doc__=schema.__doc__, __validators__=validators
+    )
+
+
+def _complete(reply: R, items: Sequence[Any], number: int) -> R:
+    ids = sorted(item.id for item in items)
+    if ids != list(range(1, number + 1)):
+        raise ValueError(f"expected the numbers 1 to {number}, each once, found {ids[:50]}")
+    return reply

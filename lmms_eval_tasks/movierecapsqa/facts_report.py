@@ -1,0 +1,51 @@
+"""What `lmms-eval-tasks facts` says in the end: what was made, what to look at, what failed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from lmms_eval_tasks.movierecapsqa import facts_checks
+from lmms_eval_tasks.movierecapsqa.facts import Plan, Result
+from lmms_eval_tasks.movierecapsqa.labels import UNLABELLED
+
+_REVIEW = {
+    "answer": "hold their answer",
+    "name": "still have what looks like a name of the facts",
+    "repeated": "are asked more than once in their segment",
+}
+
+
+def lines(planned: Plan, result: Result) -> Iterator[str]:
+    """The lines, in order."""
+    entries = result.entries
+    questions = [question for entry in entries for question in entry["questions"]]
+    kept = len(entries) - result.made
+    yield (
+        f"{planned.file}: {len(entries)} of the recap's {len(planned.segments)} segments "
+        f"({result.made} made now, {kept} kept), {sum(len(e['facts']) for e in entries)} facts, "
+        f"{len(questions)} questions"
+    )
+    for name in ("modality", "category"):
+        counts = Counter(question.get(name) or UNLABELLED for question in questions)
+        if counts:
+            yield f"{name}: {', '.join(f'{label} {n}' for label, n in counts.most_common())}"
+    unjudged = [
+        entry["id"] for entry in entries if not any(q.get("modality") for q in entry["questions"])
+    ]
+    if unjudged:
+        yield f"no modality without dialogue: {', '.join(unjudged)}"
+    if result.repeated_facts or result.repeated_pairs:
+        yield (
+            f"left out because they repeat others: {result.repeated_facts} facts, "
+            f"{result.repeated_pairs} pairs"
+        )
+    reviews = [facts_checks.review(entry) for entry in entries]
+    for kind, what in _REVIEW.items():
+        lines = [line for review in reviews for line in review[kind]]
+        yield f"to look at: {len(lines)} questions {what}"
+        yield from (f"  {line}" for line in lines)
+    for name, failure in result.failures.items():
+        yield f"failed: {name} at {failure}"
+    if result.failures:
+        yield "run the same command again to go on: replies that could be used are not paid twice"

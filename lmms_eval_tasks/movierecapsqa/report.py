@@ -1,0 +1,183 @@
+"""MovieRecapsQA's tables as in the paper: mean and variance (Table 4), labels by condition (5)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval_tasks.movierecapsqa.labels import (
+    CONDITIONS,
+    DIMENSIONS,
+    SOURCES,
+    SPLITS,
+    UNLABELLED,
+)
+from lmms_eval_tasks.paper_tables import NONE, by_row, fixed, number, signed
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+Numbers = Mapping[str, Mapping[str, Any]]  # task or group -> metric -> value
+
+# A task's name, then whatever was added to it: ` INVALID`, the model where several were rescored.
+_TASK = re.compile(
+    rf"movierecapsqa_(?P<source>{'|'.join(SOURCES)})(?P<condition>_frames|_dialogue)?"
+    r"(?P<rest> .*)?",
+    re.DOTALL,
+)
+# Metric -> heading, in Table 4's order; `geval_samples` is G-Eval's other mode (metrics.md).
+_BASELINES = {
+    "rouge_l": "ROUGE-L",
+    "bertscore": "BERTScore",
+    "bartscore": "BARTScore",
+    "geval_logprobs": "G-Eval\n(log-probs)",
+    "geval_samples": "G-Eval\n(samples)",
+    "helmet_fluency": "HELMET\nfluency",
+    "helmet_correctness": "HELMET\ncorrectn.",
+}
+_SHORT = {"dialogue": "Dialogue", "vision": "Vision", "multimodal": "Multim.", UNLABELLED: "none"}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The numbers of one task of one model."""
+
+    label: str  # of the model; "" for a single run
+    source: str
+    condition: str
+    values: Mapping[str, Any]
+
+    @property
+    def names(self) -> tuple[str, str, str]:
+        """Model, source and condition, as the first columns show them."""
+        title = f"this run {self.label}".strip() if self.label in ("", "INVALID") else self.label
+        return title, SOURCES[self.source], CONDITIONS[self.condition].title
+
+    def value(self, metric: str) -> float | None:
+        """A metric, or None."""
+        return number(self.values.get(metric))
+
+
+def tables(rows: Sequence[tuple[str, Numbers]]) -> list[Table]:
+    """The paper's tables for one or more models; those without a number are left out.
+
+    Args:
+        rows: label of a model (empty for a single run) and its numbers by task.
+    """
+    found = list(_entries(rows))
+    return [*_overall(found), *_labelled(found), *_coherence(found), *_checks(found)]
+
+
+def _entries(rows: Sequence[tuple[str, Numbers]]) -> Iterator[Entry]:
+    for label, numbers in rows:
+        for name, values in numbers.items():
+            if match := _TASK.fullmatch(name):
+                condition = (match["condition"] or "").removeprefix("_")
+                full = f"{label}{match['rest'] or ''}".strip()
+                yield Entry(full, match["source"], condition, values)
+
+
+_NAMES = ("model", "source", "input")
+
+
+def _overall(found: Sequence[Entry]) -> list[Table]:
+    metrics = {**_BASELINES, "factuality_valid": "Factuality", "relevance_valid": "Relevance"}
+    used = [name for name in metrics if any(entry.value(name) is not None for entry in found)]
+    rows = [(entry.names, [_with_variance(entry, name) for name in used]) for entry in found]
+    return by_row(
+        "MovieRecapsQA: every metric, mean ± variance (the paper's Table 4)",
+        _NAMES,
+        [metrics[name] for name in used],
+        rows,
+        "HELMET correctness 0 to 3, factuality and relevance 0 to 5, all others 0 to 1",
+    )
+
+
+def _with_variance(entry: Entry, metric: str) -> str:
+    mean = entry.value(metric)
+    variance = entry.value(f"{metric.removesuffix('_valid')}_var")
+    return NONE if mean is None else f"{mean:.2f} ± {fixed(variance)}"
+
+
+def _labelled(found: Sequence[Entry]) -> list[Table]:
+    """Table 5: a model's other conditions as differences to both."""
+    columns = [
+        (f"{split}_{slug}", _SHORT.get(slug, slug.upper()))
+        for split, slugs in SPLITS.items()
+        for slug in slugs
+    ]
+    both = {(entry.label, entry.source): entry for entry in found if not entry.condition}
+    made = []
+    for dimension in ("relevance", "factuality"):
+        rows = []
+        used = [
+            (key, heading)
+            for key, heading in columns
+            if any(entry.value(f"{dimension}_valid_{key}") is not None for entry in found)
+        ]
+        for entry in found:
+            base = both.get((entry.label, entry.source))
+            cells = [
+                _difference(entry, base, f"{dimension}_valid{key}")
+                for key in ["", *(f"_{key}" for key, _ in used)]
+            ]
+            rows.append((entry.names, cells))
+        made += by_row(
+            f"MovieRecapsQA: {dimension}, 0 to 5, by question type and category (the paper's "
+            "Table 5)",
+            _NAMES,
+            ["all", *(heading for _, heading in used)],
+            rows,
+            "with a sign: the difference to the same model with both",
+        )
+    return made
+
+
+def _difference(entry: Entry, base: Entry | None, metric: str) -> str:
+    value = entry.value(metric)
+    if value is None or base is None or base is entry:
+        return fixed(value)
+    before = base.value(metric)
+    return NONE if before is None else signed(value - before, 2)
+
+
+def _coherence(found: Sequence[Entry]) -> list[Table]:
+    """Apart, as in the paper (4.2), which publishes no figures in its main part."""
+    rows = [(entry.names, [_with_variance(entry, "coherence_valid")]) for entry in found]
+    return by_row(
+        "MovieRecapsQA: coherence, 0 to 5, mean ± variance (no published figures)",
+        _NAMES,
+        ["Coherence"],
+        rows,
+    )
+
+
+def _checks(found: Sequence[Entry]) -> list[Table]:
+    """What the judge's scores rest on: how many there are, and whether they fit their labels."""
+    rows = []
+    for entry in found:
+        if all(entry.value(f"{name}_valid") is None for name in DIMENSIONS):
+            continue
+        cells = []
+        for name in DIMENSIONS:
+            low, high = entry.value(f"{name}_low"), entry.value(f"{name}_high")
+            cells += [
+                fixed(entry.value(f"{name}_failed"), 0),
+                fixed(entry.value(f"{name}_inconsistent"), 0),
+                NONE if low is None else f"{low:.2f}-{fixed(high)}",
+            ]
+        cells += [fixed(entry.value("no_claims"), 0), fixed(entry.value("claims_mean"), 1)]
+        rows.append((entry.names, cells))
+    heads = [
+        f"{name[:4]}.\n{what}" for name in DIMENSIONS for what in ("failed", "off bounds", "bounds")
+    ]
+    return by_row(
+        "MovieRecapsQA: the judge's scores beside the bounds that their own labels set",
+        _NAMES,
+        [*heads, "without\nclaims", "claims"],
+        rows,
+        "failed: no score through the judge; off bounds: scores that break the published rules for "
+        "their own labels; bounds: mean of the lowest and the highest score that the labels allow",
+    )

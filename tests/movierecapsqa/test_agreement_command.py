@@ -1,0 +1,416 @@
+"""`lmms-eval-tasks agreement movierecapsqa`: on the real sample, and on a small release."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from lmms_eval_tasks import agreement_command, settings
+from lmms_eval_tasks.cli import app
+from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
+from lmms_eval_tasks.judges.prompts import block
+from lmms_eval_tasks.movierecapsqa import judge, published
+from lmms_eval_tasks.movierecapsqa.answer_judging import asked
+from lmms_eval_tasks.movierecapsqa.labels import DIMENSIONS
+from tests.local_endpoint import Fault, LocalEndpoint, choice, completion, last_user_text
+from tests.movierecapsqa import perturbed
+from tests.movierecapsqa.asking import BEST, claimed, claims_of, kind, labelled
+from tests.movierecapsqa.entries import entry, question, write
+
+CASES = json.loads(perturbed.CASES.read_text(encoding="utf-8"))
+NAMES = {
+    "LLaVa-NeXT.response": "LLaVA-NeXT-Video",
+    "MiniCPM-o.response": "Mini-CPM-o",
+    "Qwen.response": "Qwen2.5VL",
+    "amazon_nova.response": "Amazon Nova Lite",
+    "claude.response": "Claude 3.5 Sonnet",
+    "gemini_2.5-flash.response": "Gemini-2.5-Flash",
+    "gpt_4o.response": "GPT-4o",
+    "people": "people",
+    "all": "all models",
+}
+
+
+def agreement(*arguments: str, **env: str | None) -> Result:
+    return CliRunner().invoke(app, ["agreement", "movierecapsqa", *arguments], env=env)
+
+
+def refused(done: Result, error: type[TasksError]) -> str:
+    """What the user is told, in place of a traceback."""
+    assert isinstance(done.exception, error), done.output
+    return str(done.exception)
+
+
+@pytest.fixture(autouse=True)
+def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Intervals are tested in test_agreement_scores.py."""
+    monkeypatch.setattr(agreement_command, "RESAMPLES", 20)
+
+
+# --- the real sample, with replies whose agreement was computed beforehand ----------------------
+
+# By score: labels that allow it, and labels that do not.
+LABELS = {
+    "factuality": (
+        [
+            ["unsupported", "unsupported"],
+            *[["supported", "contradictory"]] * 2,
+            *[["supported", "unsupported"]] * 2,
+            ["supported", "supported"],
+        ],
+        [*[["supported", "supported"]] * 3, *[["supported", "contradictory"]] * 3],
+    ),
+    "relevance": (
+        [
+            ["irrelevant", "irrelevant"],
+            *[["relevant", "irrelevant"]] * 2,
+            *[["relevant", "relevant"]] * 3,
+        ],
+        [["irrelevant", "irrelevant"]] * 6,
+    ),
+}
+
+
+def recordings(given: perturbed.Given, answer: published.Released) -> Iterator[dict[str, Any]]:
+    """The judge's replies about one answer."""
+    fields = {"question": answer.question, "candidate": given.text.strip()}
+    claims = [f"{given.by} says something.", f"{given.by} says more."]
+    found = claimed([] if perturbed.finds_nothing(given) else claims)
+    yield {"criterion": judge.CLAIMS, "fields": fields, "reply": found}
+    for dimension in DIMENSIONS:
+        about = asked(answer.context, dimension, answer.question, claims)
+        if dimension == "coherence":
+            reply = labelled(["consistent", "consistent"], 4)
+        elif (score := perturbed.says(given, dimension)) is None:
+            reply = "It is quite good."
+        else:
+            allowing = not perturbed.contradicts_itself(given, dimension, score)
+            reply = labelled(LABELS[dimension][0 if allowing else 1][score], score)
+        yield {"criterion": judge.LABELS, "fields": about, "reply": reply}
+
+
+@pytest.fixture
+def replay(real: Path, tmp_path: Path) -> str:
+    """A judge that says what perturbed.py rules."""
+    released = {(a.question_id, a.by): a for a in published.read(real / "movierecapsqa").answers}
+    lines = [
+        line
+        for given in perturbed.scored_answers()
+        for line in recordings(given, released[given.question, NAMES[given.by]])
+    ]
+    file = tmp_path / "replies.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return f"replay:{file}"
+
+
+def test_perturbed_scores_give_the_numbers_fixed_before(
+    real: Path, replay: str, tmp_path: Path
+) -> None:
+    out = tmp_path / "out.json"
+    done = agreement("--judge", replay, "--data", str(real), "--output", str(out))
+    assert done.exit_code == 0, (done.output, done.exception)
+    found = json.loads(out.read_text(encoding="utf-8"))
+    for dimension in perturbed.DIMENSIONS:
+        expected, got = CASES[dimension], found["dimensions"][dimension]
+        for name, numbers in expected["rows"].items():
+            row = got["rows"][NAMES[name]]
+            assert {key: row[key] for key in numbers} == pytest.approx(numbers, abs=1e-9), name
+        for title, models in published.groups().items():
+            own = [got["rows"][name] for name in models]
+            row = got["rows"][f"{title}, mean of {len(own)}"]
+            for key in ("kappa", "rho", "absolute", "ours", "published"):
+                assert row[key] == pytest.approx(sum(one[key] for one in own) / len(own))
+        order, wanted = got["order"], expected["order"]
+        for key in ("complete", "judged", "same"):
+            assert order[key] == wanted[key]
+        assert order["tau"] == pytest.approx(wanted["tau"], abs=1e-9)
+        for name, (ours, theirs) in wanted["means"].items():
+            means = {"ours": ours, "published": theirs}
+            assert order["means"][NAMES[name]] == pytest.approx(means, abs=1e-9)
+        table = done.output.partition(f"{dimension}: our judge")[2]
+        everyone = next(line for line in table.splitlines() if line.startswith(" all models"))
+        assert everyone.split()[2] == str(expected["rows"]["all"]["n"])
+        assert f" {expected['rows']['all']['kappa']:.2f} [" in everyone
+        counted = f"{dimension}: {CASES['inconsistent'][dimension]} of"
+        assert any(note.startswith(counted) for note in found["notes"])
+    assert found["statuses"]["no_claims"] == CASES["no_claims"]
+    for line in (
+        "52 questions on 8 videos, answers of 7 models",
+        "Amazon Nova Lite: 24 of 52 answers have scores; without: 28 empty",
+        "GPT-4o: 49 of 52 answers have scores; without: 1 empty, 2 with a text",
+        "21 of 52 questions have a published score of all 7 models",
+        f"answers without a claim: {CASES['no_claims']} ",
+    ):
+        assert line in done.output
+
+
+def test_an_estimate_of_the_real_sample(real: Path) -> None:
+    """No key, nobody asked; the paper's judge has a price."""
+    done = agreement("--data", str(real), "--dry-run", **{settings.JUDGE: None})
+    assert done.exit_code == 0, done.output
+    assert "376 answers to judge: 1,504 verdicts, 1,504 calls" in done.output
+    assert "gpt-4.1-mini" in done.output
+    assert "$1." in done.output
+    assert "at best $0." in done.output
+
+
+# --- a small release and an endpoint ------------------------------------------------------------
+
+# By model: answers to the four questions with their published factuality and relevance.
+Given = tuple[str, tuple[int, int] | None]
+MODELS: dict[str, list[Given]] = {
+    "gpt_4o.response": [("Alpha 5", (5, 4)), ("Alpha 4", (4, 4)), ("Alpha 3", (4, 5)), ("", None)],
+    "Qwen.response": [
+        ("Beta 2", (3, 4)),
+        ("Beta 0", (0, 1)),
+        ("Beta 4", (4, 4)),
+        ("Beta 1", (1, 3)),
+    ],
+    "own-model": [
+        ("Gamma 1", (1, 4)),
+        ("Gamma 1", (2, 2)),
+        ("I cannot help with that.", None),
+        ("Gamma 2", (2, 2)),
+    ],
+}
+PEOPLE: list[list[Given]] = [
+    [("Delta 5", (5, 5)), ("Delta 2", (3, 5))],
+    [("Delta 4", (4, 5))],
+    [("Delta 3", (5, 4))],
+    [("Delta 0", (1, 1))],
+]
+SCORED = 10 + 5  # answers with scores
+USAGE = {"prompt_tokens": 100, "completion_tokens": 9}
+USAGE_OF_CACHE = {**USAGE, "prompt_tokens_details": {"cached_tokens": 64}}
+
+
+def with_scores(given: Given) -> dict[str, Any]:
+    text, scores = given
+    names = ("factuality", "relevance")
+    return {"answer": text, "scores": scores and dict(zip(names, scores, strict=True))}
+
+
+def release(folder: Path) -> Path:
+    """Two segments of two videos, with two questions each."""
+    segments = []
+    for place in (0, 1):
+        questions = [
+            question(
+                number,
+                humanAnswer=...,
+                humanAnswers=[with_scores(given) for given in PEOPLE[2 * place + number]],
+                modelAnswers=[
+                    {"model": model, **with_scores(given[2 * place + number])}
+                    for model, given in MODELS.items()
+                ],
+            )
+            for number in (0, 1)
+        ]
+        facts = [f"Fact {place} of the film."]
+        one = entry(place + 1, videoId=f"video{place}", questions=questions, facts=facts)
+        segments.append(one)
+    return write(folder, segments)
+
+
+def plays(request: dict[str, Any]) -> str | Fault:
+    """Rates an answer by the digit that it ends with, in factuality; relevance is always 4."""
+    about, text = kind(request), last_user_text(request)
+    if about == "claims":
+        answers = [given[0] for row in [*MODELS.values(), *PEOPLE] for given in row if given[0]]
+        (found,) = {answer for answer in answers if block("candidate", answer) in text}
+        return completion([choice(claimed([found]))], USAGE)
+    (claim,) = claims_of(request)
+    score = int(claim[-1]) if about == "factuality" else 4
+    label = BEST[about]
+    if about == "factuality":
+        label = {0: "unsupported", 5: "supported"}.get(score, "partially_supported")
+    return completion([choice(labelled([label], score))], USAGE_OF_CACHE)
+
+
+Play = Callable[[dict[str, Any]], "str | Fault"]
+
+
+@pytest.fixture
+def at(tmp_path: Path) -> Iterator[Callable[..., tuple[Result, LocalEndpoint, dict[str, Any]]]]:
+    """Runs the command on the small release, against an endpoint that plays a judge."""
+    release(tmp_path / "data")
+    opened: list[LocalEndpoint] = []
+
+    def started(*arguments: str, play: Play = plays, **env: str) -> Any:
+        endpoint = LocalEndpoint(play)
+        endpoint.__enter__()
+        opened.append(endpoint)
+        out = tmp_path / "out.json"
+        out.unlink(missing_ok=True)
+        spec = ("--judge", f"m@{endpoint.url}", "--from", str(tmp_path / "data"))
+        done = agreement(*spec, "--output", str(out), *arguments, **env)
+        written = json.loads(out.read_text(encoding="utf-8")) if out.exists() else {}
+        return done, endpoint, written
+
+    yield started
+    for endpoint in opened:
+        endpoint.__exit__()
+
+
+def test_a_judge_at_an_endpoint(at: Any) -> None:
+    done, endpoint, found = at()
+    assert done.exit_code == 0, (done.output, done.exception)
+    by_kind: dict[str, list[str]] = {}
+    for request in endpoint.chats:
+        by_kind.setdefault(kind(request.json), []).append(last_user_text(request.json))
+    # The answers without scores cost nothing.
+    assert {about: len(texts) for about, texts in by_kind.items()} == dict.fromkeys(
+        ("claims", *DIMENSIONS), SCORED
+    )
+    assert not any("Fact" in text or "harbour, all night" in text for text in by_kind["claims"])
+    for dimension in DIMENSIONS:
+        texts = by_kind[dimension]
+        shared = [os.path.commonprefix([t for t in texts if f"Fact {n} of" in t]) for n in (0, 1)]  # noqa: RUF071
+        assert all("At the harbour, all night." in text for text in shared)
+        assert sum(len([t for t in texts if t.startswith(text)]) for text in shared) == SCORED
+
+    rows = found["dimensions"]["factuality"]["rows"]
+    assert list(rows) == [
+        "GPT-4o",
+        "Qwen2.5VL",
+        "own-model",
+        "open-source, mean of 1",
+        "proprietary, mean of 1",
+        "all models",
+        "people",
+        "people, average of each question",
+        "people, best of each question",
+    ]
+    # Ours 5 4 3 against 5 4 4; 2 0 4 1 against 3 0 4 1; 1 1 2 against 1 2 2.
+    assert (rows["GPT-4o"]["n"], rows["GPT-4o"]["absolute"]) == (3, pytest.approx(1 / 3))
+    assert rows["Qwen2.5VL"]["absolute"] == 0.25
+    assert rows["all models"]["n"] == 10
+    assert rows["all models"]["ours"] == pytest.approx(23 / 10)
+    assert rows["all models"]["published"] == pytest.approx(26 / 10)
+    # People: 5 2, 4, 3, 0 against 5 3, 4, 5, 1.
+    assert rows["people"]["n"] == 5
+    average, best = (rows[f"people, {kind} of each question"] for kind in ("average", "best"))
+    assert (average["n"], average["kappa"]) == (4, None)  # 3.5 is not on the scale
+    assert average["ours"] == pytest.approx((3.5 + 4 + 3 + 0) / 4)
+    assert best["published"] == pytest.approx((5 + 4 + 5 + 1) / 4)
+    assert best["kappa"] is not None
+
+    order = found["dimensions"]["factuality"]["order"]
+    # Two questions have scores of all three models: 4.5, 1, 1 by ours and 4.5, 1.5, 1.5.
+    assert (order["complete"], order["judged"], order["pairs"]) == (2, 2, 3)
+    assert (order["same"], order["tied"], order["tau"]) == (2, 1, pytest.approx(1))
+    assert "2 of 4 questions have a published score of all 3 models" in done.output
+    assert "own-model: 3 of 4 answers have scores; without: 1 refused" in done.output
+    # Relevance is 4 throughout: no order of ours, and kappa 0 where theirs varies.
+    relevance = found["dimensions"]["relevance"]
+    assert (relevance["rows"]["all models"]["rho"], relevance["order"]["tau"]) == (None, None)
+    assert relevance["rows"]["all models"]["kappa"] == 0
+    calls = 4 * SCORED
+    share = f"{3 * SCORED * 64:,} of {calls * 100:,} prompt tokens (48%)"
+    assert share in done.output
+    assert f"{calls} verdicts ({calls} ok), {calls} calls paid" in done.output
+    assert "Fewer than 20 videos" in done.output
+    assert f"{SCORED} answers to judge" in done.output
+
+
+def test_chosen_models_only(at: Any) -> None:
+    done, endpoint, found = at("--models", "gpt-4o, Own-Model")
+    assert done.exit_code == 0, (done.output, done.exception)
+    assert len(endpoint.chats) == 4 * 6
+    rows = found["dimensions"]["factuality"]["rows"]
+    assert list(rows) == [
+        "GPT-4o",
+        "own-model",
+        "proprietary, mean of 1",
+        "all models",
+    ]
+    # Questions count on which all models of the release are scored, not only the chosen ones.
+    order = found["dimensions"]["factuality"]["order"]
+    assert (order["complete"], list(order["means"])) == (2, ["GPT-4o", "own-model"])
+    only_people = at("--models", "people")[2]["dimensions"]["factuality"]
+    assert next(iter(only_people["rows"])) == "people"
+    assert only_people["order"]["means"] == {}
+
+
+def test_answers_that_the_judge_fails_on_leave_the_agreement(at: Any) -> None:
+    """Two of GPT-4o's: no claims are read from one, no labels in one dimension of the other."""
+
+    def fails(request: dict[str, Any]) -> str | Fault:
+        about, text = kind(request), last_user_text(request)
+        if about == "claims" and block("candidate", "Alpha 5") in text:
+            return "there are some claims"
+        if about == "relevance" and "Alpha 4" in text:
+            return labelled(["relevant", "relevant"], 5)
+        return plays(request)
+
+    env = {settings.MAX_FAILED: "0.09"}
+    done, _, found = at(play=fails, **env)
+    assert done.exit_code == 0, (done.output, done.exception)
+    first, second = (found["dimensions"][name] for name in ("factuality", "relevance"))
+    assert [first["rows"]["GPT-4o"][key] for key in ("n", "missing", "ours")] == [2, 1, 3.5]
+    assert [second["rows"]["GPT-4o"][key] for key in ("n", "missing", "ours")] == [1, 2, 4]
+    assert (first["order"]["complete"], first["order"]["judged"]) == (2, 1)
+    assert (second["order"]["judged"], second["order"]["tau"]) == (0, None)
+    assert found["statuses"] == {"ok": 13, "judge_parse_failure": 2}
+    assert "2 judge_parse_failure" in done.output
+    # One for the claims, three dimensions that could not be asked, one label too many.
+    done, _, found = at(play=fails, **{settings.MAX_FAILED: "0.08"})
+    assert done.exit_code == 3
+    assert f"5 of {4 * SCORED} verdicts failed" in found["invalid"]["movierecapsqa_agreement"]
+    assert found["dimensions"] != {}  # what there is is written all the same
+
+
+def test_an_endpoint_that_is_down_is_no_number(at: Any) -> None:
+    done, _, found = at(play=lambda _: Fault(status=401, message="no"))
+    assert done.exit_code == 3
+    row = found["dimensions"]["factuality"]["rows"]["all models"]
+    assert (row["n"], row["missing"], row["kappa"], row["ours"]) == (0, 10, None, None)
+    assert "No order" in done.output
+
+
+def test_the_budget_and_the_threads_are_the_users(at: Any) -> None:
+    done, endpoint, found = at("--max-calls", "8", "--judge-concurrency", "1")
+    assert done.exit_code == 3  # what is over the budget is a failure
+    assert len(endpoint.chats) == 8
+    assert endpoint.most_in_flight == 1
+    assert found["statuses"]["judge_skipped"] == SCORED - 2
+
+
+def test_an_estimate_asks_nobody(tmp_path: Path) -> None:
+    release(tmp_path)
+    asked_for: list[Any] = []
+    with LocalEndpoint(lambda request: asked_for.append(request) or "") as endpoint:
+        spec = ("--judge", f"m@{endpoint.url}", "--from", str(tmp_path), "--dry-run")
+        done = agreement(*spec)
+    assert done.exit_code == 0, (done.output, done.exception)
+    assert not asked_for
+    assert f"{SCORED} answers to judge: {4 * SCORED} verdicts, {4 * SCORED} calls" in done.output
+    assert "unknown price" in done.output
+    assert "a claim for every 10 words" in done.output
+    done = agreement(*spec, "--output", str(tmp_path / "out.json"))
+    assert "--dry-run" in refused(done, TasksError)
+
+
+def test_what_cannot_be_used_is_one_line(tmp_path: Path) -> None:
+    file = str(release(tmp_path / "data"))
+    maia = CliRunner().invoke(app, ["agreement", "maia"])
+    assert "published scores" in refused(maia, TasksError)
+    none = CliRunner().invoke(app, ["agreement", "../maia"])
+    assert "published scores" in refused(none, TasksError)
+    assert "none is no judge" in refused(agreement("--from", file, "--judge", "none"), JudgeError)
+    done = agreement("--from", file, "--judge", "offline")
+    assert "cannot decide" in refused(done, JudgeError)
+    done = agreement("--from", file, "--models", "GPT-4o,GPT-5")
+    assert "no answers of 'GPT-5'" in refused(done, TasksError)
+    assert "GPT-4o, Qwen2.5VL, own-model, people" in refused(done, TasksError)
+    assert "not both" in refused(agreement("--from", file, "--data", "x"), TasksError)
+    done = agreement("--from", file, "--output", str(tmp_path / "no" / "out.json"))
+    assert "not a file in a folder" in refused(done, TasksError)
+    assert "No such file" in refused(agreement("--data", str(tmp_path / "no")), DataError)

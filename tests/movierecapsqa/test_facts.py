@@ -1,0 +1,221 @@
+"""`lmms-eval-tasks facts`, end to end through the command against a scripted endpoint."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmms_eval_tasks.judges import cache_files
+from lmms_eval_tasks.movierecapsqa import schema
+from tests.conftest import REPOSITORY
+from tests.local_endpoint import error
+from tests.movierecapsqa.facts_desk import SRT, Desk, is_for, open_desk
+from tests.movierecapsqa.facts_writer import narration
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    with open_desk(tmp_path) as opened:
+        yield opened
+
+
+def test_a_recap_becomes_segments_of_the_released_form(desk: Desk) -> None:
+    done = desk.run()
+    assert done.exit_code == 0, done.output
+    first, second, third = desk.written()
+    assert first.pop("generated").keys() == {"model", "settings", "prompt", "input"}
+    assert first == {
+        "id": "abc.1",
+        "movie": "Boats (1999)",
+        "videoId": "abc",
+        "startTime": 0.0,
+        "endTime": 60.5,
+        "srt": SRT,
+        "facts": ["Ann opens doors.", "Bob sinks boats.", "Ann runs away."],
+        "questions": [
+            {
+                "qid": 0,
+                "factsUsed": [0, 1],
+                # The question of the simplified pair, the answer of the first one (3.2).
+                "question": "What does somebody do when it is opens0?",
+                "datasetAnswer": "opens doors and sinks boats.",
+                "modality": "vision",
+                "category": "NPA",
+            },
+            {
+                "qid": 1,
+                "factsUsed": [2],
+                "question": "What does somebody do when it is runs2?",
+                "datasetAnswer": "runs away.",
+                "modality": "vision",
+                "category": "NPA",
+            },
+        ],
+    }
+    assert (second["id"], third["id"]) == ("abc.2", "abc.3")
+    release = schema.read(desk.out)
+    assert not release.problems
+    assert [s.dialogue for s in release.segments] == ["Who is there?", "", "Who is there?"]
+    assert [s.questions[0].category for s in release.segments] == ["npa"] * 3
+    # Nobody can tell from facts alone what is said.
+    assert [s.questions[0].modality for s in release.segments] == ["vision", "", "vision"]
+    assert desk.writer.asked == {
+        "facts": 3, "pairs": 3, "simplify": 3, "modality": 2, "category": 3
+    }  # fmt: skip
+    assert "3 of the recap's 3 segments (3 made now, 0 kept), 6 facts, 4 questions" in done.output
+    assert "modality: vision 3, unlabelled 1" in done.output
+    assert "no modality without dialogue: abc.2" in done.output
+    assert "14 verdicts (14 ok), 14 calls paid" in done.output
+    assert "model: m at http://127.0.0.1" in done.stderr
+    assert "3 of 3 segments: about 14 calls" in done.stderr
+
+
+def test_what_each_step_is_shown(desk: Desk) -> None:
+    desk.run()
+    shown = {}
+    for step, request in desk.writer.requests:
+        text = request["messages"][1]["content"]
+        if "opens" in text or "Ann" in text:
+            shown[step] = text
+    assert "Ann opens doors. Bob sinks boats. Ann runs away." in narration(shown["facts"])
+    assert narration(shown["pairs"]).splitlines()[1] == "2. Bob sinks boats."
+    assert "Ann" in shown["simplify"]
+    assert narration(shown["modality"]) == "Who is there?"
+    assert "Facts: 1, 2" in shown["modality"]
+    assert "What does somebody do" in shown["modality"]
+    assert "What does somebody do" in shown["category"]
+    assert "Who is there?" not in "".join(shown[s] for s in ("facts", "pairs", "category"))
+    request = desk.writer.requests[0][1]
+    assert request["temperature"] == 0
+    assert request["response_format"]["json_schema"]["strict"] is True
+    assert 4096 in (request.get("max_tokens"), request.get("max_completion_tokens"))
+
+
+def test_a_second_run_asks_nothing_and_changes_nothing(desk: Desk) -> None:
+    desk.run()
+    before, calls = desk.out.read_bytes(), len(desk.endpoint.chats)
+    done = desk.run()
+    assert done.exit_code == 0
+    assert len(desk.endpoint.chats) == calls
+    assert desk.out.read_bytes() == before
+    assert "(0 made now, 3 kept)" in done.output
+    # Also where only the replies are left.
+    desk.out.unlink()
+    done = desk.run()
+    assert len(desk.endpoint.chats) == calls
+    assert desk.out.read_bytes() == before
+    assert "0 calls paid, 14 from the cache" in done.output
+
+
+def test_a_run_that_dies_goes_on_where_it_stopped(desk: Desk) -> None:
+    """The third segment's pairs never come; everything before them is paid for once."""
+    desk.writer.change = lambda step, reply, request: (
+        error(400, "maximum context length") if is_for(step, request, "pairs", "Eve") else reply
+    )
+    done = desk.run()
+    assert done.exit_code == 1
+    assert [entry["id"] for entry in desk.written()] == ["abc.1", "abc.2"]
+    assert "failed: abc.3 at pairs: api_error:" in done.output
+    assert "run the same command again" in done.output
+    desk.writer.change = None
+    before, asked = desk.written(), desk.writer.asked.copy()
+    done = desk.run()
+    assert done.exit_code == 0
+    assert desk.written()[:2] == before
+    assert [entry["id"] for entry in desk.written()] == ["abc.1", "abc.2", "abc.3"]
+    assert desk.writer.asked - asked == {"pairs": 1, "simplify": 1, "modality": 1, "category": 1}
+
+
+def test_what_a_killed_run_paid_for_is_not_paid_again(desk: Desk) -> None:
+    """kill -9 while the third segment's pairs are being written, and the rest is through."""
+    stuck, through = threading.Event(), threading.Event()
+
+    def change(step: str, reply: Any, request: Any) -> Any:
+        if is_for(step, request, "pairs", "Eve"):
+            stuck.set()
+            through.wait(30)
+        return reply
+
+    desk.writer.change = change
+    options = ["facts", str(desk.recap), "--out", str(desk.out)]
+    options += ["--model", f"m@{desk.endpoint.url}"]
+    env = {**os.environ, "LMMS_EVAL_TASKS_JUDGE_CACHE": str(desk.folder / "replies")}
+    script = "from lmms_eval_tasks.cli import main; main()"
+    process = subprocess.Popen([sys.executable, "-c", script, *options], env=env, cwd=REPOSITORY)
+    assert stuck.wait(60)
+    cache = desk.folder / "replies" / "replies.sqlite3"
+    until = time.monotonic() + 30
+    # All of the first two segments (5 + 4 replies) and the third one's facts.
+    while cache_files.summary(cache)["replies"] < 10 and time.monotonic() < until:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait(30) == -signal.SIGKILL
+    through.set()
+    assert not desk.out.exists()
+    desk.writer.asked.clear()
+    assert desk.run().exit_code == 0
+    # The one that was under way is asked once more.
+    assert desk.writer.asked == {"pairs": 1, "simplify": 1, "modality": 1, "category": 1}
+    assert len(desk.written()) == 3
+    desk.writer.asked.clear()
+    assert desk.run().exit_code == 0
+    assert not desk.writer.asked
+
+
+def test_a_budget_stops_a_run_that_can_go_on(desk: Desk) -> None:
+    first = desk.run("--max-calls", "7", "--judge-concurrency", "1")
+    assert first.exit_code == 1
+    assert "skipped" in first.output
+    done = desk.run("--max-calls", "100")
+    assert done.exit_code == 0
+    assert len(desk.written()) == 3
+    assert len(desk.endpoint.chats) == 14
+
+
+def test_repeated_facts_and_pairs_are_left_out_and_told(desk: Desk) -> None:
+    def change(step: str, reply: Any, request: Any) -> Any:
+        if is_for(step, request, "facts", "Eve"):
+            return {"facts": ["1. Eve sleeps long.", "2. eve  sleeps long", "3. Eve snores."]}
+        if is_for(step, request, "pairs", "Eve"):
+            pair = {"question": "Who sleeps?", "answer": "It is she.", "facts": [2, 1, 2]}
+            return {"pairs": [pair, {**pair, "question": "who sleeps"}]}
+        return reply
+
+    desk.writer.change = change
+    done = desk.run()
+    assert done.exit_code == 0
+    entry = desk.written()[2]
+    assert entry["facts"] == ["Eve sleeps long.", "Eve snores."]
+    assert [q["factsUsed"] for q in entry["questions"]] == [[1, 0]]
+    assert "left out because they repeat others: 1 facts, 1 pairs" in done.output
+
+
+def test_questions_to_look_at_are_told_and_kept(desk: Desk) -> None:
+    def change(step: str, reply: Any, request: Any) -> Any:
+        if is_for(step, request, "simplify", "Ann"):
+            questions = ["Who runs away when doors are gone?", "Does Bob like boats, Ann?"]
+            return {
+                "pairs": [
+                    {"id": number, "question": question, "answer": "x"}
+                    for number, question in zip((2, 1), questions, strict=True)
+                ]
+            }
+        return reply
+
+    desk.writer.change = change
+    done = desk.run()
+    assert len(desk.written()[0]["questions"]) == 2
+    assert "to look at: 1 questions hold their answer" in done.output
+    assert "  abc.1/1: Who runs away when doors are gone? -> runs away." in done.output
+    assert "to look at: 1 questions still have what looks like a name" in done.output
+    assert "  abc.1/0: Does Bob like boats, Ann? (Bob, Ann)" in done.output
+    assert "to look at: 0 questions are asked more than once" in done.output

@@ -1,0 +1,192 @@
+"""A user's recap, its transcript and its dialogue as they are read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.movierecapsqa import facts_input, facts_transcript
+
+PART = {"startTime": 0, "endTime": 9.5, "transcript": "Ann opens doors."}
+
+
+def recap(folder: Path, content: Any, name: str = "recap.json") -> Path:
+    file = folder / name
+    text = content if isinstance(content, str) else json.dumps(content)
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def segments(folder: Path, content: Any, **options: Any) -> list[facts_input.Narrated]:
+    file = recap(folder, content)
+    return facts_input.narrated(facts_input.read(file), file, **options)
+
+
+def test_yaml_and_json_are_the_same(tmp_path: Path) -> None:
+    text = """
+    videoId: abc
+    movie: 1917
+    segments:
+      - startTime: 0
+        endTime: 9.5
+        transcript: Ann opens doors.
+    """
+    file = recap(tmp_path, text, "recap.yml")
+    from_yaml = facts_input.narrated(facts_input.read(file), file)
+    with_bom = "\ufeff" + json.dumps({"videoId": "abc", "movie": "1917", "segments": [PART]})
+    assert from_yaml == segments(tmp_path, with_bom)
+    assert from_yaml[0].released == {
+        "id": "abc.1", "movie": "1917", "videoId": "abc",
+        "startTime": 0.0, "endTime": 9.5, "srt": "",
+    }  # fmt: skip
+    assert from_yaml[0].narration == "Ann opens doors."
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("[]", "expected one recap with videoId and segments"),
+        ("{", "not valid JSON"),
+        ({"segments": [PART]}, "videoId: is missing"),
+        ({"videoId": "v"}, "segments: is missing"),
+        ({"videoId": "v", "segments": []}, "segments: "),
+        ({"videoId": "v", "segments": [{**PART, "transcript": "  "}]}, "segments, 1, transcript"),
+        (
+            {"videoId": "v", "segments": [PART, {"startTime": 1}]},
+            "segments, 2, endTime: is missing",
+        ),
+        ({"videoId": "v", "segments": [{**PART, "text": "x"}]}, "segments, 1, text: no such field"),
+        ({"videoId": "v", "segments": [{**PART, "endTime": "1:30"}]}, "1, endTime: Input should"),
+        ({"videoId": "v", "segments": [PART, {**PART, "endTime": 0}]}, "segment 2: startTime 0 is"),
+        (
+            {"videoId": "v", "segments": [{**PART, "startTime": -1}]},
+            "segment 1: startTime: expected",
+        ),
+        ({"videoId": "../v", "segments": [PART]}, "segment 1: id: expected a name on one line"),
+        ({"videoId": "v", "segments": [{**PART, "srt": "Who?"}]}, "segment 1: srt: srt, line 1"),
+        (
+            {"videoId": "v", "segments": [{**PART, "movieStartTime": 5}]},
+            "movieStartTime and movieEndTime are given together",
+        ),
+        (
+            {"videoId": "v", "segments": [{**PART, "movieStartTime": 5, "movieEndTime": 7}]},
+            "movieStartTime needs movieId",
+        ),
+    ],
+)
+def test_a_bad_recap_is_one_line(tmp_path: Path, content: Any, why: str) -> None:
+    with pytest.raises(DataError) as raised:
+        segments(tmp_path, content)
+    assert why in str(raised.value)
+    assert str(tmp_path / "recap.json") in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [("a: [", "not YAML in UTF-8"), ("- a", "expected one recap"), (None, "No such file")],
+)
+def test_bad_yaml_is_one_line(tmp_path: Path, content: str | None, why: str) -> None:
+    file = tmp_path / "recap.yaml"
+    if content is not None:
+        recap(tmp_path, content, file.name)
+    with pytest.raises(DataError, match=why) as raised:
+        facts_input.read(file)
+    assert "\n" not in str(raised.value)
+
+
+def test_dialogue_is_cut_to_windows_in_movie_time(tmp_path: Path) -> None:
+    movie = recap(
+        tmp_path,
+        "1\n01:00:00,000 --> 01:00:02,000\n<i>Before.</i>\n\n"
+        "2\n01:00:04,000 --> 01:00:06,250\n- Who?\n- Me. --\n\n"
+        "3\n01:00:08,000 --> 01:00:09,000\n7\n",
+        "movie.srt",
+    )
+    window = {"movieId": "m", "movieStartTime": 3603.0, "movieEndTime": 3610}
+    own = {**PART, **window, "srt": "00:00:01,000 --> 00:00:02,000\nOwn.\n"}
+    found = segments(
+        tmp_path,
+        {"videoId": "v", "segments": [{**PART, **window}, own, PART]},
+        subtitles_of_movie=movie,
+    )
+    assert [one.dialogue for one in found] == ["- Who? - Me. --\n7", "Own.", ""]
+    assert found[0].released["srt"] == (
+        "1\n01:00:04,000 --> 01:00:06,250\n- Who? - Me. --\n\n2\n01:00:08,000 --> 01:00:09,000\n7\n"
+    )
+    assert found[0].released["movieId"] == "m"
+
+
+def test_dialogue_without_a_window_is_refused(tmp_path: Path) -> None:
+    movie = recap(tmp_path, "1\n01:00:00,000 --> 01:00:02,000\nBefore.\n", "movie.srt")
+    with pytest.raises(DataError, match="no segment without srt has a window in the movie"):
+        segments(tmp_path, {"videoId": "v", "segments": [PART]}, subtitles_of_movie=movie)
+
+
+# --- transcripts ----------------------------------------------------------------------------
+
+
+def srt(*cues: tuple[float, float, str]) -> str:
+    def clock(seconds: float) -> str:
+        return f"00:{int(seconds) // 60:02}:{int(seconds) % 60:02},{round(seconds % 1 * 1000):03}"
+
+    return "\n\n".join(
+        f"{n}\n{clock(start)} --> {clock(end)}\n{text}"
+        for n, (start, end, text) in enumerate(cues, 1)
+    )
+
+
+def parts(folder: Path, text: str, seconds: float, name: str = "talk.srt") -> list[Any]:
+    found = facts_transcript.read(recap(folder, text, name), "v", "M", seconds)
+    return [(part.start, part.end, part.transcript) for part in found.segments]
+
+
+def test_a_transcript_is_divided_at_cues_into_like_parts(tmp_path: Path) -> None:
+    cues = [(10.0 * n, 10.0 * n + 8, f"w{n}") for n in range(15)]  # 148 s
+    found = parts(tmp_path, srt(*cues), 73)
+    assert [(start, end) for start, end, _ in found] == [(0, 68), (70, 148)]
+    assert " ".join(text for *_, text in found) == " ".join(f"w{n}" for n in range(15))
+    # A rest of 2 s would carry no question: 148 s are two parts of 74 s, not three.
+    assert len(parts(tmp_path, srt(*cues), 50)) == 3
+    assert len(parts(tmp_path, srt(*cues), 1000)) == 1
+
+
+def test_long_pauses_leave_no_empty_segment(tmp_path: Path) -> None:
+    found = parts(tmp_path, srt((0, 5, "a"), (300, 305, "b")), 60)
+    assert found == [(0, 5, "a"), (300, 305, "b")]
+
+
+def test_captions_that_roll_are_read_once(tmp_path: Path) -> None:
+    """As automatic captions of videos come: each line twice, with inline times."""
+    text = (
+        "WEBVTT\nKind: captions\n\n"
+        "00:00:00.000 --> 00:00:02.000 align:start\n \nthe<00:00:00.500><c> man</c> runs\n\n"
+        "00:00:02.000 --> 00:00:02.010\nthe man runs\n \n\n"
+        "00:00:02.010 --> 00:00:04.000\nthe man runs\nout of the house\n\n"
+        "00:00:04.000 --> 00:00:04.010\nout of the house\n \n\n"
+        "00:00:04.010 --> 00:00:06.000\nout of the house\nand falls\n"
+    )
+    found = parts(tmp_path, text, 73, "talk.vtt")
+    assert [text for *_, text in found] == ["the man runs out of the house and falls"]
+
+
+def test_words_that_are_said_again_stay(tmp_path: Path) -> None:
+    found = parts(tmp_path, srt((0, 2, "He says no."), (5, 6, "no. Never again")), 73)
+    assert [text for *_, text in found] == ["He says no. no. Never again"]
+    found = parts(tmp_path, srt((0, 2, "No."), (2, 3, "No."), (5, 6, "No.")), 73)
+    assert [text for *_, text in found] == ["No. No."]
+
+
+@pytest.mark.parametrize("text", ["", "1\n00:00:01,000 --> 00:00:02,000\n \n"])
+def test_an_empty_transcript_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(DataError, match="nothing is said in this transcript"):
+        parts(tmp_path, text, 73)
+
+
+def test_no_length_is_an_error_of_the_caller(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="segments of 0 s"):
+        parts(tmp_path, "", 0)

@@ -1,0 +1,100 @@
+"""Models that metrics need, from this machine only: found, loaded whole, and their limits.
+
+Nothing here asks the network: `bertscore` and `bartscore` name the reason where a model is absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+# The hub later gave owners to models whose names had none; older tables have the old names.
+_OWNERS = (
+    "google-bert",
+    "FacebookAI",
+    "distilbert",
+    "albert",
+    "xlnet",
+    "openai-community",
+    "google-t5",
+)
+FALLBACK_MAX_TOKENS = 512  # where neither a model nor its tokenizer has a limit
+
+
+def find(name: str, *, may_be_path: bool) -> Path | None:
+    """Folder of a model on this machine, or None. Never asks the network.
+
+    A default name is looked up in the Hugging Face cache only (`may_be_path` is False), so that a
+    folder of that name in the working directory is not taken for it.
+    """
+    from huggingface_hub import try_to_load_from_cache
+
+    path = Path(name).expanduser()
+    if may_be_path and path.is_dir():
+        return path.resolve()
+    for known in aliases(name):
+        try:
+            found = try_to_load_from_cache(known, "config.json")
+        except ValueError:  # a path that does not exist is no valid name
+            return None
+        if isinstance(found, str):
+            return Path(found).parent
+    return None
+
+
+def absent(kind: str, name: str, *, may_be_path: bool) -> str:
+    """What to say where `find` found nothing; `kind` is what the model is to a reader."""
+    return f"{kind} {name!r} is not in the local Hugging Face cache" + (
+        " and is no folder" if may_be_path else ""
+    )
+
+
+def aliases(name: str) -> list[str]:
+    """The names that the hub has for one model: with the owner it got later, and without."""
+    owner, _, bare = name.rpartition("/")
+    if not owner:
+        return [name, *(f"{later}/{name}" for later in _OWNERS)]
+    return [name, bare] if owner in _OWNERS else [name]
+
+
+def revision(folder: Path) -> str | None:
+    """The commit of a model in the Hugging Face cache; None for a folder of the user's."""
+    return folder.name if folder.parent.name == "snapshots" else None
+
+
+def load(auto: Any, folder: Path, *, optional: Sequence[str] = ()) -> Any:
+    """A model in single precision, ready to be evaluated.
+
+    Args:
+        auto: the transformers class that loads it, such as AutoModel.
+        folder: what `find` returned. Code that comes with it is not run.
+        optional: parts of the names of weights that may be absent, since nothing here uses them.
+
+    Raises:
+        ValueError: weights are missing (they would be random).
+        Exception: whatever transformers raises for a folder that it cannot read.
+    """
+    model, info = auto.from_pretrained(
+        folder, local_files_only=True, trust_remote_code=False, output_loading_info=True
+    )
+    missing = sorted(
+        key for key in info["missing_keys"] if not any(part in key for part in optional)
+    )
+    if missing:
+        raise ValueError(f"{len(missing)} weights are not in the folder, e.g. {missing[0]}")
+    return model.eval()  # a checkpoint in half precision would stay in it
+
+
+def least(*limits: int | None) -> int:
+    """The smallest of some limits in tokens; those that are none, or that no model has, are out.
+
+    A tokenizer without a limit of its own says 10^30.
+    """
+    real = [limit for limit in limits if limit is not None and 0 < limit < 10**9]
+    return min(real, default=FALLBACK_MAX_TOKENS)
+
+
+def told(folder: Path, error: Exception) -> str:
+    """An error of a loader or a model, in one line that names the folder."""
+    return f"{folder}: {type(error).__name__}: {' '.join(str(error).split())}"
