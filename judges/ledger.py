@@ -211,7 +211,8 @@ def lines(rows: Sequence[Row], prices: str = "") -> list[str]:
         total = Row()
         for row in rows:
             total.add(row)
-        told.append(f"all judges: {', '.join(_calls(total, prices))}")
+        if calls := _calls(total, prices):  # none where nobody was asked
+            told.append(f"all judges: {', '.join(calls)}")
     return told
 
 

@@ -13,7 +13,7 @@ from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.saved_runs import Concurrency, MaxCalls, MaxCost, set_limits
 
 if TYPE_CHECKING:
-    from lmms_eval_tasks.movierecapsqa.facts_input import Recap
+    from lmms_eval_tasks.movierecapsqa.facts.recap_file import Recap
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -64,7 +64,7 @@ def facts_command(
     from lmms_eval_tasks.judges import run
     from lmms_eval_tasks.judges.config import KEY
     from lmms_eval_tasks.judges.ledger import lines
-    from lmms_eval_tasks.movierecapsqa import facts, facts_estimate, facts_input, facts_report
+    from lmms_eval_tasks.movierecapsqa.facts import build, estimate, recap_file, report
     from lmms_eval_tasks.score_again import check_output, write_json
 
     if draft is not None and dry_run:
@@ -72,28 +72,28 @@ def facts_command(
     check_output(draft or out)
     set_limits(max_calls, max_cost, concurrency)
     given = _recap(recap, video_id, movie, seconds)
-    segments = facts_input.narrated(given, recap, None if draft else dialogue)
+    segments = recap_file.narrated(given, recap, None if draft else dialogue)
     if draft is not None:
         if draft.exists():
             raise TasksError(f"{draft}: is there already; name another file")
-        write_json(draft, facts_input.draft(given))
+        write_json(draft, recap_file.draft(given))
         print(f"{draft}: {len(segments)} segments")
         return
     # An estimate needs no key.
-    config = facts.model(model, {KEY: "none", **os.environ} if dry_run else os.environ)
+    config = build.model(model, {KEY: "none", **os.environ} if dry_run else os.environ)
     with run.use(run.from_settings(progress=False)) as current:
-        planned = facts.plan(segments, config, out, append=append)
-        steps, notes = facts_estimate.estimate(planned.todo, planned.prompt, config)
+        planned = build.plan(segments, config, out, append=append)
+        steps, notes = estimate.estimate(planned.todo, planned.prompt, config)
         if dry_run:
-            wide_console().print(facts_estimate.table(steps))
+            wide_console().print(estimate.table(steps))
             kept = len(segments) - len(planned.todo)
             print(f"{len(planned.todo)} segments to ask about, {kept} are in {out} already")
             print("\n".join(notes))
             return
-        say(facts.announce(planned))
-        say(f"{len(planned.todo)} of {len(segments)} segments: {facts_estimate.summary(steps)}")
-        result = facts.build(planned)
-        for line in facts_report.lines(planned, result):
+        say(build.announce(planned))
+        say(f"{len(planned.todo)} of {len(segments)} segments: {estimate.summary(steps)}")
+        result = build.build(planned)
+        for line in report.lines(planned, result):
             print(line)
         for line in [*lines(current.ledger.rows(), current.prices.origin), *current.stopped()]:
             print(line.removeprefix("judge "))
@@ -105,22 +105,20 @@ def _recap(file: Path, video_id: str | None, movie: str | None, seconds: float |
     """The recap of a file, or of a transcript with what it does not say itself.
 
     Raises:
-        TasksError: options that do not fit the file, or as facts_input.
+        TasksError: options that do not fit the file, or as recap_file.
     """
-    from lmms_eval_tasks.movierecapsqa import facts_input, facts_transcript
+    from lmms_eval_tasks.movierecapsqa.facts import recap_file, transcript
 
-    if file.suffix.lower() in facts_transcript.ENDINGS:
+    if file.suffix.lower() in transcript.ENDINGS:
         if not (video_id or "").strip():
             raise TasksError(f"{file}: a transcript needs --video-id, the recap video's id")
         if seconds is not None and not 0 < seconds < float("inf"):
             raise TasksError(f"--seconds {seconds:g}: expected a number above 0")
-        return facts_transcript.read(
-            file, video_id or "", movie or "", seconds or facts_transcript.SECONDS
-        )
+        return transcript.read(file, video_id or "", movie or "", seconds or transcript.SECONDS)
     options = {"--video-id": video_id, "--movie": movie, "--seconds": seconds}
     if given := [name for name, value in options.items() if value is not None]:
         raise TasksError(
             f"{given[0]} is for transcripts (.srt, .vtt): {file} says it itself, in the fields "
             "videoId, movie and segments"
         )
-    return facts_input.read(file)
+    return recap_file.read(file)

@@ -83,7 +83,7 @@ def load(auto: Any, folder: Path, *, optional: Sequence[str] = ()) -> Any:
     )
     if missing:
         raise ValueError(f"{len(missing)} weights are not in the folder, e.g. {missing[0]}")
-    return model.eval()  # a checkpoint in half precision would stay in it
+    return model.float().eval()  # a checkpoint in half precision would stay in it
 
 
 def least(*limits: int | None) -> int:

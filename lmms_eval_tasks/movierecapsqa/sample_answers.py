@@ -18,14 +18,28 @@ from lmms_eval_tasks.movierecapsqa.judge import CLAIMS, LABELS
 from lmms_eval_tasks.movierecapsqa.labels import DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.sample_texts import Asked
 
-REFUSAL = "I'm sorry, but I can't answer that question."
+# Answers without a claim; the judge is asked about the last one alone, and finds nothing in it.
+NO_CLAIMS = {
+    "empty": "",
+    "refused": "I'm sorry, but I can't assist with that.",
+    "idle": "What a question!",
+}
 HUM = "Somebody far away hums a tune."  # in no scene
 DREAM = "It all feels like a dream."
 
-# What the two models say, in turn over all questions; kinds of `replies`, or neither of them.
+# What the two models say, in turn over all questions; kinds of `replies` or of NO_CLAIMS.
 MODELS = {
     "invented_careful.response": ("right", "padded", "right", "twice", "partly", "dreamy"),
-    "invented_hasty.response": ("wrong", "torn", "empty", "lure", "right", "refused", "wrong"),
+    "invented_hasty.response": (
+        "wrong",
+        "torn",
+        "empty",
+        "lure",
+        "right",
+        "refused",
+        "wrong",
+        "idle",
+    ),
 }
 PEOPLE = (("partly", "right"), ("right",), ("padded",), ("right", "torn"), ())  # in turn, too
 _PUBLISHED_OFF = 3  # every third published score is one off from what the labels are worth
@@ -107,8 +121,8 @@ def _answer(known: dict[str, tuple[Claim, ...]], kind: str, number: int) -> dict
     """An answer with its published scores; as in the release an empty one has none."""
     if kind == "empty":
         return {"answer": ""}
-    if kind == "refused":
-        return {"answer": REFUSAL, "scores": {"factuality": 0, "relevance": 0}}
+    if kind in NO_CLAIMS:
+        return {"answer": NO_CLAIMS[kind], "scores": {"factuality": 0, "relevance": 0}}
     scores = {name: score(name, known[kind]) for name in ("factuality", "relevance")}
     if number % _PUBLISHED_OFF == 0:
         scores["factuality"] += -1 if scores["factuality"] > 2 else 1
@@ -117,6 +131,8 @@ def _answer(known: dict[str, tuple[Claim, ...]], kind: str, number: int) -> dict
 
 def recordings(context: Context, one: Asked, lure: str) -> Iterator[dict[str, Any]]:
     """Lines for the judge `replay` about every answer that was built to a question."""
+    idle = {"question": one.question, "candidate": NO_CLAIMS["idle"]}
+    yield {"criterion": CLAIMS, "fields": idle, "reply": json.dumps({"claims": []})}
     for claims in dict.fromkeys(replies(one, lure).values()):
         found = [claim.text for claim in claims]
         fields = {"question": one.question, "candidate": text(claims)}

@@ -1,4 +1,4 @@
-"""`lmms-eval-tasks agreement movierecapsqa`: on the real sample, and on a small release."""
+"""`lmms-eval-tasks agreement movierecapsqa` on a small release, against an endpoint."""
 
 from __future__ import annotations
 
@@ -16,26 +16,10 @@ from lmms_eval_tasks import agreement_command, settings
 from lmms_eval_tasks.cli import app
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
 from lmms_eval_tasks.judges.prompts import block
-from lmms_eval_tasks.movierecapsqa import judge, published
-from lmms_eval_tasks.movierecapsqa.answer_judging import asked
 from lmms_eval_tasks.movierecapsqa.labels import DIMENSIONS
 from tests.local_endpoint import Fault, LocalEndpoint, choice, completion, last_user_text
-from tests.movierecapsqa import perturbed
 from tests.movierecapsqa.asking import BEST, claimed, claims_of, kind, labelled
-from tests.movierecapsqa.entries import entry, question, write
-
-CASES = json.loads(perturbed.CASES.read_text(encoding="utf-8"))
-NAMES = {
-    "LLaVa-NeXT.response": "LLaVA-NeXT-Video",
-    "MiniCPM-o.response": "Mini-CPM-o",
-    "Qwen.response": "Qwen2.5VL",
-    "amazon_nova.response": "Amazon Nova Lite",
-    "claude.response": "Claude 3.5 Sonnet",
-    "gemini_2.5-flash.response": "Gemini-2.5-Flash",
-    "gpt_4o.response": "GPT-4o",
-    "people": "people",
-    "all": "all models",
-}
+from tests.movierecapsqa.small_release import MODELS, PEOPLE, SCORED, release
 
 
 def agreement(*arguments: str, **env: str | None) -> Result:
@@ -54,169 +38,8 @@ def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agreement_command, "RESAMPLES", 20)
 
 
-# --- the real sample, with replies whose agreement was computed beforehand ----------------------
-
-# By score: labels that allow it, and labels that do not.
-LABELS = {
-    "factuality": (
-        [
-            ["unsupported", "unsupported"],
-            *[["supported", "contradictory"]] * 2,
-            *[["supported", "unsupported"]] * 2,
-            ["supported", "supported"],
-        ],
-        [*[["supported", "supported"]] * 3, *[["supported", "contradictory"]] * 3],
-    ),
-    "relevance": (
-        [
-            ["irrelevant", "irrelevant"],
-            *[["relevant", "irrelevant"]] * 2,
-            *[["relevant", "relevant"]] * 3,
-        ],
-        [["irrelevant", "irrelevant"]] * 6,
-    ),
-}
-
-
-def recordings(given: perturbed.Given, answer: published.Released) -> Iterator[dict[str, Any]]:
-    """The judge's replies about one answer."""
-    fields = {"question": answer.question, "candidate": given.text.strip()}
-    claims = [f"{given.by} says something.", f"{given.by} says more."]
-    found = claimed([] if perturbed.finds_nothing(given) else claims)
-    yield {"criterion": judge.CLAIMS, "fields": fields, "reply": found}
-    for dimension in DIMENSIONS:
-        about = asked(answer.context, dimension, answer.question, claims)
-        if dimension == "coherence":
-            reply = labelled(["consistent", "consistent"], 4)
-        elif (score := perturbed.says(given, dimension)) is None:
-            reply = "It is quite good."
-        else:
-            allowing = not perturbed.contradicts_itself(given, dimension, score)
-            reply = labelled(LABELS[dimension][0 if allowing else 1][score], score)
-        yield {"criterion": judge.LABELS, "fields": about, "reply": reply}
-
-
-@pytest.fixture
-def replay(real: Path, tmp_path: Path) -> str:
-    """A judge that says what perturbed.py rules."""
-    released = {(a.question_id, a.by): a for a in published.read(real / "movierecapsqa").answers}
-    lines = [
-        line
-        for given in perturbed.scored_answers()
-        for line in recordings(given, released[given.question, NAMES[given.by]])
-    ]
-    file = tmp_path / "replies.jsonl"
-    file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    return f"replay:{file}"
-
-
-def test_perturbed_scores_give_the_numbers_fixed_before(
-    real: Path, replay: str, tmp_path: Path
-) -> None:
-    out = tmp_path / "out.json"
-    done = agreement("--judge", replay, "--data", str(real), "--output", str(out))
-    assert done.exit_code == 0, (done.output, done.exception)
-    found = json.loads(out.read_text(encoding="utf-8"))
-    for dimension in perturbed.DIMENSIONS:
-        expected, got = CASES[dimension], found["dimensions"][dimension]
-        for name, numbers in expected["rows"].items():
-            row = got["rows"][NAMES[name]]
-            assert {key: row[key] for key in numbers} == pytest.approx(numbers, abs=1e-9), name
-        for title, models in published.groups().items():
-            own = [got["rows"][name] for name in models]
-            row = got["rows"][f"{title}, mean of {len(own)}"]
-            for key in ("kappa", "rho", "absolute", "ours", "published"):
-                assert row[key] == pytest.approx(sum(one[key] for one in own) / len(own))
-        order, wanted = got["order"], expected["order"]
-        for key in ("complete", "judged", "same"):
-            assert order[key] == wanted[key]
-        assert order["tau"] == pytest.approx(wanted["tau"], abs=1e-9)
-        for name, (ours, theirs) in wanted["means"].items():
-            means = {"ours": ours, "published": theirs}
-            assert order["means"][NAMES[name]] == pytest.approx(means, abs=1e-9)
-        table = done.output.partition(f"{dimension}: our judge")[2]
-        everyone = next(line for line in table.splitlines() if line.startswith(" all models"))
-        assert everyone.split()[2] == str(expected["rows"]["all"]["n"])
-        assert f" {expected['rows']['all']['kappa']:.2f} [" in everyone
-        counted = f"{dimension}: {CASES['inconsistent'][dimension]} of"
-        assert any(note.startswith(counted) for note in found["notes"])
-    assert found["statuses"]["no_claims"] == CASES["no_claims"]
-    for line in (
-        "52 questions on 8 videos, answers of 7 models",
-        "Amazon Nova Lite: 24 of 52 answers have scores; without: 28 empty",
-        "GPT-4o: 49 of 52 answers have scores; without: 1 empty, 2 with a text",
-        "21 of 52 questions have a published score of all 7 models",
-        f"answers without a claim: {CASES['no_claims']} ",
-    ):
-        assert line in done.output
-
-
-def test_an_estimate_of_the_real_sample(real: Path) -> None:
-    """No key, nobody asked; the paper's judge has a price."""
-    done = agreement("--data", str(real), "--dry-run", **{settings.JUDGE: None})
-    assert done.exit_code == 0, done.output
-    assert "376 answers to judge: 1,504 verdicts, 1,504 calls" in done.output
-    assert "gpt-4.1-mini" in done.output
-    assert "$1." in done.output
-    assert "at best $0." in done.output
-
-
-# --- a small release and an endpoint ------------------------------------------------------------
-
-# By model: answers to the four questions with their published factuality and relevance.
-Given = tuple[str, tuple[int, int] | None]
-MODELS: dict[str, list[Given]] = {
-    "gpt_4o.response": [("Alpha 5", (5, 4)), ("Alpha 4", (4, 4)), ("Alpha 3", (4, 5)), ("", None)],
-    "Qwen.response": [
-        ("Beta 2", (3, 4)),
-        ("Beta 0", (0, 1)),
-        ("Beta 4", (4, 4)),
-        ("Beta 1", (1, 3)),
-    ],
-    "own-model": [
-        ("Gamma 1", (1, 4)),
-        ("Gamma 1", (2, 2)),
-        ("I cannot help with that.", None),
-        ("Gamma 2", (2, 2)),
-    ],
-}
-PEOPLE: list[list[Given]] = [
-    [("Delta 5", (5, 5)), ("Delta 2", (3, 5))],
-    [("Delta 4", (4, 5))],
-    [("Delta 3", (5, 4))],
-    [("Delta 0", (1, 1))],
-]
-SCORED = 10 + 5  # answers with scores
 USAGE = {"prompt_tokens": 100, "completion_tokens": 9}
 USAGE_OF_CACHE = {**USAGE, "prompt_tokens_details": {"cached_tokens": 64}}
-
-
-def with_scores(given: Given) -> dict[str, Any]:
-    text, scores = given
-    names = ("factuality", "relevance")
-    return {"answer": text, "scores": scores and dict(zip(names, scores, strict=True))}
-
-
-def release(folder: Path) -> Path:
-    """Two segments of two videos, with two questions each."""
-    segments = []
-    for place in (0, 1):
-        questions = [
-            question(
-                number,
-                humanAnswer=...,
-                humanAnswers=[with_scores(given) for given in PEOPLE[2 * place + number]],
-                modelAnswers=[
-                    {"model": model, **with_scores(given[2 * place + number])}
-                    for model, given in MODELS.items()
-                ],
-            )
-            for number in (0, 1)
-        ]
-        facts = [f"Fact {place} of the film."]
-        one = entry(place + 1, videoId=f"video{place}", questions=questions, facts=facts)
-        segments.append(one)
-    return write(folder, segments)
 
 
 def plays(request: dict[str, Any]) -> str | Fault:
@@ -414,3 +237,19 @@ def test_what_cannot_be_used_is_one_line(tmp_path: Path) -> None:
     done = agreement("--from", file, "--output", str(tmp_path / "no" / "out.json"))
     assert "not a file in a folder" in refused(done, TasksError)
     assert "No such file" in refused(agreement("--data", str(tmp_path / "no")), DataError)
+
+
+def test_the_same_command_again_pays_nothing(at: Any, tmp_path: Path) -> None:
+    kept = {settings.JUDGE_CACHE: str(tmp_path / "cache")}
+    first = at(**kept)[2]
+    assert sum(row["paid_calls"] for row in first["usage"]) == 4 * SCORED
+    spec = first["judge"]["model"], first["judge"]["base_url"]
+    done = agreement(
+        *("--judge", "@".join(spec), "--from", str(tmp_path / "data")),
+        *("--output", str(tmp_path / "again.json"), "--max-calls", "0"),
+        **kept,
+    )
+    assert done.exit_code == 0, (done.output, done.exception)
+    again = json.loads((tmp_path / "again.json").read_text(encoding="utf-8"))
+    assert again["dimensions"] == first["dimensions"]
+    assert sum(row["paid_calls"] for row in again["usage"]) == 0

@@ -19,7 +19,7 @@ from lmms_eval_tasks.movierecapsqa.answer_judging import Context, judge_reply
 from lmms_eval_tasks.movierecapsqa.labels import DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.sample_answers import (
     MODELS,
-    REFUSAL,
+    NO_CLAIMS,
     Claim,
     replies,
     score,
@@ -124,7 +124,7 @@ def test_released_answers_and_published_scores(judge: Judge, release: schema.Rel
             assert answer.scores.factuality is not None
             gaps[abs(answer.scores.factuality - found.dimensions["factuality"]["score"])] += 1
     assert set(people) == {0, 1, 2}
-    assert set(kinds) == {"ok", "empty", "refused"}
+    assert set(kinds) == {"ok", "empty", "refused", "no_claims"}
     assert min(kinds.values()) >= 3
     # Not the recorded judge's own scores, or agreement with them would prove nothing.
     assert set(gaps) == {0, 1}
@@ -143,7 +143,7 @@ def test_models_differ(release: schema.Release) -> None:
 
 def test_each_kind_of_answer_is_in_the_release(release: schema.Release) -> None:
     given = {a.answer for _, q in release.questions() for a in (*q.human_answers, *q.model_answers)}
-    assert {"", REFUSAL} <= given
+    assert set(NO_CLAIMS.values()) <= given
     for kind in ("right", "wrong", "partly", "twice", "torn", "padded", "dreamy", "lure"):
         assert {text(replies(one, lure)[kind]) for *_, one, lure in every()} & given, kind
 

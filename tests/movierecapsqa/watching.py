@@ -16,7 +16,7 @@ import av
 import numpy as np
 
 from lmms_eval_tasks.movierecapsqa import sample_code
-from lmms_eval_tasks.sample.second_code import PALETTE
+from lmms_eval_tasks.sample.second_code import PALETTE, TICKS
 
 TOP, BOTTOM = 42, 214  # rows that are looked at
 WIDTH = 320
@@ -46,16 +46,14 @@ def decoded(path: Path) -> list[Any]:
 
 
 def window(frames: Sequence[Any], start: float, end: float) -> list[Any]:
-    """The frames of a window, by the time that they show."""
-    times = [sample_code.time_of_frame(frame) for frame in frames]
-    return [
-        f for f, time in zip(frames, times, strict=True) if time is not None and start <= time < end
-    ]
+    """The frames of a window, by the time that the first of them shows."""
+    times = [n / TICKS + (sample_code.time_of_frame(frames[0]) or 0) for n in range(len(frames))]
+    return [frame for frame, time in zip(frames, times, strict=True) if start <= time < end]
 
 
 def near(frame: Any, colour: tuple[int, int, int], limit: float = 45) -> Any:
-    stage = frame[TOP:BOTTOM].astype(float)
-    return np.linalg.norm(stage - np.array(colour, float), axis=2) < limit
+    far = frame[TOP:BOTTOM].astype(np.int32) - np.array(colour, np.int32)
+    return (far**2).sum(axis=2) < limit**2
 
 
 def blobs(frame: Any, colour: str) -> list[Blob]:
@@ -87,9 +85,16 @@ class Scene:
 
     def __init__(self, frames: Sequence[Any]) -> None:
         self.frames = frames
+        self._tracks: dict[str, list[Blob | None]] = {}
+        self._stones: list[list[str]] = []
 
     def track(self, seen: str) -> list[Blob | None]:
         """Where "red circle" is in every frame; its shape is checked where it is whole."""
+        if seen not in self._tracks:
+            self._tracks[seen] = self._track(seen)
+        return self._tracks[seen]
+
+    def _track(self, seen: str) -> list[Blob | None]:
         colour, kind = seen.split()
         found = [blobs(frame, colour) for frame in self.frames]
         assert all(len(each) <= 1 for each in found), seen
@@ -101,7 +106,10 @@ class Scene:
 
     def stones(self) -> list[list[str]]:
         """Places of the lime squares in every frame."""
-        return [[place(blob.x) for blob in blobs(frame, "lime")] for frame in self.frames]
+        if not self._stones:
+            found = (blobs(frame, "lime") for frame in self.frames)
+            self._stones = [[place(blob.x) for blob in each] for each in found]
+        return self._stones
 
     def changes(self) -> list[str]:
         """Places where a stone went or came, in order."""

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from lmms_eval_tasks.cli import app
 from tests.local_endpoint import Json, LocalEndpoint, last_user_text
-from tests.movierecapsqa.facts_writer import Writer
+from tests.movierecapsqa.facts.writer import Writer
 
 SRT = "00:10:01,000 --> 00:10:02,500\n<i>Who is there?</i>\n"
 RECAP = {

@@ -11,7 +11,7 @@ import pytest
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.movierecapsqa import schema
-from tests.movierecapsqa.facts_desk import RECAP, Desk, open_desk
+from tests.movierecapsqa.facts.desk import RECAP, Desk, open_desk
 
 
 @pytest.fixture

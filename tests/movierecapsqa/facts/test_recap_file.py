@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.movierecapsqa import facts_input, facts_transcript
+from lmms_eval_tasks.movierecapsqa.facts import recap_file, transcript
 
 PART = {"startTime": 0, "endTime": 9.5, "transcript": "Ann opens doors."}
 
@@ -21,9 +21,9 @@ def recap(folder: Path, content: Any, name: str = "recap.json") -> Path:
     return file
 
 
-def segments(folder: Path, content: Any, **options: Any) -> list[facts_input.Narrated]:
+def segments(folder: Path, content: Any, **options: Any) -> list[recap_file.Narrated]:
     file = recap(folder, content)
-    return facts_input.narrated(facts_input.read(file), file, **options)
+    return recap_file.narrated(recap_file.read(file), file, **options)
 
 
 def test_yaml_and_json_are_the_same(tmp_path: Path) -> None:
@@ -36,7 +36,7 @@ def test_yaml_and_json_are_the_same(tmp_path: Path) -> None:
         transcript: Ann opens doors.
     """
     file = recap(tmp_path, text, "recap.yml")
-    from_yaml = facts_input.narrated(facts_input.read(file), file)
+    from_yaml = recap_file.narrated(recap_file.read(file), file)
     with_bom = "\ufeff" + json.dumps({"videoId": "abc", "movie": "1917", "segments": [PART]})
     assert from_yaml == segments(tmp_path, with_bom)
     assert from_yaml[0].released == {
@@ -95,7 +95,7 @@ def test_bad_yaml_is_one_line(tmp_path: Path, content: str | None, why: str) -> 
     if content is not None:
         recap(tmp_path, content, file.name)
     with pytest.raises(DataError, match=why) as raised:
-        facts_input.read(file)
+        recap_file.read(file)
     assert "\n" not in str(raised.value)
 
 
@@ -141,7 +141,7 @@ def srt(*cues: tuple[float, float, str]) -> str:
 
 
 def parts(folder: Path, text: str, seconds: float, name: str = "talk.srt") -> list[Any]:
-    found = facts_transcript.read(recap(folder, text, name), "v", "M", seconds)
+    found = transcript.read(recap(folder, text, name), "v", "M", seconds)
     return [(part.start, part.end, part.transcript) for part in found.segments]
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.movierecapsqa.facts_input import Recap, told
+from lmms_eval_tasks.movierecapsqa.facts.recap_file import Recap, told
 from lmms_eval_tasks.utils import subtitles
 from lmms_eval_tasks.utils.subtitles import Cue
 

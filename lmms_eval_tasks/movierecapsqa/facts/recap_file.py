@@ -5,7 +5,7 @@
 
 as JSON or YAML. A segment may also have the movie's dialogue (`srt`, with the movie's own times) or
 its window in movie time (`movieStartTime` and `movieEndTime`, with `movieId`), by which the
-dialogue can be cut from the subtitles of the whole movie. facts_transcript.py makes such a recap
+dialogue can be cut from the subtitles of the whole movie. transcript.py makes such a recap
 from a transcript alone.
 """
 

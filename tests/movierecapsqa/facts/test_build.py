@@ -18,8 +18,8 @@ from lmms_eval_tasks.judges import cache_files
 from lmms_eval_tasks.movierecapsqa import schema
 from tests.conftest import REPOSITORY
 from tests.local_endpoint import error
-from tests.movierecapsqa.facts_desk import SRT, Desk, is_for, open_desk
-from tests.movierecapsqa.facts_writer import narration
+from tests.movierecapsqa.facts.desk import SRT, Desk, is_for, open_desk
+from tests.movierecapsqa.facts.writer import narration
 
 
 @pytest.fixture

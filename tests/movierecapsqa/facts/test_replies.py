@@ -10,11 +10,11 @@ import pytest
 
 from lmms_eval_tasks import judges
 from lmms_eval_tasks.judges import run
-from lmms_eval_tasks.movierecapsqa import facts, facts_steps
-from lmms_eval_tasks.movierecapsqa.facts_input import Narrated
+from lmms_eval_tasks.movierecapsqa.facts import build, steps
+from lmms_eval_tasks.movierecapsqa.facts.recap_file import Narrated
 from lmms_eval_tasks.settings import JudgeLimits
 from tests.local_endpoint import refused, truncated
-from tests.movierecapsqa.facts_desk import RECAP, Desk, is_for, open_desk
+from tests.movierecapsqa.facts.desk import RECAP, Desk, is_for, open_desk
 
 
 @pytest.fixture
@@ -87,9 +87,9 @@ def test_a_failed_segment_leaves_the_others(desk: Desk, fault: Any, status: str)
 def test_a_segment_that_would_not_fit_fails_alone(desk: Desk) -> None:
     released = {"id": "v.1", "videoId": "v", "startTime": 5, "endTime": 1, "srt": ""}
     with run.use(run.Run(JudgeLimits())):
-        judge = judges.make(facts.model(f"m@{desk.endpoint.url}", {}))
+        judge = judges.make(build.model(f"m@{desk.endpoint.url}", {}))
         segment = Narrated("v.1", released, "Ann opens doors.", "")
-        written = facts_steps.write(judge, facts_steps.prompt(), segment)
+        written = steps.write(judge, steps.prompt(), segment)
     assert written.entry is None
     assert written.failure == (
         "facts: not in the released form: startTime 5 is not before endTime 1"

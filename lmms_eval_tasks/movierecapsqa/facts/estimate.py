@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.judges import JudgeConfig
-from lmms_eval_tasks.movierecapsqa import facts_replies, facts_steps
-from lmms_eval_tasks.movierecapsqa.facts_input import Narrated
+from lmms_eval_tasks.movierecapsqa.facts import replies, steps
+from lmms_eval_tasks.movierecapsqa.facts.recap_file import Narrated
 from lmms_eval_tasks.utils.prompts import Prompt
 
 if TYPE_CHECKING:
@@ -55,17 +55,17 @@ def estimate(
 
     count = counter(config.model)
     thought = REASONING_TOKENS if is_reasoning(config.model) else 0
-    steps = {name: Step(name) for name in facts_replies.SCHEMAS}
+    found = {name: Step(name) for name in replies.SCHEMAS}
     for segment in segments:
         number = max(1, round(count.count(segment.narration) / FACT))
         for name, fields, reply in _asked(segment, number):
-            step = steps[name]
-            asked = facts_steps.criterion(name, given)
+            step = found[name]
+            asked = steps.criterion(name, given)
             step.calls += 1
             step.prompt_tokens += count_messages(render(asked, fields), count)
             step.reply_tokens += count.count(json.dumps(reply)) + thought
     price = run.current().price(config)
-    for step in steps.values():
+    for step in found.values():
         if price is not None:
             step.cost = price.cost(step.prompt_tokens, step.reply_tokens)
     notes = [
@@ -75,7 +75,7 @@ def estimate(
     ]
     if thought:
         notes.insert(1, f"{thought} tokens of reasoning assumed for each reply")
-    return list(steps.values()), notes
+    return list(found.values()), notes
 
 
 def _asked(segment: Narrated, number: int) -> Iterator[tuple[str, Mapping[str, Any], Any]]:
@@ -85,7 +85,7 @@ def _asked(segment: Narrated, number: int) -> Iterator[tuple[str, Mapping[str, A
     used = [[1, 2]] * len(places)
     long = [(_words(_VERBOSE * QUESTION), _words(ANSWER))] * len(places)
     short = [(_words(QUESTION), _words(ANSWER))] * len(places)
-    listed = facts_steps.listed
+    listed = steps.listed
     yield "facts", {"narration": segment.narration}, {"facts": facts}
     made = [{"question": q, "answer": a, "facts": [1, 2]} for q, a in long]
     yield "pairs", {"facts": facts}, {"pairs": made}

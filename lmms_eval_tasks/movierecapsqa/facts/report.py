@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from lmms_eval_tasks.movierecapsqa import facts_checks
-from lmms_eval_tasks.movierecapsqa.facts import Plan, Result
+from lmms_eval_tasks.movierecapsqa.facts import checks
+from lmms_eval_tasks.movierecapsqa.facts.build import Plan, Result
 from lmms_eval_tasks.movierecapsqa.labels import UNLABELLED
 
 _REVIEW = {
@@ -40,7 +40,7 @@ def lines(planned: Plan, result: Result) -> Iterator[str]:
             f"left out because they repeat others: {result.repeated_facts} facts, "
             f"{result.repeated_pairs} pairs"
         )
-    reviews = [facts_checks.review(entry) for entry in entries]
+    reviews = [checks.review(entry) for entry in entries]
     for kind, what in _REVIEW.items():
         lines = [line for review in reviews for line in review[kind]]
         yield f"to look at: {len(lines)} questions {what}"

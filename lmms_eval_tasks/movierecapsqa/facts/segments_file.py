@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from lmms_eval_tasks import released_files
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.movierecapsqa.entry import Segment
-from lmms_eval_tasks.movierecapsqa.facts_input import Narrated, told
+from lmms_eval_tasks.movierecapsqa.facts.recap_file import Narrated, told
 
 GENERATED = "generated"  # our field in a segment: how it was made
 

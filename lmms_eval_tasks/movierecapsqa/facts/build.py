@@ -1,6 +1,6 @@
 """MovieRecapsQA's layer for a user's own recap: facts, questions, labels (paper, 3.2 and 3.3).
 
-Segments are asked about side by side, the steps of one after each other (facts_steps.py). Replies
+Segments are asked about side by side, the steps of one after each other (steps.py). Replies
 go through the judges' layer: its providers, cache, limits, budget and ledger. So a run that was
 ended goes on where it stopped, and nothing is paid for twice.
 """
@@ -18,10 +18,10 @@ from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import JudgeConfig
 from lmms_eval_tasks.judges.config import HUGGINGFACE, KEY, MAX_TOKENS, NONE, OFFLINE, OPENAI
-from lmms_eval_tasks.movierecapsqa import facts_file, facts_steps
-from lmms_eval_tasks.movierecapsqa.facts_input import Narrated
-from lmms_eval_tasks.movierecapsqa.facts_replies import SCHEMAS
-from lmms_eval_tasks.movierecapsqa.facts_steps import Written
+from lmms_eval_tasks.movierecapsqa.facts import segments_file, steps
+from lmms_eval_tasks.movierecapsqa.facts.recap_file import Narrated
+from lmms_eval_tasks.movierecapsqa.facts.replies import SCHEMAS
+from lmms_eval_tasks.movierecapsqa.facts.steps import Written
 from lmms_eval_tasks.utils.prompts import Prompt
 
 PAPER_MODEL = "gpt-4.1"  # paper, 3.2
@@ -72,7 +72,7 @@ class Plan:
     Attributes:
         segments: of the recap, in order.
         todo: those among them that the file lacks.
-        made_from: how each one comes about, by id (facts_file.made_from).
+        made_from: how each one comes about, by id (segments_file.made_from).
     """
 
     file: Path
@@ -90,10 +90,10 @@ def plan(segments: Sequence[Narrated], config: JudgeConfig, file: Path, *, appen
     Raises:
         TasksError: the file holds what must not be touched, or the instructions do not fit.
     """
-    given = facts_steps.prompt()
+    given = steps.prompt()
     writer = (config.label, config.fingerprint, given.hash)
-    made = {one.id: facts_file.made_from(one, *writer) for one in segments}
-    kept = facts_file.kept(file, facts_file.read(file), made, append=append)
+    made = {one.id: segments_file.made_from(one, *writer) for one in segments}
+    kept = segments_file.kept(file, segments_file.read(file), made, append=append)
     todo = [one for one in segments if one.id not in kept]
     return Plan(file, config, given, segments, todo, made, append)
 
@@ -127,25 +127,25 @@ def build(planned: Plan) -> Result:
     from lmms_eval_tasks.score_again import write_json
 
     config, given = planned.config, planned.prompt
-    judges.preflight(config, [facts_steps.criterion(step, given) for step in SCHEMAS])
+    judges.preflight(config, [steps.criterion(step, given) for step in SCHEMAS])
     judge = judges.make(config)
 
     def write(segment: Narrated) -> Written:
-        done = facts_steps.write(judge, given, segment)
+        done = steps.write(judge, given, segment)
         say(f"{done.id}: {_told(done)}")
         return done
 
     written = ordered_map(write, planned.todo, TASK)
     made = {
-        one.id: {**one.entry, facts_file.GENERATED: dict(planned.made_from[one.id])}
+        one.id: {**one.entry, segments_file.GENERATED: dict(planned.made_from[one.id])}
         for one in written
         if one.entry is not None
     }
     # Read again: another recap may have been added meanwhile.
-    present = facts_file.read(planned.file)
+    present = segments_file.read(planned.file)
     if made:
-        facts_file.kept(planned.file, present, planned.made_from, append=planned.append)
-        present = facts_file.merged(present, made, list(planned.made_from))
+        segments_file.kept(planned.file, present, planned.made_from, append=planned.append)
+        present = segments_file.merged(present, made, list(planned.made_from))
         write_json(planned.file, present)
     return Result(
         [entry for entry in present if entry["id"].strip() in planned.made_from],

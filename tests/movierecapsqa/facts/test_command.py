@@ -11,8 +11,9 @@ from typer.testing import CliRunner
 
 from lmms_eval_tasks.cli import app
 from lmms_eval_tasks.errors import JudgeError, TasksError
-from lmms_eval_tasks.movierecapsqa import facts, schema
-from tests.movierecapsqa.facts_desk import SRT, Desk, open_desk
+from lmms_eval_tasks.movierecapsqa import schema
+from lmms_eval_tasks.movierecapsqa.facts import build
+from tests.movierecapsqa.facts.desk import SRT, Desk, open_desk
 
 
 @pytest.fixture
@@ -167,11 +168,11 @@ def test_the_judges_setting_does_not_say_who_writes(
 
 def test_replies_have_room_and_time(tmp_path: Path) -> None:
     env = {"OPENAI_API_KEY": "x"}
-    ours = facts.model(None, env)
+    ours = build.model(None, env)
     assert (ours.model, ours.comparable, ours.sampling.temperature) == ("gpt-4.1", True, 0)
     assert (ours.sampling.max_tokens, ours.timeout) == (4096, 300)
-    assert facts.model("o4-mini", env).sampling.max_tokens == 8192  # it thinks first
+    assert build.model("o4-mini", env).sampling.max_tokens == 8192  # it thinks first
     file = tmp_path / "model.yml"
     file.write_text("model: gpt-4.1\nmax_tokens: 900\ntimeout: 900\n", encoding="utf-8")
-    own = facts.model(str(file), env)
+    own = build.model(str(file), env)
     assert (own.sampling.max_tokens, own.timeout) == (900, 900)

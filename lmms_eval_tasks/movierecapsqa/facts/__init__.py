@@ -1,0 +1,1 @@
+"""`lmms-eval-tasks facts`: facts and questions for a user's own recap (3.2)."""
