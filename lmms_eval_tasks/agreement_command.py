@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -150,7 +150,6 @@ def _agree(
     statuses = Counter(one.status for one in done)
     told = ", ".join(f"{n} {status}" for status, n in statuses.most_common())
     notes = [f"answers judged: {len(done)} ({told})", *published.checks(judged)]
-    notes += _cached(verdict for one in done for verdict in published.verdicts(one))
     usage = current.ledger.rows()
     for line in [*notes, *lines(usage, current.prices.origin), *current.stopped()]:
         print(line)
@@ -174,16 +173,3 @@ def _agree(
         say(f"INVALID: {line}")
     if problems:
         raise typer.Exit(preflight.INVALID)
-
-
-def _cached(verdicts: Iterable[Mapping[str, Any]]) -> list[str]:
-    """How many tokens the endpoint had in its prompt cache; nothing where none were counted."""
-    from lmms_eval_tasks.judges.verdict import Verdict, total_usage
-
-    used = total_usage(Verdict.from_dict(verdict) for verdict in verdicts)
-    if used is None or not used.prompt_tokens:
-        return []
-    return [
-        f"the endpoint's prompt cache had {used.cached_tokens:,} of {used.prompt_tokens:,} prompt "
-        f"tokens ({used.cached_tokens / used.prompt_tokens:.0%})"
-    ]

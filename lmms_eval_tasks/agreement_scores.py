@@ -159,8 +159,9 @@ def weighted_kappa(both: Both, scale: Sequence[int]) -> float | None:
 def spearman(both: Both) -> float | None:
     """Spearman's rho with the mean rank for ties; None where one side is constant.
 
-    Ours because scipy.stats takes a second to import and 1 ms a call, and a bootstrap needs 10,000;
-    a test compares them. Twice the ranks are whole numbers, so that order cannot matter.
+    Ours because scipy.stats takes over a second to import and 0.8 ms a call where this takes 0.2,
+    and the bootstraps call it 20,000 times; a test compares them. Twice the ranks are
+    whole numbers, so that order cannot matter.
     """
     n = len(both)
     first, second = (_double_ranks([pair[side] for pair in both]) for side in (0, 1))

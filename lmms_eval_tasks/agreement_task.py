@@ -80,9 +80,6 @@ class Published(Protocol):
     def pair(self, answer: Any, done: Any, dimension: str) -> Pair:
         """The published score beside ours; `done` is None where nobody was asked."""
 
-    def verdicts(self, done: Any) -> Sequence[Mapping[str, Any]]:
-        """The verdicts on an answer, as plain types."""
-
     def checks(self, judged: Sequence[tuple[Any, Any]]) -> list[str]:
         """What else to know about the answers that were judged: a line each."""
 

@@ -24,8 +24,13 @@ Statistic = Callable[[Sequence[float]], float | None]
 TEXT_METRICS = ("bertscore", "bertscore_var", "bartscore", "bartscore_var")
 
 
+def _answered(items: Sequence[Item]) -> list[Item]:
+    """Items with a reply of the model's: a request that failed is not its answer."""
+    return [item for item in items if item["status"] not in ("model_error", "error")]
+
+
 def _rouge_l(statistic: Statistic, items: Sequence[Item]) -> float | None:
-    return statistic([item["rouge_l"] for item in items if item["rouge_l"] is not None])
+    return statistic([item["rouge_l"] for item in _answered(items) if item["rouge_l"] is not None])
 
 
 def _bertscore(statistic: Statistic, items: Sequence[Item]) -> float | None:
@@ -38,8 +43,7 @@ def _bartscore(statistic: Statistic, items: Sequence[Item]) -> float | None:
 
 def _text(name: str, statistic: Statistic, items: Sequence[Item]) -> float | None:
     """A statistic of a text metric over the items with a reference; None where it has no model."""
-    answered = [item for item in items if item["status"] != "model_error"]
-    ordered = sorted(answered, key=lambda item: item["id"])
+    ordered = sorted(_answered(items), key=lambda item: item["id"])
     texts = [item["candidate"] for item in ordered], [item["reference"] for item in ordered]
     if name == "bertscore":
         scores = text_scores.bertscore(*texts, model=settings.bertscore_model())
@@ -81,6 +85,7 @@ def _judged(metric: str) -> dict[str, Aggregation]:
 
 
 JUDGED = (*geval_ratings.MODES, *HELMET_METRICS)
+RATED = {metric: f for name in JUDGED for metric, f in _judged(name).items()}
 METRICS: dict[str, Aggregation] = {
     "rouge_l": functools.partial(_rouge_l, aggregate.mean),
     "rouge_l_var": functools.partial(_rouge_l, rating_means.variance),
@@ -88,5 +93,5 @@ METRICS: dict[str, Aggregation] = {
     "bertscore_var": functools.partial(_bertscore, rating_means.variance),
     "bartscore": functools.partial(_bartscore, aggregate.mean),
     "bartscore_var": functools.partial(_bartscore, rating_means.variance),
-    **{metric: f for name in JUDGED for metric, f in _judged(name).items()},
+    **RATED,
 }

@@ -9,7 +9,14 @@ from typing import Any
 from lmms_eval_tasks import cuts, settings
 from lmms_eval_tasks.cuts import Window
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.movierecapsqa import checked, data, inputs, usability
+from lmms_eval_tasks.movierecapsqa import (
+    baselines,
+    checked,
+    data,
+    inputs,
+    text_scores,
+    usability,
+)
 from lmms_eval_tasks.movierecapsqa import judge as judging
 from lmms_eval_tasks.movierecapsqa.checked import Checked
 from lmms_eval_tasks.movierecapsqa.labels import condition_of, source_of
@@ -19,7 +26,7 @@ Tasks = Sequence[Mapping[str, Any]]
 
 
 def check(tasks: Tasks) -> None:
-    """Data, the videos of the sources that the tasks show, prompts, and the judge.
+    """Data, the videos of the sources that the tasks show, prompts, the judge, metrics' models.
 
     What it finds is remembered for the docs and the results of the run (checked.py).
 
@@ -29,7 +36,8 @@ def check(tasks: Tasks) -> None:
     checked.remember(None)
     found = look(tasks)
     inputs.task_prompts()
-    judging.check()
+    judging.check([*baselines.criteria(settings.judged_baselines()).values()])
+    text_scores.check()
     checked.remember(found)
 
 

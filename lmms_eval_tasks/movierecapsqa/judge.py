@@ -8,7 +8,7 @@ every dimension and number of claims too; what differs is checked when a reply i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -160,13 +160,17 @@ def config(spec: str | None = None, env: Mapping[str, str] | None = None) -> Jud
     return found
 
 
-def check(spec: str | None = None) -> None:
+def check(more: Iterable[Criterion] = (), spec: str | None = None) -> None:
     """Stop before a run whose judge (`spec`, or the user's) or judge's prompts cannot be used.
+
+    Args:
+        more: criteria beside claims and labels that this judge will be asked.
+        spec: a judge in its short form, or a file.
 
     Raises:
         JudgeError, PromptError: what is wrong and the choices there are.
     """
-    judges.preflight(config(spec), [claims_criterion(), *_for_one_claim()])
+    judges.preflight(config(spec), [claims_criterion(), *_for_one_claim(), *more])
 
 
 def describe(spec: str | None = None) -> dict[str, Any]:

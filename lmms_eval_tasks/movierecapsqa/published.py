@@ -169,12 +169,6 @@ def as_dict(answer: Released, done: Judged) -> dict[str, Any]:
     }
 
 
-def verdicts(done: Judged) -> list[Mapping[str, Any]]:
-    """The verdicts on an answer, as plain types."""
-    found = [done.claims_verdict, *(one["verdict"] for one in done.dimensions.values())]
-    return [verdict for verdict in found if verdict is not None]
-
-
 def checks(judged_answers: Sequence[tuple[Released, Judged]]) -> list[str]:
     """What to know beside the coefficients: a line each.
 

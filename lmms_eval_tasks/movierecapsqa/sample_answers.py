@@ -42,6 +42,7 @@ MODELS = {
     ),
 }
 PEOPLE = (("partly", "right"), ("right",), ("padded",), ("right", "torn"), ())  # in turn, too
+_PUBLISHED = ("factuality", "relevance")
 _PUBLISHED_OFF = 3  # every third published score is one off from what the labels are worth
 
 # A label's part in a score, 0 to 5, before the published rules are kept (bounds.py). Ours.
@@ -123,9 +124,10 @@ def _answer(known: dict[str, tuple[Claim, ...]], kind: str, number: int) -> dict
         return {"answer": ""}
     if kind in NO_CLAIMS:
         return {"answer": NO_CLAIMS[kind], "scores": {"factuality": 0, "relevance": 0}}
-    scores = {name: score(name, known[kind]) for name in ("factuality", "relevance")}
-    if number % _PUBLISHED_OFF == 0:
-        scores["factuality"] += -1 if scores["factuality"] > 2 else 1
+    scores = {name: score(name, known[kind]) for name in _PUBLISHED}
+    for place, name in enumerate(_PUBLISHED):
+        if number % _PUBLISHED_OFF == place:
+            scores[name] += -1 if scores[name] > 2 else 1
     return {"answer": text(known[kind]), "scores": scores}
 
 

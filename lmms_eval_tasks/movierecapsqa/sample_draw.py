@@ -77,7 +77,7 @@ def _draw(canvas: Canvas, actor: Actor, place: Place) -> None:
 
 def _coded(picture: NDArray[np.uint8], moment: Moment, tick: int) -> NDArray[np.uint8]:
     """A scene with its second's colours above it and its frame's bar below it."""
-    frame = picture.copy()
+    frame: NDArray[np.uint8] = picture.copy()
     strip, bar = round(STRIP * HEIGHT), round(BAR * HEIGHT)
     left, right = second_code.colours(moment.number)
     frame[:strip, : WIDTH // 2] = PALETTE[left]

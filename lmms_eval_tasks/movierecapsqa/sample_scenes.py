@@ -103,11 +103,11 @@ class Scene:
 
     def next_to(self, one: str, other: str, time: float) -> bool:
         """Whether two stand next to each other."""
-        places = self.actors[one].at(time), self.actors[other].at(time)
-        if places[0] is None or places[1] is None:
+        here, there = self.actors[one].at(time), self.actors[other].at(time)
+        if here is None or there is None:
             return False
         reach = self.actors[one].half + self.actors[other].half + _GAP
-        return dist(*places) <= reach
+        return dist(here, there) <= reach
 
     def vanishing(self) -> list[str]:
         """Roles that are no longer seen at the end, in the order in which they go."""

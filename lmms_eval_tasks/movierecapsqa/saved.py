@@ -43,7 +43,7 @@ def rescore_saved(
     # Without a judge the saved verdicts stand, and what has none stays unjudged.
     ask = usable(lambda: judging.config(judge) if judge else JudgeConfig(NONE))
     if judge:
-        judging.check(judge)
+        judging.check(baselines.criteria(settings.judged_baselines()).values(), judge)
     for run in runs:
         items = saved_items(run, scores.FIRST)
         label = f"{run.task} {run.model}" if several else run.task

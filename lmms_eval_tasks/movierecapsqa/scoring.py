@@ -9,13 +9,11 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from lmms_eval_tasks.judges import Judge, Verdict
-from lmms_eval_tasks.movierecapsqa import baselines, scores, text_scores
+from lmms_eval_tasks.movierecapsqa import baseline_scores, baselines, scores, text_scores
 from lmms_eval_tasks.movierecapsqa.answer_judging import Context, judge_reply
 from lmms_eval_tasks.movierecapsqa.baseline_scores import TEXT_METRICS
 from lmms_eval_tasks.movierecapsqa.labels import DIMENSIONS
 
-# Of an item, what every metric needs; the first metric has all of it.
-_SLIM = ("id", "segment", "video", "modality", "category", "status", "n_claims", "rouge_l")
 _OF_RATING = ("score", "status", "low", "high", "consistent")
 
 
@@ -73,25 +71,28 @@ def failed_metrics(item: Mapping[str, Any], reply: str) -> dict[str, dict[str, A
 
 
 def spread(full: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The item under each of its metrics: whole under the first, what they need elsewhere."""
-    slim = {name: full[name] for name in _SLIM}
-    rated = {
-        name: {key: one[key] for key in _OF_RATING} for name, one in full["dimensions"].items()
-    }
-    judged = {
-        name: {key: one[key] for key in ("score", "status", "mode") if key in one}
-        for name, one in full["baselines"].items()
-    }
-    texts = {name: full[name] for name in ("candidate", "reference")}
-    made: dict[str, dict[str, Any]] = {}
-    for name in scores.SCORES:
-        if name == scores.FIRST:
-            made[name] = dict(full)
-        elif name in TEXT_METRICS:
-            made[name] = {**slim, **texts}
-        elif name.partition("_")[0] in DIMENSIONS:
-            if scores.of_item(name, full):
-                made[name] = {**slim, "dimensions": rated}
-        else:
-            made[name] = {**slim, "baselines": judged}
-    return made
+    """The item under each of its metrics: whole under the first, elsewhere what that one needs.
+
+    A log has an answer under some fifty names, so the rest would be most of it.
+    """
+    made = {name: _needed(name, full) for name in scores.SCORES if scores.of_item(name, full)}
+    return {**made, scores.FIRST: dict(full)}
+
+
+def _needed(metric: str, full: Mapping[str, Any]) -> dict[str, Any]:
+    item = {name: full[name] for name in ("id", "status")}
+    first = metric.partition("_")[0]
+    if metric in TEXT_METRICS:
+        return {**item, "candidate": full["candidate"], "reference": full["reference"]}
+    if first in DIMENSIONS:
+        rated = full["dimensions"].get(first, {})
+        kept = {first: {key: rated[key] for key in _OF_RATING}} if rated else {}
+        return {**item, "dimensions": kept}
+    if metric in baseline_scores.RATED:
+        judged = {
+            name: {key: one[key] for key in ("score", "status", "mode") if key in one}
+            for name, one in full["baselines"].items()
+            if name.partition("_")[0] == first
+        }
+        return {**item, "baselines": judged}
+    return {**item, "n_claims": full["n_claims"], "rouge_l": full["rouge_l"]}

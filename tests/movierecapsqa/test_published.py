@@ -169,10 +169,6 @@ class TestOurScores:
         assert lines[2].endswith("1 of 2 published scores too")
         assert lines[4] == "coherence: 0 of 2 scores outside the bounds of their labels"
 
-    def test_verdicts_of_an_answer(self) -> None:
-        assert len(published.verdicts(self.ours("He regrets it.")[0])) == published.VERDICTS
-        assert published.verdicts(self.ours("I cannot help with that.")[0]) == []
-
 
 class TestEstimates:
     """What would be asked."""
@@ -181,6 +177,7 @@ class TestEstimates:
         """With as many claims as the stand-ins, the very same texts are sent."""
         answer = released("He regrets it all and his brother Tommy is a scientist in the city.")
         planned = published.requests(answer)
+        assert len(planned) == published.VERDICTS
         assert [criterion.name for criterion, _, _ in planned] == [CLAIMS, LABELS, LABELS, LABELS]
         claims = list(planned[1][1]["claims"])
         assert len(claims) == 2
