@@ -145,11 +145,13 @@ def _run_host(
     if done.returncode != 0:
         tail = "\n".join(log.read_text(encoding="utf-8").splitlines()[-15:])
         raise TasksError(f"the host exited with {done.returncode}; {log} ends with:\n{tail}")
-    print(done.stdout)
+    # The host's table has a line for each of hundreds of metrics: the papers' tables follow.
+    tables = folder / "host-tables.txt"
+    tables.write_text(done.stdout, encoding="utf-8")
     found = [p for p in folder.rglob("*_results.json") if p.stat().st_mtime >= started - 1]
     if not found:
         raise TasksError(f"the host wrote no results file under {folder}; see {log}")
-    console.print(f"  {time.time() - started:.0f} s")
+    console.print(f"  {time.time() - started:.0f} s; the host's own table: {tables}", soft_wrap=True)
     newest = max(found, key=lambda p: p.stat().st_mtime)
     results: dict[str, Any] = json.loads(newest.read_text(encoding="utf-8"))
     return results
