@@ -33,11 +33,19 @@ class Part(Protocol):
 
     Attributes:
         TASKS: what is run, tasks or groups.
-        ORACLE: task or group -> metrics that the oracle must have at 1.
+        ORACLE: task or group -> what the oracle must have in each metric.
     """
 
     TASKS: tuple[str, ...]
-    ORACLE: Mapping[str, tuple[str, ...]]
+    ORACLE: Mapping[str, Mapping[str, float]]
+
+    def judge(self, model: str, folder: Path) -> str:
+        """The judge (`--judge`) of a model's answers.
+
+        Args:
+            model: TINY, ORACLE or COIN.
+            folder: of the benchmark's sample.
+        """
 
     def check_coin(self, results: Mapping[str, Any], samples: Path, key: Path) -> list[str]:
         """What the coin got, in lines to print.
@@ -89,26 +97,39 @@ def run(out: Path, console: Console) -> None:
         ORACLE: ("tasks_oracle", f"key={key}"),
         COIN: ("tasks_coin", f"key={key},seed=0"),
     }
-    results = {}
-    for step, (label, (model, arguments)) in enumerate(models.items(), 3):
-        folder = out / label.replace(" ", "-")
+    rows, coin = [], {}
+    for step, (label, model) in enumerate(models.items(), 3):
         console.print(f"[{step}/5] {label}")
-        tasks = [task for part in parts.values() for task in part.TASKS]
-        results[label] = _run_host(folder, model, arguments, tasks, console)
-    rows = [(label, rescore.numbers(result)) for label, result in results.items()]
-    console.print("\nSide by side, in the papers' layout (packaged sample, offline judge):\n")
+        numbers: dict[str, Any] = {}
+        for judge, names in _by_judge(parts, label, root).items():
+            tasks = [task for name in names for task in parts[name].TASKS]
+            folder = out / label.replace(" ", "-") / names[0]
+            result = _run_host(folder, model, tasks, judge, console)
+            numbers |= rescore.numbers(result)
+            if label == COIN:
+                coin |= dict.fromkeys(names, (result, folder))
+        rows.append((label, numbers))
+    console.print("\nSide by side, in the papers' layout (packaged sample):\n")
     for name in benchmarks.NAMES:
         for table in benchmarks.load(name).numbers_tables(rows):
             console.print(table)
     for name, part in parts.items():
         _check_oracle(dict(rows)[ORACLE], part.ORACLE)
-        for line in part.check_coin(results[COIN], out / COIN, root / name / "key.json"):
+        for line in part.check_coin(*coin[name], root / name / "key.json"):
             console.print(line)
     console.print(f"logs: {out}; {time.monotonic() - started:.0f} s in all")
 
 
 def _part(name: str) -> Part:
     return cast(Part, importlib.import_module(f"lmms_eval_tasks.{name}.demo"))
+
+
+def _by_judge(parts: Mapping[str, Part], model: str, root: Path) -> dict[str, list[str]]:
+    """Judge -> the benchmarks that it judges: a run of the host has one."""
+    found: dict[str, list[str]] = {}
+    for name, part in parts.items():
+        found.setdefault(part.judge(model, root / name), []).append(name)
+    return found
 
 
 def _joined_key(root: Path, path: Path) -> Path:
@@ -124,15 +145,15 @@ def _joined_key(root: Path, path: Path) -> Path:
 
 
 def _run_host(
-    folder: Path, model: str, arguments: str, tasks: Sequence[str], console: Console
+    folder: Path, model: tuple[str, str], tasks: Sequence[str], judge: str, console: Console
 ) -> dict[str, Any]:
     """Run the host's command line in a process of its own; returns the run's results."""
     started = time.time()
     command = [
         str(Path(sys.executable).with_name("lmms_eval")),
-        *("--model", model, "--model_args", arguments, "--tasks", ",".join(tasks)),
+        *("--model", model[0], "--model_args", model[1], "--tasks", ",".join(tasks)),
         *("--batch_size", "1", "--log_samples", "--output_path", str(folder)),
-        *("--judge", "offline", "--data", settings.SAMPLE, "--verbosity", "WARNING"),
+        *("--judge", judge, "--data", settings.SAMPLE, "--verbosity", "WARNING"),
     ]
     console.print("  $ " + " ".join(["lmms_eval", *command[1:]]), soft_wrap=True)
     folder.mkdir(parents=True, exist_ok=True)
@@ -151,19 +172,21 @@ def _run_host(
     found = [p for p in folder.rglob("*_results.json") if p.stat().st_mtime >= started - 1]
     if not found:
         raise TasksError(f"the host wrote no results file under {folder}; see {log}")
-    console.print(f"  {time.time() - started:.0f} s; the host's own table: {tables}", soft_wrap=True)
+    console.print(
+        f"  {time.time() - started:.0f} s; the host's own table: {tables}", soft_wrap=True
+    )
     newest = max(found, key=lambda p: p.stat().st_mtime)
     results: dict[str, Any] = json.loads(newest.read_text(encoding="utf-8"))
     return results
 
 
-def _check_oracle(numbers: Mapping[str, Any], expected: Mapping[str, tuple[str, ...]]) -> None:
+def _check_oracle(numbers: Mapping[str, Any], expected: Mapping[str, Mapping[str, float]]) -> None:
     for task, metrics in expected.items():
-        for metric in metrics:
-            if numbers[task].get(metric) != 1.0:
+        for metric, value in metrics.items():
+            if numbers[task].get(metric) != value:
                 raise TasksError(
-                    f"the oracle got {metric} = {numbers[task].get(metric)} on {task}, not 1: "
-                    "the scores of this installation cannot be trusted"
+                    f"the oracle got {metric} = {numbers[task].get(metric)} on {task}, not "
+                    f"{value:g}: the scores of this installation cannot be trusted"
                 )
 
 

@@ -59,13 +59,16 @@ def variance_valid(dimension: str, items: Sequence[Item]) -> float | None:
 
 
 def count_failed(dimension: str, items: Sequence[Item]) -> int:
-    """Items without a rating that counts: the judge failed, or the host's request did."""
-    return sum(value(dimension, item) is None for item in items)
+    """Items that `mean_valid` leaves out: the judge failed, or the host's request did.
+
+    All of them in a run that waits for its judge.
+    """
+    return len(items) - len(values(dimension, items))
 
 
 def coverage(dimension: str, items: Sequence[Item]) -> float | None:
     """Share of items that `mean_valid` takes in, 0..1."""
-    return aggregate.mean(float(value(dimension, item) is not None) for item in items)
+    return len(values(dimension, items)) / len(items) if items else None
 
 
 def interval(dimension: str, items: Sequence[Item]) -> stats.Interval | None:

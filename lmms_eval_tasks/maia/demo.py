@@ -10,14 +10,20 @@ from typing import Any
 from lmms_eval_tasks import rescore
 from lmms_eval_tasks.demo import check_chance
 from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.judges.config import OFFLINE
 
 TASKS = ("maia",)
 ORACLE = {
-    "maia_vsv": ("pair_acc", "pool_acc"),
-    "maia_oevqa": ("judge_acc",),
-    "maia": ("agg_acc",),
+    "maia_vsv": {"pair_acc": 1.0, "pool_acc": 1.0},
+    "maia_oevqa": {"judge_acc": 1.0},
+    "maia": {"agg_acc": 1.0},
 }
 PAIR_CHANCE, POOL_CHANCE = 0.5, 0.5**8  # a pool is eight independent pairs (metrics.md)
+
+
+def judge(model: str, folder: Path) -> str:  # noqa: ARG001
+    """The rules: made for these answers (demo.Part)."""
+    return OFFLINE
 
 
 def check_coin(results: Mapping[str, Any], samples: Path, key: Path) -> list[str]:

@@ -20,8 +20,9 @@ from lmms_eval_tasks.utils.aggregate import Item
 Aggregation = Callable[[Sequence[Item]], Any]
 Statistic = Callable[[Sequence[float]], float | None]
 
-# Metrics whose items carry the texts.
+# Metrics whose items carry the texts, and source and condition, by which their model is noted.
 TEXT_METRICS = ("bertscore", "bertscore_var", "bartscore", "bartscore_var")
+NOTES = "movierecapsqa"  # in provenance.py: metric -> task -> note
 
 
 def _answered(items: Sequence[Item]) -> list[Item]:
@@ -49,8 +50,26 @@ def _text(name: str, statistic: Statistic, items: Sequence[Item]) -> float | Non
         scores = text_scores.bertscore(*texts, model=settings.bertscore_model())
     else:
         scores = text_scores.bartscore(*texts, model=settings.bartscore_model())
-    provenance.note(name, scores.note)
+    _note(name, items, scores.note)
     return statistic([value for value in scores.values if value is not None])
+
+
+def _note(name: str, items: Sequence[Item], note: str) -> None:
+    """Keep what a metric was computed with; every task of a run has a note of its own."""
+    for source, condition in {(item["source"], item["condition"]) for item in items}:
+        task = "_".join(filter(None, ("movierecapsqa", source, condition)))
+        known = provenance.notes().get(NOTES, {})
+        provenance.note(NOTES, {**known, name: {**known.get(name, {}), task: note}})
+
+
+def notes_of(tasks: Sequence[str]) -> dict[str, dict[str, str]]:
+    """What the text metrics of some tasks were computed with: metric -> task -> note."""
+    known: dict[str, dict[str, str]] = provenance.notes().get(NOTES, {})
+    found = {
+        name: {task: notes[task] for task in tasks if task in notes}
+        for name, notes in known.items()
+    }
+    return {name: notes for name, notes in found.items() if notes}
 
 
 # --- the judged ones ----------------------------------------------------------------------------
@@ -59,11 +78,20 @@ def _text(name: str, statistic: Statistic, items: Sequence[Item]) -> float | Non
 def _rated(metric: str, items: Sequence[Item]) -> list[dict[str, Any]]:
     """Items as utils/rating_means.py wants them, of those that have this baseline and a reference.
 
-    Empty where it was not asked for: then there is no number, and nothing failed.
+    Empty where it was not asked for: then there is no number, and nothing failed. Where it was, an
+    item whose scoring broke lacks it, and counts as failed.
     """
     key = GEVAL if metric in geval_ratings.MODES else metric
     given = [(item.get("baselines") or {}).get(key) for item in items]
-    found = [one for one in given if one is not None and one["status"] != NO_REFERENCE]
+    if all(one is None for one in given):
+        return []
+    broken = {"score": None, "status": "error", "mode": None}
+    found = [
+        broken if one is None else one
+        for item, one in zip(items, given, strict=True)
+        if one is not None or item["status"] == "error"
+    ]
+    found = [one for one in found if one["status"] != NO_REFERENCE]
     if key == GEVAL:
         found = geval_ratings.column(metric, found)
     return [{"status": one["status"], "dimensions": {metric: one}} for one in found]

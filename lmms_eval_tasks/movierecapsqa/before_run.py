@@ -36,7 +36,7 @@ def check(tasks: Tasks) -> None:
     checked.remember(None)
     found = look(tasks)
     inputs.task_prompts()
-    judging.check([*baselines.criteria(settings.judged_baselines()).values()])
+    judging.check(more=baselines.criteria(settings.judged_baselines()).values())
     text_scores.check()
     checked.remember(found)
 

@@ -160,12 +160,12 @@ def config(spec: str | None = None, env: Mapping[str, str] | None = None) -> Jud
     return found
 
 
-def check(more: Iterable[Criterion] = (), spec: str | None = None) -> None:
+def check(spec: str | None = None, more: Iterable[Criterion] = ()) -> None:
     """Stop before a run whose judge (`spec`, or the user's) or judge's prompts cannot be used.
 
     Args:
-        more: criteria beside claims and labels that this judge will be asked.
         spec: a judge in its short form, or a file.
+        more: criteria beside claims and labels that it will be asked.
 
     Raises:
         JudgeError, PromptError: what is wrong and the choices there are.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 Numbers = Mapping[str, Mapping[str, Any]]  # task or group -> metric -> value
+_INVALID = "INVALID"  # behind the name of a task too many of whose verdicts failed (rescore.py)
 
 # A task's name, then whatever was added to it: ` INVALID`, the model where several were rescored.
 _TASK = re.compile(
@@ -37,7 +38,8 @@ _BASELINES = {
     "helmet_fluency": "HELMET\nfluency",
     "helmet_correctness": "HELMET\ncorrectn.",
 }
-_SHORT = {"dialogue": "Dialogue", "vision": "Vision", "multimodal": "Multim.", UNLABELLED: "none"}
+_MODALITY = {"dialogue": "Dialogue", "vision": "Vision", "multimodal": "Multim."}
+_UNLABELLED = {"modality": "no type", "category": "no categ."}
 
 
 @dataclass(frozen=True)
@@ -52,8 +54,13 @@ class Entry:
     @property
     def names(self) -> tuple[str, str, str]:
         """Model, source and condition, as the first columns show them."""
-        title = f"this run {self.label}".strip() if self.label in ("", "INVALID") else self.label
+        title = f"this run {self.label}".strip() if self.label in ("", _INVALID) else self.label
         return title, SOURCES[self.source], CONDITIONS[self.condition].title
+
+    @property
+    def model(self) -> str:
+        """The label without the mark."""
+        return self.label.removesuffix(_INVALID).strip()
 
     def value(self, metric: str) -> float | None:
         """A metric, or None."""
@@ -66,7 +73,7 @@ def tables(rows: Sequence[tuple[str, Numbers]]) -> list[Table]:
     Args:
         rows: label of a model (empty for a single run) and its numbers by task.
     """
-    found = list(_entries(rows))
+    found = _ordered(list(_entries(rows)))
     return [*_overall(found), *_labelled(found), *_coherence(found), *_checks(found)]
 
 
@@ -77,6 +84,43 @@ def _entries(rows: Sequence[tuple[str, Numbers]]) -> Iterator[Entry]:
                 condition = (match["condition"] or "").removeprefix("_")
                 full = f"{label}{match['rest'] or ''}".strip()
                 yield Entry(full, match["source"], condition, values)
+
+
+def _ordered(found: Sequence[Entry]) -> list[Entry]:
+    """Models as they were given, each with sources and conditions in the paper's order."""
+    models = list(dict.fromkeys(entry.model for entry in found))
+    sources, conditions = list(SOURCES), list(CONDITIONS)
+
+    def place(entry: Entry) -> tuple[int, int, int]:
+        source, condition = sources.index(entry.source), conditions.index(entry.condition)
+        return models.index(entry.model), source, condition
+
+    return sorted(found, key=place)
+
+
+def unlike(asked: Mapping[str, Collection[str]]) -> list[str]:
+    """What to say if a source's conditions were not asked the same questions.
+
+    Table 5's differences are then between other questions, as where clips are missing.
+
+    Args:
+        asked: task of one model -> ids of its questions.
+    """
+    notes = []
+    for source, title in SOURCES.items():
+        name = f"movierecapsqa_{source}"
+        own = {
+            condition.title: set(asked[task])
+            for slug, condition in CONDITIONS.items()
+            if (task := f"{name}_{slug}".rstrip("_")) in asked
+        }
+        if len({frozenset(ids) for ids in own.values()}) > 1:
+            counts = ", ".join(f"{condition} {len(ids)}" for condition, ids in own.items())
+            notes.append(
+                f"{title}: the conditions were not asked the same questions ({counts}): their "
+                "differences are not those of the paper's Table 5"
+            )
+    return notes
 
 
 _NAMES = ("model", "source", "input")
@@ -104,7 +148,7 @@ def _with_variance(entry: Entry, metric: str) -> str:
 def _labelled(found: Sequence[Entry]) -> list[Table]:
     """Table 5: a model's other conditions as differences to both."""
     columns = [
-        (f"{split}_{slug}", _SHORT.get(slug, slug.upper()))
+        (f"{split}_{slug}", _heading(split, slug))
         for split, slugs in SPLITS.items()
         for slug in slugs
     ]
@@ -130,9 +174,17 @@ def _labelled(found: Sequence[Entry]) -> list[Table]:
             _NAMES,
             ["all", *(heading for _, heading in used)],
             rows,
-            "with a sign: the difference to the same model with both",
+            "with a sign: the difference to the same model with both\n"
+            "no type, no categ.: questions without this label",
         )
     return made
+
+
+def _heading(split: str, slug: str) -> str:
+    """Of a column; categories are abbreviated as in the paper."""
+    if slug == UNLABELLED:
+        return _UNLABELLED[split]
+    return _MODALITY.get(slug, slug.upper())
 
 
 def _difference(entry: Entry, base: Entry | None, metric: str) -> str:
@@ -170,14 +222,14 @@ def _checks(found: Sequence[Entry]) -> list[Table]:
             ]
         cells += [fixed(entry.value("no_claims"), 0), fixed(entry.value("claims_mean"), 1)]
         rows.append((entry.names, cells))
-    heads = [
-        f"{name[:4]}.\n{what}" for name in DIMENSIONS for what in ("failed", "off bounds", "bounds")
-    ]
+    heads = [f"{name[:4]}.\n{what}" for name in DIMENSIONS for what in ("failed", "off", "bounds")]
     return by_row(
         "MovieRecapsQA: the judge's scores beside the bounds that their own labels set",
         _NAMES,
         [*heads, "without\nclaims", "claims"],
         rows,
-        "failed: no score through the judge; off bounds: scores that break the published rules for "
-        "their own labels; bounds: mean of the lowest and the highest score that the labels allow",
+        "failed: answers without a score, through the judge or the host\n"
+        "off: scores that break the published rules for their own labels\n"
+        "bounds: means of the lowest and of the highest score that the labels allow\n"
+        "claims: mean number, of the answers that have some",
     )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks import frame_options, prompt_notes, provenance, rescore, running, settings
+from lmms_eval_tasks import frame_options, prompt_notes, rescore, running, settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.movierecapsqa import (
+    baseline_scores,
     baselines,
     before_run,
     checked,
@@ -18,6 +19,8 @@ from lmms_eval_tasks.movierecapsqa import (
 from lmms_eval_tasks.movierecapsqa import judge as judging
 from lmms_eval_tasks.movierecapsqa.before_run import Tasks
 from lmms_eval_tasks.movierecapsqa.checked import Checked
+from lmms_eval_tasks.movierecapsqa.labels import condition_of
+from lmms_eval_tasks.movierecapsqa.report import unlike
 from lmms_eval_tasks.movierecapsqa.uncertainty import details
 
 NAMED = 20  # segments of one warning
@@ -29,37 +32,38 @@ def annotate(results: dict[str, Any], tasks: Tasks) -> None:
     Tells of the data as the check before the run found them (checked.py). A file that has gone
     since is a warning: the answers are paid for, and nothing here may lose them.
     """
-    warnings = []
+    warnings: list[str] = []
     if settings.is_sample():
         warnings.append("made with the packaged sample: not a benchmark result")
     section: dict[str, Any] = {}
-    try:
-        found = checked.last() or before_run.look(tasks)
-    except TasksError as error:
-        warnings.append(f"what the data were is not known any more: {error}")
-    else:
+    found = _known("data", lambda: checked.last() or before_run.look(tasks), warnings)
+    if found is not None:
         section |= _of_data(found, tasks)
         warnings += _left_out(section["left_out"])
-    which = settings.judged_baselines()
-    section |= {
-        "prompts": {"task": prompt_notes.note(inputs.task_prompts())},
-        "frames": _frames(),
-        "judge": judging.describe(),
-        "baselines": {
-            **baselines.describe(which, judging.config()),
-            "rouge_l": text_scores.ROUGE_L,
-            **{
-                name: note
-                for name, note in provenance.notes().items()
-                if name in ("bertscore", "bartscore")
-            },
-        },
+        warnings += unlike(_asked(found, results, [task["task"] for task in tasks]))
+    told: dict[str, Callable[[], Any]] = {
+        "prompts": lambda: {"task": prompt_notes.note(inputs.task_prompts())},
+        "frames": lambda: _frames(found, tasks),
+        "judge": judging.describe,
+        "baselines": lambda: _baselines([task["task"] for task in tasks]),
     }
-    if warning := section["judge"].get("warning"):
+    for name, tell in told.items():
+        if (part := _known(name, tell, warnings)) is not None:
+            section[name] = part
+    if warning := section.get("judge", {}).get("warning"):
         warnings.append(warning)
     section["warnings"] = warnings
     section["details"] = rescore.details(results, tasks, _details)
     results["lmms_eval_tasks"]["movierecapsqa"] = section
+
+
+def _known(what: str, look: Callable[[], Any], warnings: list[str]) -> Any:
+    """What `look` finds, or None and one more warning: files may have gone during the run."""
+    try:
+        return look()
+    except TasksError as error:
+        warnings.append(f"what the {what} were is not known any more: {error}")
+        return None
 
 
 def _of_data(found: Checked, tasks: Tasks) -> dict[str, Any]:
@@ -78,12 +82,45 @@ def _left_out(by_task: Mapping[str, Mapping[str, str]]) -> list[str]:
     ]
 
 
-def _frames() -> dict[str, Any]:
-    if asked := settings.frames_for("", default=0):
-        return {"rule": "uniform frames in order, as images", "asked": asked}
+def _asked(found: Checked, results: Mapping[str, Any], names: Sequence[str]) -> dict[str, set[str]]:
+    """Ids of the questions of each task; with --limit it has the first of its own."""
+    counts = results.get("n-samples", {})
+    asked = {}
+    for name in names:
+        left_out = found.left_out(name)
+        own = [
+            segment.question_id(question)
+            for segment, question in found.release.questions()
+            if segment.id not in left_out
+        ]
+        asked[name] = set(own[: counts.get(name, {}).get("effective")])
+    return asked
+
+
+def _frames(found: Checked | None, tasks: Tasks) -> dict[str, Any]:
+    if not any(condition_of(task["task"]).picture for task in tasks):
+        return {"rule": "no picture is handed over"}
+    asked = settings.frames_for("", default=0)
+    told: dict[str, Any] = (
+        {"rule": "uniform frames in order, as images", "asked": asked}
+        if asked
+        else {
+            "rule": "the clip is handed over as a file: the model's own maximum of frames applies",
+            **frame_options.describe(running.current()),
+        }
+    )
+    videos = {segment.video for segment in found.release.segments} if found else set()
+    own = {video: settings.frames_for(video, default=0) for video in sorted(videos)}
+    if others := {video: number for video, number in own.items() if number != asked}:
+        told["asked_of_videos"] = others  # exceptions: so many frames, as images
+    return told
+
+
+def _baselines(names: Sequence[str]) -> dict[str, Any]:
     return {
-        "rule": "the clip is handed over as a file: the model's own maximum of frames applies",
-        **frame_options.describe(running.current()),
+        **baselines.describe(settings.judged_baselines(), judging.config()),
+        "rouge_l": text_scores.ROUGE_L,
+        **baseline_scores.notes_of(names),
     }
 
 

@@ -41,8 +41,8 @@ def bound(dimension: str, side: str, items: Sequence[Item]) -> float | None:
 
 
 def claims_mean(items: Sequence[Item]) -> float | None:
-    """Mean number of claims of the answers that were judged."""
-    return aggregate.mean(float(item["n_claims"]) for item in items if item["status"] == "ok")
+    """Mean number of claims of the answers that have some, also where a dimension failed."""
+    return aggregate.mean(float(item["n_claims"]) for item in items if item["n_claims"])
 
 
 def no_claims(items: Sequence[Item]) -> int:

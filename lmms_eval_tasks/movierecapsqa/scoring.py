@@ -83,7 +83,8 @@ def _needed(metric: str, full: Mapping[str, Any]) -> dict[str, Any]:
     item = {name: full[name] for name in ("id", "status")}
     first = metric.partition("_")[0]
     if metric in TEXT_METRICS:
-        return {**item, "candidate": full["candidate"], "reference": full["reference"]}
+        texts = ("candidate", "reference", "source", "condition")
+        return {**item, **{name: full[name] for name in texts}}
     if first in DIMENSIONS:
         rated = full["dimensions"].get(first, {})
         kept = {first: {key: rated[key] for key in _OF_RATING}} if rated else {}
