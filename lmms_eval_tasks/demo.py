@@ -97,7 +97,8 @@ def run(out: Path, console: Console) -> None:
         ORACLE: ("tasks_oracle", f"key={key}"),
         COIN: ("tasks_coin", f"key={key},seed=0"),
     }
-    rows, coin = [], {}
+    rows: list[tuple[str, dict[str, Any]]] = []
+    coin: dict[str, tuple[dict[str, Any], Path]] = {}
     for step, (label, model) in enumerate(models.items(), 3):
         console.print(f"[{step}/5] {label}")
         numbers: dict[str, Any] = {}
@@ -115,7 +116,8 @@ def run(out: Path, console: Console) -> None:
             console.print(table)
     for name, part in parts.items():
         _check_oracle(dict(rows)[ORACLE], part.ORACLE)
-        for line in part.check_coin(*coin[name], root / name / "key.json"):
+        result, folder = coin[name]
+        for line in part.check_coin(result, folder, root / name / "key.json"):
             console.print(line)
     console.print(f"logs: {out}; {time.monotonic() - started:.0f} s in all")
 
