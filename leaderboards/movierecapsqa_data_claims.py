@@ -225,7 +225,7 @@ STATEMENTS = (
         "5.3",
         "people's answers were scored by HELMET Correctness, Factuality and Relevance",
         _human_metrics,
-        "We follow Table 4: people's answers go through every metric that the models' do.",
+        "Here the released answers of people get Factuality and Relevance (`agreement`).",
     ),
     Statement(
         "prior_benchmarks",

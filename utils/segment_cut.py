@@ -24,7 +24,7 @@ _Times = tuple[Fraction, Fraction | None]
 
 
 def make(
-    source: str, *, start: str, end: str | None, video: str, sound: str, both: str
+    source: str, *, start: str, end: str | None, video: str, sound: str, both: str | None
 ) -> dict[str, Any]:
     """Write up to three files and describe them (fields of segments.Segment).
 
@@ -34,7 +34,8 @@ def make(
         end: the same; None for the end of the file.
         video: where to write the muted mp4.
         sound: where to write the wav; absent afterwards if the file has no audio stream.
-        both: where to write the mp4 with both; absent if the file has no audio stream.
+        both: where to write the mp4 with both; absent if the file has no audio stream. None: not
+            written.
 
     Raises:
         MediaError: what is wrong with the file or the window, without the file's name.
@@ -47,7 +48,8 @@ def make(
     length = picture.end - window[0]
     if heard is not None:
         heard = segment_sound.filled(heard, length, sound)
-        segment_track.add_track(video, sound, both)
+        if both is not None:
+            segment_track.add_track(video, sound, both)
     return {
         "start": float(window[0]),
         "end": float(picture.end),

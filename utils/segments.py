@@ -38,7 +38,7 @@ class Segment:
 
     video: mp4 without an audio stream.
     video_with_sound, sound: mp4 with both, and the sound as a 16 kHz mono 16-bit wav (the same
-        signal); None only if the source has no audio stream at all.
+        signal); None only if the source has no audio stream at all, or no sound was asked for.
     end: as asked for, or the end of the file: the later of its last frame's and its sound's, which
         media.probe tells as `end`. A window may end beyond it by less than a frame or 20 ms, which
         `clamped` records. After the picture's end the last frame stays: both mp4 files last
@@ -91,6 +91,8 @@ def segment(
     end: float | None = None,
     cache: Path | None = None,
     time_limit: float | None = None,
+    *,
+    sound: bool = True,
 ) -> Segment:
     """The files of a window of `source`, from the cache if they are there.
 
@@ -104,6 +106,8 @@ def segment(
         time_limit: seconds for making it, and again at most for waiting until another process that
             makes the same segment is done. Default: 300 and 10 more for each second of the window,
             at most 7200, which is also for a window to the end of the file.
+        sound: False keeps the muted video alone, the same file; of a whole movie the others would
+            be a second copy and an hour of wav for nothing.
 
     Raises:
         MediaError: the window is not inside the file or is none, the source cannot be read or holds
@@ -111,13 +115,17 @@ def segment(
     """
     video = worker_call.source_file(source)
     window = _window(video, start, end)
-    recipe = "segment-" + "-".join(text or "end" for text in window)
+    recipe = ("segment-" if sound else "muted-") + "-".join(text or "end" for text in window)
     folder = Path(cache or settings.cache_dir() / "media").absolute()
     limit = time_limit or _patience(window)
     try:
         name = media_cache.entry_name(media_cache.content_id(video), recipe, _VERSION)
         entry = media_cache.kept(
-            folder, name, limit, lambda: _make(video, window, folder, name, limit), _load
+            folder,
+            name,
+            limit,
+            lambda: _make(video, window, folder, name, limit, sound=sound),
+            _load,
         )
     except OSError as error:
         raise MediaError(
@@ -215,18 +223,26 @@ def _load(folder: Path, name: str) -> dict[str, Any] | None:
 
 
 def _make(
-    video: Path, window: tuple[str, str | None], folder: Path, name: str, limit: float
+    video: Path,
+    window: tuple[str, str | None],
+    folder: Path,
+    name: str,
+    limit: float,
+    *,
+    sound: bool,
 ) -> dict[str, Any]:
     """Have the worker write the files, then put them into the cache, the note last."""
     media_cache.remove_leftovers(folder, name, older_than=2 * limit)
     parts = {key: media_cache.temporary(folder, name, f".{key}.part") for key in _SUFFIXES}
     paths = {key: str(part) for key, part in parts.items()}
-    job = {"start": window[0], "end": window[1], **paths}
+    # The wav is written in any case: a file may end with its sound.
+    job = {"start": window[0], "end": window[1], **paths, "both": paths["both"] if sound else None}
     with ExitStack() as leftovers:
         for part in parts.values():
             leftovers.callback(part.unlink, missing_ok=True)
         facts = worker_call.call({"do": "segment", "source": str(video), "segment": job}, limit)
-        sizes = {key: part.stat().st_size for key, part in parts.items() if part.exists()}
+        kept = {key: part for key, part in parts.items() if sound or key == "video"}
+        sizes = {key: part.stat().st_size for key, part in kept.items() if part.exists()}
         for key in sizes:
             if key != "video":
                 parts[key].replace(folder / f"{name}{_SUFFIXES[key]}")

@@ -100,12 +100,19 @@ def _higher_is_better(name: str) -> bool | None:
     return not (name.endswith(("_failed", "_inconsistent")) or name == "no_claims")
 
 
+def _named(name: str, aggregation: Aggregation) -> Aggregation:
+    """The same by the name that `never_raises` says in its line."""
+    named = functools.partial(aggregation)
+    named.__name__ = name  # type: ignore[attr-defined]
+    return named
+
+
 def metric_list(metrics: Mapping[str, Aggregation]) -> list[dict[str, Any]]:
     """The host's `metric_list` for a task with these metrics."""
     return [
         {
             "metric": name,
-            "aggregation": never_raises(aggregation),
+            "aggregation": never_raises(_named(name, aggregation)),
             "higher_is_better": _higher_is_better(name),
         }
         for name, aggregation in metrics.items()

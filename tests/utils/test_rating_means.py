@@ -16,7 +16,11 @@ OTHERS = ("judge_api_error", "judge_parse_failure", "judge_skipped", "model_erro
 
 
 def item(score: float | None = None, status: str = "ok", video: str = "v") -> dict[str, Any]:
-    return {"status": status, "video": video, "dimensions": {"d": {"score": score, "status": status}}}
+    return {
+        "status": status,
+        "video": video,
+        "dimensions": {"d": {"score": score, "status": status}},
+    }
 
 
 @pytest.mark.parametrize("status", OWN)

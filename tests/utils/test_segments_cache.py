@@ -44,6 +44,19 @@ def test_the_modes_of_an_item_share_one_decoding(source, tmp_path, jobs):
     assert len(files.made_files(tmp_path)) == 2 * FILES
 
 
+@pytest.mark.parametrize("window", [(1.3, 2.9), (None, None)])
+def test_muted_alone_is_the_same_video_and_nothing_else(source, tmp_path, window):
+    both = segment(source, *window, tmp_path / "both")
+    muted = segment(source, *window, tmp_path / "muted", sound=False)
+    assert Path(muted.video).read_bytes() == Path(both.video).read_bytes()
+    assert muted.video_with_sound is None
+    assert muted.sound is None
+    assert muted.has_audio
+    assert (muted.start, muted.end, muted.duration) == (both.start, both.end, both.duration)
+    assert len(files.made_files(tmp_path / "muted")) == 2  # the video and the note
+    assert segment(source, *window, tmp_path / "muted", sound=False) == muted
+
+
 def test_equal_numbers_are_one_entry(source, tmp_path, jobs):
     import numpy as np
 
