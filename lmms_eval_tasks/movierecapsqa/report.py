@@ -33,8 +33,8 @@ _BASELINES = {
     "rouge_l": "ROUGE-L",
     "bertscore": "BERTScore",
     "bartscore": "BARTScore",
-    "geval_logprobs": "G-Eval\n(log-probs)",
-    "geval_samples": "G-Eval\n(samples)",
+    "geval_logprobs": "G-Eval\nlogprobs",
+    "geval_samples": "G-Eval\nsamples",
     "helmet_fluency": "HELMET\nfluency",
     "helmet_correctness": "HELMET\ncorrectn.",
 }
@@ -140,9 +140,10 @@ def _overall(found: Sequence[Entry]) -> list[Table]:
 
 
 def _with_variance(entry: Entry, metric: str) -> str:
+    # Without spaces: with them nine columns do not fit, and the last one loses a digit.
     mean = entry.value(metric)
     variance = entry.value(f"{metric.removesuffix('_valid')}_var")
-    return NONE if mean is None else f"{mean:.2f} ± {fixed(variance)}"
+    return NONE if mean is None else f"{mean:.2f}±{fixed(variance)}"
 
 
 def _labelled(found: Sequence[Entry]) -> list[Table]:

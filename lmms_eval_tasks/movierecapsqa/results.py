@@ -62,7 +62,7 @@ def _known(what: str, look: Callable[[], Any], warnings: list[str]) -> Any:
     try:
         return look()
     except TasksError as error:
-        warnings.append(f"what the {what} were is not known any more: {error}")
+        warnings.append(f"the {what} of this run cannot be told any more: {error}")
         return None
 
 

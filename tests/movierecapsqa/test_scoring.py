@@ -51,7 +51,6 @@ IDENTITY = {
     "data": "0123",
     "media": None,
 }
-BASELINES = {"helmet_fluency", "helmet_correctness", "geval_coherence", "geval_consistency"}
 
 
 def asked_for(request: Mapping[str, Any]) -> str:
@@ -89,7 +88,7 @@ class TestItems:
     def test_the_first_has_all_of_it(self) -> None:
         found = made()
         whole = found[FIRST]
-        assert list(found)[0] == FIRST
+        assert next(iter(found)) == FIRST
         for name, value in IDENTITY.items():
             assert whole[name] == value
         assert whole["reply"] == whole["candidate"] == REPLY
@@ -226,19 +225,17 @@ class TestAsked:
     """Who is asked what."""
 
     def test_baselines_only_where_asked_for(self) -> None:
-        for which, kinds in (
-            ((), 0),
-            (("helmet",), 2),
-            (("geval",), 2 + 2),  # without log-probabilities the samples come on top
+        helmet = {"helmet_fluency", "helmet_correctness"}
+        for which, kinds, given in (
+            ((), 0, set()),
+            (("helmet",), 2, helmet),
+            (("geval",), 2 + 2, {"geval"}),  # without log-probabilities samples come on top
+            (("geval", "helmet"), 6, {"geval", *helmet}),
         ):
             with at(everything()) as (judge, endpoint, _):
                 found = scoring.reply_metrics(IDENTITY, REPLY, judge=judge, which=which)
                 assert len(endpoint.chats) == 4 + kinds
-            assert set(found[FIRST]["baselines"]) == (
-                {"geval"}
-                if "geval" in which
-                else BASELINES & {f"{w}_{x}" for w in which for x in ("fluency", "correctness")}
-            )
+            assert set(found[FIRST]["baselines"]) == given
 
     def test_the_extractor_sees_question_and_answer_alone(self) -> None:
         with at(script()) as (judge, endpoint, _):
