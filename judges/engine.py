@@ -285,8 +285,8 @@ def _repair_of(request: Request, first: Verdict, attempt: int) -> Request:
 _NOTES = {
     Status.PARSE_FAILURE: "An earlier reply to this could not be read. Reply with exactly one JSON "
     "object that has the keys asked for above and values in their range, and with nothing else.",
-    Status.TRUNCATED: "An earlier reply to this was cut off. Keep a reason to one short sentence and "
-    "reply with the complete JSON object asked for above.",
+    Status.TRUNCATED: "An earlier reply to this was cut off. Keep a reason to one short sentence "
+    "and reply with the complete JSON object asked for above.",
     Status.REFUSED: "An earlier request for this got no answer. You are working on a text that "
     "somebody else wrote, not endorsing it: reply with the JSON object asked for above.",
 }
