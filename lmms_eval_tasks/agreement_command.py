@@ -81,8 +81,14 @@ def agreement_command(
         estimate = agreement_plan.plan(config, requests)
         summary = f"{len(task.asked)} answers to judge: {agreement_plan.summary(estimate)}"
         if dry_run:
-            notes = [f"assumed: {published.ASSUMED}; no repairs", *estimate.notes]
-            notes.append(f"cost: {current.prices.origin}; replies in the cache are free")
+            whole = agreement_plan.enlarged(estimate, published.FULL_SET / len(task.asked))
+            notes = [
+                f"{published.FULL_SET_IS}, were they like these: {agreement_plan.summary(whole)}",
+                f"assumed: {published.ASSUMED}; no repairs",
+                *estimate.notes,
+                *agreement_plan.at_best(estimate),
+                f"cost: {current.prices.origin}; replies in the cache are free",
+            ]
             print("\n".join([summary, *notes]))
             return
         judging.check(judge)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.estimate import REASONING_TOKENS, Estimate
@@ -20,7 +21,15 @@ Asked = tuple[Criterion, Mapping[str, Any], str]
 CACHED_PREFIX = 1024
 
 
-def plan(config: JudgeConfig, asked: Sequence[Asked]) -> Estimate:
+@dataclass
+class Plan(Estimate):
+    """The work, and what it costs if an endpoint's prompt cache has all that it may have."""
+
+    repeated: int = 0  # tokens that begin a request which began alike before
+    least: float | None = None  # dollars; None: unknown, or nothing is repeated
+
+
+def plan(config: JudgeConfig, asked: Sequence[Asked]) -> Plan:
     """The work of a judge that is asked once for each of `asked`; none for one that asks nobody.
 
     Without repairs and without what is in our own cache already.
@@ -31,11 +40,10 @@ def plan(config: JudgeConfig, asked: Sequence[Asked]) -> Estimate:
     """
     from lmms_eval_tasks.judges import run
     from lmms_eval_tasks.judges.config import is_reasoning
-    from lmms_eval_tasks.judges.ledger import dollars
     from lmms_eval_tasks.judges.prompts import render
     from lmms_eval_tasks.judges.tokens import count_messages, counter
 
-    found = Estimate("agreement", 0, 0, verdicts=len(asked))
+    found = Plan("agreement", 0, 0, verdicts=len(asked))
     if not config.endpoints:
         found.notes.append(f"{config.label} sends no requests")
         return found
@@ -49,35 +57,57 @@ def plan(config: JudgeConfig, asked: Sequence[Asked]) -> Estimate:
         f"{config.label}: tokens by {count.name}"
         + (f"; {thought} tokens of reasoning assumed for each reply" if thought else "")
     )
-    repeated = repeated_tokens(["\n".join(m["content"] for m in one) for one in messages], count)
+    texts = ["\n".join(m["content"] for m in one) for one in messages]
+    found.repeated = repeated_tokens(texts, count)
     price = run.current().price(config)
     if price is None:
         found.cost = None
         return found
     tokens = found.judge_tokens, found.reply_tokens
     found.cost = price.cost(*tokens)
-    if repeated and (least := price.cost(*tokens, cached_tokens=repeated)) is not None:
-        found.notes.append(
-            f"at best {dollars(least)}: {repeated:,} of these tokens begin a request that began "
-            "alike before, and OpenAI's prompt cache may have them"
-        )
+    if found.repeated:
+        found.least = price.cost(*tokens, cached_tokens=found.repeated)
     return found
 
 
-def summary(found: Estimate) -> str:
-    """The estimate in words."""
-    from lmms_eval_tasks.estimate import default_rate
+def enlarged(found: Plan, factor: float) -> Plan:
+    """The work if there were `factor` times as many answers like these; without its notes."""
+    counts = ("verdicts", "calls", "judge_tokens", "reply_tokens", "repeated")
+    return replace(
+        found,
+        **{name: round(factor * getattr(found, name)) for name in counts},
+        cost=None if found.cost is None else factor * found.cost,
+        least=None if found.least is None else factor * found.least,
+        notes=[],
+    )
+
+
+def summary(found: Plan) -> str:
+    """The estimate in words, in one line."""
+    from lmms_eval_tasks.estimate import default_rate, duration
     from lmms_eval_tasks.judges.ledger import dollars
 
     if not found.calls:
         return f"{found.verdicts:,} verdicts, no requests"
     rate, why = default_rate()
     cost = "unknown price" if found.cost is None else dollars(found.cost)
+    if found.least is not None:
+        cost += f" (at best {dollars(found.least)})"
     return (
         f"{found.verdicts:,} verdicts, {found.calls:,} calls, about {found.judge_tokens:,} + "
-        f"{found.reply_tokens:,} tokens, {cost}, {found.calls / rate / 60:.0f} min at {rate:g} "
-        f"calls a second ({why})"
+        f"{found.reply_tokens:,} tokens, {cost}, {duration(found.calls / rate)} at {rate:g} calls "
+        f"a second ({why})"
     )
+
+
+def at_best(found: Plan) -> list[str]:
+    """What the lower price rests on; no line where there is none."""
+    if found.least is None:
+        return []
+    return [
+        f"at best: {found.repeated:,} of these tokens begin a request that began alike before, and "
+        "OpenAI's prompt cache may have them"
+    ]
 
 
 def repeated_tokens(texts: Sequence[str], count: Counter) -> int:

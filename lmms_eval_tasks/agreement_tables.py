@@ -106,8 +106,15 @@ def agreeing(order: Order) -> str:
     return (
         f"Judged for all models compared: {order.judged}. {order.same} of {order.pairs} pairs of "
         f"models are in the same order{tied}; Kendall's tau-b "
-        f"{_with_interval(order.tau, order.interval)}."
+        f"{_with_interval(order.tau, order.interval)}{_few(order.interval)}."
     )
+
+
+def _few(interval: Interval | None) -> str:
+    """The warning of an interval over too few videos: the questions are fewer than all of them."""
+    if interval is None or not 1 < interval.clusters < FEW_CLUSTERS:
+        return ""
+    return f" (over {interval.clusters} videos: too narrow)"
 
 
 def _place(order: Order, name: str, side: int) -> int:

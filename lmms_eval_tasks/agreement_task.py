@@ -67,6 +67,8 @@ class Published(Protocol):
     PEOPLE: str  # in place of a model's name
     VERDICTS: int  # of an answer, for the progress bar
     ASSUMED: str  # by estimates, in words
+    FULL_SET: int  # answers that the paper judges
+    FULL_SET_IS: str  # the same in words
 
     def read(self, source: Path) -> Data:
         """The answers in a data file or its folder; DataError if they cannot be used."""

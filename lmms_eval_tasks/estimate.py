@@ -185,7 +185,7 @@ def table(estimates: Sequence[Estimate], rate: float) -> Table:
             f"{one.judge_tokens:,} + {one.reply_tokens:,}",
             "unknown" if one.cost is None else dollars(one.cost),
             "unknown" if one.batch_cost is None else dollars(one.batch_cost),
-            _duration(one.calls / rate),
+            duration(one.calls / rate),
         )
     return made
 
@@ -203,7 +203,8 @@ def default_rate() -> tuple[float, str]:
     return rate, why
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Seconds in words, to the precision of an estimate."""
     if seconds < 60:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -58,6 +58,7 @@ def test_the_best_published_model_comes_first_and_equal_ones_share_a_place() -> 
     text = "\n".join(map(" ".join, made))
     assert "2 of 3 questions have a published score of all 2 models." in text
     assert "0 of 1 pairs of models are in the same order" in text
+    assert text.rstrip().endswith("(over 2 videos: too narrow).")
     tied = order(
         [*GIVEN[:2], *[Pair("b", f"q{n}", f"v{n}", 4, 4) for n in (1, 2)]], *[["a", "b"]] * 2
     )

@@ -178,7 +178,7 @@ class Segment(_Entry):
         try:
             cues = subtitles.parse(value.removeprefix("\ufeff"), "srt", "srt")
         except DataError as error:
-            raise ValueError(str(error)) from None
+            raise ValueError(str(error).removeprefix("srt, ")) from None
         return "\n".join(cue.text for cue in cues)
 
     @model_validator(mode="after")

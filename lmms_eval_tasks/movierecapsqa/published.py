@@ -38,6 +38,8 @@ VERDICTS = 1 + len(JUDGED_DIMENSIONS)  # of an answer: its claims, then each dim
 
 _SUFFIX = ".response"  # of models' names in the release
 WORDS_PER_CLAIM = 10  # assumed by estimates; nobody has measured it
+FULL_SET = 7 * schema.PAPER_COUNTS["questions"]  # answers of seven models (paper, Table 4)
+FULL_SET_IS = f"the paper's {schema.PAPER_COUNTS['questions']:,} questions x 7 models"
 ASSUMED = f"a claim for every {WORDS_PER_CLAIM} words of an answer"
 
 

@@ -168,13 +168,12 @@ def _setups(config: JudgeConfig) -> dict[str, set[str]]:
 
 
 def _kept(given: Verdicts, setups: Mapping[str, set[str]]) -> Verdicts:
-    """What this very judge has decided already. Labels are of claims: without them they fall."""
-    kept = {
+    """What this very judge has decided already; labels fall with their claims (judge_reply)."""
+    return {
         name: verdict
         for name, verdict in given.items()
         if verdict.score is not None and verdict.setup in setups[name]
     }
-    return kept if "claims" in kept else {k: v for k, v in kept.items() if k not in DIMENSIONS}
 
 
 def _saved_verdicts(item: Mapping[str, Any], file: str = "") -> Verdicts:

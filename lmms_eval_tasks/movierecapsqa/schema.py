@@ -28,6 +28,14 @@ from lmms_eval_tasks.movierecapsqa.entry import Question, Segment
 PAPER_COUNTS = {"videos": 60, "questions": 8231, "facts": 16462}
 FILE_NAMES = ("segments.json",)
 
+# What pydantic says in Python's words, by the type of its error.
+_IN_WORDS = {
+    "missing": "the field is missing",
+    "string_too_short": "expected a text, found an empty one",
+    "too_short": "expected at least one",
+    "tuple_type": "expected a list",
+}
+
 
 @dataclass(frozen=True)
 class Release:
@@ -136,6 +144,5 @@ def _read(file: Path, _modified: int, _size: int) -> Release:
 def _told(error: Mapping[str, Any]) -> str:
     """An error in a user's words: the field, what is wrong."""
     place = ", ".join(f"entry {p + 1}" if isinstance(p, int) else str(p) for p in error["loc"])
-    told = str(error["msg"]).removeprefix("Value error, ")
-    told = "the field is missing" if error["type"] == "missing" else told
+    told = _IN_WORDS.get(error["type"], str(error["msg"]).removeprefix("Value error, "))
     return f"{place}: {told}" if place else told

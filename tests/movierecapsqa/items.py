@@ -1,24 +1,12 @@
-"""Hand-made items of MovieRecapsQA, as its process_results writes them, and saved runs of them."""
+"""Hand-made items of MovieRecapsQA, as its process_results writes them."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pytest
-
-from lmms_eval_tasks import rescore, settings
-from lmms_eval_tasks.judges import run as judge_run
-from lmms_eval_tasks.movierecapsqa import bounds, scores, utils
+from lmms_eval_tasks.movierecapsqa import bounds, scores
 from lmms_eval_tasks.movierecapsqa.labels import DIMENSIONS
-from tests.local_endpoint import LocalEndpoint
-from tests.movierecapsqa.asking import Script
-from tests.movierecapsqa.test_data import docs
-
-Scored = dict[str, dict[str, Any]]  # what process_results gives: metric -> item
 
 OWN = {"e": "empty", "f": "refused", "t": "truncated", "n": "no_claims"}  # the candidate's
 OTHER = {
@@ -73,64 +61,15 @@ def answers(marks: str, **more: Any) -> list[dict[str, Any]]:
     return [answer(f"v{n}.1/{n}", mark, **more) for n, mark in enumerate(marks)]
 
 
+def geval(score: float | None, mode: str | None = "logprobs", status: str = "ok") -> dict[str, Any]:
+    return {"geval": {"score": score, "status": status, "mode": mode}}
+
+
+def helmet(fluency: int | None, correctness: int | None, status: str = "ok") -> dict[str, Any]:
+    given = {"fluency": fluency, "correctness": correctness}
+    return {f"helmet_{name}": {"score": s, "status": status} for name, s in given.items()}
+
+
 def own(metric: str, items: Sequence[dict[str, Any]]) -> Any:
     """A metric over the items that belong to it, as the host computes it."""
     return scores.SCORES[metric]([item for item in items if scores.of_item(metric, item)])
-
-
-# --- saved runs ---------------------------------------------------------------------------------
-
-
-@contextmanager
-def judged_at(
-    script: Script, monkeypatch: pytest.MonkeyPatch, name: str = "one", baselines: str = ""
-) -> Iterator[LocalEndpoint]:
-    """The user's judge is at an endpoint."""
-    with LocalEndpoint(script) as endpoint, monkeypatch.context() as patch:
-        patch.setenv(settings.JUDGE, f"{name}@{endpoint.url}")
-        patch.setenv(settings.BASELINES, baselines)
-        judge_run.forget()
-        yield endpoint
-    judge_run.forget()
-
-
-def score(task: str, reply: Callable[[dict[str, Any]], str]) -> list[Scored]:
-    """What the host keeps of a task's replies, through JSON as in its log."""
-    made = [utils.process_results(doc, [reply(doc)]) for doc in docs(task)]
-    return [json.loads(json.dumps(one)) for one in made]
-
-
-def aggregated(scored: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Every metric that has items, as the host computes it."""
-    found: dict[str, Any] = {}
-    for name, function in scores.SCORES.items():
-        given = [one[name] for one in scored if name in one]
-        if given:
-            found[name] = function(given)
-    return found
-
-
-def saved_run(
-    task: str,
-    scored: Sequence[Scored],
-    model: str | None = "m (x)",
-    saved: Mapping[str, Any] | None = None,
-) -> rescore.Run:
-    """A saved run of one task."""
-    file = Path(f"out/20260101_samples_{task}.jsonl")
-    samples = [{"doc_id": number, **one} for number, one in enumerate(scored)]
-    return rescore.Run(task, file, samples, model, dict(saved or {}))
-
-
-def write(folder: Path, run: rescore.Run) -> Path:
-    """A run as the host's files: samples and results."""
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / f"20260101_samples_{run.task}.jsonl"
-    lines = [json.dumps(sample, ensure_ascii=False) for sample in run.samples]
-    file.write_text("\n".join(lines), encoding="utf-8")
-    results = {
-        "config": {"model": "m", "model_args": "x"},
-        "results": {run.task: {f"{key},none": value for key, value in run.saved.items()}},
-    }
-    (folder / "20260101_results.json").write_text(json.dumps(results), encoding="utf-8")
-    return file

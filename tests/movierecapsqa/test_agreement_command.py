@@ -215,6 +215,8 @@ def test_an_estimate_asks_nobody(tmp_path: Path) -> None:
     assert not asked_for
     assert f"{SCORED} answers to judge: {4 * SCORED} verdicts, {4 * SCORED} calls" in done.output
     assert "unknown price" in done.output
+    assert "8,231 questions x 7 models, were they like these: 230,468 verdicts" in done.output
+    assert "at best" not in done.output  # without a price
     assert "a claim for every 10 words" in done.output
     done = agreement(*spec, "--output", str(tmp_path / "out.json"))
     assert "--dry-run" in refused(done, TasksError)

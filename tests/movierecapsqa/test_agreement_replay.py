@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -145,4 +146,8 @@ def test_an_estimate_of_the_real_sample(real: Path) -> None:
     assert "376 answers to judge: 1,504 verdicts, 1,504 calls" in done.output
     assert "gpt-4.1-mini" in done.output
     assert "$1." in done.output
-    assert "at best $0." in done.output
+    assert "(at best $0." in done.output
+    # 57,617 answers at the same price each.
+    (whole,) = re.findall(r"7 models, .*?, \$([\d.]+) \(at best", done.output)
+    (part,) = re.findall(r"376 answers .*?, \$([\d.]+) \(at best", done.output)
+    assert float(whole) == pytest.approx(float(part) * 57_617 / 376, rel=0.005)

@@ -78,7 +78,7 @@ class TestDialogue:
     @pytest.mark.parametrize(
         ("srt", "says"),
         [
-            ("00:00:05,000 --> 00:00:02,000\nreversed", "srt, line 1: shown from 5 s to 2 s"),
+            ("00:00:05,000 --> 00:00:02,000\nreversed", "srt: line 1: shown from 5 s to 2 s"),
             ("00:00:05 -> 00:00:08\nwhat", "line 1: expected a cue's number or timing"),
             ("00:00:01,000 --> 00:00:02,000\nx\n00:xx:02 --> 00:00:03\ny", "line 3: expected a ti"),
             ("They talk.", "expected a cue's number or timing"),
@@ -116,12 +116,12 @@ class TestFacts:
     @pytest.mark.parametrize(
         ("facts", "says"),
         [
-            ([], "facts: "),
-            (["1. A sits.", "2. "], "facts, entry 2: "),
-            (["A sits.", " "], "facts, entry 2: "),
+            ([], "facts: expected at least one"),
+            (["1. A sits.", "2. "], "facts, entry 2: expected a text, found an empty one"),
+            (["A sits.", " "], "facts, entry 2: expected a text, found an empty one"),
             (["A sits.", None], "facts, entry 2: "),
-            ("A sits.", "facts: "),
-            (..., "facts: "),
+            ("A sits.", "facts: expected a list"),
+            (..., "facts: the field is missing"),
             (["A sits.", "\ud83d"], "facts, entry 2: "),
         ],
     )

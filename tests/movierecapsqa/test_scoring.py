@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +28,14 @@ from tests.movierecapsqa.asking import (
     script,
 )
 from tests.movierecapsqa.entries import SECRET
-from tests.movierecapsqa.items import judged_at
+from tests.movierecapsqa.saved_runs import asked_for, judged_at
 from tests.movierecapsqa.test_baselines import GOOD, drawn
 from tests.movierecapsqa.test_inputs import doc
 from tests.movierecapsqa.test_utils import plain
 
 FIRST = scores.FIRST
 REPLY = "He regrets how he lived."
-IDENTITY = {
+IDENTITY: dict[str, Any] = {
     "id": "seg.1/7",
     "segment": "seg.1",
     "video": "seg",
@@ -51,15 +50,6 @@ IDENTITY = {
     "data": "0123",
     "media": None,
 }
-
-
-def asked_for(request: Mapping[str, Any]) -> str:
-    """`claims`, a dimension, or a judged baseline."""
-    from lmms_eval_tasks.movierecapsqa.baselines import criteria
-
-    system = request["messages"][0]["content"]
-    found = [name for name, one in criteria().items() if one.system == system]
-    return found[0] if found else kind(request)
 
 
 def everything(**replies: Answer) -> Any:

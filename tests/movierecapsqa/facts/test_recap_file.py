@@ -67,7 +67,7 @@ def test_yaml_and_json_are_the_same(tmp_path: Path) -> None:
             "segment 1: startTime: expected",
         ),
         ({"videoId": "../v", "segments": [PART]}, "segment 1: id: expected a name on one line"),
-        ({"videoId": "v", "segments": [{**PART, "srt": "Who?"}]}, "segment 1: srt: srt, line 1"),
+        ({"videoId": "v", "segments": [{**PART, "srt": "Who?"}]}, "segment 1: srt: line 1"),
         (
             {"videoId": "v", "segments": [{**PART, "movieStartTime": 5}]},
             "movieStartTime and movieEndTime are given together",
