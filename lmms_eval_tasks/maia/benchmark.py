@@ -81,7 +81,10 @@ def annotate(results: dict[str, Any], tasks: Sequence[Mapping[str, Any]]) -> Non
             language: prompt_notes.note(utils.task_prompts(language))
             for language in sorted({_language(task) for task in tasks})
         },
-        "implementations": {**text_metrics.IMPLEMENTATIONS, **provenance.notes()},
+        "implementations": {
+            **text_metrics.IMPLEMENTATIONS,
+            **{k: fact for k, fact in provenance.notes().items() if k == "bertscore"},
+        },
     }
     if any(task["metadata"]["judged"] for task in tasks):
         section["judge"] = judging.describe()

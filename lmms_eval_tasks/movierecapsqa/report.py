@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from lmms_eval_tasks.movierecapsqa import model_groups
 from lmms_eval_tasks.movierecapsqa.labels import (
     CONDITIONS,
     DIMENSIONS,
@@ -74,7 +75,29 @@ def tables(rows: Sequence[tuple[str, Numbers]]) -> list[Table]:
         rows: label of a model (empty for a single run) and its numbers by task.
     """
     found = _ordered(list(_entries(rows)))
-    return [*_overall(found), *_labelled(found), *_coherence(found), *_checks(found)]
+    groups = list(_groups(found))
+    return [
+        *_overall([*found, *groups]),
+        *_labelled([*found, *groups]),
+        *_coherence(found),
+        *_checks(found),
+    ]
+
+
+def _groups(found: Sequence[Entry]) -> Iterator[Entry]:
+    """A row for the open-source and for the proprietary models, where there are several (5.1)."""
+    for group, models in model_groups.grouped(entry.model for entry in found).items():
+        label = f"mean of {len(models)} {group} models"
+        for source in SOURCES:
+            for condition in CONDITIONS:
+                own = [
+                    entry.values
+                    for entry in found
+                    if (entry.source, entry.condition) == (source, condition)
+                    and entry.model in models
+                ]
+                if len(own) == len(models):
+                    yield Entry(label, source, condition, model_groups.mean_of(own))
 
 
 def _entries(rows: Sequence[tuple[str, Numbers]]) -> Iterator[Entry]:
@@ -153,6 +176,7 @@ def _labelled(found: Sequence[Entry]) -> list[Table]:
         for split, slugs in SPLITS.items()
         for slug in slugs
     ]
+    # By the label: with a run that is marked invalid nothing is compared.
     both = {(entry.label, entry.source): entry for entry in found if not entry.condition}
     made = []
     for dimension in ("relevance", "factuality"):

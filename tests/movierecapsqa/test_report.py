@@ -134,6 +134,9 @@ class TestTable5:
         assert cells(lines, "this run", SEGMENT, "only frames") == ["2.50"]
         lines = of(printed([("m", numbers)]), "relevance")
         assert cells(lines, "m INVALID", SEGMENT, "both") == ["1.00"]
+        other = {BOTH: {"relevance_valid": 1.0}, f"{FRAMES} INVALID": {"relevance_valid": 2.5}}
+        lines = of(printed([("m", other)]), "relevance")
+        assert cells(lines, "m INVALID", SEGMENT, "only frames") == ["2.50"]
 
     def test_unlabelled_questions_have_columns_that_can_be_told_apart(self) -> None:
         values = {
