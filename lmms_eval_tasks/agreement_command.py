@@ -58,6 +58,7 @@ def agreement_command(
     from lmms_eval_tasks import agreement_plan, agreement_task
     from lmms_eval_tasks.judges import announcement, run
     from lmms_eval_tasks.judges.config import KEY, NONE
+    from lmms_eval_tasks.released_files import user_folder
     from lmms_eval_tasks.score_again import check_output
 
     if data is not None and source is not None:
@@ -70,7 +71,7 @@ def agreement_command(
         os.environ[settings.DATA] = data
     set_limits(max_calls, max_cost, concurrency)
     published, judging = agreement_task.modules(benchmark)
-    task = agreement_task.load(benchmark, published, source or _folder(benchmark), models)
+    task = agreement_task.load(benchmark, published, source or user_folder(benchmark), models)
     with run.use(run.from_settings(progress=not dry_run)) as current:
         # An estimate needs no key.
         config = judging.config(judge, {KEY: "none", **os.environ} if dry_run else None)
@@ -95,14 +96,6 @@ def agreement_command(
         say(announcement(config, judging.prompt_name()))
         say(summary)
         _agree(task, config, judging.describe(judge), current, output)
-
-
-def _folder(benchmark: str) -> Path:
-    if settings.is_sample():
-        from lmms_eval_tasks import sample
-
-        sample.build(settings.data_root())
-    return settings.data_root() / benchmark
 
 
 def _agree(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmarks import DataStatus
 from lmms_eval_tasks.errors import DataError, TasksError
 
@@ -38,6 +39,39 @@ def find_file(folder: Path, names: Sequence[str]) -> Path:
             f"rename the data file to {names[0]}"
         )
     raise DataError(f"{folder}: no data file (expected {' or '.join(names)})")
+
+
+def user_folder(benchmark: str) -> Path:
+    """A benchmark's folder under the user's data root; the packaged sample is built if meant."""
+    root = settings.data_root()
+    if settings.is_sample():
+        from lmms_eval_tasks import sample
+
+        sample.build(root)
+    return root / benchmark
+
+
+def required_folder(benchmark: str, title: str, how_to_get: str, files: str) -> Path:
+    """`user_folder`, where there is one.
+
+    Args:
+        benchmark: its name, which is that of its folder too.
+        title: its name for people.
+        how_to_get: what to tell who has no data.
+        files: what has to be under the root, as in "ROOT/maia/data.json and ...".
+
+    Raises:
+        DataError: it is not there; says how to get the data and where to put them.
+    """
+    place = user_folder(benchmark)
+    if not place.is_dir():
+        raise DataError(
+            f"no {title} data at {place}. {how_to_get}. Then run: "
+            f"lmms-eval-tasks data prepare {benchmark} --from DIR_OR_FILE  (or set "
+            f"{settings.DATA}=ROOT with {files}, "
+            f"or {settings.DATA}=sample to try the packaged sample)"
+        )
+    return place
 
 
 def read_json(file: Path) -> Any:

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks import rows_store, settings
+from lmms_eval_tasks import released_files, rows_store, settings
 from lmms_eval_tasks.errors import DataError, MediaError
 from lmms_eval_tasks.maia import schema
 from lmms_eval_tasks.maia.schema import POOL_SIZE, Question, Release
@@ -32,29 +32,18 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def folder() -> Path:
-    """MAIA's folder under the data root."""
-    return settings.data_root() / "maia"
-
-
 def load() -> Release:
     """The data the user pointed to.
 
     Raises:
         DataError: it is not there (the message says how to get it) or does not fit the schema.
     """
-    if settings.is_sample():
-        from lmms_eval_tasks import sample
-
-        sample.build(settings.data_root())
-    place = folder()
-    if not place.is_dir():
-        raise DataError(
-            f"no MAIA data at {place}. {HOW_TO_GET}. Then run: "
-            "lmms-eval-tasks data prepare maia --from DIR_OR_FILE  (or set "
-            f"{settings.DATA}=ROOT with ROOT/maia/data.json and ROOT/maia/videos/N.mp4, "
-            f"or {settings.DATA}=sample to try the packaged sample)"
-        )
+    place = released_files.required_folder(
+        "maia",
+        "MAIA",
+        HOW_TO_GET,
+        "ROOT/maia/data.json and ROOT/maia/videos/N.mp4",
+    )
     return schema.read(schema.find_file(place))
 
 

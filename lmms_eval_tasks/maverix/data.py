@@ -16,10 +16,9 @@ import functools
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks import rows_store, settings
+from lmms_eval_tasks import released_files, rows_store
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maverix import checked, schema, usability
 from lmms_eval_tasks.maverix.item import Item
@@ -50,29 +49,18 @@ def __getattr__(name: str) -> Any:
 _PROCESS_DOCS = re.compile(rf"(choice|open|circular)_(long_)?({'|'.join(MODES)})")
 
 
-def folder() -> Path:
-    """MAVERIX's folder under the data root."""
-    return settings.data_root() / "maverix"
-
-
 def load() -> Release:
     """The data the user pointed to.
 
     Raises:
         DataError: it is not there (the message says what is read) or does not fit the schema.
     """
-    if settings.is_sample():
-        from lmms_eval_tasks import sample
-
-        sample.build(settings.data_root())
-    place = folder()
-    if not place.is_dir():
-        raise DataError(
-            f"no MAVERIX data at {place}. {HOW_TO_GET}. Then run: "
-            "lmms-eval-tasks data prepare maverix --from DIR_OR_FILE  (or set "
-            f"{settings.DATA}=ROOT with ROOT/maverix/data.json and ROOT/maverix/videos/NAME.mp4, "
-            f"or {settings.DATA}=sample to try the packaged sample)"
-        )
+    place = released_files.required_folder(
+        "maverix",
+        "MAVERIX",
+        HOW_TO_GET,
+        "ROOT/maverix/data.json and ROOT/maverix/videos/NAME.mp4",
+    )
     return schema.read(schema.find_file(place))
 
 

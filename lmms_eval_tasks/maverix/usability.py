@@ -83,7 +83,7 @@ def complain(release: Release, bad: Mapping[str, str], videos: Mapping[str, str]
         told.append(
             f"{len(videos)} of {total} MAVERIX videos cannot be used:\n{listed(videos)}\n"
             "Put them there, or leave their items out (they are counted in the results) with "
-            f"{ALLOW_MISSING}"
+            + ALLOW_MISSING
         )
     if told:
         raise DataError(f"{release.file}: " + "\n".join(told))

@@ -13,11 +13,9 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks import rows_store, settings
-from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks import released_files, rows_store, settings
 from lmms_eval_tasks.movierecapsqa import checked, schema, usability
 from lmms_eval_tasks.movierecapsqa.labels import CONDITIONS, SOURCES, UNLABELLED
 from lmms_eval_tasks.movierecapsqa.schema import Release
@@ -45,30 +43,19 @@ def __getattr__(name: str) -> Any:
 _PROCESS_DOCS = re.compile(rf"({'|'.join(SOURCES)})(?:_({'|'.join(filter(None, CONDITIONS))}))?")
 
 
-def folder() -> Path:
-    """MovieRecapsQA's folder under the data root."""
-    return settings.data_root() / "movierecapsqa"
-
-
 def load() -> Release:
     """The data the user pointed to.
 
     Raises:
         DataError: it is not there (the message says how to get it) or does not fit the schema.
     """
-    if settings.is_sample():
-        from lmms_eval_tasks import sample
-
-        sample.build(settings.data_root())
-    place = folder()
-    if not place.is_dir():
-        raise DataError(
-            f"no MovieRecapsQA data at {place}. {HOW_TO_GET}. Then run: "
-            "lmms-eval-tasks data prepare movierecapsqa --from DIR_OR_FILE  (or set "
-            f"{settings.DATA}=ROOT with ROOT/movierecapsqa/segments.json, "
-            "ROOT/movierecapsqa/recaps/VIDEOID.mp4 and ROOT/movierecapsqa/movies/MOVIEID.mp4, "
-            f"or {settings.DATA}=sample to try the packaged sample)"
-        )
+    place = released_files.required_folder(
+        "movierecapsqa",
+        "MovieRecapsQA",
+        HOW_TO_GET,
+        "ROOT/movierecapsqa/segments.json, ROOT/movierecapsqa/recaps/VIDEOID.mp4 and "
+        "ROOT/movierecapsqa/movies/MOVIEID.mp4",
+    )
     return schema.read(schema.find_file(place))
 
 
