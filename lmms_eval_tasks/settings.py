@@ -33,6 +33,8 @@ ALLOW_BAD_ITEMS = "LMMS_EVAL_TASKS_ALLOW_BAD_ITEMS"
 BERTSCORE = "LMMS_EVAL_TASKS_BERTSCORE"
 BARTSCORE = "LMMS_EVAL_TASKS_BARTSCORE"
 BASELINES = "LMMS_EVAL_TASKS_BASELINES"
+HAVEN = "LMMS_EVAL_TASKS_HAVEN"
+CLIPSCORE = "LMMS_EVAL_TASKS_CLIPSCORE"
 
 SAMPLE = "sample"
 # Judged metrics that benchmarks offer beside their own, on request: each costs further requests.
@@ -155,6 +157,11 @@ def bertscore_model() -> str | None:
 def bartscore_model() -> str | None:
     """Name or path of the BARTScore model the user chose, or None: then it is not computed."""
     return os.environ.get(BARTSCORE, "").strip() or None
+
+
+def clipscore_model() -> str | None:
+    """Name or path of the CLIP model the user chose, or None: then CLIPScore is not computed."""
+    return os.environ.get(CLIPSCORE, "").strip() or None
 
 
 def judged_baselines() -> tuple[str, ...]:

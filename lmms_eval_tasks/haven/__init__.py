@@ -1,0 +1,1 @@
+"""HAVEN: hierarchically aligned video understanding in six tasks (../shared/papers/haven.txt)."""

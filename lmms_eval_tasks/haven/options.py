@@ -1,0 +1,111 @@
+"""What a user can choose about HAVEN's items, in one setting: `frames_per_shot=2,sources=tvsum`.
+
+    LMMS_EVAL_TASKS_HAVEN=NAME=VALUE,...        or   lmms_eval --haven NAME=VALUE,...
+
+The paper gives none of these numbers; the defaults are this suite's (README, Unverified).
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.haven.labels import SOURCES
+
+REFERENCE = "reference"
+
+
+@dataclass(frozen=True)
+class Options:
+    """How items are made.
+
+    Attributes:
+        frames_per_shot: pictures shown of a shot at most, uniform over its sampled frames; 0 is all
+            of them. Summaries and keyframes always show every sampled frame.
+        size: longest side of a picture in pixels; smaller ones are not enlarged.
+        max_images: the model's limit of pictures in one request; 0 is none. An item that needs more
+            is left out and named, never cut.
+        max_shots: shots (or event sentences) to order or to rank at most; of more, so many are
+            drawn, seeded by the item's id. Grounding always shows all.
+        sentences: number of sentences asked for where the prompt names one (v2vt and the text
+            proxies); `reference` is as many as the reference summary has.
+        sources: which of the six to run; empty is all.
+        seed: of the shuffles and of the subsets of the two large sources.
+        subset: videos of each large source; 0 is all of them.
+    """
+
+    frames_per_shot: int = 4
+    size: int = 512
+    max_images: int = 0
+    max_shots: int = 30
+    sentences: int | str = 4
+    sources: tuple[str, ...] = ()
+    seed: int = 0
+    subset: int = 100
+
+    def asdict(self) -> dict[str, Any]:
+        """Plain types, for result logs."""
+        return {**asdict(self), "sources": list(self.sources) or list(SOURCES)}
+
+
+_LEAST = {
+    "frames_per_shot": 0,
+    "size": 16,
+    "max_images": 0,
+    "max_shots": 2,
+    "sentences": 1,
+    "seed": 0,
+    "subset": 0,
+}
+
+
+def current() -> Options:
+    """The user's choice.
+
+    Raises:
+        TasksError: an option is unknown, given twice, or has no value of its range.
+    """
+    return parse(os.environ.get(settings.HAVEN, ""))
+
+
+def parse(text: str) -> Options:
+    """Options from `NAME=VALUE,...`; sources are joined by `+`, as in `sources=tvsum+summe`.
+
+    Raises:
+        TasksError: as `current`.
+    """
+    given: dict[str, Any] = {}
+    names = [field.name for field in fields(Options)]
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, _, value = (piece.strip() for piece in part.partition("="))
+        if name not in names:
+            raise _wrong(text, f"{name!r} is none of {', '.join(names)}")
+        if name in given:
+            raise _wrong(text, f"{name} is given twice")
+        given[name] = _sources(text, value) if name == "sources" else _number(text, name, value)
+    return Options(**given)
+
+
+def _sources(text: str, value: str) -> tuple[str, ...]:
+    asked = [slug for slug in value.lower().split("+") if slug]
+    if not asked or set(asked) - set(SOURCES):
+        raise _wrong(text, f"sources={value}: expected some of {'+'.join(SOURCES)}")
+    return tuple(slug for slug in SOURCES if slug in asked)
+
+
+def _number(text: str, name: str, value: str) -> int | str:
+    if name == "sentences" and value == REFERENCE:
+        return REFERENCE
+    if not value.isdecimal() or int(value) < _LEAST[name]:
+        also = f" or {REFERENCE}" if name == "sentences" else ""
+        raise _wrong(
+            text, f"{name}={value}: expected a whole number of {_LEAST[name]} or more{also}"
+        )
+    return int(value)
+
+
+def _wrong(text: str, why: str) -> TasksError:
+    return TasksError(f"{settings.HAVEN}={text!r}: {why}")
