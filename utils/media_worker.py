@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.utils import (
+    frame_archive,
     segment_cut,
     segment_head,
     segment_sound,
@@ -125,6 +126,8 @@ def _do(job: dict[str, Any]) -> dict[str, Any]:
         return segment_cut.make(source, **job["segment"])
     if job["do"] == "sound":
         return segment_cut.sound(source, job["out"])
+    if job["do"] == "frames":
+        return frame_archive.write(source, **job["frames"], use_decord=job["decord"])
     return make(source, Recipe(**job["recipe"]), job["out"], job["decord"])
 
 

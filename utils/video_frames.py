@@ -10,7 +10,7 @@ open group of pictures, and in MPEG-TS.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +39,19 @@ class Look:
     transfer: int = _UNSPECIFIED
 
 
+class Tally:
+    """How many frames decoders have given, wanted or passed over."""
+
+    def __init__(self) -> None:
+        self.frames = 0
+
+    def of(self, frames: Iterable[Any]) -> Iterator[Any]:
+        """The frames, each counted when it comes."""
+        for frame in frames:
+            self.frames += 1
+            yield frame
+
+
 def pictures(path: str, table: FrameTable, indices: Sequence[int]) -> tuple[list[Planes], Look]:
     """The upright planes of the frames at `indices` (ascending positions in the table).
 
@@ -53,7 +66,7 @@ def pictures(path: str, table: FrameTable, indices: Sequence[int]) -> tuple[list
 
     found: list[Planes] = []
     look: Look | None = None
-    for frame, colours in _decode(path, table, indices):
+    for frame, colours in decode(path, table, indices):
         if look is None:
             size, look = (frame.width, frame.height), _look(frame, *colours)
             turns = round(frame.rotation / 90) % 4  # counterclockwise, as numpy's rot90
@@ -68,25 +81,30 @@ def pictures(path: str, table: FrameTable, indices: Sequence[int]) -> tuple[list
     return found, look
 
 
-def _decode(
-    path: str, table: FrameTable, indices: Sequence[int]
+def decode(
+    path: str, table: FrameTable, indices: Sequence[int], tally: Tally | None = None
 ) -> Iterator[tuple[Any, tuple[int, int]]]:
     """Frames at `indices` in order, with the stream's primaries and transfer (H.273 numbers).
 
-    Ends early if the decoder does not show a frame that the table lists.
+    One pass through the file, a frame at a time. Ends early if the decoder does not show a frame
+    that the table lists. `tally` counts all frames that are decoded on the way.
+
+    Raises:
+        MediaError: one of the frames cannot be decoded.
     """
+    tally = tally or Tally()
     with open_video(path) as (container, stream):
         context = stream.codec_context
         find = _by_position if table.decoded else _by_time
-        for frame in find(container, stream, table, indices):
+        for frame in find(container, stream, table, indices, tally):
             yield frame, (context.color_primaries, context.color_trc)
 
 
 def _by_position(
-    container: Any, stream: Any, table: FrameTable, indices: Sequence[int]
+    container: Any, stream: Any, table: FrameTable, indices: Sequence[int], tally: Tally
 ) -> Iterator[Any]:
     wanted = set(indices)
-    for position, frame in enumerate(container.decode(stream)):
+    for position, frame in enumerate(tally.of(container.decode(stream))):
         if frame.is_corrupt:
             at = table.seconds(min(position, len(table.times) - 1))
             raise MediaError(f"the frame at {at:.3f} s cannot be decoded")
@@ -95,7 +113,7 @@ def _by_position(
 
 
 def _by_time(
-    container: Any, stream: Any, table: FrameTable, indices: Sequence[int]
+    container: Any, stream: Any, table: FrameTable, indices: Sequence[int], tally: Tally
 ) -> Iterator[Any]:
     frames: Iterator[Any] = iter(())
     position: int | None = None
@@ -104,7 +122,7 @@ def _by_time(
         key = bisect_right(table.keys, target)
         if position is None or (key and table.keys[key - 1] > position):
             container.seek(target, stream=stream, backward=True)
-            frames = container.decode(stream)
+            frames = tally.of(container.decode(stream))
         for frame in frames:
             # A frame that leans on a damaged one is damaged: so each one on the way is looked at.
             # After a jump this may only mean an open group of pictures: `decoded_table` decides.
@@ -134,14 +152,15 @@ def look_of(
         width,
         height,
         full_chroma=full_chroma,
-        full_range=not full_chroma and _is_full_range(frame),
+        full_range=not full_chroma and is_full_range(frame),
         matrix=int(frame.colorspace),
         primaries=primaries,
         transfer=transfer,
     )
 
 
-def _is_full_range(frame: Any) -> bool:
+def is_full_range(frame: Any) -> bool:
+    """Whether the frame's luma covers 0 to 255, not 16 to 235."""
     return bool(frame.color_range == FULL_RANGE or frame.format.name.startswith("yuvj"))
 
 
@@ -153,8 +172,8 @@ def planes_of(frame: Any, look: Look) -> Planes:
     """
     import numpy as np
 
-    if look.full_chroma and (frame.format.name != "yuv444p" or _is_full_range(frame)):
-        return from_rgb(to_rgb(frame, look.matrix, _is_full_range(frame)), look.matrix)
+    if look.full_chroma and (frame.format.name != "yuv444p" or is_full_range(frame)):
+        return from_rgb(to_rgb(frame, look.matrix, is_full_range(frame)), look.matrix)
     y, u, v = (
         np.frombuffer(plane, np.uint8).reshape(-1, plane.line_size)[: plane.height, : plane.width]
         for plane in frame.planes

@@ -1,0 +1,295 @@
+"""HAVEN's tasks share one decoding of a video, and memory holds one video at a time.
+
+    python benchmarks/haven_frames.py [--check]
+
+A video of 165 sampled frames is made, as the paper's average (2 a second), and the requests of the
+eight tasks with pictures on it, as the host asks for them: messages with the pictures decoded. All
+in one process, each time from an empty cache:
+
+- frames that are decoded (counted where they leave the decoder, wanted or passed over): all eight
+  tasks, against each of them alone; the ratio is to the one that decodes least;
+- time: all eight tasks, against decoding per task, which is what a task without a shared cache
+  does: decord's get_batch, or a seek with PyAV for each frame, of the frames the task shows in
+  ascending order, each resized to the same size. In turn, so that a busy machine slows down all;
+- peak memory of a process that asks the eight tasks of several videos one after the other, and of
+  its child processes, against one video. As Linux counts it for each program (VmHWM): `ru_maxrss`
+  would begin with the peak of the process that started it.
+
+`--check` ends with status 1 if the eight tasks decode more than 1.3 times the frames of one, are
+not faster, or the peak grows by more than a fifth with the number of videos.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.errors import MediaError
+from lmms_eval_tasks.haven import inputs, items, options
+from lmms_eval_tasks.haven.labels import TASKS
+from lmms_eval_tasks.haven.record import Frame, Record, Sentence, Shot
+from lmms_eval_tasks.utils import frame_archive, worker_call
+
+LIMIT, GROWTH = 1.3, 1.2
+RATE, STEP = 30, 15  # frames a second of the video, from one sampled frame to the next
+PICKS, SHOTS = 165, 16  # the paper's averages (Table 1)
+KEYS = 150  # frames from key frame to key frame
+# The child process that decodes, which notes its own peak in KiB before it ends.
+NOTING_WORKER = """
+import os, pathlib
+from lmms_eval_tasks.utils import media_worker
+leave = os._exit
+def noted(code):
+    peak = pathlib.Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]
+    with open(os.environ["PEAKS"], "a") as file:
+        print(peak, file=file)
+    leave(code)
+os._exit = noted
+media_worker.main()
+"""
+SHOWN = [task for task in TASKS.values() if not task.text]
+
+
+def write(path: Path, n_frames: int, size: tuple[int, int], seed: int) -> None:
+    """A texture that moves, another one for each shot."""
+    import av
+    import numpy as np
+
+    rng = np.random.default_rng(seed)
+    width, height = size
+    grey = np.full((height // 2, width), 128, np.uint8)
+    with av.open(str(path), "w") as file:
+        video: Any = file.add_stream("libx264", rate=RATE)
+        video.width, video.height, video.pix_fmt = width, height, "yuv420p"
+        video.codec_context.gop_size = KEYS
+        video.options = {"preset": "ultrafast", "crf": "23"}
+        for number in range(n_frames):
+            if number % (n_frames // SHOTS) == 0:
+                coarse = rng.integers(40, 200, (-(-height // 8), width // 4), np.uint8)
+                texture = coarse.repeat(8, 0).repeat(8, 1)[:height]
+            left = number % width
+            luma = texture[:, left : left + width]
+            frame = av.VideoFrame.from_ndarray(np.concatenate([luma, grey]), format="yuv420p")
+            frame.pts, frame.time_base = number, Fraction(1, RATE)
+            file.mux(video.encode(frame))
+        file.mux(video.encode(None))
+
+
+def docs(path: Path, picks: int) -> list[items.Row]:
+    """The docs of the eight tasks on a video, made as the suite makes them."""
+    frames = tuple(Frame(STEP * place, "", place % 7 == 0, 0.5) for place in range(picks))
+    edges = [place * picks // SHOTS for place in range(SHOTS + 1)]
+    shots = tuple(
+        Shot(tuple(range(edges[place] + 1, edges[place + 1] + 1)), "", False)
+        for place in range(SHOTS)
+    )
+    told = tuple(Sentence(f"Event {letter} happens.", (1 + i,)) for i, letter in enumerate("abcd"))
+    record = Record("tvsum", path.stem, "", frames, shots, told, told, None, {}, path)
+    row = items.row(record, "benchmark")
+    return [items.doc(row, task, options.current()) for task in SHOWN]
+
+
+def ask(doc: items.Row) -> list[Any]:
+    """The pictures of one request, as the host would hand them over."""
+    (message,) = inputs.messages(doc)
+    return [item["url"] for item in message["content"] if item["type"] == "image"]
+
+
+@contextmanager
+def empty_cache() -> Iterator[None]:
+    """A cache of its own for as long."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        patch.dict(os.environ, {settings.CACHE: folder}),
+    ):
+        yield
+
+
+def decoded(asked: list[items.Row]) -> tuple[int, int]:
+    """Frames that are decoded for these docs from an empty cache, and pictures handed over."""
+    counts: list[int] = []
+    work = worker_call.call
+
+    def counted(job: dict[str, Any], *args: Any, **kwargs: Any) -> dict[str, Any]:
+        made = work(job, *args, **kwargs)
+        counts.append(made["n_decoded"])  # an answer that does not say it must not count as none
+        return made
+
+    with empty_cache(), patch.object(worker_call, "call", counted):
+        pictures = sum(len(ask(doc)) for doc in asked)
+    return sum(counts), pictures
+
+
+def shared(asked: list[items.Row]) -> None:
+    """All requests, from an empty cache."""
+    with empty_cache():
+        for doc in asked:
+            ask(doc)
+
+
+def indices_of(doc: items.Row) -> list[int]:
+    """Frames of the video that a request shows, ascending."""
+    return sorted(doc["picks"][part - 1] for part in inputs.parts(doc) if isinstance(part, int))
+
+
+def by_decord(asked: list[items.Row]) -> None:
+    """Each task opens the video and takes its frames."""
+    import decord
+
+    for doc in asked:
+        reader = decord.VideoReader(doc["video_path"])
+        for rgb in reader.get_batch(indices_of(doc)).asnumpy():
+            _resized(rgb)
+
+
+def by_seeking(asked: list[items.Row]) -> None:
+    """Each task opens the video and jumps to each of its frames."""
+    import av
+
+    for doc in asked:
+        with av.open(doc["video_path"]) as file:
+            stream = file.streams.video[0]
+            stream.thread_type = "AUTO"
+            for index in indices_of(doc):
+                target = round(index / RATE / stream.time_base)
+                file.seek(target, stream=stream)
+                frame = next(f for f in file.decode(stream) if (f.pts or 0) >= target)
+                _resized(frame.to_ndarray(format="rgb24"))
+
+
+def _resized(rgb: Any) -> Any:
+    from PIL import Image
+
+    fit = frame_archive.fitted(rgb.shape[1], rgb.shape[0], options.current().size)
+    return Image.fromarray(rgb).resize(fit, Image.Resampling.LANCZOS)
+
+
+def peak(paths: list[Path], picks: int) -> tuple[float, float]:
+    """MiB at most of a new process that asks all tasks of these videos, and of its children."""
+    given = json.dumps([str(path) for path in paths])
+    command = [sys.executable, __file__, "--memory", given, "--picks", str(picks)]
+    with empty_cache():
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(done.stderr)
+    own, children = json.loads(done.stdout)
+    return own, children
+
+
+def measure_own_peak(paths: list[Path], picks: int) -> None:
+    """In that process: ask, then print the peaks. One request is held at a time, as by the host."""
+    with tempfile.TemporaryDirectory() as folder:
+        noted = Path(folder) / "peaks"
+        (Path(folder) / "noting_worker.py").write_text(NOTING_WORKER, encoding="utf-8")
+        found = {"PYTHONPATH": folder, "PEAKS": str(noted)}
+        with patch.dict(os.environ, found), patch.object(worker_call, "WORKER", "noting_worker"):
+            for path in paths:
+                for doc in docs(path, picks):
+                    ask(doc)
+        children = [int(line) for line in noted.read_text(encoding="utf-8").split()]
+    if len(children) != len(paths):
+        sys.exit(f"{len(children)} decodings of {len(paths)} videos")
+    own = Path("/proc/self/status").read_text(encoding="utf-8").split("VmHWM:")[1].split()[0]
+    print(json.dumps([int(own) / 1024, max(children) / 1024]))
+
+
+def timed(job: Callable[[list[items.Row]], None], asked: list[items.Row]) -> float:
+    """Seconds."""
+    start = time.perf_counter()
+    job(asked)
+    return time.perf_counter() - start
+
+
+def count(asked: list[items.Row]) -> float:
+    """Print how many frames are decoded; the ratio of all tasks to one."""
+    alone = {task.name: decoded([doc])[0] for task, doc in zip(SHOWN, asked, strict=True)}
+    together, pictures = decoded(asked)
+    name = min(alone, key=lambda task: alone[task])
+    ratio = together / alone[name]
+    print(
+        f"decoded: {together} frames for {len(asked)} tasks ({pictures} pictures), "
+        f"{alone[name]} for {name} alone, {sum(alone.values())} for each task on its own: "
+        f"ratio {ratio:.2f} (limit {LIMIT})"
+    )
+    return ratio
+
+
+def race(asked: list[items.Row], rounds: int) -> float:
+    """Print the times, in turn; the ratio to the faster of the other ways."""
+    jobs = {"shared": shared, "decord per task": by_decord, "PyAV seek per frame": by_seeking}
+    spent = dict.fromkeys(jobs, 0.0)
+    by_decord(asked[-1:])  # imports and the file's pages, for nobody
+    for _ in range(rounds):
+        for name, job in jobs.items():
+            spent[name] += timed(job, asked)
+    for name, seconds in spent.items():
+        ratio = "" if name == "shared" else f", {seconds / spent['shared']:.1f} times"
+        print(f"time: {name:<20} {seconds / rounds:6.2f} s{ratio}")
+    return min(seconds for name, seconds in spent.items() if name != "shared") / spent["shared"]
+
+
+def memory(first: Path, folder: Path, picks: int, videos: int) -> float:
+    """Print the peaks; how much that of several videos is above that of one."""
+    paths = [first]
+    for number in range(1, videos):
+        # Other content, so that each is decoded: what follows the video's end is no part of it.
+        paths.append(folder / f"video-{number}.mp4")
+        shutil.copy(first, paths[-1])
+        with paths[-1].open("ab") as file:
+            file.write((8).to_bytes(4, "big") + b"free" + (8 + 8).to_bytes(4, "big") + b"free")
+            file.write(number.to_bytes(8, "big"))
+    one, several = peak(paths[:1], picks), peak(paths, picks)
+    growth = max(b / a for a, b in zip(one, several, strict=True))
+    print(
+        f"peak memory: {one[0]:.0f} MiB (child {one[1]:.0f}) for 1 video, {several[0]:.0f} MiB "
+        f"(child {several[1]:.0f}) for {videos}: ratio {growth:.2f} (limit {GROWTH})"
+    )
+    return growth
+
+
+def main() -> None:
+    """Make the videos, measure, print."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--check", action="store_true", help="end with status 1 beyond a limit")
+    parser.add_argument("--quick", action="store_true", help="a smoke test: 33 frames of 320 x 180")
+    parser.add_argument("--rounds", type=int, default=1, help="of the race")
+    parser.add_argument("--videos", type=int, default=4, help="for the peak of memory")
+    parser.add_argument("--memory", type=json.loads, help=argparse.SUPPRESS)
+    parser.add_argument("--picks", type=int, default=PICKS, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.memory:
+        measure_own_peak([Path(path) for path in arguments.memory], arguments.picks)
+        return
+    picks, size = (33, (320, 180)) if arguments.quick else (arguments.picks, (1280, 720))
+    with tempfile.TemporaryDirectory() as temporary:
+        path = Path(temporary) / "video.mp4"
+        write(path, picks * STEP, size, seed=0)
+        asked = docs(path, picks)
+        print(f"{picks} of {picks * STEP} frames of {size[0]} x {size[1]}, {SHOTS} shots")
+        ratio = count(asked)
+        gain = race(asked, arguments.rounds)
+        growth = memory(path, Path(temporary), picks, arguments.videos)
+    # In a smoke test, starting the child process takes longer than its work.
+    slow = gain < 1 and not arguments.quick
+    if arguments.check and (ratio > LIMIT or growth > GROWTH or slow):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except MediaError as error:
+        sys.exit(str(error))

@@ -1,0 +1,271 @@
+"""What a HAVEN doc brings along: texts and pictures in their order (paper, Appendix C).
+
+Of the doc, a request holds what is shown and how many: no id, file name, pick, frame or shot number
+of the video, which would tell the order that the temporal tasks ask for.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.haven import pictures, wording
+from lmms_eval_tasks.haven.labels import SELECTIONS, SUMMARIES
+from lmms_eval_tasks.utils import prompts
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+Doc = Mapping[str, Any]
+Part = str | int
+
+_SHOWN = ""  # in a layout: the pictures or descriptions
+# Kind of task, `_text` for its proxy -> parts of the prompt file in their order. A part
+# `KIND_document` is there only where the task gives the document.
+_LAYOUTS: dict[str, tuple[str, ...]] = {
+    "v2t": ("v2t_open", _SHOWN, "v2t_ask"),
+    "v2v": ("v2v_open", _SHOWN, "v2v_ask"),
+    "v2vt": (_SHOWN, "v2vt_ask"),
+    "temporal": ("temporal_open", "temporal_document", _SHOWN, "temporal_ask"),
+    "grounding": ("grounding_open", _SHOWN, "grounding_sentences", "grounding_ask"),
+    "saliency": ("saliency_document", "saliency_open", _SHOWN, "saliency_ask"),
+    "v2t_text": ("v2t_text_open", _SHOWN, "v2t_text_ask"),
+    "v2v_text": ("v2v_text_open", _SHOWN, "v2v_text_ask"),
+    "v2vt_text": ("v2vt_text_open", _SHOWN, "v2vt_text_ask"),
+    "temporal_text": ("temporal_text_open", _SHOWN, "temporal_text_ask"),
+    "grounding_text": ("grounding_text_open", _SHOWN, "grounding_sentences", "grounding_ask"),
+    "saliency_text": ("saliency_text_open", _SHOWN, "saliency_text_ask"),
+}
+_JOINT = {"n_sentences", "k", "names", "numbered", "picked"}
+_PICKING = {"k", "example", "n_example"}
+_ORDERING = {"n", "names", "form"}
+_PLACEHOLDERS: dict[str, set[str]] = {
+    **{"v2t_open": set(), "v2t_ask": set()},
+    **{"v2v_open": {"n_frames"}, "v2v_ask": _PICKING, "v2vt_ask": _JOINT},
+    **{"temporal_open": {"n"}, "temporal_document": {"document"}, "temporal_ask": _ORDERING},
+    **{"grounding_open": {"n"}, "grounding_sentences": {"n_sentences", "lines"}},
+    "grounding_ask": set(),
+    **{"saliency_document": {"document"}, "saliency_open": {"n"}, "saliency_ask": _ORDERING},
+    **{"v2t_text_open": set(), "v2t_text_ask": {"n_sentences", "numbered"}},
+    **{"v2v_text_open": set(), "v2v_text_ask": _PICKING},
+    **{"v2vt_text_open": {"n_frames"}, "v2vt_text_ask": _JOINT},
+    **{"temporal_text_open": {"n"}, "temporal_text_ask": _ORDERING},
+    "grounding_text_open": {"n"},
+    **{"saliency_text_open": {"n"}, "saliency_text_ask": _ORDERING},
+    **{"frame_images": {"n_frames"}, "one_image": {"first"}, "more_images": {"first", "last"}},
+}
+
+
+class _Pictures(NamedTuple):
+    """Frames behind a label; the frames of v2t have none."""
+
+    label: str
+    frames: list[int]
+
+
+def parts(doc: Doc) -> list[Part]:
+    """The request of a chat model: texts and, as numbers, sampled frames whose pictures are shown.
+
+    No two texts follow each other; they hold the line breaks between themselves and the pictures.
+
+    Raises:
+        PromptError: the user's prompt file lacks a part or a placeholder.
+    """
+    return _joined(doc, simple=False)
+
+
+def content(doc: Doc) -> list[dict[str, Any]]:
+    """`parts` as the content items of a chat message, with pictures in place of their numbers.
+
+    Raises:
+        MediaError: the video's frames cannot be read.
+        PromptError: as `parts`.
+    """
+    asked = parts(doc)
+    images = iter(pictures.pictures(doc, _numbers(asked)))
+    return [
+        {"type": "text", "text": part}
+        if isinstance(part, str)
+        else {"type": "image", "url": next(images)}
+        for part in asked
+    ]
+
+
+def messages(doc: Doc) -> list[dict[str, Any]]:
+    """`content` as the one message of a chat."""
+    return [{"role": "user", "content": content(doc)}]
+
+
+def text(doc: Doc, placeholder: str = "<image>") -> str:
+    """The request of a simple model: one text, with a placeholder where each picture stands.
+
+    Many simple models drop placeholders and put all pictures before the text; so it also says which
+    pictures a shot has, or that picture i is Frame i.
+
+    Args:
+        doc: of any task.
+        placeholder: may hold `{n}`, the picture's number in the request, from 1.
+
+    Raises:
+        PromptError: as `parts`.
+    """
+    made, n = [], 0
+    for part in _joined(doc, simple=True):
+        if isinstance(part, int):
+            n += 1
+            made.append(placeholder.replace("{n}", str(n)))
+        else:
+            made.append(part)
+    return "".join(made)
+
+
+def visuals(doc: Doc) -> list[Image]:
+    """The pictures of a simple model, in the order of their placeholders; none of a text proxy.
+
+    Raises:
+        MediaError: the video's frames cannot be read.
+    """
+    return pictures.pictures(doc, _numbers(parts(doc)))
+
+
+def images_needed(doc: Doc) -> int:
+    """How many pictures the request holds."""
+    return len(_numbers(parts(doc)))
+
+
+def task_prompts() -> prompts.Prompt:
+    """The task prompts, ours or the user's.
+
+    Raises:
+        PromptError: the user's file lacks a text or a placeholder.
+    """
+    return _task_prompts(settings.prompts_dir())
+
+
+@functools.lru_cache(maxsize=8)
+def _task_prompts(override: Path | None) -> prompts.Prompt:
+    return prompts.load("haven", "task", required=_PLACEHOLDERS, override_dir=override)
+
+
+def _numbers(asked: Iterable[Part]) -> list[int]:
+    return [part for part in asked if isinstance(part, int)]
+
+
+def _joined(doc: Doc, *, simple: bool) -> list[Part]:
+    """Texts, an empty line between them, and frame numbers; neighbouring texts are one."""
+    said = task_prompts().text
+    made: list[Part] = [""]
+    n = 0
+    for place, piece in enumerate(_pieces(doc, said, simple=simple)):
+        made.append("\n\n" if place else "")
+        if isinstance(piece, str):
+            made.append(piece)
+            continue
+        if piece.label:
+            located = simple and not _by_frame(doc)
+            where = _where(said, n, len(piece.frames)) if located else ""
+            made.append(f"{piece.label}{where}:\n")
+        made += piece.frames
+        n += len(piece.frames)
+    return _merged(made)
+
+
+def _merged(found: Iterable[Part]) -> list[Part]:
+    made: list[Part] = []
+    for part in found:
+        if isinstance(part, str) and made and isinstance(made[-1], str):
+            made[-1] += part
+        elif part != "":
+            made.append(part)
+    return made
+
+
+def _where(said: Mapping[str, str], before: int, count: int) -> str:
+    """` (images 5 to 8)`: the places of a shot's pictures among all of the request."""
+    values = {"first": str(before + 1), "last": str(before + count)}
+    return " " + prompts.fill(said["one_image" if count == 1 else "more_images"], values)
+
+
+def _pieces(doc: Doc, said: Mapping[str, str], *, simple: bool) -> list[str | _Pictures]:
+    """Paragraphs and groups of pictures in their order."""
+    values = _values(doc)
+    made: list[str | _Pictures] = []
+    for part in _LAYOUTS[doc["kind"] + ("_text" if doc["text"] else "")]:
+        if part != _SHOWN:
+            if doc["with_document"] or not part.endswith("_document"):
+                made.append(prompts.fill(said[part], values))
+        elif doc["text"]:
+            made.append(_lines(_unit(doc), _descriptions(doc)))
+        else:
+            shown = _shown(doc)
+            if simple and _by_frame(doc) and shown[0].label:
+                made.append(prompts.fill(said["frame_images"], values))
+            made += shown
+    return made
+
+
+def _shown(doc: Doc) -> list[_Pictures]:
+    """The pictures as they are labelled: by shot or clip, by frame, or not at all (v2t)."""
+    if not _by_frame(doc):
+        return [
+            _Pictures(f"{_unit(doc)} {place}", list(frames))
+            for place, frames in enumerate(doc["unit_frames"], 1)
+        ]
+    numbers = list(range(1, len(doc["picks"]) + 1))
+    if doc["kind"] == "v2t":
+        return [_Pictures("", numbers)]
+    return [_Pictures(f"{_unit(doc)} {number}", [number]) for number in numbers]
+
+
+def _descriptions(doc: Doc) -> list[str]:
+    """What a text proxy shows in place of pictures, in the order shown (Appendix C)."""
+    if _by_frame(doc):
+        return list(doc["descriptions"])
+    texts = doc["document" if doc["kind"] == "temporal" else "shot_texts"]
+    return [texts[unit - 1] for unit in doc["units"]]
+
+
+def _by_frame(doc: Doc) -> bool:
+    """Whether all sampled frames are shown, and not shots, clips or sentences."""
+    return doc["kind"] in SUMMARIES + SELECTIONS
+
+
+def _unit(doc: Doc) -> str:
+    if doc["kind"] == "temporal" and doc["text"]:
+        return "Sentence"
+    return {"temporal": "Shot", "saliency": "Shot", "grounding": "Clip"}.get(doc["kind"], "Frame")
+
+
+def _values(doc: Doc) -> dict[str, str]:
+    """A value for every placeholder of the parts around what is shown."""
+    n_frames, n, k = len(doc["picks"]), len(doc["units"]), doc["budget"]
+    unit = _unit(doc)
+    example = wording.example(k, n_frames)
+    summary = [doc["summary"][sentence - 1] for sentence in doc["sentences"]]
+    return {
+        "n_frames": str(n_frames),
+        "n": str(n),
+        "names": wording.names(unit, n or n_frames),
+        "form": wording.order(unit, n),
+        "k": str(k),
+        "picked": wording.picked("" if doc["text"] else unit, k),
+        "example": json.dumps(example),
+        "n_example": str(len(example)),
+        "n_sentences": str(doc["n_sentences"] if doc["kind"] in SUMMARIES else len(summary)),
+        "numbered": wording.numbered(doc["n_sentences"]),
+        "document": " ".join(map(_line, doc["document"])),
+        "lines": _lines("Summary", summary),
+    }
+
+
+def _lines(label: str, texts: Iterable[str]) -> str:
+    """`LABEL 1: text`, one a line whatever breaks a text has."""
+    return "\n".join(f"{label} {place}: {_line(text)}" for place, text in enumerate(texts, 1))
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())

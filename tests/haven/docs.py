@@ -1,0 +1,107 @@
+"""Docs of HAVEN's tasks, made by hand: what the host hands over, with nothing read from a file."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.haven import inputs
+from lmms_eval_tasks.haven.labels import SUMMARIES, TASKS, budget
+
+
+def doc(
+    task_name: str,
+    frames: int = 12,
+    shots: int = 4,
+    sentences: int = 3,
+    *,
+    frames_per_shot: int = 2,
+    units: Sequence[int] | None = None,
+    **changes: Any,
+) -> dict[str, Any]:
+    """A doc of one video, the same for all tasks but for what each of them shows.
+
+    Frames are spread evenly over the shots. A document sentence for each shot, and `sentences`
+    of the summary, sentence i of shot i. Shots and sentences that a task shuffles are shown in the
+    order 2, 4, ..., 1, 3, ...
+
+    Args:
+        task_name: one of labels.TASKS.
+        frames: sampled frames, at least as many as shots.
+        shots: of the video.
+        sentences: of the summary, at most as many as shots.
+        frames_per_shot: pictures shown of a shot: its first ones.
+        units: what is shown instead, in this order.
+        changes: fields to put in place of these.
+    """
+    task = TASKS[task_name]
+    edges = [place * frames // shots for place in range(shots + 1)]
+    spans = [list(range(first + 1, last + 1)) for first, last in pairwise(edges)]
+    row = {
+        "id": "tvsum/video_7",
+        "source": "tvsum",
+        "video": "video_7",
+        "video_path": "",
+        "picks": [15 * place for place in range(frames)],
+        "descriptions": [f"A view of thing {_word(n)}." for n in range(1, frames + 1)],
+        "keyframes": list(range(1, frames + 1, 6)),
+        "shots": spans,
+        "shot_texts": [f"Somebody handles thing {_word(n)}." for n in range(1, shots + 1)],
+        "importance": [0.25 * (n % 4) for n in range(shots)],
+        "document": [f"In the story, thing {_word(n)} appears." for n in range(1, shots + 1)],
+        "document_shots": [[n] for n in range(1, shots + 1)],
+        "summary": [f"In short: thing {_word(n)}." for n in range(1, sentences + 1)],
+        "summary_shots": [[n] for n in range(1, sentences + 1)],
+        "data": "0123456789ab",
+    }
+    if units is None:
+        units = {
+            "temporal": _shuffled(shots),
+            "saliency": range(1, shots + 1),
+            "grounding": range(1, shots + 1),
+        }.get(task.kind, [])
+    shown = list(units)
+    of_shots = bool(shown) and not task.text
+    made = {
+        **row,
+        "kind": task.kind,
+        "text": task.text,
+        "with_document": task.document,
+        "budget": budget(frames),
+        "n_sentences": 4 if task.kind in SUMMARIES else 0,
+        "units": shown,
+        "unit_frames": [spans[unit - 1][:frames_per_shot] for unit in shown if of_shots],
+        "sentences": _shuffled(sentences) if task.kind == "grounding" else [],
+    }
+    if unknown := set(changes) - set(made):
+        raise ValueError(f"no such field of a doc: {', '.join(unknown)}")
+    return {**made, **changes}
+
+
+def own_prompts(folder: Path, monkeypatch: pytest.MonkeyPatch, **texts: str | None) -> Path:
+    """A user's copy of task.yml, set as the one to use, with other texts; None takes a part out."""
+    file = folder / "haven" / "task.yml"
+    file.parent.mkdir(parents=True)
+    shutil.copy(Path(inputs.__file__).parent / "prompts" / "task.yml", file)
+    parts = yaml.safe_load(file.read_text(encoding="utf-8")) | texts
+    kept = {part: text for part, text in parts.items() if text is not None}
+    file.write_text(yaml.safe_dump(kept), encoding="utf-8")
+    monkeypatch.setenv(settings.PROMPTS, str(folder))
+    return file
+
+
+def _shuffled(n: int) -> list[int]:
+    numbers = list(range(1, n + 1))
+    return numbers[1::2] + numbers[::2]
+
+
+def _word(number: int) -> str:
+    """A name that holds no digit: `ba`, `ca`, ..., `za`, `bb`, ..."""
+    return chr(ord("b") + (number - 1) % 25) + chr(ord("a") + (number - 1) // 25)

@@ -1,0 +1,218 @@
+"""Nothing in a temporal request tells the order but what the pictures and sentences show.
+
+Everything in the docs here that could is a rare token, which is searched for in the whole request:
+messages and text, and what each picture object carries along.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.haven import inputs
+from tests.haven.docs import doc
+from tests.utils import media_files as files
+
+TEMPORAL = ["haven_temporal", "haven_temporal_doc", "haven_temporal_text"]
+ID, VIDEO, FILE, FOLDER = "zqid7719", "zqvideo8821", "zqfile9937", "zqfolder6613"
+SECRETS = (ID, VIDEO, FILE, FOLDER, "zqdigest5527", "zqsource4451")
+N_FRAMES, FIRST = 400, 100
+PLACEHOLDERS = ("<image>", "<image {n}>", "")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("leak") / FOLDER
+    made.mkdir()
+    return made
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(settings.CACHE, str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="module")
+def video(folder: Path) -> str:
+    return str(files.write_video(folder / f"{FILE}.mp4", N_FRAMES, (64, 48)))
+
+
+def marked(task: str, video: str) -> dict[str, Any]:
+    """A doc whose every number of the video has three digits and occurs nowhere else.
+
+    Sampled frame n is frame 100 + n of the video; the shots shown are 151, 142, 163, 133 of 200.
+    """
+    n_picks = N_FRAMES - FIRST - 1
+    units = [151, 142, 163, 133]
+    return {
+        **doc(task, frames=n_picks, shots=200, units=units),
+        "id": ID,
+        "source": SECRETS[5],
+        "video": VIDEO,
+        "video_path": video,
+        "data": SECRETS[4],
+        "picks": [FIRST + 1 + place for place in range(n_picks)],
+    }
+
+
+def secrets_of(given: dict[str, Any]) -> set[str]:
+    """Numbers and names that tell a place in the video, as they would stand in a request."""
+    frames = [number for group in given["unit_frames"] for number in group]
+    picks = [given["picks"][number - 1] for number in frames]
+    numbers = {*given["units"], *frames, *picks}
+    seconds = {
+        f"{pick / rate:.{digits}f}" for pick in picks for rate in (25, 30) for digits in (1, 2)
+    }
+    return {*map(str, numbers), *seconds, *SECRETS}
+
+
+def found_in(text: str, secrets: set[str]) -> list[str]:
+    """Numbers are found as whole numbers, names anywhere."""
+    return [
+        secret
+        for secret in secrets
+        if re.search(
+            rf"(?<![\d.]){re.escape(secret)}(?![\d.]*\d)" if secret[0].isdigit() else secret, text
+        )
+    ]
+
+
+def texts_of(given: dict[str, Any]) -> Iterator[str]:
+    for item in inputs.messages(given)[0]["content"]:
+        if item["type"] == "text":
+            yield item["text"]
+    for placeholder in PLACEHOLDERS:
+        yield inputs.text(given, placeholder)
+
+
+def images_of(given: dict[str, Any]) -> list[Any]:
+    sent = [item["url"] for item in inputs.messages(given)[0]["content"] if item["type"] == "image"]
+    return [*sent, *inputs.visuals(given)]
+
+
+def test_the_search_finds_what_there_is() -> None:
+    """A search that cannot fail is no test."""
+    secrets = {"151", "4.04", ID}
+    assert found_in("Shot 151 of it", secrets) == ["151"]
+    assert found_in("frame_151.jpg", secrets) == ["151"]
+    assert found_in("at 4.04 s.", secrets) == ["4.04"]
+    assert found_in(f"x{ID}y", secrets) == [ID]
+    assert found_in("1514, 3151, 1.51, 14.04, 4.041", secrets) == []
+
+
+@pytest.mark.parametrize("task", TEMPORAL)
+def test_no_number_or_name_of_the_video_is_in_the_texts(task: str, video: str, cache: None) -> None:
+    given = marked(task, video)
+    secrets = secrets_of(given)
+    assert len(secrets) >= (10 if task.endswith("_text") else 30)
+    for text in texts_of(given):
+        assert found_in(text, secrets) == []
+        # Nor any other number than places in the request, how many there are, and image places.
+        assert {int(number) for number in re.findall(r"\d+", text)} <= set(range(1, 9))
+
+
+@pytest.mark.parametrize("task", TEMPORAL[:2])
+def test_no_picture_carries_a_note(task: str, video: str, cache: None) -> None:
+    given = marked(task, video)
+    secrets = secrets_of(given)
+    images = images_of(given)
+    assert len(images) == 2 * sum(map(len, given["unit_frames"])) > 0
+    for image in images:
+        assert not hasattr(image, "filename")
+        assert image.info == {}
+        # All that the object holds, but for the pixels, whose printed form is an address.
+        told = {name: value for name, value in vars(image).items() if name not in ("im", "_im")}
+        assert found_in(repr(told), secrets) == []
+        assert len(image.getexif()) == 0
+        for form in ("PNG", "JPEG"):  # as the host's model classes send them
+            file = io.BytesIO()
+            image.save(file, form)
+            content = file.getvalue().decode("latin-1")
+            assert [secret for secret in SECRETS if secret in content] == []
+            if form == "PNG":
+                assert set(chunks(file.getvalue())) == {b"IHDR", b"IDAT", b"IEND"}
+
+
+def chunks(png: bytes) -> list[bytes]:
+    """The kinds of a PNG file's chunks: texts and times would be chunks of their own."""
+    found, at = [], 8
+    while at < len(png):
+        found.append(png[at + 4 : at + 8])
+        at += 12 + int.from_bytes(png[at : at + 4], "big")
+    return found
+
+
+def test_messages_hold_texts_and_pictures_alone(video: str, cache: None) -> None:
+    for task in TEMPORAL:
+        (message,) = inputs.messages(marked(task, video))
+        assert set(message) == {"role", "content"}
+        for item in message["content"]:
+            assert set(item) == {"type", "text" if item["type"] == "text" else "url"}
+            assert not isinstance(item.get("url"), str | Path)
+
+
+# Which shot of the first video stands at each place of the second one; frames of a shot.
+MOVED = (3, 5, 1, 6, 2, 4)
+SHOTS, LENGTH = 6, 3
+
+
+@pytest.fixture(scope="module")
+def both(folder: Path) -> tuple[str, str]:
+    """Two videos without loss: the second has the first one's shots in another order."""
+
+    def moved(number: int, width: int, height: int) -> np.ndarray:
+        shot, within = divmod(number, LENGTH)
+        return files.picture((MOVED[shot] - 1) * LENGTH + within, width, height)
+
+    kind: dict[str, Any] = {"codec": "png", "pix_fmt": "rgb24"}
+    first = files.write_video(folder / "first.mov", SHOTS * LENGTH, (64, 48), **kind)
+    second = files.write_video(folder / "second.mov", SHOTS * LENGTH, (64, 48), rgb=moved, **kind)
+    return str(first), str(second)
+
+
+class TestRenumbered:
+    """The same content shown, from other places of the video: the request does not change."""
+
+    def docs(self, task: str, both: tuple[str, str]) -> tuple[dict[str, Any], dict[str, Any]]:
+        n = SHOTS * LENGTH
+        units = [4, 1, 6, 2]
+        place = {shot: number for number, shot in enumerate(MOVED, 1)}
+        sentences = [f"Something of kind {letter} happens." for letter in "abcdef"]
+        told = [sentences[shot - 1] for shot in MOVED] if task.endswith("_text") else sentences
+        rows: list[dict[str, Any]] = [
+            {"units": units, "document": sentences},
+            {"units": [place[unit] for unit in units], "document": told},
+        ]
+        made = [
+            doc(task, frames=n, shots=SHOTS, video_path=path, picks=list(range(n)), **row)
+            for path, row in zip(both, rows, strict=True)
+        ]
+        return made[0], {**made[1], "id": "tvsum/video_8", "video": "video_8"}
+
+    @pytest.mark.parametrize("task", TEMPORAL)
+    def test_the_request_is_the_same(self, task: str, both: tuple[str, str], cache: None) -> None:
+        first, second = self.docs(task, both)
+        assert first["units"] != second["units"]
+        for placeholder in PLACEHOLDERS:
+            assert inputs.text(first, placeholder) == inputs.text(second, placeholder)
+        one, other = (inputs.messages(given)[0]["content"] for given in (first, second))
+        assert [item["type"] for item in one] == [item["type"] for item in other]
+        for a, b in zip(one, other, strict=True):
+            if a["type"] == "text":
+                assert a == b
+            else:
+                assert (a["url"].size, a["url"].tobytes()) == (b["url"].size, b["url"].tobytes())
+
+    def test_other_content_is_another_request(self, both: tuple[str, str], cache: None) -> None:
+        """The comparison above is of what is shown: without the new numbers it fails."""
+        first, second = self.docs("haven_temporal", both)
+        wrong = {**second, "unit_frames": first["unit_frames"]}
+        one, other = (inputs.visuals(given) for given in (first, wrong))
+        assert [image.tobytes() for image in one] != [image.tobytes() for image in other]
