@@ -17,10 +17,21 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from lmms_eval_tasks.leaderboards.sample import Sample
 
 Unit = Literal[
-    "share", "cider", "percent", "points", "rating", "rating_change", "variance", "amount"
+    "share",
+    "cider",
+    "percent",
+    "points",
+    "rating",
+    "rating_change",
+    "variance",
+    "deviation",
+    "correlation",
+    "clipscore",
+    "clipscore_change",
+    "amount",
 ]
 
-BENCHMARKS: tuple[str, ...] = ("maia", "maverix", "movierecapsqa")
+BENCHMARKS: tuple[str, ...] = ("maia", "maverix", "movierecapsqa", "haven")
 RANGES: dict[Unit, tuple[float, float]] = {
     "share": (0, 1),
     "cider": (0, 10),
@@ -29,6 +40,10 @@ RANGES: dict[Unit, tuple[float, float]] = {
     "rating": (0, 5),  # a judge's scale
     "rating_change": (-5, 5),
     "variance": (0, 6.25),  # of scores: at most that of 0 and 5 in equal numbers
+    "deviation": (0, 2.5),  # of ratings: at most that of 0 and 5 in equal numbers
+    "correlation": (-1, 1),  # of ranks, and kappa
+    "clipscore": (0, 2.5),
+    "clipscore_change": (-2.5, 2.5),
     "amount": (0, float("inf")),  # a count, or a length in words, tokens or seconds
 }
 
@@ -58,6 +73,7 @@ class Row(_Strict):
     attributes: dict[str, str | None]  # printed properties of the model, as text
     figures: dict[str, Decimal | None]  # every column by name, in order; None for a printed dash
     unit: Unit | None = None  # what all of its figures measure, where it is not their columns'
+    dashes: str | None = None  # why it has no figures where it has dashes, if the paper says so
     ours: dict[str, Decimal] = {}
 
     @property
@@ -126,6 +142,8 @@ class Table(_Strict):
                 raise ValueError(f"{where}: figures {list(row.figures)}, columns {list(units)}")
             if unknown := set(row.ours) - set(units):
                 raise ValueError(f"{where}: no printed column {sorted(unknown)} to stand beside")
+            if row.dashes is not None and None not in row.figures.values():
+                raise ValueError(f"{where}: a reason for dashes, and no dash")
             for name, figure in [*row.figures.items(), *row.ours.items()]:
                 lowest, highest = RANGES[row.unit or units[name]]
                 if figure is not None and not lowest <= figure <= highest:
@@ -196,6 +214,7 @@ def _table(raw: dict[str, Any], table: dict[str, Any]) -> Table:
             attributes=dict(zip(attributes, row.get("attributes", []), strict=True)),
             figures=dict(zip(names, row["cells"], strict=True)),
             unit=row.get("unit"),
+            dashes=row.get("dashes"),
             ours=row.get("ours", {}),
         )
         for row in table["rows"]

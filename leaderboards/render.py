@@ -15,6 +15,8 @@ from pathlib import Path
 from lmms_eval_tasks.leaderboards import (
     Leaderboard,
     Table,
+    haven_claims,
+    haven_contradictions,
     leaderboard,
     maia_checks,
     maia_claims,
@@ -28,7 +30,7 @@ from lmms_eval_tasks.leaderboards.findings import Claim, Contradiction, Finding
 
 END = "<!-- /leaderboard -->"
 OURS = "ours"
-SIGNED = ("points", "rating_change")
+SIGNED = ("points", "rating_change", "clipscore_change")
 
 
 def markdown(table: Table) -> str:
@@ -57,6 +59,8 @@ def markdown(table: Table) -> str:
                 ours = row.ours.get(column.name)
                 cells.append("" if ours is None else _figure(ours, signed))
         lines.append(_line(cells))
+    if reasons := _dashes(table):
+        lines += ["", f"Dashes: {reasons}."]
     return "\n".join(lines)
 
 
@@ -117,6 +121,20 @@ def markdown_findings(
     return "\n".join(lines)
 
 
+def _haven(board: Leaderboard) -> str:
+    found = haven_contradictions.contradictions(board)
+    listed = markdown_findings(board.tables, found, haven_claims.claims(board))
+    return f"{listed}\n\n{_undecided(haven_claims.UNDECIDED)}"
+
+
+def _undecided(statements: Sequence[tuple[str, str, str]]) -> str:
+    """Statements that no printed figure decides: (section, in our words, why)."""
+    lines = ["Nothing printed decides:", ""]
+    return "\n".join(
+        lines + [f"- Section {where}: {says} ({why})." for where, says, why in statements]
+    )
+
+
 def _maia(board: Leaderboard) -> str:
     tables = board.tables
     return markdown_findings(tables, maia_checks.findings(tables), maia_claims.claims(tables))
@@ -133,6 +151,7 @@ def _movierecapsqa(board: Leaderboard) -> str:
 
 
 FINDINGS: Mapping[str, Callable[[Leaderboard], str]] = {
+    "haven": _haven,
     "maia": _maia,
     "maverix": _maverix,
     "movierecapsqa": _movierecapsqa,
@@ -180,6 +199,14 @@ def update(text: str, made: dict[str, str]) -> str:
 
 def _has_ours(table: Table, column: str) -> bool:
     return column in table.headline or any(column in row.ours for row in table.rows)
+
+
+def _dashes(table: Table) -> str:
+    rows: dict[str, list[str]] = {}
+    for row in table.rows:
+        if row.dashes is not None:
+            rows.setdefault(row.dashes, []).append(row.name)
+    return "; ".join(f"{', '.join(names)}: {reason}" for reason, names in rows.items())
 
 
 def _names(table: Table) -> str:
