@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# Slug, which is the name of the files too -> title, in the paper's order (Table 1).
+OWN = "own"  # a user's own videos (`lmms-eval-tasks haven build`), which are no part of the paper
+# Slug, which is the name of the files too -> title; the paper's six in its order (Table 1).
 SOURCES = {
     "summe": "SumMe",
     "tvsum": "TVSum",
@@ -12,6 +13,7 @@ SOURCES = {
     "youtube": "YouTube",
     "videoxum": "VideoXum",
     "mrhisum": "MR.HiSum",
+    OWN: "own videos",
 }
 # The paper evaluates 100 videos of each of the two large sources, and all of the others (4.1).
 LARGE_SOURCES = ("videoxum", "mrhisum")

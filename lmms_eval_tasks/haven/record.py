@@ -5,6 +5,7 @@ Frames are numbered as the tasks number them: sampled frame 1 is the first pick.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,8 +60,9 @@ class Record:
         shots: in order; shots without a sampled frame are dropped and do not count.
         document, summary: sentences in order.
         n_frames: number of frames of the original video (HDF5); None without HDF5.
-        gaps: what a task needs and the record lacks -> why, by kind of task (labels.KINDS) or by
-            "TASK_text": such items are left out of that task and counted.
+        gaps: task without `haven_` -> what it needs and the record lacks: such items are left out
+            of that task and counted.
+        path: where the video file is, or would be.
     """
 
     source: str
@@ -98,5 +100,6 @@ class Record:
             known = [score for score in scores if score is not None]
             if len(known) < len(scores):
                 return None
-            found.append(sum(known) / len(known))
+            # Exact sums: the same scores in another order are the same importance.
+            found.append(math.fsum(known) / len(known))
         return found or None

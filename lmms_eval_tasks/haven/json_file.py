@@ -1,0 +1,222 @@
+"""The JSON of one video as released: frames, clips, document and summary (3.1).
+
+Read are the fields below; others, among them `status` (a flag of the annotators' filter, whose
+values the release does not explain), are let be. A description that the filter took is missing.
+What cannot be is refused with the place of the first error; entries count from 1.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
+
+_SHOWN = 40  # characters of a value in a message
+# In place of a description that a model's content filter refused.
+_FILTERED = "[CONTENT_FILTERED]"
+# Sentences are made as "[Shots 3-5] ...": left in, such a tag would tell the order.
+_TAG = re.compile(r"^\[Shots?\s*[\d\s,;&and\u2013-]*\]\s*", re.IGNORECASE)
+# What pydantic says in Python's words, by the type of its error.
+_IN_WORDS = {
+    "missing": "the field is missing",
+    "string_too_short": "expected a text, found an empty one",
+    "string_type": "expected a text",
+    "int_type": "expected a whole number",
+    "greater_than_equal": "expected 0 or more",
+    "model_type": "expected an object",
+    "model_attributes_type": "expected an object",
+    "dict_type": "expected an object",
+    "tuple_type": "expected a list",
+}
+
+
+def _flag(value: Any) -> Any:
+    """True and false, also as 1 and 0; pydantic alone would take "yes" as well."""
+    if isinstance(value, (bool, int, float)) and value in (0, 1):
+        return bool(value)
+    raise ValueError(f"expected true or false, or 1 or 0, found {quoted(value)}")
+
+
+def _described(value: Any) -> Any:
+    """A description, "" where there is none."""
+    if value is None or (isinstance(value, str) and value.strip() == _FILTERED):
+        return ""
+    return value
+
+
+def _untagged(value: Any) -> Any:
+    return _TAG.sub("", value) if isinstance(value, str) else value
+
+
+Flag = Annotated[bool, BeforeValidator(_flag)]
+Index = Annotated[int, Field(ge=0, strict=True)]
+Description = Annotated[str, StringConstraints(strip_whitespace=True), BeforeValidator(_described)]
+Text = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1), BeforeValidator(_untagged)
+]
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class JsonFrame(_Entry):
+    """A sampled frame; `frame_id` is its index among the original video's frames, from 0."""
+
+    frame_id: Index
+    description: Description
+    is_gt: Flag
+
+
+class JsonClip(_Entry):
+    """A shot. `frames` are frame_ids; `frame_count`, where it is given, how many they are.
+
+    `clip_id` as a number is the clip's place from 0: alignments name shots by it.
+    """
+
+    clip_id: int | str | None = None
+    summary: Description
+    gt: Flag
+    frames: tuple[Index, ...]
+    frame_count: int | None = None
+
+
+class Alignment(_Entry):
+    """The shots of a sentence; both count from 0."""
+
+    sentence_id: Index
+    shot_ids: tuple[Index, ...]
+
+
+class Block(_Entry):
+    """The document or the summary; one that is not there is empty."""
+
+    sentences: tuple[Text, ...]
+    alignments: tuple[Alignment, ...]
+
+    def shots(self) -> list[tuple[int, ...]]:
+        """Of each sentence the shots from 0, ascending; a sentence without alignment has none."""
+        by_sentence = {one.sentence_id: one.shot_ids for one in self.alignments}
+        return [tuple(sorted(set(by_sentence.get(i, ())))) for i in range(len(self.sentences))]
+
+
+EMPTY = Block(sentences=(), alignments=())
+
+
+def _block(value: Any) -> Any:
+    return EMPTY if value is None or value == {} else value
+
+
+class JsonVideo(_Entry):
+    """One video."""
+
+    frames: tuple[JsonFrame, ...]
+    clips: tuple[JsonClip, ...]
+    aligned_full_document: Annotated[Block, BeforeValidator(_block)] = EMPTY
+    aligned_text_summary: Annotated[Block, BeforeValidator(_block)] = EMPTY
+    video_name: str | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> JsonVideo:
+        for why in (
+            _wrong_frames(self.frames),
+            _wrong_clips(self.clips, [frame.frame_id for frame in self.frames]),
+            _wrong_block("aligned_full_document", self.aligned_full_document, len(self.clips)),
+            _wrong_block("aligned_text_summary", self.aligned_text_summary, len(self.clips)),
+        ):
+            if why:
+                raise ValueError(why)
+        return self
+
+
+def read(value: Any) -> JsonVideo | str:
+    """One video's JSON, or in one line where its first error is and what it is."""
+    if not isinstance(value, dict):
+        return f"expected an object, found {quoted(value)}"
+    try:
+        return JsonVideo.model_validate(value)
+    except ValidationError as error:
+        return _told(error.errors()[0])
+
+
+def _wrong_frames(frames: tuple[JsonFrame, ...]) -> str:
+    if not frames:
+        return "frames: there are none"
+    last = -1
+    for number, frame in enumerate(frames, 1):
+        if frame.frame_id <= last:
+            how = "is there already" if frame.frame_id == last else f"comes after {last}"
+            return f"frames, entry {number}, frame_id: {frame.frame_id} {how}; expected ascending"
+        last = frame.frame_id
+    return ""
+
+
+def _wrong_clips(clips: tuple[JsonClip, ...], frame_ids: list[int]) -> str:
+    if not clips:
+        return "clips: there are none, so the video has no shot"
+    last = -1
+    for place, clip in enumerate(clips):
+        where = f"clips, entry {place + 1}"
+        named = clip.clip_id
+        if isinstance(named, str) and named.isdecimal():
+            named = int(named)
+        if isinstance(named, int) and named != place:
+            return f"{where}, clip_id: expected {place} (alignments count from 0), found {named}"
+        if clip.frame_count is not None and clip.frame_count != len(clip.frames):
+            return (
+                f"{where}, frame_count: {clip.frame_count}, but `frames` lists {len(clip.frames)}"
+            )
+        for number, frame in enumerate(clip.frames, 1):
+            at = bisect_left(frame_ids, frame)
+            if at == len(frame_ids) or frame_ids[at] != frame:
+                return f"{where}, frames, entry {number}: {frame} is no frame_id of `frames`"
+            if frame <= last:
+                return f"{where}, frames, entry {number}: {frame} comes after {last}"
+            last = frame
+    return ""
+
+
+def _wrong_block(name: str, block: Block, n_shots: int) -> str:
+    seen = set()
+    for number, one in enumerate(block.alignments, 1):
+        where = f"{name}, alignments, entry {number}"
+        if one.sentence_id >= len(block.sentences):
+            return (
+                f"{where}, sentence_id: {one.sentence_id} is no sentence; there are "
+                f"{len(block.sentences)}, counted from 0"
+            )
+        if one.sentence_id in seen:
+            return f"{where}, sentence_id: {one.sentence_id} is aligned twice"
+        seen.add(one.sentence_id)
+        for shot in one.shot_ids:
+            if shot >= n_shots:
+                return f"{where}, shot_ids: {shot} is no shot; there are {n_shots}, counted from 0"
+    return ""
+
+
+def quoted(value: Any) -> str:
+    """A value for a message, shortened."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
+
+
+def _told(error: Mapping[str, Any]) -> str:
+    """An error in a user's words: the field, the entry, what is wrong."""
+    # A union names the type that it tried last; that is no place in the file.
+    loc = [part for part in error["loc"] if part not in ("int", "str")]
+    place = ", ".join(f"entry {p + 1}" if isinstance(p, int) else str(p) for p in loc)
+    told = _IN_WORDS.get(error["type"], str(error["msg"]).removeprefix("Value error, "))
+    if error["type"].endswith("_type"):
+        told += f", found {quoted(error['input'])}"
+    return f"{place}: {told}" if place else told
