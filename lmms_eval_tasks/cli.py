@@ -13,6 +13,7 @@ from lmms_eval_tasks import (
     agreement_command,
     benchmarks,
     facts_command,
+    haven_command,
     judge_commands,
     saved_runs,
     settings,
@@ -138,4 +139,5 @@ def _users_root() -> Path:
 saved_runs.add_commands(app)
 judge_commands.add_commands(app)
 facts_command.add_commands(app)
+haven_command.add_commands(app)
 agreement_command.add_commands(app)

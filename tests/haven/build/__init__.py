@@ -1,0 +1,1 @@
+"""Tests of `lmms-eval-tasks haven build`."""

@@ -1,0 +1,139 @@
+"""Kernel Temporal Segmentation against all segmentations there are."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lmms_eval_tasks.utils import segmentation
+from lmms_eval_tasks.utils.segmentation import automatic, halved, normalised, scatter, segment
+
+
+def own_scatter(rows: np.ndarray, starts: list[int]) -> float:
+    """The definition, pair by pair: half the mean squared distance of all pairs of a segment."""
+    total = 0.0
+    for a, b in itertools.pairwise([*starts, len(rows)]):
+        part = rows[a:b]
+        total += sum(float(((x - y) ** 2).sum()) for x in part for y in part) / (2 * (b - a))
+    return total
+
+
+def least(rows: np.ndarray, number: int) -> float:
+    """The least scatter of all segmentations into so many segments."""
+    borders = itertools.combinations(range(1, len(rows)), number - 1)
+    return min(scatter(rows, [0, *own]) for own in borders)
+
+
+@st.composite
+def features(draw: st.DrawFn) -> np.ndarray:
+    """Up to 14 frames: any numbers, or few different ones, so that there are ties."""
+    n, d = draw(st.integers(1, 14)), draw(st.integers(1, 3))
+    whole = draw(st.booleans())
+    number = st.integers(-1, 2).map(float) if whole else st.floats(-4, 4, allow_subnormal=False)
+    return np.array(
+        draw(st.lists(st.lists(number, min_size=d, max_size=d), min_size=n, max_size=n))
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(features(), st.data())
+def test_no_segmentation_has_less_scatter(given: np.ndarray, data: st.DataObject) -> None:
+    number = data.draw(st.integers(1, len(given)))
+    found = segment(given, number)
+    assert len(found) == number
+    assert found[0] == 0
+    assert found == sorted(set(found))
+    assert all(0 <= start < len(given) for start in found)
+    rows = normalised(given)
+    assert scatter(rows, found) == pytest.approx(least(rows, number), abs=1e-7)
+
+
+@settings(max_examples=25, deadline=None)
+@given(features(), st.sampled_from([0.0, 0.05, 0.5, 2.0]))
+def test_the_automatic_number_has_the_least_objective(given: np.ndarray, penalty: float) -> None:
+    rows, n = normalised(given), len(given)
+    found = automatic(given, n, penalty)
+
+    def objective(value: float, number: int) -> float:
+        borders = number - 1
+        term = borders * (math.log(n / borders) + 1) if borders else 0.0
+        return value / n + penalty * term / n
+
+    best = min(objective(least(rows, number), number) for number in range(1, n + 1))
+    assert objective(scatter(rows, found), len(found)) == pytest.approx(best, abs=1e-7)
+
+
+def test_scatter_is_the_sum_of_squared_distances_to_the_means() -> None:
+    rows = np.random.default_rng(0).normal(size=(9, 4))
+    for starts in ([0], [0, 4], [0, 1, 8]):
+        assert scatter(rows, starts) == pytest.approx(own_scatter(rows, starts))
+    assert scatter(rows, list(range(9))) == 0
+
+
+def test_known_scenes_are_found() -> None:
+    scenes = np.repeat(np.eye(4), [7, 3, 9, 1], axis=0) + 0.01
+    assert segment(scenes, 4) == [0, 7, 10, 19]
+    assert automatic(scenes, 10) == [0, 7, 10, 19]
+    # A penalty that costs more than all scatter leaves one segment; none leaves every border.
+    assert automatic(scenes, 10, 100) == [0]
+    assert len(automatic(np.random.default_rng(1).normal(size=(12, 3)), 12, 0)) == 12
+    assert len(automatic(scenes, 2)) <= 2
+
+
+def test_a_still_picture_is_cut_evenly() -> None:
+    assert segment(np.ones((10, 3)), 3) == [0, 3, 5]
+    assert segment(np.zeros((8, 2)), 4) == [0, 2, 4, 6]
+    assert automatic(np.ones((10, 3)), 10) == [0]
+    # What can be told apart comes first; then the longest is halved.
+    scenes = np.repeat(np.eye(2), [2, 8], axis=0)
+    assert segment(scenes, 4) == [0, 2, 4, 6]
+    assert halved([0, 4], 9, 2) == [0, 4]
+    assert halved([0, 4], 9, 3) == [0, 4, 7]
+
+
+@pytest.mark.parametrize(("n", "number", "starts"), [(1, 1, [0]), (2, 1, [0]), (2, 2, [0, 1])])
+def test_one_and_two_frames(n: int, number: int, starts: list[int]) -> None:
+    rows = np.array([[1.0, 0.0], [0.0, 1.0]])[:n]
+    assert segment(rows, number) == starts
+    assert automatic(rows, 5) in ([0], [0, 1])
+
+
+def test_length_does_not_matter_and_zeros_stay() -> None:
+    given = np.array([[3.0, 4.0], [1e-200, 0.0], [0.0, 0.0], [1e200, 1e200]])
+    rows = normalised(given)
+    assert rows[0] == pytest.approx([0.6, 0.8])
+    assert rows[1] == pytest.approx([1, 0])
+    assert rows[2].tolist() == [0, 0]
+    assert rows[3] == pytest.approx([math.sqrt(0.5)] * 2)
+
+
+@pytest.mark.parametrize(
+    ("given", "number", "why"),
+    [
+        (np.ones((3, 2)), 4, "4 segments of 3 frames"),
+        (np.ones((3, 2)), 0, "0 segments of 3 frames"),
+        (np.ones(3), 1, "shape"),
+        (np.ones((0, 2)), 1, "shape"),
+        (np.ones((3, 0)), 1, "shape"),
+        (np.array([[1.0], [np.nan]]), 1, "not finite"),
+        (np.array([[1.0], [np.inf]]), 1, "not finite"),
+    ],
+)
+def test_what_cannot_be_cut(given: np.ndarray, number: int, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        segment(given, number)
+
+
+@pytest.mark.parametrize(("most", "penalty"), [(0, 1.0), (3, -1.0), (3, math.nan), (3, math.inf)])
+def test_automatic_arguments(most: int, penalty: float) -> None:
+    with pytest.raises(ValueError, match="at most"):
+        automatic(np.ones((3, 2)), most, penalty)
+
+
+def test_the_default_weight_is_that_of_the_authors_code() -> None:
+    assert segmentation.PENALTY == 0.5
