@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.models import pictures
 
 _BY_QUESTION = ("answers", "lures", "choices")
 
@@ -26,6 +27,7 @@ class AnswerKey:
         choices: question asked with more than two options -> text of the right one.
         repeated: questions that the source asks more than once with different answers (of other
             videos, say). The text of a request cannot tell them apart: the first answer is kept.
+        pictures: benchmarks whose packaged sample is played from its pictures (pictures.py).
     """
 
     pairs: tuple[tuple[str, str], ...] = ()
@@ -33,14 +35,15 @@ class AnswerKey:
     lures: Mapping[str, str] = field(default_factory=dict)
     choices: Mapping[str, str] = field(default_factory=dict)
     repeated: tuple[str, ...] = ()
+    pictures: tuple[str, ...] = ()
 
     @classmethod
     def load(cls, path: str | Path) -> AnswerKey:
         """Read a key file, or MAIA's released data file as one.
 
         A key file is `{"pairs": [[true, false], ...], "answers": {question: answer}, "lures":
-        {question: answer}, "choices": {question: option}}`; each part may be absent, anything else
-        is an error.
+        {question: answer}, "choices": {question: option}, "pictures": [benchmark, ...]}`; each part
+        may be absent, anything else is an error.
 
         Raises:
             TasksError: the file is missing, is not JSON or has another form.
@@ -48,8 +51,9 @@ class AnswerKey:
         content = _read_json(path)
         if isinstance(content, list):
             return _maia_key(content, path)
-        if not isinstance(content, dict) or set(content) - {"pairs", *_BY_QUESTION}:
-            raise TasksError(f"{path}: expected an object with pairs, {', '.join(_BY_QUESTION)}")
+        if not isinstance(content, dict) or set(content) - {"pairs", "pictures", *_BY_QUESTION}:
+            parts = ", ".join(("pairs", *_BY_QUESTION))
+            raise TasksError(f"{path}: expected an object with {parts} or pictures")
         pairs = content.get("pairs", [])
         if not isinstance(pairs, list) or not all(_is_texts(pair, 2) for pair in pairs):
             raise TasksError(f"{path}: pairs must be a list of [true statement, false statement]")
@@ -57,11 +61,16 @@ class AnswerKey:
             entries = content.get(part, {})
             if not isinstance(entries, dict) or not _is_texts(list(entries.values())):
                 raise TasksError(f"{path}: {part} must be an object of texts")
+        named = content.get("pictures", [])
+        if not _is_texts(named) or not set(named) <= set(pictures.ORACLES):
+            known = ", ".join(pictures.ORACLES)
+            raise TasksError(f"{path}: pictures must be a list of benchmarks, of {known}")
         return cls(
             pairs=tuple((true, false) for true, false in pairs),
             answers=content.get("answers", {}),
             lures=content.get("lures", {}),
             choices=content.get("choices", {}),
+            pictures=tuple(named),
         )
 
     @classmethod

@@ -2,12 +2,13 @@
 
 A player sees what a real model sees, the text of the request, and at most a key of its own. It
 never sees the doc: labels that are wrong in the data, or a prompt that lost its question, show in
-its score. `scripted` is the exception, and says so.
+its score. `scripted` is the exception, and says so. Players that read pictures are in pictures.py.
 """
 
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -38,6 +39,11 @@ UNREADABLE_SHARE = 0.05
 # Pairs that name their question are right pool by pool on this share of the pools: if all pairs
 # were drawn alone, 0.7 ** 8 = 6 % of pools would be right, and a small run would see none.
 WHOLE_POOL_SHARE = 0.50
+
+# A field that only one benchmark's docs have -> the module that writes that benchmark's scripted
+# replies, which are neither a letter nor a reference. It offers `item(doc)`, what a reply's worth
+# is drawn by, and `reply(doc, worth)`.
+SCRIPTS: dict[str, str] = {"kind": "lmms_eval_tasks.haven.scripted"}
 
 _OPTION = re.compile(r"^[ \t]*\(?([A-H])[.):][ \t]*(\S.*)$", re.MULTILINE)
 
@@ -110,15 +116,20 @@ def scripted(doc: Mapping[str, Any]) -> str:
     same shares over all items. Open answers are drawn apart from the pools. The same item in
     another input mode or length is drawn anew, so that tasks that differ in these differ in score.
     Where the truth is withheld, nothing is right: it replies with any letter, or with the lure.
+    Docs with a field of `SCRIPTS` have the same shares, and replies of their benchmark's own.
 
     Args:
         doc: `id`, and `options` with `answer` (a letter), or `references` with an optional `lure`;
             an empty answer or list of references is withheld. `question_id`, `mode` and `length`
-            are optional.
+            are optional. Or what the module in `SCRIPTS` asks for.
 
     Raises:
         TasksError: a field is missing or of another form.
     """
+    own = next((module for field, module in SCRIPTS.items() if field in doc), None)
+    if own is not None:
+        script = importlib.import_module(own)
+        return str(script.reply(doc, _worth(script.item(doc), None)))
     try:
         given = [str(doc[name]) for name in ("mode", "length") if name in doc]
         item = "/".join([str(doc["id"]), *given])

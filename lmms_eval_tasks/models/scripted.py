@@ -19,21 +19,24 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.protocol import ChatMessages
+from PIL.Image import Image
 
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.models import players
+from lmms_eval_tasks.models import pictures, players
 from lmms_eval_tasks.models.host_model import HostModel
+
+Parts = list[str | Image]  # a request's texts and images in their order; other media are left out
 
 
 class _Player(HostModel):
     """A player behind the host's interface; `reply` is what makes the difference."""
 
-    def reply(self, text: str, doc: Mapping[str, Any]) -> str:
-        """Answer one request from its rendered text (or, scripted only, its doc)."""
+    def reply(self, parts: Parts, doc: Mapping[str, Any]) -> str:
+        """Answer one request from its texts and images (or, scripted only, its doc)."""
         raise NotImplementedError
 
-    def requests_of(self, requests: list[Any]) -> Iterator[tuple[Any, str, Mapping[str, Any]]]:
-        """(request, rendered text, doc) of each request, its media made."""
+    def requests_of(self, requests: list[Any]) -> Iterator[tuple[Any, Parts, Mapping[str, Any]]]:
+        """(request, texts and images, doc) of each request, its media made."""
         raise NotImplementedError
 
     def generate_until(self, requests: list[Any]) -> list[str]:
@@ -43,8 +46,8 @@ class _Player(HostModel):
             TasksError: a request's media are missing, or a doc lacks what `tasks_scripted` needs.
         """
         replies = []
-        for request, text, doc in self.requests_of(requests):
-            reply = self.reply(text, doc)
+        for request, parts, doc in self.requests_of(requests):
+            reply = self.reply(parts, doc)
             kwargs = request.args[1] if self.is_simple else request.args[2]
             self.cache_hook.add_partial("generate_until", (request.args[0], kwargs), reply)
             replies.append(reply)
@@ -54,28 +57,33 @@ class _Player(HostModel):
 class _Simple(_Player):
     is_simple = True
 
-    def requests_of(self, requests: list[Any]) -> Iterator[tuple[Any, str, Mapping[str, Any]]]:
+    def requests_of(self, requests: list[Any]) -> Iterator[tuple[Any, Parts, Mapping[str, Any]]]:
+        """All images come before the text, whose placeholders say where they belong."""
         for request in requests:
             context, _, doc_to_visual, doc_id, task, split = request.args
             doc = self.doc(task, split, doc_id)
-            for visual in doc_to_visual(doc) or []:
+            visuals = list(doc_to_visual(doc) or [])
+            for visual in visuals:
                 _check_media(visual, task)
-            yield request, context, doc
+            yield request, [*(v for v in visuals if isinstance(v, Image)), context], doc
 
 
 class _Chat(_Player):
     is_simple = False
 
-    def requests_of(self, requests: list[Any]) -> Iterator[tuple[Any, str, Mapping[str, Any]]]:
+    def requests_of(self, requests: list[Any]) -> Iterator[tuple[Any, Parts, Mapping[str, Any]]]:
         for request in requests:
             _, doc_to_messages, _, doc_id, task, split = request.args
             doc = self.doc(task, split, doc_id)
             messages = ChatMessages(messages=doc_to_messages(doc))
-            parts = [part for message in messages.messages for part in message.content]
-            for part in parts:
+            parts: Parts = []
+            for part in (part for message in messages.messages for part in message.content):
+                content = part.text if part.type == "text" else part.url
                 if part.type != "text":
-                    _check_media(part.url, task)
-            yield request, "\n".join(part.text for part in parts if part.type == "text"), doc
+                    _check_media(content, task)
+                if part.type == "text" or isinstance(content, Image):
+                    parts.append(content)
+            yield request, parts, doc
 
 
 class _Keyed(_Player):
@@ -90,9 +98,10 @@ class _Oracle(_Keyed):
             raise TasksError("tasks_oracle needs its key: --model_args key=PATH")
         super().__init__(key=key, **kwargs)
 
-    def reply(self, text: str, doc: Mapping[str, Any]) -> str:  # noqa: ARG002  # never the doc
+    def reply(self, parts: Parts, doc: Mapping[str, Any]) -> str:  # noqa: ARG002  # never the doc
         assert self.key is not None
-        return players.oracle(text, self.key)
+        seen = pictures.oracle(parts, self.key.pictures)
+        return players.oracle(pictures.text(parts), self.key) if seen is None else seen
 
 
 class _Coin(_Keyed):
@@ -100,29 +109,30 @@ class _Coin(_Keyed):
         super().__init__(key=key, **kwargs)
         self.seed = seed
 
-    def reply(self, text: str, doc: Mapping[str, Any]) -> str:  # noqa: ARG002  # never the doc
-        return players.coin(text, self.key, self.seed)
+    def reply(self, parts: Parts, doc: Mapping[str, Any]) -> str:  # noqa: ARG002  # never the doc
+        seen = pictures.coin(parts, self.key.pictures, self.seed) if self.key else None
+        return players.coin(pictures.text(parts), self.key, self.seed) if seen is None else seen
 
 
 class _Scripted(_Player):
-    def reply(self, text: str, doc: Mapping[str, Any]) -> str:  # noqa: ARG002  # the doc alone
+    def reply(self, parts: Parts, doc: Mapping[str, Any]) -> str:  # noqa: ARG002  # the doc alone
         return players.scripted(doc)
 
 
 class OracleSimple(_Oracle, _Simple):
-    """Always right, from the text of the request and a key (`key=PATH`)."""
+    """Always right, from the request and a key (`key=PATH`)."""
 
 
 class OracleChat(_Oracle, _Chat):
-    """Always right, from the text parts of the messages and a key (`key=PATH`)."""
+    """Always right, from the messages and a key (`key=PATH`)."""
 
 
 class CoinSimple(_Coin, _Simple):
-    """A fair coin by hash of text and `seed`; `key=PATH` gives it open answers to choose from."""
+    """A fair coin by hash of request and `seed`; `key=PATH` has what it chooses from, if open."""
 
 
 class CoinChat(_Coin, _Chat):
-    """A fair coin by hash of text and `seed`; `key=PATH` gives it open answers to choose from."""
+    """A fair coin by hash of request and `seed`; `key=PATH` has what it chooses from, if open."""
 
 
 class ScriptedSimple(_Scripted, _Simple):

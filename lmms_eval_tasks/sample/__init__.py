@@ -26,6 +26,7 @@ BENCHMARKS: dict[str, str] = {
     "maia": "lmms_eval_tasks.maia.sample",
     "maverix": "lmms_eval_tasks.maverix.sample",
     "movierecapsqa": "lmms_eval_tasks.movierecapsqa.sample",
+    "haven": "lmms_eval_tasks.haven.sample",
 }
 
 MANIFEST = "VERSION"  # no .json: a benchmark may look for its data among *.json

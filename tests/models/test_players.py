@@ -195,6 +195,8 @@ def test_key_file(tmp_path: Path) -> None:
     assert AnswerKey.load(file) == KEY
     file.write_text("{}", encoding="utf-8")
     assert AnswerKey.load(file) == AnswerKey()
+    file.write_text('{"pictures": ["haven"]}', encoding="utf-8")
+    assert AnswerKey.load(file) == AnswerKey(pictures=("haven",))
 
 
 @pytest.mark.parametrize("case", CASES["bad_keys"], ids=lambda case: case["why"])

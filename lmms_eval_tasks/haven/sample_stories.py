@@ -1,0 +1,201 @@
+"""What the packaged videos of HAVEN show and what is true of them: the truth that all else follows.
+
+A video is a row of shots. A shot is a scene (a shape of a colour on a ground) and the importance of
+each of its sampled frames, a level of 0 to 8. Keyframes, key shots and rankings are computed from
+the levels here, so that nothing is true by hand. Levels were chosen so that every video has ties:
+between frames at the keyframes' cut, in different shots, and between shots of unlike length; and so
+that the key shots are the only best ones. `gtscore` is a level / 8, which binary floats hold
+exactly: shots that tie here tie in the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from functools import cached_property
+from itertools import chain, combinations, islice
+from typing import NamedTuple
+
+from lmms_eval_tasks.haven.labels import BUDGET_PERCENT, budget
+
+SHAPES = ("circle", "square", "triangle", "diamond")
+COLOURS = ("red", "yellow", "green", "cyan", "blue", "purple", "pink")
+GROUNDS = ("white", "grey", "brown", "black")
+TOP = 8  # the highest level of importance
+GROUPS = (2, 1, 1)  # shots of a document's sentences, in turn
+
+
+class Scene(NamedTuple):
+    """What a shot shows."""
+
+    shape: str
+    colour: str
+    ground: str
+
+    @property
+    def number(self) -> int:
+        """Its place among SCENES."""
+        return SCENES.index(self)
+
+    def __str__(self) -> str:
+        return f"a {self.colour} {self.shape} on a {self.ground} ground"
+
+
+SCENES = tuple(
+    Scene(shape, colour, ground) for shape in SHAPES for colour in COLOURS for ground in GROUNDS
+)
+
+
+class _Told(NamedTuple):
+    source: str
+    number: int
+    fps: int  # frames a second of the video
+    step: int  # frames of the video from one sampled frame to the next
+    tail: int  # frames of the video after the last sampled one: fewer than step - 1
+    late: int  # frames of a shot after its last sampled one, but in the last shot
+    size: tuple[int, int]  # width and height in pixels
+    levels: tuple[str, ...]  # of each shot's sampled frames, a digit each
+
+
+class Story(_Told):
+    """A video of the sample. Frames and shots are numbered from 1, frames of the video from 0."""
+
+    @property
+    def video(self) -> str:
+        """Its key in the release."""
+        return f"video_{self.number}"
+
+    @cached_property
+    def frames(self) -> list[int]:
+        """The level of every sampled frame, (F,)."""
+        return [int(digit) for digit in "".join(self.levels)]
+
+    @cached_property
+    def shots(self) -> list[list[int]]:
+        """The sampled frames of every shot, by number."""
+        found: list[list[int]] = []
+        for levels in self.levels:
+            start = found[-1][-1] + 1 if found else 1
+            found.append(list(range(start, start + len(levels))))
+        return found
+
+    @cached_property
+    def scenes(self) -> list[Scene]:
+        """What every shot shows; no two of a video show the same."""
+        first = STORIES.index(self)
+        return [
+            Scene(
+                SHAPES[(first + place) % len(SHAPES)],
+                COLOURS[(first + 3 * place) % len(COLOURS)],
+                GROUNDS[(2 * first + place // 2) % len(GROUNDS)],
+            )
+            for place in range(len(self.levels))
+        ]
+
+    @property
+    def picks(self) -> list[int]:
+        """Where the sampled frames lie among the video's."""
+        return [place * self.step for place in range(len(self.frames))]
+
+    @property
+    def n_frames(self) -> int:
+        """Frames of the video; not a multiple of `step`."""
+        return self.picks[-1] + 1 + self.tail
+
+    @cached_property
+    def change_points(self) -> list[tuple[int, int]]:
+        """First and last frame of every shot among the video's; they cover it without a gap."""
+        lasts = [self.picks[shot[-1] - 1] + self.late for shot in self.shots[:-1]]
+        return list(
+            zip([0, *(last + 1 for last in lasts)], [*lasts, self.n_frames - 1], strict=True)
+        )
+
+    def shown(self, frame: int) -> tuple[int, int]:
+        """The shot that frame `frame` of the video shows, and the sampled frame whose level it has.
+
+        A frame between two sampled ones belongs to the last one of its shot that is not after it,
+        or to the shot's first if all are.
+
+        Returns:
+            Number of the shot, number of the sampled frame.
+        """
+        (shot,) = (
+            number
+            for number, (first, last) in enumerate(self.change_points, 1)
+            if first <= frame <= last
+        )
+        own = self.shots[shot - 1]
+        return shot, max((n for n in own if self.picks[n - 1] <= frame), default=own[0])
+
+    @cached_property
+    def keyframes(self) -> list[int]:
+        """The 15 % of sampled frames with the highest levels; of a tie the earlier ones (3.2)."""
+        order = sorted(range(1, len(self.frames) + 1), key=lambda n: (-self.frames[n - 1], n))
+        return sorted(order[: budget(len(self.frames))])
+
+    @cached_property
+    def importance(self) -> list[Fraction]:
+        """Every shot's importance: the mean level of its sampled frames."""
+        return [Fraction(sum(map(int, levels)), len(levels)) for levels in self.levels]
+
+    @cached_property
+    def key_shots(self) -> list[int]:
+        """The shots of 15 % of the sampled frames at most whose importance adds up highest (3.2).
+
+        By trying all sets of shots; tests compare it with the knapsack of utils.
+        """
+        (best,) = best_sets(
+            self.importance,
+            [len(shot) for shot in self.shots],
+            len(self.frames) * BUDGET_PERCENT // 100,
+        )
+        return [place + 1 for place in best]
+
+    @property
+    def document_shots(self) -> list[list[int]]:
+        """The shots of every sentence of the document, in order."""
+        groups: list[list[int]] = []
+        shots = iter(range(1, len(self.shots) + 1))
+        while group := list(islice(shots, GROUPS[len(groups) % len(GROUPS)])):
+            groups.append(group)
+        return groups
+
+
+def best_sets(
+    values: Sequence[Fraction], weights: Sequence[int], capacity: int
+) -> list[tuple[int, ...]]:
+    """All sets of places within the capacity whose values add up highest."""
+    places = range(len(values))
+    fitting: Iterator[tuple[int, ...]] = (
+        chosen
+        for chosen in chain.from_iterable(
+            combinations(places, size) for size in range(len(values) + 1)
+        )
+        if sum(weights[place] for place in chosen) <= capacity
+    )
+    worth = {chosen: sum((values[place] for place in chosen), Fraction()) for chosen in fitting}
+    highest = max(worth.values())
+    return [chosen for chosen, value in worth.items() if value == highest]
+
+
+_WIDE, _WIDER, _SQUARE = (160, 128), (192, 112), (128, 128)
+# fmt: off
+STORIES: tuple[Story, ...] = (
+    Story("summe", 1, 6, 3, 1, 0, _WIDE,
+          ("1311", "54", "132111", "87", "10001", "57556", "564")),
+    Story("tvsum", 1, 10, 5, 2, 2, _WIDE,
+          ("67665", "566", "3233312", "43", "576565", "2022", "33333", "77")),
+    Story("tvsum", 2, 5, 5, 3, 4, _WIDER,
+          ("0121", "554646", "224", "4435", "534")),
+    Story("ovp", 1, 8, 4, 0, 1, _SQUARE,
+          ("445545", "57", "32333223", "56", "57667", "2101002", "45", "66546546")),
+    Story("youtube", 1, 6, 6, 4, 0, _WIDE,
+          ("42243", "66", "1002", "343422", "22", "1311", "68886")),
+    Story("videoxum", 1, 5, 5, 1, 3, _WIDE,
+          ("110", "33443", "2121", "010210", "333")),
+    Story("mrhisum", 1, 6, 6, 2, 5, _WIDER,
+          ("0022", "44", "665777", "77876", "86", "3212232", "777", "4355")),
+    Story("mrhisum", 2, 10, 5, 0, 1, _WIDE,
+          ("5766", "786", "566454", "555", "76776", "56667")),
+)
+# fmt: on
