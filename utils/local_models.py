@@ -1,11 +1,13 @@
 """Models that metrics need, from this machine only: found, loaded whole, and their limits.
 
-Nothing here asks the network: `bertscore` and `bartscore` name the reason where a model is absent.
+Nothing here asks the network: who needs a model that is absent (`bertscore`, `clipscore`) names the
+reason.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,10 @@ _OWNERS = (
     "google-t5",
 )
 FALLBACK_MAX_TOKENS = 512  # where neither a model nor its tokenizer has a limit
+NOT_COMPARABLE = (
+    "NOT COMPARABLE with other figures: the weights are not those of a released model's name in "
+    "the Hugging Face cache, and may be any, even random ones"
+)
 
 
 def find(name: str, *, may_be_path: bool) -> Path | None:
@@ -61,6 +67,28 @@ def aliases(name: str) -> list[str]:
 def revision(folder: Path) -> str | None:
     """The commit of a model in the Hugging Face cache; None for a folder of the user's."""
     return folder.name if folder.parent.name == "snapshots" else None
+
+
+def is_released(name: str, known: Collection[str]) -> bool:
+    """Whether a model is one of `known` in the Hugging Face cache.
+
+    Only there does a name say whose weights they are: a folder can hold any.
+    """
+    folder = find(name, may_be_path=True)
+    if folder is None or revision(folder) is None:
+        return False
+    return any(alias in known for alias in aliases(name))
+
+
+def weights(folder: Path) -> str:
+    """12 hex digits of the SHA-256 of a folder's weights: the same for the same files."""
+    digest = hashlib.sha256()
+    for file in sorted([*folder.glob("*.safetensors"), *folder.glob("*.bin")]):
+        digest.update(file.name.encode())
+        with file.open("rb") as stream:
+            while block := stream.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()[:12]
 
 
 def load(auto: Any, folder: Path, *, optional: Sequence[str] = ()) -> Any:

@@ -76,7 +76,7 @@ def rouge_l(candidate: str, references: Sequence[str]) -> float:
     Raises:
         ValueError: no reference is given.
     """
-    scorer = _rouge_scorer()
+    scorer = rouge_scorer("rougeL")
     return max(
         float(scorer.score(ref, candidate)["rougeL"].fmeasure) for ref in _distinct(references)
     )
@@ -206,6 +206,17 @@ def _joined(text: str) -> str:
     return " ".join(tokenize(text))
 
 
+@lru_cache(maxsize=8)
+def rouge_scorer(*kinds: str) -> Any:
+    """rouge-score's scorer of some kinds (rouge1, rougeL), with `tokenize` and no stemmer.
+
+    Shared between threads: scoring reads the object and changes nothing in it.
+    """
+    from rouge_score.rouge_scorer import RougeScorer
+
+    return RougeScorer(list(kinds), use_stemmer=False, tokenizer=_Tokenizer())
+
+
 class _Tokenizer:
     """`tokenize` in the form that RougeScorer asks for."""
 
@@ -218,11 +229,3 @@ class _NoWordNet:
 
     def synsets(self, word: str) -> list[Any]:  # noqa: ARG002 (NLTK's signature)
         return []
-
-
-@lru_cache(maxsize=1)
-def _rouge_scorer() -> Any:
-    """Shared between threads: scoring reads the object and changes nothing in it."""
-    from rouge_score.rouge_scorer import RougeScorer
-
-    return RougeScorer(["rougeL"], use_stemmer=False, tokenizer=_Tokenizer())

@@ -11,8 +11,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from lmms_eval_tasks import provenance, settings
-from lmms_eval_tasks.movierecapsqa import geval_ratings, text_scores
+from lmms_eval_tasks import geval_ratings, provenance, settings
+from lmms_eval_tasks.movierecapsqa import text_scores
 from lmms_eval_tasks.movierecapsqa.baselines import GEVAL, HELMET_METRICS, NO_REFERENCE
 from lmms_eval_tasks.utils import aggregate, rating_means
 from lmms_eval_tasks.utils.aggregate import Item

@@ -3,8 +3,8 @@
 G-Eval (Liu et al., 2023): coherence and consistency, 1 to 5 each. A rating is the mean of the scale
 over the probabilities of the score's token where the judge gives log-probabilities, else the mean
 of several samples; the two are different measurements and have metrics of their own
-(geval_ratings.py). Table 4 has one column "normalized to 1" (its caption): here the mean of the two
-ratings, scaled by (mean - 1) / 4.
+(../geval_ratings.py). Table 4 has one column "normalized to 1" (its caption): here the mean of the
+two ratings, scaled by (mean - 1) / 4.
 
 HELMET (Yen et al., 2025): fluency 0 or 1, correctness 0 to 3, each by a request of its own (its
 authors ask for both in one). The paper names neither the judges nor how it scaled G-Eval: both are
@@ -20,11 +20,11 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lmms_eval_tasks import prompt_notes, settings
+from lmms_eval_tasks import geval_ratings, prompt_notes, settings
+from lmms_eval_tasks.geval_ratings import SAMPLES, Rating
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Verdict
 from lmms_eval_tasks.judges.candidate import judge_answer
-from lmms_eval_tasks.movierecapsqa import geval_ratings
-from lmms_eval_tasks.movierecapsqa.geval_ratings import HIGHEST, LOWEST, SAMPLES, TOP_LOGPROBS
+from lmms_eval_tasks.movierecapsqa.geval_ratings import DIMENSIONS, rate
 from lmms_eval_tasks.utils import prompts
 
 GEVAL, HELMET = settings.JUDGED_BASELINES
@@ -32,7 +32,7 @@ HELMET_METRICS = ("helmet_fluency", "helmet_correctness")
 NO_REFERENCE = "no_reference"  # status: the dataset has no answer to compare with
 
 _PLACEHOLDERS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys([f"geval_{name}" for name in geval_ratings.DIMENSIONS], ()),
+    **dict.fromkeys([f"geval_{name}" for name in DIMENSIONS], ()),
     **dict.fromkeys(HELMET_METRICS, ()),
     "compare": ("question", "reference", "candidate"),
     "read": ("question", "candidate"),
@@ -43,12 +43,6 @@ _PLACEHOLDERS: dict[str, tuple[str, ...]] = {
 
 class _Reply(BaseModel):
     model_config = ConfigDict(extra="forbid")
-
-
-class Rating(_Reply):
-    """G-Eval: the score alone, so that its token stands at once."""
-
-    score: int = Field(ge=LOWEST, le=HIGHEST)
 
 
 class Fluency(_Reply):
@@ -67,7 +61,7 @@ class Correctness(_Reply):
 
 # Criterion -> schema, what it is shown, what it replies.
 _FORMS: dict[str, tuple[type[BaseModel], str, str]] = {
-    **{f"geval_{name}": (Rating, "compare", "score") for name in geval_ratings.DIMENSIONS},
+    **{f"geval_{name}": (Rating, "compare", "score") for name in DIMENSIONS},
     "helmet_fluency": (Fluency, "read", "reason_score"),
     "helmet_correctness": (Correctness, "compare", "reason_score"),
 }
@@ -104,12 +98,7 @@ def describe(which: Collection[str], config: JudgeConfig) -> dict[str, Any]:
         "prompt": prompt_notes.note(_prompt(settings.prompts_dir())),
     }
     if GEVAL in which:
-        drawn = geval_ratings.sampling(config)
-        notes[GEVAL] = {
-            "top_logprobs": TOP_LOGPROBS,
-            "samples_without_logprobs": SAMPLES,
-            "temperature_of_samples": drawn.sampling.temperature if drawn.endpoints else None,
-        }
+        notes[GEVAL] = geval_ratings.describe(config)
     return notes
 
 
@@ -147,10 +136,10 @@ def judge_baselines(
     made: dict[str, dict[str, Any]] = {}
     asked = criteria(which)
     if GEVAL in which:
-        pair = {name: asked[f"geval_{name}"] for name in geval_ratings.DIMENSIONS}
-        kept = {name: given.get(f"geval_{name}") for name in geval_ratings.DIMENSIONS}
+        pair = {name: asked[f"geval_{name}"] for name in DIMENSIONS}
+        kept = {name: given.get(f"geval_{name}") for name in DIMENSIONS}
         made[GEVAL] = (
-            geval_ratings.rate(judge, pair, fields, reply, saved=kept, samples=samples)
+            rate(judge, pair, fields, reply, saved=kept, samples=samples)
             if has_reference
             else {"score": None, "status": NO_REFERENCE, "mode": None, "dimensions": {}}
         )
@@ -198,7 +187,7 @@ def _criteria(override_dir: Path | None) -> dict[str, Criterion]:
             score=_score,
             prompt_hash=prompt.hash,
             bare="score",
-            top_logprobs=TOP_LOGPROBS if schema is Rating else 0,
+            top_logprobs=geval_ratings.TOP_LOGPROBS if schema is Rating else 0,
         )
         for name, (schema, shown, asked) in _FORMS.items()
     }

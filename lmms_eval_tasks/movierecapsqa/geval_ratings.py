@@ -1,31 +1,19 @@
-"""G-Eval's ratings of one answer, all in one mode, and the column of Table 4 made of them.
+"""The column of Table 4 that G-Eval's ratings make: two dimensions of an answer, scaled to 0..1.
 
-A rating is the mean of the scale over the probabilities of the score's token where the judge gives
-log-probabilities (judges/geval.py), else the mean of several samples. The two are different
-measurements (metrics.md): an answer's two dimensions are rated in the same mode, and each mode has
-a metric of its own.
+How a rating comes about, and in which of two modes, is in ../geval_ratings.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from lmms_eval_tasks import judges
-from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Verdict, geval
-from lmms_eval_tasks.judges.candidate import Judged, judge_answer
-from lmms_eval_tasks.judges.panel import failure_of
-from lmms_eval_tasks.judges.verdict import Status, total_usage
+from lmms_eval_tasks import geval_ratings
+from lmms_eval_tasks.geval_ratings import HIGHEST, LOWEST
+from lmms_eval_tasks.judges import Criterion, Judge, Verdict, geval
 
 DIMENSIONS = ("coherence", "consistency")
-LOWEST, HIGHEST = 1, 5  # of a rating
-MODES = {"geval_logprobs": "logprobs", "geval_samples": "samples"}  # metric -> mode
-SAMPLES = 5  # G-Eval's authors draw 20, at four times the price
-TEMPERATURE = 1.0  # of these samples, as the authors': at 0 all samples would be one
-TOP_LOGPROBS = 20  # what OpenAI and vLLM give at most
-OTHER_MODE = "other_mode"  # status: rated in the way of the other metric
 
 
 def rate(
@@ -37,47 +25,16 @@ def rate(
     saved: Mapping[str, Verdict | None],
     samples: int,
 ) -> dict[str, Any]:
-    """Judge an answer in both dimensions; where one gets no log-probabilities, both are sampled.
-
-    Args:
-        judge: who is asked.
-        pair: each dimension's criterion.
-        fields: the criteria's fields but `candidate`.
-        reply: the model's text.
-        saved: verdicts that stand in place of asking: for both dimensions, or they do not count.
-        samples: how many to draw, at least 1.
+    """Judge an answer in both dimensions (geval_ratings.rate), its score on Table 4's scale.
 
     Returns:
         score 0..1 or None, status, mode, and dimensions (baselines.judge_baselines).
     """
-    if any(verdict is None for verdict in saved.values()):
-        saved = dict.fromkeys(pair)
-    done = {name: judge_answer(judge, pair[name], fields, reply, saved[name]) for name in pair}
-    if _all_ok(done) and _mode(done) is None:
-        drawing = _sampler(judge)
-        for name, criterion in pair.items():
-            asked = {**fields, "candidate": done[name].candidate}
-            drawn = drawing.verdicts(criterion, asked, samples)
-            verdict = _mean(done[name].verdict, drawn)
-            done[name] = judge_answer(judge, criterion, fields, reply, verdict)
-    mode = _mode(done) if _all_ok(done) else None
-    ratings = {name: _rating(one, mode) for name, one in done.items()}
-    failed = [one for one in done.values() if one.status != "ok"]
-    mean = scaled([value for value in ratings.values() if value is not None])
-    return {
-        "score": failed[0].score if failed else mean,
-        "status": failed[0].status if failed else "ok",
-        "mode": mode,
-        "dimensions": {
-            name: {
-                "score": ratings[name],
-                "status": one.status,
-                "mass": one.verdict.expected_mass if one.verdict and mode == "logprobs" else None,
-                "verdict": None if one.verdict is None else one.verdict.as_dict(),
-            }
-            for name, one in done.items()
-        },
-    }
+    made = geval_ratings.rate(judge, pair, fields, reply, saved=saved, samples=samples)
+    if made["status"] != "ok":
+        return made  # the score of what is no answer is 0 on either scale
+    ratings = [one["score"] for one in made["dimensions"].values() if one["score"] is not None]
+    return {**made, "score": scaled(ratings)}
 
 
 def scaled(ratings: Sequence[float]) -> float | None:
@@ -85,82 +42,3 @@ def scaled(ratings: Sequence[float]) -> float | None:
     if not ratings:
         return None
     return geval.scaled(fmean(ratings), LOWEST, HIGHEST)
-
-
-def column(metric: str, results: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """G-Eval's results as one of its two metrics takes them, each with `score` and `status`.
-
-    Answers that were not rated have no mode: they are in the column of a run's mode, and in both
-    if it has both. An answer of the other mode has no score here and the status `other_mode`. If
-    no answer has the metric's mode the column is empty: there is no such number.
-
-    Args:
-        metric: a member of MODES.
-        results: what `rate` returned for each item.
-    """
-    given, mode = list(results), MODES[metric]
-    if all(one["mode"] != mode for one in given):
-        return []
-    other = {"score": None, "status": OTHER_MODE}
-    return [one if one["mode"] in (mode, None) else other for one in given]
-
-
-def sampling(config: JudgeConfig) -> JudgeConfig:
-    """The judge that draws G-Eval's samples: the same at `TEMPERATURE`.
-
-    A temperature above 0 is the user's choice and stays; a reasoning model's has no setting.
-    """
-    if not config.endpoints or config.members or config.sampling.temperature != 0:
-        return config
-    return replace(config, sampling=replace(config.sampling, temperature=TEMPERATURE))
-
-
-def _all_ok(done: Mapping[str, Judged]) -> bool:
-    return all(one.status == "ok" for one in done.values())
-
-
-def _mode(done: Mapping[str, Judged]) -> str | None:
-    """The mode that both dimensions have; None if they have none in common yet."""
-    given = [one.verdict for one in done.values() if one.verdict is not None]
-    if all(verdict.expected is not None for verdict in given):
-        return MODES["geval_logprobs"]
-    return MODES["geval_samples"] if all(map(_is_sampled, given)) else None
-
-
-def _is_sampled(verdict: Verdict) -> bool:
-    """Whether a verdict is `_mean`'s: its parts are the same judge's (a panel's are others')."""
-    return bool(verdict.parts) and all(part.judge == verdict.judge for part in verdict.parts)
-
-
-def _rating(one: Judged, mode: str | None) -> float | None:
-    if one.verdict is None or mode is None:
-        return None
-    return one.verdict.expected if mode == "logprobs" else one.verdict.score
-
-
-def _sampler(judge: Judge) -> Judge:
-    """Who draws the samples; a judge that is not the run's own (a stand-in) draws them itself."""
-    config = sampling(judge.config)
-    is_ours = config != judge.config and judges.make(judge.config) is judge
-    return judges.make(config) if is_ours else judge
-
-
-def _mean(first: Verdict | None, drawn: Sequence[Verdict]) -> Verdict:
-    """The samples as one verdict; a failure unless more than half of them have a score.
-
-    `usage` has the request for log-probabilities (`first`) too, whose score is not among them.
-    """
-    mean = geval.mean_of_samples(drawn)
-    usage = total_usage([*([first] if first else []), *drawn])
-    common: dict[str, Any] = {
-        "judge": drawn[0].judge,
-        "model": drawn[0].model,
-        "setup": drawn[0].setup,
-        "usage": usage,
-        "parts": tuple(drawn),
-    }
-    if mean.n_ok <= mean.n_failed:
-        told = f"{mean.n_failed} of {len(drawn)} samples have no score"
-        return Verdict(None, failure_of(drawn), told, **common)
-    told = f"mean of {mean.n_ok} of {len(drawn)} samples"
-    return Verdict(mean.value, Status.OK, told, **common)

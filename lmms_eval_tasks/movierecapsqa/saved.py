@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks import judges, settings
+from lmms_eval_tasks import geval_ratings, judges, settings
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import Judge, Verdict, concurrency
 from lmms_eval_tasks.judges.candidate import usable
 from lmms_eval_tasks.judges.config import NONE, JudgeConfig
-from lmms_eval_tasks.movierecapsqa import baselines, geval_ratings, scores, scoring
+from lmms_eval_tasks.movierecapsqa import baselines, scores, scoring
 from lmms_eval_tasks.movierecapsqa import judge as judging
 from lmms_eval_tasks.movierecapsqa.baselines import GEVAL, HELMET_METRICS
 from lmms_eval_tasks.movierecapsqa.labels import DIMENSIONS

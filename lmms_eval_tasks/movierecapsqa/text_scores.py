@@ -12,38 +12,20 @@ it answered nothing. An item without a reference has no value.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import settings, text_scores
 from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.text_scores import NO_REFERENCE, Pair, TextScores
 from lmms_eval_tasks.utils import text_metrics
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.utils.bartscore import BartScore
-    from lmms_eval_tasks.utils.bertscore import BertScore
 
 ROUGE_L = text_metrics.IMPLEMENTATIONS["rouge_l"]  # for results: no stemmer, Unicode words
 LANGUAGE = "en"  # of the release; decides bert-score's default encoder (roberta-large)
-_NO_REFERENCE = "no answer has a reference"
 NOT_ASKED = f"no model was named with --bartscore ({settings.BARTSCORE})"
-
-
-@dataclass(frozen=True)
-class TextScores:
-    """A metric of many items.
-
-    Attributes:
-        values: per item, in the order given, 0..1 (BERTScore can be below 0); None for an item
-            without a reference, or where the metric was not computed.
-        note: one line for the results: the model and its settings, or why there are no values.
-        computed: False if the metric has no values for a reason that `note` tells.
-    """
-
-    values: tuple[float | None, ...]
-    note: str
-    computed: bool
 
 
 def rouge_l(candidate: str, reference: str) -> float | None:
@@ -53,7 +35,9 @@ def rouge_l(candidate: str, reference: str) -> float | None:
         candidate: the answer without reasoning; "" for what is no answer.
         reference: the dataset's answer; "" if there is none.
     """
-    return text_metrics.rouge_l(candidate, [reference]) if _has_words(reference) else None
+    return (
+        text_metrics.rouge_l(candidate, [reference]) if text_scores.has_words(reference) else None
+    )
 
 
 def bertscore(
@@ -72,12 +56,12 @@ def bertscore(
     Raises:
         ValueError: the lengths differ.
     """
-    pairs = _pairs(candidates, references)
+    pairs = text_scores.pairs(candidates, references)
     if not pairs:
-        return _none(candidates, f"BERTScore not computed: {_NO_REFERENCE}")
-    score = _bertscore(pairs, model)
+        return text_scores.none(candidates, f"BERTScore not computed: {NO_REFERENCE}")
+    score = text_scores.bertscore(pairs, model, LANGUAGE)
     known = None if score.reason else dict(zip(pairs, score.values, strict=True))
-    return _by_item(candidates, references, known, score.describe())
+    return text_scores.by_item(candidates, references, known, score.describe())
 
 
 def bartscore(
@@ -96,17 +80,17 @@ def bartscore(
     Raises:
         ValueError: the lengths differ.
     """
-    pairs = _pairs(candidates, references)
+    pairs = text_scores.pairs(candidates, references)
     if model is None:
-        return _none(candidates, f"BARTScore not computed: {NOT_ASKED}")
+        return text_scores.none(candidates, f"BARTScore not computed: {NOT_ASKED}")
     if not pairs:
-        return _none(candidates, f"BARTScore not computed: {_NO_REFERENCE}")
+        return text_scores.none(candidates, f"BARTScore not computed: {NO_REFERENCE}")
     score = _bartscore(pairs, model)
     # Of an answer without a word there is no likelihood; in 0..1 its place is at the end.
     likelihoods = [0.0 if value is None else value for value in score.likelihoods]
     known = None if score.reason else dict(zip(pairs, likelihoods, strict=True))
     note = score.describe() + ("" if known is None else "; these are 0 in the exponentiated column")
-    return _by_item(candidates, references, known, note)
+    return text_scores.by_item(candidates, references, known, note)
 
 
 def check() -> None:
@@ -125,51 +109,9 @@ def check() -> None:
         )
 
 
-Pairs = tuple[tuple[str, str], ...]  # candidate, reference
-
-
-def _pairs(candidates: Sequence[str], references: Sequence[str]) -> Pairs:
-    """The pairs with a reference, sorted, so that the same items are found again in the caches."""
-    both = zip(candidates, references, strict=True)
-    return tuple(sorted(pair for pair in both if _has_words(pair[1])))
-
-
-# Nothing depends on how often these are called; an encoder is loaded once instead of per metric.
+# As text_scores.bertscore.
 @lru_cache(maxsize=2)
-def _bertscore(pairs: Pairs, model: str | None) -> BertScore:
-    from lmms_eval_tasks.utils.bertscore import bert_score
-
-    return bert_score(
-        [candidate for candidate, _ in pairs],
-        [[reference] for _, reference in pairs],
-        model=model,
-        lang=LANGUAGE,
-    )
-
-
-@lru_cache(maxsize=2)
-def _bartscore(pairs: Pairs, model: str) -> BartScore:
+def _bartscore(pairs: tuple[Pair, ...], model: str) -> BartScore:
     from lmms_eval_tasks.utils.bartscore import bart_score
 
     return bart_score([one for one, _ in pairs], [one for _, one in pairs], model=model)
-
-
-def _by_item(
-    candidates: Sequence[str],
-    references: Sequence[str],
-    known: dict[tuple[str, str], float] | None,
-    note: str,
-) -> TextScores:
-    """Values in the items' order; None for `known` says that the metric could not be computed."""
-    if known is None:
-        return _none(candidates, note)
-    pairs = zip(candidates, references, strict=True)
-    return TextScores(tuple(known.get(pair) for pair in pairs), note, computed=True)
-
-
-def _none(candidates: Sequence[str], note: str) -> TextScores:
-    return TextScores((None,) * len(candidates), note, computed=False)
-
-
-def _has_words(text: str) -> bool:
-    return bool(text_metrics.tokenize(text))

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks import provenance, settings
+from lmms_eval_tasks import text_scores as shared
 from lmms_eval_tasks.movierecapsqa import baseline_scores, scores, text_scores
 from tests.movierecapsqa.items import answer, answers, geval, helmet
 from tests.utils import tiny_bert
@@ -27,10 +28,10 @@ class TestTextMetrics:
 
         monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
         monkeypatch.setattr(provenance, "_notes", {})
-        text_scores._bertscore.cache_clear()
+        shared.bertscore.cache_clear()
         text_scores._bartscore.cache_clear()
         yield
-        text_scores._bertscore.cache_clear()
+        shared.bertscore.cache_clear()
         text_scores._bartscore.cache_clear()
 
     def test_rouge_l(self) -> None:
@@ -48,7 +49,7 @@ class TestTextMetrics:
 
         def one(candidates: list[str], references: list[str], model: Any) -> Any:
             seen.extend(candidates)
-            return text_scores.TextScores((0.5,) * len(candidates), "note", computed=True)
+            return shared.TextScores((0.5,) * len(candidates), "note", computed=True)
 
         monkeypatch.setattr(text_scores, "bertscore", one)
         monkeypatch.setattr(text_scores, "bartscore", one)
@@ -101,7 +102,7 @@ class TestTextMetrics:
 
         def one(candidates: list[str], references: list[str], model: Any) -> Any:
             note = f"{len(candidates)} texts"
-            return text_scores.TextScores((0.5,) * len(candidates), note, computed=True)
+            return shared.TextScores((0.5,) * len(candidates), note, computed=True)
 
         monkeypatch.setattr(text_scores, "bertscore", one)
         SCORES["bertscore"](answers("55"))

@@ -13,14 +13,15 @@ from typing import Any
 import pytest
 import yaml
 
-from lmms_eval_tasks import judges, settings
+from lmms_eval_tasks import geval_ratings, judges, settings
 from lmms_eval_tasks.errors import PromptError
 from lmms_eval_tasks.judges import Criterion, Judge, Verdict, geval, run
 from lmms_eval_tasks.judges.config import HUGGINGFACE, NONE, OPENAI, PANEL, JudgeConfig
 from lmms_eval_tasks.judges.exchange import Sampling
 from lmms_eval_tasks.judges.providers import NoJudge
-from lmms_eval_tasks.movierecapsqa import baselines, geval_ratings
+from lmms_eval_tasks.movierecapsqa import baselines
 from lmms_eval_tasks.movierecapsqa.baselines import criteria, judge_baselines
+from lmms_eval_tasks.movierecapsqa.geval_ratings import DIMENSIONS, scaled
 from lmms_eval_tasks.settings import JUDGED_BASELINES, JudgeLimits
 from tests.local_endpoint import (
     Fault,
@@ -112,7 +113,7 @@ def with_logprobs(request: Request) -> Answer:
 def test_log_probabilities_give_the_mean_of_the_scale() -> None:
     made, chats = judged(with_logprobs, ["geval"])
     (result,) = made.values()
-    coherence, consistency = (result["dimensions"][n] for n in geval_ratings.DIMENSIONS)
+    coherence, consistency = (result["dimensions"][n] for n in DIMENSIONS)
     assert coherence["score"] == pytest.approx(4.2)
     assert coherence["mass"] == pytest.approx(1.0)
     assert consistency["score"] == pytest.approx(5 / 3)
@@ -212,7 +213,7 @@ def test_samples_that_cannot_be_read(scores: list[object], rating: float | None)
     ("ratings", "score"), [([1, 1], 0.0), ([5, 5], 1.0), ([3], 0.5), ([2, 3], 0.375), ([], None)]
 )
 def test_scaling(ratings: list[float], score: float | None) -> None:
-    assert geval_ratings.scaled(ratings) == score
+    assert scaled(ratings) == score
 
 
 def test_columns_never_mix() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks import settings
+from lmms_eval_tasks import text_scores as shared
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.movierecapsqa import text_scores
 from lmms_eval_tasks.utils import bartscore, bertscore, text_metrics
@@ -36,10 +37,10 @@ def nothing_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[No
     from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    text_scores._bertscore.cache_clear()
+    shared.bertscore.cache_clear()
     text_scores._bartscore.cache_clear()
     yield
-    text_scores._bertscore.cache_clear()
+    shared.bertscore.cache_clear()
     text_scores._bartscore.cache_clear()
 
 

@@ -1,0 +1,222 @@
+"""CLIPScore of sentences and pictures with a CLIP model on this machine (metrics.md, "Text").
+
+Hessel et al., 2021: 2.5 * max(0, cosine) of the embeddings of a text and a picture. Here a text is
+one sentence, since CLIP cuts texts at 77 tokens, and the score is the mean over all pairs of a
+sentence and a picture. HAVEN's paper (Table 4: 0.741 to 0.899) names neither its model nor how a
+summary of several sentences meets several frames: all of this is ours, unverified.
+
+No model means no number: the value is None with the reason, never 0, and nothing is downloaded.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.utils import clip_encoder, local_models
+from lmms_eval_tasks.utils.clip_encoder import CPU, Encoder, Picture
+from lmms_eval_tasks.utils.text_metrics import tokenize
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+WEIGHT = 2.5  # Hessel et al., equation 1: stretches the usual cosines, about 0 to 0.4, to 0..1
+# Hessel et al. put "A photo depicts" before every caption; a sentence of a summary is none.
+RULE = (
+    f"{WEIGHT} * max(0, cosine), mean over all pairs of a sentence and a frame; sentences as they "
+    "are, without a prompt"
+)
+# OpenAI's models. Their name and a commit of the Hugging Face cache say whose weights they are.
+RELEASED = (
+    "openai/clip-vit-base-patch32",
+    "openai/clip-vit-base-patch16",
+    "openai/clip-vit-large-patch14",
+    "openai/clip-vit-large-patch14-336",
+)
+
+
+@dataclass(frozen=True)
+class ClipScore:
+    """The score of some sentences and pictures.
+
+    Attributes:
+        value: 0..2.5; None if there is no sentence with a word, or no picture, or `reason`.
+        n_sentences: sentences scored: those that have a word.
+        n_cut: those of them that were cut to the model's length.
+        reason: why nothing was computed, else None.
+    """
+
+    value: float | None
+    n_sentences: int
+    n_cut: int
+    reason: str | None
+
+
+def from_embeddings(text_embeddings: ArrayLike, image_embeddings: ArrayLike) -> float | None:
+    """CLIPScore of embeddings: the mean over all pairs of a text and an image, 0..2.5.
+
+    Pairs at more than a right angle count 0, one by one, before the mean is taken. The order of
+    texts or images changes no bit.
+
+    Args:
+        text_embeddings: (n, d), of any length but 0 each; None is the score if n is 0.
+        image_embeddings: (m, d), likewise.
+
+    Raises:
+        ValueError: not two tables with the same d, a number that is not finite, or a vector of
+            zeros, which has no direction.
+    """
+    texts, images = _table(text_embeddings, "text"), _table(image_embeddings, "image")
+    if not len(texts) or not len(images):
+        return None
+    if texts.shape[1] != images.shape[1]:
+        raise ValueError(
+            f"text embeddings of {texts.shape[1]} numbers, image embeddings of {images.shape[1]}"
+        )
+    texts, images = _directions(texts), _directions(images)
+    # Row by row: a matrix product rounds a pair's cosine differently at another place. Of equal
+    # directions it can exceed 1 by a rounding error.
+    cosines = [min(float(cosine), 1.0) for text in texts for cosine in (images * text).sum(axis=1)]
+    return WEIGHT * math.fsum(max(0.0, cosine) for cosine in cosines) / len(cosines)
+
+
+def clip_score(
+    sentences: Sequence[str],
+    images: Sequence[Picture],
+    model: str,
+    *,
+    device: str = CPU,
+    batch_size: int | None = None,
+) -> ClipScore:
+    """CLIPScore of the sentences of a summary and the frames selected with it.
+
+    The model is loaded once for a process, and what it has embedded is kept: another call about the
+    same texts or pictures opens and embeds nothing.
+
+    Args:
+        sentences: of one summary; those without a word are left out, a repeated one counts twice.
+        images: a repeated one counts twice.
+        model: folder of a CLIP model, or a name in the local Hugging Face cache.
+        device: torch device; the CPU unless told, as the model under test may still fill the GPU.
+        batch_size: texts or pictures of one forward pass; None: one on the CPU, where the number
+            then depends on no bit of what else is scored, 32 elsewhere (differences about 1e-6).
+
+    Raises:
+        ValueError: a batch size below 1.
+        TasksError: a picture raised it when it was opened. A model that is absent, broken or of
+            another kind raises nothing: there is no value, and the reason says why.
+    """
+    if batch_size is not None and batch_size < 1:
+        raise ValueError(f"a batch of {batch_size}: at least 1")
+    said = [sentence for sentence in sentences if tokenize(sentence)]
+    folder = local_models.find(model, may_be_path=True)
+    if folder is None:
+        return ClipScore(None, len(said), 0, _absent(model))
+    encoder = _loaded(folder, device)
+    if isinstance(encoder, str):
+        return ClipScore(None, len(said), 0, encoder)
+    if not said or not images:
+        return ClipScore(None, len(said), 0, None)
+    try:
+        texts = encoder.texts(said, batch_size)
+        pictures = encoder.pictures(images, batch_size)
+        value = from_embeddings([text.vector for text in texts], pictures)
+    except TasksError:
+        raise  # a picture's file: the caller knows what it is of
+    # As for BERTScore: models raise what they like, and an exception in an aggregation costs the
+    # host's whole run (host.md).
+    except Exception as error:
+        return ClipScore(None, len(said), 0, local_models.told(folder, error))
+    return ClipScore(value, len(said), sum(text.cut for text in texts), None)
+
+
+def problem(model: str) -> str | None:
+    """Why `model` cannot be used, in one line, or None; for the time before a run.
+
+    Its config is read, its weights are not, so that damaged ones are found by `clip_score` only.
+    """
+    folder = local_models.find(model, may_be_path=True)
+    if folder is None:
+        return _absent(model)
+    from transformers import AutoConfig
+
+    try:
+        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except Exception as error:  # whatever transformers raises for a folder it cannot read
+        return local_models.told(folder, error)
+    return (
+        None if config.model_type == "clip" else f"{folder}: {config.model_type} is no CLIP model"
+    )
+
+
+def describe(model: str, device: str = CPU) -> str:
+    """One line for the results: rule, model, revision, precision, and what was cut so far.
+
+    The sentences are those of all scores of this process by this model, each counted once.
+    """
+    folder = local_models.find(model, may_be_path=True)
+    encoder = _absent(model) if folder is None else _loaded(folder, device)
+    if folder is None or isinstance(encoder, str):
+        return f"CLIPScore not computed: {encoder}"
+    import transformers
+
+    commit = local_models.revision(folder)
+    origin = f"at {commit[:12]}" if commit else f"(SHA-256 of its weights {encoder.weights})"
+    doubt = "" if is_comparable(model) else f"; {local_models.NOT_COMPARABLE}"
+    return (
+        f"CLIPScore: {RULE}; model {model} {origin}, transformers {transformers.__version__}, "
+        f"float32; {encoder.n_cut} of {encoder.n_texts} sentences cut to {encoder.max_tokens} "
+        f"tokens{doubt}"
+    )
+
+
+def is_comparable(model: str) -> bool:
+    """Whether these are a released model's weights, as far as a name can tell (`RELEASED`)."""
+    return local_models.is_released(model, RELEASED)
+
+
+# Loaded once, and so is the reason why it cannot be: every item asks.
+@lru_cache(maxsize=2)
+def _loaded(folder: Path, device: str) -> Encoder | str:
+    try:
+        return clip_encoder.load(folder, device)
+    except Exception as error:  # loaders raise what they like
+        return local_models.told(folder, error)
+
+
+def _absent(model: str) -> str:
+    return local_models.absent("CLIP model", model, may_be_path=True)
+
+
+def _table(embeddings: ArrayLike, kind: str) -> NDArray[Any]:
+    import numpy as np
+
+    table = np.asarray(embeddings, dtype=np.float64)
+    if table.ndim == 1 and not table.size:  # an empty list: no texts or no images
+        return table.reshape(0, 0)
+    if table.ndim != 2:
+        raise ValueError(f"{kind} embeddings: expected a row for each, not {table.ndim} dimensions")
+    if not np.isfinite(table).all():
+        raise ValueError(f"{kind} embeddings: a number is not finite")
+    return table
+
+
+def _directions(table: NDArray[Any]) -> NDArray[Any]:
+    """Rows of length 1.
+
+    Raises:
+        ValueError: a row of zeros.
+    """
+    import numpy as np
+
+    # By the largest number first, so that no square overflows or vanishes.
+    largest = np.abs(table).max(axis=1, keepdims=True, initial=0.0)
+    if not largest.all():
+        raise ValueError("an embedding of zeros has no direction")
+    scaled = table / largest
+    return np.asarray(scaled / np.sqrt((scaled**2).sum(axis=1, keepdims=True)))
