@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.utils.transcribers import Transcriber
 
 # Folder name under lmms_eval_tasks/, which is also the folder name under the data root.
-NAMES: tuple[str, ...] = ("maia", "maverix", "movierecapsqa")
+NAMES: tuple[str, ...] = ("maia", "maverix", "movierecapsqa", "haven")
 
 
 @dataclass(frozen=True)

@@ -65,23 +65,38 @@ def asked(docs: Sequence[int], limit: float | None) -> list[int]:
     return [int(limit)] * len(docs)
 
 
-def make(parts: Sequence[Part], cut: Callable[[Window], object], title: str) -> dict[Window, str]:
+def make(
+    parts: Sequence[Part],
+    cut: Callable[[Window], object],
+    title: str,
+    done: str = "segments cut",
+) -> dict[Window, str]:
     """Make the cuts of the parts; returns those that cannot be made, with the reason.
 
     Args:
         parts: what the tasks need.
         cut: makes one, or finds it; a MediaError says why it cannot.
         title: of the benchmark, for lines on stderr while they take long.
+        done: what is counted in these lines.
     """
     tried: dict[Window, str] = {}
     # An item that cannot be cut makes way for the next one, which is then inside the limit.
     while new := list(dict.fromkeys(w for part in parts for w in part.first(tried))):
-        tried |= _cut(new, cut, title)
+        tried |= _cut(new, cut, f"{title}: {{:,}} of {{:,}} {done}")
     return {window: why for window, why in tried.items() if why}
 
 
-def lost(parts: Sequence[Part], uncut: Mapping[Window, str]) -> dict[str, str]:
+def lost(
+    parts: Sequence[Part],
+    uncut: Mapping[Window, str],
+    impossible: str = "segments of {} can be cut",
+) -> dict[str, str]:
     """Items whose window cannot be cut, with the reason.
+
+    Args:
+        parts: what the tasks need.
+        uncut: what `make` returned.
+        impossible: what cannot be done with any item of a task, for the message.
 
     Raises:
         DataError: a part has no other ones.
@@ -90,13 +105,13 @@ def lost(parts: Sequence[Part], uncut: Mapping[Window, str]) -> dict[str, str]:
     for part in parts:
         own = {item.name: uncut[item.window] for item in part.items if item.window in uncut}
         if own and len(own) == len(part.items):
-            raise DataError(f"none of the segments of {part.task} can be cut:\n{listed(own)}")
+            raise DataError(f"none of the {impossible.format(part.task)}:\n{listed(own)}")
         found |= own
     return found
 
 
 def _cut(
-    windows: Sequence[Window], cut: Callable[[Window], object], title: str
+    windows: Sequence[Window], cut: Callable[[Window], object], line: str
 ) -> dict[Window, str]:
     """Make cuts, as many at once as there are processors; why each failed, or ""."""
 
@@ -111,18 +126,18 @@ def _cut(
     pool = ThreadPoolExecutor(max_workers=os.cpu_count() or 1)
     try:
         futures = {pool.submit(why_not, window): window for window in windows}
-        for future in _told(as_completed(futures), len(windows), title):
+        for future in _told(as_completed(futures), len(windows), line):
             found[futures[future]] = future.result()
     finally:
         pool.shutdown(cancel_futures=True)  # who stops the run does not wait for all of them
     return found
 
 
-def _told(things: Iterable[Any], total: int, title: str) -> Iterator[Any]:
+def _told(things: Iterable[Any], total: int, line: str) -> Iterator[Any]:
     """`things`, with a line on stderr now and then while they take long."""
     told = time.monotonic()
     for number, thing in enumerate(things, 1):
         yield thing
         if number < total and time.monotonic() - told > PATIENCE:
             told = time.monotonic()
-            say(f"{title}: {number:,} of {total:,} segments cut (kept in {settings.cache_dir()})")
+            say(f"{line.format(number, total)} (kept in {settings.cache_dir()})")

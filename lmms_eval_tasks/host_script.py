@@ -92,6 +92,8 @@ OPTIONS = {
     "--bertscore": settings.BERTSCORE,
     "--bartscore": settings.BARTSCORE,
     "--baselines": settings.BASELINES,
+    "--clipscore": settings.CLIPSCORE,
+    "--haven": settings.HAVEN,
 }
 FLAGS = {
     "--allow-bad-items": settings.ALLOW_BAD_ITEMS,

@@ -26,14 +26,17 @@ def has_numbers(cells: Sequence[str]) -> bool:
 
 
 def fixed(value: float | None, decimals: int = 2) -> str:
-    """A number with so many decimals; a dash where there is none."""
-    return NONE if value is None else f"{value:.{decimals}f}"
+    """A number with so many decimals; a dash where there is none. Nothing is -0.00."""
+    return NONE if value is None else _without_zero_sign(f"{value:.{decimals}f}")
 
 
 def signed(value: float, decimals: int = 1) -> str:
     """A difference with its sign; nothing that rounds to zero has one."""
-    text = f"{value:+.{decimals}f}"
-    return text if float(text) else text[1:]
+    return _without_zero_sign(f"{value:+.{decimals}f}")
+
+
+def _without_zero_sign(text: str) -> str:
+    return text if float(text) else text.lstrip("+-")
 
 
 def by_row(
