@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks import cuts, settings
+from lmms_eval_tasks import clips, cuts, settings
 from lmms_eval_tasks.cuts import Window
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.movierecapsqa import (
@@ -76,7 +76,7 @@ def make_media(tasks: Tasks, limit: float | None = None) -> None:
 
     def cut(window: Window) -> None:
         for n_frames in sorted(frames[window]):
-            inputs.make(*window, n_frames)
+            clips.make(*window, n_frames)
 
     parts = _parts([task["task"] for task in tasks], found, limit)
     uncut = cuts.make(parts, cut, "MovieRecapsQA")

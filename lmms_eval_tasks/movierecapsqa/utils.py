@@ -9,13 +9,14 @@ import traceback
 from collections.abc import Mapping
 from typing import Any
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import clips, settings
+from lmms_eval_tasks.clips import Doc
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.candidate import usable
 from lmms_eval_tasks.movierecapsqa import judge as judging
 from lmms_eval_tasks.movierecapsqa import scoring
-from lmms_eval_tasks.movierecapsqa.inputs import Doc, shown_of, task_prompts, visuals
+from lmms_eval_tasks.movierecapsqa.inputs import task_prompts
 from lmms_eval_tasks.movierecapsqa.labels import CONDITIONS
 from lmms_eval_tasks.utils import prompts
 
@@ -41,15 +42,14 @@ def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Mapping[str, Any] | None = 
 
 def doc_to_visual(doc: Doc) -> list[Any]:
     """For simple models: the muted clip's path, or frames as images, or nothing (5.2)."""
-    return list(visuals(doc)) if CONDITIONS[doc["condition"]].picture else []
+    return list(clips.visuals(doc)) if CONDITIONS[doc["condition"]].picture else []
 
 
 def doc_to_messages(
     doc: Doc, lmms_eval_specific_kwargs: Mapping[str, Any] | None = None
 ) -> list[dict[str, Any]]:
     """For chat models: the muted clip, or its frames in order, then the text."""
-    kind = "image" if doc["n_frames"] else "video"
-    content = [{"type": kind, "url": visual} for visual in doc_to_visual(doc)]
+    content = clips.content(doc) if CONDITIONS[doc["condition"]].picture else []
     content.append({"type": "text", "text": doc_to_text(doc, lmms_eval_specific_kwargs)})
     return [{"role": "user", "content": content}]
 
@@ -81,27 +81,16 @@ _IDENTITY = (
 def _media_log(doc: Doc) -> dict[str, Any] | None:
     """What was handed over; None where a file is gone by now: the answer still counts.
 
-    `kind` is video (a file: the model's class takes frames from its `n_frames`), frames (that many
-    images, of `asked` for) or none. Times are seconds of the source, the size is in pixels.
+    `clips.log`, or the kind none; and whether it came with dialogue.
     """
     condition = CONDITIONS[doc["condition"]]
     told = {"dialogue": condition.dialogue and bool(doc["dialogue"])}
     if not condition.picture:
         return {"kind": "none", **told}
     try:
-        shown = shown_of(doc)
+        return {**clips.log(doc), **told}
     except (TasksError, OSError):
         return None
-    return {
-        "kind": "video" if shown.frames is None else "frames",
-        "start": shown.start,
-        "end": shown.end,
-        "duration": shown.duration,
-        "n_frames": shown.n_frames,
-        "asked": doc["n_frames"],
-        "size": [shown.width, shown.height],
-        **told,
-    }
 
 
 # --- what the reply is worth ------------------------------------------------------------------

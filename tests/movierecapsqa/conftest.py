@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval_tasks import settings
-from lmms_eval_tasks.movierecapsqa import checked, inputs
+from lmms_eval_tasks import clips, settings
+from lmms_eval_tasks.movierecapsqa import checked
 from tests.conftest import SHARED
 from tests.movierecapsqa.entries import MOVIE, RECAP, entry, render, write
 
@@ -29,7 +29,7 @@ def root(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     monkeypatch.setenv(settings.CACHE, str(cache))
     monkeypatch.setenv(settings.JUDGE, "none")
     checked.remember(None)
-    make = inputs.make  # a test may put another one there
+    make = clips.make  # a test may put another one there
     make.cache_clear()
     yield tmp_path / "root"
     checked.remember(None)

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import clips, settings
 from lmms_eval_tasks.errors import DataError, MediaError, PromptError, TasksError
-from lmms_eval_tasks.movierecapsqa import before_run, checked, data, inputs, utils
+from lmms_eval_tasks.movierecapsqa import before_run, checked, data, utils
 from tests.movierecapsqa.entries import entry, question, write
 from tests.movierecapsqa.test_data import PICTURED, TASKS, docs
 
@@ -56,7 +56,7 @@ class TestCheck:
 
 
 class Maker:
-    """Stands for inputs.make: notes what is made, and fails on some windows."""
+    """Stands for clips.make: notes what is made, and fails on some windows."""
 
     def __init__(self) -> None:
         self.made: list[tuple[Any, ...]] = []
@@ -86,7 +86,7 @@ class TestClips:
     @pytest.fixture
     def maker(self, user: Path, videos: Path, monkeypatch: pytest.MonkeyPatch) -> Maker:
         made = Maker()
-        monkeypatch.setattr(inputs, "make", made)
+        monkeypatch.setattr(clips, "make", made)
         return made
 
     def test_nothing_for_dialogue_alone(self, maker: Maker) -> None:
@@ -178,7 +178,7 @@ def test_a_run_finds_what_was_made(user: Path, monkeypatch: pytest.MonkeyPatch) 
     def cut(*_: Any) -> Any:
         raise AssertionError("cut again")
 
-    monkeypatch.setattr(inputs.segments, "segment", cut)
+    monkeypatch.setattr(clips.segments, "segment", cut)
     for name in PICTURED:
         for one in docs(name):
             assert Path(utils.doc_to_visual(one)[0]).is_file()

@@ -10,7 +10,7 @@ import av
 import datasets
 import pytest
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import clips, settings
 from lmms_eval_tasks.errors import MediaError, PromptError
 from lmms_eval_tasks.movierecapsqa import data, inputs, utils
 from lmms_eval_tasks.movierecapsqa.labels import SOURCES
@@ -37,11 +37,11 @@ class TestClips:
 
     @pytest.mark.parametrize("source", SOURCES)
     def test_every_source(self, source: str, user: Path) -> None:
-        (path,) = inputs.visuals(doc(source))
+        (path,) = clips.visuals(doc(source))
         with av.open(str(path)) as clip:
             assert [stream.type for stream in clip.streams] == ["video"]
         assert seconds_of(str(path)) == expected(*WINDOWS[source])
-        shown = inputs.shown_of(doc(source, condition="frames"))
+        shown = clips.shown_of(doc(source, condition="frames"))
         assert (shown.path, shown.frames) == (path, None)
         start, end = WINDOWS[source]
         assert (shown.start, shown.end) == (start, pytest.approx(end, abs=0.1))
@@ -54,7 +54,7 @@ class TestClips:
         (user / "recaps" / "talk.mp4").unlink()
         gone = {**broken, "video_path": str(user / "recaps" / "talk.mp4")}
         with pytest.raises(MediaError, match=r"^talk.1/10: its clip cannot be made any more") as e:
-            inputs.visuals(gone)
+            clips.visuals(gone)
         assert "\n" not in str(e.value)
         assert "--allow-bad-items" in str(e.value)
 
@@ -72,10 +72,10 @@ class TestFrames:
         all_of_it = expected(*WINDOWS[source])
         # As numpy.linspace has them, rounded down: the first and the last one are among them.
         places = [n * (len(all_of_it) - 1) // max(number - 1, 1) for n in range(number)]
-        images = inputs.visuals(asked)
+        images = clips.visuals(asked)
         assert [second_of(image) for image in images] == [all_of_it[place] for place in places]
         assert {(image.mode, image.size) for image in images} == {("RGB", (64, 48))}
-        shown = inputs.shown_of(asked)
+        shown = clips.shown_of(asked)
         assert (shown.path, shown.n_frames, shown.width, shown.height) == ("", number, 64, 48)
         assert shown.duration == pytest.approx(len(all_of_it) / RATE, abs=0.1)
 
@@ -84,16 +84,16 @@ class TestFrames:
     ) -> None:
         monkeypatch.setenv(settings.FRAMES, "100")
         asked = doc("segment", "talk.2")
-        assert [second_of(image) for image in inputs.visuals(asked)] == expected(8, 11)
-        assert inputs.shown_of(asked).n_frames == 30
+        assert [second_of(image) for image in clips.visuals(asked)] == expected(8, 11)
+        assert clips.shown_of(asked).n_frames == 30
 
     def test_no_copy_of_a_whole_movie(self, user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         def copied(*_: Any) -> Any:
             raise AssertionError("the movie was copied")
 
-        monkeypatch.setattr(inputs.segments, "segment", copied)
+        monkeypatch.setattr(clips.segments, "segment", copied)
         monkeypatch.setenv(settings.FRAMES, "4")
-        assert len(inputs.visuals(doc("movie"))) == 4
+        assert len(clips.visuals(doc("movie"))) == 4
 
     def test_clip_and_frames_are_not_mixed_up(
         self, user: Path, monkeypatch: pytest.MonkeyPatch
@@ -102,8 +102,8 @@ class TestFrames:
         monkeypatch.setenv(settings.FRAMES, "2")
         as_frames = doc("segment")
         for _ in range(2):
-            assert isinstance(inputs.visuals(as_file)[0], str)
-            assert len(inputs.visuals(as_frames)) == 2
+            assert isinstance(clips.visuals(as_file)[0], str)
+            assert len(clips.visuals(as_frames)) == 2
 
 
 class TestPrompts:

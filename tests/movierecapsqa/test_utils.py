@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import settings
-from lmms_eval_tasks.movierecapsqa import inputs, utils
+from lmms_eval_tasks import clips, settings
+from lmms_eval_tasks.movierecapsqa import utils
 from lmms_eval_tasks.movierecapsqa.labels import SOURCES
 from tests.movierecapsqa.entries import SECRET, SPOKEN, entry, question, second_of, write
 from tests.movierecapsqa.test_data import TASKS, docs
@@ -169,7 +169,7 @@ class TestIdentity:
         def made(*_: Any) -> Any:
             raise AssertionError("a clip was made")
 
-        monkeypatch.setattr(inputs, "make", made)
+        monkeypatch.setattr(clips, "make", made)
         one = doc("segment", condition="dialogue")
         utils.doc_to_messages(one)
         assert utils.identity(one)["media"] == {"kind": "none", "dialogue": True}
