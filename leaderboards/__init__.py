@@ -26,12 +26,13 @@ Unit = Literal[
     "variance",
     "deviation",
     "correlation",
+    "kappa_percent",
     "clipscore",
     "clipscore_change",
     "amount",
 ]
 
-BENCHMARKS: tuple[str, ...] = ("maia", "maverix", "movierecapsqa", "haven")
+BENCHMARKS: tuple[str, ...] = ("maia", "maverix", "movierecapsqa", "haven", "cvrr_es")
 RANGES: dict[Unit, tuple[float, float]] = {
     "share": (0, 1),
     "cider": (0, 10),
@@ -42,10 +43,15 @@ RANGES: dict[Unit, tuple[float, float]] = {
     "variance": (0, 6.25),  # of scores: at most that of 0 and 5 in equal numbers
     "deviation": (0, 2.5),  # of ratings: at most that of 0 and 5 in equal numbers
     "correlation": (-1, 1),  # of ranks, and kappa
+    "kappa_percent": (-100, 100),  # kappa times 100
     "clipscore": (0, 2.5),
     "clipscore_change": (-2.5, 2.5),
     "amount": (0, float("inf")),  # a count, or a length in words, tokens or seconds
 }
+
+
+# What a table's rows are, if its first column is headed so: models, with one name each.
+OF_MODELS = ("Model", "Judge", "Candidate")
 
 
 class _Strict(BaseModel):
@@ -100,10 +106,15 @@ class Row(_Strict):
 
 
 class Table(_Strict):
-    """One table of a paper. `metric` names our metric where one metric fills all columns."""
+    """One table of a paper. `metric` names our metric where one metric fills all columns.
+
+    What stands beside the tables (figures with printed numbers, figures of a release) has the same
+    form, and a label in place of a table's number.
+    """
 
     benchmark: str
     number: int
+    label: str | None = None
     caption: str  # our words
     note: str | None  # what the paper leaves open about this table
     metric: str | None
@@ -115,6 +126,11 @@ class Table(_Strict):
     attributes: list[str] = []
     columns: list[Column]
     rows: list[Row]
+
+    @property
+    def heading(self) -> str:
+        """What it is called: `Table 4`, or its label."""
+        return self.label or f"Table {self.number}"
 
     def row(self, group: str, name: str) -> Row:
         """The row of a printed name in a group. KeyError if there is none."""
@@ -175,6 +191,7 @@ class Leaderboard(_Strict):
     stated: dict[str, Stated]
     named: dict[str, Named]
     tables: list[Table]
+    beside: dict[str, Table] = {}  # what stands beside the tables, by the name of its block
     sample: Sample | None = None  # published scores of a released sample, where there are some
 
 
@@ -195,6 +212,7 @@ def leaderboard(benchmark: str) -> Leaderboard:
         stated=raw.get("stated", {}),
         named=raw.get("named", {}),
         tables=[_table(raw, table) for table in raw["tables"]],
+        beside={name: _table(raw, table) for name, table in raw.get("beside", {}).items()},
     )
 
 
@@ -205,7 +223,7 @@ def load(benchmark: str) -> list[Table]:
 
 def _table(raw: dict[str, Any], table: dict[str, Any]) -> Table:
     names, attributes = table["columns"], table.get("attributes", [])
-    of_models = table.get("name_title", "Model") == "Model"
+    of_models = table.get("name_title", "Model") in OF_MODELS
     rows = [
         Row(
             name=row["name"],
@@ -219,6 +237,9 @@ def _table(raw: dict[str, Any], table: dict[str, Any]) -> Table:
         )
         for row in table["rows"]
     ]
-    columns = [Column(name=name, **raw["columns"][name]) for name in names]
+    # Tables with the same columns may differ in what they measure.
+    unit = {"unit": table["unit"]} if "unit" in table else {}
+    columns = [Column(name=name, **{**raw["columns"][name], **unit}) for name in names]
     common = {"benchmark": raw["benchmark"], "groups": raw["groups"]}
-    return Table(**{**table, **common, "columns": columns, "rows": rows})
+    rest = {key: value for key, value in table.items() if key != "unit"}
+    return Table(**{**rest, **common, "columns": columns, "rows": rows})

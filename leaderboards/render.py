@@ -15,6 +15,8 @@ from pathlib import Path
 from lmms_eval_tasks.leaderboards import (
     Leaderboard,
     Table,
+    cvrr_es_claims,
+    cvrr_es_contradictions,
     haven_claims,
     haven_contradictions,
     leaderboard,
@@ -45,7 +47,7 @@ def markdown(table: Table) -> str:
     left = len(titles)
     for column in table.columns:
         titles += [column.title, OURS] if column.name in beside else [column.title]
-    lines = [f"**Table {table.number}.** {table.caption}{_names(table)}."]
+    lines = [f"**{table.heading}.** {table.caption}{_names(table)}."]
     if table.note:
         lines[0] += f" {table.note}"
     lines += ["", _line(titles), _line(["---"] * left + ["---:"] * (len(titles) - left))]
@@ -70,7 +72,7 @@ def markdown_models(board: Leaderboard) -> str:
     Spellings that only the text or a released file has stand in a column of their own.
     """
     printed: dict[str, list[str]] = {}
-    for row in (row for table in board.tables for row in table.rows):
+    for row in (r for table in (*board.tables, *board.beside.values()) for r in table.rows):
         if row.identity and row.name not in printed.setdefault(row.identity, []):
             printed[row.identity].append(row.name)
     others: dict[str, list[str]] = {one: [] for one in printed}
@@ -121,6 +123,12 @@ def markdown_findings(
     return "\n".join(lines)
 
 
+def _cvrr_es(board: Leaderboard) -> str:
+    found = cvrr_es_contradictions.contradictions(board)
+    listed = markdown_findings(board.tables, found, cvrr_es_claims.claims(board))
+    return f"{listed}\n\n{_undecided(cvrr_es_claims.UNDECIDED)}"
+
+
 def _haven(board: Leaderboard) -> str:
     found = haven_contradictions.contradictions(board)
     listed = markdown_findings(board.tables, found, haven_claims.claims(board))
@@ -151,6 +159,7 @@ def _movierecapsqa(board: Leaderboard) -> str:
 
 
 FINDINGS: Mapping[str, Callable[[Leaderboard], str]] = {
+    "cvrr_es": _cvrr_es,
     "haven": _haven,
     "maia": _maia,
     "maverix": _maverix,
@@ -169,6 +178,7 @@ def blocks(benchmark: str) -> dict[str, str]:
     """
     board = leaderboard(benchmark)
     made = {f"{benchmark}:table{table.number}": markdown(table) for table in board.tables}
+    made |= {f"{benchmark}:{name}": markdown(table) for name, table in board.beside.items()}
     made[f"{benchmark}:models"] = markdown_models(board)
     made[f"{benchmark}:findings"] = FINDINGS[benchmark](board)
     if benchmark in SAMPLES:

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.utils.transcribers import Transcriber
 
 # Folder name under lmms_eval_tasks/, which is also the folder name under the data root.
-NAMES: tuple[str, ...] = ("maia", "maverix", "movierecapsqa", "haven")
+NAMES: tuple[str, ...] = ("maia", "maverix", "movierecapsqa", "haven", "cvrr_es")
+# Beginnings of task names that are not the benchmark's own.
+_ALSO = {"cvrr_judge": "cvrr_es"}
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,11 @@ def load(name: str) -> Benchmark:
 
 def of_task_name(task: str) -> str | None:
     """The benchmark whose name a task's name starts with, or None."""
-    return next((name for name in NAMES if task == name or task.startswith(f"{name}_")), None)
+    beginnings = {**{name: name for name in NAMES}, **_ALSO}
+    return next(
+        (own for start, own in beginnings.items() if task == start or task.startswith(f"{start}_")),
+        None,
+    )
 
 
 def of_task(config: Mapping[str, Any]) -> str:

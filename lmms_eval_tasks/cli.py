@@ -12,9 +12,11 @@ from rich.table import Table
 from lmms_eval_tasks import (
     agreement_command,
     benchmarks,
+    debate_command,
     facts_command,
     haven_command,
     judge_commands,
+    reliability_command,
     saved_runs,
     settings,
 )
@@ -140,4 +142,6 @@ saved_runs.add_commands(app)
 judge_commands.add_commands(app)
 facts_command.add_commands(app)
 haven_command.add_commands(app)
+debate_command.add_commands(app)
+reliability_command.add_commands(app)
 agreement_command.add_commands(app)

@@ -94,6 +94,11 @@ OPTIONS = {
     "--baselines": settings.BASELINES,
     "--clipscore": settings.CLIPSCORE,
     "--haven": settings.HAVEN,
+    "--cvrr-candidates": settings.CVRR_CANDIDATES,
+    "--cvrr-ratings": settings.CVRR_RATINGS,
+    "--cvrr-reference": settings.CVRR_REFERENCE,
+    "--cvrr-selection": settings.CVRR_SELECTION,
+    "--cvrr-name": settings.CVRR_NAME,
 }
 FLAGS = {
     "--allow-bad-items": settings.ALLOW_BAD_ITEMS,

@@ -34,6 +34,11 @@ BERTSCORE = "LMMS_EVAL_TASKS_BERTSCORE"
 BARTSCORE = "LMMS_EVAL_TASKS_BARTSCORE"
 BASELINES = "LMMS_EVAL_TASKS_BASELINES"
 HAVEN = "LMMS_EVAL_TASKS_HAVEN"
+CVRR_CANDIDATES = "LMMS_EVAL_TASKS_CVRR_CANDIDATES"
+CVRR_RATINGS = "LMMS_EVAL_TASKS_CVRR_RATINGS"
+CVRR_REFERENCE = "LMMS_EVAL_TASKS_CVRR_REFERENCE"
+CVRR_SELECTION = "LMMS_EVAL_TASKS_CVRR_SELECTION"
+CVRR_NAME = "LMMS_EVAL_TASKS_CVRR_NAME"
 CLIPSCORE = "LMMS_EVAL_TASKS_CLIPSCORE"
 
 SAMPLE = "sample"
@@ -162,6 +167,12 @@ def bartscore_model() -> str | None:
 def clipscore_model() -> str | None:
     """Name or path of the CLIP model the user chose, or None: then CLIPScore is not computed."""
     return os.environ.get(CLIPSCORE, "").strip() or None
+
+
+def paths(name: str) -> list[Path]:
+    """The files and folders of a setting that may hold several, separated by commas."""
+    given = (part.strip() for part in os.environ.get(name, "").split(","))
+    return [Path(part).expanduser() for part in given if part]
 
 
 def judged_baselines() -> tuple[str, ...]:

@@ -55,6 +55,14 @@ RATINGS: dict[int, str] = {1: "poor", 2: "fair", 3: "average", 4: "good", 5: "ex
 # The benchmark's own judge says correct or incorrect, and a score of 0 to 5.
 LOWEST_SCORE, HIGHEST_SCORE = 0, 5
 
+# Task of the judge study -> how its judge comes to a rating.
+JUDGE_TASKS = {
+    "cvrr_judge": "first",
+    "cvrr_judge_collective": "collective",
+    "cvrr_judge_mixture": "mixture",
+}
+ANSWERS = "cvrr_es_"  # tasks of the benchmark itself: this and a dimension's slug
+
 # How a judge came to its rating: `first` alone, `collective` with all other judges' ratings,
 # `mixture` with those of selected ones, `reference` with the reference answer (debate or single).
 ROUNDS = ("first", "collective", "mixture", "reference")

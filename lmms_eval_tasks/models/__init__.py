@@ -1,7 +1,8 @@
-"""Small models of ours that the host can run: an oracle, a coin, a scripted reply, language models.
+"""Small models of ours that the host can run: players, recorded replies, language models.
 
-Importing this package is light. `scripted` and `lm_pairs` are classes of the host: whoever imports
-them imports the host, and with it torch. The host does so only when one of them is asked for.
+Importing this package is light. `scripted`, `recorded` and `lm_pairs` have classes of the host:
+whoever imports them imports the host, and with it torch. The host does so only when one is asked
+for.
 """
 
 from __future__ import annotations
@@ -21,6 +22,11 @@ MANIFESTS: tuple[dict[str, str], ...] = (
         }
         for name in ("Oracle", "Coin", "Scripted")
     ),
+    {
+        "model_id": "tasks_recorded",
+        "simple_class_path": f"{__name__}.recorded.RecordedSimple",
+        "chat_class_path": f"{__name__}.recorded.RecordedChat",
+    },
     {"model_id": "lm_pairs", "simple_class_path": f"{__name__}.lm_pairs.LmPairs"},
 )
 

@@ -43,7 +43,10 @@ WHOLE_POOL_SHARE = 0.50
 # A field that only one benchmark's docs have -> the module that writes that benchmark's scripted
 # replies, which are neither a letter nor a reference. It offers `item(doc)`, what a reply's worth
 # is drawn by, and `reply(doc, worth)`.
-SCRIPTS: dict[str, str] = {"kind": "lmms_eval_tasks.haven.scripted"}
+SCRIPTS: dict[str, str] = {
+    "kind": "lmms_eval_tasks.haven.scripted",
+    "candidate": "lmms_eval_tasks.cvrr_es.scripted",
+}
 
 _OPTION = re.compile(r"^[ \t]*\(?([A-H])[.):][ \t]*(\S.*)$", re.MULTILINE)
 

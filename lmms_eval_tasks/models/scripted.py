@@ -28,7 +28,7 @@ from lmms_eval_tasks.models.host_model import HostModel
 Parts = list[str | Image]  # a request's texts and images in their order; other media are left out
 
 
-class _Player(HostModel):
+class Player(HostModel):
     """A player behind the host's interface; `reply` is what makes the difference."""
 
     def reply(self, parts: Parts, doc: Mapping[str, Any]) -> str:
@@ -54,7 +54,9 @@ class _Player(HostModel):
         return replies
 
 
-class _Simple(_Player):
+class Simple(Player):
+    """Takes a text and visuals."""
+
     is_simple = True
 
     def requests_of(self, requests: list[Any]) -> Iterator[tuple[Any, Parts, Mapping[str, Any]]]:
@@ -68,10 +70,13 @@ class _Simple(_Player):
             yield request, [*(v for v in visuals if isinstance(v, Image)), context], doc
 
 
-class _Chat(_Player):
+class Chat(Player):
+    """Takes messages."""
+
     is_simple = False
 
     def requests_of(self, requests: list[Any]) -> Iterator[tuple[Any, Parts, Mapping[str, Any]]]:
+        """Texts and images in the order of the messages."""
         for request in requests:
             _, doc_to_messages, _, doc_id, task, split = request.args
             doc = self.doc(task, split, doc_id)
@@ -86,7 +91,7 @@ class _Chat(_Player):
             yield request, parts, doc
 
 
-class _Keyed(_Player):
+class _Keyed(Player):
     def __init__(self, key: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.key = None if key is None else players.AnswerKey.load(str(key))
@@ -114,32 +119,32 @@ class _Coin(_Keyed):
         return players.coin(pictures.text(parts), self.key, self.seed) if seen is None else seen
 
 
-class _Scripted(_Player):
+class _Scripted(Player):
     def reply(self, parts: Parts, doc: Mapping[str, Any]) -> str:  # noqa: ARG002  # the doc alone
         return players.scripted(doc)
 
 
-class OracleSimple(_Oracle, _Simple):
+class OracleSimple(_Oracle, Simple):
     """Always right, from the request and a key (`key=PATH`)."""
 
 
-class OracleChat(_Oracle, _Chat):
+class OracleChat(_Oracle, Chat):
     """Always right, from the messages and a key (`key=PATH`)."""
 
 
-class CoinSimple(_Coin, _Simple):
+class CoinSimple(_Coin, Simple):
     """A fair coin by hash of request and `seed`; `key=PATH` has what it chooses from, if open."""
 
 
-class CoinChat(_Coin, _Chat):
+class CoinChat(_Coin, Chat):
     """A fair coin by hash of request and `seed`; `key=PATH` has what it chooses from, if open."""
 
 
-class ScriptedSimple(_Scripted, _Simple):
+class ScriptedSimple(_Scripted, Simple):
     """Right on about 70 % of items, unreadable on 5 %, by the doc's id (players.scripted)."""
 
 
-class ScriptedChat(_Scripted, _Chat):
+class ScriptedChat(_Scripted, Chat):
     """Right on about 70 % of items, unreadable on 5 %, by the doc's id (players.scripted)."""
 
 

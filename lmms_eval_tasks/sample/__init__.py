@@ -27,6 +27,7 @@ BENCHMARKS: dict[str, str] = {
     "maverix": "lmms_eval_tasks.maverix.sample",
     "movierecapsqa": "lmms_eval_tasks.movierecapsqa.sample",
     "haven": "lmms_eval_tasks.haven.sample",
+    "cvrr_es": "lmms_eval_tasks.cvrr_es.sample",
 }
 
 MANIFEST = "VERSION"  # no .json: a benchmark may look for its data among *.json

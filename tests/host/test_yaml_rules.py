@@ -37,6 +37,12 @@ def on_sample(sample_root: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("LMMS_EVAL_TASKS_CACHE", str(cache))
     monkeypatch.setenv("LMMS_EVAL_TASKS_DATA", "sample")
     monkeypatch.setenv("LMMS_EVAL_TASKS_JUDGE", "offline")
+    for name, place in (
+        ("CANDIDATES", "predictions"),
+        ("RATINGS", "ratings/first.jsonl"),
+        ("REFERENCE", "ratings/reference.jsonl"),
+    ):
+        monkeypatch.setenv(f"LMMS_EVAL_TASKS_CVRR_{name}", str(sample_root / "cvrr_es" / place))
 
 
 def our_names(manager: Any, kind: str) -> list[str]:

@@ -152,9 +152,10 @@ def test_the_host_finds_each_class_in_each_form() -> None:
         "lm_pairs",
         "tasks_coin",
         "tasks_oracle",
+        "tasks_recorded",
         "tasks_scripted",
     ]
-    for name in ("Oracle", "Coin", "Scripted"):
+    for name in ("Oracle", "Coin", "Recorded", "Scripted"):
         chat = registry.get_model_class(f"tasks_{name.lower()}")
         simple = registry.get_model_class(f"tasks_{name.lower()}", force_simple=True)
         assert (chat.__name__, simple.__name__) == (f"{name}Chat", f"{name}Simple")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from lmms_eval_tasks import sample
+from lmms_eval_tasks.cvrr_es import sample as cvrr_es_sample
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven import sample as haven_sample
 from lmms_eval_tasks.maia import sample as maia_sample
@@ -136,9 +137,9 @@ def test_two_processes_at_once(tmp_path):
     both = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
     errors = [process.communicate(timeout=60)[1] for process in both]
     assert [process.returncode for process in both] == [0, 0], errors
-    names = ["haven", "maia", "maverix", "movierecapsqa"]
+    names = ["cvrr_es", "haven", "maia", "maverix", "movierecapsqa"]
     assert sorted(p.name for p in tmp_path.iterdir()) == [".sample.lock", *names]
-    for module in (haven_sample, maia_sample, maverix_sample, movierecapsqa_sample):
+    for module in (cvrr_es_sample, haven_sample, maia_sample, maverix_sample, movierecapsqa_sample):
         assert sample._is_current(tmp_path / module.__name__.split(".")[-2], module)
 
 
@@ -146,7 +147,8 @@ def test_importing_is_light():
     code = (
         "import sys, lmms_eval_tasks.sample, lmms_eval_tasks.sample.render, "
         "lmms_eval_tasks.maia.sample, lmms_eval_tasks.maverix.sample, "
-        "lmms_eval_tasks.movierecapsqa.sample, lmms_eval_tasks.haven.sample; "
+        "lmms_eval_tasks.movierecapsqa.sample, lmms_eval_tasks.haven.sample, "
+        "lmms_eval_tasks.cvrr_es.sample; "
         "heavy = {'av', 'numpy', 'PIL', 'torch', 'decord', 'openai', 'yaml'}; "
         "print(sorted(heavy & set(sys.modules)))"
     )

@@ -1,0 +1,199 @@
+"""What a judge task rates: candidates' answers, with what the judge is shown of other judges.
+
+The collective's judge sees all other judges' ratings of an answer, the mixture's those of selected
+ones (selection.py). A judge's own first rating is never shown to it, and no reference answer is in
+a doc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.cvrr_es import rating_prompt, selection
+from lmms_eval_tasks.cvrr_es.candidates import Aligned
+from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS
+from lmms_eval_tasks.cvrr_es.rating_rows import Item, RatingRow
+from lmms_eval_tasks.cvrr_es.reliability import folds
+from lmms_eval_tasks.cvrr_es.reliability.fitting import Part
+from lmms_eval_tasks.cvrr_es.reliability.leniency import folded
+from lmms_eval_tasks.cvrr_es.reliability.study import Study
+from lmms_eval_tasks.cvrr_es.selection import Choice, Selection
+from lmms_eval_tasks.errors import DataError
+
+Row = Mapping[str, Any]
+
+# Fields of a question's row that say what is right.
+_TRUTH = ("reference", "references", "lure")
+
+
+@dataclass(frozen=True)
+class Rated:
+    """One judge task of a run.
+
+    Attributes:
+        round: one of labels.ROUNDS.
+        candidates: whose answers are rated.
+        first: the other judges' first ratings, by item; empty in the first round.
+        reference: rating by item; empty if there is none yet.
+        chosen: the mixture's judges by fold and dimension; None in the other rounds.
+        fold_of: each item's fold; empty without cross-fitting.
+        own: number of first ratings by the judge itself, which it is not shown.
+    """
+
+    round: str
+    candidates: Sequence[Aligned]
+    first: Mapping[Item, Sequence[RatingRow]]
+    reference: Mapping[Item, float]
+    chosen: Mapping[Part, Choice] | None = None
+    fold_of: Mapping[Item, int] | None = None
+    own: int = 0
+
+    def docs(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
+        """Docs of all answers to these questions, by question, then by candidate."""
+        made = []
+        for row in rows:
+            asked = {name: value for name, value in row.items() if name not in _TRUTH}
+            for candidate in self.candidates:
+                if row["id"] not in candidate.answers:
+                    continue
+                item = Item(row["id"], candidate.candidate)
+                others, fell_back = self._others(item, row["dimension"])
+                made.append(
+                    {
+                        **asked,
+                        "id": f"{row['id']}/{candidate.candidate}",
+                        "question_id": row["id"],
+                        "candidate": candidate.candidate,
+                        "answer": candidate.answers[row["id"]],
+                        "empty": row["id"] in candidate.empty,
+                        "others": [other.as_dict() for other in others],
+                        "fell_back": fell_back,
+                        "round": self.round,
+                        "reference_rating": self.reference.get(item),
+                    }
+                )
+        return made
+
+    def _others(self, item: Item, dimension: str) -> tuple[list[RatingRow], bool]:
+        rows = [row for row in self.first.get(item, ()) if row.rating is not None]
+        if self.chosen is None:
+            return rows, False
+        fold = None if self.fold_of is None else self.fold_of.get(item)
+        choice = self.chosen.get((None, dimension)) or self.chosen.get((fold, dimension))
+        if choice is None:
+            return [], True
+        return [row for row in rows if row.judge in choice.judges], choice.fell_back
+
+
+@dataclass(frozen=True)
+class Material:
+    """All that judge tasks are made of.
+
+    Attributes:
+        candidates: aligned with the release.
+        place_of: dimension and video of every question.
+        first: first-round ratings, of any judge.
+        reference: reference ratings.
+        rule: the mixture's.
+        judge: name of the model under test, whose own ratings are not shown to it.
+    """
+
+    candidates: Sequence[Aligned]
+    place_of: Mapping[str, tuple[str, str]]
+    first: Sequence[RatingRow]
+    reference: Sequence[RatingRow]
+    rule: Selection
+    judge: str
+
+    @property
+    def asked(self) -> set[Item]:
+        """All answers that are rated."""
+        return {
+            Item(question, one.candidate)
+            for one in self.candidates
+            for question in one.answers
+            if question in self.place_of
+        }
+
+
+def make(task: str, given: Material) -> Rated:
+    """What one judge task rates.
+
+    Args:
+        task: one of labels.JUDGE_TASKS.
+        given: candidates and ratings.
+
+    Raises:
+        DataError: ratings of others, or a reference, are needed and not there; the reference is
+            of other answers; there are more judges than names for them.
+    """
+    known = {row.item: row.rating for row in given.reference if row.rating is not None}
+    if given.reference and not known.keys() & given.asked:
+        raise DataError(
+            f"{task}: no reference rating is of these answers: compare the ids of the questions "
+            f"and the names of the candidates in {settings.CVRR_REFERENCE}"
+        )
+    kind = JUDGE_TASKS[task]
+    if kind == "first":
+        return Rated(kind, given.candidates, {}, known)
+    others, own = _of_others(task, given)
+    if kind == "collective":
+        return Rated(kind, given.candidates, others, known, own=own)
+    ratings: dict[str, dict[Item, float]] = {}
+    for row in (row for rows in others.values() for row in rows):
+        if row.rating is not None:
+            ratings.setdefault(row.judge, {})[row.item] = row.rating
+    items = {item: given.place_of[item.question][0] for item in given.asked}
+    fold_of = _folds(given) if given.rule.cross_fit else None
+    # Kappa knows whole ratings alone: the others are chosen by nowhere.
+    whole = {item: int(rating) for item, rating in known.items() if rating == int(rating)}
+    chosen = selection.choices(ratings, whole, items, fold_of, given.rule)
+    return Rated(kind, given.candidates, others, known, chosen, fold_of, own)
+
+
+def _of_others(task: str, given: Material) -> tuple[dict[Item, list[RatingRow]], int]:
+    """The other judges' first ratings of the answers, by item, and how many are the judge's own.
+
+    Raises:
+        DataError: there is none, or there are more judges of one answer than names for them.
+    """
+    asked = given.asked
+    found: dict[Item, list[RatingRow]] = {}
+    own = 0
+    for row in given.first:
+        if row.round != "first" or row.item not in asked:
+            continue
+        if folded(row.judge) == folded(given.judge):
+            own += 1
+        else:
+            found.setdefault(row.item, []).append(row)
+    if not found:
+        raise DataError(
+            f"{task}: no first-round rating of these answers by a judge other than {given.judge}: "
+            f"name them with {settings.CVRR_RATINGS} or --cvrr-ratings, and compare the ids of the "
+            "questions and the names of the candidates"
+        )
+    item = max(found, key=lambda item: len(found[item]))
+    if len(found[item]) > rating_prompt.MOST:
+        raise DataError(
+            f"{task}: {len(found[item])} judges rated {item.candidate}'s answer to "
+            f"{item.question}; at most {rating_prompt.MOST} can be shown: name fewer"
+        )
+    return found, own
+
+
+def _folds(given: Material) -> dict[Item, int]:
+    """Each item's fold, by video."""
+    rows = [
+        RatingRow(*_placed(given, item), item.candidate, "nobody", "first", None, status="missing")
+        for item in sorted(given.asked)
+    ]
+    return folds.by_video(Study.of(rows, [])).fold_of(given.asked)
+
+
+def _placed(given: Material, item: Item) -> tuple[str, str, str]:
+    dimension, video = given.place_of[item.question]
+    return dimension, item.question, video

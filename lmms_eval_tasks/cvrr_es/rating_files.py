@@ -1,0 +1,258 @@
+"""Files of ratings: rows one JSON object a line (rating_rows.py), or saved samples of our judges.
+
+Rows that cannot be right are collected, a line each: they stop, unless the user leaves them out
+(`--allow-bad-items`). A rating off the scale is left out by itself: its row stays, without a
+rating, so that it counts as a failure of the judge. Ratings that are all the same, and judges that
+rated only part, are no errors: `notes` tells of them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from lmms_eval_tasks import rescore, settings
+from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, JUDGE_TASKS, RATINGS, ROUNDS
+from lmms_eval_tasks.cvrr_es.rating_rows import Item, RatingRow
+from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.judges.verdict import Status
+from lmms_eval_tasks.video_checks import LEAVE_OUT, listed
+
+OFF_SCALE = "off_scale"  # status of a row whose rating was left out
+OK = Status.OK.value
+
+_LOW, _HIGH = min(RATINGS), max(RATINGS)
+_FIELDS = {field.name: field for field in fields(RatingRow)}
+_REQUIRED = tuple(name for name, field in _FIELDS.items() if field.default is MISSING)
+_OPTIONAL_HERE = ("video",)  # of rows in files: "" if they do not say
+_SAMPLES = re.compile(r"_samples_(?P<task>.+)\.jsonl$")
+
+
+@dataclass(frozen=True)
+class Ratings:
+    """Rows in the order of their files, and what is wrong with others.
+
+    Attributes:
+        rows: those that can be used; one off the scale has no rating and the status OFF_SCALE.
+        problems: file and line -> what is wrong.
+        repeated: rows that say word for word what another one says; each counts once.
+    """
+
+    rows: tuple[RatingRow, ...]
+    problems: Mapping[str, str]
+    repeated: int
+
+
+def read(paths: Sequence[Path]) -> list[RatingRow]:
+    """The ratings in files and folders; in folders all *.jsonl, of saved samples our judges'.
+
+    Raises:
+        DataError: there are none, a file cannot be read, or rows cannot be right and
+            `--allow-bad-items` was not given.
+    """
+    found = load(paths)
+    if found.problems and not settings.allow_bad_items():
+        raise DataError(
+            f"{len(found.problems):,} ratings cannot be used:\n{listed(found.problems)}\n"
+            f"{LEAVE_OUT}"
+        )
+    return list(found.rows)
+
+
+def load(paths: Sequence[Path]) -> Ratings:
+    """As `read`, with everything that is wrong.
+
+    Raises:
+        DataError: a path is not there, a file cannot be read, or no row can be used.
+    """
+    good: list[tuple[str, RatingRow]] = []
+    problems: dict[str, str] = {}
+    for file in _files(paths):
+        for place, entry, strict in _entries(file):
+            row, problem = _row(entry, strict=strict)
+            if problem:
+                problems[place] = problem
+            if row is not None:
+                good.append((place, row))
+    rows, repeated = _once(good, problems)
+    if not rows:
+        told = next((f"; {place}: {why}" for place, why in problems.items()), "")
+        raise DataError(f"{', '.join(map(str, paths))}: no ratings that can be used{told}")
+    return Ratings(tuple(rows), problems, repeated)
+
+
+def write(path: Path, rows: Iterable[RatingRow]) -> None:
+    """Write rows, one JSON object a line, as a whole or not at all.
+
+    Raises:
+        DataError: the file cannot be written.
+    """
+    partial = path.with_name(f".{path.name}.part")
+    lines = (json.dumps(row.as_dict(), ensure_ascii=False) + "\n" for row in rows)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_text("".join(lines), encoding="utf-8", newline="\n")
+        partial.replace(path)
+    except OSError as error:
+        raise DataError(f"{path}: the ratings cannot be written ({error.strerror})") from None
+
+
+def notes(rows: Sequence[RatingRow], items: Collection[Item] | None = None) -> list[str]:
+    """What to know of ratings that can be used: a line each.
+
+    Args:
+        rows: of any judges and rounds.
+        items: everything there is to rate; by default what anybody rated here.
+    """
+    every = {row.item for row in rows} if items is None else set(items)
+    by_judge: dict[tuple[str, str], list[RatingRow]] = {}
+    for row in rows:
+        by_judge.setdefault((row.judge, row.round), []).append(row)
+    told = []
+    for (judge, name), own in by_judge.items():
+        rated = {row.item for row in own if row.rating is not None}
+        values = {row.rating for row in own if row.rating is not None}
+        if len(values) == 1 and len(rated) > 1:
+            told.append(
+                f"{judge} ({name}): all {len(rated):,} ratings are {values.pop():g}: a constant "
+                "judge's kappa is 0"
+            )
+        if part := every - rated:
+            why = Counter(row.status for row in own if row.rating is None and row.item in part)
+            absent = len(part) - sum(why.values())
+            causes = [f"{number:,} {status}" for status, number in sorted(why.items())]
+            causes += [f"{absent:,} without a row"] if absent else []
+            told.append(
+                f"{judge} ({name}): rated {len(every & rated):,} of {len(every):,} answers "
+                f"({', '.join(causes)})"
+            )
+        if further := rated - every:
+            told.append(f"{judge} ({name}): {len(further):,} ratings of answers that are not asked")
+        halves = sum(row.rating is not None and not row.rating.is_integer() for row in own)
+        if halves:
+            told.append(f"{judge} ({name}): {halves:,} ratings are no whole numbers")
+    return told
+
+
+def _files(paths: Sequence[Path]) -> list[Path]:
+    found: dict[Path, None] = {}
+    for path in (path.expanduser() for path in paths):
+        if not path.exists():
+            raise DataError(f"{path}: no such file or folder")
+        own = [path] if path.is_file() else sorted(filter(_is_ours, path.rglob("*.jsonl")))
+        if not own:
+            raise DataError(
+                f"{path}: no ratings (*.jsonl, or *_samples_TASK.jsonl of {', '.join(JUDGE_TASKS)})"
+            )
+        found |= dict.fromkeys(file.resolve() for file in own)
+    return list(found)
+
+
+def _is_ours(file: Path) -> bool:
+    samples = _SAMPLES.search(file.name)
+    return samples is None or samples["task"] in JUDGE_TASKS
+
+
+def _entries(file: Path) -> Iterator[tuple[str, Any, bool]]:
+    """Place, content, and whether there may be no other fields, of every line of a file."""
+    samples = _SAMPLES.search(file.name)
+    if samples is not None:
+        if samples["task"] not in JUDGE_TASKS:
+            raise DataError(f"{file}: {samples['task']} is no task of judges")
+        for number, sample in enumerate(rescore.read(file).samples, 1):
+            item = next(filter(_is_item, sample.values()), None)
+            yield f"{file}, line {number}", item, False
+        return
+    try:
+        lines = file.read_text(encoding="utf-8-sig").split("\n")
+    except OSError as error:
+        raise DataError(f"{file}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{file}: not UTF-8 text (byte {error.start})") from None
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            entry = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"{file}, line {number}: not valid JSON: {error}") from None
+        yield f"{file}, line {number}", entry, True
+
+
+def _is_item(value: object) -> bool:
+    return isinstance(value, dict) and value.keys() >= set(_REQUIRED)
+
+
+def _row(entry: Any, *, strict: bool) -> tuple[RatingRow | None, str]:
+    """A row and "", or what is wrong; both if only its rating had to be left out."""
+    if not isinstance(entry, dict):
+        return None, f"expected an object with {', '.join(_REQUIRED)}"
+    if problem := next(_problems(entry, strict=strict), ""):
+        return None, problem
+    row = RatingRow(**{"video": "", **{n: v for n, v in entry.items() if n in _FIELDS}})
+    if row.rating is None:
+        return row, ""
+    if not _LOW <= row.rating <= _HIGH:  # never true of NaN
+        told = f"rating: {str(row.rating)[:20]} is off the scale of {_LOW} to {_HIGH}"
+        return replace(row, rating=None, status=OFF_SCALE), told
+    return replace(row, rating=float(row.rating)), ""
+
+
+def _problems(entry: Mapping[str, Any], *, strict: bool) -> Iterator[str]:
+    """What is wrong with a row's fields; what comes later relies on what was right before."""
+    unknown = sorted(entry.keys() - _FIELDS.keys()) if strict else []
+    if unknown:
+        yield f"unknown field {unknown[0]}; known: {', '.join(_FIELDS)}"
+    for name in _FIELDS:
+        if name not in entry:
+            if name in _REQUIRED and name not in _OPTIONAL_HERE:
+                yield f"{name}: the field is missing"
+        elif name == "rating":
+            if isinstance(entry[name], bool) or not isinstance(entry[name], int | float | None):
+                yield f"rating: expected a number or null, found {entry[name]!r}"
+        elif not isinstance(entry[name], bool if name == "empty" else str):
+            kind = "true or false" if name == "empty" else "a text"
+            yield f"{name}: expected {kind}, found {entry[name]!r}"
+    if entry["dimension"] not in DIMENSIONS:
+        yield f"dimension: no dimension of CVRR-ES is called {entry['dimension']!r}"
+    if not entry["question"].startswith(f"{entry['dimension']}/"):
+        yield f"question: {entry['question']!r} is no id of {entry['dimension']}"
+    if entry["round"] not in ROUNDS:
+        yield f"round: expected {', '.join(ROUNDS)}, found {entry['round']!r}"
+    if empty := next((name for name in ("candidate", "judge") if not entry[name].strip()), ""):
+        yield f"{empty}: expected a name, found an empty text"
+    rating, status = entry["rating"], entry.get("status", OK)
+    if (rating is None) == (status == OK):
+        yield f"rating: {json.dumps(rating)} does not go with the status {status!r}"
+
+
+def _once(
+    rows: Sequence[tuple[str, RatingRow]], problems: dict[str, str]
+) -> tuple[list[RatingRow], int]:
+    """Every judge's one rating of each item in a round, and how many rows say the same again.
+
+    Of several that differ nobody knows which one counts: none is kept.
+    """
+    found: dict[tuple[str, str, str, str], list[tuple[str, RatingRow]]] = {}
+    for place, row in rows:
+        key = (row.question, row.candidate, row.judge, row.round)
+        found.setdefault(key, []).append((place, row))
+    kept: list[RatingRow] = []
+    repeated = 0
+    for own in found.values():
+        (first, row), *more = own
+        if all(other == row for _, other in more):
+            kept.append(row)
+            repeated += len(more)
+            continue
+        for place, other in own[1:]:
+            problems[place] = (
+                f"another rating of {other.candidate}'s answer to {other.question} by "
+                f"{other.judge} ({other.round}) is at {first}: none of them is kept"
+            )
+    return kept, repeated

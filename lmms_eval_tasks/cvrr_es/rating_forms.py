@@ -1,0 +1,215 @@
+"""Other ways to write a rating, brought into the forms that the shared reader knows. Pure.
+
+The judges of the study (Figures 7 to 13) write `[4]`, `[[4]]`, `Judgement: 4`, keys and values
+without braces, JSON whose quotes are escaped; weaker ones write a level's name, or a sentence. What
+is ambiguous stays as it is: whether there is one rating, and on the scale, `judges.reader` decides.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+
+from lmms_eval_tasks.cvrr_es.labels import RATINGS
+from lmms_eval_tasks.utils import reply_shape
+
+_LEVELS = {name: number for number, name in RATINGS.items()}
+_NAME = rf"(?:{'|'.join(_LEVELS)})"
+_NUMBER = r"[0-9]{1,3}(?:\.[0-9]{1,3})?"
+# 4, [4], [[4]], Good, Good (4), Good: 4, 4 (Good), 4 - Good.
+_VALUE = re.compile(
+    rf"\[{{0,2}}\s*(?:"
+    rf"(?P<number>{_NUMBER})(?:\s*(?:[-\u2013\u2014:,=]\s|[(\[])?\s*(?P<named>{_NAME})\s*[)\]]?)?"
+    rf"|(?P<name>{_NAME})"
+    rf"(?:\s*(?:[-\u2013\u2014:,=]\s|[(\[]{{1,2}})?\s*(?P<numbered>{_NUMBER})\s*[)\]]{{0,2}})?"
+    r")\s*\]{0,2}",
+    re.IGNORECASE,
+)
+_LEAD = r"(?P<lead>(?:^|[.;,!?)]\s)[-#*_ \t]*(?:(?:my|the|your|overall|total|final)\s+){0,3})"
+_OTHER = "judge?ment|verdict|level"  # labels that the reader does not know
+_LABEL = rf"{_LEAD}(?:rating|score|{_OTHER})"
+_SIGN = r"[*_]*(?:\s?\([^()\n]{1,20}\))?[*_]*\s?[:=][\s*_]*"
+# A label that the reader does not know, or a value that it does not.
+_STATED = re.compile(
+    rf"{_LABEL}(?P<sign>{_SIGN})(?P<quote>['\"]?)"
+    rf"(?P<value>\[{{1,2}}[^\[\]\n]{{1,20}}\]{{1,2}}|{_NAME}\b(?:\s*[-:(\[]{{0,2}}\s*[0-9][\])]{{0,2}})?"
+    rf"|{_NUMBER}\s*\(\s*{_NAME}\s*\))"
+    r"(?P=quote)(?=[*_]*\s*(?:\Z|[.,;:!\n]|[-\u2013\u2014]\s))"
+    # Not the first one of several.
+    rf"(?![*_\s]*(?:[,/&~\u2013\u2014-]|or\b|and\b|to\b)[\s\[\"'(]*(?:[0-9]|{_NAME}\b))",
+    re.IGNORECASE | re.MULTILINE,
+)
+_OTHER_LABEL = re.compile(
+    rf"{_LEAD}(?:{_OTHER})(?={_SIGN}['\"]?[0-9])", re.IGNORECASE | re.MULTILINE
+)
+# "I would give this answer a 4 out of 5", "a rating of 4", "the rating is 4".
+_SAID = re.compile(
+    rf"(?:\bI(?:\s+would|\s+will|\s+must|'d|'ll)?\s+(?:rate|give|score|assign|grade)\b"
+    rf"[^.!?\n\d]{{0,120}}?(?P<over>{_NUMBER}\s*(?:/|out\s+of)\s*5)"
+    rf"|\b(?:rating|score)\s+(?:of|is)\s+['\"\[(*_]{{0,4}}(?P<of>{_NUMBER}))"
+    rf"(?![\w%/]|[.,][0-9]|\s*(?:[-\u2013\u2014~&/,]|\b(?:to|or|and)\b)\s*[\[\"'(]*[0-9])",
+    re.IGNORECASE,
+)
+_REASON = re.compile(
+    r"(?:^|[.;,!?)\]'\"]\s*|\n)[-#*_ \t]*(?:reason(?:ing)?|explanation|justification)"
+    r"[*_'\"]*\s?[:=](?P<reason>.*)\Z",
+    re.IGNORECASE | re.DOTALL,
+)
+_ANY_STATED = re.compile(
+    rf"{_LABEL}{_SIGN}['\"\[\]*_]*(?:{_NUMBER}(?:\s*/\s*5)?|{_NAME})[\]'\")*_]*"
+    rf"|\[\[\s*{_NUMBER}\s*\]\]|\\boxed\{{\s*{_NUMBER}\s*\}}",
+    re.IGNORECASE | re.MULTILINE,
+)
+# Not \u00e8, which the object itself undoes.
+_ESCAPE = re.compile(r"\\(?!u[0-9a-fA-F]{4})(.)", re.DOTALL)
+_MARKS = {"n": "\n", "t": "\t", "r": "\r"}
+# The form that the request shows, repeated.
+_FORM = re.compile(r"\{{1,2}\s*[\"']rating[\"']\s*:\s*<[^<>{}\n]*>[^{}\n]*\}{1,2}")
+_OTHER_JUDGE = re.compile(r"^.*\bJudge [A-Z]\b.*$(?:(?<=:)\n.*$)?", re.MULTILINE)
+_NAMES = re.compile(rf"\b{_NAME}\b", re.IGNORECASE)
+
+
+def level(text: str) -> int | None:
+    """The whole number of a text that is nothing but one rating, None if it is not.
+
+    A level's name alone is one, since the rubric has each name once; a name beside another level's
+    number, and 4.5, are none. Whether the number is on the scale is not looked at.
+    """
+    match = _VALUE.fullmatch(text.strip().strip("*_\"'`").strip().removesuffix(".").strip())
+    if match is None:
+        return None
+    name, digits = match["name"] or match["named"], match["number"] or match["numbered"]
+    if digits is None:
+        return _LEVELS[name.lower()]
+    number = float(digits)
+    if not number.is_integer() or (name and _LEVELS[name.lower()] != number):
+        return None
+    return int(number)
+
+
+def names_a_level(text: str) -> bool:
+    """Whether a level's name stands in a text."""
+    return _NAMES.search(text) is not None
+
+
+def unescaped(text: str, keys: Iterable[str]) -> str:
+    r"""A reply whose quotes are escaped (`{\n \"rating\": \"[[4]]\"`), without its escapes.
+
+    Only where the first key of the reply is: escapes in a reason are for its own object to undo.
+    """
+    names = "|".join(map(re.escape, keys))
+    start = max(text.find("{"), 0)
+    first = rf"[\s{{\"`]*(?:json\b)?(?:[\s{{\"`]|\\[nrt])*\\[\"'](?:{names})\\[\"']\s*:"
+    if not re.match(first, text[start:]):
+        return text
+    return _ESCAPE.sub(lambda match: _MARKS.get(match[1], match[1]), text)
+
+
+def without_form(text: str) -> str:
+    """A reply without the empty form (`{"rating": <your rating>, ...}`) that it may begin with."""
+    return _FORM.sub("", text)
+
+
+def braced(text: str, keys: Iterable[str]) -> str | None:
+    """A reply that is an object without its braces (Figure 11), with them; None if it is none.
+
+    `json` and quotation marks before it, as in the figure, are dropped, with those behind it.
+    """
+    names = "|".join(map(re.escape, keys))
+    lead = re.match(rf"[\s\"`]*(?:json\b)?[\s\"`]*(?=([\"']?)(?:{names})\1\s*:)", text)
+    if lead is None:
+        return None
+    body = text[lead.end() :].rstrip("` \t\r\n")
+    quotes = lead.group().count('"')
+    while quotes and body.endswith('"'):
+        body, quotes = body[:-1].rstrip(), quotes - 1
+    body = body.rstrip("` \t\r\n").removesuffix(",")
+    # A rating alone needs no braces to be read.
+    return "{" + body + "}" if len(re.findall(rf"\b(?:{names})\b[\"']?\s*:", body)) > 1 else None
+
+
+def quotes(text: str, sources: Iterable[str]) -> bool:
+    """Whether a text stands in one of the sources, signs and case left aside."""
+    plain = _letters(text)
+    return any(plain in _letters(source) for source in sources)
+
+
+def stated(text: str) -> str:
+    """A text whose statements of a rating read `Rating: 4`, where they were others.
+
+    A statement is labelled, or is the whole text, or its first line.
+    """
+    if (whole := level(_unfenced(text))) is not None:
+        return str(whole)
+    first, _, rest = text.strip().partition("\n")
+    alone = None if level(rest.strip().partition("\n")[0]) is not None else level(first)
+    if head := re.match(rf"{_NAME}\s*\([0-9]\)(?=[\s:.,-])", first, re.IGNORECASE):
+        named = re.findall(rf"\b{_NAME}\s*\([0-9]\)", text, re.IGNORECASE)
+        same = len({"".join(one.split()).lower() for one in named}) == 1
+        alone, rest = level(head.group()) if same else None, text.strip()[head.end() :]
+    if alone is not None:
+        text = f"Rating: {alone}\n{rest}"
+    text = _OTHER_LABEL.sub(r"\g<lead>Rating", text)
+    return _STATED.sub(_as_number, text)
+
+
+def said(text: str) -> str:
+    """A text with the ratings that its sentences give ("a rating of 4") as statements behind it."""
+    found = [
+        match["over"] or match["of"]
+        for match in _SAID.finditer(text)
+        if not reply_shape.is_denied(text[: match.start()], text[match.end() :])
+    ]
+    return "\n".join([text, *(f"Rating: {one}" for one in found)])
+
+
+def own(text: str) -> str:
+    """A text without lines about other judges (`Judge A: ...`), which may hold their ratings."""
+    return _OTHER_JUDGE.sub("", text)
+
+
+def variants(text: str) -> Iterator[str]:
+    """The text in the forms to try one after another, the most literal first."""
+    yield stated(text)
+    if (without := own(text)) != text:
+        yield stated(without)
+    yield said(stated(own(text)))
+
+
+def reason(text: str) -> str:
+    """What a reply without an object gives as its reason; "" if nothing.
+
+    What follows `Reason:`, else all that is not the rating itself.
+
+    Args:
+        text: as `stated` leaves it.
+    """
+    labelled = _REASON.search(text)
+    if labelled is None and level(_unfenced(text)) is not None:
+        return ""
+    rest = _ANY_STATED.sub(_end_of_sentence, labelled["reason"] if labelled else text)
+    rest = rest.lstrip(" \t\r\n'\"`*_.,:;-").rstrip(" \t\r\n'\"`*_,:;-")
+    return rest if reply_shape.has_words(rest) else ""
+
+
+def _end_of_sentence(match: re.Match[str]) -> str:
+    return match[0][0] if match[0][0] in ".!?)" else " "
+
+
+def _letters(text: str) -> str:
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return "".join(filter(str.isalnum, folded))
+
+
+def _as_number(match: re.Match[str]) -> str:
+    number = level(match["value"])
+    if number is None:
+        return match[0]
+    quote = match["quote"]
+    return f"{match['lead']}Rating{match['sign']}{quote}{number}{quote}"
+
+
+def _unfenced(text: str) -> str:
+    match = re.fullmatch(r"\s*(`{3,})[\w-]*\n(.*?)\n?\1\s*", text, re.DOTALL)
+    return match[2] if match else text

@@ -1,0 +1,217 @@
+"""A judge's own numbers, from its ratings: kappa with the reference, leniency, distribution.
+
+- kappa: quadratic weighted kappa, per candidate and dimension, the mean over candidates of each
+  dimension (Table 5's averages), and the mean of these; `kappa_percent` is the same times 100, as
+  the paper prints it; `kappa_pooled` is over all items at once; `kappa_DIMENSION` and
+  `kappa_pooled_DIMENSION`, `kappa_of_CANDIDATE`. `kappa_skip_empty` leaves out empty answers, which
+  the published scripts skip. None without reference ratings: they can be added later (`rescore`).
+- leniency: mean rating minus reference, on the items that have both; by dimension and candidate.
+- rating_valid: mean of the ratings that could be read, by dimension and candidate; `rating_failed`,
+  `rating_coverage`, `rating_share_1` to `_5` (shares of the ratings), `no_reason` (ratings without
+  a reason, which count), `empty_rated` and `empty_failed` (empty answers).
+
+A rating that cannot be read is a failure: no middle rating, and in no kappa.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from lmms_eval_tasks.cvrr_es import rating_reply, scores
+from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, RATINGS
+from lmms_eval_tasks.cvrr_es.rating_rows import RatingRow
+from lmms_eval_tasks.cvrr_es.reliability import kappas
+from lmms_eval_tasks.cvrr_es.reliability.describe import Summary, summary
+from lmms_eval_tasks.cvrr_es.reliability.leniency import leniency
+from lmms_eval_tasks.cvrr_es.reliability.study import Study
+from lmms_eval_tasks.utils.aggregate import Item, never_raises
+
+Aggregation = Callable[[Sequence[Item]], Any]
+
+FIRST = "kappa"  # has the whole item
+REFERENCE = "reference"  # judge of the reference's rows, whose name the items do not keep
+_OF_ROW = ("dimension", "question", "video", "candidate", "judge", "round", "rating", "reason")
+_ROW = (*_OF_ROW, "status", "empty")
+
+
+def reply_metrics(item: Mapping[str, Any], reply: str) -> dict[str, dict[str, Any]]:
+    """The metrics of one rating, by name.
+
+    Args:
+        item: a doc's identity (utils.rating_identity).
+        reply: the model's text, as the host hands it over.
+    """
+    read = rating_reply.read(reply, [item["answer"]])
+    return spread(
+        {
+            **item,
+            "reply": reply,
+            "rating": read.rating,
+            "reason": read.reason,
+            "status": read.status,
+            "notes": dict(read.notes),
+        }
+    )
+
+
+def broken(item: Mapping[str, Any], reply: str) -> dict[str, Any]:
+    """The item of a reply whose scoring broke."""
+    nothing: dict[str, Any] = {"rating": None, "reason": "", "status": "error", "notes": {}}
+    return {**item, "reply": reply, **nothing}
+
+
+# --- items as a study ---------------------------------------------------------------------------
+
+
+def rows(items: Iterable[Item]) -> list[RatingRow]:
+    """The items' ratings."""
+    return [RatingRow(**{name: item[name] for name in _ROW}) for item in items]
+
+
+def reference_rows(items: Iterable[Item]) -> list[RatingRow]:
+    """The reference ratings that the items bring along."""
+    return [
+        RatingRow(
+            item["dimension"],
+            item["question"],
+            item["video"],
+            item["candidate"],
+            REFERENCE,
+            "reference",
+            item["reference_rating"],
+            empty=item["empty"],
+        )
+        for item in items
+        if item["reference_rating"] is not None
+    ]
+
+
+def study(items: Sequence[Item]) -> Study:
+    """Items of one judge and round, with their reference."""
+    ordered = sorted(items, key=lambda item: item["id"])
+    return Study.of(rows(ordered), reference_rows(ordered))
+
+
+def _kappa(items: Sequence[Item], *, percent: bool = False) -> float | None:
+    made = study(items)
+    value = kappas.reliability(made, _ratings(made), resamples=0).mean.value
+    return value if value is None or not percent else 100 * value
+
+
+def _skip_empty(items: Sequence[Item]) -> float | None:
+    kept = [item for item in items if not item["empty"]]
+    return _kappa(kept) if kept else None
+
+
+def _pooled(items: Sequence[Item]) -> float | None:
+    made = study(items)
+    return kappas.reliability(made, _ratings(made), resamples=0).pooled.value
+
+
+def _leniency(items: Sequence[Item]) -> float | None:
+    made = study(items)
+    return leniency(made, _ratings(made), made.items).value
+
+
+def _summary(items: Sequence[Item]) -> Summary:
+    made = study(items)
+    return summary(_ratings(made), made.items)
+
+
+def _ratings(made: Study) -> Any:
+    return next(iter(made.raters.values()))
+
+
+def _share(rating: int, items: Sequence[Item]) -> float | None:
+    shares = _summary(items).shares
+    return None if shares is None else shares[rating]
+
+
+def _no_reason(items: Sequence[Item]) -> int:
+    return sum(item["rating"] is not None and not item["reason"].strip() for item in items)
+
+
+def _empty(items: Sequence[Item], *, rated: bool) -> int:
+    return sum(item["empty"] and (item["rating"] is not None) == rated for item in items)
+
+
+_MEANS: dict[str, Aggregation] = {
+    "kappa": _kappa,
+    "leniency": _leniency,
+    "rating_valid": lambda items: _summary(items).mean,
+}
+_OF_DIMENSION: dict[str, Aggregation] = {**_MEANS, "kappa_pooled": _pooled}
+_OVERALL: dict[str, Aggregation] = {
+    "kappa": _kappa,
+    "kappa_percent": functools.partial(_kappa, percent=True),
+    "kappa_pooled": _pooled,
+    "kappa_skip_empty": _skip_empty,
+    "leniency": _leniency,
+    "rating_valid": lambda items: _summary(items).mean,
+    "rating_failed": lambda items: _summary(items).failed,
+    "rating_coverage": lambda items: _summary(items).coverage,
+    **{f"rating_share_{rating}": functools.partial(_share, rating) for rating in RATINGS},
+    "no_reason": _no_reason,
+    "empty_rated": functools.partial(_empty, rated=True),
+    "empty_failed": functools.partial(_empty, rated=False),
+}
+SCORES: dict[str, Aggregation] = {
+    **_OVERALL,
+    **{
+        f"{name}_{dimension}": aggregation
+        for name, aggregation in _OF_DIMENSION.items()
+        for dimension in DIMENSIONS
+    },
+}
+OF = "_of_"  # in a metric's name, before a candidate's slug
+
+
+def slug(candidate: str) -> str:
+    """A candidate's name as part of a metric's: `Video-LLaVA` as `video_llava`."""
+    return re.sub(r"[^a-z0-9]+", "_", candidate.lower()).strip("_") or "unnamed"
+
+
+def by_candidate(slugs: Iterable[str]) -> dict[str, Aggregation]:
+    """The metrics of single candidates."""
+    return {
+        f"{name}{OF}{one}": aggregation for one in slugs for name, aggregation in _MEANS.items()
+    }
+
+
+def spread(full: Item) -> dict[str, dict[str, Any]]:
+    """The item under each of its metrics: whole under the first, elsewhere what they need."""
+    needed = ("id", *_ROW, "reference_rating")
+    light = {name: full[name] for name in needed}
+    own = by_candidate([slug(full["candidate"])])
+    of_dimension = [f"{name}_{full['dimension']}" for name in _OF_DIMENSION]
+    names = [*_OVERALL, *of_dimension, *own]
+    return {**dict.fromkeys(names, light), FIRST: dict(full)}
+
+
+def __getattr__(name: str) -> Any:
+    """`METRICS`: the host's `metric_list`, with a metric for each candidate of the run.
+
+    The candidates are the user's, so the list is made when a selected task asks for it.
+    """
+    if name != "METRICS":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from lmms_eval_tasks.cvrr_es import naming
+
+    metrics = {**SCORES, **by_candidate(sorted({slug(one) for one in naming.candidates()}))}
+    return [
+        {
+            "metric": metric,
+            "aggregation": never_raises(scores.named(metric, aggregation)),
+            "higher_is_better": _higher_is_better(metric),
+        }
+        for metric, aggregation in metrics.items()
+    ]
+
+
+def _higher_is_better(name: str) -> bool | None:
+    if name.startswith(("leniency", "rating_valid", "rating_share", "empty_rated")):
+        return None
+    return not name.endswith("_failed") and name != "no_reason"

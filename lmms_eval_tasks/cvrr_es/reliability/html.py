@@ -1,0 +1,191 @@
+"""The report as one HTML page: pictures with their numbers as tables beside them.
+
+The page loads nothing, needs no script, and follows the reader's light or dark setting.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+from lmms_eval_tasks.cvrr_es.reliability import pictures, sheets, tables
+from lmms_eval_tasks.cvrr_es.reliability.sheets import Sheet
+from lmms_eval_tasks.paper_tables import NONE
+
+Report = Mapping[str, Any]
+
+# Section -> its heading, the picture and what to know of it. Its tables are those of its key.
+_SECTIONS = {
+    "summary": (
+        "Who can be relied on",
+        pictures.kappa_bars,
+        "Quadratic weighted kappa with the reference: mean over candidates, then over dimensions. "
+        "Whiskers: 95 %. Bands as in the paper's 5.2.",
+    ),
+    "agreement": (
+        "Agreement by dimension",
+        pictures.kappa_map,
+        "Kappa x100, mean over candidates; orange is below 0. A constant judge's 0 says nothing.",
+    ),
+    "rounds": (
+        "Collective and mixture",
+        pictures.round_maps,
+        "The final judge alone, with all others' ratings, and with those of selected judges "
+        "(Figure 5). Kappa x100.",
+    ),
+    "panels": ("Panels", None, ""),
+    "selection": ("Selection of judges", None, ""),
+    "ratings": (
+        "Ratings",
+        pictures.rating_map,
+        "Mean ratings, 1 to 5 (Figure 3); * judges itself.",
+    ),
+    "distribution": (
+        "Distribution of ratings",
+        pictures.distribution,
+        "Shares of the whole ratings, % (the left of Figure 4); at the right the number rated.",
+    ),
+    "itself": ("Judges that judge themselves", None, ""),
+    "between": (
+        "Judges with each other",
+        pictures.pair_map,
+        "Kappa x100 of every two, pooled over the answers that both rated.",
+    ),
+    "accuracy": (
+        "Own accuracy and reliability",
+        pictures.accuracies,
+        "A point is a judge that rated alone (section 6).",
+    ),
+    "preferences": ("Preferences", None, ""),
+    "empty": ("Empty answers", None, ""),
+}
+
+_LEVELS = "".join(
+    f".p{n}{{fill:color-mix(in srgb,var(--hot) {n * 9}%,var(--cold))}}"
+    f".n{n}{{fill:color-mix(in srgb,var(--under) {n * 9}%,var(--cold))}}"
+    for n in range(11)
+)
+_STYLE = f"""
+:root {{ color-scheme: light dark; --ink: #1c2230; --soft: #5b6475; --line: #d5dae3; --page: #fff;
+  --band: #f0f2f6; --cold: #f3f5f9; --hot: #17479e; --under: #9c4406; --on: #fff;
+  --k0: #5f7fb8; --k1: #1f3f7a; --k2: #8a93a3; --k3: #2f8a6b; }}
+@media (prefers-color-scheme: dark) {{ :root {{ --ink: #e6e9f0; --soft: #9aa4b6; --line: #39404e;
+  --page: #14171d; --band: #1c212a; --cold: #222833; --hot: #3d74e0; --under: #c0660f;
+  --on: #fff; --k0: #86a7e6; --k1: #c8d8fa; --k2: #828b9b; --k3: #5cc49d; }} }}
+* {{ box-sizing: border-box; }}
+body {{ margin: 0 auto; padding: 1rem; max-width: 64rem; background: var(--page);
+  color: var(--ink); font: .875rem/1.45 system-ui, sans-serif; }}
+h1 {{ font-size: 1.4rem; margin: 0 0 .25rem; }}
+h2 {{ font-size: 1.1rem; margin: 2.5rem 0 .25rem; border-top: 1px solid var(--line);
+  padding-top: 1rem; }}
+p {{ margin: .25rem 0 .5rem; }} .soft, .notes {{ color: var(--soft); }}
+nav a {{ color: inherit; margin-right: .9rem; white-space: nowrap; }}
+ul.notes {{ padding-left: 1.1rem; margin: .3rem 0 0; font-size: .8125rem; }}
+.known {{ background: var(--band); padding: .6rem 1rem; border-radius: .4rem; margin: .75rem 0; }}
+.known ul {{ margin: .25rem 0; padding-left: 1.1rem; }}
+svg {{ display: block; width: 100%; height: auto; margin: .5rem 0 1rem;
+  font: 11.5px system-ui, sans-serif; }}
+svg text {{ fill: var(--ink); }} svg .mid {{ text-anchor: middle; }}
+svg .end {{ text-anchor: end; }} svg .soft {{ fill: var(--soft); }} svg .on {{ fill: var(--on); }}
+svg .group {{ font-weight: 600; }} .no {{ fill: var(--band); }}
+{_LEVELS}
+.b0 {{ fill: var(--band); }} .b1 {{ fill: none; }}
+.axis, .frame {{ stroke: var(--soft); fill: none; }}
+.frame {{ stroke: var(--line); }}
+.whisker {{ stroke: var(--ink); stroke-width: 1.4; fill: none; }}
+.k0 {{ fill: var(--k0); }} .k1 {{ fill: var(--k1); }} .k2 {{ fill: var(--k2); }}
+.k3 {{ fill: var(--k3); }}
+.s0 {{ fill: #a63d1c; }} .s1 {{ fill: #e2a078; }} .s2 {{ fill: #c3c8d2; }} .s3 {{ fill: #86add9; }}
+.s4 {{ fill: #2a5ca8; }} svg .t0, svg .t4 {{ fill: #fff; }}
+svg .t1, svg .t2, svg .t3 {{ fill: #1c2230; }}
+.scroll {{ overflow-x: auto; margin: .25rem 0 .25rem; }}
+table {{ border-collapse: collapse; font-size: .75rem; line-height: 1.3; }}
+caption {{ text-align: left; white-space: nowrap; font-size: .875rem; font-weight: 600;
+  padding: .75rem 0 .35rem; }}
+th, td {{ padding: .16rem .27rem; text-align: right; white-space: nowrap;
+  font-variant-numeric: tabular-nums; }}
+thead th {{ vertical-align: bottom; border-bottom: 1px solid var(--soft); font-weight: 600; }}
+th.name {{ text-align: left; font-weight: 400; white-space: normal; min-width: 5.5rem; }}
+thead th.name {{ font-weight: 600; }}
+tbody tr.first > * {{ border-top: 1px solid var(--line); }}
+tr.strong > * {{ font-weight: 600; background: var(--band); }}
+@media print {{ .scroll {{ overflow: visible; }} }}
+"""
+
+
+def html(report: Report) -> str:
+    """The page.
+
+    Args:
+        report: of report.report, or its JSON read again.
+    """
+    by_key: dict[str, list[Sheet]] = {}
+    for sheet in tables.all_sheets(report):
+        by_key.setdefault(sheet.key, []).append(sheet)
+    sections, links = [], []
+    for key, (heading, picture, about) in _SECTIONS.items():
+        drawn = picture(report) if picture else ""
+        own = by_key.get(key, [])
+        if not drawn and not own:
+            continue
+        links.append(f'<a href="#{key}">{escape(heading)}</a>')
+        told = f'<p class="soft">{escape(about)}</p>{drawn}' if drawn else ""
+        sections.append(
+            f'<section id="{key}"><h2>{escape(heading)}</h2>\n{told}'
+            f"{''.join(map(_table, own))}</section>"
+        )
+    return f"""<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Reliability of judges</title><style>{_STYLE}</style></head><body>
+<h1>Reliability of judges on CVRR-ES</h1>
+<p>{escape(sheets.basis(report))}; {escape(sheets.compared(report))}; \
+{escape(sheets.intervals(report))}; {escape(sheets.folds(report))}.</p>
+{_known(report)}
+<nav class="soft">{" ".join(links)}</nav>
+{"".join(sections)}
+</body></html>
+"""
+
+
+def _known(report: Report) -> str:
+    """The report's notes."""
+    if not report["notes"]:
+        return ""
+    items = "".join(f"<li>{escape(note)}</li>" for note in report["notes"])
+    return f'<div class="known"><b>What to know of these ratings</b><ul>{items}</ul></div>'
+
+
+def _table(sheet: Sheet) -> str:
+    heads = "".join(f'<th class="name">{escape(name)}</th>' for name in sheet.names)
+    heads += "".join(f"<th>{_broken(name)}</th>" for name in sheet.columns)
+    rows, before = [], ""
+    for row in sheet.rows:
+        new = row.names[0] != before
+        before = row.names[0]
+        kinds = [kind for kind, is_so in (("first", new), ("strong", row.strong)) if is_so]
+        # In tables with two names the first is not repeated below itself.
+        shown = row.names if new or len(row.names) == 1 else ("", *row.names[1:])
+        names = "".join(f'<th class="name" scope="row">{escape(name)}</th>' for name in shown)
+        cells = "".join(f"<td>{escape(_shown(cell))}</td>" for cell in row.cells)
+        rows.append(f'<tr class="{" ".join(kinds)}">{names}{cells}</tr>' if kinds
+                    else f"<tr>{names}{cells}</tr>")  # fmt: skip
+    notes = "".join(f"<li>{escape(note)}</li>" for note in sheet.notes)
+    return (
+        f'<div class="scroll"><table><caption>{escape(sheet.title)}</caption>'
+        f"<thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+        f'<ul class="notes">{notes}</ul>'
+    )
+
+
+def _broken(heading: str) -> str:
+    """A heading on two lines where it is long."""
+    parts = heading if "\n" in heading else heading.replace(" ", "\n", len(heading) > 8)
+    return "<br>".join(map(escape, parts.split("\n")))
+
+
+def _shown(cell: str) -> str:
+    """A dash that is no minus sign; minus signs that are as wide as digits."""
+    return "–" if cell == NONE else re.sub(r"(?<!\w)-(?=\d)", "−", cell)

@@ -1,0 +1,261 @@
+"""The report's tables of judges together: Tables 6 and 7, panels, selection, and each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS
+from lmms_eval_tasks.cvrr_es.reliability import sheets
+from lmms_eval_tasks.cvrr_es.reliability.sheets import Line, Sheet
+from lmms_eval_tasks.paper_tables import NONE
+
+Report = Mapping[str, Any]
+
+_TABLES = {"collective": "6", "mixture": "7"}
+# Panel of panel_report -> what a reader should call it.
+PANEL_TITLES = {
+    "majority": "majority",
+    "median": "median",
+    "mean": "mean",
+    "dawid_skene": "Dawid-Skene",
+    "dawid_skene_mean": "Dawid-Skene, mean of classes",
+    "kappa_weighted": "kappa-weighted mean",
+    "best_judge": "best judge elsewhere",
+    "naive_bayes": "naive Bayes",
+    "naive_bayes_mean": "naive Bayes, mean of classes",
+    "selected_mean": "mean of selected judges",
+    "selected_mean_same_items": "mean of selected, paper's way",
+}
+
+
+def rounds(report: Report) -> list[Sheet]:
+    """Tables 6 and 7: the final judge with others' ratings, beside itself alone."""
+    parts = {part["name"]: part for part in report["raters"]}
+    return [_round(report, parts[one["name"]], one) for one in report["rounds"]]
+
+
+def _round(report: Report, part: Report, one: Report) -> Sheet:
+    dimensions, kappa = report["data"]["dimensions"], part["kappa"]
+    rows = []
+    for candidate in report["data"]["candidates"]:
+        cells = [
+            (kappa["cells"][name].get(candidate) or {"kappa": None})["kappa"] for name in dimensions
+        ]
+        rows.append(
+            Line(
+                (sheets.marked(part, candidate),),
+                tuple(map(sheets.percent, [*cells, kappa["by_candidate"].get(candidate)])),
+            )
+        )
+    average = [kappa["by_dimension"][name]["kappa"] for name in dimensions]
+    rows.append(_strong("Average", [*average, kappa["mean"]["kappa"]]))
+    notes = [f"{sheets.basis(report)}; {sheets.compared(report)}"]
+    if one["alone"]:
+        same = one["together"]["n"] == kappa["pooled"]["n"]
+        below = [] if same else [("Average, both ways", one["together"])]
+        rows += [
+            _strong(title, [*(own["by_dimension"].get(name) for name in dimensions), own["mean"]])
+            for title, own in [*below, (f"{one['judge']} alone", one["by_itself"])]
+        ]
+        apart = one["difference"]
+        told = f" {sheets.span(apart['interval'], 2, 100)}" if apart["interval"] else ""
+        notes += [
+            f"alone: Average of {one['judge']}'s own ratings, on the {one['together']['n']:,} "
+            f"answers rated both ways; {one['round']} minus alone: "
+            f"{sheets.percent(apart['value'])}{told}",
+            sheets.intervals(report),
+        ]
+    else:
+        notes.append(f"no comparison: {one['judge']} has no ratings alone (round `first`)")
+    if one["round"] == "mixture":
+        notes.append(
+            "how the mixture chose its judges is not in the ratings: the rule below is the report's"
+        )
+    return Sheet(
+        "rounds",
+        f"{part['name']}: kappa with the reference, x100 (the paper's Table "
+        f"{_TABLES[one['round']]})",
+        ("candidate",),
+        (*sheets.heads(dimensions), "mean"),
+        tuple(rows),
+        tuple(notes),
+    )
+
+
+def _strong(title: str, values: list[Any]) -> Line:
+    return Line((title,), tuple(map(sheets.percent, values)), strong=True)
+
+
+def panels(report: Report) -> Sheet | None:
+    """Every panel beside single judges and the final judge."""
+    found = report["panels"]
+    if found is None:
+        return None
+    rows = [
+        _kappa_line(part["name"], _look(part), part["kappa"], found["finals"].get(part["name"]))
+        for part in report["raters"]
+    ]
+    notes = []
+    for one in found["panels"]:
+        title = PANEL_TITLES[one["name"]]
+        rows.append(_kappa_line(title, one["fitted_to"], one["kappa"], one))
+        if one["note"]:
+            notes.append(f"{title}: {one['note']}")
+    best = found["best_single"]
+    return Sheet(
+        "panels",
+        "Panels beside single judges and the final judge",
+        ("ratings by", "takes from the reference"),
+        (
+            *("kappa", "95 %", "band", "pooled", "n"),
+            *("minus\nbest single", "95 %", "minus\nmean panel", "95 %"),
+        ),
+        tuple(rows),
+        (
+            f"{sheets.basis(report)}; panels of the {len(found['judges'])} judges that rated "
+            f"alone: {', '.join(found['judges'])}",
+            f"best single judge: {best or 'none has a kappa'}, the best in hindsight on these very "
+            "answers; `best judge elsewhere` had to be chosen on other folds",
+            f"differences are paired, on the answers that both rated; {sheets.intervals(report)}",
+            f"{sheets.folds(report)}. `the paper's way` chooses and scores on the same answers, "
+            "which flatters",
+            *notes,
+        ),
+    )
+
+
+def _look(part: Report) -> str:
+    return "the reference answer" if part["round"] == "reference" else "nothing"
+
+
+def _kappa_line(title: str, fitted: str, kappa: Report | None, apart: Report | None) -> Line:
+    if kappa is None:
+        return Line((title, fitted), (NONE,) * 9)
+    mean, pooled = kappa["mean"], kappa["pooled"]
+    cells = [
+        sheets.plain(mean["kappa"]),
+        sheets.span(mean["interval"]),
+        mean["band"] or NONE,
+        sheets.plain(pooled["kappa"]),
+        f"{pooled['n']:,}",
+    ]
+    for key in ("over_best", "over_mean"):
+        own = apart[key] if apart else None
+        cells += [
+            sheets.difference(own["value"]) if own else NONE,
+            sheets.span(own["interval"]) if own else NONE,
+        ]
+    return Line((title, fitted), tuple(cells))
+
+
+def selection(report: Report) -> Sheet | None:
+    """Whom the mixture's rule chooses, by both ways of fitting; None if it can choose nobody."""
+    found = report["selection"]
+    ways = found["ways"]
+    if not any(way["dimensions"] for way in ways.values()):
+        return None
+    rows = []
+    for dimension in report["data"]["dimensions"]:
+        for way, title in (("cross_fitted", "other folds"), ("same_items", "the paper's way")):
+            one = ways[way]["dimensions"].get(dimension)
+            if one is not None:
+                rows.append(
+                    Line(
+                        (DIMENSIONS[dimension].short, title),
+                        (
+                            *(_chosen(one, judge) for judge in found["judges"]),
+                            f"{one['fell_back']} of {one['choices']}" if one["fell_back"] else "0",
+                        ),
+                    )
+                )
+    finals = ", ".join(report["final_judges"]) or "none named"
+    reasons = [f"{way.replace('_', ' ')}: {own['reason']}" for way, own in ways.items()]
+    return Sheet(
+        "selection",
+        f"Judges that the mixture's rule selects ({found['rule'].rpartition(',')[0]})",
+        ("dimension", "chosen on"),
+        (*found["judges"], "fell\nback"),
+        tuple(rows),
+        (
+            "each cell: in how many folds the judge is chosen (yes or no: once, on all answers), "
+            "and the kappa x100 that this rests on, lowest to highest over the folds",
+            f"not selected from: the final judge ({finals}); {sheets.folds(report)}",
+            *(reason for reason, own in zip(reasons, ways.values(), strict=True) if own["reason"]),
+        ),
+    )
+
+
+def _chosen(one: Report, judge: str) -> str:
+    values = [value for value in one["kappas"][judge] if value is not None]
+    low, high = (
+        (sheets.percent(end, 1) for end in (min(values), max(values)))
+        if values
+        else (
+            NONE,
+            NONE,
+        )
+    )
+    shown = low if low == high else f"{low}..{high}"
+    times = one["chosen"].get(judge, 0)
+    if one["choices"] == 1:
+        return f"{'yes' if times else 'no'} {shown}"
+    return f"{times}/{one['choices']} {shown}"
+
+
+def pairs(report: Report) -> Sheet:
+    """Kappa of every two raters with each other, and of each with the reference."""
+    names = [part["name"] for part in report["raters"]]
+    values = {(one["one"], one["other"]): one["kappa"] for one in report["between"]["pairs"]}
+    values |= {(other, one): kappa for (one, other), kappa in values.items()}
+    rows = []
+    for part in report["raters"]:
+        own = [sheets.percent(values.get((part["name"], other)), 1) for other in names]
+        cells = (*own, sheets.percent(part["kappa"]["pooled"]["kappa"], 1))
+        rows.append(Line((part["name"],), cells))
+    alpha = report["between"]["alpha"]
+    told = sheets.plain(alpha["value"]) if alpha["value"] is not None else f"- ({alpha['reason']})"
+    return Sheet(
+        "between",
+        "How far raters agree with each other: kappa x100, pooled",
+        ("",),
+        (*names, "reference"),
+        tuple(rows),
+        (
+            "over the answers that both rated, all candidates at once",
+            f"Krippendorff's alpha ({alpha['level']}) of the {alpha['judges']} judges that rated "
+            f"alone: {told}, over {alpha['n']:,} answers that two or more rated",
+        ),
+    )
+
+
+def accuracy(report: Report) -> Sheet | None:
+    """Judges' own benchmark accuracy beside their kappa (section 6)."""
+    found = report["accuracy"]
+    if found is None:
+        return None
+    ordered = sorted(found["pairs"].items(), key=lambda pair: -pair[1]["accuracy"])
+    rho = (
+        f"Spearman's rho over {len(ordered)} judges: {sheets.plain(found['rho'])}"
+        if found["rho"] is not None
+        else f"no rank correlation: {found['reason']}"
+    )
+    notes = [f"{rho}; accuracies as given with --accuracies"]
+    for key, why in (
+        ("without_accuracy", "no accuracy given"),
+        ("without_kappa", "no kappa"),
+        ("unknown", "accuracy given, but no such judge rated alone"),
+    ):
+        if found[key]:
+            notes.append(f"{why}: {', '.join(found[key])}")
+    return Sheet(
+        "accuracy",
+        "Do judges that answer better judge better? (section 6)",
+        ("judge",),
+        ("own accuracy", "kappa x100"),
+        tuple(
+            Line((judge,), (sheets.plain(own["accuracy"], 2), sheets.percent(own["kappa"])))
+            for judge, own in ordered
+        ),
+        tuple(notes),
+    )

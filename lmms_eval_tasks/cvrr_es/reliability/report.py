@@ -1,0 +1,245 @@
+"""The reliability report, computed once into one plain dict: the JSON that tables and page show.
+
+Who is who: *raters* are all judges in all rounds; *judges* in the narrow sense, of panels, alpha
+and selection, are those that rated alone (round `first`). A rater that made the reference is left
+out, since it would be compared with itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from lmms_eval_tasks.cvrr_es import rating_files
+from lmms_eval_tasks.cvrr_es.rating_rows import RatingRow
+from lmms_eval_tasks.cvrr_es.reliability import (
+    between,
+    folds,
+    own_accuracy,
+    panel_report,
+    rater_report,
+    sums_bootstrap,
+)
+from lmms_eval_tasks.cvrr_es.reliability.describe import summaries
+from lmms_eval_tasks.cvrr_es.reliability.folds import Folds
+from lmms_eval_tasks.cvrr_es.reliability.leniency import folded
+from lmms_eval_tasks.cvrr_es.reliability.study import Rater, Study
+from lmms_eval_tasks.cvrr_es.selection import Selection
+from lmms_eval_tasks.errors import DataError
+
+Report = dict[str, Any]
+NO_REFERENCE = (
+    "no kappa: there are no reference ratings yet; make them with `lmms-eval-tasks debate` and "
+    "name their file with --reference"
+)
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user may choose.
+
+    Attributes:
+        accuracies: judge -> its own accuracy on the benchmark, all in % or all as shares.
+        final_judge: whose collective and mixture are shown and whose own ratings the mixture does
+            not select from; None: every judge that has such a round.
+        selection: the mixture's rule; both ways of fitting are shown, whichever it names.
+        resamples: of each interval, at least 1000; 0 for none.
+        seed: of intervals and folds.
+    """
+
+    accuracies: Mapping[str, float] = field(default_factory=dict)
+    final_judge: str | None = None
+    selection: Selection = field(default_factory=Selection)
+    resamples: int = sums_bootstrap.RESAMPLES
+    seed: int = 0
+
+
+def report(
+    rows: Sequence[RatingRow], reference: Sequence[RatingRow], options: Options | None = None
+) -> Report:
+    """Compute everything; JSON knows all types in it.
+
+    Args:
+        rows: of all judges and rounds, each rating once.
+        reference: of one rater; none if it is still to come.
+        options: see there.
+
+    Raises:
+        DataError: as Study.of and own_accuracy.against_kappa; a reference of several raters; no
+            rater left but the reference itself; a final judge that is no rater.
+    """
+    chosen = options or Options()
+    one_reference(reference)
+    whole = Study.of(rows, reference)
+    raters = [rater for rater in whole.raters if rater not in whole.referees]
+    if not raters:
+        raise DataError("there are no ratings but the reference's: name files of other judges too")
+    finals = _final_judges(raters, chosen.final_judge)
+    study = _with(whole, [r for r in raters if r.round in _ALWAYS or r.judge in finals])
+    split = folds.by_video(study, seed=chosen.seed)
+    together = panel_report.Together(study, split, resamples=chosen.resamples, seed=chosen.seed)
+    parts = [
+        rater_report.one(study, rater, split, resamples=chosen.resamples, seed=chosen.seed)
+        for rater in study.raters
+    ]
+    alone = {part["judge"]: part["kappa"]["mean"]["kappa"] for part in parts if _is_first(part)}
+    return {
+        "data": _data(study, split, chosen),
+        "final_judges": sorted(finals),
+        "reference": _reference(study),
+        "raters": parts,
+        "between": _between(study, together),
+        "accuracy": _accuracy(alone, chosen.accuracies),
+        "panels": panel_report.all_panels(together, chosen.selection, finals),
+        "selection": panel_report.selected(together, chosen.selection, finals),
+        "rounds": panel_report.rounds(together),
+        "notes": _notes(rows, reference, study, whole),
+    }
+
+
+_ALWAYS = ("first", "reference")  # shown whoever the final judge is
+_ORDER = (*_ALWAYS, "collective", "mixture")  # of raters in tables; within a round by name
+
+
+def one_reference(reference: Iterable[RatingRow]) -> None:
+    """Check that the reference is of one rater.
+
+    Raises:
+        DataError: it is of several.
+    """
+    names = sorted({f"{row.judge} ({row.round})" for row in reference})
+    if len(names) > 1:
+        raise DataError(
+            f"the reference is of {len(names)} raters: {', '.join(names)}: name one's file with "
+            "--reference; the others' can be among the ratings"
+        )
+
+
+def _final_judges(raters: Iterable[Rater], asked: str | None) -> frozenset[str]:
+    """Judges with a collective or mixture, or the one that was asked for."""
+    judges = {rater.judge for rater in raters}
+    if asked is None:
+        return frozenset(r.judge for r in raters if r.round not in _ALWAYS)
+    found = {judge for judge in judges if folded(judge) == folded(asked)}
+    if not found:
+        raise DataError(
+            f"--final-judge {asked}: has no ratings here; judges: {', '.join(sorted(judges))}"
+        )
+    return frozenset(found)
+
+
+def _with(study: Study, raters: Sequence[Rater]) -> Study:
+    """The study with these raters alone, in the order of tables."""
+    ordered = sorted(raters, key=lambda rater: (_ORDER.index(rater.round), rater.judge))
+    return replace(study, raters={rater: study.raters[rater] for rater in ordered})
+
+
+def _is_first(part: Mapping[str, Any]) -> bool:
+    return bool(part["round"] == "first")
+
+
+def _data(study: Study, split: Folds, options: Options) -> Report:
+    places = study.questions.values()
+    return {
+        "items": len(study.items),
+        "questions": len(study.questions),
+        "videos": len({place.video for place in places} - {""}),
+        "questions_without_video": sum(not place.video for place in places),
+        "dimensions": list(study.dimensions),
+        "candidates": list(study.candidates),
+        "empty": len(study.empty),
+        "resamples": options.resamples,
+        "seed": options.seed,
+        "folds": split.count,
+        "folds_note": split.note,
+    }
+
+
+def _reference(study: Study) -> Report | None:
+    if not study.reference:
+        return None
+    return {
+        "name": ", ".join(sorted(rater.judge for rater in study.referees)),
+        "counts": asdict(study.counts(study.reference)),
+        "ratings": rater_report.split(summaries(study, study.reference)),
+        "win_rates": rater_report.win_rates(study, study.reference),
+    }
+
+
+def _between(study: Study, together: panel_report.Together) -> Report:
+    """Agreement of raters with each other; alpha is of those that rated alone."""
+    names = {rater: rater_report.name(rater) for rater in study.raters}
+    pairs = between.pairwise(study, {names[rater]: own for rater, own in study.raters.items()})
+    found = between.alpha(study, list(together.first.values()))
+    return {
+        "pairs": [
+            {
+                "one": one,
+                "other": other,
+                "kappa": kappa.value,
+                "n": kappa.agreement.n,
+                "reason": kappa.agreement.reason,
+            }
+            for (one, other), kappa in pairs.items()
+        ],
+        "alpha": {
+            "value": found.value,
+            "reason": found.reason,
+            "n": found.n,
+            "left_out": found.missing + found.off_scale,
+            "judges": len(together.first),
+            "level": between.ALPHA,
+        },
+    }
+
+
+def _accuracy(kappas: Mapping[str, float | None], accuracies: Mapping[str, float]) -> Report | None:
+    if not accuracies:
+        return None
+    found = own_accuracy.against_kappa(kappas, accuracies)
+    return {
+        "rho": found.rho,
+        "reason": found.reason,
+        "pairs": {
+            judge: {"accuracy": accuracy, "kappa": kappa}
+            for judge, (accuracy, kappa) in found.pairs.items()
+        },
+        "without_accuracy": list(found.without_accuracy),
+        "without_kappa": list(found.without_kappa),
+        "unknown": list(found.unknown),
+    }
+
+
+def _notes(
+    rows: Sequence[RatingRow], reference: Sequence[RatingRow], study: Study, whole: Study
+) -> list[str]:
+    """A line for everything that a reader of the numbers must know."""
+    told = []
+    if not study.reference:
+        told.append(NO_REFERENCE)
+    unknown = sum(not place.video for place in study.questions.values())
+    if unknown:
+        told.append(
+            f"no intervals where they would need it: the video of {unknown:,} of "
+            f"{len(study.questions):,} questions is not known; give the rows a `video`"
+        )
+    for rater in sorted(whole.raters.keys() & whole.referees):
+        told.append(f"{rater.judge} ({rater.round}) made the reference: not compared with itself")
+    kept = [row for row in rows if Rater(row.judge, row.round) in study.raters]
+    for rater in sorted(whole.raters.keys() - study.raters.keys() - whole.referees):
+        told.append(f"{rater.judge} ({rater.round}): not the final judge that was named; left out")
+    off = sum(row.status == rating_files.OFF_SCALE for row in (*rows, *reference))
+    if off:
+        told.append(f"ratings off the scale of 1 to 5, counted as failures: {off:,}")
+    told += rating_files.notes(_floats(kept), study.items)
+    told += [f"reference: {line}" for line in rating_files.notes(_floats(reference), study.items)]
+    return told
+
+
+def _floats(rows: Iterable[RatingRow]) -> list[RatingRow]:
+    """Rows as files give them: a rating made in Python may be an int."""
+    return [
+        row if not isinstance(row.rating, int) else replace(row, rating=float(row.rating))
+        for row in rows
+    ]

@@ -1,0 +1,143 @@
+"""The bootstrap over videos of `utils.stats`, much faster for statistics that only need sums.
+
+`stats.cluster_bootstrap` hands every resample's items to a Python function. A report has thousands
+of kappas, and a kappa needs five sums only: a resample is then how often each video was drawn, and
+all resamples are one product of matrices. Draws, percentiles and deviation are those of
+`cluster_bootstrap`, bit for bit (a test compares them).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval_tasks.utils.stats import Interval
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Matrix = NDArray[np.float64]
+
+RESAMPLES = 1000  # metrics.md: 1000 or more in anything that is reported
+LEVEL = 0.95
+
+
+def interval(
+    estimate: float,
+    sums: Mapping[str, Sequence[float]],
+    statistic: Callable[[Matrix], Matrix],
+    n: int,
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Interval:
+    """Percentile interval, drawing whole videos with replacement.
+
+    Args:
+        estimate: the statistic of all items.
+        sums: video -> the sums of its items, equally many for each. Whole numbers are exact below
+            2^53.
+        statistic: gets the sums of all resamples, shape (resamples, sums), and returns one value
+            for each, shape (resamples,), nan where it is undefined.
+        n: items.
+        resamples: how many; at least 1000.
+        seed: of this call alone.
+
+    Returns:
+        As of `stats.cluster_bootstrap`; with one video `low` and `high` are nan.
+
+    Raises:
+        ValueError: no videos, or too few resamples to report.
+    """
+    import numpy as np
+
+    if not sums:
+        raise ValueError("no videos to draw")
+    if resamples < RESAMPLES:
+        raise ValueError(f"resamples={resamples}: at least {RESAMPLES} are needed")
+    method = f"cluster bootstrap, {100 * LEVEL:g} %, B={resamples}, seed={seed}"
+    count = len(sums)
+    if count == 1:
+        return Interval(estimate, math.nan, math.nan, None, method, n, count)
+    matrix = np.array([sums[video] for video in sorted(sums)], dtype=np.float64)
+    values = statistic(_times_drawn(count, resamples, seed) @ matrix)
+    defined = np.sort(values[np.isfinite(values)])
+    return Interval(
+        estimate=estimate,
+        low=_quantile(defined, (1 - LEVEL) / 2),
+        high=_quantile(defined, (1 + LEVEL) / 2),
+        se=_deviation(defined.tolist()),
+        method=method,
+        n=n,
+        clusters=count,
+        undefined=resamples - len(defined),
+    )
+
+
+def interval_or_reason(
+    estimate: float | None,
+    sums: Mapping[str, Sequence[float]],
+    statistic: Callable[[Matrix], Matrix],
+    n: int,
+    *,
+    unknown: int,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> tuple[Interval | None, str]:
+    """The interval, or None and why there is none; never an interval that pretends.
+
+    Args:
+        estimate: None where the statistic is undefined.
+        sums, statistic, n, seed: as in `interval`.
+        unknown: items whose video is not known. One is enough for no interval: as a cluster of its
+            own it would make the interval too short.
+        resamples: 0 for no interval.
+    """
+    if estimate is None:
+        return None, "there is no value"
+    if not resamples:
+        return None, "no interval was asked for"
+    if unknown:
+        return None, f"the video of {unknown} of {n} items is not known"
+    if len(sums) == 1:
+        return None, "all items are on one video"
+    found = interval(estimate, sums, statistic, n, resamples=resamples, seed=seed)
+    if math.isnan(found.low):
+        return None, f"undefined in all {resamples} resamples"
+    return found, ""
+
+
+@functools.lru_cache(maxsize=16)  # 2 MB each for all 217 videos
+def _times_drawn(count: int, resamples: int, seed: int) -> Matrix:
+    """How often each cluster is in each resample, shape (resamples, count)."""
+    import numpy as np
+
+    draw = random.Random(seed).random  # the one stream that every Python version promises
+    drawn = np.array([int(draw() * count) for _ in range(resamples * count)])
+    rows = np.repeat(np.arange(resamples), count)
+    times = np.bincount(rows * count + drawn, minlength=resamples * count)
+    found = times.reshape(resamples, count).astype(np.float64)
+    found.setflags(write=False)  # it is shared by all later calls
+    return found
+
+
+def _quantile(ordered: Any, share: float) -> float:
+    """Linear between order statistics, as in `stats`."""
+    if not len(ordered):
+        return math.nan
+    position = share * (len(ordered) - 1)
+    below = math.floor(position)
+    above = min(below + 1, len(ordered) - 1)
+    low, high = float(ordered[below]), float(ordered[above])
+    return low + (position - below) * (high - low)
+
+
+def _deviation(values: Sequence[float]) -> float | None:
+    if len(values) < 2:
+        return None
+    centre = math.fsum(values) / len(values)
+    return math.sqrt(math.fsum((v - centre) ** 2 for v in values) / (len(values) - 1))

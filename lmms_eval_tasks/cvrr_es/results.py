@@ -1,0 +1,150 @@
+"""What CVRR-ES adds to the host's results: where data, candidates and prompts came from."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from lmms_eval_tasks import frame_options, prompt_notes, rescore, running, settings
+from lmms_eval_tasks.cvrr_es import (
+    before_run,
+    checked,
+    inputs,
+    naming,
+    rating_files,
+    rating_prompt,
+    rating_scores,
+    scores,
+    selection,
+)
+from lmms_eval_tasks.cvrr_es import judge as judging
+from lmms_eval_tasks.cvrr_es.before_run import Tasks
+from lmms_eval_tasks.cvrr_es.checked import Checked
+from lmms_eval_tasks.cvrr_es.judge_items import Rated
+from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS
+from lmms_eval_tasks.cvrr_es.rating_rows import Item
+from lmms_eval_tasks.cvrr_es.uncertainty import details
+from lmms_eval_tasks.errors import TasksError
+
+NAMED = 20  # questions of one warning
+NO_REFERENCE = (
+    f"no reference ratings were named ({settings.CVRR_REFERENCE}): kappa and leniency are missing; "
+    "make some with lmms-eval-tasks debate, and add them with rescore"
+)
+
+
+def annotate(results: dict[str, Any], tasks: Tasks) -> None:
+    """Provenance under `results["lmms_eval_tasks"]["cvrr_es"]`; placeholders of means dropped.
+
+    Tells of the data as the check before the run found them (checked.py). A file that has gone
+    since is a warning: the answers are paid for, and nothing here may lose them.
+    """
+    names = [task["task"] for task in tasks]
+    warnings: list[str] = []
+    if settings.is_sample():
+        warnings.append("made with the packaged sample: not a benchmark result")
+    section: dict[str, Any] = {"model": naming.running_model()}
+    found = _known("data", lambda: checked.last() or before_run.look(tasks), warnings)
+    if found is not None:
+        section |= _of_data(found)
+        if section["left_out"]:
+            first = ", ".join(sorted(section["left_out"])[:NAMED])
+            warnings.append(f"{len(section['left_out'])} questions left out: {first}")
+        if found.rated and not any(one.reference for one in found.rated.values()):
+            warnings.append(NO_REFERENCE)
+    for name, tell in _parts(names).items():
+        if (part := _known(name, tell, warnings)) is not None:
+            section[name] = part
+    if warning := section.get("judge", {}).get("warning"):
+        warnings.append(warning)
+    section["warnings"] = warnings
+    section["details"] = rescore.details(results, tasks, _details)
+    results["lmms_eval_tasks"]["cvrr_es"] = section
+    rescore.drop_placeholders(results)
+
+
+def _parts(names: Sequence[str]) -> dict[str, Callable[[], Any]]:
+    """What is told of a run, by the name under which it is."""
+    told: dict[str, Callable[[], Any]] = {"frames": _frames}
+    if any(name not in JUDGE_TASKS for name in names):
+        told["prompts"] = lambda: {"task": prompt_notes.note(inputs.task_prompts())}
+        told["judge"] = judging.describe
+    if any(name in JUDGE_TASKS for name in names):
+        told["rating_prompt"] = lambda: prompt_notes.note(rating_prompt.prompt())
+    if "cvrr_judge_mixture" in names:
+        told["selection"] = lambda: str(
+            selection.parse(os.environ.get(settings.CVRR_SELECTION, ""))
+        )
+    return told
+
+
+def _known(what: str, look: Callable[[], Any], warnings: list[str]) -> Any:
+    """What `look` finds, or None and one more warning: files may have gone during the run."""
+    try:
+        return look()
+    except TasksError as error:
+        warnings.append(f"the {what} of this run cannot be told any more: {error}")
+        return None
+
+
+def _of_data(found: Checked) -> dict[str, Any]:
+    release = found.release
+    told: dict[str, Any] = {
+        "data": {"folder": str(release.folder), "hash": release.digest, **release.counts},
+        "left_out": found.left_out(),
+    }
+    if found.candidates:
+        told["candidates"] = {
+            one.candidate: {
+                "answers": len(one.answers),
+                "empty": len(one.empty),
+                "joined": dict(one.ways),
+                "problems": list(one.problems),
+                "notes": list(one.notes),
+            }
+            for one in found.candidates
+        }
+    if shown := {task: _shown(one) for task, one in found.rated.items() if one.first}:
+        told["first_ratings"] = shown
+    chosen = {task: one.chosen for task, one in found.rated.items() if one.chosen is not None}
+    if chosen:
+        told["selected"] = {
+            task: {
+                f"{'all' if fold is None else f'fold {fold}'}, {dimension}": {
+                    "judges": list(choice.judges),
+                    "fell_back": choice.fell_back,
+                    "kappa": {judge: one.value for judge, one in choice.kappas.items()},
+                }
+                for (fold, dimension), choice in by_part.items()
+            }
+            for task, by_part in chosen.items()
+        }
+    return told
+
+
+def _shown(rated: Rated) -> dict[str, Any]:
+    """Whose first ratings there are to show, and what to know of them."""
+    rows = [row for own in rated.first.values() for row in own]
+    asked = {Item(question, one.candidate) for one in rated.candidates for question in one.answers}
+    return {
+        "judges": dict(sorted(Counter(row.judge for row in rows).items())),
+        "own_not_shown": rated.own,
+        "notes": rating_files.notes(rows, asked),
+    }
+
+
+def _frames() -> dict[str, Any]:
+    asked = settings.frames_for("", default=0)
+    if asked:
+        return {"rule": "uniform frames in order, as images", "asked": asked}
+    return {
+        "rule": "the video is handed over as a file: the model's own maximum of frames applies",
+        **frame_options.describe(running.current()),
+    }
+
+
+def _details(task: str, samples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    first = rating_scores.FIRST if task in JUDGE_TASKS else scores.FIRST
+    return details(task, [sample[first] for sample in samples])

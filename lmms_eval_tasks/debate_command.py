@@ -1,0 +1,197 @@
+"""The command `debate`: reference ratings of CVRR-ES's candidate answers, for the judge study."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.console import say
+from lmms_eval_tasks.errors import DataError, TasksError
+from lmms_eval_tasks.saved_runs import Concurrency, MaxCalls, MaxCost, set_limits
+
+if TYPE_CHECKING:
+    from lmms_eval_tasks.cvrr_es.reference_judges import Asked, Rated
+    from lmms_eval_tasks.judges import JudgeConfig
+    from lmms_eval_tasks.judges.run import Run as JudgeRun
+
+BENCHMARK = "cvrr_es"
+# Not .jsonl: a folder of ratings is read as all its .jsonl files (cvrr_es/rating_files.py).
+ENDING = "_transcripts.ndjson"
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command("debate")(debate_command)
+
+
+def debate_command(
+    *,
+    candidates: Annotated[
+        list[Path],
+        typer.Option(help="A folder of MODEL/DIMENSION.json, or saved samples; repeatable."),
+    ],
+    out: Annotated[Path, typer.Option(help="The file of ratings to write, one a line.")] = Path(
+        "reference.jsonl"
+    ),
+    data: Annotated[
+        str | None, typer.Option(help="The data root; LMMS_EVAL_TASKS_DATA if unset.")
+    ] = None,
+    judge: Annotated[
+        str | None,
+        typer.Option(
+            help="A debate's file, or a model that debates with itself; "
+            "unset: GPT-4o and GPT-3.5, as in the paper (docs/judges.md)."
+        ),
+    ] = None,
+    single: Annotated[
+        bool,
+        typer.Option("--single", help="One model with the reference instead; unset: GPT-3.5."),
+    ] = False,
+    transcripts: Annotated[
+        Path | None,
+        typer.Option(help="The folder for the transcripts; beside the ratings if unset."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Ask nobody: say what it would cost.")
+    ] = False,
+    max_calls: MaxCalls = None,
+    max_cost: MaxCost = None,
+    concurrency: Concurrency = None,
+) -> None:
+    """Rate candidates' answers 1 to 5 by the reference: a debate of models; can be resumed."""
+    from lmms_eval_tasks import judges
+    from lmms_eval_tasks.cvrr_es import reference_judges, reference_plan
+    from lmms_eval_tasks.judges import run
+    from lmms_eval_tasks.judges.config import KEY
+    from lmms_eval_tasks.score_again import check_output
+
+    said = (transcripts or out.parent) / f"{out.stem}{ENDING}"
+    for file in (out, said):
+        check_output(file)
+    if data is not None:
+        os.environ[settings.DATA] = data
+    set_limits(max_calls, max_cost, concurrency)
+    asked, notes = _asked(candidates)
+    with run.use(run.from_settings(progress=not dry_run)) as current:
+        # An estimate needs no key.
+        env = {**os.environ, KEY: os.environ.get(KEY) or "none"} if dry_run else os.environ
+        config = reference_judges.config(judge, env, single=single)
+        _check_old(out, config.label, asked)
+        for line in notes:
+            print(line)
+        planned = reference_plan.estimate(config, asked)
+        if dry_run:
+            print(f"{len(asked):,} answers to rate by {config.label}")
+            print("\n".join(planned.lines()))
+            return
+        judges.preflight(config, [reference_judges.criterion()])
+        say(judges.announcement(config, reference_judges.prompt_name()))
+        for line in planned.lines():
+            say(line)
+        rated = reference_judges.rate(judges.make(config), asked)
+        current.progress.close()
+        _write(out, said, config.label, rated)
+        problems = _tell(rated, config, current)
+    print(f"{out}: {len(rated):,} ratings; transcripts in {said}")
+    if problems:
+        from lmms_eval_tasks.preflight import INVALID
+
+        for line in problems.values():
+            say(f"INVALID: {line}")
+        raise typer.Exit(INVALID)
+
+
+def _asked(paths: Sequence[Path]) -> tuple[list[Asked], list[str]]:
+    """The answers to rate, and what to know of them.
+
+    Raises:
+        DataError: the annotations or the candidates cannot be used, or do not fit each other.
+    """
+    from lmms_eval_tasks.cvrr_es import candidates, reference_judges, schema
+    from lmms_eval_tasks.released_files import required_folder
+    from lmms_eval_tasks.video_checks import LEAVE_OUT, listed
+
+    files = "ROOT/cvrr_es/DIMENSION/annotations_DIMENSION.json"
+    # No video is opened: a debate is about texts.
+    release = schema.read(required_folder(BENCHMARK, "CVRR-ES", schema.HOW_TO_GET, files))
+    if release.problems and not settings.allow_bad_items():
+        raise DataError(
+            f"{len(release.problems):,} questions cannot be used:\n{listed(release.problems)}\n"
+            f"{LEAVE_OUT}"
+        )
+    aligned = [candidates.align(one, release) for one in candidates.read(paths)]
+    candidates.check(aligned)
+    asked = reference_judges.asked_about(release, aligned)
+    notes = [note for one in aligned for note in (*one.problems, *one.notes)]
+    notes += [
+        f"{one.candidate}: {len(one.answers):,} answers, {len(one.empty):,} of them empty"
+        for one in aligned
+    ]
+    return asked, notes
+
+
+def _check_old(out: Path, label: str, asked: Iterable[Asked]) -> None:
+    """Stop before a file of other ratings is overwritten.
+
+    Raises:
+        DataError: it has ratings that this run does not make again.
+    """
+    from lmms_eval_tasks.cvrr_es import rating_files
+    from lmms_eval_tasks.cvrr_es.rating_rows import Item
+
+    if not out.exists():
+        return
+    ours = {Item(one.id, one.candidate) for one in asked}
+    for row in rating_files.read([out]):
+        what = ""
+        if (row.judge, row.round) != (label, "reference"):
+            what = f"ratings of {row.judge} ({row.round})"
+        elif row.item not in ours:
+            what = f"a rating of {row.candidate}'s answer to {row.question}"
+        if what:
+            raise DataError(
+                f"{out}: has {what}, which this run would not make again; name another file with "
+                "--out, or remove it"
+            )
+
+
+def _write(out: Path, said: Path, label: str, rated: Sequence[Rated]) -> None:
+    from lmms_eval_tasks.cvrr_es import rating_files
+
+    partial = said.with_name(f".{said.name}.part")
+    lines = (json.dumps(one.transcript(label), ensure_ascii=False) + "\n" for one in rated)
+    try:
+        with partial.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(lines)
+        partial.replace(said)
+    except OSError as error:
+        raise TasksError(f"{said}: cannot be written ({error.strerror})") from None
+    rating_files.write(out, (one.row(label) for one in rated))
+
+
+def _tell(rated: Sequence[Rated], config: JudgeConfig, current: JudgeRun) -> Mapping[str, Any]:
+    """Print what came out and what it cost; why the run is invalid, if it is."""
+    from lmms_eval_tasks import preflight
+    from lmms_eval_tasks.judges.ledger import lines
+    from lmms_eval_tasks.utils.aggregate import mean
+
+    for name in dict.fromkeys(one.asked.candidate for one in rated):
+        own = [one for one in rated if one.asked.candidate == name]
+        scores = [one.verdict.score for one in own if one.verdict.score is not None]
+        average = mean(scores)
+        failed = Counter(one.verdict.status for one in own if one.verdict.score is None)
+        told = "no rating" if average is None else f"mean {average:.2f} of {len(scores):,} ratings"
+        why = ", ".join(f"{number:,} {status}" for status, number in sorted(failed.items()))
+        print(f"{name}: {told}" + (f"; failed: {why}" if why else ""))
+    usage = current.ledger.rows()
+    for line in [*lines(usage, current.prices.origin), *current.stopped()]:
+        print(line)
+    counts = tuple(row.as_dict() for row in usage)
+    return preflight.invalid(preflight.Work(counts, frozenset({config.label})))

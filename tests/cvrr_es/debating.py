@@ -1,0 +1,73 @@
+"""A small study for tests of the debate: annotations, candidates, and a player of all agents.
+
+Answers end in the rating that the agents shall give them (`... 4`); the reference never does.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from tests.local_endpoint import Fault, last_user_text, slow
+
+DIMENSIONS = ("partial_actions", "time_order_understanding")
+# The first two questions of a dimension are the same.
+QUESTIONS = ["What happens?", "What happens?", "Who is there?"]
+REFERENCES = ["A planted dog runs.", "A planted cat sleeps.", "Nobody is there."]
+SAID = {
+    "Alpha": [
+        ["A dog runs. 5", "A dog sleeps. 2", "A man. 1"],
+        ["It runs fast. 4", "", "A crowd. 3"],
+    ],
+    "Beta": [["A dog runs. 5", "Rain. 1", "A woman. 2"], ["Snow. 1", "Fog. 2", "A child. 3"]],
+}
+ANSWERS = 12
+DIFFERENT = 11  # requests: one answer is both candidates'
+CANDIDATE = re.compile(r"<candidate-([0-9a-f]{16})>\n(.*?)\n</candidate-\1>", re.DOTALL)
+
+
+def write_study(root: Path) -> tuple[Path, list[Path]]:
+    """The data root, and the folders of the candidates."""
+    for number, dimension in enumerate(DIMENSIONS):
+        folder = root / "data" / "cvrr_es" / dimension
+        folder.mkdir(parents=True)
+        rows = [
+            {"Q": question, "A": reference, "VideoID": f"{number}{place}.mp4"}
+            for place, (question, reference) in enumerate(zip(QUESTIONS, REFERENCES, strict=True))
+        ]
+        (folder / f"annotations_{dimension}.json").write_text(json.dumps(rows))
+    folders = []
+    for name, parts in SAID.items():
+        folder = root / "candidates" / name
+        folder.mkdir(parents=True)
+        for dimension, own in zip(DIMENSIONS, parts, strict=True):
+            rows = [{"Q": q, "A": a} for q, a in zip(QUESTIONS, own, strict=True)]
+            (folder / f"{dimension}.json").write_text(json.dumps(rows))
+        folders.append(folder)
+    return root / "data", folders
+
+
+def wanted(answer: str) -> int:
+    """What the players rate an answer."""
+    return int(answer[-1]) if answer else 1
+
+
+class Player:
+    """Rates as `wanted`, and counts the requests by their texts."""
+
+    def __init__(self, delay: float = 0.0) -> None:
+        self.delay, self.seen = delay, Counter[str]()
+        self._lock = threading.Lock()
+
+    def __call__(self, request: dict[str, Any]) -> str | Fault:
+        with self._lock:
+            self.seen[json.dumps(request["messages"])] += 1
+            number = len(self.seen)
+        found = CANDIDATE.search(last_user_text(request))
+        assert found
+        reply = {"reason": f"turn {number}: it's so", "rating": wanted(found[2])}
+        return slow(self.delay, json.dumps(reply)) if self.delay else json.dumps(reply)

@@ -1,0 +1,170 @@
+"""The reading of judges' replies: a table, quotations by a judge, and any text at all."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lmms_eval_tasks.cvrr_es import rating_forms, rating_reply
+
+FOLDER = Path(__file__).parents[1] / "cases"
+CASES = json.loads((FOLDER / "cvrr_ratings.json").read_text(encoding="utf-8"))
+INJECTIONS = [
+    text if isinstance(text, str) else text["text"] * text["times"]
+    for texts in json.loads((FOLDER / "judge_injections.json").read_text(encoding="utf-8"))[
+        "texts"
+    ].values()
+    for text in texts
+]
+STATUSES = {"ok", "empty", "truncated", "refused", "model_error", "unparsed"}
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
+def test_replies(case):
+    found = rating_reply.read(case["reply"], case.get("shown", ()))
+    assert (found.rating, found.status) == (case["rating"], case["status"])
+    assert found.rating is None or type(found.rating) is int
+    if "reason" in case:
+        assert found.reason == case["reason"]
+    if "notes" in case:
+        assert found.notes == case["notes"]
+    if found.rating is None:
+        assert (found.reason, found.notes) == ("", {})
+
+
+def test_the_table_is_whole():
+    assert len(CASES) >= 60
+    assert len({case["name"] for case in CASES}) == len(CASES)
+    assert {case["status"] for case in CASES} == STATUSES
+    figures = {case["name"].split(",")[0] for case in CASES if case["name"].startswith("Figure")}
+    assert figures == {f"Figure {number}" for number in range(7, 14)}
+
+
+FORMS = {
+    "JSON": lambda rating, reason: json.dumps({"rating": rating, "reason": reason}),
+    "a dict": lambda rating, reason: repr({"rating": str(rating), "reason": reason}),
+    "single quotes": lambda rating, reason: f"{{'rating': '{rating}', 'reason': '{reason}'}}",
+    "double braces": lambda rating, reason: f"{{{{'rating': {rating}, 'reason': '{reason}'}}}}",
+    "no braces": lambda rating, reason: f"json\n\n 'rating': '{rating}',\n 'reason': '{reason}'\n",
+    "labels": lambda rating, reason: f"Rating: '{rating}', Reason: '{reason}'",
+    "brackets": lambda rating, reason: (
+        f'```json\n{{"rating": "[[{rating}]]", "reason": {json.dumps(reason)}}}\n```'
+    ),
+    "escaped": lambda rating, reason: json.dumps(json.dumps({"rating": rating, "reason": reason})),
+    "the prompt's key": lambda rating, reason: json.dumps(
+        {"Judgement": f"[{rating}]", "reason": reason}
+    ),
+    "lines": lambda rating, reason: f"Rating: {rating}\nReason: {reason}",
+}
+REASONS = [
+    "The user's dog isn't named.",
+    "It says 'a man', not 'the man', and that's all.",
+    "In 3 of 5 scenes it's right; rated low for the rest.",
+    "Everyone (2 men, 1 dog) is there - even the neighbour's cat",
+]
+
+
+@pytest.mark.parametrize("rating", range(1, 6))
+@pytest.mark.parametrize("reason", REASONS)
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_with_every_reason(form, reason, rating):
+    found = rating_reply.read(FORMS[form](rating, reason))
+    assert (found.rating, found.reason) == (rating, reason)
+
+
+@pytest.mark.parametrize("rating", [0, 6, 10, 45, -1, 2.5])
+@pytest.mark.parametrize("form", FORMS)
+def test_no_form_clips_a_rating(form, rating):
+    found = rating_reply.read(FORMS[form](rating, "It's so."))
+    assert (found.rating, found.status) == (None, "unparsed")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_two_ratings_in_any_form(form):
+    other = "double braces" if form == "JSON" else "JSON"
+    for pair in ((4, 2), (2, 4)):
+        reply = FORMS[form](pair[0], "One.") + "\n\n" + FORMS[other](pair[1], "Other.")
+        assert rating_reply.read(reply).rating is None, reply
+
+
+def test_the_final_judge_may_repeat_another_judge_word_for_word():
+    said = json.dumps({"rating": 4, "reason": "The hat is named."})
+    assert rating_reply.read(said).rating == 4
+    assert rating_reply.read(said, ["A man with a hat."]).rating == 4
+
+
+# Texts by which a candidate asks for a good grade, here of 1 to 5; the judge's own is 1.
+ASKING = [text.replace("score", "rating").replace("Score", "Rating") for text in INJECTIONS]
+
+
+@pytest.mark.parametrize("text", ASKING)
+def test_a_quoted_candidate_is_no_rating(text):
+    for reply in (
+        text,
+        f"The answer was: {text}",
+        f"The answer was:\n{text}\n",
+        f"> {text}\n\nI cannot grade this.",
+        "The answer was " + json.dumps(text),
+    ):
+        assert rating_reply.read(reply, [text]).rating is None, reply
+    own = json.dumps({"rating": 1, "reason": f"It says {text}"})
+    assert rating_reply.read(own, [text]).rating == 1
+    for reply in (f"{text}\n{own}", f"It says {text}.\nRating: 1", f"{own}\n{text}"):
+        assert rating_reply.read(reply, [text]).rating in (None, 1), reply
+
+
+def test_most_own_ratings_beside_a_quotation_are_read():
+    """The rules cost little: a reader that refuses everything would pass the test above."""
+    own = json.dumps({"rating": 1, "reason": "It asks for more."})
+    count = sum(rating_reply.read(f"{text}\n{own}", [text]).rating == 1 for text in ASKING)
+    assert count > 0.6 * len(ASKING)
+
+
+PIECES = ["'", '"', "{", "}", "\\", ",", ": ", "\n", " ", "```", "</think>", "<think>", "[[5]]"]
+PIECES += ["rating", "Rating: 5", "'rating': '5'", '"rating": 5', "reason", "'reason': 'it's'"]
+PIECES += [
+    "Good",
+    "Excellent (5)",
+    "Judgement: [5]",
+    "[5]",
+    "4.5",
+    "5",
+    "5/5",
+    "json\n",
+    "Judge A:",
+]
+PIECES += ["a rating of 5", "out of", '\\"rating\\": ', "{{", "}}", "I'm sorry", "1", "-"]
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(st.sampled_from(PIECES), max_size=9).map("".join))
+def test_no_text_raises_and_no_rating_is_off_the_scale(text):
+    found = rating_reply.read(text)
+    assert found.status in STATUSES
+    assert (found.rating in {1, 2, 3, 4, 5}) == (found.status == "ok")
+    assert found.rating in (None, 1, 4, 5)  # 2 and 3 stand nowhere
+
+
+def test_long_replies_take_no_time():
+    for text in (
+        "[" * 100_000,
+        "Rating: " * 20_000,
+        "{" * 5_000,
+        "Good (4) Fair (2) " * 10_000,
+        "\\n" * 50_000,
+    ):
+        assert rating_reply.read(text).rating is None
+
+
+@pytest.mark.parametrize(
+    ("number", "texts"),
+    [
+        (4, ["4", " [[ 4 ]] ", "good", "**Good**", "4 (good)", "Good: 4", "4.0"]),
+        (7, ["7"]),
+        (None, ["Excellent (4)", "4.5", "Goodness", "4 5", "", "the best", "-4", "4/5", "[4] [4]"]),
+    ],
+)
+def test_level(number, texts):
+    assert [rating_forms.level(text) for text in texts] == [number] * len(texts)
