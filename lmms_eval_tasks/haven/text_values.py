@@ -56,8 +56,9 @@ def clip_values(
         except TasksError as error:  # a picture that cannot be opened any more
             lost.append(str(error))
             values.append(None)
-    told = f"; {len(lost)} without pictures, the first {lost[0]}" if lost else ""
-    note("clipscore", text_scores.clip_note() + told)
+    note("clipscore", text_scores.clip_note())
+    if lost:  # a note of its own: a mean over other items must not take its place
+        note("clipscore_lost", f"pictures that cannot be opened any more, as: {min(lost)}")
     return values
 
 

@@ -41,7 +41,9 @@ def details(task: str, items: Sequence[Item]) -> dict[str, Any]:
     parts = {part for item in ordered for part in item["parts"]}
     if len(parts) > 1:
         found["parts"] = {
-            part: aggregate.by_status([{"status": item["parts"][part]} for item in ordered])
+            part: aggregate.by_status(
+                [{"status": scores.part_status(item, part)} for item in ordered]
+            )
             for part in sorted(parts)
         }
     return found

@@ -53,16 +53,15 @@ def doc_to_messages(
 _IDENTITY = (
     *("id", "source", "kind", "text", "with_document", "data"),
     *("keyframes", "shots", "importance", "document", "summary", "summary_shots"),
-    *("budget", "n_sentences", "units", "sentences"),
+    *("budget", "n_sentences", "units"),
 )
 
 
 def identity(doc: Doc) -> dict[str, Any]:
     """What the sample log keeps of a doc; `video` is the cluster of intervals."""
-    kept = {name: doc[name] for name in _IDENTITY}
     return {
-        **kept,
-        "asked": kept.pop("sentences"),  # `sentences` are the reply's
+        **{name: doc[name] for name in _IDENTITY},
+        "asked": doc["sentences"],  # an item's `sentences` are the reply's
         "video": doc["id"],
         "n_frames": len(doc["picks"]),
         "media": {"images": items.n_images(doc), "unit_frames": doc["unit_frames"]},
