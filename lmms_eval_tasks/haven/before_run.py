@@ -89,7 +89,8 @@ def _parts(names: Sequence[str], found: Checked, limit: float | None) -> list[cu
             for record in found.release.records
             if record.id not in left_out
         ]
-    asked = cuts.asked([len(own) for own in needed.values()], limit)
+    # A task without items has one doc that needs nothing (items.not_run).
+    asked = cuts.asked([max(1, len(own)) for own in needed.values()], limit)
     return [
         cuts.Part(name, needed[name], n)
         for name, n in zip(names, asked, strict=True)

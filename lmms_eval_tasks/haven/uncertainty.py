@@ -22,6 +22,9 @@ def details(task: str, items: Sequence[Item]) -> dict[str, Any]:
         task: one of labels.TASKS.
         items: whole items of the task, in any order.
     """
+    why = next((item["not_run"] for item in items if item["status"] == scores.NOT_RUN), None)
+    if why is not None:
+        return {"items": 0, "not_run": why}
     ordered = sorted(items, key=lambda item: item["id"])
     measured = scores.MEASURED[TASKS[task].kind]
     kinds: Counter[str] = Counter()

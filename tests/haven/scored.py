@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import rescore
-from lmms_eval_tasks.haven import scores, scoring, text_scores, utils
+from lmms_eval_tasks import provenance, rescore
+from lmms_eval_tasks.haven import scores, scoring, text_scores, text_values, utils
 from lmms_eval_tasks.haven.labels import TASKS
+from lmms_eval_tasks.haven.text_values import Asked
 from lmms_eval_tasks.text_scores import TextScores
 from lmms_eval_tasks.utils.aggregate import Carrier
 from tests.haven.docs import doc
@@ -69,6 +70,21 @@ def no_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
         return TextScores(tuple(found), "BERTScore by hand", computed=True)
 
     monkeypatch.setattr(text_scores, "bertscore", fake)
+
+
+def clip_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CLIPScore without a model: a quarter of each sentence, and a hundredth of frame numbers."""
+
+    def clip(asked: Sequence[Asked]) -> list[float | None]:
+        return [len(one.sentences) / 4 + sum(one.frames) / 100 for one in asked]
+
+    monkeypatch.setattr(text_values, "clip_values", clip)
+    monkeypatch.setattr(text_scores, "clip_problem", lambda: None)
+
+
+def no_notes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is known of what another test computed with."""
+    monkeypatch.setattr(provenance, "_notes", {})
 
 
 # --- saved runs of three replies, of which one failed ---

@@ -12,10 +12,13 @@ import pytest
 
 from lmms_eval_tasks.haven import joined, scores, text_values
 from lmms_eval_tasks.haven.labels import TASKS
+from lmms_eval_tasks.haven.text_values import Asked
 from lmms_eval_tasks.utils.aggregate import Carrier
+from tests.haven.docs import doc
 from tests.haven.scored import FAILED, FIRST, Made, broken, made, values
 
 CLIP = ("joined_clip_joint", "joined_clip_separate", "joined_clip_gain", "joined_clip_videos")
+RECORD = doc("haven_v2v")["record"]
 JOINT = "SUMMARY:\n1. Joint {n}.\nIMPORTANT FRAMES: [Frame {n}, Frame 12]"
 
 
@@ -49,11 +52,13 @@ class Clip:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, known: Mapping[Any, float | None]) -> None:
         self.known = known
         self.asked: set[Any] = set()
+        self.records: set[str] = set()
         monkeypatch.setattr(text_values, "clip_values", self)
 
-    def __call__(self, asked: Sequence[tuple[str, Any, Any]]) -> list[float | None]:
-        keys = [(name[-1], " ".join(said), *frames) for name, said, frames in asked]
+    def __call__(self, asked: Sequence[Asked]) -> list[float | None]:
+        keys = [(one.video[-1], " ".join(one.sentences), *one.frames) for one in asked]
         self.asked |= set(keys)
+        self.records |= {one.record for one in asked}
         return [self.known[key] for key in keys]
 
 
@@ -92,6 +97,7 @@ class TestClip:
         assert found["joined_clip_gain"] == pytest.approx(0.5 / 3)
         assert found["joined_clip_videos"] == 3
         assert clip.asked == set(KNOWN)
+        assert clip.records == {RECORD}
 
     @pytest.mark.parametrize(
         ("task", "reply"),
@@ -252,23 +258,28 @@ class TestCarriers:
         """What each kind knows, and nothing of a reply that gave nothing."""
         one = made("haven_v2vt", JOINT.format(n=3))
         assert one["joined_clip_gain"]["payload"] == {
+            "record": RECORD,
             "sentences": ["Joint 3."],
             "frames": [3, 12],
             "shots": [[1, 2, 3], [4, 5, 6], [7, 8, 9], [10, 11, 12]],
         }
         frames_alone = made("haven_v2vt", "[Frame 1]")["joined_clip_gain"]["payload"]
         assert frames_alone == {
+            "record": RECORD,
             "frames": [1],
             "shots": [[1, 2, 3], [4, 5, 6], [7, 8, 9], [10, 11, 12]],
         }
         ranked = made("haven_saliency", "Shot 2 > Shot 1 > Shot 3 > Shot 4")
-        assert ranked["joined_saliency"]["payload"] == {"ranked": [2, 1, 3, 4]}
+        assert ranked["joined_saliency"]["payload"] == {
+            "record": RECORD,
+            "ranked": [2, 1, 3, 4],
+        }
         for task in ("haven_v2t", "haven_v2v", "haven_v2vt", "haven_saliency", "haven_grounding"):
             for empty in (made(task, ""), broken(task)):
                 (payload,) = {
                     str(item["payload"]) for name, item in empty.items() if "joined" in name
                 }
-                assert payload == "{}"
+                assert payload == str({"record": RECORD})
                 assert empty[FIRST]["status"] in ("empty", "error")
 
 

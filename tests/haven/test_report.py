@@ -74,7 +74,7 @@ MODEL: dict[str, dict[str, float]] = {
         "recall": 0.43,
         "f1_valid": 0.5,
         **{"f1_random": 0.15, "f1_uniform": 0.16, "f1_first": 0.17, "f1_all": 0.26},
-        **{"f1_best": 0.98, "failed": 1, "violations": 0},
+        **{"f1_best": 0.98, "videos": 50, "failed": 1, "violations": 0},
     },
     "haven_v2vt": {
         "f1": 0.44,
@@ -133,7 +133,7 @@ class TestTables:
     def test_what_they_are_worth(self) -> None:
         lines = of(printed([("M", MODEL)]), "worth")
         assert cells(lines, "M", "v2v", "f1") == [
-            *("0.400", "0.500", "0.150", "-", "0.160", "0.170", "0.260", "0.980"),
+            *("50", "0.400", "0.500", "0.150", "-", "0.160", "0.170", "0.260", "0.980"),
             *("1", "0", "-", "-"),
         ]
         assert cells(lines, "M", "saliency", "spearman")[-5:] == ["0.950", "-", "-", "6", "-"]
@@ -141,9 +141,27 @@ class TestTables:
         assert cells(lines, "M", "grounding", "hit1")[-6:-4] == ["1.000", "-"]
         assert cells(lines, "M", "v2t", "rouge")[-4:] == ["2", "3", "-", "-"]
 
+    def test_baselines_of_clipscore(self) -> None:
+        row = {"clipscore": 0.8, "clipscore_random": 0.7, "clipscore_uniform": 0.75}
+        numbers = {"haven_v2vt": {**row, "clipscore_first": 0.65, "clipscore_valid": 0.82}}
+        found = cells(of(printed([("M", numbers)]), "worth"), "M", "v2vt", "clipscore")
+        assert found[1:9] == ["0.800", "0.820", "0.700", "-", "0.750", "0.650", "-", "-"]
+
+    def test_a_task_that_was_not_run(self) -> None:
+        """Dashes, and no row of what its numbers are worth."""
+        shown = printed([("M", {**MODEL, "haven_saliency": {"failed": 0}})])
+        assert cells(of(shown, "Table 3"), "M", "videos")[-4:] == ["-"] * 4
+        assert not any("saliency" in line for line in of(shown, "worth"))
+
+    def test_headings(self) -> None:
+        """Both orders with the document are told apart."""
+        heads = " ".join(of(printed([("M", MODEL)]), "Table 3")[:4]).split()
+        names = ("temp.", "temp.+doc", "sal.", "sal.+doc")
+        assert [heads.count(name) for name in names] == [2, 2, 2, 2]
+
     def test_each_part_of_a_joint_reply_has_its_own_failures(self) -> None:
         lines = of(printed([("M", MODEL)]), "worth")
-        failed = [cells(lines, "M", "v2vt", m)[8] for m in ("rouge", "f1", "clipscore")]
+        failed = [cells(lines, "M", "v2vt", m)[9] for m in ("rouge", "f1", "clipscore")]
         assert failed == ["4", "5", "9"]
 
     def test_by_source(self) -> None:
@@ -191,10 +209,10 @@ class TestModels:
     def test_invalid(self) -> None:
         numbers = {"haven_v2t INVALID": {"rouge": 0.1}, "haven_v2v": {"f1": 0.2}}
         lines = of(printed([("", numbers)]), "worth")
-        assert cells(lines, "this run INVALID", "v2t", "rouge")[0] == "0.100"
-        assert cells(lines, "this run", "v2v", "f1")[0] == "0.200"
+        assert cells(lines, "this run INVALID", "v2t", "rouge")[1] == "0.100"
+        assert cells(lines, "this run", "v2v", "f1")[1] == "0.200"
         lines = of(printed([("m", numbers)]), "worth")
-        assert cells(lines, "m INVALID", "v2t", "rouge")[0] == "0.100"
+        assert cells(lines, "m INVALID", "v2t", "rouge")[1] == "0.100"
 
     @pytest.mark.parametrize(
         "numbers",

@@ -12,6 +12,7 @@ import pytest
 from lmms_eval_tasks import preflight, provenance, settings
 from lmms_eval_tasks.haven import benchmark, checked, data, results, text_values
 from lmms_eval_tasks.haven.judge import criterion
+from lmms_eval_tasks.utils import local_models
 from lmms_eval_tasks.utils.aggregate import Carrier
 from tests.haven.release_files import write
 from tests.haven.scored import FIRST, broken, made, no_encoder, values
@@ -98,8 +99,10 @@ class TestLeftOut:
         assert section["left_out"]["haven_v2v"]["summe/video_1"].startswith("not run: needs 40")
         assert section["left_out"]["haven_v2v_text"] == {}
         assert section["warnings"] == [
-            "haven_v2v: 2 videos left out: summe/video_1, tvsum/video_1",
-            "haven_temporal: 1 videos left out: tvsum/video_1",
+            "haven_v2v: 2 videos left out (summe/video_1, tvsum/video_1), such as summe/video_1: "
+            "not run: needs 40 images, the model's limit is 20 (max_images)",
+            "haven_temporal: 1 videos left out (tvsum/video_1), such as tvsum/video_1: missing: "
+            f"{user / 'videos' / 'tvsum' / 'video_1.mp4'}",
         ]
 
     def test_undecoded(self, user: Path) -> None:
@@ -110,10 +113,58 @@ class TestLeftOut:
         assert section["left_out"]["haven_v2v"] == {"summe/video_1": "damaged"}
         assert section["left_out"]["haven_v2t_text"] == {}
 
-    def test_many_are_not_all_named(self) -> None:
-        (line,) = results._left_out({"haven_v2v": {f"a/{n:02}": "x" for n in range(30)}})
-        assert line.startswith("haven_v2v: 30 videos left out: a/00, a/01")
-        assert line.endswith("a/19")
+    def test_many_are_not_all_named(self, user: Path) -> None:
+        preflight.check([task("haven_v2v")])
+        found = checked.last()
+        assert found is not None
+        lost = {"haven_v2v": {f"a/{n:02}": f"why {n}" for n in range(30)}}
+        (line,) = results._left_out(found, lost)
+        assert line.startswith("haven_v2v: 30 videos left out (a/00, a/01, ")
+        assert line.endswith("a/19), such as a/00: why 0")
+
+    def test_a_task_without_items(self, user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Said with the reason, not as videos left out; a bad record counts with the others."""
+        write(user, "summe", 1, change=lambda given, _: given["video_1"].pop("frames"))
+        monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
+        monkeypatch.setenv(settings.HAVEN, "max_images=19")
+        names = ["haven_v2v", "haven_saliency"]
+        preflight.check([task(name) for name in names])
+        not_run, left_out = annotated(*names)["warnings"]
+        assert not_run.startswith(
+            "haven_v2v: not run: not one of 3 items can be run, such as summe/video_1: summe_data"
+        )
+        assert left_out.startswith("haven_saliency: 1 videos left out (summe/video_1), such as ")
+
+
+class TestSources:
+    def test_those_that_are_there(self, user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        preflight.check([task("haven_v2v")])
+        assert sorted(annotated("haven_v2v")["options"]["sources"]) == ["summe", "tvsum"]
+        monkeypatch.setenv(settings.HAVEN, "sources=tvsum")
+        preflight.check([task("haven_v2v")])
+        assert annotated("haven_v2v")["options"]["sources"] == ["tvsum"]
+
+
+class TestDoubts:
+    """What makes a number missing or not comparable is a warning, not only a note."""
+
+    def test_marks(self) -> None:
+        told = {
+            "rouge": "rouge-score 0.1.2",
+            "bertscore": f"BERTScore F1, layer 2; {local_models.NOT_COMPARABLE}",
+            "clipscore": "CLIPScore not computed: no model",
+            "clipscore_lost": "CLIPScore not computed: 2 without pictures of theirs, as: x",
+        }
+        doubtful = ["bertscore", "clipscore", "clipscore_lost"]
+        assert results.doubts(told) == [told[name] for name in doubtful]
+
+    def test_they_are_warnings(self, user: Path) -> None:
+        text_values.note("bertscore", f"BERTScore by hand; {local_models.NOT_COMPARABLE}")
+        text_values.note("clipscore", "CLIPScore by hand")
+        preflight.check([task("haven_v2vt")])
+        warnings = annotated("haven_v2vt")["warnings"]
+        assert f"BERTScore by hand; {local_models.NOT_COMPARABLE}" in warnings
+        assert not any("CLIPScore" in line for line in warnings)
 
 
 class TestGone:

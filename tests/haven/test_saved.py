@@ -5,21 +5,23 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from lmms_eval_tasks import rescore, settings
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.haven import saved, text_values
+from lmms_eval_tasks.haven import saved
 from lmms_eval_tasks.haven.labels import TASKS
 from lmms_eval_tasks.haven.uncertainty import details
 from lmms_eval_tasks.judges import run as judge_run
 from tests.haven.scored import (
     FIRST,
     broken,
+    clip_by_hand,
     no_encoder,
+    no_notes,
     runs,
     saved_run,
     scored,
@@ -33,11 +35,8 @@ def no_models(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No judge, and BERTScore and CLIPScore by hand."""
     monkeypatch.setenv(settings.JUDGE, "none")
     no_encoder(monkeypatch)
-
-    def clip(asked: Sequence[tuple[str, Sequence[str], Sequence[int]]]) -> list[float | None]:
-        return [len(said) / 4 + sum(frames) / 100 for _, said, frames in asked]
-
-    monkeypatch.setattr(text_values, "clip_values", clip)
+    clip_by_hand(monkeypatch)
+    no_notes(monkeypatch)
     judge_run.forget()
     yield
     judge_run.forget()
@@ -114,17 +113,6 @@ class TestAgain:
         assert again.numbers["haven two (b)"]["joined_saliency"] == 0.5
         assert again.sidecar.keys() == names - {"haven one (a)", "haven two (b)"}
 
-    def test_different_data(self) -> None:
-        """Text proxies of other data are joined among themselves all the same."""
-        given = runs("haven_v2v", data="a") + runs("haven_saliency", data="b")
-        given += runs("haven_v2v_text", "haven_saliency_text", data="b")
-        again = saved.rescore_saved(given, None)
-        assert "haven" not in again.numbers
-        assert again.numbers["haven_text"]["joined_saliency"] == 1
-        assert again.notes == [
-            "m (x): its runs of haven are of different data: not joined by video"
-        ]
-
 
 class TestBad:
     """One line that names the file and the item."""
@@ -149,6 +137,8 @@ class TestBad:
             "video",
             "kind",
             "data",
+            "record",
+            "status",
             "text",
             "with_document",
             "keyframes",

@@ -14,12 +14,18 @@ from lmms_eval_tasks.haven import (
     checked,
     clip_pictures,
     data,
+    items,
     options,
     pictures,
+    scores,
     text_scores,
     text_values,
     usability,
 )
+from lmms_eval_tasks.haven.text_values import Asked
+from lmms_eval_tasks.utils import keyframes
+from tests.haven.docs import doc
+from tests.haven.release_files import write
 from tests.haven.scored import FAILED, Made, broken, made, no_encoder, values
 
 JOINT = "SUMMARY:\n1. In short: thing.\nIMPORTANT FRAMES: [Frame 1, Frame {n}]"
@@ -81,7 +87,8 @@ def clip(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     """A CLIP model by hand: sentences times frames; video 9's pictures cannot be opened."""
     asked: list[tuple[Any, ...]] = []
 
-    def of(name: str, frames: Sequence[int]) -> list[Any]:
+    def of(name: str, record: str, frames: Sequence[int]) -> list[Any]:
+        assert record == doc("haven_v2vt")["record"]
         if name.endswith("_9"):
             raise MediaError(f"{name}: gone")
         return [(name, number) for number in frames]
@@ -116,18 +123,56 @@ class TestClipscore:
         assert (found["clipscore_ovp"], found["clipscore_sources"]) == (0.0, 0.25)
 
     def test_lost_pictures(self, clip: list[tuple[Any, ...]]) -> None:
-        """No value for what has no pictures any more, and it is told, whatever is asked next."""
-        found = values("haven_v2vt", [joint(2), joint(9), joint(3, JOINT, "ovp")])
-        assert found["clipscore"] == found["clipscore_tvsum"] == found["clipscore_ovp"] == 0.5
+        """One that has no pictures any more, and nothing is computed: a mean of the others with
+        failed replies, which count 0 and need no pictures, would be too low. It is told, whatever
+        is asked next."""
+        found = values("haven_v2vt", [joint(2), joint(9), joint(1, ""), joint(3, JOINT, "ovp")])
+        assert found["clipscore_ovp"] == 0.5
+        lost = ("clipscore", "clipscore_valid", "clipscore_tvsum", "clipscore_sources")
+        baselines = [f"clipscore_{name}" for name in scores.CLIP_BASELINES]
+        assert {found[name] for name in (*lost, *baselines)} == {None}
         assert told()["clipscore"] == "CLIP by hand"
-        assert told()["clipscore_lost"].endswith("any more, as: tvsum/video_9: gone")
-        alone = values("haven_v2vt", [joint(9), joint(3, "")])
-        assert alone["clipscore"] is None
+        assert told()["clipscore_lost"] == (
+            "CLIPScore not computed: 1 without pictures of theirs, as: tvsum/video_9: gone"
+        )
+
+    def test_only_failed_replies(self, clip: list[tuple[Any, ...]]) -> None:
+        """They need no picture: 0, and nothing is lost."""
+        found = values("haven_v2vt", [joint(9, ""), joint(3, FAILED)])
+        assert (found["clipscore"], found["clipscore_random"]) == (0.0, 0.0)
+        assert found["clipscore_valid"] == 0.0  # of the empty reply
+        assert "clipscore_lost" not in told()
+
+    def test_baselines(self, clip: list[tuple[Any, ...]]) -> None:
+        """In place of the two frames selected of twenty: all of them, and K = 3 others."""
+        reply = JOINT.replace("{n}", "5")
+        items = [made("haven_v2vt", r, frames=20, **video(n)) for n, r in ((2, reply), (3, ""))]
+        found = values("haven_v2vt", items)
+        assert found["clipscore_random"] == pytest.approx(20 / 4 / 2)
+        assert found["clipscore_uniform"] == found["clipscore_first"] == pytest.approx(3 / 4 / 2)
+        chosen = {tuple(number for _, number in frames) for _, frames in clip}
+        assert chosen == {
+            (1, 5),
+            (1, 2, 3),
+            tuple(keyframes.uniform(20, 3)),
+            tuple(range(1, 21)),
+        }
+        assert found["clipscore"] == pytest.approx(2 / 4 / 2)
+        assert {"clipscore_random_valid", "clipscore_first_tvsum"}.isdisjoint(found)
+
+    def test_baselines_of_a_single_frame(self) -> None:
+        for frames in scores.CLIP_BASELINES.values():
+            assert list(frames(1, 1)) == [1]
 
     def test_without_a_model(self) -> None:
         found = values("haven_v2vt", [joint(2), joint(3, "")])
         assert found["clipscore"] is found["clipscore_sources"] is None
         assert told()["clipscore"].startswith("CLIPScore not computed: no model was named with")
+
+
+def fingerprints() -> dict[str, str]:
+    """Of the data at hand, by video."""
+    return {record.id: items.row(record, "")["record"] for record in data.load().records}
 
 
 class TestPictures:
@@ -141,18 +186,19 @@ class TestPictures:
             return [doc["picks"][numbers[0] - 1]]
 
         monkeypatch.setattr(pictures, "pictures", fake)
+        known = fingerprints()
         checked.remember(usability.look(data.load(), options.current(), ["haven_v2vt"]))
-        first, second = clip_pictures.of("tvsum/video_2", [1, 20])
+        first, second = clip_pictures.of("tvsum/video_2", known["tvsum/video_2"], [1, 20])
         assert opened == []
         assert (first.open(), second.open()) == (0, 285)
         assert opened == [("video_2.mp4", [1]), ("video_2.mp4", [20])]
         assert first.key != second.key
-        assert first.key != clip_pictures.of("tvsum/video_1", [1])[0].key
+        assert first.key != clip_pictures.of("tvsum/video_1", known["tvsum/video_1"], [1])[0].key
         monkeypatch.setenv(settings.HAVEN, "size=64")
-        assert first.key != clip_pictures.of("tvsum/video_2", [1])[0].key
+        assert first.key != clip_pictures.of("tvsum/video_2", known["tvsum/video_2"], [1])[0].key
 
     def test_without_a_run(self, user: Path) -> None:
-        (one,) = clip_pictures.of("summe/video_1", [3])
+        (one,) = clip_pictures.of("summe/video_1", fingerprints()["summe/video_1"], [3])
         assert " summe/video_1 frame 3 512 px" in one.key
         (user / "videos" / "summe" / "video_1.mp4").unlink()
         with pytest.raises(MediaError, match="summe/video_1"):
@@ -160,13 +206,28 @@ class TestPictures:
 
     def test_what_is_none_of_the_data(self, user: Path) -> None:
         with pytest.raises(DataError, match="has no video ovp/video_1"):
-            clip_pictures.of("ovp/video_1", [1])
-        with pytest.raises(DataError, match="tvsum/video_1 has 20 frames, no more"):
-            clip_pictures.of("tvsum/video_1", [1, 21])
+            clip_pictures.of("ovp/video_1", "", [1])
+
+    def test_another_record_of_that_id(self, user: Path) -> None:
+        """Of other data: the same numbers would be other frames."""
+        before = fingerprints()["tvsum/video_1"]
+        write(user, "tvsum", 2, frames=40)
+        assert fingerprints()["tvsum/video_1"] != before
+        with pytest.raises(DataError, match="its tvsum/video_1 is not the one that the replies"):
+            clip_pictures.of("tvsum/video_1", before, [1])
+
+    @pytest.mark.parametrize(("content", "why"), [("bad", "unreadable"), (None, "missing")])
+    def test_a_file_that_does_not_fit(self, user: Path, content: str | None, why: str) -> None:
+        file = user / "videos" / "tvsum" / "video_1.mp4"
+        file.unlink()
+        if content is not None:
+            file.write_text(content)
+        with pytest.raises(DataError, match=f"^tvsum/video_1: {why}: "):
+            clip_pictures.of("tvsum/video_1", fingerprints()["tvsum/video_1"], [1])
 
     def test_no_data_any_more(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Rescoring elsewhere: no number, one line that says why."""
         monkeypatch.setattr(text_scores, "clip_problem", lambda: None)
         monkeypatch.setattr(text_scores, "clip_note", lambda: "CLIP by hand")
-        assert text_values.clip_values([("tvsum/video_1", ["A cat."], [1])]) == [None]
-        assert "any more, as: no HAVEN data at" in told()["clipscore_lost"]
+        assert text_values.clip_values([Asked("tvsum/video_1", "x", ["A cat."], [1])]) == [None]
+        assert "1 without pictures of theirs, as: no HAVEN data at" in told()["clipscore_lost"]

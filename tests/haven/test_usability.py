@@ -16,6 +16,7 @@ from tests.haven.release_files import write
 
 NAMES = list(TASKS)
 PICTURED = [name for name in NAMES if not TASKS[name].text]
+ALL = ["summe/video_1", "tvsum/video_1", "tvsum/video_2"]
 PROXIES = [name for name in NAMES if TASKS[name].text]
 
 
@@ -64,9 +65,12 @@ class TestVideos:
         monkeypatch.setenv(settings.ALLOW_MISSING, "1")
         for file in user.glob("videos/*/*.mp4"):
             file.unlink()
-        said = stopped("haven_grounding", "haven_grounding_text")
-        assert "haven_grounding: not one of 3 items can be run, so leave the task out:" in said
-        assert "haven_grounding_text" not in said
+        said = stopped("haven_grounding", "haven_temporal")
+        assert "haven_grounding: not one of 3 items can be run:\n  summe/video_1: missing" in said
+        assert "haven_temporal: not one of 3 items can be run:" in said
+        found = look("haven_grounding", "haven_grounding_text")
+        assert sorted(found.left_out("haven_grounding")) == ALL
+        assert found.left_out("haven_grounding_text") == {}
 
     def test_bad_ones(self, user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (user / "videos" / "tvsum" / "video_1.mp4").write_text("bad")
@@ -119,12 +123,28 @@ class TestRecords:
         for source, videos in (("tvsum", 2), ("summe", 1)):
             write(user, source, videos, hdf5=False)
             (user / source / "h5" / f"{source}.h5").unlink()
-        said = stopped("haven_saliency", "haven_v2t")
-        assert said.startswith(
-            f"{user}: haven_saliency: not one of 3 items can be run, so leave the task out:\n"
-        )
+        said = stopped("haven_saliency", "haven_saliency_text")
+        assert said.startswith(f"{user}: haven_saliency: not one of 3 items can be run:\n")
+        assert "haven_saliency_text: not one of 3 items can be run:\n" in said
         assert "  summe/video_1: summe.h5: no such file, so no importance" in said
-        assert look("haven_v2t").reasons == {"haven_v2t": {}}
+        found = look("haven_saliency", "haven_v2t")
+        assert (sorted(found.left_out("haven_saliency")), found.left_out("haven_v2t")) == (ALL, {})
+        assert usability.not_run(found.left_out("haven_saliency")) == (
+            "not one of 3 items can be run, such as summe/video_1: summe.h5: no such file, so no "
+            "importance"
+        )
+
+    def test_others_may_have_items(self, user: Path) -> None:
+        """One task of several may be empty; what is bad is said all the same."""
+        for source, videos in (("tvsum", 2), ("summe", 1)):
+            write(user, source, videos, hdf5=False)
+            (user / source / "h5" / f"{source}.h5").unlink()
+        names, release = ["haven_saliency"], data.load()
+        found = usability.look(release, options.current(), names, may_be_empty=True)
+        assert sorted(found.left_out("haven_saliency")) == ALL
+        (user / "videos" / "tvsum" / "video_1.mp4").unlink()
+        with pytest.raises(DataError, match="1 of 3 HAVEN videos are not there"):
+            usability.look(release, options.current(), names, may_be_empty=True)
 
 
 class TestLimit:
@@ -148,18 +168,24 @@ class TestLimit:
 
     def test_of_shots(self, long: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(settings.HAVEN, "max_images=11,frames_per_shot=3")
-        said = stopped("haven_temporal", "haven_temporal_text")
-        assert "haven_temporal: not one of 3 items can be run" in said
+        said = stopped("haven_temporal")
+        assert "haven_temporal: not one of 3 items can be run:" in said
+        assert sorted(look("haven_temporal", "haven_v2v_text").left_out("haven_temporal")) == ALL
         assert "  tvsum/video_2: not run: needs 12 images, the model's limit is 11" in said
         monkeypatch.setenv(settings.HAVEN, "max_images=11,frames_per_shot=3,max_shots=3")
         assert look("haven_temporal").left_out("haven_temporal") == {}
         assert "haven_grounding: not one of 3" in stopped("haven_grounding")  # shows all
 
     def test_nothing_left(self, user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv(settings.HAVEN, "max_images=19")
+        monkeypatch.setenv(settings.HAVEN, "max_images=15")
         said = stopped("haven_v2t", "haven_saliency")
-        assert said.count("not one of 3 items") == 1
+        assert said.count("not one of 3 items") == 2
         assert said.count("not run: needs 20 images") == 3
+        assert said.count("not run: needs 16 images") == 3
+        monkeypatch.setenv(settings.HAVEN, "max_images=19")
+        found = look("haven_v2t", "haven_saliency")
+        assert sorted(found.left_out("haven_v2t")) == ALL
+        assert found.left_out("haven_saliency") == {}
 
     def test_no_limit(self, long: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(settings.HAVEN, "max_images=0")
