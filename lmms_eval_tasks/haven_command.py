@@ -109,7 +109,7 @@ def build_command(
             jobs, choices, out, source, config=config, given=given, keep_gaps=keep_gaps
         ):
             failed |= bool(done.failures)
-            for line in report.lines(done, source):
+            for line in report.lines(done, source, cached=current.cache is not None):
                 print(line)
         for line in [*lines(current.ledger.rows(), current.prices.origin), *current.stopped()]:
             print(line.removeprefix("judge "))

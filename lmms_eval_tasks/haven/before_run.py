@@ -61,11 +61,13 @@ def make_media(tasks: Tasks, limit: float | None = None) -> None:
     checked.remember(found)
     names = [task["task"] for task in tasks]
     parts = _parts(names, found, limit)
-    picks = {_path(record): record.picks for record in found.release.records}
-    size = found.options.size
+    picks: dict[str, list[list[int]]] = {}  # two records may name one file
+    for record in found.release.records:
+        picks.setdefault(_path(record), []).append(record.picks)
 
     def read(window: Window) -> None:
-        pictures.make(window[0], picks[window[0]], size)
+        for own in picks[window[0]]:
+            pictures.make(window[0], own, found.options.size)
 
     uncut = cuts.make(parts, read, "HAVEN", "videos read")
     checked.remember_undecoded({window[0]: why for window, why in uncut.items()})
@@ -87,7 +89,8 @@ def _parts(names: Sequence[str], found: Checked, limit: float | None) -> list[cu
             for record in found.release.records
             if record.id not in left_out
         ]
-    asked = cuts.asked([len(own) for own in needed.values()], limit)
+    # A task without items has one doc that needs nothing (items.not_run).
+    asked = cuts.asked([max(1, len(own)) for own in needed.values()], limit)
     return [
         cuts.Part(name, needed[name], n)
         for name, n in zip(names, asked, strict=True)

@@ -61,7 +61,8 @@ def workload(task: Mapping[str, Any]) -> Workload:
     from datasets import Dataset
 
     make = data.process_docs(task["task"])
-    docs = list(make(Dataset.from_list(data.rows(data.load()))))
+    made = make(Dataset.from_list(data.rows(data.load())))
+    docs = [doc for doc in made if not doc["not_run"]]
     return Workload(
         prompts=[utils.doc_to_text(doc) for doc in docs],
         max_reply_tokens=task["generation_kwargs"]["max_new_tokens"],

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.haven import checked, data, options, pictures
+from lmms_eval_tasks.haven import checked, data, items, options, pictures, video_match
 from lmms_eval_tasks.haven.record import Record
 from lmms_eval_tasks.utils.clip_encoder import Picture
 
@@ -19,15 +19,17 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
-def of(video: str, frames: Sequence[int]) -> list[Picture]:
+def of(video: str, fingerprint: str, frames: Sequence[int]) -> list[Picture]:
     """Pictures of a video's sampled frames.
 
     Args:
         video: id of its record.
+        fingerprint: of the record that the numbers are of (items.row).
         frames: numbers, from 1.
 
     Raises:
-        DataError: the data are not there any more, or the video or frame is none of theirs.
+        DataError: the data are not there any more, hold another record of this id, or the video
+            file does not fit it.
         TasksError: an option has no value of its range.
     """
     found = checked.last()
@@ -35,8 +37,10 @@ def of(video: str, frames: Sequence[int]) -> list[Picture]:
     record = next((one for one in release.records if one.id == video), None)
     if record is None:
         raise DataError(f"{release.folder}: has no video {video}")
-    if max(frames, default=0) > len(record.frames):
-        raise DataError(f"{release.folder}: {video} has {len(record.frames)} frames, no more")
+    if items.row(record, "")["record"] != fingerprint:
+        raise DataError(f"{release.folder}: its {video} is not the one that the replies are about")
+    if trouble := video_match.troubles([record]):
+        raise DataError(f"{video}: {trouble[video]}")
     size = options.current().size
     return [
         Picture(

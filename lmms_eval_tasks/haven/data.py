@@ -66,7 +66,8 @@ def rows(release: Release) -> list[items.Row]:
 def process_docs(task: str) -> Callable[[Dataset], Dataset]:
     """The function that makes a task's docs of the rows (items.doc).
 
-    What the check before the run left out is left out here; without a check it is made again.
+    What the check before the run left out is left out here; without a check it is made again. A
+    task that has no item gets one doc that says so (items.not_run).
 
     Args:
         task: one of labels.TASKS.
@@ -77,13 +78,17 @@ def process_docs(task: str) -> Callable[[Dataset], Dataset]:
 
         found = checked.last()
         if found is None or task not in found.reasons:
-            found = usability.look(load(), options.current(), [task])
+            found = usability.look(load(), options.current(), [task], may_be_empty=True)
         left_out = found.left_out(task)
-        made = (
-            items.doc(given, TASKS[task], found.options)
+        of_task = TASKS[task]
+        made = [
+            items.doc(given, of_task, found.options)
             for given in dataset
             if given["id"] not in left_out
-        )
-        return Dataset.from_list(list(made))
+        ]
+        if not made:
+            why = usability.not_run(left_out)
+            made = [items.not_run(next(iter(dataset)), of_task, found.options, why)]
+        return Dataset.from_list(made)
 
     return docs

@@ -12,7 +12,7 @@ from lmms_eval_tasks import released_files, settings
 from lmms_eval_tasks.benchmarks import DataStatus
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven import data, layout, options, schema, video_match, videos
-from lmms_eval_tasks.haven.labels import LARGE_SOURCES, PAPER_COUNTS, SOURCES
+from lmms_eval_tasks.haven.labels import LARGE_SOURCES, OWN, PAPER_COUNTS, SOURCES
 from lmms_eval_tasks.haven.layout import Files
 from lmms_eval_tasks.haven.options import Options
 from lmms_eval_tasks.haven.record import Record
@@ -63,8 +63,7 @@ def _notes(
                 f"{len(own) - without:,} with HDF5"
             )
         elif not any(name.startswith(f"{source}/") for name in release.problems):
-            asked = not chosen.sources or source in chosen.sources
-            yield f"{source} ({title}): {'not there' if asked else f'not in {settings.HAVEN}'}"
+            yield from _absent(release, source, chosen)
     for source in LARGE_SOURCES:
         yield from _subset(release, source, chosen)
     for name, why in release.problems.items():
@@ -72,6 +71,16 @@ def _notes(
     for name, why in unfit.items():
         yield f"{name}: {why}"
     yield from _gaps(release.records)
+
+
+def _absent(release: Release, source: str, chosen: Options) -> Iterator[str]:
+    """A line about a source that is not evaluated."""
+    title = SOURCES[source]
+    if source != OWN:
+        asked = not chosen.sources or source in chosen.sources
+        yield f"{source} ({title}): {'not there' if asked else f'not in {settings.HAVEN}'}"
+    elif layout.find(release.folder, OWN).texts:
+        yield f"{source} ({title}): there; evaluated with --haven sources={OWN}"
 
 
 def _subset(release: Release, source: str, chosen: Options) -> Iterator[str]:

@@ -8,6 +8,7 @@ it share their draws, so that their difference is the document's.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -26,11 +27,10 @@ def row(record: Record, data: str) -> Row:
         record: the video.
         data: digest of the release.
     """
-    return {
+    content = {
         "id": record.id,
         "source": record.source,
         "video": record.video,
-        "video_path": "" if record.path is None else str(record.path.resolve()),
         "picks": record.picks,
         "descriptions": [frame.description for frame in record.frames],
         "keyframes": record.keyframes,
@@ -41,7 +41,31 @@ def row(record: Record, data: str) -> Row:
         "document_shots": [list(sentence.shots) for sentence in record.document],
         "summary": [sentence.text for sentence in record.summary],
         "summary_shots": [list(sentence.shots) for sentence in record.summary],
+    }
+    return {
+        **content,
+        "record": _fingerprint(content),
+        "video_path": "" if record.path is None else str(record.path.resolve()),
         "data": data,
+    }
+
+
+def _fingerprint(content: Mapping[str, Any]) -> str:
+    """Tells a record from others, wherever its files lie: 12 hex digits of a SHA-256."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def not_run(given: Mapping[str, Any], task: Task, options: Options, why: str) -> Row:
+    """The only doc of a task that has no item, so that the host can go on with the others.
+
+    It shows and asks nothing; `not_run` says why.
+    """
+    return {
+        **doc(given, task, options),
+        "units": [],
+        "unit_frames": [],
+        "sentences": [],
+        "not_run": why,
     }
 
 
@@ -50,13 +74,15 @@ def doc(given: Mapping[str, Any], task: Task, options: Options) -> Row:
 
     Adds `kind`, `text` (text proxy), `with_document`; `budget` (K); `n_sentences` asked for;
     `units`: the shots or document sentences shown, by number, in the order shown; `unit_frames`:
-    the frames whose pictures are shown of each unit; `sentences`: the summary sentences shown.
+    the frames whose pictures are shown of each unit; `sentences`: the summary sentences shown;
+    `not_run`, which is empty here.
     """
     units = _units(given, task, options)
     shots = given["shots"]
     of_shots = task.kind not in SUMMARIES + SELECTIONS and not task.text
     return {
         **given,
+        "not_run": "",
         "kind": task.kind,
         "text": task.text,
         "with_document": task.document,
@@ -120,7 +146,7 @@ def shown(frames: Sequence[int], limit: int) -> list[int]:
 
 def n_images(made: Mapping[str, Any]) -> int:
     """How many pictures a doc's request holds."""
-    if made["text"]:
+    if made["text"] or made["not_run"]:
         return 0
     if made["unit_frames"]:
         return sum(map(len, made["unit_frames"]))

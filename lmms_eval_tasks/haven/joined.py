@@ -17,6 +17,7 @@ from typing import Any
 
 from lmms_eval_tasks.haven import consistency, text_values
 from lmms_eval_tasks.haven.labels import Task
+from lmms_eval_tasks.haven.text_values import Asked
 from lmms_eval_tasks.utils import aggregate
 from lmms_eval_tasks.utils.aggregate import Carrier, Item, never_raises
 
@@ -50,13 +51,19 @@ def carrier(kind: str, reduce: str, items: Sequence[Item]) -> Carrier:
     return Carrier(kind, {item["id"]: item["payload"] for item in items}, reduce)
 
 
+def pictured(full: Item) -> dict[str, Any]:
+    """What CLIPScore needs of an item: the texts, and which frames of which record."""
+    names = ("sentences", "frames", "record", "n_frames", "budget")
+    return {name: full[name] for name in names}
+
+
 def payload(kind: str, full: Item) -> dict[str, Any]:
-    """What an item knows of its video; empty where its reply gave nothing.
+    """What an item knows of its video: the `record`, and no more where its reply gave nothing.
 
     v2t, v2vt: `sentences`; v2v, v2vt: `frames` (numbers) and `shots`; saliency: `ranked` shot
     numbers, most salient first; grounding: `clips`, the shot numbers of any sentence.
     """
-    known: dict[str, Any] = {}
+    known: dict[str, Any] = {"record": full["record"]}
     if kind in ("v2t", "v2vt") and full["parts"].get("summary") == "ok":
         known["sentences"] = full["sentences"]
     if kind in ("v2v", "v2vt") and full["parts"].get("frames") == "ok":
@@ -68,7 +75,6 @@ def payload(kind: str, full: Item) -> dict[str, Any]:
         known["clips"] = sorted(
             {clip for clips in full["clips"] for clip in clips if clip in there}
         )
-
     return known
 
 
@@ -102,19 +108,25 @@ def joined(reduce: str, known: Mapping[str, Known]) -> float | int | None:
 
 
 def _clip(reduce: str, v2t: Known, v2v: Known, v2vt: Known) -> float | int | None:
-    videos = sorted(
+    videos = [
         video
-        for video in v2t.keys() & v2v.keys() & v2vt.keys()
+        for video in _common(v2t, v2v, v2vt)
         if v2t[video].get("sentences")
         and v2v[video].get("frames")
         and v2vt[video].get("sentences")
         and v2vt[video].get("frames")
-    )
+    ]
     joint = text_values.clip_values(
-        [(name, v2vt[name]["sentences"], v2vt[name]["frames"]) for name in videos]
+        [
+            Asked(name, v2vt[name]["record"], v2vt[name]["sentences"], v2vt[name]["frames"])
+            for name in videos
+        ]
     )
     separate = text_values.clip_values(
-        [(name, v2t[name]["sentences"], v2v[name]["frames"]) for name in videos]
+        [
+            Asked(name, v2v[name]["record"], v2t[name]["sentences"], v2v[name]["frames"])
+            for name in videos
+        ]
     )
     pairs = [
         (one, other)
@@ -131,9 +143,21 @@ def _clip(reduce: str, v2t: Known, v2v: Known, v2vt: Known) -> float | int | Non
     return aggregate.mean(numbers[reduce])
 
 
+def _common(first: Known, *others: Known) -> list[str]:
+    """Videos that all tasks know, by the same record: numbers of another one mean other frames."""
+    return [
+        video
+        for video in sorted(first)
+        if all(
+            video in other and other[video].get("record") == first[video].get("record")
+            for other in others
+        )
+    ]
+
+
 def _consistent(form: str, other: str, v2v: Known, against: Known) -> float | int | None:
     found = []
-    for video in sorted(v2v.keys() & against.keys()):
+    for video in _common(v2v, against):
         frames, shots = v2v[video].get("frames"), v2v[video].get("shots")
         numbers = against[video].get("ranked" if other == "saliency" else "clips")
         if not frames or not shots or not numbers:

@@ -1,7 +1,11 @@
 """The JSON of one video as released: frames, clips, document and summary (3.1).
 
 Read are the fields below; others, among them `status` (a flag of the annotators' filter, whose
-values the release does not explain), are let be. A description that the filter took is missing.
+values the release does not explain), are let be.
+
+A description that is absent, null, blank or taken by the filter is a gap of the tasks that need it
+(joining.py), and so is a document or a summary that is absent or has no sentence with a text. A
+sentence without a text among others is an error: to drop it would shorten the reference unseen.
 What cannot be is refused with the place of the first error; entries count from 1.
 """
 
@@ -26,11 +30,10 @@ _SHOWN = 40  # characters of a value in a message
 # In place of a description that a model's content filter refused.
 _FILTERED = "[CONTENT_FILTERED]"
 # Sentences are made as "[Shots 3-5] ...": left in, such a tag would tell the order.
-_TAG = re.compile(r"^\[Shots?\s*[\d\s,;&and\u2013-]*\]\s*", re.IGNORECASE)
+_TAG = re.compile(r"^\s*\[Shots?\s*[\d\s,;&and\u2013-]*\]\s*", re.IGNORECASE)
 # What pydantic says in Python's words, by the type of its error.
 _IN_WORDS = {
     "missing": "the field is missing",
-    "string_too_short": "expected a text, found an empty one",
     "string_type": "expected a text",
     "int_type": "expected a whole number",
     "greater_than_equal": "expected 0 or more",
@@ -59,11 +62,19 @@ def _untagged(value: Any) -> Any:
     return _TAG.sub("", value) if isinstance(value, str) else value
 
 
+def _key(value: Any) -> Any:
+    return False if value is None else _flag(value)
+
+
 Flag = Annotated[bool, BeforeValidator(_flag)]
+KeyShot = Annotated[bool, BeforeValidator(_key)]
 Index = Annotated[int, Field(ge=0, strict=True)]
 Description = Annotated[str, StringConstraints(strip_whitespace=True), BeforeValidator(_described)]
-Text = Annotated[
-    str, StringConstraints(strip_whitespace=True, min_length=1), BeforeValidator(_untagged)
+Text = Annotated[  # "" where there is none
+    str,
+    StringConstraints(strip_whitespace=True),
+    BeforeValidator(_described),  # after _untagged: pydantic goes from the last to the first
+    BeforeValidator(_untagged),
 ]
 
 
@@ -75,19 +86,21 @@ class JsonFrame(_Entry):
     """A sampled frame; `frame_id` is its index among the original video's frames, from 0."""
 
     frame_id: Index
-    description: Description
+    description: Description = ""
     is_gt: Flag
 
 
 class JsonClip(_Entry):
     """A shot. `frames` are frame_ids; `frame_count`, where it is given, how many they are.
 
-    `clip_id` as a number is the clip's place from 0: alignments name shots by it.
+    `clip_id` as a number is the clip's place, from 0 or, in all clips, from 1; another text is a
+    name. Either way alignments name shots by their place from 0. `gt`, whether it is a key shot,
+    ranks nothing.
     """
 
     clip_id: int | str | None = None
-    summary: Description
-    gt: Flag
+    summary: Description = ""
+    gt: KeyShot = False
     frames: tuple[Index, ...]
     frame_count: int | None = None
 
@@ -115,7 +128,19 @@ EMPTY = Block(sentences=(), alignments=())
 
 
 def _block(value: Any) -> Any:
-    return EMPTY if value is None or value == {} else value
+    """What holds no sentence with a text is the empty block, whatever is aligned to it."""
+    if value is None or value == {}:
+        return EMPTY
+    if not isinstance(value, dict) or "sentences" not in value:
+        return value
+    sentences = [] if value["sentences"] is None else value["sentences"]
+    if not isinstance(sentences, list) or (not sentences and value.get("alignments")):
+        return value
+    texts = [_described(_untagged(one)) for one in sentences]
+    return value if any(not isinstance(one, str) or one.strip() for one in texts) else EMPTY
+
+
+Told = Annotated[Block, BeforeValidator(_block)]
 
 
 class JsonVideo(_Entry):
@@ -123,8 +148,8 @@ class JsonVideo(_Entry):
 
     frames: tuple[JsonFrame, ...]
     clips: tuple[JsonClip, ...]
-    aligned_full_document: Annotated[Block, BeforeValidator(_block)] = EMPTY
-    aligned_text_summary: Annotated[Block, BeforeValidator(_block)] = EMPTY
+    aligned_full_document: Told = EMPTY
+    aligned_text_summary: Told = EMPTY
     video_name: str | None = None
 
     @model_validator(mode="after")
@@ -165,14 +190,11 @@ def _wrong_frames(frames: tuple[JsonFrame, ...]) -> str:
 def _wrong_clips(clips: tuple[JsonClip, ...], frame_ids: list[int]) -> str:
     if not clips:
         return "clips: there are none, so the video has no shot"
+    if why := _wrong_ids(clips):
+        return why
     last = -1
     for place, clip in enumerate(clips):
         where = f"clips, entry {place + 1}"
-        named = clip.clip_id
-        if isinstance(named, str) and named.isdecimal():
-            named = int(named)
-        if isinstance(named, int) and named != place:
-            return f"{where}, clip_id: expected {place} (alignments count from 0), found {named}"
         if clip.frame_count is not None and clip.frame_count != len(clip.frames):
             return (
                 f"{where}, frame_count: {clip.frame_count}, but `frames` lists {len(clip.frames)}"
@@ -187,7 +209,30 @@ def _wrong_clips(clips: tuple[JsonClip, ...], frame_ids: list[int]) -> str:
     return ""
 
 
+def _wrong_ids(clips: tuple[JsonClip, ...]) -> str:
+    """Clips out of order would shift all alignments. The first number says where they start."""
+    start = None
+    for place, clip in enumerate(clips):
+        named = clip.clip_id
+        if isinstance(named, str):
+            named = int(named) if named.isdecimal() else None
+        if named is None:
+            continue
+        expected = (place, place + 1) if start is None else (place + start,)
+        if named not in expected:
+            wanted = " or ".join(map(str, expected))
+            return (
+                f"clips, entry {place + 1}, clip_id: expected {wanted} (clips in order, from 0 or "
+                f"from 1), found {named}"
+            )
+        start = named - place
+    return ""
+
+
 def _wrong_block(name: str, block: Block, n_shots: int) -> str:
+    for number, text in enumerate(block.sentences, 1):
+        if not text:
+            return f"{name}, sentences, entry {number}: expected a text, found an empty one"
     seen = set()
     for number, one in enumerate(block.alignments, 1):
         where = f"{name}, alignments, entry {number}"

@@ -32,7 +32,7 @@ class Options:
             drawn, seeded by the item's id. Grounding always shows all.
         sentences: number of sentences asked for where the prompt names one (v2vt and the text
             proxies); `reference` is as many as the reference summary has.
-        sources: which of the six to run; empty is all.
+        sources: which to run; empty is the paper's six, or a user's own where none of them is.
         seed: of the shuffles and of the subsets of the two large sources.
         subset: videos of each large source; 0 is all of them.
     """

@@ -83,8 +83,8 @@ def _models(rows: Sequence[tuple[str, Numbers]]) -> list[Model]:
 def _table3(models: Sequence[Model]) -> list[Table]:
     columns = [
         *("V2T\nBERTSc.", "V2V\nF1", "V2VT\nBERTSc.", "V2VT\nF1"),
-        *("temporal\nrho", "temporal\ntau", "w/ doc\nrho", "w/ doc\ntau", "ground.\nF1"),
-        *("saliency\nrho", "saliency\ntau", "w/ doc\nrho", "w/ doc\ntau"),
+        *("temp.\nrho", "temp.\ntau", "temp.+doc\nrho", "temp.+doc\ntau", "ground.\nF1"),
+        *("sal.\nrho", "sal.\ntau", "sal.+doc\nrho", "sal.+doc\ntau"),
     ]
     cells = [
         *(("v2t", "bertscore"), ("v2v", "f1"), ("v2vt", "bertscore"), ("v2vt", "f1")),
@@ -102,6 +102,7 @@ def _table3(models: Sequence[Model]) -> list[Table]:
         ("model", "mean over"),
         columns,
         rows,
+        "temp.: temporal order; sal.: saliency; +doc: with the document\n"
         "rho: Spearman's; tau: Kendall's tau-b; the paper prints one and does not say which",
     )
 
@@ -176,12 +177,13 @@ def _worth(models: Sequence[Model]) -> list[Table]:
     return by_row(
         "HAVEN: what the numbers are worth",
         ("model", "task", "metric"),
-        ["value", "valid", *_BASELINES, "failed", "rules\nbroken", "undef.", "clips"],
+        ["videos", "value", "valid", *_BASELINES, "failed", "rules\nbroken", "undef.", "clips"],
         rows,
         "random: expected, in closed form; identity: the order as shown; uniform, first: so many\n"
         "frames; all: every frame, or each clip for each sentence; best: the most possible\n"
-        "failed: replies that could not be read, 0 in `value`; rules broken: replies with a wrong\n"
-        "number of frames, an unknown shot and so on; undef.: all shots equally important\n"
+        "failed: replies that could not be read in full; what could be read of them counts\n"
+        "rules broken: replies with a wrong number of frames, an unknown shot and so on\n"
+        "undef.: all shots equally important\n"
         "clips: named for a sentence, mean",
     )
 
@@ -200,6 +202,7 @@ def _worth_cells(model: Model, task: str, metric: str) -> list[str]:
     part = {"rouge": "summary_", "f1": "frames_"}.get(metric, "") if task == "v2vt" else ""
     counts = (f"{part}failed", "violations", "undefined")
     return [
+        fixed(model.value(task, "videos"), 0),
         *(fixed(model.value(task, metric + form), 3) for form in forms),
         *(fixed(model.value(task, name), 0) for name in counts),
         fixed(model.value(task, "clips_predicted"), 1) if metric == "f1" else NONE,

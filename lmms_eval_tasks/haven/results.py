@@ -7,13 +7,13 @@ from typing import Any
 
 from lmms_eval_tasks import prompt_notes, provenance, rescore, settings
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.haven import before_run, checked, inputs, scores, text_values
+from lmms_eval_tasks.haven import before_run, checked, inputs, scores, text_values, usability
 from lmms_eval_tasks.haven import judge as judging
 from lmms_eval_tasks.haven.before_run import Tasks
 from lmms_eval_tasks.haven.checked import Checked
 from lmms_eval_tasks.haven.labels import LARGE_SOURCES, SUMMARIES, TASKS
 from lmms_eval_tasks.haven.uncertainty import details
-from lmms_eval_tasks.utils import rouge
+from lmms_eval_tasks.utils import local_models, rouge
 
 NAMED = 20  # videos of one warning
 
@@ -31,7 +31,7 @@ def annotate(results: dict[str, Any], tasks: Tasks) -> None:
     found = _known("data", lambda: checked.last() or before_run.look(tasks), warnings)
     if found is not None:
         section |= _of_data(found, tasks)
-        warnings += _left_out(section["left_out"])
+        warnings += _left_out(found, section["left_out"])
     told: dict[str, Callable[[], Any]] = {
         "prompts": lambda: {"task": prompt_notes.note(inputs.task_prompts())}
     }
@@ -46,6 +46,7 @@ def annotate(results: dict[str, Any], tasks: Tasks) -> None:
             section[name] = part
     if warning := section.get("judge", {}).get("warning"):
         warnings.append(warning)
+    warnings += doubts(section.get("implementations", {}))
     section["warnings"] = warnings
     section["details"] = rescore.details(results, tasks, _details)
     results["lmms_eval_tasks"]["haven"] = section
@@ -69,18 +70,34 @@ def _of_data(found: Checked, tasks: Tasks) -> dict[str, Any]:
     }
     return {
         "data": {"folder": str(release.folder), "hash": release.digest, **release.counts},
-        "options": found.options.asdict(),
+        "options": {
+            **found.options.asdict(),
+            "sources": list(dict.fromkeys(record.source for record in release.records)),
+        },
         "subsets": {source: videos for source, videos in subsets.items() if videos},
         "left_out": {task["task"]: found.left_out(task["task"]) for task in tasks},
     }
 
 
-def _left_out(by_task: Mapping[str, Mapping[str, str]]) -> list[str]:
-    return [
-        f"{task}: {len(videos)} videos left out: {', '.join(sorted(videos)[:NAMED])}"
-        for task, videos in by_task.items()
-        if videos
-    ]
+def doubts(implementations: Mapping[str, str]) -> list[str]:
+    """What was computed with that makes a number missing or not comparable."""
+    marks = ("not computed", local_models.NOT_COMPARABLE)
+    return [told for told in implementations.values() if any(mark in told for mark in marks)]
+
+
+def _left_out(found: Checked, by_task: Mapping[str, Mapping[str, str]]) -> list[str]:
+    known = {record.id for record in found.release.records}
+    told = []
+    for task, videos in by_task.items():
+        if not known - videos.keys():
+            told.append(f"{task}: not run: {usability.not_run(videos)}")
+        elif videos:
+            first = min(videos)
+            names = ", ".join(sorted(videos)[:NAMED])
+            told.append(
+                f"{task}: {len(videos)} videos left out ({names}), such as {first}: {videos[first]}"
+            )
+    return told
 
 
 def _details(task: str, samples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks import judges
+from lmms_eval_tasks import judges, provenance
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.geval_ratings import sampling
-from lmms_eval_tasks.haven import joined, scores, scoring
+from lmms_eval_tasks.haven import joined, scores, scoring, text_scores, text_values
 from lmms_eval_tasks.haven import judge as judging
 from lmms_eval_tasks.haven.labels import SUMMARIES, TASKS, Task
+from lmms_eval_tasks.haven.results import doubts
 from lmms_eval_tasks.haven.uncertainty import details
 from lmms_eval_tasks.judges import Judge, Verdict, concurrency
 from lmms_eval_tasks.judges.candidate import usable
@@ -18,8 +19,10 @@ from lmms_eval_tasks.judges.config import NONE, JudgeConfig
 from lmms_eval_tasks.rescore import Pair, Rescored, Run, refuse_twice, saved_items
 from lmms_eval_tasks.utils.aggregate import Carrier
 
+Side = tuple[str | None, bool]  # a model's runs with pictures, or those of text proxies
+
 # What scoring.reply_metrics reads of an item, by type: no list may be another kind of thing.
-_TEXTS = ("id", "source", "video", "kind", "data", "reply")
+_TEXTS = ("id", "source", "video", "kind", "data", "record", "status", "reply")
 _LISTS = (
     *("keyframes", "shots", "importance", "document", "summary", "summary_shots"),
     *("units", "asked"),
@@ -41,7 +44,7 @@ def rescore_saved(
     Raises:
         DataError: a sample lacks what these tasks write, two samples of a run share an id, or two
             runs are of one task and model.
-        JudgeError, PromptError: the judge cannot be used.
+        JudgeError, PromptError, TasksError: the judge or the CLIP model cannot be used.
     """
     done = Rescored()
     refuse_twice(runs)
@@ -49,11 +52,18 @@ def rescore_saved(
     if judge:
         judging.check(judge)
     ask = usable(lambda: judging.config(judge) if judge else JudgeConfig(NONE))
-    sides: dict[tuple[str | None, bool], dict[str, list[Carrier]]] = {}
-    digests: dict[tuple[str | None, bool], set[str]] = {}
+    if any(run.task in TASKS and TASKS[run.task].kind in SUMMARIES for run in runs):
+        text_scores.check()
+    sides: dict[Side, dict[str, list[Carrier]]] = {}
+    records: dict[Side, dict[str, set[str]]] = {}
     for run in runs:
         items = _items(run)
         label = f"{run.task} {run.model}" if several else run.task
+        if items[0]["status"] == scores.NOT_RUN:
+            done.numbers[label] = {scores.FIRST: 0}
+            done.sidecar[label] = details(run.task, items)
+            done.notes.append(f"{label}: not run: {items[0]['not_run']}")
+            continue
         values, pairs = _again(run, items, ask, missing_only=missing_only)
         collected: dict[str, list[Any]] = {}
         for value in values:
@@ -73,14 +83,16 @@ def rescore_saved(
         own = sides.setdefault(side, {})
         for name, carrier in carriers.items():
             own.setdefault(name, []).append(carrier)
-        digests.setdefault(side, set()).update(item["data"] for item in items)
-    _join(sides, digests, done, several=several)
+        for item in items:
+            records.setdefault(side, {}).setdefault(item["id"], set()).add(item["record"])
+    _join(sides, records, done, several=several)
+    done.notes += doubts(provenance.notes().get(text_values.NOTES, {}))
     return done
 
 
 def _join(
-    sides: Mapping[tuple[str | None, bool], Mapping[str, list[Carrier]]],
-    digests: Mapping[tuple[str | None, bool], set[str]],
+    sides: Mapping[Side, Mapping[str, list[Carrier]]],
+    records: Mapping[Side, Mapping[str, set[str]]],
     done: Rescored,
     *,
     several: bool,
@@ -88,11 +100,11 @@ def _join(
     """The group's numbers of each model, under the name of the group."""
     for (model, text), carriers in sides.items():
         group = "haven_text" if text else "haven"
-        if len(digests[model, text]) > 1:
+        if other := sorted(video for video, own in records[model, text].items() if len(own) > 1):
             done.notes.append(
-                f"{model}: its runs of {group} are of different data: not joined by video"
+                f"{model}: its runs of {group} are of different data in {len(other)} videos, such "
+                f"as {other[0]}: these are not joined"
             )
-            continue
         label = f"{group} {model}" if several else group
         numbers = {name: joined.join(own) for name, own in carriers.items()}
         if found := {name: value for name, value in numbers.items() if value is not None}:
@@ -130,6 +142,8 @@ def _problem(item: Mapping[str, Any], task: Task) -> str:
         for name in names:
             if not isinstance(item.get(name), of_type):
                 return f"has no {word} `{name}`"
+    if item["status"] == scores.NOT_RUN and not isinstance(item.get("not_run"), str):
+        return "has no text `not_run`"
     own = Task(item["kind"], document=item["with_document"], text=item["text"])
     return "" if own == task else f"is an item of {own.name}"
 

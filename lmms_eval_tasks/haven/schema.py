@@ -23,7 +23,7 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven import hdf5_file, joining, json_file, layout, subset, text_files, videos
 from lmms_eval_tasks.haven.hdf5_file import Arrays
 from lmms_eval_tasks.haven.joining import Origin
-from lmms_eval_tasks.haven.labels import SOURCES
+from lmms_eval_tasks.haven.labels import OWN, SOURCES
 from lmms_eval_tasks.haven.layout import Files
 from lmms_eval_tasks.haven.options import Options
 from lmms_eval_tasks.haven.record import Record
@@ -55,7 +55,11 @@ class Release:
         by_source = [record.source for record in self.records]
         return {
             "videos": len(self.records),
-            **{source: by_source.count(source) for source in SOURCES},
+            **{
+                source: by_source.count(source)
+                for source in SOURCES
+                if source != OWN or OWN in by_source
+            },
             "frames": sum(len(record.frames) for record in self.records),
             "shots": sum(len(record.shots) for record in self.records),
             "videos_without_hdf5": sum(record.n_frames is None for record in self.records),
@@ -68,7 +72,8 @@ def read(folder: Path, options: Options) -> Release:
 
     Args:
         folder: ROOT/haven.
-        options: `sources`, none named are all that are there; `seed` and `subset`.
+        options: `sources`; none named are those of the paper's six that are there, or a user's own
+            videos where none of these is. `seed` and `subset`.
 
     Raises:
         DataError: there is no file of a source that was named, or of any; a file is no JSON or no
@@ -81,7 +86,11 @@ def read(folder: Path, options: Options) -> Release:
                 raise DataError(
                     f"{folder}: no file of {one.source} (expected processed/{one.source}_data.json)"
                 )
-    return read_files(folder, [one for one in files if one.texts], options)
+    there = [one for one in files if one.texts]
+    if not options.sources:
+        # A user's own videos are not mixed into the benchmark's numbers.
+        there = [one for one in there if one.source != OWN] or there
+    return read_files(folder, there, options)
 
 
 def read_files(folder: Path, files: list[Files], options: Options) -> Release:

@@ -21,7 +21,7 @@ from typing import Any
 from lmms_eval_tasks import geval_ratings
 from lmms_eval_tasks.haven import joined, text_values
 from lmms_eval_tasks.haven.labels import SOURCES, TASKS, Task
-from lmms_eval_tasks.utils import aggregate, rating_means
+from lmms_eval_tasks.utils import aggregate, keyframes, rating_means
 from lmms_eval_tasks.utils.aggregate import Item, never_raises
 
 Aggregation = Callable[[Sequence[Item]], Any]
@@ -50,6 +50,13 @@ OF_TEXTS: dict[str, dict[str, Values]] = {
     "v2t": {"bertscore": text_values.bertscore},
     "v2vt": {"bertscore": text_values.bertscore, "clipscore": text_values.clipscore},
 }
+# Frames in place of the selected ones, of F and K. The mean over all is what K at random expect.
+CLIP_BASELINES: dict[str, Callable[[int, int], Sequence[int]]] = {
+    "random": lambda n_frames, _: range(1, n_frames + 1),
+    "uniform": keyframes.uniform,
+    "first": keyframes.first,
+}
+NOT_RUN = "not_run"  # status of the one doc of a task that has no item (items.not_run)
 
 
 def part_of(metric: str) -> str:
@@ -80,7 +87,12 @@ def mean_valid(values: Values, items: Sequence[Item]) -> float | None:
 
 
 def mean_of_sources(statistic: Aggregation, items: Sequence[Item]) -> float | None:
-    """Mean over the sources that have a value, each weighing the same."""
+    """Mean over the sources that have a value, each weighing the same.
+
+    None where there is none over all of them: CLIPScore without the pictures of one source.
+    """
+    if statistic(items) is None:
+        return None
     groups: dict[str, list[Item]] = {}
     for item in items:
         groups.setdefault(item["source"], []).append(item)
@@ -100,7 +112,7 @@ def violations(items: Sequence[Item]) -> int:
 
 def count_failed(items: Sequence[Item]) -> int:
     """Number of replies that failed in some part (`status` of the whole item)."""
-    return sum(item["status"] != "ok" for item in items)
+    return sum(item["status"] not in ("ok", NOT_RUN) for item in items)
 
 
 def clips_predicted(items: Sequence[Item]) -> float | None:
@@ -153,13 +165,17 @@ def _rated(metric: str) -> dict[str, Aggregation]:
 def _of_kind(task: Task) -> dict[str, Aggregation]:
     """The metrics of a task, in the order of the host's table; the first has the whole item."""
     kind = task.kind
-    found: dict[str, Aggregation] = {FIRST: count_failed, "violations": violations}
+    found: dict[str, Aggregation] = {FIRST: count_failed, "videos": len, "violations": violations}
     for name, baselines in MEASURED[kind].items():
         found |= _family(name, own_values)
         plain = functools.partial(mean, own_values)
         found |= {f"{name}_{baseline}": plain for baseline in baselines}
     for name, values in OF_TEXTS.get(kind, {}).items():
         found |= _family(name, values)
+    if kind == "v2vt":
+        for name, frames in CLIP_BASELINES.items():
+            values = functools.partial(text_values.clip_baseline, frames)
+            found[f"clipscore_{name}"] = functools.partial(mean, values)
     if kind in OF_TEXTS:
         for name in GEVAL:
             found |= _rated(name)
@@ -173,7 +189,7 @@ def _of_kind(task: Task) -> dict[str, Aggregation]:
 
 
 FIRST = "failed"  # has the whole item
-COUNTS = (FIRST, "summary_failed", "frames_failed", "violations", "undefined")
+COUNTS = (FIRST, "videos", "summary_failed", "frames_failed", "violations", "undefined")
 
 SCORES: dict[str, dict[str, Aggregation]] = {name: _of_kind(task) for name, task in TASKS.items()}
 
@@ -205,7 +221,7 @@ def of_item(metric: str, item: Item) -> bool:
 def _higher_is_better(name: str) -> bool | None:
     if name.endswith(("_var", "_random", "_identity", "_uniform", "_first", "_all", "_best")):
         return None
-    if name in ("clips_predicted", "undefined") or name.startswith(joined.PREFIX):
+    if name in ("clips_predicted", "undefined", "videos") or name.startswith(joined.PREFIX):
         return None
     return not (name.endswith("failed") or name == "violations")
 

@@ -58,6 +58,11 @@ def failed_metrics(item: Item, reply: str) -> Metrics:
     return spread({**_blank(item, reply), "status": "error"})
 
 
+def not_run_metrics(item: Item, why: str) -> Metrics:
+    """Of a task without items: its one doc is in no number, and says why."""
+    return {scores.FIRST: {**_blank(item, ""), "status": scores.NOT_RUN, "not_run": why}}
+
+
 def _blank(item: Item, reply: str) -> dict[str, Any]:
     """An item without scores; what only some kinds have is empty."""
     return {
@@ -86,8 +91,7 @@ def _v2t(item: Item, reply: str) -> dict[str, Any]:
         read = summary_replies.read_summary(reply, item["n_sentences"])
         return _summary(item, read, read.text, read.violations)
     read = summary_replies.read_summary(reply)
-    least, most = V2T_SENTENCES
-    found = len(read.sentences)
+    (least, most), found = V2T_SENTENCES, len(read.sentences)
     broken = {
         "too_few_sentences": max(0, least - found),
         "too_many_sentences": max(0, found - most),
@@ -271,8 +275,7 @@ def _light(rated: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _clips_value(full: Item) -> dict[str, Any]:
-    sets = full["clips"]
-    return {"value": alignments.clips_predicted(sets) if sets else None}
+    return {"value": alignments.clips_predicted(full["clips"]) if full["clips"] else None}
 
 
 def _texts(full: Item) -> dict[str, Any]:
@@ -285,7 +288,9 @@ def _texts(full: Item) -> dict[str, Any]:
 
 _OTHERS: dict[str, Callable[[Item], dict[str, Any]]] = {
     "bertscore": _texts,
-    "clipscore": lambda full: {"sentences": full["sentences"], "frames": full["frames"]},
+    "clipscore": joined.pictured,
+    **{f"clipscore_{name}": joined.pictured for name in scores.CLIP_BASELINES},
+    "videos": lambda _: {},
     "violations": lambda full: {"violations": full["violations"]},
     "undefined": lambda full: {"undefined": full["undefined"]},
     "clips_predicted": _clips_value,

@@ -46,6 +46,8 @@ def reply(doc: Doc, worth: str) -> str:
     Raises:
         TasksError: the doc is of no known kind or lacks a field that its kind has.
     """
+    if doc.get("not_run"):
+        return "skipped"
     try:
         if worth == "unreadable":
             # Any text is a summary; an empty reply is the only one that is none.

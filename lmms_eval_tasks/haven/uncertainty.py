@@ -22,6 +22,9 @@ def details(task: str, items: Sequence[Item]) -> dict[str, Any]:
         task: one of labels.TASKS.
         items: whole items of the task, in any order.
     """
+    why = next((item["not_run"] for item in items if item["status"] == scores.NOT_RUN), None)
+    if why is not None:
+        return {"items": 0, "not_run": why}
     ordered = sorted(items, key=lambda item: item["id"])
     measured = scores.MEASURED[TASKS[task].kind]
     kinds: Counter[str] = Counter()
@@ -41,7 +44,9 @@ def details(task: str, items: Sequence[Item]) -> dict[str, Any]:
     parts = {part for item in ordered for part in item["parts"]}
     if len(parts) > 1:
         found["parts"] = {
-            part: aggregate.by_status([{"status": item["parts"][part]} for item in ordered])
+            part: aggregate.by_status(
+                [{"status": scores.part_status(item, part)} for item in ordered]
+            )
             for part in sorted(parts)
         }
     return found

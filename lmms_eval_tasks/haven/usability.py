@@ -21,17 +21,21 @@ from lmms_eval_tasks.video_checks import ALLOW_MISSING, LEAVE_OUT, listed
 MISSING = "missing"  # a reason of video_match.troubles starts so where there is no file
 
 
-def look(release: Release, options: Options, tasks: Sequence[str]) -> Checked:
+def look(
+    release: Release, options: Options, tasks: Sequence[str], *, may_be_empty: bool = False
+) -> Checked:
     """What each of the tasks can ask.
 
     Args:
         release: the user's data, of the chosen sources.
         options: how items are made.
         tasks: names.
+        may_be_empty: not one of the tasks needs to have an item: others may, of which nothing is
+            known here.
 
     Raises:
         DataError: videos are bad and `--allow-bad-items` was not given, or are missing and
-            `--allow-missing-videos` was not given, or nothing is left of a task; says all of it.
+            `--allow-missing-videos` was not given, or nothing is left of any task; says all of it.
     """
     told = []
     if release.problems and not settings.allow_bad_items():
@@ -50,7 +54,7 @@ def look(release: Release, options: Options, tasks: Sequence[str]) -> Checked:
         }
         for task in tasks
     }
-    if not told:
+    if not told and not may_be_empty:
         told += _nothing_left(release, reasons)
     if told:
         raise DataError(f"{release.folder}: " + "\n".join(told))
@@ -100,9 +104,16 @@ def _reasons(
 
 
 def _nothing_left(release: Release, reasons: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """The tasks that would have no item; a host run of such a task breaks."""
+    """What to say if not one task has an item; a single one of several is reported as not run."""
+    if any(record.id not in own for own in reasons.values() for record in release.records):
+        return []
     return [
-        f"{task}: not one of {len(own)} items can be run, so leave the task out:\n{listed(own)}"
+        f"{task}: not one of {len(own)} items can be run:\n{listed(own)}"
         for task, own in reasons.items()
-        if not any(record.id not in own for record in release.records)
     ]
+
+
+def not_run(left_out: Mapping[str, str]) -> str:
+    """Why a task has no item, in one line."""
+    first = min(left_out)
+    return f"not one of {len(left_out)} items can be run, such as {first}: {left_out[first]}"

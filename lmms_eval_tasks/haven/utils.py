@@ -20,11 +20,16 @@ if TYPE_CHECKING:
 
 Doc = Mapping[str, Any]
 
+# For the doc of a task that has no item (items.not_run): the host asks something of every task.
+NOTHING_ASKED = "Nothing is asked here. Reply with the word: skipped."
+
 # --- what the model is given ------------------------------------------------------------------
 
 
 def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Mapping[str, Any] | None = None) -> str:
     """For simple models: the request's text, with a placeholder where each picture stands (C)."""
+    if doc["not_run"]:
+        return NOTHING_ASKED
     kwargs = lmms_eval_specific_kwargs or {}
     text = inputs.text(doc, kwargs.get("placeholder", "<image>"))
     return f"{kwargs.get('pre_prompt', '')}{text}{kwargs.get('post_prompt', '')}"
@@ -32,13 +37,15 @@ def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Mapping[str, Any] | None = 
 
 def doc_to_visual(doc: Doc) -> list[Image]:
     """For simple models: the pictures in the order of their placeholders; none of a text proxy."""
-    return list(inputs.visuals(doc))
+    return [] if doc["not_run"] else list(inputs.visuals(doc))
 
 
 def doc_to_messages(
     doc: Doc, lmms_eval_specific_kwargs: Mapping[str, Any] | None = None
 ) -> list[dict[str, Any]]:
     """For chat models: texts and pictures as they follow each other (C)."""
+    if doc["not_run"]:
+        return [{"role": "user", "content": [{"type": "text", "text": NOTHING_ASKED}]}]
     kwargs = lmms_eval_specific_kwargs or {}
     content = list(inputs.content(doc))
     for key, place in (("pre_prompt", 0), ("post_prompt", len(content) + 1)):
@@ -51,18 +58,17 @@ def doc_to_messages(
 
 # What the sample log keeps of a doc: all that `rescore` needs, in plain types.
 _IDENTITY = (
-    *("id", "source", "kind", "text", "with_document", "data"),
+    *("id", "source", "kind", "text", "with_document", "data", "record"),
     *("keyframes", "shots", "importance", "document", "summary", "summary_shots"),
-    *("budget", "n_sentences", "units", "sentences"),
+    *("budget", "n_sentences", "units"),
 )
 
 
 def identity(doc: Doc) -> dict[str, Any]:
     """What the sample log keeps of a doc; `video` is the cluster of intervals."""
-    kept = {name: doc[name] for name in _IDENTITY}
     return {
-        **kept,
-        "asked": kept.pop("sentences"),  # `sentences` are the reply's
+        **{name: doc[name] for name in _IDENTITY},
+        "asked": doc["sentences"],  # an item's `sentences` are the reply's
         "video": doc["id"],
         "n_frames": len(doc["picks"]),
         "media": {"images": items.n_images(doc), "unit_frames": doc["unit_frames"]},
@@ -73,6 +79,8 @@ def process_results(doc: Doc, results: list[str]) -> dict[str, Any]:
     """One reply; an exception becomes an item with status `error`: nothing is lost."""
     reply = results[0] if results and isinstance(results[0], str) else ""
     item = identity(doc)
+    if doc["not_run"]:
+        return scoring.not_run_metrics(item, doc["not_run"])
     try:
         return scoring.reply_metrics(item, reply, judge=usable(judging.config))
     except Exception:

@@ -60,6 +60,8 @@ def doc(
         "summary": [f"In short: thing {_word(n)}." for n in range(1, sentences + 1)],
         "summary_shots": [[n] for n in range(1, sentences + 1)],
         "data": "0123456789ab",
+        "record": "fedcba987654",
+        "not_run": "",
     }
     if units is None:
         units = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -13,8 +14,16 @@ from lmms_eval_tasks.haven.record import Record
 from tests.haven.release_files import content
 
 Change = Callable[[dict[str, Any], dict[str, Any]], object]
+JsonChange = Callable[[dict[str, Any]], object]
 
 ORIGIN = Origin("tvsum_data.json", "tvsum.h5", "tvsum.h5: no such file, so no importance")
+
+
+def read_json(change: JsonChange = lambda video: None) -> JsonVideo | str:
+    """Eight frames in three shots of 2, 3 and 3 (frame_ids 0, 15, ... 105), changed."""
+    video = content("tvsum", 1, 8, 3)[0]["video_1"]
+    change(video)
+    return json_file.read(json.loads(json.dumps(video)))
 
 
 def joined(change: Change = lambda given, arrays: None, hdf5: bool = True) -> Record | str:

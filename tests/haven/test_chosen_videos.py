@@ -135,3 +135,12 @@ class TestKept:
         place.parent.mkdir(parents=True)
         place.touch()
         assert schema.read(tmp_path, Options()).records[0].path == place
+
+
+def test_own_videos_are_not_mixed_into_the_benchmark(tmp_path: Path) -> None:
+    write(tmp_path, "own", videos=2)
+    assert {record.source for record in schema.read(tmp_path, Options()).records} == {"own"}
+    write(tmp_path, "tvsum", videos=1)
+    assert {record.source for record in schema.read(tmp_path, Options()).records} == {"tvsum"}
+    chosen = schema.read(tmp_path, Options(sources=("tvsum", "own")))
+    assert {record.source for record in chosen.records} == {"tvsum", "own"}

@@ -85,6 +85,26 @@ def one_sentence(given: dict[str, Any], arrays: dict[str, Any]) -> None:
             "tvsum_data.json, frames, entry 4, description: there is none",
         ),
         (
+            lambda g, a: [g["frames"][i].pop("description") for i in (2, 7)],
+            FRAME_TEXTS,
+            "tvsum_data.json, frames, entry 3, description: there is none",
+        ),
+        (
+            lambda g, a: [clip.pop("summary") for clip in g["clips"]],
+            {"grounding_text", "saliency_text"},
+            "tvsum_data.json, clips, entry 1, summary: there is none",
+        ),
+        (
+            lambda g, a: g["aligned_text_summary"].update(sentences=["", ""]),
+            {"v2t", "v2vt", "v2t_text", "v2vt_text", *GROUNDING},
+            "tvsum_data.json, aligned_text_summary: there is none",
+        ),
+        (
+            lambda g, a: g["aligned_full_document"].update(sentences=["", ""]),
+            {"temporal_doc", "saliency_doc", "temporal_text"},
+            "tvsum_data.json, aligned_full_document: there is none",
+        ),
+        (
             lambda g, a: g["clips"][1].update(summary="[CONTENT_FILTERED]"),
             {"grounding_text", "saliency_text"},
             "tvsum_data.json, clips, entry 2, summary: there is none",
@@ -127,6 +147,12 @@ def test_of_several_reasons_the_first_is_told() -> None:
     gaps = record(change).gaps
     assert gaps["grounding"] == "tvsum_data.json, clips: only one shot has sampled frames"
     assert gaps["v2t"] == "tvsum_data.json, aligned_text_summary: there is none"
+
+
+def test_key_shots_are_no_tasks_need() -> None:
+    found = record(lambda g, a: [clip.pop("gt") for clip in g["clips"]])
+    assert found.gaps == {}
+    assert [shot.key for shot in found.shots] == [False] * 3
 
 
 def test_ties_and_equal_importances_are_no_gap() -> None:

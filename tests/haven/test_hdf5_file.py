@@ -65,6 +65,7 @@ def test_what_a_video_may_lack(tmp_path: Path) -> None:
 def test_frames_between_shots_and_scores_that_are_none(tmp_path: Path) -> None:
     def change(arrays: dict[str, Any]) -> None:
         arrays["change_points"][1] = [40, 60]
+        arrays["n_frame_per_seg"][1] = 21
         arrays["gtscore"][3] = math.nan
 
     arrays = read(tmp_path, change)
@@ -72,6 +73,22 @@ def test_frames_between_shots_and_scores_that_are_none(tmp_path: Path) -> None:
     assert arrays.change_points[1] == (40, 60)
     assert arrays.gtscore is not None
     assert [math.isnan(score) for score in arrays.gtscore] == [i == 3 for i in range(8)]
+
+
+@pytest.mark.parametrize("counts", [[30, 45, 45], [2, 3, 3], [2.0, 3.0, 3.0]])
+def test_counts_of_all_frames_or_of_sampled_ones(tmp_path: Path, counts: list[float]) -> None:
+    """Which of the two `n_frame_per_seg` gives the release does not say."""
+    arrays = read(tmp_path, lambda a: a.update(n_frame_per_seg=np.array(counts)))
+    assert isinstance(arrays, Arrays)
+    assert arrays.change_points == ((0, 29), (30, 74), (75, 119))
+
+
+def test_counts_of_shots_without_a_sampled_frame(tmp_path: Path) -> None:
+    def change(arrays: dict[str, Any]) -> None:
+        arrays["change_points"] = np.array([[0, 0], [1, 14], [15, 30]])
+        arrays["n_frame_per_seg"] = np.array([1, 0, 2])
+
+    assert isinstance(read(tmp_path, change), Arrays)
 
 
 def put(name: str, place: Any, value: Any) -> Change:
@@ -141,6 +158,21 @@ def put(name: str, place: Any, value: Any) -> Change:
         (
             lambda a: a.update(n_frame_per_seg=np.ones(2)),
             "n_frame_per_seg: 2 values, but change_points has 3",
+        ),
+        (
+            lambda a: a.update(n_frame_per_seg=np.array([30, 44, 45])),
+            "n_frame_per_seg, entry 2: 44, but change_points, entry 2: 30 to 74, which is 45 "
+            "frames, 3 of them sampled; expected the one number of all shots or the other of all",
+        ),
+        (
+            lambda a: a.update(n_frame_per_seg=np.array([2, 3, 2])),
+            "n_frame_per_seg, entry 3: 2, but change_points, entry 3: 75 to 119, which is 45 "
+            "frames, 3 of them sampled; expected the one number of all shots or the other of all",
+        ),
+        (  # each entry fits one of the two
+            lambda a: a.update(n_frame_per_seg=np.array([30, 3, 45])),
+            "n_frame_per_seg, entry 2: 3, but change_points, entry 2: 30 to 74, which is 45 "
+            "frames, 3 of them sampled; expected the one number of all shots or the other of all",
         ),
         (lambda a: a.update(gtscore=np.ones(7)), "gtscore: 7 values, but picks has 8"),
         (

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from lmms_eval_tasks.haven import json_file
 from lmms_eval_tasks.haven.json_file import JsonVideo
-from tests.haven.release_files import content
-
-Change = Callable[[dict[str, Any]], object]
+from tests.haven.one_video import JsonChange, read_json
 
 
-def read(change: Change = lambda video: None) -> JsonVideo | str:
-    """Eight frames in three shots of 2, 3 and 3 (frame_ids 0, 15, ... 105), changed."""
-    video = content("tvsum", 1, 8, 3)[0]["video_1"]
-    change(video)
-    return json_file.read(json.loads(json.dumps(video)))
+def number(ids: list[Any]) -> JsonChange:
+    """Name the three clips."""
+    return lambda video: [
+        clip.update(clip_id=own) for clip, own in zip(video["clips"], ids, strict=True)
+    ]
 
 
 def test_a_valid_video() -> None:
-    video = read()
+    video = read_json()
     assert isinstance(video, JsonVideo)
     assert [frame.frame_id for frame in video.frames] == [0, 15, 30, 45, 60, 75, 90, 105]
     assert sum(frame.is_gt for frame in video.frames) == 1
@@ -64,10 +60,6 @@ def test_a_valid_video() -> None:
             "frames, entry 3, frame_id: 10 comes after 15; expected ascending",
         ),
         (
-            lambda v: v["frames"][1].pop("description"),
-            "frames, entry 2, description: the field is missing",
-        ),
-        (
             lambda v: v["frames"][1].update(description=["a"]),
             "frames, entry 2, description: expected a text, found ['a']",
         ),
@@ -81,14 +73,39 @@ def test_a_valid_video() -> None:
         ),
         (lambda v: v.pop("clips"), "clips: the field is missing"),
         (lambda v: v.update(clips=[]), "clips: there are none, so the video has no shot"),
-        (lambda v: v["clips"][1].pop("gt"), "clips, entry 2, gt: the field is missing"),
+        (lambda v: v["frames"][1].pop("is_gt"), "frames, entry 2, is_gt: the field is missing"),
+        (
+            lambda v: v["clips"][1].update(gt="yes"),
+            "clips, entry 2, gt: expected true or false, or 1 or 0, found 'yes'",
+        ),
         (
             lambda v: v["clips"][1].update(clip_id=2),
-            "clips, entry 2, clip_id: expected 1 (alignments count from 0), found 2",
+            "clips, entry 2, clip_id: expected 1 (clips in order, from 0 or from 1), found 2",
         ),
         (
             lambda v: v["clips"][1].update(clip_id="2"),
-            "clips, entry 2, clip_id: expected 1 (alignments count from 0), found 2",
+            "clips, entry 2, clip_id: expected 1 (clips in order, from 0 or from 1), found 2",
+        ),
+        (
+            number([1, 2, 2]),
+            "clips, entry 3, clip_id: expected 3 (clips in order, from 0 or from 1), found 2",
+        ),
+        (
+            number([2, 3, 4]),
+            "clips, entry 1, clip_id: expected 0 or 1 (clips in order, from 0 or from 1), found 2",
+        ),
+        (
+            number(["clip_0", "3", 2]),
+            "clips, entry 2, clip_id: expected 1 or 2 (clips in order, from 0 or from 1), found 3",
+        ),
+        (
+            number([-1, 0, 1]),
+            "clips, entry 1, clip_id: expected 0 or 1 (clips in order, from 0 or from 1), found -1",
+        ),
+        (
+            number([1.5, 2, 3]),
+            "clips, entry 1, clip_id: Input should be a valid integer, got a number with a "
+            "fractional part",
         ),
         (
             lambda v: v["clips"][1].update(frame_count=4),
@@ -123,6 +140,27 @@ def test_a_valid_video() -> None:
             "aligned_full_document, sentences, entry 2: expected a text, found an empty one",
         ),
         (
+            lambda v: v["aligned_full_document"]["sentences"].__setitem__(0, "[Shot 3] "),
+            "aligned_full_document, sentences, entry 1: expected a text, found an empty one",
+        ),
+        (
+            lambda v: v["aligned_full_document"]["sentences"].__setitem__(1, None),
+            "aligned_full_document, sentences, entry 2: expected a text, found an empty one",
+        ),
+        (
+            lambda v: v["aligned_full_document"].update(sentences=["", 7]),
+            "aligned_full_document, sentences, entry 2: expected a text, found 7",
+        ),
+        (
+            lambda v: v["aligned_full_document"].update(sentences={}),
+            "aligned_full_document, sentences: expected a list, found {}",
+        ),
+        (
+            lambda v: v["aligned_full_document"].update(sentences=[]),
+            "aligned_full_document, alignments, entry 1, sentence_id: 0 is no sentence; there are "
+            "0, counted from 0",
+        ),
+        (
             lambda v: v["aligned_full_document"]["alignments"][1].update(sentence_id=2),
             "aligned_full_document, alignments, entry 2, sentence_id: 2 is no sentence; there are "
             "2, counted from 0",
@@ -142,38 +180,33 @@ def test_a_valid_video() -> None:
         ),
     ],
 )
-def test_the_first_error(change: Change, told: str) -> None:
-    assert read(change) == told
+def test_the_first_error(change: JsonChange, told: str) -> None:
+    assert read_json(change) == told
 
 
 def test_no_object() -> None:
     assert json_file.read(["x"]) == "expected an object, found ['x']"
 
 
-@pytest.mark.parametrize("nothing", [None, "", "  ", "[CONTENT_FILTERED]"])
-def test_a_description_that_is_not_there(nothing: str | None) -> None:
-    video = read(lambda v: v["frames"][1].update(description=nothing))
-    assert isinstance(video, JsonVideo)
-    assert [bool(frame.description) for frame in video.frames] == [True, False, *[True] * 6]
+@pytest.mark.parametrize(
+    "ids",
+    [
+        *([0, 1, 2], [1, 2, 3], ["0", "1", "2"], ["1", "2", "3"], [None, 2, 3], [0, None, "2"]),
+        *(["clip_7", "clip_2", "clip_2"], ["intro", 1, 2], ["intro", 2, 3]),
+    ],
+)
+def test_clips_count_from_0_or_1_or_have_names_and_alignments_count_from_0(ids: list[Any]) -> None:
+    video = read_json(number(ids))
+    assert isinstance(video, JsonVideo), video
+    assert video.aligned_full_document.shots() == [(0, 1), (2,)]
 
 
 def test_flags_as_numbers_or_words_of_json() -> None:
-    video = read(lambda v: [v["frames"][i].update(is_gt=g) for i, g in enumerate((True, 1.0, 0))])
+    video = read_json(
+        lambda v: [v["frames"][i].update(is_gt=g) for i, g in enumerate((True, 1.0, 0))]
+    )
     assert isinstance(video, JsonVideo)
     assert [frame.is_gt for frame in video.frames[:3]] == [True, True, False]
-
-
-@pytest.mark.parametrize("nothing", [None, {}, ...])
-def test_a_summary_that_is_not_there_is_empty(nothing: Any) -> None:
-    def change(video: dict[str, Any]) -> None:
-        if nothing is ...:
-            del video["aligned_text_summary"]
-        else:
-            video["aligned_text_summary"] = nothing
-
-    video = read(change)
-    assert isinstance(video, JsonVideo)
-    assert video.aligned_text_summary.sentences == ()
 
 
 def test_what_is_not_of_the_schema_is_let_be() -> None:
@@ -186,22 +219,15 @@ def test_what_is_not_of_the_schema_is_let_be() -> None:
         video["clips"][1]["clip_id"] = "a label"
         del video["video_name"]
 
-    video = read(change)
+    video = read_json(change)
     assert isinstance(video, JsonVideo)
     assert video.video_name is None
-
-
-@pytest.mark.parametrize("tag", ["[Shots 0-4] ", "[Shot 3] ", "[shots 1, 2 and 5]  "])
-def test_tags_that_tell_the_order_are_taken_off(tag: str) -> None:
-    video = read(lambda v: v["aligned_full_document"]["sentences"].__setitem__(0, f"{tag}A dog."))
-    assert isinstance(video, JsonVideo)
-    assert video.aligned_full_document.sentences[0] == "A dog."
 
 
 def test_shots_of_a_sentence_are_a_set_and_may_be_unknown() -> None:
     def change(video: dict[str, Any]) -> None:
         video["aligned_full_document"]["alignments"] = [{"sentence_id": 1, "shot_ids": [2, 0, 2]}]
 
-    video = read(change)
+    video = read_json(change)
     assert isinstance(video, JsonVideo)
     assert video.aligned_full_document.shots() == [(), (0, 2)]

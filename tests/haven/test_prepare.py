@@ -184,7 +184,7 @@ class TestPrepare:
             (
                 "tvsum.json",
                 "expected SOURCE_data.json or SOURCE.h5, SOURCE one of summe, tvsum, ovp, "
-                "youtube, videoxum, mrhisum",
+                "youtube, videoxum, mrhisum, own",
             ),
         ):
             with pytest.raises(DataError) as error:

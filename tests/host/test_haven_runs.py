@@ -1,5 +1,7 @@
 """HAVEN through the host: simple and chat, one and two processes, the same numbers.
 
+And once without HDF5, where some tasks have no item.
+
 The scripted model is right on about 70 % of the items and unreadable on 5 %, by item id. A local
 endpoint rates summaries by a hash of what it is asked, and a tiny CLIP with random weights gives
 CLIPScores.
@@ -9,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +19,7 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks import rescore
-from lmms_eval_tasks.haven import benchmark, joined, scores
+from lmms_eval_tasks.haven import benchmark, joined, scores, utils
 from lmms_eval_tasks.haven.labels import PAPER_COUNTS, TASKS
 from tests.conftest import HostRun, Launch, host, torchrun
 from tests.local_endpoint import LocalEndpoint, last_user_text
@@ -93,7 +96,7 @@ def test_main_numbers_lie_strictly_inside(runs: dict[str, HostRun]) -> None:
                 assert f"{metric}_{source}" in found[name]
         if task.kind in ("v2t", "v2vt"):
             assert 1 < found[name]["geval_samples_valid"] < 5
-            assert "geval_logprobs_valid" not in found[name]
+            assert found[name]["geval_logprobs_valid"] is None
     assert sum(inside) > 0.8 * len(inside)  # of 8 items all may be right, or more of them reversed
 
 
@@ -149,3 +152,65 @@ def test_tables_and_provenance(runs: dict[str, HostRun]) -> None:
     assert "rouge" in section["implementations"]
     assert "NOT COMPARABLE" in section["implementations"]["clipscore"]
     assert set(section["details"]) == set(TASKS)
+
+
+# --- without HDF5 --------------------------------------------------------------------------------
+
+NOT_RUN = {"haven_saliency", "haven_saliency_doc"}
+
+
+@pytest.fixture(scope="module")
+def without_hdf5(
+    launch: Launch, sample_root: Path, tmp_path_factory: pytest.TempPathFactory
+) -> HostRun:
+    """The tasks with pictures on the sample's JSON and videos alone: nobody knows importances."""
+    root, out = tmp_path_factory.mktemp("root"), tmp_path_factory.mktemp("without-hdf5")
+    shutil.copytree(sample_root / "haven", root / "haven", ignore=shutil.ignore_patterns("h5"))
+    command = host(
+        *("--model", "tasks_scripted", "--tasks", "haven", "--limit", "2"),
+        *("--log_samples", "--output_path", str(out)),
+    )
+    env = {"LMMS_EVAL_TASKS_DATA": str(root), "LMMS_EVAL_TASKS_JUDGE": "none"}
+    return launch(command, out, env=env)
+
+
+def test_tasks_without_items_stop_no_others(without_hdf5: HostRun) -> None:
+    assert without_hdf5.code == 0, without_hdf5.stderr[-3000:]
+    found = numbers(without_hdf5)
+    assert set(found) == {"haven", *(name for name, task in TASKS.items() if not task.text)}
+    for name in set(found) - {"haven"}:
+        if name in NOT_RUN:
+            assert found[name] == {"failed": 0}
+        else:
+            assert found[name]["videos"] == 2
+            for metric in scores.MEASURED[TASKS[name].kind]:
+                assert isinstance(found[name][metric], float), (name, metric)
+    assert found["haven"]["joined_grounding_videos"] == 2
+    assert found["haven"]["joined_saliency"] is None
+
+
+def test_what_was_not_run_is_told(without_hdf5: HostRun) -> None:
+    section = without_hdf5.results["lmms_eval_tasks"]["haven"]
+    printed = " ".join(without_hdf5.stdout.split())
+    for name in NOT_RUN:
+        (told,) = (line for line in section["warnings"] if line.startswith(f"{name}: "))
+        why = told.removeprefix(f"{name}: not run: ")
+        assert why.startswith("not one of 8 items can be run, such as ")
+        assert why.endswith(".h5: no such file, so no importance")
+        assert f"Note: {told}" in printed
+        assert section["details"][name] == {"items": 0, "not_run": why}
+        (sample,) = without_hdf5.samples(name)
+        assert sample["input"] == utils.NOTHING_ASKED
+        assert sample[scores.FIRST]["status"] == scores.NOT_RUN
+    assert {name for name, videos in section["left_out"].items() if videos} == NOT_RUN
+
+
+def test_rescored_without_hdf5(without_hdf5: HostRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LMMS_EVAL_TASKS_JUDGE", "none")
+    saved = [rescore.read(file) for file in rescore.find([without_hdf5.out])]
+    again = benchmark.rescore_saved(saved, None)
+    found = numbers(without_hdf5)
+    assert set(again.numbers) == set(found)
+    for task, values in again.numbers.items():
+        assert {name: found[task][name] for name in values} == values
+    assert {note.partition(":")[0] for note in again.notes if ": not run: " in note} == NOT_RUN

@@ -118,10 +118,11 @@ class Desk:
     def judge(self) -> tuple[str, str]:
         return "--judge", f"m@{self.endpoint.url}"
 
-    def run(self, *options: str, scores: bool = True) -> Result:
+    def run(self, *options: str, scores: bool = True, **env: str) -> Result:
+        """The command, with other environment variables where they are given."""
         command = ["haven", "build", str(self.video), "--out", str(self.out), "--shots", "4"]
         command += ["--scores", str(self.scores)] if scores else []
-        return CliRunner().invoke(app, [*command, *options], env=self.env)
+        return CliRunner().invoke(app, [*command, *options], env=self.env | env)
 
     def written(self, source: str = "own") -> dict[str, Any]:
         return json.loads(files.json_file(self.out, source).read_text(encoding="utf-8"))

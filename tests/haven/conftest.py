@@ -1,0 +1,54 @@
+"""A user's data root with HAVEN: two videos of TVSum and one of SumMe, none of them a real file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from lmms_eval_tasks import provenance, settings
+from lmms_eval_tasks.haven import checked, video_match
+from lmms_eval_tasks.haven.record import Record
+from tests.haven import release_files
+
+
+@pytest.fixture
+def root(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterable[Path]:
+    """An empty data root; nothing is judged, and nothing is remembered from another test."""
+    monkeypatch.setenv(settings.DATA, str(tmp_path / "root"))
+    monkeypatch.setenv(settings.CACHE, str(cache))
+    monkeypatch.setenv(settings.JUDGE, "none")
+    monkeypatch.setattr(provenance, "_notes", {})
+    checked.remember(None)
+    yield tmp_path / "root"
+    checked.remember(None)
+
+
+@pytest.fixture
+def user(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """ROOT/haven: tvsum/video_1, tvsum/video_2 and summe/video_1 of 20 frames and 4 shots.
+
+    Videos are empty files, which are taken for good ones; one with "bad" in it for a bad one
+    (test_videos.py has real ones).
+    """
+    folder = root / "haven"
+    for source, videos in (("tvsum", 2), ("summe", 1)):
+        release_files.write(folder, source, videos)
+        for number in range(1, videos + 1):
+            file = folder / "videos" / source / f"video_{number}.mp4"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.touch()
+    monkeypatch.setattr(video_match, "troubles", _troubles)
+    return folder
+
+
+def _troubles(records: Iterable[Record]) -> dict[str, str]:
+    found = {}
+    for record in records:
+        assert record.path is not None
+        if not record.path.is_file():
+            found[record.id] = f"missing: {record.path}"
+        elif record.path.read_text() == "bad":
+            found[record.id] = f"unreadable: {record.path}: damaged"
+    return found

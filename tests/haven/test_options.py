@@ -1,0 +1,80 @@
+"""What a user can choose, in one setting, and what is told where it does not fit."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.haven import options
+from lmms_eval_tasks.haven.labels import SOURCES
+from lmms_eval_tasks.haven.options import Options
+
+DEFAULTS = {
+    "frames_per_shot": 4,
+    "size": 512,
+    "max_images": 0,
+    "max_shots": 30,
+    "sentences": 4,
+    "sources": ["summe", "tvsum", "ovp", "youtube", "videoxum", "mrhisum", "own"],
+    "seed": 0,
+    "subset": 100,
+}
+
+
+def test_defaults_as_the_readme_has_them() -> None:
+    assert options.current() == Options()
+    assert Options().asdict() == DEFAULTS
+    assert json.loads(json.dumps(Options().asdict())) == DEFAULTS
+
+
+def test_every_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "frames_per_shot=2,size=384,max_images=250,max_shots=8,sentences=3,seed=7,subset=0"
+    monkeypatch.setenv(settings.HAVEN, f"{text},sources=tvsum+summe")
+    assert options.current() == Options(2, 384, 250, 8, 3, ("summe", "tvsum"), 7, 0)
+
+
+def test_typography() -> None:
+    given = options.parse(" size = 64 ,, sources=TVSum+ovp+tvsum , sentences = reference,")
+    assert given == Options(size=64, sources=("tvsum", "ovp"), sentences="reference")
+    assert given.asdict()["sources"] == ["tvsum", "ovp"]
+
+
+@pytest.mark.parametrize("text", ["", " ", ",", "sources=" + "+".join(SOURCES)])
+def test_everything_is_the_default(text: str) -> None:
+    assert options.parse(text).asdict() == DEFAULTS
+
+
+@pytest.mark.parametrize(
+    "least", ["frames_per_shot=0", "size=16", "max_shots=2", "sentences=1", "seed=0", "subset=0"]
+)
+def test_the_least(least: str) -> None:
+    name, _, value = least.partition("=")
+    assert getattr(options.parse(least), name) == int(value)
+    with pytest.raises(TasksError, match=f"{name}={int(value) - 1}: expected a whole number of"):
+        options.parse(f"{name}={int(value) - 1}")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("frames=2", "'frames' is none of frames_per_shot, size, max_images, max_shots, "),
+        ("size=64,size=64", "size is given twice"),
+        ("size", "size=: expected a whole number of 16 or more"),
+        ("size=1e3", "size=1e3: expected a whole number of 16 or more"),
+        ("max_shots=1", "max_shots=1: expected a whole number of 2 or more"),
+        ("sentences=all", "sentences=all: expected a whole number of 1 or more or reference"),
+        ("size=reference", "size=reference: expected a whole number of 16 or more"),
+        ("sources=", "sources=: expected some of " + r"\+".join(SOURCES)),
+        ("sources=tvsum+msvd", r"sources=tvsum\+msvd: expected some of"),
+        ("sources=tvsum,summe", "'summe' is none of"),
+    ],
+)
+def test_one_line_says_what_is_wrong(text: str, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(settings.HAVEN, text)
+    with pytest.raises(TasksError, match=says) as error:
+        options.current()
+    assert str(error.value).startswith(f"LMMS_EVAL_TASKS_HAVEN={text!r}: ")
+    assert "\n" not in str(error.value)
