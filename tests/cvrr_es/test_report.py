@@ -1,0 +1,115 @@
+"""The tables of a run: every number in its place, nothing that is none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.table import Table
+
+from lmms_eval_tasks.cvrr_es import report
+from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS
+from tests.cvrr_es.scored import (
+    PART,
+    Made,
+    Stated,
+    answered,
+    eight,
+    rated,
+    rated_doc,
+    shown,
+    values,
+)
+
+PLACES = {name: place for place, name in enumerate(DIMENSIONS)}
+PART_AT, TIME_AT = PLACES[PART], PLACES["time_order_understanding"]
+
+
+def rows(table: Table) -> list[list[str]]:
+    return [list(cells) for cells in zip(*(column.cells for column in table.columns), strict=True)]
+
+
+def tables(numbers: dict[str, Any], label: str = "") -> dict[str, Table]:
+    return {str(one.title): one for one in report.tables([(label, numbers)])}
+
+
+def found(kind: str, numbers: dict[str, Any]) -> list[list[str]]:
+    (table,) = (one for title, one in tables(numbers).items() if kind in title)
+    return rows(table)
+
+
+def ratings(made: Sequence[Made] | None = None) -> dict[str, Any]:
+    return {"cvrr_judge": shown(values(eight() if made is None else list(made)))}
+
+
+def test_answers(stated: Stated) -> None:
+    own = shown(values([answered(r, n) for n, r in enumerate(("right 5", "wrong 2", "", "hm"))]))
+    group = {"mean_acc": 0.25, "mean_acc_valid": 1 / 3, "mean_score_valid": 7 / 3}
+    found_rows = found("answers by dimension", {f"cvrr_es_{PART}": own, "cvrr_es": group})
+    cells = {row[1]: (row[2 + PART_AT], row[-1]) for row in found_rows}
+    assert cells == {
+        "correct, %": ("33.33", "33.33"),
+        "correct, failed as wrong, %": ("25.00", "25.00"),
+        "score, 0 to 5": ("2.33", "2.33"),
+        "not judged": ("2", "-"),
+        "empty answers": ("1", "-"),
+    }
+    assert {row[2 + TIME_AT] for row in found_rows} == {"-"}
+
+
+def test_kappas() -> None:
+    """Times 100; cells are 1, -1, 0 and 2/3 (scored.CELLS)."""
+    mean, pooled = found("Tables 5-7", ratings())
+    assert mean[:3] == ["this run", "alone", "mean over candidates"]
+    assert (mean[3 + PART_AT], mean[3 + TIME_AT], mean[-1]) == ("0.00", "33.33", "16.67")
+    assert (pooled[3 + PART_AT], pooled[3 + TIME_AT], pooled[-1]) == ("0.00", "50.00", "11.63")
+
+
+def test_ratings() -> None:
+    mean, off = found("Table 4", ratings())
+    assert (mean[3 + TIME_AT], mean[-1]) == ("3.50", "3.25")
+    assert (off[2], off[3 + TIME_AT], off[-1]) == ("minus reference", "1.00", "0.50")
+
+
+def test_candidates_are_those_of_the_run() -> None:
+    """Two dimensions have `_of_` in their names as well: they are no candidates."""
+    numbers = ratings()
+    numbers["cvrr_judge"] |= {f"kappa_{name}": 0.0 for name in DIMENSIONS}
+    numbers["cvrr_judge"] |= {f"leniency_{name}": 0.0 for name in DIMENSIONS}
+    listed = found("by candidate", numbers)
+    assert [row[2] for row in listed] == ["all", "ada", "bob"]
+    whole, ada, bob = listed
+    assert whole[3:] == ["16.67", "3.25", "0.50", "25", "12", "0", "38", "25", "0", "0", "0", "0"]
+    assert ada[3:] == ["50.00", "3.50", "0.50", *["-"] * 9]
+    assert bob[3:6] == ["-16.67", "3.00", "0.50"]
+
+
+def test_counts() -> None:
+    made = [rated("4", rated_doc(1)), rated("hm", rated_doc(2)), rated(2, rated_doc(3))]
+    made += [rated(r, rated_doc(n, answer="", empty=True)) for n, r in ((4, 1), (5, "hm"), (6, 1))]
+    (whole, *_) = found("by candidate", ratings(made))
+    assert whole[3:] == ["-", "2.00", "-", "50", "25", "0", "25", "0", "2", "1", "2", "1"]
+
+
+def test_the_three_rounds_side_by_side() -> None:
+    own = ratings()["cvrr_judge"]
+    numbers = {f"cvrr_judge{end}": own for end in ("_mixture", "", "_collective")}
+    listed = found("Tables 5-7", numbers)
+    assert [row[1] for row in listed[::2]] == ["alone", "collective", "mixture"]
+
+
+def test_several_models_and_invalid_ones() -> None:
+    own = ratings()["cvrr_judge"]
+    made = report.tables(
+        [("", {"cvrr_judge a (x)": own, "cvrr_judge b [y]": own, "cvrr_judge INVALID": own})]
+    )
+    names = [row[0] for row in rows(made[0])]
+    assert names[::2] == ["a (x)", r"b \[y]", "this run INVALID"]
+    labelled = report.tables([("mine", {"cvrr_judge": own})])
+    assert {row[0] for row in rows(labelled[0])} == {"mine"}
+
+
+def test_nothing_to_show() -> None:
+    assert report.tables([]) == []
+    assert report.tables([("", {"cvrr_es_other": {"acc": 1.0}, "cvrr": {"acc": 1.0}})]) == []
+    assert tables({"cvrr_es": {"mean_acc": float("nan")}}) == {}

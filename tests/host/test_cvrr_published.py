@@ -1,0 +1,81 @@
+"""The published GPT-3.5 judgements through `cvrr_es` by the host's command line.
+
+Answers are played by item, judgements are replayed by item, and every accuracy is the published
+one to two decimals. Here one model and two dimensions; all five models with 12,000 answers:
+
+    CVRR_PUBLISHED=all python -m pytest -s tests/host/test_cvrr_published.py
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from lmms_eval_tasks import rescore
+from lmms_eval_tasks.cvrr_es import benchmark
+from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS
+from tests.conftest import HostRun, Launch, host
+from tests.cvrr_es import published
+from tests.cvrr_es.release_files import MODELS
+
+pytestmark = pytest.mark.host
+
+# The one answer whose published label is neither correct nor incorrect is in the first of these.
+SLICE = ("continuity_and_object_instance_count", "time_order_understanding")
+ODD = "continuity_and_object_instance_count/167"
+ALL = os.environ.get("CVRR_PUBLISHED") == "all"
+
+
+def run(launch: Launch, folder: Path, given: published.Published, tasks: str) -> HostRun:
+    arguments = ["--model", "tasks_recorded", "--model_args", f"replies={given.replies}"]
+    arguments += ["--tasks", tasks, "--log_samples", "--output_path", str(folder / "out")]
+    arguments += ["--data", str(given.root), "--judge", f"replay:{given.judgements}"]
+    return launch(host(*arguments), folder / "out")
+
+
+def test_a_slice(launch: Launch, tmp_path: Path) -> None:
+    given = published.write("Video-ChatGPT", tmp_path, SLICE)
+    assert given.items == 177 + 152
+    tasks = [f"cvrr_es_{one}" for one in SLICE]
+    done = run(launch, tmp_path, given, ",".join(tasks))
+    assert done.code == 0, done.stderr[-3000:]
+    found = rescore.numbers(done.results)
+    expected = published.figures()["Video-ChatGPT"]
+    for name, task in zip(SLICE, tasks, strict=True):
+        assert f"{100 * found[task]['acc_valid']:.2f}" == expected[name]
+        assert found[task]["acc_skip_empty"] == found[task]["acc_valid"]
+        assert (found[task]["empty"], found[task]["acc_failed"]) == (0, int(name == SLICE[0]))
+    # Counted as wrong it would be another figure.
+    assert f"{100 * found[tasks[0]]['acc']:.2f}" == "28.25"
+    (odd,) = (s["acc"] for s in done.samples(tasks[0]) if s["acc"]["status"] != "ok")
+    assert (odd["id"], odd["status"], odd["right"]) == (ODD, "judge_parse_failure", None)
+    again = benchmark.rescore_saved([rescore.read(f) for f in rescore.find([done.out])], None)
+    for task in tasks:
+        assert again.numbers[task].items() <= found[task].items()
+
+
+def test_an_answer_without_a_recording_ends_the_run(launch: Launch, tmp_path: Path) -> None:
+    given = published.write("GPT4o", tmp_path, SLICE[1:])
+    lines = given.replies.read_text(encoding="utf-8").splitlines()
+    given.replies.write_text("\n".join(lines[:-1]), encoding="utf-8")
+    done = run(launch, tmp_path, given, f"cvrr_es_{SLICE[1]}")
+    assert done.code != 0
+    assert f"no reply to {SLICE[1]}/152 of cvrr_es_{SLICE[1]}" in done.stderr
+
+
+@pytest.mark.skipif(not ALL, reason="all 12,000 answers: CVRR_PUBLISHED=all")
+@pytest.mark.parametrize("model", MODELS)
+def test_all(model: str, launch: Launch, tmp_path: Path) -> None:
+    given = published.write(model, tmp_path)
+    assert given.items == 2400
+    done = run(launch, tmp_path, given, "cvrr_es")
+    assert done.code == 0, done.stderr[-3000:]
+    found = rescore.numbers(done.results)
+    ours = {name: f"{100 * found[f'cvrr_es_{name}']['acc_valid']:.2f}" for name in DIMENSIONS}
+    ours["mean"] = f"{100 * found['cvrr_es']['mean_acc_valid']:.2f}"
+    expected = published.figures()[model]
+    for name, value in ours.items():
+        print(f"{model:14} {name:56} {value:>6} {expected[name]:>6}")
+    assert ours == expected

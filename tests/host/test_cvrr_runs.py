@@ -1,0 +1,257 @@
+"""CVRR-ES through the host: simple and chat, one and two processes, the same numbers.
+
+One command runs the benchmark's eleven tasks and the three of the judge study on the packaged
+sample. The scripted model is right on about 70 % of the items and unreadable on 5 %, by item id; as
+a judge it is called as one of the sample's first judges, which is also a candidate. A local
+endpoint judges answers by a hash of what it is asked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmms_eval_tasks import rescore, settings
+from lmms_eval_tasks.cvrr_es import (
+    benchmark,
+    rating_scores,
+    sample,
+    sample_answers,
+    schema,
+    scores,
+    usability,
+)
+from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, JUDGE_TASKS
+from lmms_eval_tasks.cvrr_es.sample_answers import CAREFUL, FLAT, HASTY, MODELS, VAGUE
+from tests.conftest import HostRun, Launch, host, torchrun
+from tests.local_endpoint import LocalEndpoint, last_user_text
+
+pytestmark = pytest.mark.host
+
+RUNS = ("simple 1", "simple 2", "chat 1", "chat 2")
+QUESTIONS = [f"{ANSWERS}{one}" for one in DIMENSIONS]
+NAMES = (*MODELS, FLAT, "Invented")
+ITEMS = 3 * 25  # candidates and questions of the sample
+
+
+def judged(request: dict[str, Any]) -> str:
+    """By the text alone; now and then nothing that can be read."""
+    drawn = int(hashlib.sha256(last_user_text(request).encode()).hexdigest(), 16) % 7
+    if drawn == 6:
+        return "hard to say"
+    label = "correct" if drawn > 2 else "incorrect"
+    return json.dumps({"pred": label, "score": drawn, "reason": "drawn"})
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[LocalEndpoint]:
+    with LocalEndpoint(judged, model="local-judge") as endpoint:
+        yield endpoint
+
+
+@pytest.fixture(scope="module")
+def folder(sample_root: Path) -> Path:
+    return sample_root / "cvrr_es"
+
+
+@pytest.fixture(scope="module")
+def given(judge: LocalEndpoint, folder: Path) -> dict[str, str]:
+    """What the user names for these tasks."""
+    return {
+        settings.JUDGE: f"checker@{judge.url}",
+        settings.MAX_FAILED: "1",
+        settings.CVRR_CANDIDATES: str(folder / sample.PREDICTIONS),
+        settings.CVRR_RATINGS: str(folder / sample.FIRST),
+        settings.CVRR_REFERENCE: str(folder / sample.REFERENCE),
+        settings.CVRR_NAME: "Invented Hasty",
+    }
+
+
+def arguments(out: Path, tasks: str) -> list[str]:
+    first = ["--model", "tasks_scripted", "--tasks", tasks, "--log_samples"]
+    return [*first, "--output_path", str(out)]
+
+
+@pytest.fixture(scope="module")
+def runs(
+    given: dict[str, str], launch: Launch, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, HostRun]:
+    done = {}
+    tasks = ",".join(["cvrr_es", *JUDGE_TASKS])
+    for name in RUNS:
+        interface, processes = name.split()
+        out = tmp_path_factory.mktemp(name.replace(" ", "-"))
+        own = [*arguments(out, tasks), *(["--force_simple"] if interface == "simple" else [])]
+        command = host(*own) if processes == "1" else torchrun(int(processes), *own)
+        done[name] = launch(command, out, env=given)
+        assert done[name].code == 0, done[name].stderr[-3000:]
+    return done
+
+
+def numbers(run: HostRun) -> dict[str, dict[str, Any]]:
+    return rescore.numbers(run.results)
+
+
+def items(run: HostRun, task: str) -> list[dict[str, Any]]:
+    """Whole items with the request's text."""
+    first = rating_scores.FIRST if task in JUDGE_TASKS else scores.FIRST
+    return [{**sample[first], "input": sample["input"]} for sample in run.samples(task)]
+
+
+def test_every_task_ran(runs: dict[str, HostRun]) -> None:
+    assert set(numbers(runs["chat 1"])) == {"cvrr_es", *QUESTIONS, *JUDGE_TASKS}
+
+
+@pytest.mark.parametrize("name", RUNS[1:])
+def test_same_numbers_in_every_run(name: str, runs: dict[str, HostRun]) -> None:
+    assert numbers(runs[name]) == numbers(runs["simple 1"])
+    for task in (*QUESTIONS, *JUDGE_TASKS):
+        texts = [
+            {one["id"]: one["input"] for one in items(runs[run], task)}
+            for run in (name, "simple 1")
+        ]
+        assert texts[0] == texts[1]
+
+
+def test_main_numbers_lie_strictly_inside(runs: dict[str, HostRun]) -> None:
+    """So that a number that is stuck at an end would show."""
+    found = numbers(runs["chat 1"])
+    kappas = [found[task]["kappa"] for task in JUDGE_TASKS]
+    assert len(set(kappas)) == 3
+    for task, kappa in zip(JUDGE_TASKS, kappas, strict=True):
+        own = found[task]
+        assert 0 < kappa < 1
+        assert own["kappa_percent"] == 100 * kappa
+        assert 0 < own["kappa_pooled"] < 1
+        assert own["kappa_pooled"] != kappa
+        assert 0 < own["rating_failed"] < ITEMS / 5
+        assert own["rating_coverage"] == pytest.approx(1 - own["rating_failed"] / ITEMS)
+        assert sum(own[f"rating_share_{n}"] for n in range(1, 6)) == pytest.approx(1)
+        assert own["empty_rated"] + own["empty_failed"] == 1
+        of_candidates = {name for name in own if name.startswith("kappa_of_")}
+        assert of_candidates == {f"kappa_of_{rating_scores.slug(name)}" for name in MODELS}
+
+
+def test_the_groups_means(runs: dict[str, HostRun]) -> None:
+    found = numbers(runs["chat 1"])
+    for name in ("acc", "score_valid"):
+        own = [found[task][name] for task in QUESTIONS]
+        assert found["cvrr_es"][f"mean_{name}"] == pytest.approx(sum(own) / 11)
+        assert len(set(own)) > 1
+        assert not [metric for metric in found[QUESTIONS[0]] if metric.startswith("mean_")]
+    assert set(found["cvrr_es"]) == {f"mean_{name}" for name in scores.MEANS}
+
+
+def test_no_truth_and_no_name_reaches_a_judge(runs: dict[str, HostRun]) -> None:
+    """But for the answers that say the reference themselves."""
+    kinds = {f"{one.id}/{name}": one for name in MODELS for one in sample_answers.answered(name)}
+    searched = 0
+    for task in JUDGE_TASKS:
+        for item in items(runs["chat 1"], task):
+            made = kinds[item["id"]]
+            assert made.asked.question in item["input"]
+            assert not [
+                name for name in (*MODELS, FLAT, "invented", "Hasty") if name in item["input"]
+            ]
+            if made.asked.reference not in made.text:
+                searched += 1
+                assert made.asked.reference not in item["input"]
+    assert searched > ITEMS
+
+
+def test_what_each_round_is_shown(runs: dict[str, HostRun]) -> None:
+    """The model bears a first judge's name: its own ratings are not among the others'."""
+    run = runs["chat 1"]
+    shown = {
+        task: {other["judge"] for item in items(run, task) for other in item["others"]}
+        for task in JUDGE_TASKS
+    }
+    assert shown["cvrr_judge"] == set()
+    assert shown["cvrr_judge_collective"] == {CAREFUL, FLAT}
+    assert shown["cvrr_judge_mixture"] <= {CAREFUL, FLAT}
+    for item in items(run, "cvrr_judge_collective"):
+        told = [letter for letter in "ABC" if f"Judge {letter} rated" in item["input"]]
+        assert told == list("ABC")[: len(item["others"])]
+        assert item["judge"] == "Invented Hasty"
+    section = run.results["lmms_eval_tasks"]["cvrr_es"]
+    assert section["first_ratings"]["cvrr_judge_collective"]["own_not_shown"] == ITEMS
+    assert section["first_ratings"]["cvrr_judge_collective"]["judges"] == {CAREFUL: 75, FLAT: 75}
+    careful = [
+        CAREFUL in one["judges"] for one in section["selected"]["cvrr_judge_mixture"].values()
+    ]
+    assert any(careful)
+
+
+def test_empty_answers_are_items(runs: dict[str, HostRun]) -> None:
+    for task in JUDGE_TASKS:
+        (empty,) = (item for item in items(runs["chat 1"], task) if item["empty"])
+        assert (empty["candidate"], empty["answer"]) == (HASTY, "")
+        assert "The assistant's reply is empty" in empty["input"]
+
+
+def test_rescore_gives_the_same_numbers(
+    runs: dict[str, HostRun], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without any of the files that the run was given."""
+    monkeypatch.setenv(settings.DATA, "/nowhere")
+    saved = [rescore.read(file) for file in rescore.find([runs["chat 2"].out])]
+    found = numbers(runs["chat 1"])
+    again = benchmark.rescore_saved(saved, None)
+    assert again.numbers == found
+    details = runs["chat 1"].results["lmms_eval_tasks"]["cvrr_es"]["details"]
+    assert json.loads(json.dumps(again.sidecar)) == details
+
+
+def test_saved_answers_are_a_candidate(
+    runs: dict[str, HostRun], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(settings.CVRR_CANDIDATES, str(runs["simple 2"].out))
+    (candidate,) = usability.aligned(schema.read(folder))
+    assert (candidate.candidate, candidate.ways) == ("Invented Hasty", {"id": 25})
+
+
+def test_a_reference_can_come_later(
+    runs: dict[str, HostRun], folder: Path, given: dict[str, str], launch: Launch, tmp_path: Path
+) -> None:
+    """Until then kappa is None, with the reason. The first ratings are a saved run's, --limit."""
+    both = ["cvrr_judge", "cvrr_judge_collective"]
+    env = {**given, settings.CVRR_RATINGS: str(runs["chat 1"].out)}
+    env |= {settings.CVRR_REFERENCE: "", settings.CVRR_NAME: "another"}
+    done = launch(host(*arguments(tmp_path, ",".join(both)), "--limit", "20"), tmp_path, env=env)
+    assert done.code == 0, done.stderr[-3000:]
+    found = numbers(done)
+    section = done.results["lmms_eval_tasks"]["cvrr_es"]
+    for task in both:
+        assert found[task]["kappa"] is None is found[task]["leniency"]
+        assert 1 < found[task]["rating_valid"] < 5
+        assert len(done.samples(task)) == 20
+        reason = section["details"][task]["kappa"]["mean"]["reason"]
+        assert reason == "there is no reference yet"
+    assert any("no reference ratings were named" in line for line in section["warnings"])
+    judges = {other["judge"] for item in items(done, both[1]) for other in item["others"]}
+    assert judges == {"Invented Hasty"}  # its first ratings, and none of its other rounds
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv(settings.CVRR_REFERENCE, str(folder / sample.REFERENCE))
+        files = [rescore.read(file) for file in rescore.find([tmp_path])]
+        again = benchmark.rescore_saved(files, None).numbers
+    for task in both:
+        assert again[task]["kappa"] not in (None, 0)  # about 0: without it the model gave 3
+        assert again[task]["rating_valid"] == found[task]["rating_valid"]
+
+
+def test_tables_and_provenance(runs: dict[str, HostRun]) -> None:
+    printed = " ".join(runs["chat 1"].stdout.split())
+    for text in ("CVRR-ES: answers by dimension", "Tables 5-7", "Table 4", "packaged sample"):
+        assert text in printed
+    section = runs["chat 1"].results["lmms_eval_tasks"]["cvrr_es"]
+    assert section["model"] == "Invented Hasty"
+    assert section["judge"]["model"] == "checker"
+    assert set(section["candidates"]) == {CAREFUL, HASTY, VAGUE}
+    assert section["selection"] == "theta=0.08,fallback=all,cross_fit=yes"
+    assert set(section["details"]) == {*QUESTIONS, *JUDGE_TASKS}
