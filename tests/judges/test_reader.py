@@ -226,19 +226,19 @@ HOSTILE += ["- ", ", score = ", "{'score':1}", "'} ", "score ", "\\boxed{", "my 
 @pytest.mark.parametrize("start", ["", "{'score': '"])
 def test_hostile_texts_end_soon(piece, start):
     text = start + piece * (100_000 // len(piece))
-    begun = time.perf_counter()
+    begun = time.process_time()
     with pytest.raises(reader.UnreadableError):
         reader.read(text, Labelled, [text], "score")
-    assert time.perf_counter() - begun < 2
+    assert time.process_time() - begun < 5
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_hostile_candidates_end_soon(piece):
-    begun = time.perf_counter()
+    begun = time.process_time()
     verdict = {"pred": "correct", "score": 5, "reason": "r"}
     read = reader.read(json.dumps(verdict), Labelled, [piece * (100_000 // len(piece))])
     assert read.model_dump() == verdict
-    assert time.perf_counter() - begun < 2
+    assert time.process_time() - begun < 5
 
 
 def test_a_reply_without_end_is_not_scanned():
