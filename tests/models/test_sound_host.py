@@ -58,7 +58,7 @@ def lineage(file: str) -> frozenset[str]:
         for node in ast.walk(tree(file))
         if isinstance(node, ast.ImportFrom)
         and node.module
-        and node.module.startswith("lmms_eval.models.")
+        and node.module.startswith(("lmms_eval.models.", "lmms_eval_tasks.models."))
         and bases & {alias.asname or alias.name for alias in node.names}
     }
     return frozenset({file}).union(*map(lineage, parents))
