@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 TINY = "tiny random VLM"
 ORACLE, COIN = "oracle", "coin"
+_SHORT = "max_new_tokens=32"  # of the tiny model, which does not know when to stop
 
 
 class Part(Protocol):
@@ -156,6 +157,7 @@ def _run_host(
         *("--model", model[0], "--model_args", model[1], "--tasks", ",".join(tasks)),
         *("--batch_size", "1", "--log_samples", "--output_path", str(folder)),
         *("--judge", judge, "--data", settings.SAMPLE, "--verbosity", "WARNING"),
+        *(() if model[0].startswith("tasks_") else ("--gen_kwargs", _SHORT)),
     ]
     console.print("  $ " + " ".join(["lmms_eval", *command[1:]]), soft_wrap=True)
     folder.mkdir(parents=True, exist_ok=True)
