@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lmms_eval_tasks import prompt_notes, provenance, rescore, settings
-from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.haven import before_run, checked, inputs, scores, text_values, usability
 from lmms_eval_tasks.haven import judge as judging
 from lmms_eval_tasks.haven.before_run import Tasks
@@ -28,7 +27,7 @@ def annotate(results: dict[str, Any], tasks: Tasks) -> None:
     if settings.is_sample():
         warnings.append("made with the packaged sample: not a benchmark result")
     section: dict[str, Any] = {}
-    found = _known("data", lambda: checked.last() or before_run.look(tasks), warnings)
+    found = provenance.known("data", lambda: checked.last() or before_run.look(tasks), warnings)
     if found is not None:
         section |= _of_data(found, tasks)
         warnings += _left_out(found, section["left_out"])
@@ -42,7 +41,7 @@ def annotate(results: dict[str, Any], tasks: Tasks) -> None:
             **provenance.notes().get(text_values.NOTES, {}),
         }
     for name, tell in told.items():
-        if (part := _known(name, tell, warnings)) is not None:
+        if (part := provenance.known(name, tell, warnings)) is not None:
             section[name] = part
     if warning := section.get("judge", {}).get("warning"):
         warnings.append(warning)
@@ -51,15 +50,6 @@ def annotate(results: dict[str, Any], tasks: Tasks) -> None:
     section["details"] = rescore.details(results, tasks, _details)
     results["lmms_eval_tasks"]["haven"] = section
     rescore.drop_placeholders(results)
-
-
-def _known(what: str, look: Callable[[], Any], warnings: list[str]) -> Any:
-    """What `look` finds, or None and one more warning: files may have gone during the run."""
-    try:
-        return look()
-    except TasksError as error:
-        warnings.append(f"the {what} of this run cannot be told any more: {error}")
-        return None
 
 
 def _of_data(found: Checked, tasks: Tasks) -> dict[str, Any]:

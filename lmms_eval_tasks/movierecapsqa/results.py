@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks import frame_options, prompt_notes, rescore, running, settings
-from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks import frame_options, prompt_notes, provenance, rescore, running, settings
 from lmms_eval_tasks.movierecapsqa import (
     baseline_scores,
     baselines,
@@ -36,7 +35,7 @@ def annotate(results: dict[str, Any], tasks: Tasks) -> None:
     if settings.is_sample():
         warnings.append("made with the packaged sample: not a benchmark result")
     section: dict[str, Any] = {}
-    found = _known("data", lambda: checked.last() or before_run.look(tasks), warnings)
+    found = provenance.known("data", lambda: checked.last() or before_run.look(tasks), warnings)
     if found is not None:
         section |= _of_data(found, tasks)
         warnings += _left_out(section["left_out"])
@@ -48,22 +47,13 @@ def annotate(results: dict[str, Any], tasks: Tasks) -> None:
         "baselines": lambda: _baselines([task["task"] for task in tasks]),
     }
     for name, tell in told.items():
-        if (part := _known(name, tell, warnings)) is not None:
+        if (part := provenance.known(name, tell, warnings)) is not None:
             section[name] = part
     if warning := section.get("judge", {}).get("warning"):
         warnings.append(warning)
     section["warnings"] = warnings
     section["details"] = rescore.details(results, tasks, _details)
     results["lmms_eval_tasks"]["movierecapsqa"] = section
-
-
-def _known(what: str, look: Callable[[], Any], warnings: list[str]) -> Any:
-    """What `look` finds, or None and one more warning: files may have gone during the run."""
-    try:
-        return look()
-    except TasksError as error:
-        warnings.append(f"the {what} of this run cannot be told any more: {error}")
-        return None
 
 
 def _of_data(found: Checked, tasks: Tasks) -> dict[str, Any]:

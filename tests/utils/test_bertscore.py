@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-import socket
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,31 +43,6 @@ def one_thread() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(tiny_bert.build(tmp_path_factory.mktemp("encoder") / "tiny"))
-
-
-@pytest.fixture
-def hub_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    from huggingface_hub import constants
-
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    return tmp_path / "hub"
-
-
-@pytest.fixture
-def network(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Every attempt to reach the network, as if it were allowed; none succeeds."""
-    from huggingface_hub import constants
-
-    attempts: list[Any] = []
-
-    def refuse(*args: Any, **kwargs: Any) -> None:
-        attempts.append(args)
-        raise OSError("no network in tests")
-
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    monkeypatch.setattr(socket.socket, "connect", refuse)
-    return attempts
 
 
 def value(score: BertScore) -> float:
