@@ -1,17 +1,9 @@
 """The judge study's tables and findings as markdown, and in the benchmark's README."""
 
 from decimal import Decimal
-from pathlib import Path
-
-import pytest
 
 from lmms_eval_tasks.leaderboards import BENCHMARKS, leaderboard, render
-from lmms_eval_tasks.leaderboards.cvrr_es_claims import UNDECIDED, claims
-from lmms_eval_tasks.leaderboards.cvrr_es_contradictions import contradictions
 from tests.leaderboards.cvrr_es_boards import NAME, beside, table
-
-ROOT = Path(__file__).resolve().parents[2]
-README = ROOT / "lmms_eval_tasks" / "cvrr_es" / "README.md"
 
 
 def test_figures_keep_the_papers_digits_and_signs():
@@ -65,25 +57,3 @@ def test_the_models_block_has_every_spelling():
     assert "| `GPT-4o` | GPT-4o, GPT4o | gpt4o |" in text
     named = [spelled for spelled, one in leaderboard(NAME).models.items() if one]
     assert all(spelled in text for spelled in named)
-
-
-def test_the_list_shows_every_contradiction_and_what_is_followed():
-    text = render.blocks(NAME)[f"{NAME}:findings"]
-    board = leaderboard(NAME)
-    for each in contradictions(board):
-        assert each.says in text
-        assert each.follow in text
-        assert all(f.text in text for f in each.findings)
-    failed = [claim for claim in claims(board) if not claim.holds]
-    assert all(part in text for c in failed for part in (c.says, c.evidence, c.follow))
-    assert all(says in text and why in text for _, says, why in UNDECIDED)
-    assert text.count("\n- ") == len(contradictions(board)) + len(failed) + len(UNDECIDED)
-
-
-@pytest.mark.parametrize("name", list(render.blocks(NAME)))
-def test_readme_shows_the_generated_block(name):
-    text = README.read_text(encoding="utf-8")
-    assert text.count(f"<!-- leaderboard:{name} -->") == 1, f"{README} lacks the block {name}"
-    assert render.marked(name, render.blocks(NAME)[name]) in text, (
-        f"{name} is out of date; run python -m lmms_eval_tasks.leaderboards.render {NAME} {README}"
-    )

@@ -207,25 +207,3 @@ def test_every_figure_is_compared_with_something(column):
             except (ArithmeticError, ValueError):  # a figure that cannot be
                 continue
         assert any(after != before for after in said), (number, group, name, column)
-
-
-class _Read(dict):
-    """A dict that remembers which of its keys were asked for."""
-
-    def __init__(self, content):
-        super().__init__(content)
-        self.read = set()
-
-    def __getitem__(self, key):
-        self.read.add(key)
-        return super().__getitem__(key)
-
-
-def test_every_stated_figure_and_every_list_is_compared_with_something():
-    board = leaderboard(NAME)
-    stated, named = _Read(board.stated), _Read(board.named)
-    board = board.model_copy(update={"stated": stated, "named": named})
-    claims(board)
-    contradictions(board)
-    assert stated.read == set(stated)
-    assert named.read == set(named)

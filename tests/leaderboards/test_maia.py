@@ -328,13 +328,3 @@ def test_update_replaces_each_block_once():
     for wrong in ("nothing", text + text, text.replace(render.END, "", 1)):
         with pytest.raises(ValueError, match="block leaderboard:x:1 found"):
             render.update(wrong, {"x:1": "new"})
-
-
-@pytest.mark.parametrize("name", list(render.blocks("maia")))
-def test_readme_shows_the_generated_block(name):
-    text = README.read_text(encoding="utf-8")
-    block = render.marked(name, render.blocks("maia")[name])
-    assert text.count(f"<!-- leaderboard:{name} -->") == 1, f"{README} lacks the block {name}"
-    assert block in text, (
-        f"{name} is out of date; run python -m lmms_eval_tasks.leaderboards.render maia {README}"
-    )

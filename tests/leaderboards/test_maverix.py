@@ -7,15 +7,12 @@ from pathlib import Path
 import pytest
 
 from lmms_eval_tasks.leaderboards import leaderboard, render
-from lmms_eval_tasks.leaderboards.maverix_claims import claims
-from lmms_eval_tasks.leaderboards.maverix_contradictions import contradictions
 from tests.leaderboards.maverix_boards import table
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPER = ROOT.parent / "shared" / "papers" / "maverix.txt"
 needs_paper = pytest.mark.skipif(not PAPER.is_file(), reason=f"the paper's text is not at {PAPER}")
 NUMBERS = (2, 3, 4, 5, 6, 7, 8, 9, 10)
-README = ROOT / "lmms_eval_tasks" / "maverix" / "README.md"
 
 
 # --- transcription ---------------------------------------------------------------------------
@@ -265,24 +262,3 @@ def test_our_figures_appear_beside_any_column():
     assert "| Gaming | ours | Natural |" in text
     assert "| 74.5 | 74.0 | 88.4 |" in text
     assert "ours" not in render.markdown(five)
-
-
-def test_the_list_shows_every_contradiction_and_what_is_followed():
-    text = render.blocks("maverix")["maverix:findings"]
-    board = leaderboard("maverix")
-    for each in contradictions(board):
-        assert each.says in text
-        assert each.follow in text
-        assert all(f.text in text for f in each.findings)
-    failed = [claim for claim in claims(board) if not claim.holds]
-    assert all(part in text for c in failed for part in (c.says, c.evidence, c.follow))
-    assert text.count("\n- ") == len(contradictions(board)) + len(failed)
-
-
-@pytest.mark.parametrize("name", list(render.blocks("maverix")))
-def test_readme_shows_the_generated_block(name):
-    text = README.read_text(encoding="utf-8")
-    assert text.count(f"<!-- leaderboard:{name} -->") == 1, f"{README} lacks the block {name}"
-    assert render.marked(name, render.blocks("maverix")[name]) in text, (
-        f"{name} is out of date; run python -m lmms_eval_tasks.leaderboards.render maverix {README}"
-    )

@@ -148,25 +148,3 @@ def test_evidence_that_is_computed():
     assert "0.099 to 0.158" in by_key["variance_higher"]
     assert "HELMET Correctness 0.28, Factuality 0.21, Relevance 0.12" in by_key["wider_spread"]
     assert by_key["double"] == "Table 5: 1.75 and 2.11 times"
-
-
-class _Read(dict):
-    """A dict that remembers which of its keys were asked for."""
-
-    def __init__(self, content):
-        super().__init__(content)
-        self.read = set()
-
-    def __getitem__(self, key):
-        self.read.add(key)
-        return super().__getitem__(key)
-
-
-def test_every_stated_figure_and_every_list_is_compared_with_something():
-    board = leaderboard(NAME)
-    stated, named = _Read(board.stated), _Read(board.named)
-    board = board.model_copy(update={"stated": stated, "named": named})
-    claims(board)
-    contradictions(board)
-    assert stated.read == set(stated)
-    assert named.read == set(named)
