@@ -181,20 +181,37 @@ class Carrier(float):
 # --- the host's rule --------------------------------------------------------------------------
 
 
-def never_raises(function: Callable[..., Any]) -> Callable[..., Any]:
+def never_raises(function: Callable[..., Any], name: str = "") -> Callable[..., Any]:
     """An exception in an aggregation would lose every result of the run (host.md): None instead.
 
     The trouble is printed with its traceback, and the table shows N/A.
+
+    Args:
+        name: the metric that the line names; unset: the function's own name.
     """
+    name = name or getattr(function, "__name__", repr(function))
 
     @functools.wraps(function)
     def guarded(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
         except Exception:
-            name = getattr(function, "__name__", repr(function))
             say(f"{name} failed and is reported as N/A")
             traceback.print_exc()
             return None
 
     return guarded
+
+
+def metric_list(
+    metrics: Mapping[str, Callable[..., Any]], higher_is_better: Callable[[str], bool | None]
+) -> list[dict[str, Any]]:
+    """The host's `metric_list` for a task with these metrics (name -> aggregation)."""
+    return [
+        {
+            "metric": name,
+            "aggregation": never_raises(aggregation, name),
+            "higher_is_better": higher_is_better(name),
+        }
+        for name, aggregation in metrics.items()
+    ]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from lmms_eval_tasks.cvrr_es.candidates import Aligned
 from lmms_eval_tasks.cvrr_es.judge_items import Rated
 from lmms_eval_tasks.cvrr_es.schema import Question, Release
+from lmms_eval_tasks.kept import Kept
 
 
 @dataclass(frozen=True)
@@ -49,21 +50,11 @@ class Checked:
         return {**self.release.problems, **self.troubles, **uncut}
 
 
-_last: Checked | None = None
-
-
-def remember(found: Checked | None) -> None:
-    """Keep what the check found in place of what another one did; None forgets it."""
-    global _last  # noqa: PLW0603 - the host calls process_docs with rows and nothing else
-    _last = found
+_kept: Kept[Checked] = Kept()
+remember, last = _kept.remember, _kept.last
 
 
 def remember_uncut(uncut: Mapping[str, str]) -> None:
     """Add videos that cannot be handed over to what is kept."""
-    if _last is not None:
-        remember(replace(_last, uncut={**_last.uncut, **uncut}))
-
-
-def last() -> Checked | None:
-    """What the last check of this process found; None without one."""
-    return _last
+    if found := last():
+        remember(replace(found, uncut={**found.uncut, **uncut}))

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from lmms_eval_tasks import judges, prompt_notes, settings
 from lmms_eval_tasks.cvrr_es.labels import HIGHEST_SCORE, LOWEST_SCORE
-from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Verdict, candidate, reader
+from lmms_eval_tasks.judges import Criterion, JudgeConfig, Verdict, reader
 from lmms_eval_tasks.utils import aggregate, prompts
 
 NAME = "cvrr_es"
@@ -74,20 +74,6 @@ def points(verdict: Verdict | None, answer: str = "") -> Points | None:
     except reader.UnreadableError:
         return None  # saved by somebody else's hand: its two numbers cannot be told
     return Points(verdict.score, float(getattr(value, "score")))  # noqa: B009
-
-
-def judge(spec: str | None = None) -> Judge:
-    """The judge of `spec` (short form), or of the user's setting; GPT-3.5 if there is none.
-
-    Raises:
-        JudgeError: it cannot be used as configured.
-    """
-    return judges.make(config(spec))
-
-
-def judge_or_none() -> Judge:
-    """The user's judge, or nobody where it cannot be used (judges/candidate.py)."""
-    return candidate.usable(config)
 
 
 def check(spec: str | None = None) -> None:

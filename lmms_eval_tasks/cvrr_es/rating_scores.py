@@ -17,17 +17,18 @@ from __future__ import annotations
 
 import functools
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks.cvrr_es import rating_reply, scores
+from lmms_eval_tasks.cvrr_es import rating_reply
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, RATINGS
 from lmms_eval_tasks.cvrr_es.rating_rows import RatingRow
 from lmms_eval_tasks.cvrr_es.reliability import kappas
 from lmms_eval_tasks.cvrr_es.reliability.describe import Summary, summary
 from lmms_eval_tasks.cvrr_es.reliability.leniency import leniency
 from lmms_eval_tasks.cvrr_es.reliability.study import Study
-from lmms_eval_tasks.utils.aggregate import Item, never_raises
+from lmms_eval_tasks.utils.aggregate import Item, metric_list
 
 Aggregation = Callable[[Sequence[Item]], Any]
 
@@ -170,8 +171,9 @@ OF = "_of_"  # in a metric's name, before a candidate's slug
 
 
 def slug(candidate: str) -> str:
-    """A candidate's name as part of a metric's: `Video-LLaVA` as `video_llava`."""
-    return re.sub(r"[^a-z0-9]+", "_", candidate.lower()).strip("_") or "unnamed"
+    """A candidate's name as part of a metric's: `Video-LLaVA` as `video_llava`, `模型` as it is."""
+    plain = unicodedata.normalize("NFKC", candidate).casefold()
+    return re.sub(r"[\W_]+", "_", plain).strip("_") or "unnamed"
 
 
 def by_candidate(slugs: Iterable[str]) -> dict[str, Aggregation]:
@@ -201,17 +203,10 @@ def __getattr__(name: str) -> Any:
     from lmms_eval_tasks.cvrr_es import naming
 
     metrics = {**SCORES, **by_candidate(sorted({slug(one) for one in naming.candidates()}))}
-    return [
-        {
-            "metric": metric,
-            "aggregation": never_raises(scores.named(metric, aggregation)),
-            "higher_is_better": _higher_is_better(metric),
-        }
-        for metric, aggregation in metrics.items()
-    ]
+    return metric_list(metrics, _higher_is_better)
 
 
 def _higher_is_better(name: str) -> bool | None:
     if name.startswith(("leniency", "rating_valid", "rating_share", "empty_rated")):
         return None
-    return not name.endswith("_failed") and name != "no_reason"
+    return name not in ("rating_failed", "empty_failed", "no_reason")

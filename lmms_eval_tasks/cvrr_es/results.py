@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks import frame_options, prompt_notes, rescore, running, settings
+from lmms_eval_tasks import frame_options, prompt_notes, provenance, rescore, running, settings
 from lmms_eval_tasks.cvrr_es import (
     before_run,
     checked,
@@ -26,7 +26,6 @@ from lmms_eval_tasks.cvrr_es.judge_items import Rated
 from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS
 from lmms_eval_tasks.cvrr_es.rating_rows import Item
 from lmms_eval_tasks.cvrr_es.uncertainty import details
-from lmms_eval_tasks.errors import TasksError
 
 NAMED = 20  # questions of one warning
 NO_REFERENCE = (
@@ -46,7 +45,7 @@ def annotate(results: dict[str, Any], tasks: Tasks) -> None:
     if settings.is_sample():
         warnings.append("made with the packaged sample: not a benchmark result")
     section: dict[str, Any] = {"model": naming.running_model()}
-    found = _known("data", lambda: checked.last() or before_run.look(tasks), warnings)
+    found = provenance.known("data", lambda: checked.last() or before_run.look(tasks), warnings)
     if found is not None:
         section |= _of_data(found)
         if section["left_out"]:
@@ -55,7 +54,7 @@ def annotate(results: dict[str, Any], tasks: Tasks) -> None:
         if found.rated and not any(one.reference for one in found.rated.values()):
             warnings.append(NO_REFERENCE)
     for name, tell in _parts(names).items():
-        if (part := _known(name, tell, warnings)) is not None:
+        if (part := provenance.known(name, tell, warnings)) is not None:
             section[name] = part
     if warning := section.get("judge", {}).get("warning"):
         warnings.append(warning)
@@ -80,15 +79,6 @@ def _parts(names: Sequence[str]) -> dict[str, Callable[[], Any]]:
     return told
 
 
-def _known(what: str, look: Callable[[], Any], warnings: list[str]) -> Any:
-    """What `look` finds, or None and one more warning: files may have gone during the run."""
-    try:
-        return look()
-    except TasksError as error:
-        warnings.append(f"the {what} of this run cannot be told any more: {error}")
-        return None
-
-
 def _of_data(found: Checked) -> dict[str, Any]:
     release = found.release
     told: dict[str, Any] = {
@@ -100,6 +90,8 @@ def _of_data(found: Checked) -> dict[str, Any]:
             one.candidate: {
                 "answers": len(one.answers),
                 "empty": len(one.empty),
+                "image_tokens_taken_off": one.tokens,
+                "ends_taken_off": one.ends,
                 "joined": dict(one.ways),
                 "problems": list(one.problems),
                 "notes": list(one.notes),

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lmms_eval_tasks.utils import aggregate, rating_means
-from lmms_eval_tasks.utils.aggregate import Carrier, Item, never_raises
+from lmms_eval_tasks.utils.aggregate import Carrier, Item, metric_list, never_raises
 
 Aggregation = Callable[[Sequence[Item]], Any]
 
@@ -81,23 +81,9 @@ def spread(full: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return {**dict.fromkeys(SCORES, light), FIRST: dict(full)}
 
 
-def metric_list(metrics: Mapping[str, Aggregation]) -> list[dict[str, Any]]:
-    """The host's `metric_list` for a task with these metrics."""
-    return [
-        {
-            "metric": name,
-            "aggregation": never_raises(named(name, aggregation)),
-            "higher_is_better": not (name.endswith("_failed") or name == "empty"),
-        }
-        for name, aggregation in metrics.items()
-    ]
+def _higher_is_better(name: str) -> bool:
+    return not (name.endswith("_failed") or name == "empty")
 
 
-def named(name: str, aggregation: Aggregation) -> Aggregation:
-    """The same by the name that `never_raises` says in its line."""
-    named = functools.partial(aggregation)
-    named.__name__ = name  # type: ignore[attr-defined]
-    return named
-
-
-METRICS = metric_list(SCORES)  # named by the YAMLs (`!function` takes constants too)
+# Named by the YAMLs (`!function` takes constants too).
+METRICS = metric_list(SCORES, _higher_is_better)

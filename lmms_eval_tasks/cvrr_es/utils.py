@@ -16,6 +16,7 @@ from lmms_eval_tasks.console import say
 from lmms_eval_tasks.cvrr_es import inputs, naming, rating_scores, scores, scoring
 from lmms_eval_tasks.cvrr_es import judge as judging
 from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.judges.candidate import usable
 
 Doc = Mapping[str, Any]
 
@@ -78,7 +79,7 @@ def process_results(doc: Doc, results: list[str]) -> dict[str, Any]:
     reply = _reply(results)
     item = answer_identity(doc)
     try:
-        return scoring.reply_metrics(item, reply, judge=judging.judge_or_none())
+        return scoring.reply_metrics(item, reply, judge=usable(judging.config))
     except Exception:
         _told(doc)
         return scores.spread(scoring.broken(item, reply))

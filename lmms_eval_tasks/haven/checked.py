@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from lmms_eval_tasks.haven.options import Options
 from lmms_eval_tasks.haven.schema import Release
+from lmms_eval_tasks.kept import Kept
 
 
 @dataclass(frozen=True)
@@ -42,21 +43,11 @@ class Checked:
         return found
 
 
-_last: Checked | None = None
-
-
-def remember(found: Checked | None) -> None:
-    """Keep what the check found in place of what another one did; None forgets it."""
-    global _last  # noqa: PLW0603 - the host calls process_docs with rows and nothing else
-    _last = found
+_kept: Kept[Checked] = Kept()
+remember, last = _kept.remember, _kept.last
 
 
 def remember_undecoded(undecoded: Mapping[str, str]) -> None:
     """Add videos whose frames cannot be read to what is kept."""
-    if _last is not None:
-        remember(replace(_last, undecoded={**_last.undecoded, **undecoded}))
-
-
-def last() -> Checked | None:
-    """What the last check of this process found; None without one."""
-    return _last
+    if found := last():
+        remember(replace(found, undecoded={**found.undecoded, **undecoded}))

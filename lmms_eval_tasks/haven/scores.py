@@ -15,14 +15,14 @@ joined over tasks by video (CLIPScore of separate replies, consistency) is in jo
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from lmms_eval_tasks import geval_ratings
 from lmms_eval_tasks.haven import joined, text_values
 from lmms_eval_tasks.haven.labels import SOURCES, TASKS, Task
 from lmms_eval_tasks.utils import aggregate, keyframes, rating_means
-from lmms_eval_tasks.utils.aggregate import Item, never_raises
+from lmms_eval_tasks.utils.aggregate import Item, metric_list
 
 Aggregation = Callable[[Sequence[Item]], Any]
 Values = Callable[[Sequence[Item]], list[float | None]]
@@ -226,30 +226,11 @@ def _higher_is_better(name: str) -> bool | None:
     return not (name.endswith("failed") or name == "violations")
 
 
-def _named(name: str, aggregation: Aggregation) -> Aggregation:
-    """The same by the name that `never_raises` says in its line."""
-    named = functools.partial(aggregation)
-    named.__name__ = name  # type: ignore[attr-defined]
-    return named
-
-
-def metric_list(metrics: Mapping[str, Aggregation]) -> list[dict[str, Any]]:
-    """The host's `metric_list` for a task with these metrics."""
-    return [
-        {
-            "metric": name,
-            "aggregation": never_raises(_named(name, aggregation)),
-            "higher_is_better": _higher_is_better(name),
-        }
-        for name, aggregation in metrics.items()
-    ]
-
-
 def __getattr__(name: str) -> Any:
     """`METRICS_V2T` and so on: the `metric_list` of haven_v2t, for the YAMLs."""
     task = f"haven_{name.removeprefix('METRICS_').lower()}"
     if name.startswith("METRICS_") and task in SCORES:
-        return metric_list(SCORES[task])
+        return metric_list(SCORES[task], _higher_is_better)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from lmms_eval_tasks import judges, prompt_notes, settings
-from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, candidate
+from lmms_eval_tasks.judges import Criterion, JudgeConfig
 from lmms_eval_tasks.utils import prompts
 
 NAME = "reference_agreement"
@@ -40,20 +40,6 @@ def criterion(override_dir: Path | None = None) -> Criterion:
         PromptError: the user's file does not fit.
     """
     return _criterion(override_dir or settings.prompts_dir())
-
-
-def judge(spec: str | None = None) -> Judge:
-    """The judge of `spec` (short form), or of the user's setting; GPT-4o if there is none.
-
-    Raises:
-        JudgeError: it cannot be used as configured.
-    """
-    return judges.make(config(spec))
-
-
-def judge_or_none() -> Judge:
-    """The user's judge, or nobody where it cannot be used (judges/candidate.py)."""
-    return candidate.usable(config)
 
 
 def check(spec: str | None = None) -> None:

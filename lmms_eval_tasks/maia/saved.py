@@ -7,7 +7,9 @@ from typing import Any
 
 from lmms_eval_tasks import judges
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.judges import concurrency
+from lmms_eval_tasks.judges import JudgeConfig, concurrency
+from lmms_eval_tasks.judges.candidate import usable
+from lmms_eval_tasks.judges.config import NONE
 from lmms_eval_tasks.maia import judge as judging
 from lmms_eval_tasks.maia import scores, utils
 from lmms_eval_tasks.maia.schema import POOL_SIZE
@@ -111,7 +113,7 @@ def _items(
         # Without a judge the saved verdicts stand, and what has none stays unjudged.
         if judge:
             judging.check(judge)
-        ask = judging.judge(judge or "none")
+        ask = usable(lambda: judging.config(judge) if judge else JudgeConfig(NONE))
         setup = judges.setup(ask.config, judging.criterion()) if judge else None
 
         def score(item: dict[str, Any]) -> dict[str, Any]:

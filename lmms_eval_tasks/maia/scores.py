@@ -14,7 +14,7 @@ from typing import Any
 from lmms_eval_tasks.maia.categories import SLUGS
 from lmms_eval_tasks.maia.schema import POOL_SIZE
 from lmms_eval_tasks.utils import aggregate
-from lmms_eval_tasks.utils.aggregate import Carrier, Item, never_raises
+from lmms_eval_tasks.utils.aggregate import Carrier, Item, metric_list, never_raises
 
 Aggregation = Callable[[Sequence[Item]], Any]
 
@@ -221,19 +221,11 @@ def of_category(name: str, category: str) -> bool:
     return not any(name.endswith(f"_{slug}") for slug in SLUGS) or name.endswith(f"_{category}")
 
 
-def metric_list(metrics: Mapping[str, Aggregation]) -> list[dict[str, Any]]:
-    """The host's `metric_list` for a task with these metrics."""
-    return [
-        {
-            "metric": name,
-            "aggregation": never_raises(aggregation),
-            "higher_is_better": None if "_n_" in name else not name.endswith("_failed"),
-        }
-        for name, aggregation in metrics.items()
-    ]
+def _higher_is_better(name: str) -> bool | None:
+    return None if "_n_" in name else not name.endswith("_failed")
 
 
 # Named by the YAMLs (`!function` takes constants too).
-VSV_METRICS = metric_list(VSV)
-OEVQA_METRICS = metric_list(OEVQA)
-UNIMODAL_METRICS = metric_list(UNIMODAL)
+VSV_METRICS = metric_list(VSV, _higher_is_better)
+OEVQA_METRICS = metric_list(OEVQA, _higher_is_better)
+UNIMODAL_METRICS = metric_list(UNIMODAL, _higher_is_better)

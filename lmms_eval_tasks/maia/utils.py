@@ -11,7 +11,7 @@ from typing import Any
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.judges.candidate import judge_answer
+from lmms_eval_tasks.judges.candidate import judge_answer, usable
 from lmms_eval_tasks.judges.verdict import Judge, Verdict
 from lmms_eval_tasks.maia import judge as judging
 from lmms_eval_tasks.maia import scores
@@ -119,7 +119,7 @@ def unimodal_process_results(doc: Doc, results: list[str]) -> dict[str, Any]:
 
 def oevqa_process_results(doc: Doc, results: list[str]) -> dict[str, Any]:
     """One open answer: the judge's verdict and the similarity to the eight references."""
-    score = functools.partial(answer_metrics, judge=judging.judge_or_none())
+    score = functools.partial(answer_metrics, judge=usable(judging.config))
     return _scored(score, scores.OEVQA, doc, results)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from lmms_eval_tasks.kept import Kept
 from lmms_eval_tasks.maverix.item import Item
 from lmms_eval_tasks.maverix.labels import Mode
 from lmms_eval_tasks.maverix.schema import Release
@@ -45,24 +46,14 @@ class Checked:
         return not (shown and self.uncut.get(window_of(row, length)))
 
 
-_last: Checked | None = None
-
-
-def remember(found: Checked | None) -> None:
-    """Keep what the check found in place of what another one did; None forgets it."""
-    global _last  # noqa: PLW0603 - the host calls process_docs with rows and nothing else
-    _last = found
+_kept: Kept[Checked] = Kept()
+remember, last = _kept.remember, _kept.last
 
 
 def remember_uncut(uncut: Mapping[Window, str]) -> None:
     """Add windows that could not be cut to what is kept."""
-    if _last is not None:
-        remember(replace(_last, uncut={**_last.uncut, **uncut}))
-
-
-def last() -> Checked | None:
-    """What the last check of this process found; None without one."""
-    return _last
+    if found := last():
+        remember(replace(found, uncut={**found.uncut, **uncut}))
 
 
 def window_of(row: Mapping[str, Any], length: str) -> Window:

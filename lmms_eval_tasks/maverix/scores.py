@@ -24,7 +24,7 @@ from lmms_eval_tasks.maverix.labels import DIMENSIONS, LETTERS, SPLITS
 from lmms_eval_tasks.maverix.table3 import JOINED, join
 from lmms_eval_tasks.maverix.uncertainty import details
 from lmms_eval_tasks.utils import aggregate, rating_means
-from lmms_eval_tasks.utils.aggregate import Item, never_raises
+from lmms_eval_tasks.utils.aggregate import Item, metric_list
 
 __all__ = ["JOINED", "details", "join"]  # made in other modules, asked for here
 
@@ -38,14 +38,13 @@ def known(items: Sequence[Item]) -> list[Item]:
     return [item for item in items if not item["withheld"]]
 
 
-def _of_known(name: str, statistic: Aggregation) -> Aggregation:
+def _of_known(statistic: Aggregation) -> Aggregation:
     """`statistic` of the known items; None where every item is withheld."""
 
     def scored(items: Sequence[Item]) -> Any:
         some = known(items)
         return None if items and not some else statistic(some)
 
-    scored.__name__ = name  # what `never_raises` says in its line
     return scored
 
 
@@ -137,7 +136,7 @@ _ACCURACIES: dict[str, Aggregation] = {
 
 
 def _scored(metrics: Mapping[str, Aggregation]) -> dict[str, Aggregation]:
-    return {name: _of_known(name, statistic) for name, statistic in metrics.items()}
+    return {name: _of_known(statistic) for name, statistic in metrics.items()}
 
 
 def _rated(dimension: str) -> dict[str, Aggregation]:
@@ -206,19 +205,7 @@ def _higher_is_better(name: str) -> bool | None:
     return not (name.endswith("_failed") or name in ("position_bias", "robust_diff"))
 
 
-def metric_list(metrics: Mapping[str, Aggregation]) -> list[dict[str, Any]]:
-    """The host's `metric_list` for a task with these metrics."""
-    return [
-        {
-            "metric": name,
-            "aggregation": never_raises(aggregation),
-            "higher_is_better": _higher_is_better(name),
-        }
-        for name, aggregation in metrics.items()
-    ]
-
-
 # Named by the YAMLs (`!function` takes constants too).
-CHOICE_METRICS = metric_list(CHOICE)
-CIRCULAR_METRICS = metric_list(CIRCULAR)
-OPEN_METRICS = metric_list(OPEN)
+CHOICE_METRICS = metric_list(CHOICE, _higher_is_better)
+CIRCULAR_METRICS = metric_list(CIRCULAR, _higher_is_better)
+OPEN_METRICS = metric_list(OPEN, _higher_is_better)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from lmms_eval_tasks.cuts import Window
+from lmms_eval_tasks.kept import Kept
 from lmms_eval_tasks.movierecapsqa.labels import condition_of, source_of
 from lmms_eval_tasks.movierecapsqa.schema import Release
 from lmms_eval_tasks.movierecapsqa.usability import Held
@@ -41,21 +42,11 @@ class Checked:
         return {**self.release.problems, **absent, **bad, **uncut}
 
 
-_last: Checked | None = None
-
-
-def remember(found: Checked | None) -> None:
-    """Keep what the check found in place of what another one did; None forgets it."""
-    global _last  # noqa: PLW0603 - the host calls process_docs with rows and nothing else
-    _last = found
+_kept: Kept[Checked] = Kept()
+remember, last = _kept.remember, _kept.last
 
 
 def remember_uncut(uncut: Mapping[Window, str]) -> None:
     """Add windows that could not be made to what is kept."""
-    if _last is not None:
-        remember(replace(_last, uncut={**_last.uncut, **uncut}))
-
-
-def last() -> Checked | None:
-    """What the last check of this process found; None without one."""
-    return _last
+    if found := last():
+        remember(replace(found, uncut={**found.uncut, **uncut}))

@@ -12,13 +12,13 @@ The paper's "+-" is a variance (Table 4's caption), so `_var` is one: the popula
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from lmms_eval_tasks.movierecapsqa import baseline_scores as baselines
 from lmms_eval_tasks.movierecapsqa.labels import DIMENSIONS, SPLITS
 from lmms_eval_tasks.utils import aggregate, rating_means
-from lmms_eval_tasks.utils.aggregate import Item, never_raises
+from lmms_eval_tasks.utils.aggregate import Item, metric_list
 
 Aggregation = Callable[[Sequence[Item]], Any]
 
@@ -100,23 +100,5 @@ def _higher_is_better(name: str) -> bool | None:
     return not (name.endswith(("_failed", "_inconsistent")) or name == "no_claims")
 
 
-def _named(name: str, aggregation: Aggregation) -> Aggregation:
-    """The same by the name that `never_raises` says in its line."""
-    named = functools.partial(aggregation)
-    named.__name__ = name  # type: ignore[attr-defined]
-    return named
-
-
-def metric_list(metrics: Mapping[str, Aggregation]) -> list[dict[str, Any]]:
-    """The host's `metric_list` for a task with these metrics."""
-    return [
-        {
-            "metric": name,
-            "aggregation": never_raises(_named(name, aggregation)),
-            "higher_is_better": _higher_is_better(name),
-        }
-        for name, aggregation in metrics.items()
-    ]
-
-
-METRICS = metric_list(SCORES)  # named by the YAMLs (`!function` takes constants too)
+# Named by the YAMLs (`!function` takes constants too).
+METRICS = metric_list(SCORES, _higher_is_better)

@@ -28,7 +28,7 @@ def stated(monkeypatch: pytest.MonkeyPatch) -> Stated:
     from lmms_eval_tasks.cvrr_es import utils
 
     judge = Stated()
-    monkeypatch.setattr(utils.judging, "judge_or_none", lambda: judge)
+    monkeypatch.setattr(utils, "usable", lambda config: judge)
     return judge
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lmms_eval_tasks import judges
 from lmms_eval_tasks.cvrr_es import judge
 from lmms_eval_tasks.errors import JudgeError, PromptError
 from lmms_eval_tasks.judges import Verdict, candidate, reader
@@ -86,7 +87,7 @@ def test_a_debates_numbers_are_the_consolidators() -> None:
 @pytest.mark.parametrize("answer", ["", " \n", "</think>"])
 def test_an_empty_answer_is_worth_0_and_costs_nothing(answer: str) -> None:
     with LocalEndpoint(lambda request: reply()) as endpoint:
-        one = judge.judge(f"m@{endpoint.url}")
+        one = judges.make(judge.config(f"m@{endpoint.url}"))
         empty = candidate.judge_answer(one, judge.criterion(), FIELDS, answer)
         given = candidate.judge_answer(one, judge.criterion(), FIELDS, "A cat.")
         assert len(endpoint.chats) == 1
@@ -120,7 +121,7 @@ def test_check(monkeypatch: pytest.MonkeyPatch) -> None:
         judge.check("offline")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-0123456789")
     judge.check()
-    assert judge.judge().config.model == "gpt-3.5-turbo"
+    assert judge.config().model == "gpt-3.5-turbo"
     assert judge.describe()["comparable"] is True
     assert "planted" not in json.dumps(judge.describe())
     assert judge.config("gpt-4o").comparable is False
@@ -129,7 +130,7 @@ def test_check(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_a_usable_judge_nothing_is_lost(capsys: pytest.CaptureFixture[str]) -> None:
     for _ in range(2):
-        verdict = judge.judge_or_none().verdict(judge.criterion(), FIELDS)
+        verdict = candidate.usable(judge.config).verdict(judge.criterion(), FIELDS)
         assert (verdict.score, verdict.status) == (None, "skipped")
     assert "gpt-3.5-turbo" in capsys.readouterr().err
 

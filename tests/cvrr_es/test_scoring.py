@@ -85,7 +85,7 @@ def test_scoring_that_broke(
     def breaks() -> Stated:
         raise RuntimeError("broken")
 
-    monkeypatch.setattr(utils.judging, "judge_or_none", breaks)
+    monkeypatch.setattr(utils.judging, "config", breaks)
     made = answered("right 5")
     assert made.keys() == scores.SCORES.keys()
     assert (made["acc"]["status"], made["acc"]["right"]) == ("error", None)

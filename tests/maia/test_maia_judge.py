@@ -5,7 +5,7 @@ import json
 import pytest
 
 from lmms_eval_tasks.errors import JudgeError, PromptError
-from lmms_eval_tasks.judges import offline, reader
+from lmms_eval_tasks.judges import candidate, offline, reader
 from lmms_eval_tasks.judges.prompts import render
 from lmms_eval_tasks.maia import judge
 
@@ -60,13 +60,13 @@ def test_check(monkeypatch):
         judge.check()
     monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-0123456789")
     judge.check()
-    assert judge.judge().config.model == "gpt-4o"
+    assert judge.config().model == "gpt-4o"
     assert judge.describe()["comparable"] is True
     assert "planted" not in json.dumps(judge.describe())
     monkeypatch.setenv("LMMS_EVAL_TASKS_JUDGE", "offline")
     judge.check()
-    assert judge.judge().config.provider == "offline"
-    assert judge.judge("none").config.provider == "none"
+    assert judge.config().provider == "offline"
+    assert judge.config("none").provider == "none"
 
 
 def test_without_a_usable_judge_nothing_is_lost(
@@ -76,7 +76,7 @@ def test_without_a_usable_judge_nothing_is_lost(
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("LMMS_EVAL_TASKS_JUDGE", raising=False)
     for _ in range(3):
-        verdict = judge.judge_or_none().verdict(judge.criterion(), {})
+        verdict = candidate.usable(judge.config).verdict(judge.criterion(), {})
         assert (verdict.score, verdict.status) == (None, "skipped")
     said = capsys.readouterr().err
     assert said.count("answers are not judged now") == 1

@@ -201,4 +201,7 @@ def test_a_broken_aggregation_is_reported_and_not_raised(
     assert aggregate.never_raises(wrong)([]) is None
     said = capsys.readouterr().err
     assert "wrong failed and is reported as N/A" in said
+    for entry in scores.VSV_METRICS:
+        assert entry["aggregation"]([None]) is None
+        assert f"{entry['metric']} failed and is reported as N/A" in capsys.readouterr().err
     assert "ZeroDivisionError" in said

@@ -225,7 +225,7 @@ class TestErrors:
         assert all(name in scored[0] for name in scores.JOINED if kind == "choice")
         capsys.readouterr()
         found = runs.aggregated(kind, scored)
-        for entry in scores.metric_list(scores.METRICS[kind]):
+        for entry in getattr(scores, f"{kind.upper()}_METRICS"):
             own = [one[entry["metric"]] for one in scored if entry["metric"] in one]
             entry["aggregation"](own)
         assert "N/A" not in capsys.readouterr().err
