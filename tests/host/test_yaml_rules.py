@@ -99,6 +99,16 @@ def test_every_task_loads(kind: str, manager: Any, on_sample: None) -> None:
         assert len(metrics) == len(set(metrics))
 
 
+def test_replies_that_name_keyframes_have_room(manager: Any, on_sample: None) -> None:
+    """15 % of the frames of a video of 20 minutes, at six tokens a number."""
+    for name in our_names(manager, "task"):
+        if name.startswith("haven_"):
+            task = manager.load_task_or_group(name, "chat")[name]
+            frames = name.removesuffix("_text").endswith(("v2v", "v2vt"))
+            room = task.config.generation_kwargs["max_new_tokens"]
+            assert room == (2048 if frames else 1024), name
+
+
 def test_a_groups_metric_is_contained_in_no_other(manager: Any, on_sample: None) -> None:
     """The host matches group metrics by substring, and the last writer wins."""
     for group in our_names(manager, "group"):
