@@ -155,13 +155,13 @@ def cluster_bootstrap(
     replicates.sort()
     low = high = math.nan
     if replicates and estimate is not None:
-        low = _quantile(replicates, (1 - level) / 2)
-        high = _quantile(replicates, (1 + level) / 2)
+        low = quantile(replicates, (1 - level) / 2)
+        high = quantile(replicates, (1 + level) / 2)
     return Interval(
         estimate=math.nan if estimate is None else estimate,
         low=low,
         high=high,
-        se=_deviation(replicates),
+        se=deviation(replicates),
         method=method,
         n=len(items),
         clusters=count,
@@ -197,6 +197,29 @@ def paired_difference(
     return replace(interval, method=f"paired {interval.method}")
 
 
+def quantile(ordered: Sequence[float], share: float) -> float:
+    """Linear between order statistics, numpy's default; nan without values.
+
+    Args:
+        ordered: ascending.
+        share: 0 to 1.
+    """
+    if not ordered:
+        return math.nan
+    position = share * (len(ordered) - 1)
+    below = math.floor(position)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (position - below) * (ordered[above] - ordered[below])
+
+
+def deviation(values: Sequence[float]) -> float | None:
+    """Standard deviation with n - 1; None with fewer than two values."""
+    if len(values) < 2:
+        return None
+    centre = mean(values)
+    return math.sqrt(math.fsum((v - centre) ** 2 for v in values) / (len(values) - 1))
+
+
 def _check(items: Sequence[T], clusters: Sequence[str], level: float) -> None:
     if len(items) == 0:
         raise ValueError("no items")
@@ -208,18 +231,3 @@ def _check(items: Sequence[T], clusters: Sequence[str], level: float) -> None:
 
 def _defined(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
-
-
-def _quantile(ordered: Sequence[float], share: float) -> float:
-    """Linear between order statistics, numpy's default."""
-    position = share * (len(ordered) - 1)
-    below = math.floor(position)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (position - below) * (ordered[above] - ordered[below])
-
-
-def _deviation(values: Sequence[float]) -> float | None:
-    if len(values) < 2:
-        return None
-    centre = mean(values)
-    return math.sqrt(math.fsum((v - centre) ** 2 for v in values) / (len(values) - 1))

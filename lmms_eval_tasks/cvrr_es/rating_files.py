@@ -116,11 +116,12 @@ def notes(rows: Sequence[RatingRow], items: Collection[Item] | None = None) -> l
     told = []
     for (judge, name), own in by_judge.items():
         rated = {row.item for row in own if row.rating is not None}
-        values = {row.rating for row in own if row.rating is not None}
-        if len(values) == 1 and len(rated) > 1:
+        whole = [row.rating for row in own if row.rating in RATINGS]
+        if len(set(whole)) == 1 and len(whole) > 1:
+            kind = "ratings" if len(whole) == len(rated) else "whole ratings"
             told.append(
-                f"{judge} ({name}): all {len(rated):,} ratings are {values.pop():g}: a constant "
-                "judge's kappa is 0"
+                f"{judge} ({name}): all {len(whole):,} {kind} are {whole[0]:g}: a constant judge's "
+                "kappa is 0, and none with another that always gives the same"
             )
         if part := every - rated:
             why = Counter(row.status for row in own if row.rating is None and row.item in part)
@@ -133,9 +134,11 @@ def notes(rows: Sequence[RatingRow], items: Collection[Item] | None = None) -> l
             )
         if further := rated - every:
             told.append(f"{judge} ({name}): {len(further):,} ratings of answers that are not asked")
-        halves = sum(row.rating is not None and not row.rating.is_integer() for row in own)
-        if halves:
-            told.append(f"{judge} ({name}): {halves:,} ratings are no whole numbers")
+        if halves := sum(row.rating is not None and row.rating not in RATINGS for row in own):
+            told.append(
+                f"{judge} ({name}): {halves:,} ratings are no whole numbers: means count them, "
+                "kappas and panels do not"
+            )
     return told
 
 
@@ -195,6 +198,8 @@ def _row(entry: Any, *, strict: bool) -> tuple[RatingRow | None, str]:
     if problem := next(_problems(entry, strict=strict), ""):
         return None, problem
     row = RatingRow(**{"video": "", **{n: v for n, v in entry.items() if n in _FIELDS}})
+    if row.video and "/" not in row.video:  # written by hand, with the file's name alone
+        row = replace(row, video=f"{row.dimension}/{row.video}")
     if row.rating is None:
         return row, ""
     if not _LOW <= row.rating <= _HIGH:  # never true of NaN

@@ -2,9 +2,9 @@
 
 A file of ratings holds one JSON object a line:
 
-    {"dimension": "partial_actions", "question": "partial_actions/012", "video": "v3.mp4",
-     "candidate": "TimeChat", "judge": "GPT-4o", "round": "first", "rating": 4, "reason": "...",
-     "status": "ok"}
+    {"dimension": "partial_actions", "question": "partial_actions/012",
+     "video": "partial_actions/v3.mp4", "candidate": "TimeChat", "judge": "GPT-4o",
+     "round": "first", "rating": 4, "reason": "...", "status": "ok"}
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ class RatingRow:
     Attributes:
         dimension: a slug of labels.DIMENSIONS.
         question: id of the question, `DIMENSION/NNN` (its place in the annotations, from 1).
-        video: the video's name, the cluster of intervals; "" if it is not known.
+        video: `DIMENSION/NAME`, the cluster of intervals, since names of two dimensions are not
+            comparable; "" if it is not known.
         candidate: who answered.
         judge: who rated.
         round: one of labels.ROUNDS.

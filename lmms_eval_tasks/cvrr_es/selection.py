@@ -25,10 +25,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es.rating_rows import Item
 from lmms_eval_tasks.cvrr_es.reliability.fitting import (
     SCALE,
-    MeanKappa,
     Part,
     Ratings,
     Reference,
@@ -76,7 +76,7 @@ class Choice:
 
     judges: tuple[str, ...]  # by name; the order says nothing about their kappa
     fell_back: bool  # whether the rule left nobody
-    kappas: Mapping[str, MeanKappa]  # of every judge, on the items chosen by
+    kappas: Mapping[str, float | None]  # of every judge, on the items chosen by
 
 
 def parse(text: str) -> Selection:
@@ -143,7 +143,8 @@ def choices(
     if not any(reference.get(item) in SCALE for item in dimension_of):
         raise DataError(
             "the mixture chooses judges by their kappa with reference ratings, and none of these "
-            "items has one: give reference ratings, or show all judges (cvrr_judge_collective)"
+            f"items has one: name some with --cvrr-reference or {settings.CVRR_REFERENCE} "
+            "(lmms-eval-tasks debate makes them), or show all judges (cvrr_judge_collective)"
         )
     folds = fold_of if selection.cross_fit else None
     if selection.cross_fit and len(set((folds or {}).values())) < 2:
@@ -184,8 +185,8 @@ def judges_for(
     return chosen[everywhere] if everywhere in chosen else chosen[fold, dimension]
 
 
-def _choice(kappas: Mapping[str, MeanKappa], selection: Selection) -> Choice:
-    values = {judge: one.value for judge, one in kappas.items() if one.value is not None}
+def _choice(kappas: Mapping[str, float | None], selection: Selection) -> Choice:
+    values = {judge: kappa for judge, kappa in kappas.items() if kappa is not None}
     ranked = sorted(values, key=lambda judge: (-values[judge], judge))
     if selection.rule == "top":
         passed = ranked[: selection.k]

@@ -13,6 +13,7 @@ from lmms_eval_tasks.cvrr_es import selection, simulation
 from lmms_eval_tasks.cvrr_es.rating_rows import Item
 from lmms_eval_tasks.cvrr_es.reliability import panels
 from lmms_eval_tasks.cvrr_es.reliability.fitting import SCALE, judge_kappa
+from lmms_eval_tasks.cvrr_es.reliability.kappa_values import average
 from lmms_eval_tasks.cvrr_es.reliability.panel_ratings import PANELS
 from lmms_eval_tasks.cvrr_es.selection import Selection
 from lmms_eval_tasks.cvrr_es.simulation import Drawn, World
@@ -80,7 +81,7 @@ def study(
                 kappas,
                 _differences(kappas, best),
                 _differences(kappas, mean),
-                _mean(hand),
+                average(hand),
                 tuple(sorted({run[kind, name][1] for run in runs} - {""})),
             )
         )
@@ -94,7 +95,7 @@ def by_hand(world: World, judge: str, drawn: Drawn) -> float | None:
         own = [r for item, r in drawn.reference.items() if item.candidate == candidate]
         shares = [own.count(rating) / len(own) for rating in SCALE]
         found.append(simulation.expected_kappa(shares, world.channel(judge)))
-    return _mean(found)
+    return average(found)
 
 
 def final_ratings(
@@ -136,7 +137,7 @@ def _one(
     }
     for name, shown in finals.items():
         ratings = final_ratings(drawn, shown, weight)
-        found["final", name] = (judge_kappa(ratings, drawn.reference, drawn.reference).value, "")
+        found["final", name] = (judge_kappa(ratings, drawn.reference, drawn.reference), "")
     return found
 
 
@@ -155,11 +156,6 @@ def _differences(
     )
 
 
-def _mean(values: Iterable[float | None]) -> float | None:
-    defined = [value for value in values if value is not None]
-    return stats.mean(defined) if defined else None
-
-
 def table(about: str, rows: Sequence[Row]) -> str:
     """For people: mean and range over seeds of each kappa and of both differences."""
     width = max(len(row.name) for row in rows)
@@ -168,7 +164,7 @@ def table(about: str, rows: Sequence[Row]) -> str:
     lines[1] += "by hand"
     for row in rows:
         cells = [_cell(row.kappas), _cell(row.over_best), _cell(row.over_mean)]
-        hand = "" if row.by_hand is None else f"{row.by_hand:7.3f}"
+        hand = "" if row.by_hand is None else f"{round(row.by_hand, 3) + 0:7.3f}"
         cells = [f"{cell:24}" for cell in cells]
         lines.append(" ".join(["", f"{row.kind:5}", f"{row.name:{width}}", *cells]) + hand)
         lines += [f"   {row.name}: {note}" for note in row.notes]
@@ -179,7 +175,7 @@ def _cell(values: Sequence[float | None]) -> str:
     defined = [value for value in values if value is not None]
     if not defined:
         return "undefined"
-    # Rounded first, and 0 added, so that -0.0004 is not -0.000.
+    # Rounded first, and 0 added, so that -0.0004 is not -0.000, here and below.
     mean, low, high = (round(x, 3) + 0 for x in (stats.mean(defined), min(defined), max(defined)))
     text = f"{mean:6.3f} [{low:6.3f}, {high:6.3f}]"
     missing = len(values) - len(defined)

@@ -24,7 +24,7 @@ def rating(place: int = 1, value: float | None = 4.0, **changes: Any) -> RatingR
     row = RatingRow(
         dimension=PART,
         question=f"{PART}/{place:03d}",
-        video="1.mp4",
+        video="partial_actions/1.mp4",
         candidate="C",
         judge="J",
         round="first",
@@ -60,6 +60,12 @@ class TestRoundTrip:
         assert [p.name for p in path.parent.iterdir()] == ["ratings.jsonl"]
         write(path, rows[:1])
         assert read([path]) == rows[:1]
+
+    def test_a_videos_bare_name_is_of_its_dimension(self, tmp_path: Path) -> None:
+        """As one writes it by hand; our own rows name the dimension as well."""
+        entries = [rating(1).as_dict(), rating(2).as_dict() | {"video": "1.mp4"}]
+        found = read([lines(tmp_path / "r.jsonl", *entries)])
+        assert {row.video for row in found} == {f"{PART}/1.mp4"}
 
     def test_defaults_and_whole_numbers(self, tmp_path: Path) -> None:
         entry = {n: v for n, v in rating(1, 4).as_dict().items() if n in rating_files._REQUIRED}
@@ -202,7 +208,10 @@ class TestNotes:
 
     def test_constant(self) -> None:
         rows = [rating(1, 4.0), rating(2, 4.0), rating(1, 2.0, judge="K"), rating(2, judge="K")]
-        assert notes(rows) == ["J (first): all 2 ratings are 4: a constant judge's kappa is 0"]
+        assert notes(rows) == [
+            "J (first): all 2 ratings are 4: a constant judge's kappa is 0, and none with another "
+            "that always gives the same"
+        ]
 
     def test_only_part(self) -> None:
         rows = [rating(n, float(n)) for n in range(1, 6)]
@@ -224,5 +233,15 @@ class TestNotes:
 
     def test_no_whole_numbers(self) -> None:
         assert notes([rating(1, 4.5), rating(2, 1.0)]) == [
-            "J (first): 1 ratings are no whole numbers"
+            "J (first): 1 ratings are no whole numbers: means count them, kappas and panels do not"
         ]
+
+    def test_numbers_made_in_python(self) -> None:
+        """An int has no `is_integer` before Python 3.12."""
+        assert notes([rating(1, 4), rating(2, 1)]) == []
+
+    def test_constant_but_for_what_kappa_leaves_out(self) -> None:
+        assert notes([rating(1, 4.0), rating(2, 4.0), rating(3, 4.5)])[0] == (
+            "J (first): all 2 whole ratings are 4: a constant judge's kappa is 0, and none with "
+            "another that always gives the same"
+        )

@@ -42,13 +42,13 @@ def test_rows_are_the_kappas_of_their_seeds(five: dict[tuple[str, str], Row]) ->
         kappas = {("judge", r.name): r.kappa for r in panels.singles(*known)}
         best = max(kappas.values())
         kappas |= {("panel", r.name): r.kappa for r in panels.compare(*known, drawn.fold_of)}
-        alone = judge_kappa(drawn.final, drawn.reference, drawn.reference).value
+        alone = judge_kappa(drawn.final, drawn.reference, drawn.reference)
         kappas["final", "alone"] = alone
         shown = {"collective": dict.fromkeys(drawn.reference, tuple(drawn.ratings))}
         shown |= {name: simulated_study.shown_to_final(drawn, MIXTURES[name]) for name in MIXTURES}
         for name, judges in shown.items():
             said = simulated_study.final_ratings(drawn, judges, simulated_study.WEIGHT)
-            kappas["final", name] = judge_kappa(said, drawn.reference, drawn.reference).value
+            kappas["final", name] = judge_kappa(said, drawn.reference, drawn.reference)
         for key, kappa in kappas.items():
             assert five[key].kappas[place] == kappa
             assert five[key].over_best[place] == kappa - best
@@ -90,7 +90,7 @@ def test_cross_fitting_takes_away_what_choosing_on_the_same_items_flatters() -> 
         for one in drawn:
             shown = simulated_study.shown_to_final(one, rule)
             rated = {item: one.ratings[judges[0]][item] for item, judges in shown.items()}
-            kappas.append(judge_kappa(rated, one.reference, one.reference).value)
+            kappas.append(judge_kappa(rated, one.reference, one.reference))
         found[cross_fit] = sum(kappas) / len(kappas)
     assert abs(found[True]) < 0.02
     assert found[False] > 0.03
@@ -136,6 +136,7 @@ def test_worlds_have_their_bad_judges_where_they_say() -> None:
 def test_tables_show_means_ranges_and_what_is_undefined() -> None:
     rows = [
         Row("judge", "a", (0.5, 0.25), (0.0, -0.25), (-0.0001, 0.1), 0.4, ("odd",)),
+        Row("judge", "b", (0.0, 0.0), (0.0, 0.0), (0.0, 0.0), -1e-17),
         Row("panel", "mean", (None, 1.0), (None, 0.5), (None, None)),
     ]
     lines = simulated_study.table("a world", rows).splitlines()
@@ -146,8 +147,9 @@ def test_tables_show_means_ranges_and_what_is_undefined() -> None:
     assert "0.050 [ 0.000,  0.100]" in lines[2]
     assert lines[2].endswith("0.400")
     assert lines[3] == "   a: odd"
-    assert "1.000 [ 1.000,  1.000] (1 undefined)" in lines[4]
-    assert lines[4].endswith("undefined")
+    assert lines[4].endswith("  0.000")
+    assert "1.000 [ 1.000,  1.000] (1 undefined)" in lines[5]
+    assert lines[5].endswith("undefined")
     with pytest.raises(ValueError, match="at least one seed"):
         study(WORLDS["five"], [])
 
@@ -164,6 +166,43 @@ def test_the_script_prints_the_same_table_twice(
     assert printed[0].startswith("minority: three unbiased judges, two bad ones (1 seeds)")
     for name in [*WORLDS["minority"].judges, *PANELS, *MIXTURES]:
         assert f" {name} " in printed[0]
+
+
+README = Path(simulated_study.__file__).parent / "README.md"
+COLUMNS = {
+    "mean": ("panel", "mean"),
+    "majority": ("panel", "majority"),
+    "Dawid-Skene": ("panel", "dawid_skene"),
+    "kappa-weighted mean": ("panel", "kappa_weighted"),
+    "best judge elsewhere": ("panel", "best_judge"),
+    "naive Bayes": ("panel", "naive_bayes"),
+    "final judge alone": ("final", "alone"),
+    "collective": ("final", "collective"),
+    "mixture": ("final", "mixture"),
+}
+
+
+def of_readme() -> list[dict[str, str]]:
+    lines = [line for line in README.read_text(encoding="utf-8").splitlines() if line[:2] == "| "]
+    start = next(place for place, line in enumerate(lines) if line.startswith("| world |"))
+    cells = [[cell.strip() for cell in line.strip("| ").split("|")] for line in lines[start:]]
+    end = len(WORLDS) + 2  # the heading and the rule below it
+    return [dict(zip(cells[0], row, strict=True)) for row in cells[2:end]]
+
+
+def test_the_readme_has_the_figures_of_the_study() -> None:
+    """Of one world here; the others are seen to be there (the script prints them in 20 s)."""
+    found = {row["world"].split("`")[1]: row for row in of_readme()}
+    assert list(found) == list(WORLDS)
+    rows = {(r.kind, r.name): r for r in study(WORLDS["five"], range(simulated_study.SEEDS))}
+    mean = rows["panel", "mean"]
+    best = [kappa - over for kappa, over in zip(mean.kappas, mean.over_best, strict=True)]
+    expected = {"best single judge": best} | {
+        column: rows[key].kappas for column, key in COLUMNS.items()
+    }
+    assert {column: found["five"][column] for column in expected} == {
+        column: f"{sum(kappas) / len(kappas):.2f}" for column, kappas in expected.items()
+    }
 
 
 @pytest.mark.parametrize("option", [["--seeds", "0"], ["--weight", "2"], ["--world", "none"]])

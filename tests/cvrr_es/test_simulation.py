@@ -49,9 +49,9 @@ def test_judges_without_chance_have_exactly_the_kappa_of_the_closed_form(seed: i
     world = World("", {name: sim.Judge(channel) for name, channel in CERTAIN.items()})
     drawn = sim.draw(world, seed)
     for name in CERTAIN:
-        found = judge_kappa(drawn.ratings[name], drawn.reference, drawn.reference).value
+        found = judge_kappa(drawn.ratings[name], drawn.reference, drawn.reference)
         assert found == pytest.approx(by_hand(world, name, drawn), abs=1e-12)
-    assert judge_kappa(drawn.ratings["constant"], drawn.reference, drawn.reference).value == 0
+    assert judge_kappa(drawn.ratings["constant"], drawn.reference, drawn.reference) == 0
 
 
 def test_judges_with_chance_have_it_on_average() -> None:
@@ -60,7 +60,7 @@ def test_judges_with_chance_have_it_on_average() -> None:
     world = World("", judges | {"copy": sim.Judge(sim.noisy(0.3), "o")}, {"o": sim.noisy(0.6)})
     draws = [sim.draw(world, seed) for seed in range(20)]
     for name in world.judges:
-        kappas = [judge_kappa(d.ratings[name], d.reference, d.reference).value for d in draws]
+        kappas = [judge_kappa(d.ratings[name], d.reference, d.reference) for d in draws]
         expected = [by_hand(world, name, d) for d in draws]
         assert mean(kappas) == pytest.approx(mean(expected), abs=0.015)
 
@@ -98,8 +98,8 @@ def test_copies_share_an_opinion() -> None:
     names = [name for name in drawn.ratings if name.startswith("copy")]
     assert len(names) == 3
     first, second = drawn.ratings[names[0]], drawn.ratings[names[1]]
-    assert judge_kappa(first, second, drawn.reference).value > 0.9
-    assert abs(judge_kappa(first, drawn.reference, drawn.reference).value) < 0.15
+    assert judge_kappa(first, second, drawn.reference) > 0.9
+    assert abs(judge_kappa(first, drawn.reference, drawn.reference)) < 0.15
 
 
 @pytest.mark.parametrize(

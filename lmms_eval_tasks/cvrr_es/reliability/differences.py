@@ -20,8 +20,6 @@ from lmms_eval_tasks.utils.stats import Interval
 if TYPE_CHECKING:
     from lmms_eval_tasks.cvrr_es.reliability.sums_bootstrap import Matrix
 
-_NONE = (0, 0, 0, 0, 0)
-
 
 @dataclass(frozen=True)
 class KappaDifference:
@@ -84,9 +82,9 @@ def difference(
         import numpy as np
 
         first, second = np.split(drawn, 2, axis=1)
-        apart = kappas._kappas(first) - kappas._kappas(second)  # nan where either has none
-        means = [kappas._defined_mean(apart[:, own]) for own in dimensions.values()]
-        return kappas._defined_mean(np.stack(means, axis=1))
+        apart = kappas.kappas_of(first) - kappas.kappas_of(second)  # nan where either has none
+        means = [kappas.defined_mean(apart[:, own]) for own in dimensions.values()]
+        return kappas.defined_mean(np.stack(means, axis=1))
 
     import numpy as np
 
@@ -110,10 +108,10 @@ def _sums(
     study: Study, cells: list[list[Item]], one: Ratings, other: Ratings
 ) -> Mapping[str, list[int]]:
     """Video -> the sums of every cell of the one rater, then of the other."""
-    found: list[Mapping[str, tuple[int, int, int, int, int]]] = [
-        kappas._by_video(study, kappas._pairs(ratings, study.reference, items))
+    found: list[Mapping[str, kappas.Sums]] = [
+        kappas.sums_by_video(study, kappas.whole_pairs(ratings, study.reference, items))
         for ratings in (one, other)
         for items in cells
     ]
     videos = sorted({video for own in found for video in own})
-    return {video: [n for own in found for n in own.get(video, _NONE)] for video in videos}
+    return {video: [n for own in found for n in own.get(video, kappas.NONE)] for video in videos}

@@ -8,12 +8,12 @@ other folds was not fitted on the video that it rates.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 
 from lmms_eval_tasks.cvrr_es.labels import RATINGS
 from lmms_eval_tasks.cvrr_es.rating_rows import Item
+from lmms_eval_tasks.cvrr_es.reliability.kappa_values import average
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.utils import agreement, stats
+from lmms_eval_tasks.utils import agreement
 
 SCALE = tuple(RATINGS)
 
@@ -23,38 +23,29 @@ Reference = Mapping[Item, int]
 Part = tuple[int | None, str]  # fold and dimension; without a fold: all items of the dimension
 
 
-@dataclass(frozen=True)
-class MeanKappa:
-    """Quadratic weighted kappa as Table 5 has it: of each candidate, then their mean."""
-
-    value: float | None  # at most 1; None if no candidate has one
-    n: int  # items rated by both, all candidates together
-    candidates: int  # with a kappa
-    undefined: int  # candidates without: nothing rated by both, or both constant on one rating
-
-
-def judge_kappa(ratings: Rated, reference: Reference, items: Iterable[Item]) -> MeanKappa:
+def judge_kappa(ratings: Rated, reference: Reference, items: Iterable[Item]) -> float | None:
     """A judge's agreement with the reference on `items`: mean over candidates (Table 5).
 
     The mean weighs candidates the same however many of their answers were rated. It is also what
     the study selects by, since a judge that only tells strong candidates from weak ones has a high
     pooled kappa and none within a candidate.
+
+    Returns:
+        At most 1; None if no candidate has a kappa. Candidates without one (nothing rated by both,
+        or both constant on one rating) are left out.
     """
     by_candidate: dict[str, list[Item]] = {}
     for item in items:
         by_candidate.setdefault(item.candidate, []).append(item)
-    found = [
+    return average(
         agreement.kappa(
             [ratings.get(item) for item in own],
             [reference.get(item) for item in own],
             SCALE,
             "quadratic",
-        )
+        ).value
         for own in by_candidate.values()
-    ]
-    values = [one.value for one in found if one.value is not None]
-    mean = stats.mean(values) if values else None
-    return MeanKappa(mean, sum(one.n for one in found), len(values), len(found) - len(values))
+    )
 
 
 def on_scale(ratings: Ratings) -> tuple[dict[str, dict[Item, int]], int]:

@@ -85,7 +85,8 @@ nav a {{ color: inherit; margin-right: .9rem; white-space: nowrap; }}
 ul.notes {{ padding-left: 1.1rem; margin: .3rem 0 0; font-size: .8125rem; }}
 .known {{ background: var(--band); padding: .6rem 1rem; border-radius: .4rem; margin: .75rem 0; }}
 .known ul {{ margin: .25rem 0; padding-left: 1.1rem; }}
-svg {{ display: block; width: 100%; height: auto; margin: .5rem 0 1rem;
+/* On a narrow screen pictures are scrolled, like tables, rather than shrunk. */
+svg {{ display: block; width: 100%; min-width: 46rem; height: auto; margin: .5rem 0 1rem;
   font: 11.5px system-ui, sans-serif; }}
 svg text {{ fill: var(--ink); }} svg .mid {{ text-anchor: middle; }}
 svg .end {{ text-anchor: end; }} svg .soft {{ fill: var(--soft); }} svg .on {{ fill: var(--on); }}
@@ -111,7 +112,7 @@ th.name {{ text-align: left; font-weight: 400; white-space: normal; min-width: 5
 thead th.name {{ font-weight: 600; }}
 tbody tr.first > * {{ border-top: 1px solid var(--line); }}
 tr.strong > * {{ font-weight: 600; background: var(--band); }}
-@media print {{ .scroll {{ overflow: visible; }} }}
+@media print {{ .scroll {{ overflow: visible; }} svg {{ min-width: 0; }} }}
 """
 
 
@@ -131,7 +132,7 @@ def html(report: Report) -> str:
         if not drawn and not own:
             continue
         links.append(f'<a href="#{key}">{escape(heading)}</a>')
-        told = f'<p class="soft">{escape(about)}</p>{drawn}' if drawn else ""
+        told = f'<p class="soft">{escape(about)}</p>{_scrolled(heading, drawn)}' if drawn else ""
         sections.append(
             f'<section id="{key}"><h2>{escape(heading)}</h2>\n{told}'
             f"{''.join(map(_table, own))}</section>"
@@ -174,9 +175,20 @@ def _table(sheet: Sheet) -> str:
                     else f"<tr>{names}{cells}</tr>")  # fmt: skip
     notes = "".join(f"<li>{escape(note)}</li>" for note in sheet.notes)
     return (
-        f'<div class="scroll"><table><caption>{escape(sheet.title)}</caption>'
-        f"<thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
-        f'<ul class="notes">{notes}</ul>'
+        _scrolled(
+            sheet.title,
+            f"<table><caption>{escape(sheet.title)}</caption>"
+            f"<thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>",
+        )
+        + f'<ul class="notes">{notes}</ul>'
+    )
+
+
+def _scrolled(name: str, content: str) -> str:
+    """What a narrow screen shows a part of; the keyboard can reach it to scroll."""
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(name)}">'
+        f"{content}</div>"
     )
 
 

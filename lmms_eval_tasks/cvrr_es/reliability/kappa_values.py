@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from lmms_eval_tasks.utils import stats
 from lmms_eval_tasks.utils.agreement import Coefficient
 from lmms_eval_tasks.utils.stats import Interval
 
@@ -31,6 +33,12 @@ def band(value: float) -> str:
         if value <= limit:
             return name
     raise ValueError(f"{value} is no kappa")
+
+
+def average(kappas: Iterable[float | None]) -> float | None:
+    """Mean of those that are defined, each counted alike, as in Table 5; None if none is."""
+    defined = [kappa for kappa in kappas if kappa is not None]
+    return stats.mean(defined) if defined else None
 
 
 @dataclass(frozen=True)

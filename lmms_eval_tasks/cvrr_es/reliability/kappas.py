@@ -10,7 +10,6 @@ Table 5's numbers are kappa times 100: `percent`.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING
 from lmms_eval_tasks.cvrr_es.labels import RATINGS
 from lmms_eval_tasks.cvrr_es.rating_rows import Item
 from lmms_eval_tasks.cvrr_es.reliability import sums_bootstrap
-from lmms_eval_tasks.cvrr_es.reliability.kappa_values import Kappa, MeanKappa
+from lmms_eval_tasks.cvrr_es.reliability.kappa_values import Kappa, MeanKappa, average
 from lmms_eval_tasks.cvrr_es.reliability.study import SCALE, Cell, Ratings, Study
 from lmms_eval_tasks.utils.agreement import kappa
 
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 # Of the pairs of one video, or of more: number, sum of a, sum of b, sum of (a - b)^2, of a^2 + b^2.
 Sums = tuple[int, int, int, int, int]
-_NONE: Sums = (0, 0, 0, 0, 0)
+NONE: Sums = (0, 0, 0, 0, 0)
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,8 @@ def reliability(
         cell: between(study, ratings, reference, items, **options) for cell, items in cells.items()
     }
     sums = {
-        cell: _by_video(study, _pairs(ratings, reference, items)) for cell, items in cells.items()
+        cell: sums_by_video(study, whole_pairs(ratings, reference, items))
+        for cell, items in cells.items()
     }
     return Reliability(
         cells=found,
@@ -113,14 +113,14 @@ def between(
     agreement = kappa(a, b, SCALE, "quadratic")
     if other is study.reference and not other:
         agreement = replace(agreement, reason="there is no reference yet")
-    pairs = _pairs(one, other, items)
-    sums = _by_video(study, pairs)
+    pairs = whole_pairs(one, other, items)
+    sums = sums_by_video(study, pairs)
     interval, no_interval = sums_bootstrap.interval_or_reason(
         agreement.value,
         sums,
-        lambda drawn: _kappas(drawn)[:, 0],
+        lambda drawn: kappas_of(drawn)[:, 0],
         agreement.n,
-        unknown=sums.get("", _NONE)[0],
+        unknown=sums.get("", NONE)[0],
         resamples=resamples,
         seed=seed,
     )
@@ -138,12 +138,12 @@ def _mean(
     """Mean over groups of the mean over their cells."""
     cells = [cell for group in groups for cell in group]
     values = [found[cell].value for cell in cells]
-    inner = [_average(found[cell].value for cell in group) for group in groups]
-    value = _average(inner)
+    inner = [average(found[cell].value for cell in group) for group in groups]
+    value = average(inner)
     reasons = sorted({found[cell].agreement.reason for cell in cells} - {""})
     videos = {video for cell in cells for video in sums[cell]}
     columns = {
-        video: [number for cell in cells for number in sums[cell].get(video, _NONE)]
+        video: [number for cell in cells for number in sums[cell].get(video, NONE)]
         for video in videos
     }
     places = {cell: place for place, cell in enumerate(cells)}
@@ -151,16 +151,16 @@ def _mean(
     def statistic(drawn: Matrix) -> Matrix:
         import numpy as np
 
-        kappas = _kappas(drawn)
-        means = [_defined_mean(kappas[:, [places[c] for c in group]]) for group in groups]
-        return _defined_mean(np.stack(means, axis=1))
+        kappas = kappas_of(drawn)
+        means = [defined_mean(kappas[:, [places[c] for c in group]]) for group in groups]
+        return defined_mean(np.stack(means, axis=1))
 
     interval, no_interval = sums_bootstrap.interval_or_reason(
         value,
         columns,
         statistic,
         sum(found[cell].agreement.n for cell in cells),
-        unknown=sum(sums[cell].get("", _NONE)[0] for cell in cells),
+        unknown=sum(sums[cell].get("", NONE)[0] for cell in cells),
         resamples=resamples,
         seed=seed,
     )
@@ -174,12 +174,7 @@ def _mean(
     )
 
 
-def _average(values: Iterable[float | None]) -> float | None:
-    defined = [value for value in values if value is not None]
-    return math.fsum(defined) / len(defined) if defined else None
-
-
-def _pairs(one: Ratings, other: Ratings, items: Iterable[Item]) -> list[tuple[Item, int, int]]:
+def whole_pairs(one: Ratings, other: Ratings, items: Iterable[Item]) -> list[tuple[Item, int, int]]:
     """Items that count, with both ratings."""
     return [
         (item, int(a), int(b))
@@ -189,11 +184,12 @@ def _pairs(one: Ratings, other: Ratings, items: Iterable[Item]) -> list[tuple[It
     ]
 
 
-def _by_video(study: Study, pairs: Iterable[tuple[Item, int, int]]) -> dict[str, Sums]:
+def sums_by_video(study: Study, pairs: Iterable[tuple[Item, int, int]]) -> dict[str, Sums]:
+    """What a kappa needs of every video's pairs, "" being those whose video is not known."""
     found: dict[str, Sums] = {}
     for item, a, b in pairs:
         video = study.video(item)
-        n, total_a, total_b, apart, squares = found.get(video, _NONE)
+        n, total_a, total_b, apart, squares = found.get(video, NONE)
         found[video] = (
             n + 1,
             total_a + a,
@@ -204,7 +200,7 @@ def _by_video(study: Study, pairs: Iterable[tuple[Item, int, int]]) -> dict[str,
     return found
 
 
-def _kappas(drawn: Matrix) -> Matrix:
+def kappas_of(drawn: Matrix) -> Matrix:
     """Kappas from sums, exact: shape (resamples, 5 x cells) to (resamples, cells).
 
     The observed disagreement is sum((a - b)^2); the expected one, over all n^2 pairs, is
@@ -219,7 +215,7 @@ def _kappas(drawn: Matrix) -> Matrix:
     return np.where(undefined, np.nan, made)
 
 
-def _defined_mean(values: Matrix) -> Matrix:
+def defined_mean(values: Matrix) -> Matrix:
     """Mean of each row's defined values, nan where there are none: (r, c) to (r,)."""
     import numpy as np
 

@@ -59,10 +59,10 @@ def rate(
 ) -> Panel:
     """One panel's ratings.
 
-    Ratings off the scale are left out. Fitting falls back where it has nothing to go by, and the
-    note counts the answers: the plain mean where no judge of the answer has a positive weight,
-    where no judge has a kappa, and where a dimension has no reference in other folds; the next best
-    judge where the best one did not rate (of several without a kappa the first by name).
+    Ratings off the scale, or not whole, are left out. Fitting falls back where it has nothing to go
+    by, and the note counts the answers: the plain mean where no judge of the answer has a positive
+    weight, where no judge has a kappa, and where a dimension has no reference in other folds; the
+    next best judge where the best one did not rate (of several without a kappa the first by name).
 
     Args:
         name: of PANELS.
@@ -106,7 +106,9 @@ class Judges:
             raise DataError(
                 f"the panel {name} is fitted to the reference on other folds: give them"
             )
-        notes: Counter[str] = Counter({"ratings off the scale left out": self._off_scale})
+        notes: Counter[str] = Counter(
+            {"ratings left out, being no whole number of the scale": self._off_scale}
+        )
         ratings, more = {
             "majority": self._voted,
             "median": self._voted,
@@ -191,7 +193,7 @@ class Judges:
     def _kappas(self) -> dict[Part, dict[str, float | None]]:
         return {
             part: {
-                judge: judge_kappa(own, self._reference, items).value
+                judge: judge_kappa(own, self._reference, items)
                 for judge, own in sorted(self._given.items())
             }
             for part, items in self._fit_to.items()

@@ -180,8 +180,7 @@ def selected(given: Together, rule: Selection, final_judges: frozenset[str]) -> 
                 "fell_back": sum(choice.fell_back for choice in own),
                 "chosen": {judge: times[judge] for judge in sorted(times)},
                 "kappas": {
-                    judge: [choice.kappas[judge].value for choice in own]
-                    for judge in sorted(others)
+                    judge: [choice.kappas[judge] for choice in own] for judge in sorted(others)
                 },
             }
         found["ways"][way] = {"reason": "", "dimensions": dimensions}

@@ -96,12 +96,13 @@ def panels(report: Report) -> Sheet | None:
         _kappa_line(part["name"], _look(part), part["kappa"], found["finals"].get(part["name"]))
         for part in report["raters"]
     ]
-    notes = []
+    noted: dict[str, list[str]] = {}  # note -> panels, since many say the same
     for one in found["panels"]:
         title = PANEL_TITLES[one["name"]]
         rows.append(_kappa_line(title, one["fitted_to"], one["kappa"], one))
         if one["note"]:
-            notes.append(f"{title}: {one['note']}")
+            noted.setdefault(one["note"], []).append(title)
+    notes = [f"{', '.join(titles)}: {note}" for note, titles in noted.items()]
     best = found["best_single"]
     return Sheet(
         "panels",
@@ -126,7 +127,9 @@ def panels(report: Report) -> Sheet | None:
 
 
 def _look(part: Report) -> str:
-    return "the reference answer" if part["round"] == "reference" else "nothing"
+    return {"reference": "the reference answer", "mixture": "its choice of judges"}.get(
+        part["round"], "nothing"
+    )
 
 
 def _kappa_line(title: str, fitted: str, kappa: Report | None, apart: Report | None) -> Line:

@@ -14,8 +14,9 @@ from lmms_eval_tasks.cvrr_es.reliability.fitting import (
     judge_kappa,
     part_of,
 )
+from lmms_eval_tasks.cvrr_es.reliability.kappa_values import average
 from lmms_eval_tasks.cvrr_es.reliability.panel_ratings import PANELS, Judges, Panel
-from lmms_eval_tasks.utils import agreement, stats
+from lmms_eval_tasks.utils import agreement
 
 NO_REFERENCE = "no kappa: no rated item has a reference rating"
 NO_FOLDS = "not computed: fitting on other videos needs the videos' names"
@@ -74,7 +75,6 @@ def _result(
     name: str, panel: Panel, reference: Reference, dimension_of: Mapping[Item, str]
 ) -> PanelResult:
     by_dimension = _kappas(panel.ratings, reference, dimension_of)
-    values = [value for value in by_dimension.values() if value is not None]
     items = list(panel.ratings)
     pooled = agreement.kappa(
         [panel.ratings[item] for item in items],
@@ -84,7 +84,7 @@ def _result(
     )
     return PanelResult(
         name,
-        stats.mean(values) if values else None,
+        average(by_dimension.values()),
         pooled.value,
         pooled.n,
         panel.uses_reference,
@@ -101,6 +101,6 @@ def _kappas(
     for item in ratings:
         dimensions.setdefault(part_of(item, dimension_of, None)[1], []).append(item)
     return {
-        dimension: judge_kappa(ratings, reference, own).value
+        dimension: judge_kappa(ratings, reference, own)
         for dimension, own in sorted(dimensions.items())
     }

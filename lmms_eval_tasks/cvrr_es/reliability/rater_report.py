@@ -10,9 +10,9 @@ from lmms_eval_tasks.cvrr_es.labels import ROUNDS
 from lmms_eval_tasks.cvrr_es.reliability import kappas, leniency, offsets, preferences
 from lmms_eval_tasks.cvrr_es.reliability.describe import Split, summaries
 from lmms_eval_tasks.cvrr_es.reliability.folds import Folds
+from lmms_eval_tasks.cvrr_es.reliability.kappa_values import average
 from lmms_eval_tasks.cvrr_es.reliability.kappas import Reliability
 from lmms_eval_tasks.cvrr_es.reliability.study import Rater, Ratings, Study
-from lmms_eval_tasks.utils import stats
 
 Part = dict[str, Any]
 
@@ -85,12 +85,10 @@ def without_empty(study: Study, rater: Rater) -> Part:
 def agreement_part(found: Reliability) -> Part:
     """All kappas of a rater or a panel."""
     cells: dict[str, dict[str, Part]] = {}
-    of_candidate: dict[str, list[float]] = {}
+    of_candidate: dict[str, list[float | None]] = {}
     for cell, own in found.cells.items():
         cells.setdefault(cell.dimension, {})[cell.candidate] = own.as_dict()
-        of_candidate.setdefault(cell.candidate, [])
-        if own.value is not None:
-            of_candidate[cell.candidate].append(own.value)
+        of_candidate.setdefault(cell.candidate, []).append(own.value)
     return {
         "mean": found.mean.as_dict(),
         "pooled": found.pooled.as_dict(),
@@ -99,9 +97,7 @@ def agreement_part(found: Reliability) -> Part:
             key: own.as_dict() for key, own in found.pooled_by_dimension.items()
         },
         # Of one candidate: the mean over the dimensions where it has a kappa.
-        "by_candidate": {
-            key: stats.mean(own) if own else None for key, own in of_candidate.items()
-        },
+        "by_candidate": {key: average(own) for key, own in of_candidate.items()},
         "cells": cells,
     }
 

@@ -94,7 +94,10 @@ def report(
         "panels": panel_report.all_panels(together, chosen.selection, finals),
         "selection": panel_report.selected(together, chosen.selection, finals),
         "rounds": panel_report.rounds(together),
-        "notes": _notes(rows, reference, study, whole),
+        "notes": [
+            *_notes(rows, reference, study, whole, resamples=chosen.resamples),
+            *(_without_kappa(parts) if study.reference else []),
+        ],
     }
 
 
@@ -212,7 +215,12 @@ def _accuracy(kappas: Mapping[str, float | None], accuracies: Mapping[str, float
 
 
 def _notes(
-    rows: Sequence[RatingRow], reference: Sequence[RatingRow], study: Study, whole: Study
+    rows: Sequence[RatingRow],
+    reference: Sequence[RatingRow],
+    study: Study,
+    whole: Study,
+    *,
+    resamples: int,
 ) -> list[str]:
     """A line for everything that a reader of the numbers must know."""
     told = []
@@ -232,14 +240,37 @@ def _notes(
     off = sum(row.status == rating_files.OFF_SCALE for row in (*rows, *reference))
     if off:
         told.append(f"ratings off the scale of 1 to 5, counted as failures: {off:,}")
-    told += rating_files.notes(_floats(kept), study.items)
-    told += [f"reference: {line}" for line in rating_files.notes(_floats(reference), study.items)]
+    told += _few_videos(study) if resamples else []
+    told += rating_files.notes(kept, study.items)
+    told += [f"reference: {line}" for line in rating_files.notes(reference, study.items)]
     return told
 
 
-def _floats(rows: Iterable[RatingRow]) -> list[RatingRow]:
-    """Rows as files give them: a rating made in Python may be an int."""
+def _without_kappa(parts: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Why raters have no kappa at all."""
     return [
-        row if not isinstance(row.rating, int) else replace(row, rating=float(row.rating))
-        for row in rows
+        f"{part['name']}: no kappa: {mean['reason']}"
+        for part in parts
+        if (mean := part["kappa"]["mean"])["kappa"] is None
+    ]
+
+
+def _few_videos(study: Study) -> list[str]:
+    """That intervals are too narrow, where they rest on few videos."""
+    if any(not place.video for place in study.questions.values()):
+        return []  # there are no intervals
+    videos: dict[str, set[str]] = {}
+    for place in study.questions.values():
+        videos.setdefault(place.dimension, set()).add(place.video)
+    everything, least = len(set().union(*videos.values())), min(map(len, videos.values()))
+    number, whose = (
+        (everything, "the intervals rest")
+        if everything < sums_bootstrap.FEW
+        else (least, "intervals of single dimensions rest")
+    )
+    if not 1 < number < sums_bootstrap.FEW:
+        return []
+    return [
+        f"{whose} on as few as {number} videos: percentile intervals on fewer than "
+        f"{sums_bootstrap.FEW} are too narrow, and low"
     ]

@@ -12,8 +12,9 @@ import functools
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from lmms_eval_tasks.utils import stats
 from lmms_eval_tasks.utils.stats import Interval
 
 if TYPE_CHECKING:
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 
 RESAMPLES = 1000  # metrics.md: 1000 or more in anything that is reported
 LEVEL = 0.95
+# Percentile intervals are too narrow, and low, the more so the fewer the videos; below so many the
+# report warns, a limit of ours. In one made-up setting (20 answers a video, a kappa of 0.89, 200
+# draws each) 95 % intervals held it in 68 % with 4 videos, 87 % with 10, 89 to 93 % with 20 to 50.
+FEW = 20
 
 
 def interval(
@@ -65,12 +70,12 @@ def interval(
         return Interval(estimate, math.nan, math.nan, None, method, n, count)
     matrix = np.array([sums[video] for video in sorted(sums)], dtype=np.float64)
     values = statistic(_times_drawn(count, resamples, seed) @ matrix)
-    defined = np.sort(values[np.isfinite(values)])
+    defined: list[float] = np.sort(values[np.isfinite(values)]).tolist()
     return Interval(
         estimate=estimate,
-        low=_quantile(defined, (1 - LEVEL) / 2),
-        high=_quantile(defined, (1 + LEVEL) / 2),
-        se=_deviation(defined.tolist()),
+        low=stats.quantile(defined, (1 - LEVEL) / 2),
+        high=stats.quantile(defined, (1 + LEVEL) / 2),
+        se=stats.deviation(defined),
         method=method,
         n=n,
         clusters=count,
@@ -123,21 +128,3 @@ def _times_drawn(count: int, resamples: int, seed: int) -> Matrix:
     found = times.reshape(resamples, count).astype(np.float64)
     found.setflags(write=False)  # it is shared by all later calls
     return found
-
-
-def _quantile(ordered: Any, share: float) -> float:
-    """Linear between order statistics, as in `stats`."""
-    if not len(ordered):
-        return math.nan
-    position = share * (len(ordered) - 1)
-    below = math.floor(position)
-    above = min(below + 1, len(ordered) - 1)
-    low, high = float(ordered[below]), float(ordered[above])
-    return low + (position - below) * (high - low)
-
-
-def _deviation(values: Sequence[float]) -> float | None:
-    if len(values) < 2:
-        return None
-    centre = math.fsum(values) / len(values)
-    return math.sqrt(math.fsum((v - centre) ** 2 for v in values) / (len(values) - 1))

@@ -14,7 +14,9 @@ from html import escape
 WIDTH = 960  # of every picture, in its own units; a page of 1000 pixels shows them as they are
 _LABEL = 208  # room for names at the left
 _ROW = 24
-_STRONG = 8  # from this level on text has the other colour, so that it can be read
+_TOP = 31  # of bars, below the names of their bands
+_WEAKEST, _STRONGEST = -8, 7  # levels beyond have text in the other colour, so it can be read
+_TOLD = 216  # room at the right of stacked bars
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ def heat_map(about: str, columns: Sequence[str], rows: Sequence[Row]) -> str:
         parts.append(_label(row.label, y))
         for place, cell in enumerate(row.cells):
             x = _LABEL + place * width
-            strong = cell.level is not None and abs(cell.level) >= _STRONG
+            strong = cell.level is not None and not _WEAKEST <= cell.level <= _STRONGEST
             parts.append(
                 f"<g>{_hint(cell.hint)}"
                 f'<rect x="{x + 1:.1f}" y="{y + 1:.1f}" width="{width - 2:.1f}" '
@@ -101,7 +103,7 @@ def stacked_bars(about: str, names: Sequence[str], bars: Sequence[Stack]) -> str
         names: of the shares.
         bars: as many shares as names, or none.
     """
-    width = WIDTH - _LABEL - 170
+    width = WIDTH - _LABEL - _TOLD
     parts = []
     for place, name in enumerate(names):
         x = _LABEL + place * 110.0
@@ -155,17 +157,18 @@ def bars(about: str, rows: Sequence[Bar], stripes: Sequence[tuple[float, str]]) 
         return left + (value - lowest) * unit
 
     groups = len({bar.group for bar in rows})
-    bottom = 22 + _ROW * len(rows) + (_ROW + 2) * groups
+    bottom = _TOP + 4 + _ROW * len(rows) + (_ROW + 2) * groups
     parts = []
     below = 0.0
     for number, (limit, name) in enumerate(stripes):
         parts.append(
-            f'<rect x="{at(below):.1f}" y="18" width="{(limit - below) * unit:.1f}" '
-            f'height="{bottom - 18}" class="b{number % 2}"/>'
+            f'<rect x="{at(below):.1f}" y="{_TOP}" width="{(limit - below) * unit:.1f}" '
+            f'height="{bottom - _TOP}" class="b{number % 2}"/>'
         )
-        parts.append(_text(at((below + limit) / 2), 12, name, "mid soft"))
+        # Names of neighbours stand on two lines: with kappas below 0 the stripes are narrow.
+        parts.append(_text(at((below + limit) / 2), 12 + 13 * (number % 2), name, "mid soft"))
         below = limit
-    y, group = 20.0, ""
+    y, group = _TOP + 2.0, ""
     for bar in rows:
         if bar.group != group:
             group = bar.group
@@ -175,7 +178,7 @@ def bars(about: str, rows: Sequence[Bar], stripes: Sequence[tuple[float, str]]) 
         parts.append(_bar(bar, y, at))
         y += _ROW
     zero = at(0)
-    parts.append(f'<line x1="{zero:.1f}" x2="{zero:.1f}" y1="18" y2="{y:.1f}" class="axis"/>')
+    parts.append(f'<line x1="{zero:.1f}" x2="{zero:.1f}" y1="{_TOP}" y2="{y:.1f}" class="axis"/>')
     ticks = [tick / 5 for tick in range(-5, 6) if tick / 5 >= lowest]
     parts += [_text(at(tick), y + 14, f"{tick:g}", "mid soft") for tick in ticks]
     return _svg(about, y + 20, parts)

@@ -8,6 +8,7 @@ of (a - b)^2.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from lmms_eval_tasks.cvrr_es.rating_rows import RatingRow
 from tests.cvrr_es.reliability.study_rows import Given, rows
@@ -42,3 +43,13 @@ def judged() -> list[RatingRow]:
 def referred() -> list[RatingRow]:
     """The debate's."""
     return given("debate", REFERENCE, round="reference")
+
+
+def rater(found: dict[str, Any], name: str) -> dict[str, Any]:
+    """A rater's part of a report."""
+    return next(part for part in found["raters"] if part["name"] == name)
+
+
+def panel(found: dict[str, Any], name: str) -> dict[str, Any]:
+    """A panel's part of a report."""
+    return next(part for part in found["panels"]["panels"] if part["name"] == name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -12,6 +13,7 @@ import pytest
 
 from lmms_eval_tasks.cvrr_es.reliability import pictures, svg
 from lmms_eval_tasks.cvrr_es.reliability.html import html
+from lmms_eval_tasks.cvrr_es.reliability.kappa_values import BANDS
 from lmms_eval_tasks.cvrr_es.reliability.report import Options, report
 from tests.cvrr_es.reliability.hand_made import FOURS, LENIENT, REFERENCE, given, judged, referred
 
@@ -70,6 +72,9 @@ class TestPage:
         assert links == [f"#{one}" for one in ids]
         assert len(ids) == 12
         assert "prefers-color-scheme: dark" in text
+        scrolled = [attrs for _, attrs in page.tags if attrs.get("class") == "scroll"]
+        assert all(attrs["tabindex"] == "0" and attrs["aria-label"] for attrs in scrolled)
+        assert len(scrolled) == text.count("<svg") + text.count("<table")
 
     def test_pictures_are_xml_with_names(self, full: dict[str, Any]) -> None:
         found = drawings(html(full))
@@ -163,12 +168,29 @@ class TestPictures:
         assert colours == ["n10", "n10"]
 
     def test_strong_fields_have_other_text(self) -> None:
-        row = svg.Row("r", tuple(svg.Cell(str(level), level) for level in (-10, 0, 7, 8)))
-        drawing = ElementTree.fromstring(svg.heat_map("about", list("abcd"), [row]))
+        levels = (-10, -9, -8, 0, 7, 8)
+        row = svg.Row("r", tuple(svg.Cell(str(level), level) for level in levels))
+        drawing = ElementTree.fromstring(svg.heat_map("about", list("abcdef"), [row]))
         kinds = {one.text: one.get("class") for one in drawing.iter("text")}
-        assert (kinds["-10"], kinds["0"], kinds["7"], kinds["8"]) == (
-            "mid on", "mid", "mid", "mid on"
-        )  # fmt: skip
+        assert [kinds[str(level)] for level in levels] == [
+            *["mid on"] * 2, *["mid"] * 3, "mid on"
+        ]  # fmt: skip
+
+    def test_names_of_bands_do_not_meet(self) -> None:
+        """With a kappa of -1 the stripes are so narrow that neighbours stand on two lines."""
+        stripes = [(limit, name) for limit, name in BANDS if limit > 0]
+        rows = [svg.Bar("minus", -1.0, None, None, 0, "g")]
+        drawing = ElementTree.fromstring(svg.bars("about", rows, stripes))
+        names = [name for _, name in stripes]
+        places: dict[str | None, list[tuple[float, str]]] = {}
+        for one in drawing.iter("text"):
+            if one.text in names:
+                place = (float(one.get("x", 0)), one.text)
+                places.setdefault(one.get("y"), []).append(place)
+        assert len(places) == 2
+        for line in places.values():
+            for (x, name), (further, other) in itertools.pairwise(sorted(line)):
+                assert further - x > 3 * (len(name) + len(other))  # half of 6 units a letter
 
     def test_ratings(self, full: dict[str, Any]) -> None:
         drawing = ElementTree.fromstring(pictures.rating_map(full))
@@ -181,10 +203,16 @@ class TestPictures:
     def test_distribution(self, full: dict[str, Any]) -> None:
         drawing = ElementTree.fromstring(pictures.distribution(full))
         widths = [float(one.get("width", 0)) for one in drawing.iter("rect")][5:10]
-        whole = svg.WIDTH - 208 - 170
-        shares = [width / whole for width in widths]
+        shares = [width / sum(widths) for width in widths]
         assert shares == pytest.approx([0.25, 0.125, 0.125, 0.125, 0.375], abs=1e-3)
         assert "8" in texts(drawing)
+
+    def test_what_is_told_beside_a_bar_has_room(self) -> None:
+        told = "10,000, 1,000 failed, 1,000 no row"
+        bar = svg.Stack("J", (0.5, 0.5), told)
+        drawing = ElementTree.fromstring(svg.stacked_bars("about", ["one", "two"], [bar]))
+        start = next(float(one.get("x", 0)) for one in drawing.iter("text") if one.text == told)
+        assert start + 5.8 * len(told) < svg.WIDTH  # units a letter, seen in a browser
 
     def test_distribution_of_nothing(self) -> None:
         rows = given("J", {"A": [None] * 4, "B": [None] * 4})

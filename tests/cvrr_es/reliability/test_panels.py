@@ -244,7 +244,7 @@ def test_ratings_off_the_scale_are_left_out_and_counted() -> None:
     for name in PANELS:
         with_odd = rate(name, more, truth, DIMENSION, FOLDS)
         assert with_odd.ratings == rate(name, less, truth, DIMENSION, FOLDS).ratings
-        assert "ratings off the scale left out: 4" in with_odd.note
+        assert "ratings left out, being no whole number of the scale: 4" in with_odd.note
     kept, left_out = fitting.on_scale(more)
     assert (kept["odd"], left_out) == ({}, 4)
 

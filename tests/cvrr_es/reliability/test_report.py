@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from lmms_eval_tasks.cvrr_es import rating_files, selection
+from lmms_eval_tasks.cvrr_es import selection
 from lmms_eval_tasks.cvrr_es.rating_rows import RatingRow
-from lmms_eval_tasks.cvrr_es.reliability import differences, folds, offsets, panels
-from lmms_eval_tasks.cvrr_es.reliability.report import NO_REFERENCE, Options, report
+from lmms_eval_tasks.cvrr_es.reliability import folds, offsets, panels
+from lmms_eval_tasks.cvrr_es.reliability.report import Options, report
 from lmms_eval_tasks.cvrr_es.reliability.study import Rater, Study
 from lmms_eval_tasks.errors import DataError
 from tests.cvrr_es.reliability.hand_made import (
@@ -24,19 +23,13 @@ from tests.cvrr_es.reliability.hand_made import (
     REFERENCE,
     given,
     judged,
+    panel,
+    rater,
     referred,
 )
-from tests.cvrr_es.reliability.study_rows import PARTIAL, TIME, drawn, rows
+from tests.cvrr_es.reliability.study_rows import PARTIAL, drawn
 
 QUICK = Options(resamples=0)
-
-
-def rater(found: dict[str, Any], name: str) -> dict[str, Any]:
-    return next(part for part in found["raters"] if part["name"] == name)
-
-
-def panel(found: dict[str, Any], name: str) -> dict[str, Any]:
-    return next(part for part in found["panels"]["panels"] if part["name"] == name)
 
 
 class TestByHand:
@@ -247,135 +240,3 @@ def _row(study: Study, item: Any, judge: str, rating: Any, kind: str = "first") 
     status = "ok" if rating is not None else "parse_failure"
     return RatingRow(place.dimension, item.question, place.video, item.candidate, judge, kind,
                      rating, "", status)  # fmt: skip
-
-
-class TestDifferences:
-    """Two raters on shared answers."""
-
-    def study(self) -> Study:
-        return Study.of(judged(), referred())
-
-    def test_only_shared_answers_count(self) -> None:
-        made = self.study()
-        one, other = made.raters[Rater("J", "first")], made.raters[Rater("K", "first")]
-        part = {item: rating for item, rating in one.items() if item.candidate == "A"}
-        found = differences.difference(made, part, other, resamples=0)
-        assert (found.value, found.n) == (pytest.approx(KAPPA_A), 4)
-        assert found.no_interval == "no interval was asked for"
-        assert len(differences.shared(made, part, other).items) == 4
-        turned = differences.difference(made, other, part, resamples=0)
-        assert (turned.value, turned.n) == (pytest.approx(-KAPPA_A), 4)
-
-    def test_interval_is_paired(self) -> None:
-        """The same ratings differ by exactly 0 in every resample."""
-        made = self.study()
-        own = made.raters[Rater("J", "first")]
-        found = differences.difference(made, own, dict(own))
-        assert found.value == 0
-        assert found.interval is not None
-        assert (found.interval.low, found.interval.high) == (0, 0)
-
-    def test_no_interval_without_videos(self) -> None:
-        made = Study.of([replace(row, video="") for row in judged()],
-                        [replace(row, video="") for row in referred()])  # fmt: skip
-        one, other = made.raters.values()
-        found = differences.difference(made, one, other)
-        assert found.interval is None
-        assert found.no_interval == "the video of 8 of 8 items is not known"
-
-    def test_nothing_to_compare(self) -> None:
-        made = Study.of(judged(), [])
-        one, other = made.raters.values()
-        found = differences.difference(made, one, other)
-        assert found.value is None
-        assert found.reason == "no item has a reference rating: there is none yet"
-        nobody = differences.difference(self.study(), {}, other)
-        assert nobody.reason == "no item both rated"
-
-    def test_dimensions_count_alike(self) -> None:
-        """(KAPPA_A + 1) / 2 in one dimension, 1 in the other, whatever their sizes."""
-        more = [*judged(), *rows([1, 5, 1], judge="J", dimension=TIME)]
-        more += rows([3, 3, 3], judge="K", dimension=TIME)
-        truth = [
-            *referred(),
-            *rows([1, 5, 1], judge="debate", round="reference", dimension=TIME),
-        ]
-        made = Study.of(more, truth)
-        one, other = made.raters[Rater("J", "first")], made.raters[Rater("K", "first")]
-        assert differences.difference(made, one, other).value == pytest.approx((KAPPA + 1) / 2)
-
-
-class TestWhatIsMissing:
-    """Nothing is made up, and each lack is one line."""
-
-    def test_no_reference(self) -> None:
-        found = report([*judged(), *given("J", REFERENCE, round="collective")], [])
-        assert found["reference"] is None
-        assert found["notes"][0] == NO_REFERENCE
-        part = rater(found, "J")
-        assert part["kappa"]["mean"]["kappa"] is None
-        assert part["kappa"]["pooled"]["reason"] == "there is no reference yet"
-        assert part["ratings"]["overall"]["mean"] == 26 / 8
-        assert panel(found, "kappa_weighted")["kappa"] is None
-        assert "no kappa" in panel(found, "naive_bayes")["note"]
-        assert found["selection"]["ways"]["same_items"]["dimensions"] == {}
-        assert found["panels"]["best_single"] is None
-        assert found["rounds"][0]["difference"]["value"] is None
-        json.dumps(found, allow_nan=False)
-
-    def test_no_videos(self) -> None:
-        bare = [[replace(row, video="") for row in own] for own in (judged(), referred())]
-        found = report(*bare)
-        mean = rater(found, "J")["kappa"]["mean"]
-        assert mean["kappa"] == pytest.approx(KAPPA)
-        assert mean["interval"] is None
-        assert found["data"]["videos"] == 0
-        assert any(
-            line.startswith("no intervals where they would need it: the video of 4 of 4")
-            for line in found["notes"]
-        )
-        assert "by question" in found["data"]["folds_note"]
-
-    def test_one_video_fits_nothing(self) -> None:
-        one = [[replace(row, video="v") for row in own] for own in (judged(), referred())]
-        found = report(*one)
-        assert found["data"]["folds"] == 1
-        note = "not computed: fitting on other videos needs two videos or more"
-        assert panel(found, "best_judge")["note"] == note
-        assert panel(found, "best_judge")["kappa"] is None
-        assert panel(found, "selected_mean")["note"] == note
-        assert panel(found, "selected_mean_same_items")["kappa"] is not None
-        assert found["selection"]["ways"]["cross_fitted"]["reason"] == note
-
-    def test_one_judge_makes_no_panel(self) -> None:
-        found = report(given("J", LENIENT), referred(), QUICK)
-        assert found["panels"] is None
-        assert found["between"]["alpha"]["reason"] == "alpha needs two judges"
-
-    def test_part_rated_constant_and_off_scale(self) -> None:
-        given_rows = given("J", {"A": [2, "absent", None, 5], "B": [1, 1, 5, "absent"]})
-        off = replace(given_rows[1], rating=None, status=rating_files.OFF_SCALE)
-        rows = [given_rows[0], off, *given_rows[2:], *given("K", FOURS)]
-        notes = report(rows, referred(), QUICK)["notes"]
-        assert "ratings off the scale of 1 to 5, counted as failures: 1" in notes
-        assert "J (first): rated 5 of 8 answers (1 off_scale, 2 without a row)" in notes
-        assert "K (first): all 8 ratings are 4: a constant judge's kappa is 0" in notes
-
-    def test_reference_of_several(self) -> None:
-        other = given("GPT-3.5", FOURS, round="reference")
-        with pytest.raises(DataError, match=r"of 2 raters: GPT-3.5 \(reference\), debate"):
-            report(judged(), [*referred(), *other])
-
-    def test_reference_among_the_ratings(self) -> None:
-        single = given("GPT-3.5", FOURS, round="reference")
-        found = report([*judged(), *referred(), *single], referred(), QUICK)
-        names = [part["name"] for part in found["raters"]]
-        assert names == ["J", "K", "GPT-3.5, with reference"]
-        assert found["panels"]["judges"] == ["J", "K"]
-        assert "debate (reference) made the reference: not compared with itself" in found["notes"]
-        with pytest.raises(DataError, match="no ratings but the reference's"):
-            report(referred(), referred())
-
-    def test_json_knows_everything(self) -> None:
-        found = report([*judged(), *given("J", REFERENCE, round="mixture")], referred())
-        assert json.loads(json.dumps(found, allow_nan=False)) == found

@@ -101,8 +101,16 @@ class TestCells:
         assert row[5] == "0.000"
         assert cells(one, "J", "nothing")[5:] == ("-",) * 4
         assert cells(one, "mean of selected, paper's way", "the same items")[0] != "-"
-        assert cells(one, "J, mixture", "nothing")[5] == "-0.857"
+        assert cells(one, "J, mixture", "its choice of judges")[5] == "-0.857"
         assert any("best single judge: J, the best in hindsight" in note for note in one.notes)
+
+    def test_notes_of_panels_are_said_once(self) -> None:
+        half = [*given("K", {**LENIENT, "A": [2.5, 3, 4, 5]}), *judged()]
+        one = sheet(report([row for row in half if row.judge != "J"][:8] + given("M", FOURS),
+                           referred(), QUICK), "panels")  # fmt: skip
+        told = [note for note in one.notes if "no whole number" in note]
+        assert sum(note.startswith("majority, median, mean, Dawid-Skene") for note in told) == 1
+        assert len(told) < 4
 
     def test_selection(self, full: dict[str, Any]) -> None:
         one = sheet(full, "selection")
