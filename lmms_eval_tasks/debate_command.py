@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +17,7 @@ from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.saved_runs import Concurrency, MaxCalls, MaxCost, set_limits
 
 if TYPE_CHECKING:
+    from lmms_eval_tasks.cvrr_es.candidates import Aligned
     from lmms_eval_tasks.cvrr_es.reference_judges import Asked, Rated
     from lmms_eval_tasks.judges import JudgeConfig
     from lmms_eval_tasks.judges.run import Run as JudgeRun
@@ -61,6 +62,10 @@ def debate_command(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Ask nobody: say what it would cost.")
     ] = False,
+    allow_bad_items: Annotated[
+        bool,
+        typer.Option("--allow-bad-items", help="Leave out questions and answers that do not fit."),
+    ] = False,
     max_calls: MaxCalls = None,
     max_cost: MaxCost = None,
     concurrency: Concurrency = None,
@@ -77,6 +82,8 @@ def debate_command(
         check_output(file)
     if data is not None:
         os.environ[settings.DATA] = data
+    if allow_bad_items:
+        os.environ[settings.ALLOW_BAD_ITEMS] = "1"
     set_limits(max_calls, max_cost, concurrency)
     asked, notes = _asked(candidates)
     with run.use(run.from_settings(progress=not dry_run)) as current:
@@ -99,7 +106,9 @@ def debate_command(
         current.progress.close()
         _write(out, said, config.label, rated)
         problems = _tell(rated, config, current)
-    print(f"{out}: {len(rated):,} ratings; transcripts in {said}")
+    print(f"{out}: {len(rated):,} answers; transcripts in {said}")
+    for line in _advice(rated, cached=current.cache is not None):
+        print(line)
     if problems:
         from lmms_eval_tasks.preflight import INVALID
 
@@ -130,11 +139,16 @@ def _asked(paths: Sequence[Path]) -> tuple[list[Asked], list[str]]:
     candidates.check(aligned)
     asked = reference_judges.asked_about(release, aligned)
     notes = [note for one in aligned for note in (*one.problems, *one.notes)]
-    notes += [
-        f"{one.candidate}: {len(one.answers):,} answers, {len(one.empty):,} of them empty"
-        for one in aligned
-    ]
-    return asked, notes
+    return asked, [*notes, *map(_counted, aligned)]
+
+
+def _counted(one: Aligned) -> str:
+    told = f"{one.candidate}: {len(one.answers):,} answers, {len(one.empty):,} of them empty"
+    if one.tokens:
+        told += f"; image tokens taken off {one.tokens:,} questions"
+    if one.ends:
+        told += f"; </s> taken off {one.ends:,} answers"
+    return told
 
 
 def _check_old(out: Path, label: str, asked: Iterable[Asked]) -> None:
@@ -149,7 +163,14 @@ def _check_old(out: Path, label: str, asked: Iterable[Asked]) -> None:
     if not out.exists():
         return
     ours = {Item(one.id, one.candidate) for one in asked}
-    for row in rating_files.read([out]):
+    try:
+        there = rating_files.read([out])
+    except DataError as error:
+        raise DataError(
+            f"--out {out}: is there already, and not ratings of such a run; name another file, or "
+            f"remove it ({error})"
+        ) from None
+    for row in there:
         what = ""
         if (row.judge, row.round) != (label, "reference"):
             what = f"ratings of {row.judge} ({row.round})"
@@ -195,3 +216,27 @@ def _tell(rated: Sequence[Rated], config: JudgeConfig, current: JudgeRun) -> Map
         print(line)
     counts = tuple(row.as_dict() for row in usage)
     return preflight.invalid(preflight.Work(counts, frozenset({config.label})))
+
+
+def _advice(rated: Iterable[Rated], *, cached: bool) -> Iterator[str]:
+    """What to do about answers without a rating.
+
+    Args:
+        rated: all answers.
+        cached: whether replies were kept, so that a second run reads them again.
+    """
+    from lmms_eval_tasks import kept_replies
+
+    reasons = [
+        f"{one.verdict.status}: {one.verdict.reason}" for one in rated if one.verdict.score is None
+    ]
+    stay = sum(map(kept_replies.stay, reasons)) if cached else 0
+    if len(reasons) > stay:
+        paid = "what is paid for is kept" if cached else "no reply was kept, so all are paid again"
+        yield f"{len(reasons) - stay:,} without a rating: run the same command again; {paid}"
+    if stay:
+        yield (
+            f"{stay:,} without a usable reply: replies are kept, so the same command would read "
+            "them again; `repairs: 2` in a file of the judge (docs/judges.md) asks for these alone "
+            "once more"
+        )

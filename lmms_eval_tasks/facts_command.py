@@ -93,7 +93,7 @@ def facts_command(
         say(build.announce(planned))
         say(f"{len(planned.todo)} of {len(segments)} segments: {estimate.summary(steps)}")
         result = build.build(planned)
-        for line in report.lines(planned, result):
+        for line in report.lines(planned, result, cached=current.cache is not None):
             print(line)
         for line in [*lines(current.ledger.rows(), current.prices.origin), *current.stopped()]:
             print(line.removeprefix("judge "))

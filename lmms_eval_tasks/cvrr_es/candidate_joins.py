@@ -58,8 +58,11 @@ def _by_question(given: Answers, places: Sequence[Asked]) -> _Found:
             "questions"
         )
     why = "" if given.judged else f" and there is no {candidate_files.JUDGEMENTS} beside"
+    silent = [number for number in result.unknown if not given.entries[number].question]
+    unknown = [number for number in result.unknown if given.entries[number].question]
     for numbers, told in (
-        (result.unknown, "to a question that is not in the release"),
+        (silent, "whose `Q` is no text"),
+        (unknown, "to a question that is not in the release"),
         (result.several, "to a question that is answered more than once"),
         (result.open, f"to a repeated question in another order than the release's{why}"),
     ):
@@ -123,7 +126,7 @@ def _counted(entries: Sequence[object]) -> str:
 
 
 def _entry(entry: Answer) -> str:
-    return f"entry {entry.entry} ({_short(entry)})"
+    return f"entry {entry.entry}" + (f" ({_short(entry)})" if entry.question else "")
 
 
 def _short(one: Answer | Asked) -> str:

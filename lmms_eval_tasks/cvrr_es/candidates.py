@@ -77,6 +77,8 @@ def read(paths: Sequence[Path]) -> tuple[Candidate, ...]:
     for path in places:
         if not path.exists():
             raise DataError(f"{path}: no such file or folder")
+        if path.is_file() and path.suffix == ".json":
+            raise DataError(f"{path}: name its folder, whose name is the candidate's")
         predicted, saved = list(_predictions(path)), _sample_files(path)
         if not predicted and not saved:
             raise DataError(

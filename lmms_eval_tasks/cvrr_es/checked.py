@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from lmms_eval_tasks.cvrr_es.candidates import Aligned
 from lmms_eval_tasks.cvrr_es.judge_items import Rated
 from lmms_eval_tasks.cvrr_es.schema import Question, Release
-from lmms_eval_tasks.kept import Kept
+from lmms_eval_tasks.remembered import Remembered
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class Checked:
         return {**self.release.problems, **self.troubles, **uncut}
 
 
-_kept: Kept[Checked] = Kept()
-remember, last = _kept.remember, _kept.last
+_found: Remembered[Checked] = Remembered()
+remember, last = _found.remember, _found.last
 
 
 def remember_uncut(uncut: Mapping[str, str]) -> None:

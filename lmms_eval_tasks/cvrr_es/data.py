@@ -66,7 +66,7 @@ def rows(release: Release) -> list[Row]:
         {
             "id": one.id,
             "dimension": one.dimension,
-            "video": f"{one.dimension}/{one.video}",
+            "video": one.video_id,
             "video_path": str(release.video_path(one).resolve()),
             "start": None,
             "end": None,

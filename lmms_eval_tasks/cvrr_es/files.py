@@ -38,8 +38,7 @@ def status(root: Path) -> DataStatus:
 def videos(release: Release) -> dict[str, Path]:
     """The videos of all good questions by `DIMENSION/NAME`, where they are or would be."""
     return {
-        f"{question.dimension}/{question.video}": release.video_path(question).resolve()
-        for question in release.questions
+        question.video_id: release.video_path(question).resolve() for question in release.questions
     }
 
 

@@ -52,7 +52,7 @@ class Asked(NamedTuple):
 
     dimension: str
     id: str  # of the question
-    video: str
+    video: str  # DIMENSION/NAME, as judge tasks and files of ratings have it
     candidate: str  # who answered; never shown
     question: str
     reference: str
@@ -175,7 +175,7 @@ def asked_about(release: Release, aligned: Sequence[Aligned]) -> list[Asked]:
         Asked(
             one.dimension,
             one.id,
-            one.video,
+            one.video_id,
             own.candidate,
             one.question,
             one.reference,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from lmms_eval_tasks import frame_options, prompt_notes, provenance, rescore, running, settings
@@ -30,7 +30,8 @@ from lmms_eval_tasks.cvrr_es.uncertainty import details
 NAMED = 20  # questions of one warning
 NO_REFERENCE = (
     f"no reference ratings were named ({settings.CVRR_REFERENCE}): kappa and leniency are missing; "
-    "make some with lmms-eval-tasks debate, and add them with rescore"
+    "make some with lmms-eval-tasks debate, and add them to these ratings with "
+    f"{settings.CVRR_REFERENCE}=FILE lmms-eval-tasks rescore RUN"
 )
 
 
@@ -53,6 +54,7 @@ def annotate(results: dict[str, Any], tasks: Tasks) -> None:
             warnings.append(f"{len(section['left_out'])} questions left out: {first}")
         if found.rated and not any(one.reference for one in found.rated.values()):
             warnings.append(NO_REFERENCE)
+        warnings += _fell_back(found)
     for name, tell in _parts(names).items():
         if (part := provenance.known(name, tell, warnings)) is not None:
             section[name] = part
@@ -62,6 +64,19 @@ def annotate(results: dict[str, Any], tasks: Tasks) -> None:
     section["details"] = rescore.details(results, tasks, _details)
     results["lmms_eval_tasks"]["cvrr_es"] = section
     rescore.drop_placeholders(results)
+
+
+def _fell_back(found: Checked) -> Iterator[str]:
+    """Where the mixture's rule left nobody, and what was shown instead."""
+    for task, one in found.rated.items():
+        chosen = (one.chosen or {}).values()
+        if often := sum(choice.fell_back for choice in chosen):
+            rule = selection.parse(os.environ.get(settings.CVRR_SELECTION, ""))
+            yield (
+                f"{task}: no judge passed in {often} of {len(chosen)} choices (one for each fold "
+                f"and dimension; {rule}), and there it was shown "
+                f"{selection.FALLBACKS[rule.fallback]}"
+            )
 
 
 def _parts(names: Sequence[str]) -> dict[str, Callable[[], Any]]:
@@ -107,7 +122,7 @@ def _of_data(found: Checked) -> dict[str, Any]:
                 f"{'all' if fold is None else f'fold {fold}'}, {dimension}": {
                     "judges": list(choice.judges),
                     "fell_back": choice.fell_back,
-                    "kappa": {judge: one.value for judge, one in choice.kappas.items()},
+                    "kappa": dict(choice.kappas),
                 }
                 for (fold, dimension), choice in by_part.items()
             }

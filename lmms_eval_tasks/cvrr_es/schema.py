@@ -51,6 +51,11 @@ class Question:
     question: str
     reference: str
 
+    @property
+    def video_id(self) -> str:
+        """`DIMENSION/VIDEO`, which names one video in the whole release."""
+        return f"{self.dimension}/{self.video}"
+
 
 class Asked(NamedTuple):
     """What stands at a place of the annotations; "" for what a bad row does not say."""

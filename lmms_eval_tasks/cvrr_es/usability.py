@@ -117,9 +117,7 @@ def _material(release: Release, tasks: Sequence[str]) -> Material:
         first = rating_files.read(paths)
     return Material(
         candidates=aligned(release),
-        place_of={
-            one.id: (one.dimension, f"{one.dimension}/{one.video}") for one in release.questions
-        },
+        place_of={one.id: (one.dimension, one.video_id) for one in release.questions},
         first=first,
         reference=reference(),
         rule=selection.parse(os.environ.get(settings.CVRR_SELECTION, "")),

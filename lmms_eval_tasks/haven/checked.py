@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from lmms_eval_tasks.haven.options import Options
 from lmms_eval_tasks.haven.schema import Release
-from lmms_eval_tasks.kept import Kept
+from lmms_eval_tasks.remembered import Remembered
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class Checked:
         return found
 
 
-_kept: Kept[Checked] = Kept()
-remember, last = _kept.remember, _kept.last
+_found: Remembered[Checked] = Remembered()
+remember, last = _found.remember, _found.last
 
 
 def remember_undecoded(undecoded: Mapping[str, str]) -> None:

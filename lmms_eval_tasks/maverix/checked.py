@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lmms_eval_tasks.kept import Kept
 from lmms_eval_tasks.maverix.item import Item
 from lmms_eval_tasks.maverix.labels import Mode
 from lmms_eval_tasks.maverix.schema import Release
+from lmms_eval_tasks.remembered import Remembered
 
 Window = tuple[str, float | None, float | None]  # a video's path, start and end in seconds
 
@@ -46,8 +46,8 @@ class Checked:
         return not (shown and self.uncut.get(window_of(row, length)))
 
 
-_kept: Kept[Checked] = Kept()
-remember, last = _kept.remember, _kept.last
+_found: Remembered[Checked] = Remembered()
+remember, last = _found.remember, _found.last
 
 
 def remember_uncut(uncut: Mapping[Window, str]) -> None:

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from lmms_eval_tasks.cuts import Window
-from lmms_eval_tasks.kept import Kept
 from lmms_eval_tasks.movierecapsqa.labels import condition_of, source_of
 from lmms_eval_tasks.movierecapsqa.schema import Release
 from lmms_eval_tasks.movierecapsqa.usability import Held
+from lmms_eval_tasks.remembered import Remembered
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ class Checked:
         return {**self.release.problems, **absent, **bad, **uncut}
 
 
-_kept: Kept[Checked] = Kept()
-remember, last = _kept.remember, _kept.last
+_found: Remembered[Checked] = Remembered()
+remember, last = _found.remember, _found.last
 
 
 def remember_uncut(uncut: Mapping[Window, str]) -> None:

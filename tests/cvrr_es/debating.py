@@ -9,10 +9,16 @@ import json
 import re
 import threading
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.local_endpoint import Fault, last_user_text, slow
+import typer
+from click.testing import Result
+from typer.testing import CliRunner
+
+from lmms_eval_tasks import debate_command
+from tests.local_endpoint import Fault, LocalEndpoint, last_user_text, slow
 
 DIMENSIONS = ("partial_actions", "time_order_understanding")
 # The first two questions of a dimension are the same.
@@ -71,3 +77,42 @@ class Player:
         assert found
         reply = {"reason": f"turn {number}: it's so", "rating": wanted(found[2])}
         return slow(self.delay, json.dumps(reply)) if self.delay else json.dumps(reply)
+
+
+def app() -> typer.Typer:
+    made = typer.Typer()
+    made.callback()(lambda: None)
+    debate_command.add_commands(made)
+    return made
+
+
+class Study:
+    """The command on the small study; each call with the same cache."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.data, self.candidates = write_study(folder)
+        self.out = folder / "reference.jsonl"
+        self.said = folder / "reference_transcripts.ndjson"
+        self.player: Callable[[dict[str, Any]], str | Fault] = Player()
+        self.endpoint = LocalEndpoint(self._play)
+
+    def _play(self, request: dict[str, Any]) -> str | Fault:
+        return self.player(request)
+
+    @property
+    def env(self) -> dict[str, str]:
+        return {"LMMS_EVAL_TASKS_JUDGE_CACHE": str(self.folder / "cache")}
+
+    def arguments(self, *more: str) -> list[str]:
+        candidates = [part for one in self.candidates for part in ("--candidates", str(one))]
+        judge = [] if "--judge" in more else ["--judge", f"m@{self.endpoint.url}"]
+        where = ["--data", str(self.data), "--out", str(self.out)]
+        return ["debate", *candidates, *where, *judge, *more]
+
+    def __call__(self, *more: str) -> Result:
+        return CliRunner().invoke(app(), self.arguments(*more), env=self.env)
+
+    def transcripts(self) -> list[dict[str, Any]]:
+        lines = self.said.read_text(encoding="utf-8").splitlines()
+        return [json.loads(line) for line in lines]

@@ -159,6 +159,15 @@ class TestProblems:
                 [": 3 answers whose `A` is no text, first entry 2 (X?)"],
                 1,
             ),
+            (
+                [{"Q": "A?", "A": "1"}, {"question": "B?", "A": "2"}, {"Q": 3, "A": "3"}],
+                [
+                    ": 3 answers to the release's 4 questions",
+                    ": 2 answers whose `Q` is no text, first entry 2",
+                    f": questions without an answer: 3, first {PART}/002 (X?)",
+                ],
+                1,
+            ),
         ],
     )
     def test_one_line_each(
@@ -235,3 +244,8 @@ class TestRead:
             read([tmp_path / "nowhere"])
         with pytest.raises(DataError, match="no answers of a candidate"):
             read([tmp_path])
+
+    def test_one_file_has_no_name(self, tmp_path: Path) -> None:
+        file = predict(tmp_path / "model", PART, [("A?", "x")])
+        with pytest.raises(DataError, match=r"json: name its folder, whose name is the candidate"):
+            read([file])

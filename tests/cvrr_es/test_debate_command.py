@@ -8,21 +8,19 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
-import typer
 from click.testing import Result
 from typer.testing import CliRunner
 
-from lmms_eval_tasks import debate_command
 from lmms_eval_tasks.cvrr_es import rating_files
+from lmms_eval_tasks.cvrr_es.rating_rows import RatingRow
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
 from tests.conftest import REPOSITORY
-from tests.cvrr_es.debating import ANSWERS, DIFFERENT, SAID, Player, wanted, write_study
-from tests.local_endpoint import Fault, LocalEndpoint, error
+from tests.cvrr_es.debating import ANSWERS, DIFFERENT, SAID, Player, Study, app, wanted
+from tests.local_endpoint import error
 
 TURNS = 5 * DIFFERENT  # two agents, two rounds, and the last word
 SCRIPT = (
@@ -33,45 +31,6 @@ SCRIPT = (
     "debate_command.add_commands(app)\n"
     "app()\n"
 )
-
-
-def app() -> typer.Typer:
-    made = typer.Typer()
-    made.callback()(lambda: None)
-    debate_command.add_commands(made)
-    return made
-
-
-class Study:
-    """The command on the small study; each call with the same cache."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.data, self.candidates = write_study(folder)
-        self.out = folder / "reference.jsonl"
-        self.said = folder / "reference_transcripts.ndjson"
-        self.player: Callable[[dict[str, Any]], str | Fault] = Player()
-        self.endpoint = LocalEndpoint(self._play)
-
-    def _play(self, request: dict[str, Any]) -> str | Fault:
-        return self.player(request)
-
-    @property
-    def env(self) -> dict[str, str]:
-        return {"LMMS_EVAL_TASKS_JUDGE_CACHE": str(self.folder / "cache")}
-
-    def arguments(self, *more: str) -> list[str]:
-        candidates = [part for one in self.candidates for part in ("--candidates", str(one))]
-        judge = [] if "--judge" in more else ["--judge", f"m@{self.endpoint.url}"]
-        where = ["--data", str(self.data), "--out", str(self.out)]
-        return ["debate", *candidates, *where, *judge, *more]
-
-    def __call__(self, *more: str) -> Result:
-        return CliRunner().invoke(app(), self.arguments(*more), env=self.env)
-
-    def transcripts(self) -> list[dict[str, Any]]:
-        lines = self.said.read_text(encoding="utf-8").splitlines()
-        return [json.loads(line) for line in lines]
 
 
 @pytest.fixture
@@ -87,6 +46,10 @@ def refused(done: Result, kind: type[TasksError], *texts: str) -> None:
     assert isinstance(done.exception, kind), (done.output, done.exception)
     for text in texts:
         assert text in str(done.exception)
+
+
+def missing(rows: Sequence[RatingRow]) -> int:
+    return sum(row.rating is None for row in rows)
 
 
 def test_a_debate(study: Study) -> None:
@@ -116,7 +79,8 @@ def test_a_debate(study: Study) -> None:
     assert "Alpha: mean 2.67 of 6 ratings" in done.output
     assert "Beta: mean 2.33 of 6 ratings" in done.output
     assert "Alpha: 6 answers, 1 of them empty" in done.output
-    assert f"{study.out}: {ANSWERS} ratings" in done.output
+    assert f"{study.out}: {ANSWERS} answers" in done.output
+    assert "without a" not in done.output
     # Said before anybody was asked.
     assert f"all: {TURNS} calls, unknown price" in done.output
     # A folder with ratings and transcripts is read as ratings alone.
@@ -173,6 +137,7 @@ def test_a_budget_ends_the_run_and_the_rest_follows(study: Study) -> None:
     assert 0 < sum(row.rating is not None for row in rows) < ANSWERS
     assert {row.status for row in rows} == {"ok", "skipped"}
     os.environ.pop("LMMS_EVAL_TASKS_MAX_CALLS")
+    assert f"{missing(rows)} without a rating: run the same command again; what" in first.output
     second = study()
     assert second.exit_code == 0, second.output
     assert len(study.endpoint.chats) == TURNS
@@ -223,6 +188,32 @@ def test_failures_are_rows_and_make_the_run_invalid(study: Study) -> None:
     assert "INVALID" in done.output
 
 
+def test_replies_of_no_use_are_kept_and_asked_for_once_more_with_repairs(study: Study) -> None:
+    study.player = lambda request: "I like dogs."
+    first = study("--single")
+    asked = len(study.endpoint.chats)
+    assert asked == 2 * DIFFERENT
+    told = f"{ANSWERS} without a usable reply: replies are kept"
+    assert told in first.output
+    assert "run the same command again" not in first.output
+    study.player = Player()
+    assert told in study("--single").output
+    assert len(study.endpoint.chats) == asked
+    judge = study.folder / "judge.yml"
+    judge.write_text(f"model: m\nbase_url: {study.endpoint.url}\nrepairs: 2\n")
+    done = study("--single", "--judge", str(judge))
+    assert done.exit_code == 0, done.output
+    assert len(study.endpoint.chats) == asked + DIFFERENT
+    assert missing(rating_files.read([study.out])) == 0
+
+
+def test_without_a_cache_a_second_run_pays_again(study: Study) -> None:
+    study.player = lambda request: "I like dogs."
+    os.environ.update(study.env | {"LMMS_EVAL_TASKS_JUDGE_CACHE": "off"})
+    done = CliRunner().invoke(app(), study.arguments("--single"))
+    assert f"{ANSWERS} without a rating: run the same command again; no reply" in done.output
+
+
 def test_other_ratings_are_not_overwritten(study: Study) -> None:
     assert study().exit_code == 0
     kept = study.out.read_bytes()
@@ -231,6 +222,8 @@ def test_other_ratings_are_not_overwritten(study: Study) -> None:
     refused(study(), DataError, str(study.out), "Beta's answer", "--out")
     assert study.out.read_bytes() == kept
     assert len(study.endpoint.chats) == TURNS
+    study.out.write_text("my notes")
+    refused(study(), DataError, f"--out {study.out}: is there already", "remove it")
     # More candidates than before are welcome.
     study.out.unlink()
     assert study().exit_code == 0
@@ -261,8 +254,8 @@ def test_what_does_not_fit_can_be_left_out(study: Study) -> None:
     rows = json.loads(file.read_text(encoding="utf-8"))
     # Which of the two equal questions the first answer is to, nothing tells.
     file.write_text(json.dumps(rows[1:]))
-    os.environ["LMMS_EVAL_TASKS_ALLOW_BAD_ITEMS"] = "1"
-    done = study("--single")
+    refused(study("--single"), DataError, "--allow-bad-items")
+    done = study("--single", "--allow-bad-items")
     assert done.exit_code == 0, (done.output, done.exception)
     assert len(rating_files.read([study.out])) == ANSWERS - 2
     annotations = study.data / "cvrr_es/partial_actions/annotations_partial_actions.json"

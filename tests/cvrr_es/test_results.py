@@ -110,6 +110,8 @@ class TestJudges:
         assert section["candidates"]["ada"] == {
             "answers": 3,
             "empty": 1,
+            "image_tokens_taken_off": 0,
+            "ends_taken_off": 0,
             "joined": {"order": 3},
             "problems": [],
             "notes": [],
@@ -141,6 +143,19 @@ class TestJudges:
             }
         }
         assert set(section["first_ratings"]) == {"cvrr_judge_mixture", "cvrr_judge_collective"}
+
+    def test_where_nobody_was_chosen(self, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The paper does not say what happens then: it is named, and not only in a file."""
+        monkeypatch.setenv(settings.CVRR_SELECTION, "theta=1,fallback=none,cross_fit=no")
+        assert ran("cvrr_judge_mixture")["warnings"] == []
+        rows = [row(n, 3, "Zoe") for n in (1, 2, 3)]
+        rating_files.write(study / f"{settings.CVRR_RATINGS}.jsonl", rows)
+        (warning,) = ran("cvrr_judge_mixture")["warnings"]
+        assert warning == (
+            "cvrr_judge_mixture: no judge passed in 1 of 1 choices (one for each fold and "
+            "dimension; theta=1.0,fallback=none,cross_fit=no), and there it was shown nobody: the "
+            "final judge rates alone"
+        )
 
     def test_by_folds(self, study: Path) -> None:
         (by_part,) = ran("cvrr_judge_mixture")["selected"].values()

@@ -5,18 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import kept_replies, settings
 from lmms_eval_tasks.haven.build.build import Done
 from lmms_eval_tasks.haven.build.steps import WORDS, Said, Texts
 from lmms_eval_tasks.haven.build.structure import Structure
-from lmms_eval_tasks.judges.verdict import Status
 
 _NAMED = 5  # of the texts that fail for one reason
-# Of replies that could not be used, also when asked for once more.
-_UNUSABLE = tuple(
-    f"{status.value}: " for status in (Status.PARSE_FAILURE, Status.REFUSED, Status.TRUNCATED)
-)
-_NOT_REPAIRED = "(not repaired: "  # as judges/engine.py says it: a second run asks once more
 
 
 def lines(done: Done, source: str, *, cached: bool) -> Iterator[str]:
@@ -52,18 +46,13 @@ def lines(done: Done, source: str, *, cached: bool) -> Iterator[str]:
 
 def _advice(reasons: Iterable[str], *, cached: bool) -> str:
     """What to do about a record that was kept back."""
-    if not cached or not any(map(_stays, reasons)):
+    if not cached or not any(map(kept_replies.stay, reasons)):
         return "run the same command again to go on, or add --keep-gaps"
     return (
         "replies are kept, so the same command would fail the same way: name another --judge, or "
         f"switch the cache off for one run ({settings.JUDGE_CACHE}=off); after a run with "
         "--keep-gaps these ask only for the texts that are missing"
     )
-
-
-def _stays(reason: str) -> bool:
-    """Whether a second run fails for the same reason, for which nobody is asked again."""
-    return reason.startswith(_UNUSABLE) and _NOT_REPAIRED not in reason
 
 
 def _counts(made: Structure) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from lmms_eval_tasks.movierecapsqa.facts import checks
+from lmms_eval_tasks import kept_replies, settings
+from lmms_eval_tasks.movierecapsqa.facts import checks, steps
 from lmms_eval_tasks.movierecapsqa.facts.build import Plan, Result
 from lmms_eval_tasks.movierecapsqa.labels import UNLABELLED
 
@@ -16,8 +17,14 @@ _REVIEW = {
 }
 
 
-def lines(planned: Plan, result: Result) -> Iterator[str]:
-    """The lines, in order."""
+def lines(planned: Plan, result: Result, *, cached: bool) -> Iterator[str]:
+    """The lines, in order.
+
+    Args:
+        planned: what was to be done.
+        result: what became of it.
+        cached: whether replies were kept, so that a second run reads them again.
+    """
     entries = result.entries
     questions = [question for entry in entries for question in entry["questions"]]
     kept = len(entries) - result.made
@@ -48,4 +55,21 @@ def lines(planned: Plan, result: Result) -> Iterator[str]:
     for name, failure in result.failures.items():
         yield f"failed: {name} at {failure}"
     if result.failures:
-        yield "run the same command again to go on: replies that could be used are not paid twice"
+        yield _advice(planned, result, cached=cached)
+
+
+def _advice(planned: Plan, result: Result, *, cached: bool) -> str:
+    """What to do about the segments that failed; each failure begins with its step."""
+    stay = [name for name, why in result.failures.items() if _stays(why)]
+    if not cached or not stay:
+        return "run the same command again to go on: what the file has is not asked for again"
+    return (
+        f"replies are kept, so the same command would fail the same way at {', '.join(stay)}: "
+        f"switch the cache off for one run ({settings.JUDGE_CACHE}=off), which asks about what "
+        f"{planned.file} lacks, or name another --model with another --out"
+    )
+
+
+def _stays(failure: str) -> bool:
+    _, _, why = failure.partition(": ")  # the step
+    return kept_replies.stay(why) or why.startswith(steps.NOT_RELEASED)

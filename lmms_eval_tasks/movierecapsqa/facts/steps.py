@@ -94,6 +94,9 @@ class Written:
     repeated_pairs: int = 0  # left out
 
 
+NOT_RELEASED = "not in the released form"  # a failure of replies that could be read
+
+
 class _FailedError(Exception):
     """A step without a usable reply."""
 
@@ -159,7 +162,7 @@ def _checked(entry: Mapping[str, Any], what: str) -> Segment:
     try:
         return Segment.model_validate(entry)
     except ValidationError as error:
-        raise _FailedError(f"{what}: not in the released form: {told(error)}") from None
+        raise _FailedError(f"{what}: {NOT_RELEASED}: {told(error)}") from None
 
 
 def distinct(items: Sequence[T], key: Callable[[T], str]) -> list[T]:

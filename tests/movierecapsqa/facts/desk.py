@@ -46,9 +46,11 @@ class Desk:
         file.write_text(text, encoding="utf-8")
         return file
 
-    def run(self, *options: str, recap: Path | None = None, model: str = "m") -> Result:
+    def run(
+        self, *options: str, recap: Path | None = None, model: str = "m", cache: str = ""
+    ) -> Result:
         command = ["facts", str(recap or self.recap), "--out", str(self.out)]
-        env = {"LMMS_EVAL_TASKS_JUDGE_CACHE": str(self.folder / "replies")}
+        env = {"LMMS_EVAL_TASKS_JUDGE_CACHE": cache or str(self.folder / "replies")}
         command += ["--model", f"{model}@{self.endpoint.url}"]
         return CliRunner().invoke(app, [*command, *options], env=env)
 

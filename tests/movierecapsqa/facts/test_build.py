@@ -135,6 +135,30 @@ def test_a_run_that_dies_goes_on_where_it_stopped(desk: Desk) -> None:
     assert desk.writer.asked - asked == {"pairs": 1, "simplify": 1, "modality": 1, "category": 1}
 
 
+@pytest.mark.parametrize("reply", ["I would rather not.", {"facts": [" "]}])
+def test_a_reply_that_is_kept_and_no_use_is_not_asked_for_again(desk: Desk, reply: Any) -> None:
+    """The same command reads it from the cache: what helps is to leave the cache out once."""
+    desk.writer.change = lambda step, usual, request: (
+        reply if is_for(step, request, "facts", "Eve") else usual
+    )
+    first = desk.run()
+    assert first.exit_code == 1
+    desk.writer.change = None
+    calls = len(desk.endpoint.chats)
+    again = desk.run()
+    assert again.exit_code == 1
+    assert len(desk.endpoint.chats) == calls
+    for output in (first.output, again.output):
+        assert "run the same command again" not in output
+        assert "fail the same way at abc.3: " in output
+        assert "LMMS_EVAL_TASKS_JUDGE_CACHE=off" in output
+    asked = desk.writer.asked.copy()
+    assert desk.run(cache="off").exit_code == 0
+    assert desk.writer.asked - asked == dict.fromkeys(
+        ("facts", "pairs", "simplify", "modality", "category"), 1
+    )
+
+
 def test_what_a_killed_run_paid_for_is_not_paid_again(desk: Desk) -> None:
     """kill -9 while the third segment's pairs are being written, and the rest is through."""
     stuck, through = threading.Event(), threading.Event()

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 Found = TypeVar("Found")
 
 
-class Kept(Generic[Found]):
+class Remembered(Generic[Found]):
     """The last thing that was found, or None.
 
     A benchmark's check runs before the host builds a model; its docs and results come later, when
