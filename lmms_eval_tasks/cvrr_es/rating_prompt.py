@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from lmms_eval_tasks import prompt_notes, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es.labels import RATINGS
 from lmms_eval_tasks.cvrr_es.rating_rows import Item, RatingRow
 from lmms_eval_tasks.judges.prompts import block
@@ -44,11 +44,6 @@ def prompt(override_dir: Path | None = None) -> prompts.Prompt:
         PromptError: the user's file lacks a part or a placeholder.
     """
     return _prompt(override_dir or settings.prompts_dir())
-
-
-def prompt_name() -> str:
-    """The prompt in use: its file and its hash."""
-    return prompt_notes.name(prompt())
 
 
 def request(

@@ -46,7 +46,7 @@ class RatingReply:
         rating: 1 to 5; None where there is none.
         reason: what the judge gave for it; "" if nothing.
         status: ok; else empty, truncated, refused, model_error (utils/answers.py) or unparsed.
-        notes: what was special, each 1: `no_reason`; `other_key` (Judgement, Score, ...);
+        notes: what was special, each 1: `no_reason`; `other_key` (Judgement, Rating, ...);
             `two_keys` (equal ones); `level_name` (a level's name was read); `no_object` (stated
             without one); `no_braces`; `escaped` (quotes with backslashes).
     """

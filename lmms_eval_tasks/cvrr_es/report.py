@@ -74,16 +74,27 @@ def _models(rows: Sequence[tuple[str, Numbers]]) -> list[Model]:
 _HEADS = [one.short.replace(" ", "\n", 1) for one in DIMENSIONS.values()]
 
 
+_ANSWERS = (
+    ("acc_valid", "correct, %", 100),
+    ("acc", "correct, failed as wrong, %", 100),
+    ("score_valid", "score, 0 to 5", 1),
+    ("acc_failed", "not judged", 1),
+    ("empty", "empty answers", 1),
+)
+_WITHOUT_EMPTY = (  # as the published scripts count
+    ("acc_skip_empty", "correct, without empty, %", 100),
+    ("score_skip_empty", "score, without empty", 1),
+)
+
+
+def _has_empty(model: Model) -> bool:
+    return any(model.value(f"{ANSWERS}{one}", "empty") for one in DIMENSIONS)
+
+
 def _answers(models: Sequence[Model]) -> list[Table]:
     rows = []
     for model in models:
-        for metric, title, times in (
-            ("acc_valid", "correct, %", 100),
-            ("acc", "correct, failed as wrong, %", 100),
-            ("score_valid", "score, 0 to 5", 1),
-            ("acc_failed", "not judged", 1),
-            ("empty", "empty answers", 1),
-        ):
+        for metric, title, times in [*_ANSWERS, *(_WITHOUT_EMPTY if _has_empty(model) else ())]:
             count = metric in ("acc_failed", "empty")
             cells = [
                 fixed(model.value(f"{ANSWERS}{one}", metric, times), 0 if count else 2)
@@ -141,6 +152,9 @@ def _ratings(models: Sequence[Model]) -> list[Table]:
     )
 
 
+_EMPTY = ("rated", "failed")
+
+
 def _candidates(models: Sequence[Model]) -> list[Table]:
     """Ratings by candidate, their distribution, and what they rest on."""
     rows = []
@@ -162,6 +176,9 @@ def _candidates(models: Sequence[Model]) -> list[Table]:
             ]
             rest = only_all if not suffix else ["-"] * len(only_all)
             rows.append(((model.title, title, one), [*cells, *rest]))
+            if not suffix and any(model.value(task, f"empty_{what}") for what in _EMPTY):
+                without = fixed(model.value(task, "kappa_skip_empty", 100))
+                rows.append(((model.title, title, "without empty"), [without, *["-"] * 11]))
     return by_row(
         "CVRR judges: by candidate, and how the ratings are spread",
         ("judge", "round", "candidate"),

@@ -3,7 +3,8 @@
 - acc: share of answers that the judge calls correct; `_valid` without what the judge could not
   decide, which is how the published figures are computed; `acc_skip_empty` without empty answers
   too, which the published scripts do not judge at all; `empty` counts them.
-- score: the judge's 0 to 5, as `_valid` with its count and coverage (utils/rating_means.py).
+- score: the judge's 0 to 5, as `_valid` with its count and coverage (utils/rating_means.py), and
+  `score_skip_empty`.
 - mean_...: the mean over the dimensions, in the group (Carrier, utils/aggregate.py).
 """
 
@@ -25,7 +26,16 @@ SIDE = "dimension"
 
 def acc_skip_empty(items: Sequence[Item]) -> float | None:
     """Accuracy as the published scripts count it: empty answers are not judged and do not count."""
-    return aggregate.accuracy_valid([item for item in items if item["status"] != "empty"])
+    return aggregate.accuracy_valid(_not_empty(items))
+
+
+def score_skip_empty(items: Sequence[Item]) -> float | None:
+    """Mean score, 0 to 5, of the answers that are not empty; an empty one is worth 0 elsewhere."""
+    return rating_means.mean_valid("score", _not_empty(items))
+
+
+def _not_empty(items: Sequence[Item]) -> list[Item]:
+    return [item for item in items if item["status"] != "empty"]
 
 
 def empty(items: Sequence[Item]) -> int:
@@ -42,8 +52,9 @@ _DIMENSION: dict[str, Aggregation] = {
     "score_valid": functools.partial(rating_means.mean_valid, "score"),
     "score_failed": functools.partial(rating_means.count_failed, "score"),
     "score_coverage": functools.partial(rating_means.coverage, "score"),
+    "score_skip_empty": score_skip_empty,
 }
-MEANS = ("acc", "acc_valid", "acc_skip_empty", "score_valid")
+MEANS = ("acc", "acc_valid", "acc_skip_empty", "score_valid", "score_skip_empty")
 
 
 def carried(name: str, items: Sequence[Item]) -> Carrier:

@@ -208,10 +208,9 @@ def test_the_users_prompt_replaces_ours(tmp_path: Path, monkeypatch: pytest.Monk
     file = tmp_path / "cvrr_es" / "rating.yml"
     file.parent.mkdir()
     file.write_text(yaml.safe_dump({**ours, "role": "My own role."}), encoding="utf-8")
-    name = rating_prompt.prompt_name()
     monkeypatch.setenv("LMMS_EVAL_TASKS_PROMPTS", str(tmp_path))
     assert rating_prompt.request(QUESTION, ANSWER).startswith("My own role.\n\n")
-    assert str(file) in rating_prompt.prompt_name() != name
+    assert rating_prompt.prompt().source == str(file)
     broken = {**ours, "answer": "The reply."}
     other = tmp_path / "other"
     (other / "cvrr_es").mkdir(parents=True)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.cvrr_es import rating_scores
+from lmms_eval_tasks.cvrr_es import naming, rating_scores
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS
 from tests.cvrr_es.release_files import predict
 from tests.cvrr_es.scored import FAILED, PART, TIME, Made, eight, rated, rated_doc, values
@@ -136,11 +136,25 @@ class TestNames:
             ("Video-LLaVA", "video_llava"),
             ("GPT-4o mini", "gpt_4o_mini"),
             ("tiny (a=1,b=2)", "tiny_a_1_b_2"),
-            ("模型", "unnamed"),
+            ("模型", "模型"),
+            ("Модель 2", "модель_2"),
+            ("ＧＰＴ４o", "gpt4o"),
+            ("+++", "unnamed"),
         ],
     )
     def test_slugs(self, name: str, slug: str) -> None:
         assert rating_scores.slug(name) == slug
+
+    def test_a_candidates_name_says_nothing_of_a_metrics_direction(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(naming, "candidates", lambda: ["ends_failed", "模型", "no reason"])
+        better = {one["metric"]: one["higher_is_better"] for one in rating_scores.METRICS}
+        for slug in ("ends_failed", "模型", "no_reason"):
+            assert better[f"kappa_of_{slug}"] is True
+            assert better[f"leniency_of_{slug}"] is better[f"rating_valid_of_{slug}"] is None
+        worse = {name for name, value in better.items() if value is False}
+        assert worse == {"rating_failed", "empty_failed", "no_reason"}
 
     def test_an_item_has_the_metrics_of_its_dimension_and_candidate(self) -> None:
         made = rated(4, rated_doc(candidate="Bob B."))

@@ -45,6 +45,7 @@ def ratings(made: Sequence[Made] | None = None) -> dict[str, Any]:
 def test_answers(stated: Stated) -> None:
     own = shown(values([answered(r, n) for n, r in enumerate(("right 5", "wrong 2", "", "hm"))]))
     group = {"mean_acc": 0.25, "mean_acc_valid": 1 / 3, "mean_score_valid": 7 / 3}
+    group |= {"mean_acc_skip_empty": 0.5, "mean_score_skip_empty": 3.5}
     found_rows = found("answers by dimension", {f"cvrr_es_{PART}": own, "cvrr_es": group})
     cells = {row[1]: (row[2 + PART_AT], row[-1]) for row in found_rows}
     assert cells == {
@@ -53,8 +54,12 @@ def test_answers(stated: Stated) -> None:
         "score, 0 to 5": ("2.33", "2.33"),
         "not judged": ("2", "-"),
         "empty answers": ("1", "-"),
+        "correct, without empty, %": ("50.00", "50.00"),
+        "score, without empty": ("3.50", "3.50"),
     }
     assert {row[2 + TIME_AT] for row in found_rows} == {"-"}
+    own = shown(values([answered("right 5")]))
+    assert len(found("answers by dimension", {f"cvrr_es_{PART}": own})) == 5  # nothing is empty
 
 
 def test_kappas() -> None:
@@ -89,6 +94,13 @@ def test_counts() -> None:
     made += [rated(r, rated_doc(n, answer="", empty=True)) for n, r in ((4, 1), (5, "hm"), (6, 1))]
     (whole, *_) = found("by candidate", ratings(made))
     assert whole[3:] == ["-", "2.00", "-", "50", "25", "0", "25", "0", "2", "1", "2", "1"]
+
+
+def test_kappa_without_empty_answers() -> None:
+    made = [rated(r, rated_doc(n, reference=r)) for n, r in enumerate((1, 2, 5), 1)]
+    made.append(rated(5, rated_doc(4, reference=1, answer="", empty=True)))
+    whole, without, _ = found("by candidate", ratings(made))
+    assert (whole[3], without[2:4]) == ("41.82", ["without empty", "100.00"])
 
 
 def test_the_three_rounds_side_by_side() -> None:

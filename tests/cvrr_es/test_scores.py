@@ -33,18 +33,19 @@ class TestDimension:
         assert found["acc_skip_empty"] == pytest.approx(2 / 4)
         assert (found["acc_failed"], found["empty"]) == (4, 1)
         assert found["score_valid"] == pytest.approx((5 + 4.5 + 1) / 5)
+        assert found["score_skip_empty"] == pytest.approx((5 + 4.5 + 1) / 4)
         assert (found["score_failed"], found["score_coverage"]) == (2, pytest.approx(5 / 7))
 
     def test_only_empty_answers(self, stated: Stated) -> None:
         """Abstaining does not pay; as the published scripts count there is no number."""
         found = values(several("", " "))
         assert (found["acc"], found["acc_valid"], found["acc_skip_empty"]) == (0.0, 0.0, None)
-        assert (found["empty"], found["score_valid"]) == (2, 0.0)
+        assert (found["empty"], found["score_valid"], found["score_skip_empty"]) == (2, 0.0, None)
 
     def test_waiting_for_the_judge(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(settings.JUDGE, "none")
         found = values(several("A dog.", "", "A cat."))
-        for name in ("acc", "acc_valid", "acc_skip_empty", "score_valid"):
+        for name in ("acc", "acc_valid", "acc_skip_empty", "score_valid", "score_skip_empty"):
             assert found[name] is None, name
         assert (found["empty"], found["acc_failed"], found["score_failed"]) == (1, 3, 3)
 

@@ -1,22 +1,24 @@
 """CVRR-ES through the host: simple and chat, one and two processes, the same numbers.
 
-One command runs the benchmark's eleven tasks and the three of the judge study on the packaged
-sample. The scripted model is right on about 70 % of the items and unreadable on 5 %, by item id; as
-a judge it is called as one of the sample's first judges, which is also a candidate. A local
-endpoint judges answers by a hash of what it is asked.
+One command line (`--config`) runs four models on the packaged sample, and torchrun the same again
+in two processes: the scripted model as a simple and as a chat class, on the benchmark's eleven
+tasks and the three of the judge study; a tiny checkpoint with random weights and the host's
+`openai` class, on the study's. The scripted model is right on about 70 % of the items and
+unreadable on 5 %, by item id; as a judge it is called as one of the sample's first judges, which is
+also a candidate. A local endpoint judges answers, and rates them in the forms that judges write, by
+a hash of what it is asked.
 """
 
 from __future__ import annotations
 
-import hashlib
+import dataclasses
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import rescore, settings
+from lmms_eval_tasks import rescore, settings, tiny
 from lmms_eval_tasks.cvrr_es import (
     benchmark,
     rating_scores,
@@ -29,28 +31,30 @@ from lmms_eval_tasks.cvrr_es import (
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, JUDGE_TASKS
 from lmms_eval_tasks.cvrr_es.sample_answers import CAREFUL, FLAT, HASTY, MODELS, VAGUE
 from tests.conftest import HostRun, Launch, host, torchrun
+from tests.cvrr_es.hosted import (
+    FORMS,
+    NO_REASON,
+    OFF_SCALE,
+    PLAYED,
+    host_models,
+    items,
+    numbers,
+    rated,
+    reply,
+    sklearn_kappas,
+)
 from tests.local_endpoint import LocalEndpoint, last_user_text
 
 pytestmark = pytest.mark.host
 
-RUNS = ("simple 1", "simple 2", "chat 1", "chat 2")
 QUESTIONS = [f"{ANSWERS}{one}" for one in DIMENSIONS]
 NAMES = (*MODELS, FLAT, "Invented")
 ITEMS = 3 * 25  # candidates and questions of the sample
 
 
-def judged(request: dict[str, Any]) -> str:
-    """By the text alone; now and then nothing that can be read."""
-    drawn = int(hashlib.sha256(last_user_text(request).encode()).hexdigest(), 16) % 7
-    if drawn == 6:
-        return "hard to say"
-    label = "correct" if drawn > 2 else "incorrect"
-    return json.dumps({"pred": label, "score": drawn, "reason": "drawn"})
-
-
 @pytest.fixture(scope="module")
-def judge() -> Iterator[LocalEndpoint]:
-    with LocalEndpoint(judged, model="local-judge") as endpoint:
+def endpoint() -> Iterator[LocalEndpoint]:
+    with LocalEndpoint(reply, model="local") as endpoint:
         yield endpoint
 
 
@@ -60,10 +64,10 @@ def folder(sample_root: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def given(judge: LocalEndpoint, folder: Path) -> dict[str, str]:
+def given(endpoint: LocalEndpoint, folder: Path) -> dict[str, str]:
     """What the user names for these tasks."""
     return {
-        settings.JUDGE: f"checker@{judge.url}",
+        settings.JUDGE: f"checker@{endpoint.url}",
         settings.MAX_FAILED: "1",
         settings.CVRR_CANDIDATES: str(folder / sample.PREDICTIONS),
         settings.CVRR_RATINGS: str(folder / sample.FIRST),
@@ -72,50 +76,88 @@ def given(judge: LocalEndpoint, folder: Path) -> dict[str, str]:
     }
 
 
-def arguments(out: Path, tasks: str) -> list[str]:
-    first = ["--model", "tasks_scripted", "--tasks", tasks, "--log_samples"]
-    return [*first, "--output_path", str(out)]
-
-
 @pytest.fixture(scope="module")
 def runs(
-    given: dict[str, str], launch: Launch, tmp_path_factory: pytest.TempPathFactory
+    endpoint: LocalEndpoint,
+    given: dict[str, str],
+    launch: Launch,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, HostRun]:
-    done = {}
-    tasks = ",".join(["cvrr_es", *JUDGE_TASKS])
-    for name in RUNS:
-        interface, processes = name.split()
-        out = tmp_path_factory.mktemp(name.replace(" ", "-"))
-        own = [*arguments(out, tasks), *(["--force_simple"] if interface == "simple" else [])]
-        command = host(*own) if processes == "1" else torchrun(int(processes), *own)
-        done[name] = launch(command, out, env=given)
-        assert done[name].code == 0, done[name].stderr[-3000:]
-    return done
-
-
-def numbers(run: HostRun) -> dict[str, dict[str, Any]]:
-    return rescore.numbers(run.results)
-
-
-def items(run: HostRun, task: str) -> list[dict[str, Any]]:
-    """Whole items with the request's text."""
-    first = rating_scores.FIRST if task in JUDGE_TASKS else scores.FIRST
-    return [{**sample[first], "input": sample["input"]} for sample in run.samples(task)]
+    """By model and number of processes."""
+    checkpoint = tiny.build("qwen2_5_vl", tmp_path_factory.mktemp("tiny") / "tiny-vlm")
+    models = host_models(checkpoint, endpoint.url)
+    made = {}
+    for processes in (1, 2):
+        folder = tmp_path_factory.mktemp(f"runs-{processes}")
+        out = {name: folder / name for name in models}
+        config = [
+            {**arguments, "log_samples": True, "output_path": str(out[name])}
+            for name, arguments in models.items()
+        ]
+        (folder / "config.yaml").write_text(json.dumps(config), encoding="utf-8")
+        own = ["--config", str(folder / "config.yaml")]
+        done = launch(host(*own) if processes == 1 else torchrun(2, *own), folder, env=given)
+        assert done.code == 0, done.stderr[-3000:]
+        for name in models:
+            made[f"{name} {processes}"] = dataclasses.replace(done, out=out[name])
+    return made
 
 
 def test_every_task_ran(runs: dict[str, HostRun]) -> None:
     assert set(numbers(runs["chat 1"])) == {"cvrr_es", *QUESTIONS, *JUDGE_TASKS}
 
 
-@pytest.mark.parametrize("name", RUNS[1:])
-def test_same_numbers_in_every_run(name: str, runs: dict[str, HostRun]) -> None:
-    assert numbers(runs[name]) == numbers(runs["simple 1"])
-    for task in (*QUESTIONS, *JUDGE_TASKS):
+@pytest.mark.parametrize(
+    ("name", "same"),
+    [(one, "simple 1") for one in ("simple 2", "chat 1", "chat 2")]
+    + [(f"{one} 2", f"{one} 1") for one in ("tiny", "openai")],
+)
+def test_same_numbers_in_every_run(name: str, same: str, runs: dict[str, HostRun]) -> None:
+    assert numbers(runs[name]) == numbers(runs[same])
+    for task in numbers(runs[name]).keys() - {"cvrr_es"}:
         texts = [
-            {one["id"]: one["input"] for one in items(runs[run], task)}
-            for run in (name, "simple 1")
+            {one["id"]: one["input"] for one in items(runs[run], task)} for run in (name, same)
         ]
         assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize("name", ["chat 2", "openai 1"])
+@pytest.mark.parametrize("task", JUDGE_TASKS)
+def test_kappas_are_those_of_the_saved_ratings(
+    task: str, name: str, runs: dict[str, HostRun]
+) -> None:
+    """Computed again by scikit-learn: of each candidate and dimension, then the means."""
+    found = numbers(runs[name])[task]
+    for metric, value in sklearn_kappas(items(runs[name], task)).items():
+        assert found[metric] == (None if value is None else pytest.approx(value, abs=1e-12)), metric
+
+
+def test_an_endpoint_as_judge(runs: dict[str, HostRun], endpoint: LocalEndpoint) -> None:
+    """What is saved is what was sent, and every form that it replied in was read."""
+    sent = {last_user_text(request.json) for request in endpoint.chats}
+    forms = set()
+    for task in JUDGE_TASKS:
+        played = items(runs["openai 1"], task)
+        assert len(played) == PLAYED
+        for item in played:
+            assert item["input"] in sent
+            form, rating = rated(item["input"])
+            forms.add(form)
+            assert item["rating"] == (None if form == OFF_SCALE else rating)
+            assert ("no_reason" in item["notes"]) == (form == NO_REASON)
+        failed = sum(item["rating"] is None for item in played)
+        assert numbers(runs["openai 1"])[task]["rating_failed"] == failed
+    assert forms == set(range(len(FORMS)))
+
+
+def test_a_checkpoint_as_judge(runs: dict[str, HostRun]) -> None:
+    """Random weights rate nothing: failures, each with its reply and its video, and no kappa."""
+    for task in JUDGE_TASKS:
+        saved = items(runs["tiny 2"], task)
+        assert len(saved) == 3
+        assert {item["media"]["kind"] for item in saved} == {"video"}
+        found = numbers(runs["tiny 2"])[task]
+        assert (found["kappa"], found["rating_valid"], found["rating_failed"]) == (None, None, 3)
 
 
 def test_main_numbers_lie_strictly_inside(runs: dict[str, HostRun]) -> None:
@@ -147,12 +189,13 @@ def test_the_groups_means(runs: dict[str, HostRun]) -> None:
     assert set(found["cvrr_es"]) == {f"mean_{name}" for name in scores.MEANS}
 
 
-def test_no_truth_and_no_name_reaches_a_judge(runs: dict[str, HostRun]) -> None:
+@pytest.mark.parametrize("run", ["chat 1", "openai 1"])
+def test_no_truth_and_no_name_reaches_a_judge(run: str, runs: dict[str, HostRun]) -> None:
     """But for the answers that say the reference themselves."""
     kinds = {f"{one.id}/{name}": one for name in MODELS for one in sample_answers.answered(name)}
     searched = 0
     for task in JUDGE_TASKS:
-        for item in items(runs["chat 1"], task):
+        for item in items(runs[run], task):
             made = kinds[item["id"]]
             assert made.asked.question in item["input"]
             assert not [
@@ -161,7 +204,7 @@ def test_no_truth_and_no_name_reaches_a_judge(runs: dict[str, HostRun]) -> None:
             if made.asked.reference not in made.text:
                 searched += 1
                 assert made.asked.reference not in item["input"]
-    assert searched > ITEMS
+    assert searched > (ITEMS if run == "chat 1" else PLAYED)
 
 
 def test_what_each_round_is_shown(runs: dict[str, HostRun]) -> None:
@@ -181,10 +224,8 @@ def test_what_each_round_is_shown(runs: dict[str, HostRun]) -> None:
     section = run.results["lmms_eval_tasks"]["cvrr_es"]
     assert section["first_ratings"]["cvrr_judge_collective"]["own_not_shown"] == ITEMS
     assert section["first_ratings"]["cvrr_judge_collective"]["judges"] == {CAREFUL: 75, FLAT: 75}
-    careful = [
-        CAREFUL in one["judges"] for one in section["selected"]["cvrr_judge_mixture"].values()
-    ]
-    assert any(careful)
+    chosen = section["selected"]["cvrr_judge_mixture"].values()
+    assert any(CAREFUL in one["judges"] for one in chosen)
 
 
 def test_empty_answers_are_items(runs: dict[str, HostRun]) -> None:
@@ -222,7 +263,8 @@ def test_a_reference_can_come_later(
     both = ["cvrr_judge", "cvrr_judge_collective"]
     env = {**given, settings.CVRR_RATINGS: str(runs["chat 1"].out)}
     env |= {settings.CVRR_REFERENCE: "", settings.CVRR_NAME: "another"}
-    done = launch(host(*arguments(tmp_path, ",".join(both)), "--limit", "20"), tmp_path, env=env)
+    own = ["--model", "tasks_scripted", "--tasks", ",".join(both), "--limit", "20", "--log_samples"]
+    done = launch(host(*own, "--output_path", str(tmp_path)), tmp_path, env=env)
     assert done.code == 0, done.stderr[-3000:]
     found = numbers(done)
     section = done.results["lmms_eval_tasks"]["cvrr_es"]
