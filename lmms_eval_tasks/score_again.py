@@ -54,7 +54,7 @@ def score_again(
         for table in benchmark.numbers_tables([("", done.numbers)]):
             console.print(table)
         label = config.label if judge else None  # the short form may hold a password
-        for line in [*done.notes, *_compared(own, done.numbers, label)]:
+        for line in [*done.notes, *compared(own, done.numbers, label)]:
             print(line)
         statuses += [
             _statuses(task, config.label, pairs) for task, pairs in done.verdicts.items() if judge
@@ -114,7 +114,7 @@ def _statuses(task: str, label: str, pairs: Sequence[rescore.Pair]) -> dict[str,
     return {"task": task, "judge": label, "verdicts": found.total(), "by_status": dict(found)}
 
 
-def _compared(
+def compared(
     runs: Sequence[rescore.Run], numbers: Mapping[str, Mapping[str, Any]], judge: str | None
 ) -> list[str]:
     """Whether the saved numbers came out again, to the last digit."""
@@ -127,7 +127,11 @@ def _compared(
             differing = rescore.difference(values, numbers[name])
             shared = len(values.keys() & numbers[name].keys())
             same = f"{shared - len(differing)} of {shared} numbers equal the saved ones"
-            why = f", differing: {', '.join(differing)}" if differing else ""
+            # What had no value lacked what has come since: a judge, reference ratings.
+            new = [metric for metric in differing if values[metric] is None]
+            other = [metric for metric in differing if values[metric] is not None]
+            why = f"; {len(new)} had no value before" if new else ""
+            why += f"; differing: {', '.join(other)}" if other else ""
             with_judge = f" (judged by {judge})" if judge else ""
             lines.append(f"{name}: {same}{why}{with_judge}")
     return list(dict.fromkeys(lines))

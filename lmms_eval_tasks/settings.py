@@ -170,9 +170,17 @@ def clipscore_model() -> str | None:
 
 
 def paths(name: str) -> list[Path]:
-    """The files and folders of a setting that may hold several, separated by commas."""
+    """The files and folders of a setting that may hold several, separated by commas.
+
+    Raises:
+        TasksError: one of them is not there.
+    """
     given = (part.strip() for part in os.environ.get(name, "").split(","))
-    return [Path(part).expanduser() for part in given if part]
+    found = [Path(part).expanduser() for part in given if part]
+    for path in found:
+        if not path.exists():
+            raise TasksError(f"{name}: {path}: no such file or folder")
+    return found
 
 
 def judged_baselines() -> tuple[str, ...]:

@@ -1,0 +1,29 @@
+"""Whether saved numbers came out again, as `rescore` says it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmms_eval_tasks import rescore, score_again
+
+SAVED = {"acc": 0.5, "kappa": None, "leniency": None}
+
+
+@pytest.mark.parametrize(
+    ("now", "line"),
+    [
+        ({}, "3 of 3 numbers equal the saved ones"),
+        ({"kappa": 0.1}, "2 of 3 numbers equal the saved ones; 1 had no value before"),
+        (
+            {"acc": 0.6, "kappa": 0.1, "leniency": 1},
+            "0 of 3 numbers equal the saved ones; 2 had no value before; differing: acc",
+        ),
+    ],
+)
+def test_what_came_since_is_no_difference(now: dict[str, Any], line: str) -> None:
+    run = rescore.Run("cvrr_judge", Path("x_samples_cvrr_judge.jsonl"), [], "m", SAVED)
+    numbers = {"cvrr_judge": {**SAVED, **now}}
+    assert score_again.compared([run], numbers, None) == [f"cvrr_judge: {line}"]
