@@ -6,9 +6,11 @@
   `kappa_pooled_DIMENSION`, `kappa_of_CANDIDATE`. `kappa_skip_empty` leaves out empty answers, which
   the published scripts skip. None without reference ratings: they can be added later (`rescore`).
 - leniency: mean rating minus reference, on the items that have both; by dimension and candidate.
-- rating_valid: mean of the ratings that could be read, by dimension and candidate; `rating_failed`,
-  `rating_coverage`, `rating_share_1` to `_5` (shares of the ratings), `no_reason` (ratings without
-  a reason, which count), `empty_rated` and `empty_failed` (empty answers).
+- rating_valid: mean of the ratings that could be read; `rating_share_1` to `_5`: shares of them;
+  `rating_coverage`: share of the answers that have one, the others being failures; all of these by
+  dimension and candidate too.
+- `rating_failed`, `no_reason` (ratings without a reason, which count), `empty_rated` and
+  `empty_failed` (empty answers): counts.
 
 A rating that cannot be read is a failure: no middle rating, and in no kappa.
 """
@@ -25,9 +27,9 @@ from lmms_eval_tasks.cvrr_es import rating_reply
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, RATINGS
 from lmms_eval_tasks.cvrr_es.rating_rows import RatingRow
 from lmms_eval_tasks.cvrr_es.reliability import kappas
-from lmms_eval_tasks.cvrr_es.reliability.describe import Summary, summary
 from lmms_eval_tasks.cvrr_es.reliability.leniency import leniency
 from lmms_eval_tasks.cvrr_es.reliability.study import Study
+from lmms_eval_tasks.utils import aggregate
 from lmms_eval_tasks.utils.aggregate import Item, metric_list
 
 Aggregation = Callable[[Sequence[Item]], Any]
@@ -117,18 +119,29 @@ def _leniency(items: Sequence[Item]) -> float | None:
     return leniency(made, _ratings(made), made.items).value
 
 
-def _summary(items: Sequence[Item]) -> Summary:
-    made = study(items)
-    return summary(_ratings(made), made.items)
-
-
 def _ratings(made: Study) -> Any:
     return next(iter(made.raters.values()))
 
 
+def _given(items: Sequence[Item]) -> list[int]:
+    return [item["rating"] for item in items if item["rating"] is not None]
+
+
+def _mean(items: Sequence[Item]) -> float | None:
+    return aggregate.mean(_given(items))
+
+
+def _coverage(items: Sequence[Item]) -> float | None:
+    return len(_given(items)) / len(items) if items else None
+
+
 def _share(rating: int, items: Sequence[Item]) -> float | None:
-    shares = _summary(items).shares
-    return None if shares is None else shares[rating]
+    given = _given(items)
+    return given.count(rating) / len(given) if given else None
+
+
+def _failed(items: Sequence[Item]) -> int:
+    return len(items) - len(_given(items))
 
 
 def _no_reason(items: Sequence[Item]) -> int:
@@ -139,22 +152,19 @@ def _empty(items: Sequence[Item], *, rated: bool) -> int:
     return sum(item["empty"] and (item["rating"] is not None) == rated for item in items)
 
 
-_MEANS: dict[str, Aggregation] = {
+_OF_PART: dict[str, Aggregation] = {
     "kappa": _kappa,
     "leniency": _leniency,
-    "rating_valid": lambda items: _summary(items).mean,
-}
-_OF_DIMENSION: dict[str, Aggregation] = {**_MEANS, "kappa_pooled": _pooled}
-_OVERALL: dict[str, Aggregation] = {
-    "kappa": _kappa,
-    "kappa_percent": functools.partial(_kappa, percent=True),
-    "kappa_pooled": _pooled,
-    "kappa_skip_empty": _skip_empty,
-    "leniency": _leniency,
-    "rating_valid": lambda items: _summary(items).mean,
-    "rating_failed": lambda items: _summary(items).failed,
-    "rating_coverage": lambda items: _summary(items).coverage,
+    "rating_valid": _mean,
+    "rating_coverage": _coverage,
     **{f"rating_share_{rating}": functools.partial(_share, rating) for rating in RATINGS},
+}
+_OF_DIMENSION: dict[str, Aggregation] = {**_OF_PART, "kappa_pooled": _pooled}
+_OVERALL: dict[str, Aggregation] = {
+    **_OF_DIMENSION,
+    "kappa_percent": functools.partial(_kappa, percent=True),
+    "kappa_skip_empty": _skip_empty,
+    "rating_failed": _failed,
     "no_reason": _no_reason,
     "empty_rated": functools.partial(_empty, rated=True),
     "empty_failed": functools.partial(_empty, rated=False),
@@ -179,18 +189,22 @@ def slug(candidate: str) -> str:
 def by_candidate(slugs: Iterable[str]) -> dict[str, Aggregation]:
     """The metrics of single candidates."""
     return {
-        f"{name}{OF}{one}": aggregation for one in slugs for name, aggregation in _MEANS.items()
+        f"{name}{OF}{one}": aggregation for one in slugs for name, aggregation in _OF_PART.items()
     }
 
 
 def spread(full: Item) -> dict[str, dict[str, Any]]:
-    """The item under each of its metrics: whole under the first, elsewhere what they need."""
+    """The item under each of its metrics: whole under the first, elsewhere what they need.
+
+    The host saves all of them: a judge's reason is there twice, not with every metric.
+    """
     needed = ("id", *_ROW, "reference_rating")
-    light = {name: full[name] for name in needed}
+    light = {**{name: full[name] for name in needed}, "reason": ""}
     own = by_candidate([slug(full["candidate"])])
     of_dimension = [f"{name}_{full['dimension']}" for name in _OF_DIMENSION]
     names = [*_OVERALL, *of_dimension, *own]
-    return {**dict.fromkeys(names, light), FIRST: dict(full)}
+    reason = {**light, "reason": full["reason"]}
+    return {**dict.fromkeys(names, light), "no_reason": reason, FIRST: dict(full)}
 
 
 def __getattr__(name: str) -> Any:

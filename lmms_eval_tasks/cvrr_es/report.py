@@ -141,9 +141,14 @@ def _kappas(models: Sequence[Model]) -> list[Table]:
 def _ratings(models: Sequence[Model]) -> list[Table]:
     rows = []
     for model, task, title in _judging(models):
-        for metric, name in (("rating_valid", "mean rating"), ("leniency", "minus reference")):
-            cells = [fixed(model.value(task, f"{metric}_{one}")) for one in DIMENSIONS]
-            rows.append(((model.title, title, name), [*cells, fixed(model.value(task, metric))]))
+        for metric, name, times, digits in (
+            ("rating_valid", "mean rating", 1, 2),
+            ("leniency", "minus reference", 1, 2),
+            ("rating_coverage", "rated, %", 100, 0),
+        ):
+            ends = [*(f"_{one}" for one in DIMENSIONS), ""]
+            cells = [fixed(model.value(task, f"{metric}{end}", times), digits) for end in ends]
+            rows.append(((model.title, title, name), cells))
     return by_row(
         "CVRR judges: ratings, 1 to 5 (the paper's Table 4)",
         ("judge", "round", ""),
@@ -153,6 +158,7 @@ def _ratings(models: Sequence[Model]) -> list[Table]:
 
 
 _EMPTY = ("rated", "failed")
+_COUNTS = ("rating_failed", "no_reason", "empty_rated", "empty_failed")
 
 
 def _candidates(models: Sequence[Model]) -> list[Table]:
@@ -168,24 +174,23 @@ def _candidates(models: Sequence[Model]) -> list[Table]:
                 fixed(model.value(task, f"rating_valid{suffix}")),
                 fixed(model.value(task, f"leniency{suffix}")),
             ]
-            shares = ["rating_share_" + str(rating) for rating in RATINGS]
-            counts = ("rating_failed", "no_reason", "empty_rated", "empty_failed")
-            only_all = [
-                *(fixed(model.value(task, name, 100), 0) for name in shares),
-                *(fixed(model.value(task, name), 0) for name in counts),
-            ]
-            rest = only_all if not suffix else ["-"] * len(only_all)
-            rows.append(((model.title, title, one), [*cells, *rest]))
+            shares = [f"rating_share_{rating}{suffix}" for rating in RATINGS]
+            percent = [*shares, f"rating_coverage{suffix}"]
+            cells += [fixed(model.value(task, name, 100), 0) for name in percent]
+            # Counts are of all answers alone: of a candidate there is no such metric.
+            cells += [fixed(model.value(task, f"{name}{suffix}"), 0) for name in _COUNTS]
+            rows.append(((model.title, title, one), cells))
             if not suffix and any(model.value(task, f"empty_{what}") for what in _EMPTY):
                 without = fixed(model.value(task, "kappa_skip_empty", 100))
-                rows.append(((model.title, title, "without empty"), [without, *["-"] * 11]))
+                rest = ["-"] * (len(cells) - 1)
+                rows.append(((model.title, title, "without empty"), [without, *rest]))
     return by_row(
         "CVRR judges: by candidate, and how the ratings are spread",
         ("judge", "round", "candidate"),
         [
             *("kappa\nx100", "mean\nrating", "minus\nreference"),
             *(f"{rating}\n%" for rating in RATINGS),
-            *("failed", "without\nreason", "empty\nrated", "empty\nfailed"),
+            *("rated\n%", "failed", "without\nreason", "empty\nrated", "empty\nfailed"),
         ],
         rows,
         "empty: answers without content, which the published scripts skip",

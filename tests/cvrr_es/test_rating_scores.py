@@ -90,6 +90,17 @@ class TestRatings:
         assert found[f"rating_valid_{TIME}"] == 3.5
         assert found["rating_valid_of_bob"] == 3
         assert [found[f"rating_share_{n}"] for n in range(1, 6)] == [2 / 8, 1 / 8, 0, 3 / 8, 2 / 8]
+        of_time = [found[f"rating_share_{n}_{TIME}"] for n in range(1, 6)]
+        assert of_time == [0, 1 / 4, 0, 3 / 4, 0]
+        of_ada = [found[f"rating_share_{n}_of_ada"] for n in range(1, 6)]
+        assert of_ada == [1 / 4, 0, 0, 2 / 4, 1 / 4]
+
+    def test_failures_by_part(self) -> None:
+        made = [rated(4, rated_doc(1, "ada")), rated("hm", rated_doc(2, "ada"))]
+        found = values([*made, rated(2, rated_doc(1, "bob", 1, TIME))])
+        assert found["rating_coverage"] == pytest.approx(2 / 3)
+        assert found[f"rating_coverage_{PART}"] == found["rating_coverage_of_ada"] == 0.5
+        assert found[f"rating_coverage_{TIME}"] == found["rating_coverage_of_bob"] == 1
 
     def test_nothing_could_be_read(self) -> None:
         found = values(few((None, 3), ("", 4)))
@@ -159,8 +170,10 @@ class TestNames:
     def test_an_item_has_the_metrics_of_its_dimension_and_candidate(self) -> None:
         made = rated(4, rated_doc(candidate="Bob B."))
         own = {name for name in made if name.endswith("_of_bob_b")}
-        assert own == {f"{name}_of_bob_b" for name in ("kappa", "leniency", "rating_valid")}
-        kinds = ("kappa", "kappa_pooled", "leniency", "rating_valid")
+        shares = [f"rating_share_{n}" for n in range(1, 6)]
+        kinds = ("kappa", "leniency", "rating_valid", "rating_coverage", *shares)
+        assert own == {f"{name}_of_bob_b" for name in kinds}
+        kinds += ("kappa_pooled",)
         dimensions = {f"{kind}_{name}" for kind in kinds for name in DIMENSIONS}
         assert {name for name in made if name in dimensions} == {f"{k}_{PART}" for k in kinds}
         assert made.keys() - own < rating_scores.SCORES.keys()
@@ -173,6 +186,8 @@ class TestNames:
         light = made["kappa_pooled"]
         assert not {"others", "reply", "answer", "asked"} & light.keys()
         assert light == made[f"kappa_{PART}"] == made["kappa_of_ada"]
+        assert light["reason"] == ""
+        assert made["kappa"]["reason"] == made["no_reason"]["reason"] == "so"
 
 
 class TestHostsList:
@@ -182,7 +197,7 @@ class TestHostsList:
         monkeypatch.setenv(settings.CVRR_CANDIDATES, str(tmp_path))
         listed = {one["metric"]: one["higher_is_better"] for one in rating_scores.METRICS}
         own = {name for name in listed if "_of_bob_b" in name or "_of_ada" in name}
-        assert len(own) == 6
+        assert len(own) == 2 * 9
         assert listed.keys() == {*rating_scores.SCORES, *own}
         assert listed["kappa"] is listed["kappa_of_ada"] is listed["rating_coverage"] is True
         worse = {"rating_failed", "no_reason", "empty_failed"}

@@ -71,9 +71,10 @@ def test_kappas() -> None:
 
 
 def test_ratings() -> None:
-    mean, off = found("Table 4", ratings())
+    mean, off, share = found("Table 4", ratings())
     assert (mean[3 + TIME_AT], mean[-1]) == ("3.50", "3.25")
     assert (off[2], off[3 + TIME_AT], off[-1]) == ("minus reference", "1.00", "0.50")
+    assert (share[2], share[3 + TIME_AT], share[-1]) == ("rated, %", "100", "100")
 
 
 def test_candidates_are_those_of_the_run() -> None:
@@ -84,16 +85,16 @@ def test_candidates_are_those_of_the_run() -> None:
     listed = found("by candidate", numbers)
     assert [row[2] for row in listed] == ["all", "ada", "bob"]
     whole, ada, bob = listed
-    assert whole[3:] == ["16.67", "3.25", "0.50", "25", "12", "0", "38", "25", "0", "0", "0", "0"]
-    assert ada[3:] == ["50.00", "3.50", "0.50", *["-"] * 9]
-    assert bob[3:6] == ["-16.67", "3.00", "0.50"]
+    assert whole[3:] == ["16.67", "3.25", "0.50", "25", "12", "0", "38", "25", "100", *"0000"]
+    assert ada[3:] == ["50.00", "3.50", "0.50", "25", "0", "0", "50", "25", "100", *"----"]
+    assert bob[3:12] == ["-16.67", "3.00", "0.50", "25", "25", "0", "25", "25", "100"]
 
 
 def test_counts() -> None:
     made = [rated("4", rated_doc(1)), rated("hm", rated_doc(2)), rated(2, rated_doc(3))]
     made += [rated(r, rated_doc(n, answer="", empty=True)) for n, r in ((4, 1), (5, "hm"), (6, 1))]
     (whole, *_) = found("by candidate", ratings(made))
-    assert whole[3:] == ["-", "2.00", "-", "50", "25", "0", "25", "0", "2", "1", "2", "1"]
+    assert whole[3:] == ["-", "2.00", "-", "50", "25", "0", "25", "0", "67", "2", "1", "2", "1"]
 
 
 def test_kappa_without_empty_answers() -> None:
