@@ -120,8 +120,10 @@ def test_options_of_the_host_script(
 
 
 def test_a_path_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(settings.CVRR_REFERENCE, f"{tmp_path}, ,{tmp_path}")
-    assert settings.paths(settings.CVRR_REFERENCE) == [tmp_path, tmp_path]
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "b c").mkdir()
+    monkeypatch.setenv(settings.CVRR_REFERENCE, f" ~/b c , ,{tmp_path}")
+    assert settings.paths(settings.CVRR_REFERENCE) == [tmp_path / "b c", tmp_path]
     monkeypatch.setenv(settings.CVRR_REFERENCE, f"{tmp_path},{tmp_path}/nowhere")
     with pytest.raises(TasksError, match=rf"{settings.CVRR_REFERENCE}: .*/nowhere: no such file"):
         settings.paths(settings.CVRR_REFERENCE)

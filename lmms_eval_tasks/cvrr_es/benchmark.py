@@ -63,15 +63,15 @@ def workload(task: Mapping[str, Any]) -> Workload:
         docs = [row for row in rows if row["dimension"] == name.removeprefix(ANSWERS)]
     else:
         docs = list(data.process_docs(name)(Dataset.from_list(rows)))
-    fields = (
+    asked = [] if name in JUDGE_TASKS else docs
+    fields = [
         {**{n: doc[n] for n in ("question", "reference", "id")}, "candidate": doc["reference"]}
-        for doc in docs
-        if name not in JUDGE_TASKS
-    )
+        for doc in asked
+    ]
     return Workload(
         prompts=[inputs.text(doc) for doc in docs],
         max_reply_tokens=task["generation_kwargs"]["max_new_tokens"],
-        judged=[[(judging.criterion(), asked)] for asked in fields],
+        judged=[[(judging.criterion(), own)] for own in fields],
     )
 
 

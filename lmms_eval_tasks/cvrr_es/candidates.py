@@ -41,7 +41,7 @@ class Aligned:
 
     Attributes:
         candidate: its name.
-        answers: question id -> answer, in the release's order; empty ones are "".
+        answers: question id -> answer as it stands, in the release's order.
         empty: ids of the questions whose answer holds no letter, digit or symbol.
         tokens: questions that began with image tokens, which were taken off.
         ends: answers that ended in "</s>", which was taken off.

@@ -53,7 +53,8 @@ def load() -> Release:
 def rows(release: Release) -> list[Row]:
     """One row per good question, in the release's order; no video is opened.
 
-    `lure`, for scripted models as `references` is, answers the dimension's next question.
+    `lure`, for scripted models as `references` is, answers the next question; that of the last one
+    answers the first.
 
     Raises:
         DataError: there is none.

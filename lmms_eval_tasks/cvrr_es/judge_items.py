@@ -7,6 +7,7 @@ a doc.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -40,7 +41,9 @@ class Rated:
         reference: rating by item; empty if there is none yet.
         chosen: the mixture's judges by fold and dimension; None in the other rounds.
         fold_of: each item's fold; empty without cross-fitting.
+        rule: the mixture's; None in the other rounds.
         own: number of first ratings by the judge itself, which it is not shown.
+        elsewhere: number of first ratings of answers that are not rated here.
     """
 
     round: str
@@ -49,7 +52,9 @@ class Rated:
     reference: Mapping[Item, float]
     chosen: Mapping[Part, Choice] | None = None
     fold_of: Mapping[Item, int] | None = None
+    rule: Selection | None = None
     own: int = 0
+    elsewhere: int = 0
 
     def docs(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
         """Docs of all answers to these questions, by question, then by candidate."""
@@ -81,10 +86,8 @@ class Rated:
         rows = [row for row in self.first.get(item, ()) if row.rating is not None]
         if self.chosen is None:
             return rows, False
-        fold = None if self.fold_of is None else self.fold_of.get(item)
-        choice = self.chosen.get((None, dimension)) or self.chosen.get((fold, dimension))
-        if choice is None:
-            return [], True
+        fold = None if self.fold_of is None else self.fold_of[item]
+        choice = selection.judges_for(self.chosen, dimension, fold)
         return [row for row in rows if row.judge in choice.judges], choice.fell_back
 
 
@@ -112,10 +115,7 @@ class Material:
     def asked(self) -> set[Item]:
         """All answers that are rated."""
         return {
-            Item(question, one.candidate)
-            for one in self.candidates
-            for question in one.answers
-            if question in self.place_of
+            Item(question, one.candidate) for one in self.candidates for question in one.answers
         }
 
 
@@ -139,9 +139,9 @@ def make(task: str, given: Material) -> Rated:
     kind = JUDGE_TASKS[task]
     if kind == "first":
         return Rated(kind, given.candidates, {}, known)
-    others, own = _of_others(task, given)
+    others, left_out = _of_others(task, given)
     if kind == "collective":
-        return Rated(kind, given.candidates, others, known, own=own)
+        return Rated(kind, given.candidates, others, known, **left_out)
     ratings: dict[str, dict[Item, float]] = {}
     for row in (row for rows in others.values() for row in rows):
         if row.rating is not None:
@@ -151,23 +151,23 @@ def make(task: str, given: Material) -> Rated:
     # Kappa knows whole ratings alone: the others are chosen by nowhere.
     whole = {item: int(rating) for item, rating in known.items() if rating == int(rating)}
     chosen = selection.choices(ratings, whole, items, fold_of, given.rule)
-    return Rated(kind, given.candidates, others, known, chosen, fold_of, own)
+    return Rated(kind, given.candidates, others, known, chosen, fold_of, given.rule, **left_out)
 
 
-def _of_others(task: str, given: Material) -> tuple[dict[Item, list[RatingRow]], int]:
-    """The other judges' first ratings of the answers, by item, and how many are the judge's own.
+def _of_others(task: str, given: Material) -> tuple[dict[Item, list[RatingRow]], Counter[str]]:
+    """The other judges' first ratings of the answers, by item, and the numbers of those left out.
 
     Raises:
         DataError: there is none, or there are more judges of one answer than names for them.
     """
     asked = given.asked
     found: dict[Item, list[RatingRow]] = {}
-    own = 0
-    for row in given.first:
-        if row.round != "first" or row.item not in asked:
-            continue
-        if folded(row.judge) == folded(given.judge):
-            own += 1
+    left_out: Counter[str] = Counter(own=0, elsewhere=0)
+    for row in (row for row in given.first if row.round == "first"):
+        if row.item not in asked:
+            left_out["elsewhere"] += 1
+        elif folded(row.judge) == folded(given.judge):
+            left_out["own"] += 1
         else:
             found.setdefault(row.item, []).append(row)
     if not found:
@@ -176,13 +176,14 @@ def _of_others(task: str, given: Material) -> tuple[dict[Item, list[RatingRow]],
             f"name them with {settings.CVRR_RATINGS} or --cvrr-ratings, and compare the ids of the "
             "questions and the names of the candidates"
         )
-    item = max(found, key=lambda item: len(found[item]))
-    if len(found[item]) > rating_prompt.MOST:
+    shown = {item: sum(row.rating is not None for row in rows) for item, rows in found.items()}
+    item = max(shown, key=lambda item: shown[item])
+    if shown[item] > rating_prompt.MOST:
         raise DataError(
-            f"{task}: {len(found[item])} judges rated {item.candidate}'s answer to "
+            f"{task}: {shown[item]} judges rated {item.candidate}'s answer to "
             f"{item.question}; at most {rating_prompt.MOST} can be shown: name fewer"
         )
-    return found, own
+    return found, left_out
 
 
 def _folds(given: Material) -> dict[Item, int]:

@@ -47,8 +47,16 @@ _OTHER_LABEL = re.compile(
 _SAID = re.compile(
     rf"(?:\bI(?:\s+would|\s+will|\s+must|'d|'ll)?\s+(?:rate|give|score|assign|grade)\b"
     rf"[^.!?\n\d]{{0,120}}?(?P<over>{_NUMBER}\s*(?:/|out\s+of)\s*5)"
-    rf"|\b(?:rating|score)\s+(?:of|is)\s+['\"\[(*_]{{0,4}}(?P<of>{_NUMBER}))"
+    rf"|\b(?:rating|score)\s+(?:of|is)\s+['\"\[(*_]{{0,4}}(?P<of>{_NUMBER})"
+    rf"(?:\s*(?:/|out\s+of)\s*5\b)?)"
     rf"(?![\w%/]|[.,][0-9]|\s*(?:[-\u2013\u2014~&/,]|\b(?:to|or|and)\b)\s*[\[\"'(]*[0-9])",
+    re.IGNORECASE,
+)
+# Such a sentence and nothing else: a rating without a reason.
+_ONLY_SAID = re.compile(
+    r"\W*(?:(?:(?:the|my|this|its|overall|final)\s+){1,3}"
+    r"|I(?:\s+would|\s+will|'d|'ll)?\s+(?:rate|give|assign)\b[\w\s]{0,40}?)?"
+    rf"(?:{_SAID.pattern})\W*",
     re.IGNORECASE,
 )
 _REASON = re.compile(
@@ -64,8 +72,9 @@ _ANY_STATED = re.compile(
 # Not \u00e8, which the object itself undoes.
 _ESCAPE = re.compile(r"\\(?!u[0-9a-fA-F]{4})(.)", re.DOTALL)
 _MARKS = {"n": "\n", "t": "\t", "r": "\r"}
-# The form that the request shows, repeated.
-_FORM = re.compile(r"\{{1,2}\s*[\"']rating[\"']\s*:\s*<[^<>{}\n]*>[^{}\n]*\}{1,2}")
+# The form that the request shows, repeated; and filled in without its brackets being taken off.
+_FORM = re.compile(r"\{{1,2}\s*[\"']rating[\"']\s*:\s*<[^<>{}\n0-9]*>[^{}\n]*\}{1,2}")
+_IN_FORM = re.compile(r"([\"']rating[\"']\s*:\s*[\"']?)<\s*([0-9]+)\s*>")
 _OTHER_JUDGE = re.compile(r"^.*\bJudge [A-Z]\b.*$(?:(?<=:)\n.*$)?", re.MULTILINE)
 _NAMES = re.compile(rf"\b{_NAME}\b", re.IGNORECASE)
 
@@ -107,8 +116,11 @@ def unescaped(text: str, keys: Iterable[str]) -> str:
 
 
 def without_form(text: str) -> str:
-    """A reply without the empty form (`{"rating": <your rating>, ...}`) that it may begin with."""
-    return _FORM.sub("", text)
+    """A reply without the empty form (`{"rating": <your rating>, ...}`) that it may begin with.
+
+    Of a form that was filled in (`{"rating": <4>, ...}`) the rating is left.
+    """
+    return _IN_FORM.sub(r"\1\2", _FORM.sub("", text))
 
 
 def braced(text: str, keys: Iterable[str]) -> str | None:
@@ -186,7 +198,7 @@ def reason(text: str) -> str:
         text: as `stated` leaves it.
     """
     labelled = _REASON.search(text)
-    if labelled is None and level(_unfenced(text)) is not None:
+    if labelled is None and (level(_unfenced(text)) is not None or _ONLY_SAID.fullmatch(text)):
         return ""
     rest = _ANY_STATED.sub(_end_of_sentence, labelled["reason"] if labelled else text)
     rest = rest.lstrip(" \t\r\n'\"`*_.,:;-").rstrip(" \t\r\n'\"`*_,:;-")

@@ -34,16 +34,13 @@ _NAMES = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 MOST = len(_NAMES)  # judges that can be shown beside one answer
 
 
-def prompt(override_dir: Path | None = None) -> prompts.Prompt:
+def prompt() -> prompts.Prompt:
     """The texts, the user's `cvrr_es/rating.yml` before ours; read once for each folder.
-
-    Args:
-        override_dir: folder of prompts; None for the user's setting.
 
     Raises:
         PromptError: the user's file lacks a part or a placeholder.
     """
-    return _prompt(override_dir or settings.prompts_dir())
+    return _prompt(settings.prompts_dir())
 
 
 def request(

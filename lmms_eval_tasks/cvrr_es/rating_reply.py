@@ -30,8 +30,14 @@ _RATING_KEYS = (
     *("judgement", "Judgement", "judgment", "Judgment"),
 )
 _REASON_KEYS = ("reason", "Reason", "reasoning", "Reasoning", "explanation", "Explanation")
-# What models add to the two keys; it is text, and no rating.
-_MORE_KEYS = ("analysis", "Analysis", "level", "label", "comment", "comments", "feedback")
+# What models add to the two keys, such as a number for each of the rubric's five qualities: text,
+# and no rating. An object with any other key is unparsed (judges/reader.py).
+_QUALITIES = ("relevance", "accuracy", "comprehensiveness", "creativity", "granularity")
+_MORE_KEYS = (
+    *("analysis", "Analysis", "level", "label", "comment", "comments", "feedback", "confidence"),
+    *_QUALITIES,
+    *map(str.capitalize, _QUALITIES),
+)
 KEYS = (*_RATING_KEYS, *_REASON_KEYS, *_MORE_KEYS)
 _ABSENT = 0  # not on the scale: no reply can say it
 # Such a reply does not begin with reasoning: tags inside it are text of its own.
@@ -48,7 +54,8 @@ class RatingReply:
         status: ok; else empty, truncated, refused, model_error (utils/answers.py) or unparsed.
         notes: what was special, each 1: `no_reason`; `other_key` (Judgement, Rating, ...);
             `two_keys` (equal ones); `level_name` (a level's name was read); `no_object` (stated
-            without one); `no_braces`; `escaped` (quotes with backslashes).
+            without one); `no_braces`; `escaped` (quotes with backslashes); `repeated` (several
+            objects with the same rating, of which the last one's reason stands).
     """
 
     rating: int | None
@@ -99,6 +106,11 @@ def _rating(text: str, shown: Sequence[str], notes: Counter[str]) -> tuple[int, 
         UnreadableError: there is no rating, or more than one.
     """
     spans = list(objects(text, KEYS))
+    if earlier := _repeated(spans):
+        for span in reversed(earlier):
+            text = text[: span.start] + text[span.end :]
+        spans = list(objects(text, KEYS))
+        notes["repeated"] = 1
     if any(span.value is not None and span.value.keys() & set(KEYS) for span in spans):
         found = _of_object(text, spans, shown, notes)
         _check_around(text, spans, found[0], shown)
@@ -119,6 +131,18 @@ def _rating(text: str, shown: Sequence[str], notes: Counter[str]) -> tuple[int, 
     stated = forms.stated(text)
     notes["level_name"] = int(stated != text and forms.names_a_level(_difference(text, stated)))
     return rating, forms.reason(stated)
+
+
+def _repeated(spans: Sequence[Found]) -> list[Found]:
+    """Of several objects that give one and the same rating all but the last; else none."""
+    rated = [span for span in spans if span.value and span.value.keys() & set(_RATING_KEYS)]
+    given = {
+        str(_number(value))
+        for span in rated
+        for key, value in (span.value or {}).items()
+        if key in _RATING_KEYS
+    }
+    return rated[:-1] if len(given) == 1 else []
 
 
 def _of_object(

@@ -56,8 +56,8 @@ class Asked(NamedTuple):
     candidate: str  # who answered; never shown
     question: str
     reference: str
-    answer: str  # "" if it is empty
-    empty: bool
+    answer: str  # as it stands, even if it is empty
+    empty: bool  # it holds no letter, digit or symbol
 
 
 class Rated(NamedTuple):
@@ -195,11 +195,6 @@ def rate(judge: Judge, asked: Sequence[Asked]) -> list[Rated]:
 
     wanted = criterion()
     return ordered_map(lambda one: Rated(one, judge.verdict(wanted, fields(one))), asked, NAME)
-
-
-def describe(found: JudgeConfig) -> dict[str, Any]:
-    """Judge and prompt as plain types; no secrets."""
-    return prompt_notes.judge(found, _loaded(settings.prompts_dir()))
 
 
 def prompt_name() -> str:

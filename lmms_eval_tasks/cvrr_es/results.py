@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -70,12 +69,11 @@ def _fell_back(found: Checked) -> Iterator[str]:
     """Where the mixture's rule left nobody, and what was shown instead."""
     for task, one in found.rated.items():
         chosen = (one.chosen or {}).values()
-        if often := sum(choice.fell_back for choice in chosen):
-            rule = selection.parse(os.environ.get(settings.CVRR_SELECTION, ""))
+        if one.rule and (often := sum(choice.fell_back for choice in chosen)):
             yield (
                 f"{task}: no judge passed in {often} of {len(chosen)} choices (one for each fold "
-                f"and dimension; {rule}), and there it was shown "
-                f"{selection.FALLBACKS[rule.fallback]}"
+                f"and dimension; {one.rule}), and there it was shown "
+                f"{selection.FALLBACKS[one.rule.fallback]}"
             )
 
 
@@ -87,10 +85,6 @@ def _parts(names: Sequence[str]) -> dict[str, Callable[[], Any]]:
         told["judge"] = judging.describe
     if any(name in JUDGE_TASKS for name in names):
         told["rating_prompt"] = lambda: prompt_notes.note(rating_prompt.prompt())
-    if "cvrr_judge_mixture" in names:
-        told["selection"] = lambda: str(
-            selection.parse(os.environ.get(settings.CVRR_SELECTION, ""))
-        )
     return told
 
 
@@ -115,6 +109,8 @@ def _of_data(found: Checked) -> dict[str, Any]:
         }
     if shown := {task: _shown(one) for task, one in found.rated.items() if one.first}:
         told["first_ratings"] = shown
+    if rules := [str(one.rule) for one in found.rated.values() if one.rule]:
+        told["selection"] = rules[0]
     chosen = {task: one.chosen for task, one in found.rated.items() if one.chosen is not None}
     if chosen:
         told["selected"] = {
@@ -138,6 +134,7 @@ def _shown(rated: Rated) -> dict[str, Any]:
     return {
         "judges": dict(sorted(Counter(row.judge for row in rows).items())),
         "own_not_shown": rated.own,
+        "of_other_answers": rated.elsewhere,
         "notes": rating_files.notes(rows, asked),
     }
 

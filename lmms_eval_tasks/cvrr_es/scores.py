@@ -71,9 +71,10 @@ def join(carriers: Sequence[Any], _sizes: Any = None, _weight_by_size: Any = Non
     Args:
         carriers: the dimensions' values under one metric name.
     """
-    values = [
-        entry["value"] for c in carriers if isinstance(c, Carrier) for entry in c.scores.values()
-    ]
+    # What broke (never_raises) is None here: without it the mean would be over fewer dimensions.
+    if not all(isinstance(one, Carrier) for one in carriers):
+        return None
+    values = [entry["value"] for one in carriers for entry in one.scores.values()]
     known = [value for value in values if value is not None]
     return aggregate.mean(known) if len(known) == len(values) else None
 

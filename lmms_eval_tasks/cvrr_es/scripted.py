@@ -14,10 +14,10 @@ from typing import Any
 
 from lmms_eval_tasks.cvrr_es.labels import RATINGS
 from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.models.players import UNREADABLE
 
 Doc = Mapping[str, Any]
 
-UNREADABLE = "Bella domanda!"
 _LOW, _HIGH = min(RATINGS), max(RATINGS)
 
 

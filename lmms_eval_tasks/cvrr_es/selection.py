@@ -24,6 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es.rating_rows import Item
@@ -36,6 +37,8 @@ from lmms_eval_tasks.cvrr_es.reliability.fitting import (
     judge_kappa,
 )
 from lmms_eval_tasks.errors import DataError, TasksError
+
+Chosen = TypeVar("Chosen")
 
 RULES = ("theta", "top")
 FALLBACKS = {
@@ -173,10 +176,8 @@ def select(
     return {part: choice.judges for part, choice in found.items()}
 
 
-def judges_for(
-    chosen: Mapping[Part, tuple[str, ...]], dimension: str, fold: int | None
-) -> tuple[str, ...]:
-    """The judges of an item of this dimension and fold, whichever way they were chosen.
+def judges_for(chosen: Mapping[Part, Chosen], dimension: str, fold: int | None) -> Chosen:
+    """What was chosen for an item of this dimension and fold, whichever way it was chosen.
 
     Raises:
         KeyError: the dimension or the fold was not among the items chosen for.

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.models.players import UNREADABLE
 
 Doc = Mapping[str, Any]
 
-UNREADABLE = "Bella domanda!"  # no number, no label and no sentence of a summary in it
 WRONG_SUMMARY = (
     "Somebody repairs a bicycle in a garage.",
     "Two dogs run along a beach.",

@@ -94,8 +94,11 @@ class TestDocs:
 class TestCollective:
     def test_all_others_and_never_its_own(self) -> None:
         """Whatever case and punctuation its name has."""
-        rated = judge_items.make("cvrr_judge_collective", material([*GOOD, *OWN, *BAD]))
+        elsewhere = rows("Zoe", [1, 2], candidate="carl")
+        first = [*GOOD, *OWN, *BAD, *elsewhere]
+        rated = judge_items.make("cvrr_judge_collective", material(first))
         assert judges(rated) == {("Zoe", "Yan"), ()}  # nobody rated bob
+        assert rated.elsewhere == 2
         assert rated.own == QUESTIONS
         assert {one["round"] for one in docs(rated).values()} == {"collective"}
 
@@ -129,7 +132,8 @@ class TestCollective:
         for kind in ("collective", "mixture"):
             with pytest.raises(DataError, match="27 judges rated ada's answer to partial_actions/"):
                 judge_items.make(f"cvrr_judge_{kind}", material(many))
-        rated = judge_items.make("cvrr_judge_collective", material(many[:26]))
+        failed = row(1, None, "judge 26")  # is not shown, and needs no name
+        rated = judge_items.make("cvrr_judge_collective", material([*many[:26], failed]))
         assert "Judge Z rated" in inputs.text(docs(rated)[f"{PART}/001/ada"])
 
 

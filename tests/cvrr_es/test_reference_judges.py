@@ -134,9 +134,7 @@ def test_the_users_prompt_replaces_ours(tmp_path: Path, monkeypatch: pytest.Monk
         in render(reference_judges.criterion(), reference_judges.fields(EMPTY))[1]["content"]
     )
     assert str(file) in reference_judges.prompt_name()
-    described = reference_judges.describe(reference_judges.config(None, KEY))
-    assert described["prompt"]["hash"] == reference_judges.criterion().prompt_hash
-    assert "planted" not in json.dumps(described)
+    assert reference_judges.criterion().prompt_hash in reference_judges.prompt_name()
     other = tmp_path / "other"
     (other / "cvrr_es").mkdir(parents=True)
     (other / "cvrr_es" / "reference.yml").write_text(yaml.safe_dump({**ours, "user": "{question}"}))

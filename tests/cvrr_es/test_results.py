@@ -123,7 +123,7 @@ class TestJudges:
         section = ran("cvrr_judge_collective")
         (shown,) = section["first_ratings"].values()
         assert shown["judges"] == {"Yan": 2, "Zoe": 3}
-        assert shown["own_not_shown"] == 3
+        assert (shown["own_not_shown"], shown["of_other_answers"]) == (3, 0)
         assert shown["notes"] == [
             "Yan (first): rated 1 of 3 answers (1 parse_failure, 1 without a row)"
         ]

@@ -73,6 +73,7 @@ class TestMeans:
         assert scores.join([one["mean_acc"] for one in parts]) == 0.5
         assert scores.join([]) is None
         assert scores.join([0.5]) is None  # a number of another task
+        assert scores.join([parts[0]["mean_acc"], None]) is None  # broke, and was reported
 
     def test_shown_alone_it_is_no_number(self, stated: Stated) -> None:
         found = values(several("right 5"))

@@ -63,9 +63,8 @@ def test_unreadable_is_not_read(task: str) -> None:
         assert worth(asked, reply).status == "unparsed"
 
 
-def test_unreadable_is_the_players_own() -> None:
-    assert scripted.UNREADABLE == players.UNREADABLE
-    assert answers.read_choice(scripted.UNREADABLE, ["a", "b"]).status == "unparsed"
+def test_unreadable_is_no_choice_either() -> None:
+    assert answers.read_choice(players.UNREADABLE, ["a", "b"]).status == "unparsed"
 
 
 def test_wrong_of_a_sentence_about_all_clips_names_one() -> None:
