@@ -135,8 +135,7 @@ def _asked(paths: Sequence[Path]) -> tuple[list[Asked], list[str]]:
             f"{len(release.problems):,} questions cannot be used:\n{listed(release.problems)}\n"
             f"{LEAVE_OUT}"
         )
-    aligned = [candidates.align(one, release) for one in candidates.read(paths)]
-    candidates.check(aligned)
+    aligned = candidates.fitting(paths, release)
     asked = reference_judges.asked_about(release, aligned)
     notes = [note for one in aligned for note in (*one.problems, *one.notes)]
     return asked, [*notes, *map(_counted, aligned)]

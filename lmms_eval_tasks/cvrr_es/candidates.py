@@ -60,6 +60,17 @@ class Aligned:
     notes: tuple[str, ...]
 
 
+def fitting(paths: Sequence[Path], release: Release) -> list[Aligned]:
+    """The candidates in files and folders, their answers put to the release's questions.
+
+    Raises:
+        DataError: as `read` and `check`.
+    """
+    found = [align(one, release) for one in read(paths)]
+    check(found)
+    return found
+
+
 def read(paths: Sequence[Path]) -> tuple[Candidate, ...]:
     """The candidates in files and folders, in the order of the paths, then by name.
 

@@ -92,8 +92,7 @@ def aligned(release: Release) -> list[Aligned]:
             "no candidates to judge: name folders MODEL/DIMENSION.json, or saved samples of "
             f"cvrr_es runs, with --cvrr-candidates or {settings.CVRR_CANDIDATES}=PATH,PATH"
         )
-    found = [candidates.align(one, release) for one in candidates.read(paths)]
-    candidates.check(found)
+    found = candidates.fitting(paths, release)
     named: dict[str, str] = {}
     for one in found:
         other = named.setdefault(slug(one.candidate), one.candidate)
