@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -80,18 +80,41 @@ def read_json(file: Path) -> Any:
     Raises:
         DataError: it is none; names the line and the column.
     """
+    text = _text(file)
     try:
-        return json.loads(file.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise DataError(f"{file}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"{file}: not UTF-8 text (byte {error.start})") from None
+        return json.loads(text)
     except json.JSONDecodeError as error:
         raise DataError(
             f"{file}: not valid JSON at line {error.lineno}, column {error.colno}: {error.msg}"
         ) from None
     except (ValueError, RecursionError) as error:  # a number of 5,000 digits; 100,000 brackets
         raise DataError(f"{file}: cannot be read as JSON: {error}") from None
+
+
+def read_lines(file: Path) -> Iterator[tuple[int, Any]]:
+    """The lines of a JSON lines file, as `read_json` reads files: number, from 1, and content.
+
+    Blank lines are skipped.
+
+    Raises:
+        DataError: the file, or a line that is reached, cannot be read; names it.
+    """
+    # Not splitlines(): that breaks at separators which JSON allows inside a text.
+    for number, line in enumerate(_text(file).split("\n"), 1):
+        if line.strip():
+            try:
+                yield number, json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise DataError(f"{file}, line {number}: not valid JSON: {error}") from None
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise DataError(f"{file}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{file}: not UTF-8 text (byte {error.start})") from None
 
 
 def put(source: Path, target: Path, link: bool) -> None:

@@ -158,3 +158,17 @@ def test_prompt_notes() -> None:
     described = prompt_notes.judge(JudgeConfig(NONE), prompt)
     assert described["prompt"] == prompt_notes.note(prompt)
     assert described["provider"] == NONE
+
+
+def test_read_lines(tmp_path: Path) -> None:
+    file = tmp_path / "x.jsonl"
+    file.write_bytes(b"\xef\xbb\xbf" + '{"a": "one\u2028line"}\n\n[2]\n{\n'.encode())
+    lines = released_files.read_lines(file)
+    assert [next(lines), next(lines)] == [(1, {"a": "one\u2028line"}), (3, [2])]
+    with pytest.raises(DataError, match=r"x\.jsonl, line 4: not valid JSON"):
+        next(lines)
+    file.write_bytes(b"\xff")
+    with pytest.raises(DataError, match=r"not UTF-8 text \(byte 0\)"):
+        list(released_files.read_lines(file))
+    with pytest.raises(DataError, match="No such file"):
+        list(released_files.read_lines(tmp_path / "nothing"))

@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -61,7 +60,7 @@ def rows(file: Path) -> list[Any]:
     if file.suffix == ".parquet":
         found: Any = _parquet(file)
     elif file.suffix == ".jsonl":
-        found = _lines(file)
+        found = [content for _, content in released_files.read_lines(file)]
     else:
         found = released_files.read_json(file)
     if not isinstance(found, list):
@@ -117,24 +116,6 @@ def _names(dimension: str) -> set[str]:
 
 def _plain(name: str) -> str:
     return "".join(filter(str.isalnum, name.casefold()))
-
-
-def _lines(file: Path) -> list[Any]:
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise DataError(f"{file}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"{file}: not UTF-8 text (byte {error.start})") from None
-    found = []
-    # Not splitlines(): that breaks at separators which JSON allows inside a text.
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.strip():
-            try:
-                found.append(json.loads(line))
-            except (ValueError, RecursionError) as error:
-                raise DataError(f"{file}, line {number}: not valid JSON: {error}") from None
-    return found
 
 
 def _parquet(file: Path) -> list[Any]:

@@ -11,13 +11,13 @@ this is `replay` (judges/replay.py).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.released_files import read_lines
 
 _REQUIRED = ("id", "reply")
 _KNOWN = (*_REQUIRED, "task")
@@ -48,14 +48,8 @@ class Replies:
         path = Path(path).expanduser()
         found: dict[Key, str] = {}
         lines: dict[Key, int] = {}
-        try:
-            texts = path.read_text(encoding="utf-8").split("\n")
-        except (OSError, UnicodeDecodeError) as error:
-            raise TasksError(f"{path}: no readable file of replies ({error})") from None
-        for number, line in enumerate(texts, 1):
-            if not line.strip():
-                continue
-            key, reply = _reply(line, f"{path}, line {number}")
+        for number, entry in read_lines(path):
+            key, reply = _reply(entry, f"{path}, line {number}")
             if found.setdefault(key, reply) != reply:
                 raise TasksError(
                     f"{path}, lines {lines[key]} and {number}: different replies to {key.id}"
@@ -77,11 +71,7 @@ class Replies:
         raise TasksError(f"{self.file}: no reply to {item} of {task}")
 
 
-def _reply(line: str, place: str) -> tuple[Key, str]:
-    try:
-        entry: Any = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise TasksError(f"{place}: not JSON ({error})") from None
+def _reply(entry: Any, place: str) -> tuple[Key, str]:
     if not isinstance(entry, dict):
         raise TasksError(f"{place}: expected an object with id and reply")
     for name in _KNOWN:

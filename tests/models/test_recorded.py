@@ -37,7 +37,7 @@ class TestFile:
     @pytest.mark.parametrize(
         ("entries", "message"),
         [
-            (["{"], "line 1: not JSON"),
+            (["{"], "line 1: not valid JSON"),
             ([[1]], "line 1: expected an object with id and reply"),
             ([{"id": "a", "reply": "b"}, {"id": "a"}], "line 2: `reply` is missing"),
             ([{"id": 3, "reply": "b"}], "`id` is no text"),
@@ -55,7 +55,7 @@ class TestFile:
             Replies.load(write(tmp_path, *entries))
 
     def test_no_file(self, tmp_path: Path) -> None:
-        with pytest.raises(TasksError, match="no readable file of replies"):
+        with pytest.raises(TasksError, match=r"nothing\.jsonl: No such file"):
             Replies.load(tmp_path / "nothing.jsonl")
 
 
