@@ -74,13 +74,27 @@ def required_folder(benchmark: str, title: str, how_to_get: str, files: str) -> 
     return place
 
 
+def read_text(file: Path) -> str:
+    """A file's text in UTF-8, without a byte order mark.
+
+    Raises:
+        DataError: it cannot be read, or is no such text.
+    """
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise DataError(f"{file}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{file}: not UTF-8 text (byte {error.start})") from None
+
+
 def read_json(file: Path) -> Any:
     """The content of a JSON file in UTF-8, with or without a byte order mark.
 
     Raises:
         DataError: it is none; names the line and the column.
     """
-    text = _text(file)
+    text = read_text(file)
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
@@ -100,21 +114,12 @@ def read_lines(file: Path) -> Iterator[tuple[int, Any]]:
         DataError: the file, or a line that is reached, cannot be read; names it.
     """
     # Not splitlines(): that breaks at separators which JSON allows inside a text.
-    for number, line in enumerate(_text(file).split("\n"), 1):
+    for number, line in enumerate(read_text(file).split("\n"), 1):
         if line.strip():
             try:
                 yield number, json.loads(line)
             except (ValueError, RecursionError) as error:
                 raise DataError(f"{file}, line {number}: not valid JSON: {error}") from None
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise DataError(f"{file}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"{file}: not UTF-8 text (byte {error.start})") from None
 
 
 def put(source: Path, target: Path, link: bool) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.released_files import read_lines, read_text
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _KEYS = ("video_id", "video", "id")  # of a line of the hub copy, in this order
@@ -52,7 +53,7 @@ def read(files: Sequence[Path]) -> Texts:
 
 def _mapping(file: Path) -> Texts:
     """A JSON file {video: {...}, ...}."""
-    text = _text(file)
+    text = read_text(file)
     decoder = json.JSONDecoder()
     places: dict[str, int] = {}
     position = _skip(text, 0)
@@ -107,10 +108,8 @@ def _lines(files: Sequence[Path]) -> Texts:
     entries: dict[str, dict[str, Any]] = {}
     problems: dict[str, str] = {}
     for file in files:
-        for number, line in enumerate(_text(file).split("\n"), 1):
-            if not line.strip():
-                continue
-            video, fields = _line(f"{file}, line {number}", line)
+        for number, content in read_lines(file):
+            video, fields = _line(f"{file}, line {number}", content)
             entry = entries.setdefault(video, {})
             for name, value in fields.items():
                 if entry.setdefault(name, value) != value:
@@ -123,12 +122,8 @@ def _lines(files: Sequence[Path]) -> Texts:
     return Texts(name, tuple(entries), entries.__getitem__, problems)
 
 
-def _line(place: str, line: str) -> tuple[str, dict[str, Any]]:
+def _line(place: str, value: Any) -> tuple[str, dict[str, Any]]:
     """The key of a line's video, and those of its fields that are read."""
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{place}: not valid JSON: {error}") from None
     if not isinstance(value, dict):
         raise DataError(f"{place}: expected an object")
     named = (value.get(name) for name in _KEYS)
@@ -136,12 +131,3 @@ def _line(place: str, line: str) -> tuple[str, dict[str, Any]]:
     if key is None:
         raise DataError(f"{place}: no video (a text in {', '.join(_KEYS[:-1])} or {_KEYS[-1]})")
     return key, {name: value[name] for name in FIELDS if name in value}
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise DataError(f"{file}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"{file}: not UTF-8 text (byte {error.start})") from None
