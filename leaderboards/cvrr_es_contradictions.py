@@ -46,7 +46,7 @@ _CHECKS = (
     _Check(
         "equal_text_judges",
         "Table 4",
-        "two judges give the same mean to two decimals in several dimensions",
+        "two judges give the same mean to two decimals in some dimensions",
         checks.equal_text_judges,
         "Suspicious, not impossible; we take the figures as printed.",
     ),

@@ -86,10 +86,9 @@ def _members(p: Paper) -> tuple[bool, str]:
     final = p.role("Final Judge")
     more = [name for name in said if name not in listed]
     fewer = [name for name in listed if name not in said and name not in final]
-    return not more and not fewer, (
-        f"Table 1 has no judge {_listed(more)}, and {_listed(fewer)} besides; it is so in Table 5 "
-        f"too"
-    )
+    too = "; it is so in Table 5 too" if p.judges() == listed else ""
+    told = f"Table 1 has no judge {_listed(more)}, and {_listed(fewer)} besides{too}"
+    return not more and not fewer, told
 
 
 def _selected_among(p: Paper) -> tuple[bool, str]:

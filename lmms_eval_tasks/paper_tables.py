@@ -62,9 +62,9 @@ def by_row(
         return []
     table = empty(title, notes)
     for place, name in enumerate(names):
-        table.add_column(name, overflow="fold", min_width=0 if place else 12)
+        table.add_column(escape(name), overflow="fold", min_width=0 if place else 12)
     for heading in columns:
-        table.add_column(heading, justify="right", no_wrap=True)
+        table.add_column(escape(heading), justify="right", no_wrap=True)
     for head, cells in kept:
         table.add_row(*map(escape, head), *cells)
     return [table]

@@ -11,12 +11,11 @@ import typer
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.console import wide_console
+from lmms_eval_tasks.cvrr_es.reliability.sums_bootstrap import RESAMPLES
 from lmms_eval_tasks.errors import TasksError
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.cvrr_es.rating_rows import RatingRow
-
-RESAMPLES = 1000  # the least that is reported
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -96,25 +95,17 @@ def reliability_command(
 
 
 def _read(paths: Sequence[Path]) -> tuple[list[RatingRow], list[str]]:
-    """The rows of files, and a line for each file without rows and each row that is left out.
+    """The rows of files, and lines on files without rows and rows that are left out.
 
     Raises:
         DataError: as rating_files.read.
     """
     from lmms_eval_tasks.cvrr_es import rating_files
+    from lmms_eval_tasks.video_checks import listed
 
-    rows = rating_files.read(paths)
-    notes = [f"{file}: has no rows" for path in paths for file in _inside(path) if _is_blank(file)]
-    if settings.allow_bad_items():
-        # Ratings off the scale are counted by the report: their rows stay, as failures.
-        notes += [f"left out: {at}: {why}" for at, why in rating_files.load(paths).problems.items()]
-    return rows, notes
-
-
-def _inside(path: Path) -> list[Path]:
-    path = path.expanduser()
-    return [path] if path.is_file() else sorted(path.rglob("*.jsonl"))
-
-
-def _is_blank(file: Path) -> bool:
-    return file.stat().st_size < 4096 and not file.read_text(encoding="utf-8-sig").strip()
+    found = rating_files.load(paths)
+    notes = [f"{file}: has no rows" for file in found.blank]
+    if found.problems:
+        # Of ratings off the scale the rows stay, as failures: the report counts them.
+        notes += [f"left out: {line.strip()}" for line in listed(found.problems).split("\n")]
+    return found.rows, notes

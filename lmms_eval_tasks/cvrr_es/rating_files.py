@@ -34,18 +34,18 @@ _SAMPLES = re.compile(r"_samples_(?P<task>.+)\.jsonl$")
 
 
 @dataclass(frozen=True)
-class Ratings:
-    """Rows in the order of their files, and what is wrong with others.
+class Loaded:
+    """Rows in the order of their files, each once, and what was left out.
 
     Attributes:
         rows: those that can be used; one off the scale has no rating and the status OFF_SCALE.
-        problems: file and line -> what is wrong.
-        repeated: rows that say word for word what another one says; each counts once.
+        problems: file and line -> what is wrong; nothing unless it is left out by the user's leave.
+        blank: files without rows.
     """
 
-    rows: tuple[RatingRow, ...]
+    rows: list[RatingRow]
     problems: Mapping[str, str]
-    repeated: int
+    blank: list[Path]
 
 
 def read(paths: Sequence[Path]) -> list[RatingRow]:
@@ -55,35 +55,37 @@ def read(paths: Sequence[Path]) -> list[RatingRow]:
         DataError: there are none, a file cannot be read, or rows cannot be right and
             `--allow-bad-items` was not given.
     """
-    found = load(paths)
-    if found.problems and not settings.allow_bad_items():
-        raise DataError(
-            f"{len(found.problems):,} ratings cannot be used:\n{listed(found.problems)}\n"
-            f"{LEAVE_OUT}"
-        )
-    return list(found.rows)
+    return load(paths).rows
 
 
-def load(paths: Sequence[Path]) -> Ratings:
-    """As `read`, with everything that is wrong.
+def load(paths: Sequence[Path]) -> Loaded:
+    """As `read`, with what was left out.
 
     Raises:
-        DataError: a path is not there, a file cannot be read, or no row can be used.
+        DataError: as `read`.
     """
     good: list[tuple[str, RatingRow]] = []
     problems: dict[str, str] = {}
+    blank = []
     for file in _files(paths):
+        place = ""
         for place, entry, strict in _entries(file):
             row, problem = _row(entry, strict=strict)
             if problem:
                 problems[place] = problem
             if row is not None:
                 good.append((place, row))
-    rows, repeated = _once(good, problems)
+        if not place:
+            blank.append(file)
+    rows = _once(good, problems)
     if not rows:
         told = next((f"; {place}: {why}" for place, why in problems.items()), "")
         raise DataError(f"{', '.join(map(str, paths))}: no ratings that can be used{told}")
-    return Ratings(tuple(rows), problems, repeated)
+    if problems and not settings.allow_bad_items():
+        raise DataError(
+            f"{len(problems):,} ratings cannot be used:\n{listed(problems)}\n{LEAVE_OUT}"
+        )
+    return Loaded(rows, problems, blank)
 
 
 def write(path: Path, rows: Iterable[RatingRow]) -> None:
@@ -236,10 +238,8 @@ def _problems(entry: Mapping[str, Any], *, strict: bool) -> Iterator[str]:
         yield f"rating: {json.dumps(rating)} does not go with the status {status!r}"
 
 
-def _once(
-    rows: Sequence[tuple[str, RatingRow]], problems: dict[str, str]
-) -> tuple[list[RatingRow], int]:
-    """Every judge's one rating of each item in a round, and how many rows say the same again.
+def _once(rows: Sequence[tuple[str, RatingRow]], problems: dict[str, str]) -> list[RatingRow]:
+    """Every judge's one rating of each item in a round; rows may say word for word the same.
 
     Of several that differ nobody knows which one counts: none is kept.
     """
@@ -248,16 +248,14 @@ def _once(
         key = (row.question, row.candidate, row.judge, row.round)
         found.setdefault(key, []).append((place, row))
     kept: list[RatingRow] = []
-    repeated = 0
     for own in found.values():
         (first, row), *more = own
         if all(other == row for _, other in more):
             kept.append(row)
-            repeated += len(more)
             continue
-        for place, other in own[1:]:
+        for place, other in more:
             problems[place] = (
                 f"another rating of {other.candidate}'s answer to {other.question} by "
                 f"{other.judge} ({other.round}) is at {first}: none of them is kept"
             )
-    return kept, repeated
+    return kept

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 from lmms_eval_tasks.cvrr_es import selection, simulation
 from lmms_eval_tasks.cvrr_es.rating_rows import Item
-from lmms_eval_tasks.cvrr_es.reliability import panels
-from lmms_eval_tasks.cvrr_es.reliability.fitting import SCALE, judge_kappa
+from lmms_eval_tasks.cvrr_es.reliability.fitting import SCALE, Rated, judge_kappa
 from lmms_eval_tasks.cvrr_es.reliability.kappa_values import average
-from lmms_eval_tasks.cvrr_es.reliability.panel_ratings import PANELS
+from lmms_eval_tasks.cvrr_es.reliability.panel_ratings import PANELS, Judges
 from lmms_eval_tasks.cvrr_es.selection import Selection
 from lmms_eval_tasks.cvrr_es.simulation import Drawn, World
 from lmms_eval_tasks.utils import stats
@@ -125,19 +124,21 @@ def _one(
     world: World, drawn: Drawn, weight: float, names: Iterable[str]
 ) -> dict[tuple[str, str], tuple[float | None, str]]:
     """Kappa and note of every row, for one draw."""
-    known = (drawn.ratings, drawn.reference, drawn.dimension_of)
-    found: dict[tuple[str, str], tuple[float | None, str]] = {}
-    for result in panels.singles(*known):
-        found["judge", result.name] = (result.kappa, "")
-    for result in panels.compare(*known, drawn.fold_of, names):
-        found["panel", result.name] = (result.kappa, result.note)
+
+    def kappa(ratings: Rated) -> float | None:
+        return judge_kappa(ratings, drawn.reference, drawn.reference)  # there is one dimension
+
+    found = {("judge", name): (kappa(own), "") for name, own in sorted(drawn.ratings.items())}
+    judges = Judges(drawn.ratings, drawn.reference, drawn.dimension_of, drawn.fold_of)
+    for name in names:
+        panel = judges.panel(name)
+        found["panel", name] = (kappa(panel.ratings), panel.note)
     everybody = dict.fromkeys(drawn.reference, tuple(world.judges))
     finals = {"alone": {}, "collective": everybody} | {
         name: shown_to_final(drawn, rule) for name, rule in MIXTURES.items()
     }
     for name, shown in finals.items():
-        ratings = final_ratings(drawn, shown, weight)
-        found["final", name] = (judge_kappa(ratings, drawn.reference, drawn.reference), "")
+        found["final", name] = (kappa(final_ratings(drawn, shown, weight)), "")
     return found
 
 
@@ -159,9 +160,8 @@ def _differences(
 def table(about: str, rows: Sequence[Row]) -> str:
     """For people: mean and range over seeds of each kappa and of both differences."""
     width = max(len(row.name) for row in rows)
-    columns = ("kappa", "minus best judge", "minus mean panel")
-    lines = [about, " ".join(["", " " * 5, " " * width, *(f"{name:24}" for name in columns)])]
-    lines[1] += "by hand"
+    columns = [f"{name:24}" for name in ("kappa", "minus best judge", "minus mean panel")]
+    lines = [about, " ".join(["", " " * 5, " " * width, *columns]) + "by hand"]
     for row in rows:
         cells = [_cell(row.kappas), _cell(row.over_best), _cell(row.over_mean)]
         hand = "" if row.by_hand is None else f"{round(row.by_hand, 3) + 0:7.3f}"

@@ -52,7 +52,6 @@ def after(first: Channel, second: Channel) -> Channel:
     )
 
 
-EXACT = shifted(0)
 GOOD = noisy(0.25)  # a kappa of about 0.93
 LENIENT = shifted(1)
 CONSTANT = mapped(dict.fromkeys(SCALE, 4))

@@ -165,16 +165,15 @@ class TestBadRows:
     ) -> None:
         first = lines(tmp_path / "a.jsonl", rating(1).as_dict(), rating(2).as_dict())
         second = lines(tmp_path / "b.jsonl", rating(1, 5.0).as_dict(), rating(2).as_dict())
+        with pytest.raises(DataError, match="1 ratings cannot be used"):
+            read([first, second])
+        monkeypatch.setenv(ALLOW, "1")
         found = load([tmp_path])
         assert found.problems == {
             f"{second}, line 1": f"another rating of C's answer to {PART}/001 by J (first) is at "
             f"{first}, line 1: none of them is kept"
         }
-        assert (found.rows, found.repeated) == ((rating(2),), 1)
-        with pytest.raises(DataError, match="1 ratings cannot be used"):
-            read([first, second])
-        monkeypatch.setenv(ALLOW, "1")
-        assert read([first, second]) == [rating(2)]
+        assert found.rows == read([first, second]) == [rating(2)]
 
     @pytest.mark.parametrize(
         "change", [{"judge": "K"}, {"candidate": "D"}, {"round": "collective"}]
@@ -184,6 +183,13 @@ class TestBadRows:
         file = tmp_path / "r.jsonl"
         write(file, rows)
         assert read([file, tmp_path]) == rows
+
+    def test_blank_files(self, tmp_path: Path) -> None:
+        """Named; files of other tasks are not looked into."""
+        blank = lines(tmp_path / "a.jsonl", " ")
+        lines(tmp_path / "b.jsonl", rating(1).as_dict())
+        lines(tmp_path / "x_samples_maia_oe.jsonl", "")
+        assert load([tmp_path]).blank == [blank]
 
     def test_bad_files(self, tmp_path: Path) -> None:
         with pytest.raises(DataError, match="nowhere: no such file or folder"):

@@ -120,6 +120,32 @@ def test_file_without_rows(files: Path) -> None:
     refused(run(files / "empty.jsonl"), DataError, "empty.jsonl", "no ratings that can be used")
 
 
+def test_files_of_other_tasks_are_left_alone(files: Path) -> None:
+    """Neither looked into nor told of."""
+    (files / "x_samples_maia_oe.jsonl").write_text("\n")
+    (files / "y_samples_maia_oe.jsonl").write_bytes(b"\xff")
+    result = run(files, "--resamples", "0")
+    assert result.exit_code == 0, result.output
+    assert "maia_oe" not in result.output
+
+
+def test_left_out_rows_are_told_up_to_twenty_and_read_once(
+    files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad = [json.dumps({**row.as_dict(), "rating": "x"}) for row in judged() * 2]
+    (files / "q.jsonl").write_text("\n".join(bad))
+    seen = []
+    read = Path.read_text
+    monkeypatch.setattr(Path, "read_text", lambda at, **how: seen.append(at) or read(at, **how))
+    result = run(files, "--resamples", "0", "--allow-bad-items")
+    assert result.exit_code == 0, result.output
+    told = [line for line in result.output.splitlines() if line.startswith("left out: ")]
+    assert len(told) == 21
+    assert told[0].startswith(f"left out: {files / 'q.jsonl'}, line 1: rating: expected a number")
+    assert told[-1] == "left out: and 12 more"
+    assert len([file for file in seen if file.suffix == ".jsonl"]) == 3
+
+
 def test_several_references(files: Path) -> None:
     write(files / "single.ref", given("GPT-3.5", LENIENT, round="reference"))
     both = ("--reference", files / "single.ref", "--reference", files / "reference.ref")

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from lmms_eval_tasks.cvrr_es import selection, simulated_study, simulation
-from lmms_eval_tasks.cvrr_es.reliability import panels
 from lmms_eval_tasks.cvrr_es.reliability.fitting import judge_kappa
-from lmms_eval_tasks.cvrr_es.reliability.panel_ratings import PANELS
+from lmms_eval_tasks.cvrr_es.reliability.panel_ratings import PANELS, Judges
 from lmms_eval_tasks.cvrr_es.selection import Selection
 from lmms_eval_tasks.cvrr_es.simulated_study import MIXTURES, Row, study
 from lmms_eval_tasks.cvrr_es.simulation import WORLDS
+from lmms_eval_tasks.paper_tables import fixed
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "judge_panels.py"
 SEEDS = range(3)
@@ -38,17 +38,20 @@ def test_every_judge_panel_and_final_judge_has_a_row(five: dict[tuple[str, str],
 def test_rows_are_the_kappas_of_their_seeds(five: dict[tuple[str, str], Row]) -> None:
     for place, seed in enumerate(SEEDS):
         drawn = simulation.draw(WORLDS["five"], seed)
-        known = (drawn.ratings, drawn.reference, drawn.dimension_of)
-        kappas = {("judge", r.name): r.kappa for r in panels.singles(*known)}
-        best = max(kappas.values())
-        kappas |= {("panel", r.name): r.kappa for r in panels.compare(*known, drawn.fold_of)}
-        alone = judge_kappa(drawn.final, drawn.reference, drawn.reference)
-        kappas["final", "alone"] = alone
+        judges = Judges(drawn.ratings, drawn.reference, drawn.dimension_of, drawn.fold_of)
+        rated = {("judge", name): own for name, own in drawn.ratings.items()}
+        rated |= {("panel", name): judges.panel(name).ratings for name in PANELS}
+        rated["final", "alone"] = drawn.final
         shown = {"collective": dict.fromkeys(drawn.reference, tuple(drawn.ratings))}
         shown |= {name: simulated_study.shown_to_final(drawn, MIXTURES[name]) for name in MIXTURES}
-        for name, judges in shown.items():
-            said = simulated_study.final_ratings(drawn, judges, simulated_study.WEIGHT)
-            kappas["final", name] = judge_kappa(said, drawn.reference, drawn.reference)
+        for name, names in shown.items():
+            said = simulated_study.final_ratings(drawn, names, simulated_study.WEIGHT)
+            rated["final", name] = said
+        kappas = {
+            key: judge_kappa(own, drawn.reference, drawn.reference) for key, own in rated.items()
+        }
+        best = max(kappa for (kind, _), kappa in kappas.items() if kind == "judge")
+        assert set(kappas) == set(five)
         for key, kappa in kappas.items():
             assert five[key].kappas[place] == kappa
             assert five[key].over_best[place] == kappa - best
@@ -66,7 +69,7 @@ def test_final_ratings_come_of_the_judges_that_are_shown() -> None:
     drawn = simulation.draw(WORLDS["majority"], 0)
     everybody = dict.fromkeys(drawn.reference, tuple(drawn.ratings))
     said = simulated_study.final_ratings(drawn, everybody, 1.0)
-    mean = panels.Judges(drawn.ratings, {}, drawn.dimension_of, None).panel("mean").ratings
+    mean = Judges(drawn.ratings, {}, drawn.dimension_of, None).panel("mean").ratings
     assert said == mean
     assert simulated_study.final_ratings(drawn, everybody, 0.0) == drawn.final
     assert simulated_study.final_ratings(drawn, {}, 1.0) == drawn.final
@@ -190,18 +193,29 @@ def of_readme() -> list[dict[str, str]]:
     return [dict(zip(cells[0], row, strict=True)) for row in cells[2:end]]
 
 
-def test_the_readme_has_the_figures_of_the_study() -> None:
-    """Of one world here; the others are seen to be there (the script prints them in 20 s)."""
+def test_the_readme_says_what_its_table_shows() -> None:
+    rows = of_readme()
+    above = [row for row in rows if float(row["Dawid-Skene"]) > float(row["best single judge"])]
+    number = ("no", "one", "two", "three", "four", "five", "six", "all")[len(above)]
+    assert f"Dawid-Skene is above it in {number} worlds," in README.read_text(encoding="utf-8")
+    for row in rows:
+        assert float(row["naive Bayes"]) > float(row["best single judge"]) - 0.05
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_the_readme_has_the_figures_of_the_study(world: str) -> None:
     found = {row["world"].split("`")[1]: row for row in of_readme()}
     assert list(found) == list(WORLDS)
-    rows = {(r.kind, r.name): r for r in study(WORLDS["five"], range(simulated_study.SEEDS))}
+    names = [name for kind, name in COLUMNS.values() if kind == "panel"]
+    seeds = range(simulated_study.SEEDS)
+    rows = {(row.kind, row.name): row for row in study(WORLDS[world], seeds, names=names)}
     mean = rows["panel", "mean"]
     best = [kappa - over for kappa, over in zip(mean.kappas, mean.over_best, strict=True)]
     expected = {"best single judge": best} | {
         column: rows[key].kappas for column, key in COLUMNS.items()
     }
-    assert {column: found["five"][column] for column in expected} == {
-        column: f"{sum(kappas) / len(kappas):.2f}" for column, kappas in expected.items()
+    assert {column: found[world][column] for column in expected} == {
+        column: fixed(sum(kappas) / len(kappas)) for column, kappas in expected.items()
     }
 
 

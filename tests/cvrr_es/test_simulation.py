@@ -22,7 +22,7 @@ def test_channels() -> None:
     assert {row.index(1) for row in sim.CONSTANT} == {3}
     assert sim.noisy(0.2)[0] == pytest.approx((0.9, 0.1, 0, 0, 0))
     assert sim.noisy(0.2)[2] == pytest.approx((0, 0.1, 0.8, 0.1, 0))
-    assert sim.after(sim.ADVERSARIAL, sim.ADVERSARIAL) == sim.EXACT
+    assert sim.after(sim.ADVERSARIAL, sim.ADVERSARIAL) == sim.shifted(0)
     assert sim.after(sim.LENIENT, sim.ADVERSARIAL)[0] == (0, 0, 0, 1, 0)  # 1, then 2, then 4
     for world in WORLDS.values():
         for judge in world.judges:
@@ -36,7 +36,7 @@ def test_kappa_in_closed_form_by_hand() -> None:
     shares = (0.5, 0, 0, 0, 0.5)
     assert sim.expected_kappa(shares, sim.ADVERSARIAL) == -1
     assert sim.expected_kappa(shares, sim.LENIENT) == pytest.approx(1 - 0.5 / 6.5)
-    assert sim.expected_kappa(shares, sim.EXACT) == 1
+    assert sim.expected_kappa(shares, sim.shifted(0)) == 1
     assert sim.expected_kappa(shares, sim.CONSTANT) == 0
     assert sim.expected_kappa(shares, sim.RANDOM) == 0
     chance = (0.375 * 0 + 0.125 * 1 + 0.125 * 9 + 0.375 * 16) / 2 * 2

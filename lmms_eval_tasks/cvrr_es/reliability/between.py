@@ -6,8 +6,9 @@ import itertools
 from collections.abc import Mapping, Sequence
 
 from lmms_eval_tasks.cvrr_es.reliability import kappas
+from lmms_eval_tasks.cvrr_es.reliability.fitting import SCALE
 from lmms_eval_tasks.cvrr_es.reliability.kappa_values import Kappa
-from lmms_eval_tasks.cvrr_es.reliability.study import SCALE, Ratings, Study
+from lmms_eval_tasks.cvrr_es.reliability.study import Ratings, Study
 from lmms_eval_tasks.utils.agreement import Coefficient, Level, krippendorff_alpha
 
 # Squared differences, as in the quadratic kappa: of two judges with equal means and spreads both

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from lmms_eval_tasks.cvrr_es.rating_rows import Item
-from lmms_eval_tasks.cvrr_es.reliability.study import SCALE, Cell, Ratings, Study
+from lmms_eval_tasks.cvrr_es.reliability.fitting import SCALE
+from lmms_eval_tasks.cvrr_es.reliability.study import Cell, Ratings, Study
 
 T = TypeVar("T")
 
@@ -58,14 +59,6 @@ class Summary:
         """Share of all items that have a rating, 0 to 1."""
         items = self.rated + self.failed + self.missing
         return self.rated / items if items else None
-
-    @property
-    def shares(self) -> dict[int, float] | None:
-        """The distribution as shares of the whole ratings; None if there are none."""
-        whole = sum(self.distribution.values())
-        if not whole:
-            return None
-        return {label: number / whole for label, number in self.distribution.items()}
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""

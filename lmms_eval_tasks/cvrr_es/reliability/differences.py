@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class KappaDifference:
-    """Mean kappa of one rater minus that of another (over candidates, then dimensions).
+class Difference:
+    """Of two kappas (-2 to 2), or of ratings in points of the scale (-4 to 4).
 
     Attributes:
-        value: -2 to 2; None with its `reason`. Cells where either has no kappa are left out.
+        value: None with its `reason`.
         n: items that count.
-        interval: 95 %, paired, by bootstrap over videos; None with the reason in `no_interval`.
+        interval: 95 %; None with the reason in `no_interval`.
     """
 
     value: float | None
@@ -55,8 +55,11 @@ def difference(
     *,
     resamples: int = sums_bootstrap.RESAMPLES,
     seed: int = 0,
-) -> KappaDifference:
-    """Kappa of `one` minus kappa of `other`, on the items that both rated.
+) -> Difference:
+    """Mean kappa of `one` minus that of `other` (over candidates, then dimensions).
+
+    Over the items that both rated; cells where either has no kappa are left out. The interval is
+    paired, by bootstrap over videos.
 
     Args:
         study: with the reference; its items count.
@@ -72,7 +75,7 @@ def difference(
     n = sum(map(len, cells))
     if not n:
         why = "both rated" if study.reference else "has a reference rating: there is none yet"
-        return KappaDifference(None, f"no item {why}", 0, None, "there is no value")
+        return Difference(None, f"no item {why}", 0, None, sums_bootstrap.NO_VALUE)
     dimensions: dict[str, list[int]] = {}
     for place, items in enumerate(cells):
         dimensions.setdefault(study.dimension(items[0]), []).append(place)
@@ -101,7 +104,7 @@ def difference(
         seed=seed,
     )
     reason = "" if value is not None else "no cell has a kappa of both"
-    return KappaDifference(value, reason, n, interval, no_interval)
+    return Difference(value, reason, n, interval, no_interval)
 
 
 def _sums(

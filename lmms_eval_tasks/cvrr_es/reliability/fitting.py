@@ -15,10 +15,11 @@ from lmms_eval_tasks.cvrr_es.reliability.kappa_values import average
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils import agreement
 
-SCALE = tuple(RATINGS)
+SCALE = tuple(RATINGS)  # the whole of it, for every coefficient
 
 Rated = Mapping[Item, float | None]  # one judge's ratings; None or left out: no rating
-Ratings = Mapping[str, Rated]  # by judge
+ByJudge = Mapping[str, Rated]
+Ratings = ByJudge  # as selection.py calls it
 Reference = Mapping[Item, int]
 Part = tuple[int | None, str]  # fold and dimension; without a fold: all items of the dimension
 
@@ -48,7 +49,7 @@ def judge_kappa(ratings: Rated, reference: Reference, items: Iterable[Item]) -> 
     )
 
 
-def on_scale(ratings: Ratings) -> tuple[dict[str, dict[Item, int]], int]:
+def on_scale(ratings: ByJudge) -> tuple[dict[str, dict[Item, int]], int]:
     """The ratings that are one of 1 to 5, as integers, and how many were not (4.5, 0, 6).
 
     The same are left out of every kappa (agreement.kappa), so that panels and judges are compared

@@ -64,10 +64,7 @@ def agreement(report: Report) -> Sheet:
     for part in report["raters"]:
         kappa = part["kappa"]
         for candidate in data["candidates"]:
-            cells = [
-                (kappa["cells"][one].get(candidate) or {"kappa": None})["kappa"]
-                for one in data["dimensions"]
-            ]
+            cells = [sheets.cell(kappa, one, candidate) for one in data["dimensions"]]
             own = kappa["by_candidate"].get(candidate)
             rows.append(
                 Line(

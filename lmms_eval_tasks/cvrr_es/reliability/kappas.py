@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING
 from lmms_eval_tasks.cvrr_es.labels import RATINGS
 from lmms_eval_tasks.cvrr_es.rating_rows import Item
 from lmms_eval_tasks.cvrr_es.reliability import sums_bootstrap
+from lmms_eval_tasks.cvrr_es.reliability.fitting import SCALE
 from lmms_eval_tasks.cvrr_es.reliability.kappa_values import Kappa, MeanKappa, average
-from lmms_eval_tasks.cvrr_es.reliability.study import SCALE, Cell, Ratings, Study
+from lmms_eval_tasks.cvrr_es.reliability.study import Cell, Ratings, Study
 from lmms_eval_tasks.utils.agreement import kappa
 
 if TYPE_CHECKING:

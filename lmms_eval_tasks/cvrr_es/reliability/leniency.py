@@ -6,38 +6,17 @@ import math
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.cvrr_es.rating_rows import Item
 from lmms_eval_tasks.cvrr_es.reliability import sums_bootstrap
 from lmms_eval_tasks.cvrr_es.reliability.describe import Split, split
+from lmms_eval_tasks.cvrr_es.reliability.differences import Difference
 from lmms_eval_tasks.cvrr_es.reliability.study import Ratings, Study
 from lmms_eval_tasks.utils import stats
-from lmms_eval_tasks.utils.stats import Interval
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.cvrr_es.reliability.sums_bootstrap import Matrix
-
-
-@dataclass(frozen=True)
-class Difference:
-    """A mean difference, in points of the scale (-4 to 4).
-
-    Attributes:
-        value: above 0 is lenient; None with its `reason`.
-        n: items that count.
-        interval: 95 %, clustered by video; None with the reason in `no_interval`.
-    """
-
-    value: float | None
-    reason: str
-    n: int
-    interval: Interval | None
-    no_interval: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {**vars(self), "interval": self.interval.as_dict() if self.interval else None}
 
 
 @dataclass(frozen=True)
@@ -66,20 +45,17 @@ def leniencies(study: Study, ratings: Ratings) -> Split[Difference]:
 def leniency(study: Study, ratings: Ratings, items: Sequence[Item]) -> Difference:
     """Mean rating minus mean reference, over the items that both rated, each counted alike.
 
-    Ratings that are not whole count as they are. The interval is Student's t with standard errors
-    clustered by video (`stats.clustered_mean`).
+    Above 0 is lenient. Ratings that are not whole count as they are. The interval is Student's t
+    with standard errors clustered by video (`stats.clustered_mean`).
     """
     found = _differences(study, ratings, items)
     if not found:
         return _undefined(_why_nothing(study))
-    value = stats.mean(difference for _, difference in found)
+    values = [difference for _, difference in found]
     videos = [study.video(item) for item, _ in found]
-    if unknown := videos.count(""):
-        return Difference(value, "", len(found), None, _no_video(unknown, len(found)))
-    if len(set(videos)) == 1:
-        return Difference(value, "", len(found), None, "all items are on one video")
-    interval = stats.clustered_mean([difference for _, difference in found], videos)
-    return Difference(value, "", len(found), interval, "")
+    return Difference(
+        stats.mean(values), "", len(found), *sums_bootstrap.clustered_or_reason(values, videos)
+    )
 
 
 def own_candidates(judge: str, candidates: Iterable[str]) -> tuple[str, ...]:
@@ -183,7 +159,7 @@ def _differences(study: Study, ratings: Ratings, items: Iterable[Item]) -> list[
 
 
 def _undefined(reason: str) -> Difference:
-    return Difference(None, reason, 0, None, "there is no value")
+    return Difference(None, reason, 0, None, sums_bootstrap.NO_VALUE)
 
 
 def _why_nothing(study: Study) -> str:
@@ -192,7 +168,3 @@ def _why_nothing(study: Study) -> str:
         if study.reference
         else "there is no reference yet"
     )
-
-
-def _no_video(unknown: int, n: int) -> str:
-    return f"the video of {unknown} of {n} items is not known"

@@ -1,6 +1,7 @@
 """A judge without its constant leniency: would it agree if it only rated too high?
 
-Each rating loses the judge's mean offset (rating minus reference) on the *other* folds' videos.
+Each rating loses the judge's mean offset (rating minus reference) on the *other* folds' videos: one
+offset for all dimensions, since it is the judge that is lenient.
 What is left is rounded to the next whole number, halves up, and clipped to the scale, since kappa
 knows whole labels only. Kappa of the result (`kappas.reliability`) beside the kappa of the ratings
 themselves tells a biased judge, which this mends, from one that does not see differences.
@@ -15,8 +16,9 @@ from fractions import Fraction
 
 from lmms_eval_tasks.cvrr_es.labels import RATINGS
 from lmms_eval_tasks.cvrr_es.rating_rows import Item
+from lmms_eval_tasks.cvrr_es.reliability.fitting import SCALE
 from lmms_eval_tasks.cvrr_es.reliability.folds import Folds
-from lmms_eval_tasks.cvrr_es.reliability.study import SCALE, Ratings, Study
+from lmms_eval_tasks.cvrr_es.reliability.study import Ratings, Study
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class Corrected:
     Attributes:
         ratings: whole numbers 1 to 5; None where there was no rating, or no offset could be fitted.
             Ratings that are not whole stay as they are: agreement leaves them out before and after,
-            so that both kappas are of the same items.
+            so that both kappas are of the same items where `not_fitted` is 0.
         offsets: what each fold's ratings lost, in points; None: nothing to fit it on elsewhere.
         clipped: ratings that had to be put back on the scale.
         not_fitted: ratings that were lost because their fold has no offset.

@@ -16,9 +16,9 @@ from functools import cached_property
 from lmms_eval_tasks.cvrr_es.rating_rows import Item
 from lmms_eval_tasks.cvrr_es.reliability import latent, voting
 from lmms_eval_tasks.cvrr_es.reliability.fitting import (
+    ByJudge,
     Part,
     Rated,
-    Ratings,
     Reference,
     fitting_items,
     judge_kappa,
@@ -47,48 +47,24 @@ class Panel:
 
     ratings: Rated
     note: str = ""
-    uses_reference: bool = False
-
-
-def rate(
-    name: str,
-    ratings: Ratings,
-    reference: Reference,
-    dimension_of: Mapping[Item, str],
-    fold_of: Mapping[Item, int] | None = None,
-) -> Panel:
-    """One panel's ratings.
-
-    Ratings off the scale, or not whole, are left out. Fitting falls back where it has nothing to go
-    by, and the note counts the answers: the plain mean where no judge of the answer has a positive
-    weight, where no judge has a kappa, and where a dimension has no reference in other folds; the
-    next best judge where the best one did not rate (of several without a kappa the first by name).
-
-    Args:
-        name: of PANELS.
-        ratings: judge -> item -> rating.
-        reference: only looked at by panels that are fitted to it.
-        dimension_of: of all rated items. One dimension for all fits over all of them.
-        fold_of: of all rated items; None will do for panels that are not fitted to the reference.
-
-    Raises:
-        DataError: no such panel, an item without dimension or fold, no folds where they are needed.
-    """
-    return Judges(ratings, reference, dimension_of, fold_of).panel(name)
 
 
 class Judges:
     """The judges' ratings, with what several panels share; each part is computed once, if at all.
 
-    Arguments as of `rate`.
+    Args:
+        ratings: judge -> item -> rating. Those off the scale, or not whole, are left out.
+        reference: only looked at by panels that are fitted to it.
+        dimension_of: of all rated items. One dimension for all fits over all of them.
+        fold_of: of all rated items; None will do for panels that are not fitted to the reference.
     """
 
     def __init__(
         self,
-        ratings: Ratings,
+        ratings: ByJudge,
         reference: Reference,
         dimension_of: Mapping[Item, str],
-        fold_of: Mapping[Item, int] | None,
+        fold_of: Mapping[Item, int] | None = None,
     ) -> None:
         self._given, self._off_scale = on_scale(ratings)
         self._reference, self._dimension_of, self._fold_of = reference, dimension_of, fold_of
@@ -99,7 +75,20 @@ class Judges:
                 self._votes.setdefault(item, {})[judge] = rating
 
     def panel(self, name: str) -> Panel:
-        """See `rate`."""
+        """One panel's ratings.
+
+        Fitting falls back where it has nothing to go by, and the note counts the answers: the plain
+        mean where no judge of the answer has a positive weight, where no judge has a kappa, and
+        where a dimension has no reference in other folds; the next best judge where the best one
+        did not rate (of several without a kappa the first by name).
+
+        Args:
+            name: of PANELS.
+
+        Raises:
+            DataError: no such panel, an item without dimension or fold, no folds where they are
+                needed.
+        """
         if name not in PANELS:
             raise DataError(f"no panel is called {name!r}: choose from {', '.join(PANELS)}")
         if PANELS[name] and self._fold_of is None:
@@ -121,7 +110,7 @@ class Judges:
             "naive_bayes_mean": self._naive_bayes,
         }[name](name, notes)
         counted = [f"{what}: {count}" for what, count in notes.items() if count]
-        return Panel(ratings, "; ".join([*counted, *more]), PANELS[name])
+        return Panel(ratings, "; ".join([*counted, *more]))
 
     def _voted(self, name: str, _: Counter[str]) -> tuple[dict[Item, int], list[str]]:
         rule = {"majority": voting.majority, "median": voting.median, "mean": _plain_mean}[name]

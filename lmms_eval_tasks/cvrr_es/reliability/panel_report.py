@@ -14,10 +14,9 @@ from typing import Any
 from lmms_eval_tasks.cvrr_es import selection
 from lmms_eval_tasks.cvrr_es.labels import RATINGS
 from lmms_eval_tasks.cvrr_es.rating_rows import Item
-from lmms_eval_tasks.cvrr_es.reliability import differences, kappas, panels, voting
+from lmms_eval_tasks.cvrr_es.reliability import differences, kappas, rater_report, voting
 from lmms_eval_tasks.cvrr_es.reliability.folds import Folds
 from lmms_eval_tasks.cvrr_es.reliability.panel_ratings import PANELS, Judges, Panel
-from lmms_eval_tasks.cvrr_es.reliability.rater_report import agreement_part
 from lmms_eval_tasks.cvrr_es.reliability.study import Ratings, Study
 from lmms_eval_tasks.cvrr_es.selection import Selection
 
@@ -27,6 +26,7 @@ Part = dict[str, Any]
 NOTHING, OTHER_VIDEOS, SAME_ITEMS = "nothing", "other folds", "the same items"
 SELECTED = "selected_mean"  # mean of the judges that the mixture's rule selects
 SELECTED_SAME = "selected_mean_same_items"
+NO_REFERENCE = "no kappa: no rated item has a reference rating"
 ONE_FOLD = "not computed: fitting on other videos needs two videos or more"
 
 
@@ -51,7 +51,7 @@ class Together:
 
     def kappa(self, ratings: Ratings) -> Part:
         """All kappas of a panel."""
-        return agreement_part(kappas.reliability(self.study, ratings, **self.options))
+        return rater_report.agreement_part(kappas.reliability(self.study, ratings, **self.options))
 
     def difference(self, one: Ratings, other: Ratings | None) -> Part | None:
         """Kappa of one minus kappa of the other, on shared items."""
@@ -60,24 +60,36 @@ class Together:
         return differences.difference(self.study, one, other, **self.options).as_dict()
 
 
-def all_panels(given: Together, rule: Selection, final_judges: frozenset[str]) -> Part | None:
+def all_panels(
+    given: Together,
+    rule: Selection,
+    final_judges: frozenset[str],
+    alone: Mapping[str, float | None],
+) -> Part | None:
     """Every panel beside the best single judge and the mean; None with fewer than two judges.
 
-    The best single judge is best in hindsight: chosen by its kappa on the very items. `best_judge`
-    is the panel that had to choose on others.
+    The best single judge is best in hindsight: chosen by its kappa on the very items, as far as all
+    judges rated them. `best_judge` is the panel that had to choose on others.
 
     Args:
         given: the judges.
         rule: the mixture's, for the panels of selected judges.
         final_judges: whose own ratings the mixture does not select from.
+        alone: kappa of each judge on its own items, to choose by where those that all rated give
+            none.
     """
     if len(given.first) < 2:
         return None
-    alone = panels.singles(given.first, given.reference, given.dimension_of)
-    known = {one.name: one.kappa for one in alone if one.kappa is not None}
-    best = min(known, key=lambda judge: (-known[judge], judge)) if known else None
+    shared = differences.shared(given.study, *given.first.values())
+    on_shared = {
+        judge: kappas.reliability(shared, own, resamples=0).mean.value
+        for judge, own in given.first.items()
+    }
+    best = _best(on_shared)
+    n = None if best is None else len(shared.items)
+    best = best or _best(alone)
     best_ratings = given.first[best] if best is not None else None
-    made = _ratings(given, rule, final_judges)
+    made = _made(given, rule, final_judges)
     mean = made["mean"][1].ratings
     rows = []
     for name, (fitted, panel) in made.items():
@@ -95,17 +107,29 @@ def all_panels(given: Together, rule: Selection, final_judges: frozenset[str]) -
             }
         )
     finals = {
-        f"{rater.judge}, {rater.round}": {
+        rater_report.name(rater): {
             "over_best": given.difference(own, best_ratings),
             "over_mean": given.difference(own, mean),
         }
         for rater, own in given.study.raters.items()
         if rater.round in ("collective", "mixture")
     }
-    return {"judges": sorted(given.first), "best_single": best, "panels": rows, "finals": finals}
+    return {
+        "judges": sorted(given.first),
+        "best_single": best,
+        "best_single_n": n,
+        "panels": rows,
+        "finals": finals,
+    }
 
 
-def _ratings(
+def _best(alone: Mapping[str, float | None]) -> str | None:
+    """The judge with the highest kappa, of equal ones the first by name; None without kappas."""
+    known = {judge: kappa for judge, kappa in alone.items() if kappa is not None}
+    return min(known, key=lambda judge: (-known[judge], judge), default=None)
+
+
+def _made(
     given: Together, rule: Selection, final_judges: frozenset[str]
 ) -> dict[str, tuple[str, Panel]]:
     """Name -> what it is fitted to, and its ratings; empty ones with the reason as note."""
@@ -113,7 +137,7 @@ def _ratings(
     made: dict[str, tuple[str, Panel]] = {}
     for name, is_fitted in PANELS.items():
         if is_fitted and not given.reference:
-            made[name] = (OTHER_VIDEOS, Panel({}, panels.NO_REFERENCE))
+            made[name] = (OTHER_VIDEOS, Panel({}, NO_REFERENCE))
         elif is_fitted and given.fold_of is None:
             made[name] = (OTHER_VIDEOS, Panel({}, ONE_FOLD))
         else:
@@ -129,7 +153,7 @@ def _others(given: Together, final_judges: frozenset[str]) -> dict[str, Ratings]
 
 def _why_not(given: Together, others: Mapping[str, Ratings], *, cross_fit: bool) -> str:
     if not given.reference:
-        return panels.NO_REFERENCE
+        return NO_REFERENCE
     if not others:
         return "not computed: no judge but the final one rated alone"
     if cross_fit and given.fold_of is None:
@@ -159,7 +183,8 @@ def _selected(given: Together, rule: Selection, final_judges: frozenset[str]) ->
 def selected(given: Together, rule: Selection, final_judges: frozenset[str]) -> Part:
     """Whom the mixture's rule chooses in each dimension: cross-fitted, and the paper's way."""
     others = _others(given, final_judges)
-    found: Part = {"rule": str(rule), "judges": sorted(others), "ways": {}}
+    shown = str(rule).partition(",cross_fit=")[0]  # both ways follow
+    found: Part = {"rule": shown, "judges": sorted(others), "ways": {}}
     for way, cross_fit in (("cross_fitted", True), ("same_items", False)):
         if why := _why_not(given, others, cross_fit=cross_fit):
             found["ways"][way] = {"reason": why, "dimensions": {}}
@@ -195,7 +220,7 @@ def rounds(given: Together) -> list[Part]:
             continue
         alone = given.first.get(rater.judge)
         part: Part = {
-            "name": f"{rater.judge}, {rater.round}",
+            "name": rater_report.name(rater),
             "judge": rater.judge,
             "round": rater.round,
             "alone": alone is not None,

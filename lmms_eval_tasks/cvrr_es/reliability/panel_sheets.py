@@ -39,9 +39,7 @@ def _round(report: Report, part: Report, one: Report) -> Sheet:
     dimensions, kappa = report["data"]["dimensions"], part["kappa"]
     rows = []
     for candidate in report["data"]["candidates"]:
-        cells = [
-            (kappa["cells"][name].get(candidate) or {"kappa": None})["kappa"] for name in dimensions
-        ]
+        cells = [sheets.cell(kappa, name, candidate) for name in dimensions]
         rows.append(
             Line(
                 (sheets.marked(part, candidate),),
@@ -88,9 +86,9 @@ def _strong(title: str, values: list[Any]) -> Line:
 
 
 def panels(report: Report) -> Sheet | None:
-    """Every panel beside single judges and the final judge."""
+    """Every panel beside single judges and the final judge; None without a reference or panels."""
     found = report["panels"]
-    if found is None:
+    if found is None or report["reference"] is None:
         return None
     rows = [
         _kappa_line(part["name"], _look(part), part["kappa"], found["finals"].get(part["name"]))
@@ -103,7 +101,12 @@ def panels(report: Report) -> Sheet | None:
         if one["note"]:
             noted.setdefault(one["note"], []).append(title)
     notes = [f"{', '.join(titles)}: {note}" for note, titles in noted.items()]
-    best = found["best_single"]
+    best, n = found["best_single"], found["best_single_n"]
+    where = (
+        f"the {n:,} answers that all judges rated"
+        if n
+        else "each judge's own answers, since those that all rated give no kappa"
+    )
     return Sheet(
         "panels",
         "Panels beside single judges and the final judge",
@@ -116,9 +119,13 @@ def panels(report: Report) -> Sheet | None:
         (
             f"{sheets.basis(report)}; panels of the {len(found['judges'])} judges that rated "
             f"alone: {', '.join(found['judges'])}",
-            f"best single judge: {best or 'none has a kappa'}, the best in hindsight on these very "
-            "answers; `best judge elsewhere` had to be chosen on other folds",
-            f"differences are paired, on the answers that both rated; {sheets.intervals(report)}",
+            f"best single judge: {best}, the best in hindsight, chosen on {where}; `best judge "
+            "elsewhere` had to be chosen on other folds"
+            if best
+            else "best single judge: none has a kappa",
+            "differences are paired, on the answers that both rated, (n) where those are not the "
+            f"row's; {sheets.intervals(report)}",
+            "intervals hold fixed what was fitted and who was chosen",
             f"{sheets.folds(report)}. `the paper's way` chooses and scores on the same answers, "
             "which flatters",
             *notes,
@@ -145,8 +152,9 @@ def _kappa_line(title: str, fitted: str, kappa: Report | None, apart: Report | N
     ]
     for key in ("over_best", "over_mean"):
         own = apart[key] if apart else None
+        other = f" (n {own['n']:,})" if own and own["n"] not in (0, pooled["n"]) else ""
         cells += [
-            sheets.difference(own["value"]) if own else NONE,
+            sheets.difference(own["value"]) + other if own else NONE,
             sheets.span(own["interval"]) if own else NONE,
         ]
     return Line((title, fitted), tuple(cells))
@@ -173,10 +181,9 @@ def selection(report: Report) -> Sheet | None:
                     )
                 )
     finals = ", ".join(report["final_judges"]) or "none named"
-    reasons = [f"{way.replace('_', ' ')}: {own['reason']}" for way, own in ways.items()]
     return Sheet(
         "selection",
-        f"Judges that the mixture's rule selects ({found['rule'].rpartition(',')[0]})",
+        f"Judges that the mixture's rule selects ({found['rule']})",
         ("dimension", "chosen on"),
         (*found["judges"], "fell\nback"),
         tuple(rows),
@@ -184,22 +191,19 @@ def selection(report: Report) -> Sheet | None:
             "each cell: in how many folds the judge is chosen (yes or no: once, on all answers), "
             "and the kappa x100 that this rests on, lowest to highest over the folds",
             f"not selected from: the final judge ({finals}); {sheets.folds(report)}",
-            *(reason for reason, own in zip(reasons, ways.values(), strict=True) if own["reason"]),
+            *(
+                f"{way.replace('_', ' ')}: {own['reason']}"
+                for way, own in ways.items()
+                if own["reason"]
+            ),
         ),
     )
 
 
 def _chosen(one: Report, judge: str) -> str:
     values = [value for value in one["kappas"][judge] if value is not None]
-    low, high = (
-        (sheets.percent(end, 1) for end in (min(values), max(values)))
-        if values
-        else (
-            NONE,
-            NONE,
-        )
-    )
-    shown = low if low == high else f"{low}..{high}"
+    ends = [sheets.percent(end, 1) for end in (min(values), max(values))] if values else [NONE]
+    shown = "..".join(dict.fromkeys(ends))
     times = one["chosen"].get(judge, 0)
     if one["choices"] == 1:
         return f"{'yes' if times else 'no'} {shown}"

@@ -125,12 +125,9 @@ def round_maps(report: Report) -> str:
 def rating_map(report: Report) -> str:
     """Figure 3: mean ratings, candidates and judges by dimensions."""
     data = report["data"]
-    parts = list(report["raters"])
-    if report["reference"] is not None:
-        parts.append({**report["reference"], "name": "reference", "itself": []})
     rows = []
     for candidate in data["candidates"]:
-        for part in parts:
+        for part in sheets.with_reference(report):
             told = part["ratings"]
             means = [told["cells"][one].get(candidate) for one in data["dimensions"]]
             cells = [
@@ -158,10 +155,7 @@ def _rating_cell(told: Report | None, hint: str) -> Cell:
 def distribution(report: Report) -> str:
     """The left of Figure 4: how ratings are spread."""
     stacks = []
-    parts = list(report["raters"])
-    if report["reference"] is not None:
-        parts.append({**report["reference"], "name": "reference"})
-    for part in parts:
+    for part in sheets.with_reference(report):
         told = part["ratings"]["overall"]
         counts = [told["distribution"][str(one)] for one in RATINGS]
         whole = sum(counts)

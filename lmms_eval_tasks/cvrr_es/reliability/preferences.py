@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lmms_eval_tasks.cvrr_es.rating_rows import Item
+from lmms_eval_tasks.cvrr_es.reliability import sums_bootstrap
 from lmms_eval_tasks.cvrr_es.reliability.study import Ratings, Study
-from lmms_eval_tasks.utils import stats
 from lmms_eval_tasks.utils.stats import Interval
 
 
@@ -106,7 +106,7 @@ def agreement(study: Study, ratings: Ratings) -> SamePreferences:
             kinds[_kind(outcome, reference[pair])] += 1
             values.append(float(outcome == reference[pair]))
             videos.append(study.questions[pair[0]].video)
-    interval, no_interval = _interval(values, videos)
+    interval, no_interval = sums_bootstrap.clustered_or_reason(values, videos, "pairs")
     names = ("same", "opposite", "both_tied", "judge_tied", "reference_tied")
     return SamePreferences(
         **{name: kinds[name] for name in names}, interval=interval, no_interval=no_interval
@@ -132,13 +132,3 @@ def _kind(judge: int, reference: int) -> str:
     if not judge or not reference:
         return "reference_tied" if judge else "judge_tied"
     return "opposite"
-
-
-def _interval(values: list[float], videos: list[str]) -> tuple[Interval | None, str]:
-    if not values:
-        return None, "there is no value"
-    if unknown := videos.count(""):
-        return None, f"the video of {unknown} of {len(videos)} pairs is not known"
-    if len(set(videos)) == 1:
-        return None, "all pairs are on one video"
-    return stats.clustered_mean(values, videos), ""

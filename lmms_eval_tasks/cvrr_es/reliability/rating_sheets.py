@@ -17,19 +17,14 @@ def ratings(report: Report) -> Sheet:
     """Table 4: mean ratings of candidates by judges and dimensions."""
     data, rows = report["data"], []
     for candidate in data["candidates"]:
-        for part in [*report["raters"], *_referee(report)]:
-            cells = part["ratings"]["cells"]
-            own = part["ratings"]["by_candidate"][candidate]["mean"]
+        for part in sheets.with_reference(report):
+            told = part["ratings"]
+            means = [sheets.cell(told, one, candidate, "mean") for one in data["dimensions"]]
+            means.append(told["by_candidate"][candidate]["mean"])
             rows.append(
                 Line(
                     (candidate, part["name"] + (" *" if candidate in part["itself"] else "")),
-                    (
-                        *(
-                            sheets.plain((cells[one].get(candidate) or {"mean": None})["mean"], 2)
-                            for one in data["dimensions"]
-                        ),
-                        sheets.plain(own, 2),
-                    ),
+                    tuple(sheets.plain(mean, 2) for mean in means),
                 )
             )
     return Sheet(
@@ -46,13 +41,6 @@ def ratings(report: Report) -> Sheet:
     )
 
 
-def _referee(report: Report) -> list[Report]:
-    reference = report["reference"]
-    if reference is None:
-        return []
-    return [{**reference, "name": "reference", "itself": []}]
-
-
 def _named(report: Report) -> list[str]:
     reference = report["reference"]
     return [] if reference is None else [f"reference: {reference['name']}"]
@@ -61,7 +49,7 @@ def _named(report: Report) -> list[str]:
 def distribution(report: Report) -> Sheet:
     """The left of Figure 4, as numbers."""
     rows = []
-    for part in [*report["raters"], *_referee(report)]:
+    for part in sheets.with_reference(report):
         told = part["ratings"]["overall"]
         whole = sum(told["distribution"].values())
         rows.append(
@@ -93,8 +81,10 @@ def distribution(report: Report) -> Sheet:
     )
 
 
-def itself(report: Report) -> Sheet:
-    """Judges that are candidates: their leniency toward themselves."""
+def itself(report: Report) -> Sheet | None:
+    """Judges that are candidates: their leniency toward themselves; None without a reference."""
+    if report["reference"] is None:
+        return None
     rows = []
     for part in report["raters"]:
         own = part["self_preference"]
@@ -125,8 +115,10 @@ def itself(report: Report) -> Sheet:
     )
 
 
-def empties(report: Report) -> Sheet:
-    """With and without the answers that are empty."""
+def empties(report: Report) -> Sheet | None:
+    """With and without the answers that are empty; None if none is."""
+    if not report["data"]["empty"]:
+        return None
     rows = []
     for part in report["raters"]:
         kappa, counts, less = part["kappa"], part["counts"], part["without_empty"]
@@ -165,31 +157,19 @@ def preferred(report: Report) -> Sheet:
     """Do judges prefer the answers that the reference prefers? And whom do they prefer?"""
     candidates = report["data"]["candidates"]
     rows = []
-    for part in report["raters"]:
-        same = part["preferences"]
-        rows.append(
-            Line(
-                (part["name"],),
-                (
-                    sheets.share(same["agreement"]),
-                    sheets.span(same["interval"], 1, 100),
-                    sheets.share(same["decided"]),
-                    f"{same['n']:,}",
-                    *(sheets.percent(part["win_rates"]["score"].get(c), 1) for c in candidates),
-                ),
-            )
-        )
-    for part in _referee(report):
-        rows.append(
-            Line(
-                (part["name"],),
-                (
-                    *([NONE] * 4),
-                    *(sheets.percent(part["win_rates"]["score"].get(c), 1) for c in candidates),
-                ),
-                strong=True,
-            )
-        )
+    for part in sheets.with_reference(report):
+        same = part.get("preferences")  # which the reference has not
+        told = [NONE] * 4
+        if same:
+            told = [
+                sheets.share(same["agreement"]),
+                sheets.span(same["interval"], 1, 100),
+                sheets.share(same["decided"]),
+                f"{same['n']:,}",
+            ]
+        score = part["win_rates"]["score"]
+        told += [sheets.percent(score.get(one), 1) for one in candidates]
+        rows.append(Line((part["name"],), tuple(told), strong=not same))
     return Sheet(
         "preferences",
         "Pairs of candidates: the answer rated higher wins (4.3), %",

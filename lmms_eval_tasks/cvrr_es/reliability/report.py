@@ -83,7 +83,10 @@ def report(
         rater_report.one(study, rater, split, resamples=chosen.resamples, seed=chosen.seed)
         for rater in study.raters
     ]
-    alone = {part["judge"]: part["kappa"]["mean"]["kappa"] for part in parts if _is_first(part)}
+    alone = {
+        part["judge"]: part["kappa"]["mean"]["kappa"] for part in parts if part["round"] == "first"
+    }
+    panels = panel_report.all_panels(together, chosen.selection, finals, alone)
     return {
         "data": _data(study, split, chosen),
         "final_judges": sorted(finals),
@@ -91,12 +94,13 @@ def report(
         "raters": parts,
         "between": _between(study, together),
         "accuracy": _accuracy(alone, chosen.accuracies),
-        "panels": panel_report.all_panels(together, chosen.selection, finals),
+        "panels": panels,
         "selection": panel_report.selected(together, chosen.selection, finals),
         "rounds": panel_report.rounds(together),
         "notes": [
             *_notes(rows, reference, study, whole, resamples=chosen.resamples),
             *(_without_kappa(parts) if study.reference else []),
+            *_undefined(parts, panels, chosen.resamples),
         ],
     }
 
@@ -136,10 +140,6 @@ def _with(study: Study, raters: Sequence[Rater]) -> Study:
     """The study with these raters alone, in the order of tables."""
     ordered = sorted(raters, key=lambda rater: (_ORDER.index(rater.round), rater.judge))
     return replace(study, raters={rater: study.raters[rater] for rater in ordered})
-
-
-def _is_first(part: Mapping[str, Any]) -> bool:
-    return bool(part["round"] == "first")
 
 
 def _data(study: Study, split: Folds, options: Options) -> Report:
@@ -237,7 +237,7 @@ def _notes(
     kept = [row for row in rows if Rater(row.judge, row.round) in study.raters]
     for rater in sorted(whole.raters.keys() - study.raters.keys() - whole.referees):
         told.append(f"{rater.judge} ({rater.round}): not the final judge that was named; left out")
-    off = sum(row.status == rating_files.OFF_SCALE for row in (*rows, *reference))
+    off = sum(row.status == rating_files.OFF_SCALE for row in (*kept, *reference))
     if off:
         told.append(f"ratings off the scale of 1 to 5, counted as failures: {off:,}")
     told += _few_videos(study) if resamples else []
@@ -247,11 +247,33 @@ def _notes(
 
 
 def _without_kappa(parts: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Why raters have no kappa at all."""
+    """Why raters have no kappa at all, or none without their offset for some ratings."""
+    told = []
+    for part in parts:
+        mean, lost = part["kappa"]["mean"], part["without_offset"]["not_fitted"]
+        if mean["kappa"] is None:
+            told.append(f"{part['name']}: no kappa: {mean['reason']}")
+        if lost:
+            told.append(
+                f"{part['name']}: {lost:,} ratings are in a fold without an offset: the kappa "
+                "without offset is not of them"
+            )
+    return told
+
+
+def _undefined(parts: Iterable[Report], panels: Report | None, resamples: int) -> list[str]:
+    """In how many resamples of an interval there was no kappa."""
+    made = [(part["name"], part["kappa"]) for part in parts]
+    made += [(f"panel {one['name']}", one["kappa"]) for one in (panels or {"panels": []})["panels"]]
+    lacking: dict[int, list[str]] = {}  # resamples -> whose, since many lack the same
+    for name, kappa in made:
+        for kind, title in (("mean", name), ("pooled", f"{name} (pooled)")):
+            interval = kappa and kappa[kind]["interval"]
+            if interval and interval["undefined"]:
+                lacking.setdefault(interval["undefined"], []).append(title)
     return [
-        f"{part['name']}: no kappa: {mean['reason']}"
-        for part in parts
-        if (mean := part["kappa"]["mean"])["kappa"] is None
+        f"{', '.join(names)}: {number:,} of {resamples:,} resamples have no kappa"
+        for number, names in lacking.items()
     ]
 
 

@@ -137,6 +137,17 @@ def folds(report: Part) -> str:
     return f"cross-fitted: {data['folds']} folds by {by}{note}"
 
 
+def cell(part: Part, dimension: str, candidate: str, key: str = "kappa") -> Any:
+    """A number of one cell of a rater's `ratings` or kappas; None where there are no answers."""
+    return part["cells"][dimension].get(candidate, {}).get(key)
+
+
+def with_reference(report: Part) -> list[Part]:
+    """All raters; last the reference, if there is one, named so."""
+    last = report["reference"]
+    return [*report["raters"], *([{**last, "name": "reference", "itself": []}] if last else [])]
+
+
 def marked(part: Part, candidate: str) -> str:
     """A candidate's name, marked where the judge rates itself."""
     return f"{candidate} (itself)" if candidate in part["itself"] else candidate

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, RATINGS, ROUNDS
 from lmms_eval_tasks.cvrr_es.rating_rows import Item, RatingRow
+from lmms_eval_tasks.cvrr_es.reliability.fitting import SCALE
 from lmms_eval_tasks.errors import DataError
 
-SCALE = tuple(RATINGS)  # the whole of it, for every coefficient
 Ratings = Mapping[Item, float | None]  # None: asked and failed; absent: never asked
 _ORDER = {slug: place for place, slug in enumerate(DIMENSIONS)}
 
@@ -127,11 +127,6 @@ class Study:
             reference=compared,
             referees=frozenset(Rater(row.judge, row.round) for row in referred),
         )
-
-    @property
-    def with_empty(self) -> Study:
-        """All items: an empty answer is an item that every judge rates or fails on."""
-        return self
 
     @functools.cached_property
     def without_empty(self) -> Study:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 RESAMPLES = 1000  # metrics.md: 1000 or more in anything that is reported
 LEVEL = 0.95
+NO_VALUE = "there is no value"  # and so no interval
 # Percentile intervals are too narrow, and low, the more so the fewer the videos; below so many the
 # report warns, a limit of ours. In one made-up setting (20 answers a video, a kappa of 0.89, 200
 # draws each) 95 % intervals held it in 68 % with 4 videos, 87 % with 10, 89 to 93 % with 20 to 50.
@@ -103,17 +104,38 @@ def interval_or_reason(
         resamples: 0 for no interval.
     """
     if estimate is None:
-        return None, "there is no value"
+        return None, NO_VALUE
     if not resamples:
         return None, "no interval was asked for"
-    if unknown:
-        return None, f"the video of {unknown} of {n} items is not known"
-    if len(sums) == 1:
-        return None, "all items are on one video"
+    if reason := _why_not(len(sums), unknown, n, "items"):
+        return None, reason
     found = interval(estimate, sums, statistic, n, resamples=resamples, seed=seed)
     if math.isnan(found.low):
         return None, f"undefined in all {resamples} resamples"
     return found, ""
+
+
+def clustered_or_reason(
+    values: Sequence[float], videos: Sequence[str], what: str = "items"
+) -> tuple[Interval | None, str]:
+    """As `interval_or_reason`, of a plain mean, by `stats.clustered_mean`.
+
+    Args:
+        values: one for each item.
+        videos: of the same items; "" where it is not known.
+        what: the items are.
+    """
+    if not values:
+        return None, NO_VALUE
+    if reason := _why_not(len(set(videos)), videos.count(""), len(videos), what):
+        return None, reason
+    return stats.clustered_mean(values, videos), ""
+
+
+def _why_not(videos: int, unknown: int, n: int, what: str) -> str:
+    if unknown:
+        return f"the video of {unknown} of {n} {what} is not known"
+    return f"all {what} are on one video" if videos == 1 else ""
 
 
 @functools.lru_cache(maxsize=16)  # 2 MB each for all 217 videos

@@ -17,7 +17,6 @@ def test_by_hand():
     assert (found.rated, found.not_whole, found.failed, found.missing) == (4, 1, 1, 1)
     assert found.failure_share == 1 / 5  # who was never asked did not fail
     assert found.coverage == 4 / 6
-    assert found.shares == {1: 1 / 3, 2: 0, 3: 0, 4: 2 / 3, 5: 0}
     shown = json.loads(json.dumps(found.as_dict()))
     assert shown["distribution"]["4"] == 2
     assert (shown["mean"], shown["rated"], shown["failure_share"]) == (3.375, 4, 0.2)
@@ -26,7 +25,7 @@ def test_by_hand():
 def test_nothing_rated():
     made = study({"J": {"A": [None, "absent"]}, "K": {"A": [1, 1]}}, {"A": [1, 1]})
     found = describe.summary(of(made), made.items)
-    assert (found.mean, found.shares, found.failure_share, found.coverage) == (None, None, 1, 0)
+    assert (found.mean, found.failure_share, found.coverage) == (None, 1, 0)
     nothing = describe.summary(of(made), [])
     assert (nothing.failure_share, nothing.coverage) == (None, None)
 

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from lmms_eval_tasks.cvrr_es.reliability import kappas
+from lmms_eval_tasks.cvrr_es.reliability.fitting import SCALE
 from lmms_eval_tasks.cvrr_es.reliability.kappa_values import band
-from lmms_eval_tasks.cvrr_es.reliability.study import SCALE, Cell, Study
+from lmms_eval_tasks.cvrr_es.reliability.study import Cell, Study
 from lmms_eval_tasks.utils import stats
 from lmms_eval_tasks.utils.agreement import kappa
 from tests.cvrr_es.reliability.study_rows import PARTIAL, TIME, drawn, of, row, rows, study
@@ -245,7 +246,7 @@ def test_both_counts_of_empty_answers():
     """The judge rates the empty answer 5, the reference 1; the published scripts skip it."""
     given = [row(0, 1), row(1, 3), row(2, 5), row(3, 5, empty=True)]
     made = Study.of(given, [row(n, one, judge="d") for n, one in enumerate([1, 3, 5, 1])])
-    whole = kappas.reliability(made.with_empty, of(made.with_empty), resamples=0).pooled
+    whole = kappas.reliability(made, of(made), resamples=0).pooled
     skipped = made.without_empty
     found = kappas.reliability(skipped, of(skipped), resamples=0).pooled
     # 1 - 4 * 16 / (4 * (60 + 36) - 2 * 14 * 10)

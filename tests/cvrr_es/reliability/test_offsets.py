@@ -7,7 +7,7 @@ import pytest
 from lmms_eval_tasks.cvrr_es.reliability import folds, kappas, offsets
 from lmms_eval_tasks.cvrr_es.reliability.folds import Folds
 from lmms_eval_tasks.cvrr_es.reliability.study import Study
-from tests.cvrr_es.reliability.study_rows import drawn, of, rows, study
+from tests.cvrr_es.reliability.study_rows import TIME, drawn, of, rows, study
 
 HALVES = Folds({f"partial_actions/{n:03d}": n // 2 for n in range(4)}, 2)
 
@@ -24,6 +24,16 @@ def test_by_hand():
     assert found.offsets == (1.5, 1.0)
     assert ratings == [1, 2, 4, 4]
     assert (found.clipped, found.not_fitted, found.note) == (0, 0, "")
+
+
+def test_one_offset_for_all_dimensions():
+    """2 too high in one dimension, right in the other: 1 is taken off both."""
+    given = [*rows([4, 4, 4, 4]), *rows([2, 2, 2, 2], dimension=TIME)]
+    truth = [*rows([2, 2, 2, 2], judge="d"), *rows([2, 2, 2, 2], judge="d", dimension=TIME)]
+    made = Study.of(given, truth)
+    found = offsets.take_off(made, of(made), Folds({q: int(q[-1]) // 2 for q in made.questions}, 2))
+    assert found.offsets == (1.0, 1.0)
+    assert list(found.ratings.values()) == [3] * 4 + [1] * 4
 
 
 def test_clipped_to_the_scale():

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmms_eval_tasks.cvrr_es.rating_rows import Item
-from lmms_eval_tasks.cvrr_es.reliability import fitting, latent, panels
-from lmms_eval_tasks.cvrr_es.reliability.panel_ratings import PANELS, rate
+from lmms_eval_tasks.cvrr_es.reliability import fitting, latent
+from lmms_eval_tasks.cvrr_es.reliability.panel_ratings import PANELS, Judges, Panel
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils.agreement import kappa
 
@@ -49,6 +50,10 @@ def drawn(seed: int, missing: float = 0.0) -> tuple[Table, dict[Item, int]]:
     return ratings, truth
 
 
+def rate(name: str, *known: Any) -> Panel:
+    return Judges(*known).panel(name)
+
+
 @pytest.mark.parametrize("name", PANELS)
 @pytest.mark.parametrize("missing", [0.0, 0.5])
 def test_every_item_with_a_rating_gets_one_on_the_scale(name: str, missing: float) -> None:
@@ -57,7 +62,6 @@ def test_every_item_with_a_rating_gets_one_on_the_scale(name: str, missing: floa
     assert set(panel.ratings) == {item for own in ratings.values() for item in own}
     assert {type(rating) for rating in panel.ratings.values()} == {int}
     assert set(panel.ratings.values()) <= set(SCALE)
-    assert panel.uses_reference == (name in FITTED)
 
 
 @pytest.mark.parametrize("name", REPEATING)
@@ -195,12 +199,12 @@ def test_dawid_skene_finds_the_judges_to_trust_where_they_are_many() -> None:
             item: r if rng.random() < 0.8 else rng.choice(SCALE) for item, r in truth.items()
         }
     one = dict.fromkeys(ITEMS, "d")
-    for name in ("dawid_skene", "dawid_skene_mean"):
-        (result,) = panels.compare(ratings, truth, one, None, [name])
-        (mean,) = panels.compare(ratings, truth, one, None, ["mean"])
-        assert result.kappa is not None
-        assert mean.kappa is not None
-        assert result.kappa > mean.kappa + 0.1
+    judges = Judges(ratings, truth, one)
+    found = {
+        name: fitting.judge_kappa(judges.panel(name).ratings, truth, ITEMS)
+        for name in ("mean", "dawid_skene", "dawid_skene_mean")
+    }
+    assert min(found["dawid_skene"], found["dawid_skene_mean"]) > found["mean"] + 0.1
 
 
 def test_dawid_skene_is_fitted_by_dimension_and_says_where_it_did_not_converge(
@@ -249,54 +253,10 @@ def test_ratings_off_the_scale_are_left_out_and_counted() -> None:
     assert (kept["odd"], left_out) == ({}, 4)
 
 
-def test_compare_gives_table_5s_mean_and_the_pooled_kappa() -> None:
-    ratings, truth = drawn(12)
-    judge = ratings["good"]
-    known = {item: r for item, r in truth.items() if item != ITEMS[0]}
-    (single,) = panels.singles({"good": judge}, known, DIMENSION)
-
-    def value(items: list[Item]) -> float:
-        found = kappa([judge[i] for i in items], [known.get(i) for i in items], SCALE, "quadratic")
-        assert found.value is not None
-        return found.value
-
-    cells = {
-        (d, c): value([i for i in ITEMS if DIMENSION[i] == d and i.candidate == c])
-        for d in ("early", "late")
-        for c in "xy"
-    }
-    assert single.name == "good"
-    assert single.by_dimension == pytest.approx(
-        {d: (cells[d, "x"] + cells[d, "y"]) / 2 for d in ("early", "late")}
-    )
-    assert single.kappa == pytest.approx(sum(cells.values()) / 4)
-    assert (single.pooled, single.n) == (pytest.approx(value(ITEMS)), 59)
-    (panel,) = panels.compare({"good": judge}, known, DIMENSION, None, ["median"])
-    assert (panel.kappa, panel.pooled, panel.n) == (single.kappa, single.pooled, single.n)
-
-
-def test_compare_has_every_panel_and_says_what_it_lacks() -> None:
-    ratings, truth = drawn(13)
-    results = panels.compare(ratings, truth, DIMENSION, FOLDS)
-    assert [result.name for result in results] == list(PANELS)
-    assert {result.name for result in results if result.uses_reference} == set(FITTED)
-    assert all(result.kappa is not None and result.n == 60 for result in results)
-
-    for result in panels.compare(ratings, truth, DIMENSION):
-        assert (result.kappa is None) == (result.name in FITTED)
-        assert result.note == (panels.NO_FOLDS if result.name in FITTED else "")
-    for result in panels.compare(ratings, {}, DIMENSION, FOLDS):
-        assert (result.kappa, result.pooled, result.n) == (None, None, 0)
-        assert result.note == panels.NO_REFERENCE
-    assert panels.compare({}, {}, DIMENSION, FOLDS, ["dawid_skene"])[0].kappa is None
-
-
 def test_what_cannot_be_rated_is_one_line() -> None:
     ratings, truth = drawn(14)
     with pytest.raises(DataError, match="no panel is called 'vote': choose from majority"):
         rate("vote", ratings, truth, DIMENSION, FOLDS)
-    with pytest.raises(DataError, match="no panel is called 'vote'"):
-        panels.compare(ratings, truth, DIMENSION, None, ["vote"])
     with pytest.raises(DataError, match="fitted to the reference on other folds"):
         rate("best_judge", ratings, truth, DIMENSION)
     with pytest.raises(DataError, match="d/001, x: this item is in no fold"):

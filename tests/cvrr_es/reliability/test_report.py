@@ -9,9 +9,12 @@ import pytest
 
 from lmms_eval_tasks.cvrr_es import selection
 from lmms_eval_tasks.cvrr_es.rating_rows import RatingRow
-from lmms_eval_tasks.cvrr_es.reliability import folds, offsets, panels
+from lmms_eval_tasks.cvrr_es.reliability import folds, offsets
+from lmms_eval_tasks.cvrr_es.reliability.fitting import judge_kappa
+from lmms_eval_tasks.cvrr_es.reliability.panel_ratings import PANELS, Judges
 from lmms_eval_tasks.cvrr_es.reliability.report import Options, report
 from lmms_eval_tasks.cvrr_es.reliability.study import Rater, Study
+from lmms_eval_tasks.cvrr_es.reliability.tables import all_sheets
 from lmms_eval_tasks.errors import DataError
 from tests.cvrr_es.reliability.hand_made import (
     FOURS,
@@ -138,7 +141,7 @@ class TestTogether:
         assert panel(found, "selected_mean")["kappa"]["mean"]["kappa"] == pytest.approx(KAPPA)
         assert panel(found, "selected_mean_same_items")["fitted_to"] == "the same items"
 
-    def test_panels_are_those_of_compare(self) -> None:
+    def test_panels_are_the_judges_together(self) -> None:
         study = drawn(3)
         judge = study.raters[Rater("J", "first")]
         rows = [_row(study, item, "J", rating) for item, rating in judge.items()]
@@ -147,18 +150,46 @@ class TestTogether:
         truth = [_row(study, i, "debate", r, "reference") for i, r in study.reference.items()]
         made = Study.of(rows, truth)
         whole = {i: r for i, r in made.reference.items() if r in (1, 2, 3, 4, 5)}
-        expected = panels.compare(
+        dimension_of = {item: made.dimension(item) for item in made.items}
+        judges = Judges(
             {r.judge: own for r, own in made.raters.items()},
             whole,  # type: ignore[arg-type]
-            {item: made.dimension(item) for item in made.items},
+            dimension_of,
             folds.by_video(made).fold_of(made.items),
         )
         found = report(rows, truth, QUICK)
-        for one in expected:
-            kappa = panel(found, one.name)["kappa"]
-            assert kappa["mean"]["kappa"] == pytest.approx(one.kappa), one.name
-            assert kappa["pooled"]["kappa"] == pytest.approx(one.pooled), one.name
-            assert panel(found, one.name)["note"] == one.note
+        for name in PANELS:
+            expected = judges.panel(name)
+            by_dimension = {
+                one: judge_kappa(
+                    expected.ratings, whole, [i for i in made.items if dimension_of[i] == one]
+                )
+                for one in made.dimensions
+            }
+            shown = panel(found, name)
+            kappas = shown["kappa"]["by_dimension"]
+            assert {one: kappas[one]["kappa"] for one in kappas} == pytest.approx(by_dimension)
+            assert shown["note"] == expected.note
+
+    def test_best_single_judge_is_chosen_on_shared_answers(self) -> None:
+        """H, with B alone, has 0.97 there (E = 116, D = 1); J 0.86 on all, but 1 on B."""
+        few = given("H", {"B": [1, 1, 5, 4]})
+        found = report([*judged(), *few], referred(), QUICK)
+        assert rater(found, "H")["kappa"]["mean"]["kappa"] == pytest.approx(112 / 116)
+        assert found["panels"]["best_single"] == "J"
+        assert found["panels"]["best_single_n"] == 4
+
+    def test_best_single_judge_where_no_answer_was_rated_by_all(self) -> None:
+        parts = [row for row in judged() if (row.judge == "J") == (row.candidate == "A")]
+        found = report(parts, referred(), QUICK)["panels"]
+        assert (found["best_single"], found["best_single_n"]) == ("J", None)
+        (note,) = [
+            line
+            for one in all_sheets(report(parts, referred(), QUICK))
+            for line in one.notes
+            if line.startswith("best single judge: J")
+        ]
+        assert "chosen on each judge's own answers" in note
 
     def test_selection_both_ways(self) -> None:
         """J has (1/3 and none) / 1 on either video, K nothing."""

@@ -116,6 +116,43 @@ def test_part_rated_constant_and_off_scale() -> None:
     )
 
 
+def test_off_scale_is_counted_once_and_of_what_is_shown() -> None:
+    """A folder may hold the reference's file as well; rounds that are left out do not count."""
+    truth = [replace(referred()[0], rating=None, status=rating_files.OFF_SCALE), *referred()[1:]]
+    other = given("K", REFERENCE, round="mixture")
+    off = replace(other[0], rating=None, status=rating_files.OFF_SCALE)
+    more = [off, *other[1:], *given("J", REFERENCE, round="mixture"), *truth]
+    notes = report([*judged(), *more], truth, Options(final_judge="J", resamples=0))["notes"]
+    assert [line for line in notes if "off the scale" in line] == [
+        "ratings off the scale of 1 to 5, counted as failures: 1"
+    ]
+
+
+def test_undefined_resamples_are_told() -> None:
+    """On one of the two videos all ratings are 3: drawn twice, there is no kappa."""
+    truth = given("debate", {"A": [3, 3, 1, 5]}, round="reference")
+    found = report(given("J", {"A": [3, 3, 1, 4]}), truth)
+    intervals = [rater(found, "J")["kappa"][kind]["interval"] for kind in ("mean", "pooled")]
+    number = intervals[0]["undefined"]
+    assert 200 < number == intervals[1]["undefined"] < 300
+    line = f"J, J (pooled): {number} of 1,000 resamples have no kappa"
+    assert [note for note in found["notes"] if "resamples have" in note] == [line]
+    panels = report([*given("J", {"A": [3, 3, 1, 4]}), *given("K", {"A": [3, 3, 2, 4]})], truth)
+    (note,) = [note for note in panels["notes"] if "resamples have" in note]
+    assert note.startswith("J, J (pooled), K, K (pooled), panel majority, panel majority (pooled),")
+    assert not any("resamples have" in line for line in report(judged(), truth, QUICK)["notes"])
+
+
+def test_folds_without_an_offset_are_told() -> None:
+    """The reference is of the first video alone: nothing to fit that video's offset on."""
+    truth = [row for row in referred() if row.question < f"{PARTIAL}/002"]
+    notes = report(judged(), truth, QUICK)["notes"]
+    told = "4 ratings are in a fold without an offset: the kappa without offset is not of them"
+    assert f"J: {told}" in notes
+    assert not any("offset" in line for line in report(judged(), referred(), QUICK)["notes"])
+    assert not any("offset" in line for line in report(judged(), [], QUICK)["notes"])
+
+
 def test_why_a_judge_has_no_kappa() -> None:
     """Both constant on one rating, and nothing rated: a dash alone would not say which."""
     truth = given("debate", FOURS, round="reference")

@@ -157,6 +157,18 @@ class TestCells:
         assert cells(one, "J")[4:] == ("8", "6", "2", "0")
         assert one.notes[0].startswith("2 of 8 answers are empty")
 
+    def test_nothing_is_empty(self, full: dict[str, Any]) -> None:
+        assert "empty" not in [one.key for one in all_sheets(full)]
+
+    def test_differences_over_fewer_answers_than_the_panels_say_so(self) -> None:
+        """K rated all 8, so the panel has 8; J, the best single judge, lacks one."""
+        one = sheet(report(judged()[1:], referred(), QUICK), "panels")
+        row = cells(one, "mean", "nothing")
+        assert row[4] == "8"
+        assert row[5].endswith(" (n 7)")
+        assert cells(one, "best judge elsewhere", "other folds")[7][-1] != ")"
+        assert any("chosen on the 7 answers that all judges rated;" in note for note in one.notes)
+
 
 class TestCaptions:
     """What a table rests on."""
@@ -199,10 +211,9 @@ class TestGaps:
     """Dashes where there is nothing."""
 
     def test_no_reference(self) -> None:
-        found = report(judged(), [], QUICK)
+        found = report([*judged(), *given("b", LENIENT)], [], QUICK)  # b is a candidate too
         keys = [one.key for one in all_sheets(found)]
-        assert "agreement" not in keys
-        assert "selection" not in keys
+        assert keys == ["summary", "ratings", "distribution", "between", "preferences"]
         one = sheet(found, "summary")
         assert cells(one, "J")[:5] == ("-",) * 5
         assert "make them with `debate`" in one.notes[0]
@@ -244,6 +255,14 @@ class TestPrinted:
         assert "(8 ratings)" in text  # the end of a caption that is too long for one line
 
     def test_markup_in_names(self) -> None:
-        found = report(given("[red]J[/red]", LENIENT), referred(), QUICK)
-        assert "[red]J[/red]" in printed(found)
-        assert PARTIAL not in printed(found)
+        """Of rows and, of judges and candidates, of columns."""
+        names = ("[red]J[/red]", "x[/y]")
+        found = report([row for name in names for row in given(name, LENIENT)], referred(), QUICK)
+        text = printed(found)
+        assert all(name in text for name in names)
+        assert PARTIAL not in text
+        answers = [
+            [replace(row, candidate=f"[{row.candidate}][/y]") for row in own]
+            for own in (judged(), referred())
+        ]
+        assert "[B][/y]" in printed(report(*answers, QUICK))
