@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lmms_eval_tasks import settings
@@ -20,7 +20,7 @@ from lmms_eval_tasks.cvrr_es.rating_rows import Item, RatingRow
 from lmms_eval_tasks.cvrr_es.reliability import folds
 from lmms_eval_tasks.cvrr_es.reliability.fitting import Part
 from lmms_eval_tasks.cvrr_es.reliability.leniency import folded
-from lmms_eval_tasks.cvrr_es.reliability.study import Study
+from lmms_eval_tasks.cvrr_es.reliability.study import Place
 from lmms_eval_tasks.cvrr_es.selection import Choice, Selection
 from lmms_eval_tasks.errors import DataError
 
@@ -105,7 +105,7 @@ class Material:
     """
 
     candidates: Sequence[Aligned]
-    place_of: Mapping[str, tuple[str, str]]
+    place_of: Mapping[str, Place]
     first: Sequence[RatingRow]
     reference: Sequence[RatingRow]
     rule: Selection
@@ -140,18 +140,22 @@ def make(task: str, given: Material) -> Rated:
     if kind == "first":
         return Rated(kind, given.candidates, {}, known)
     others, left_out = _of_others(task, given)
+    own, elsewhere = left_out["own"], left_out["elsewhere"]
+    rated = Rated(kind, given.candidates, others, known, own=own, elsewhere=elsewhere)
     if kind == "collective":
-        return Rated(kind, given.candidates, others, known, **left_out)
+        return rated
     ratings: dict[str, dict[Item, float]] = {}
     for row in (row for rows in others.values() for row in rows):
         if row.rating is not None:
             ratings.setdefault(row.judge, {})[row.item] = row.rating
-    items = {item: given.place_of[item.question][0] for item in given.asked}
-    fold_of = _folds(given) if given.rule.cross_fit else None
+    asked = given.asked
+    items = {item: given.place_of[item.question].dimension for item in asked}
+    split = folds.of_items(asked, given.place_of) if given.rule.cross_fit else None
+    fold_of = split.fold_of(asked) if split else None
     # Kappa knows whole ratings alone: the others are chosen by nowhere.
     whole = {item: int(rating) for item, rating in known.items() if rating == int(rating)}
     chosen = selection.choices(ratings, whole, items, fold_of, given.rule)
-    return Rated(kind, given.candidates, others, known, chosen, fold_of, given.rule, **left_out)
+    return replace(rated, chosen=chosen, fold_of=fold_of, rule=given.rule)
 
 
 def _of_others(task: str, given: Material) -> tuple[dict[Item, list[RatingRow]], Counter[str]]:
@@ -184,17 +188,3 @@ def _of_others(task: str, given: Material) -> tuple[dict[Item, list[RatingRow]],
             f"{item.question}; at most {rating_prompt.MOST} can be shown: name fewer"
         )
     return found, left_out
-
-
-def _folds(given: Material) -> dict[Item, int]:
-    """Each item's fold, by video."""
-    rows = [
-        RatingRow(*_placed(given, item), item.candidate, "nobody", "first", None, status="missing")
-        for item in sorted(given.asked)
-    ]
-    return folds.by_video(Study.of(rows, [])).fold_of(given.asked)
-
-
-def _placed(given: Material, item: Item) -> tuple[str, str, str]:
-    dimension, video = given.place_of[item.question]
-    return dimension, item.question, video

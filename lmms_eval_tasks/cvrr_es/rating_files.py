@@ -21,6 +21,7 @@ from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, JUDGE_TASKS, RATINGS, ROU
 from lmms_eval_tasks.cvrr_es.rating_rows import Item, RatingRow
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges.verdict import Status
+from lmms_eval_tasks.released_files import read_lines
 from lmms_eval_tasks.video_checks import LEAVE_OUT, listed
 
 OFF_SCALE = "off_scale"  # status of a row whose rating was left out
@@ -104,14 +105,14 @@ def write(path: Path, rows: Iterable[RatingRow]) -> None:
         raise DataError(f"{path}: the ratings cannot be written ({error.strerror})") from None
 
 
-def notes(rows: Sequence[RatingRow], items: Collection[Item] | None = None) -> list[str]:
+def notes(rows: Sequence[RatingRow], items: Collection[Item]) -> list[str]:
     """What to know of ratings that can be used: a line each.
 
     Args:
-        rows: of any judges and rounds.
-        items: everything there is to rate; by default what anybody rated here.
+        rows: of any judges and rounds; those of other items are not counted.
+        items: everything there is to rate.
     """
-    every = {row.item for row in rows} if items is None else set(items)
+    every = set(items)
     by_judge: dict[tuple[str, str], list[RatingRow]] = {}
     for row in rows:
         by_judge.setdefault((row.judge, row.round), []).append(row)
@@ -134,8 +135,6 @@ def notes(rows: Sequence[RatingRow], items: Collection[Item] | None = None) -> l
                 f"{judge} ({name}): rated {len(every & rated):,} of {len(every):,} answers "
                 f"({', '.join(causes)})"
             )
-        if further := rated - every:
-            told.append(f"{judge} ({name}): {len(further):,} ratings of answers that are not asked")
         if halves := sum(row.rating is not None and row.rating not in RATINGS for row in own):
             told.append(
                 f"{judge} ({name}): {halves:,} ratings are no whole numbers: means count them, "
@@ -173,19 +172,7 @@ def _entries(file: Path) -> Iterator[tuple[str, Any, bool]]:
             item = next(filter(_is_item, sample.values()), None)
             yield f"{file}, line {number}", item, False
         return
-    try:
-        lines = file.read_text(encoding="utf-8-sig").split("\n")
-    except OSError as error:
-        raise DataError(f"{file}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"{file}: not UTF-8 text (byte {error.start})") from None
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            entry = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise DataError(f"{file}, line {number}: not valid JSON: {error}") from None
+    for number, entry in read_lines(file):
         yield f"{file}, line {number}", entry, True
 
 

@@ -30,8 +30,8 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es.rating_rows import Item
 from lmms_eval_tasks.cvrr_es.reliability.fitting import (
     SCALE,
+    ByJudge,
     Part,
-    Ratings,
     Reference,
     fitting_items,
     judge_kappa,
@@ -69,8 +69,13 @@ class Selection:
 
     def __str__(self) -> str:
         """As `parse` reads it, whole."""
+        return f"{self.limit},cross_fit={'yes' if self.cross_fit else 'no'}"
+
+    @property
+    def limit(self) -> str:
+        """Who passes, and what if nobody does: the same however it is fitted."""
         limit = f"theta={self.theta!r}" if self.rule == "theta" else f"top={self.k}"
-        return f"{limit},fallback={self.fallback},cross_fit={'yes' if self.cross_fit else 'no'}"
+        return f"{limit},fallback={self.fallback}"
 
 
 @dataclass(frozen=True)
@@ -114,7 +119,7 @@ def parse(text: str) -> Selection:
 
 
 def choices(
-    ratings: Ratings,
+    ratings: ByJudge,
     reference: Reference,
     dimension_of: Mapping[Item, str],
     fold_of: Mapping[Item, int] | None,
@@ -165,7 +170,7 @@ def choices(
 
 
 def select(
-    ratings: Ratings,
+    ratings: ByJudge,
     reference: Reference,
     dimension_of: Mapping[Item, str],
     fold_of: Mapping[Item, int] | None,

@@ -13,6 +13,7 @@ from lmms_eval_tasks.cvrr_es.judge_items import Material
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, JUDGE_TASKS
 from lmms_eval_tasks.cvrr_es.rating_rows import RatingRow
 from lmms_eval_tasks.cvrr_es.rating_scores import slug
+from lmms_eval_tasks.cvrr_es.reliability.study import Place
 from lmms_eval_tasks.cvrr_es.schema import Release
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.video_checks import ALLOW_MISSING, LEAVE_OUT, listed
@@ -116,7 +117,7 @@ def _material(release: Release, tasks: Sequence[str]) -> Material:
         first = rating_files.read(paths)
     return Material(
         candidates=aligned(release),
-        place_of={one.id: (one.dimension, one.video_id) for one in release.questions},
+        place_of={one.id: Place(one.dimension, one.video_id) for one in release.questions},
         first=first,
         reference=reference(),
         rule=selection.parse(os.environ.get(settings.CVRR_SELECTION, "")),

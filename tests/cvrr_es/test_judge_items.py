@@ -12,6 +12,7 @@ from lmms_eval_tasks.cvrr_es import inputs, judge_items, selection
 from lmms_eval_tasks.cvrr_es.candidates import Aligned
 from lmms_eval_tasks.cvrr_es.judge_items import Material, Rated
 from lmms_eval_tasks.cvrr_es.rating_rows import Item, RatingRow
+from lmms_eval_tasks.cvrr_es.reliability.study import Place
 from lmms_eval_tasks.errors import DataError
 from tests.cvrr_es.scored import PART, TIME, doc, row
 
@@ -42,7 +43,9 @@ OWN = rows("GPT-4o mini", TRUTH)
 def material(first: Sequence[RatingRow], rule: str = "cross_fit=no", **more: Any) -> Material:
     made = {
         "candidates": [ADA, BOB],
-        "place_of": {f"{PART}/{n:03d}": (PART, f"{PART}/{n}.mp4") for n in range(1, QUESTIONS + 1)},
+        "place_of": {
+            f"{PART}/{n:03d}": Place(PART, f"{PART}/{n}.mp4") for n in range(1, QUESTIONS + 1)
+        },
         "reference": REFERENCE,
         "judge": "gpt4o_Mini",
     }

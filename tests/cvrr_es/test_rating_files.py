@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 from lmms_eval_tasks.cvrr_es import rating_files
 from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS
-from lmms_eval_tasks.cvrr_es.rating_files import OFF_SCALE, load, notes, read, write
+from lmms_eval_tasks.cvrr_es.rating_files import OFF_SCALE, load, read, write
 from lmms_eval_tasks.cvrr_es.rating_rows import Item, RatingRow
 from lmms_eval_tasks.errors import DataError
 
@@ -205,6 +206,11 @@ class TestBadRows:
             read([tmp_path / "r.jsonl"])
 
 
+def notes(rows: list[RatingRow], items: Sequence[Item] = ()) -> list[str]:
+    """Of these items; else of those that anybody has a row for."""
+    return rating_files.notes(rows, items or {row.item for row in rows})
+
+
 class TestNotes:
     """Odd judges are no errors."""
 
@@ -225,7 +231,6 @@ class TestNotes:
         assert notes(rows) == ["K (first): rated 2 of 5 answers (1 parse_failure, 2 without a row)"]
         assert notes(rows[:5], [Item(f"{PART}/{n:03d}", "C") for n in range(2, 8)]) == [
             "J (first): rated 4 of 6 answers (2 without a row)",
-            "J (first): 1 ratings of answers that are not asked",
         ]
 
     def test_failures_elsewhere_are_not_of_the_part(self) -> None:

@@ -157,7 +157,8 @@ class TestRatings:
         assert (failed.status, failed.empty) == ("empty_answer", True)
 
     def test_notes(self, ratings: list[RatingRow]) -> None:
-        found = [note.partition(": a constant judge")[0] for note in rating_files.notes(ratings)]
+        told = rating_files.notes(ratings, {row.item for row in ratings})
+        found = [note.partition(": a constant judge")[0] for note in told]
         assert found == [
             f"{CAREFUL} (first): rated 74 of 75 answers (1 parse_failure)",
             f"{FLAT} (first): all 74 ratings are 4",

@@ -19,7 +19,6 @@ SCALE = tuple(RATINGS)  # the whole of it, for every coefficient
 
 Rated = Mapping[Item, float | None]  # one judge's ratings; None or left out: no rating
 ByJudge = Mapping[str, Rated]
-Ratings = ByJudge  # as selection.py calls it
 Reference = Mapping[Item, int]
 Part = tuple[int | None, str]  # fold and dimension; without a fold: all items of the dimension
 

@@ -183,8 +183,7 @@ def _selected(given: Together, rule: Selection, final_judges: frozenset[str]) ->
 def selected(given: Together, rule: Selection, final_judges: frozenset[str]) -> Part:
     """Whom the mixture's rule chooses in each dimension: cross-fitted, and the paper's way."""
     others = _others(given, final_judges)
-    shown = str(rule).partition(",cross_fit=")[0]  # both ways follow
-    found: Part = {"rule": shown, "judges": sorted(others), "ways": {}}
+    found: Part = {"rule": rule.limit, "judges": sorted(others), "ways": {}}
     for way, cross_fit in (("cross_fitted", True), ("same_items", False)):
         if why := _why_not(given, others, cross_fit=cross_fit):
             found["ways"][way] = {"reason": why, "dimensions": {}}
