@@ -87,7 +87,7 @@ class Rated:
         if self.chosen is None:
             return rows, False
         fold = None if self.fold_of is None else self.fold_of[item]
-        choice = selection.judges_for(self.chosen, dimension, fold)
+        choice = selection.choice_for(self.chosen, dimension, fold)
         return [row for row in rows if row.judge in choice.judges], choice.fell_back
 
 

@@ -24,7 +24,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeVar
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es.rating_rows import Item
@@ -37,8 +36,6 @@ from lmms_eval_tasks.cvrr_es.reliability.fitting import (
     judge_kappa,
 )
 from lmms_eval_tasks.errors import DataError, TasksError
-
-Chosen = TypeVar("Chosen")
 
 RULES = ("theta", "top")
 FALLBACKS = {
@@ -138,7 +135,7 @@ def choices(
         selection: the rule.
 
     Returns:
-        By (fold, dimension); by (None, dimension) with cross_fit=no. `judges_for` looks it up.
+        By (fold, dimension); by (None, dimension) with cross_fit=no. `choice_for` looks it up.
 
     Raises:
         DataError: no judges, no reference ratings, cross-fitting without folds or with one fold, an
@@ -169,19 +166,7 @@ def choices(
     return found
 
 
-def select(
-    ratings: ByJudge,
-    reference: Reference,
-    dimension_of: Mapping[Item, str],
-    fold_of: Mapping[Item, int] | None,
-    selection: Selection,
-) -> dict[Part, tuple[str, ...]]:
-    """The judges alone; arguments, keys and errors as `choices`."""
-    found = choices(ratings, reference, dimension_of, fold_of, selection)
-    return {part: choice.judges for part, choice in found.items()}
-
-
-def judges_for(chosen: Mapping[Part, Chosen], dimension: str, fold: int | None) -> Chosen:
+def choice_for(chosen: Mapping[Part, Choice], dimension: str, fold: int | None) -> Choice:
     """What was chosen for an item of this dimension and fold, whichever way it was chosen.
 
     Raises:

@@ -111,11 +111,11 @@ def final_ratings(
 
 def shown_to_final(drawn: Drawn, rule: Selection) -> dict[Item, tuple[str, ...]]:
     """The judges that the mixture shows for each answer."""
-    chosen = selection.select(
+    chosen = selection.choices(
         drawn.ratings, drawn.reference, drawn.dimension_of, drawn.fold_of, rule
     )
     return {
-        item: selection.judges_for(chosen, drawn.dimension_of[item], drawn.fold_of[item])
+        item: selection.choice_for(chosen, drawn.dimension_of[item], drawn.fold_of[item]).judges
         for item in drawn.reference
     }
 

@@ -47,7 +47,8 @@ def chosen(rule: str, **changes: Any) -> dict[tuple[int | None, str], tuple[str,
         "dimension_of": DIMENSION,
         "fold_of": FOLDS,
     }
-    return selection.select(**(given | changes), selection=parse(rule))
+    found = selection.choices(**(given | changes), selection=parse(rule))
+    return {part: choice.judges for part, choice in found.items()}
 
 
 def test_an_items_judges_are_chosen_on_the_other_folds() -> None:
@@ -144,11 +145,11 @@ def test_items_without_ratings_or_reference_get_judges_too() -> None:
 
 @pytest.mark.parametrize("rule", ["theta=0.9", "theta=0.9,cross_fit=no"])
 def test_judges_are_looked_up_whichever_way_they_were_chosen(rule: str) -> None:
-    found = chosen(rule)
-    both = {selection.judges_for(found, "d", fold) for fold in (0, 1)}
-    assert both == set(found.values())
+    found = selection.choices(JUDGES, TRUTH, DIMENSION, FOLDS, parse(rule))
+    both = [selection.choice_for(found, "d", fold) for fold in (0, 1)]
+    assert {id(one) for one in both} == {id(one) for one in found.values()}
     with pytest.raises(KeyError):
-        selection.judges_for(found, "e", 0)
+        selection.choice_for(found, "e", 0)
 
 
 @pytest.mark.parametrize(

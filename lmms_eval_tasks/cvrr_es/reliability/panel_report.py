@@ -166,13 +166,13 @@ def _selected(given: Together, rule: Selection, final_judges: frozenset[str]) ->
     others = _others(given, final_judges)
     if why := _why_not(given, others, cross_fit=rule.cross_fit):
         return Panel({}, why)
-    chosen = selection.select(others, given.reference, given.dimension_of, given.fold_of, rule)
+    chosen = selection.choices(others, given.reference, given.dimension_of, given.fold_of, rule)
     found: dict[Item, int] = {}
     for item, dimension in given.dimension_of.items():
         fold = given.fold_of[item] if given.fold_of else None
         own = [
             int(rating)
-            for judge in selection.judges_for(chosen, dimension, fold)
+            for judge in selection.choice_for(chosen, dimension, fold).judges
             if (rating := others[judge].get(item)) is not None and rating in RATINGS
         ]
         if own:
