@@ -232,7 +232,10 @@ def _advice(rated: Iterable[Rated], *, cached: bool) -> Iterator[str]:
     stay = sum(map(kept_replies.stay, reasons)) if cached else 0
     if len(reasons) > stay:
         paid = "what is paid for is kept" if cached else "no reply was kept, so all are paid again"
-        yield f"{len(reasons) - stay:,} without a rating: run the same command again; {paid}"
+        yield (
+            f"{len(reasons) - stay:,} without a rating: when what stopped them is mended (see "
+            f"above), run the same command again; {paid}"
+        )
     if stay:
         yield (
             f"{stay:,} without a usable reply: replies are kept, so the same command would read "

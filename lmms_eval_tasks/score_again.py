@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +54,8 @@ def score_again(
         for table in benchmark.numbers_tables([("", done.numbers)]):
             console.print(table)
         label = config.label if judge else None  # the short form may hold a password
-        for line in [*done.notes, *compared(own, done.numbers, label)]:
+        judged = {task for task, pairs in done.verdicts.items() if pairs}
+        for line in [*done.notes, *compared(own, done.numbers, label, judged)]:
             print(line)
         statuses += [
             _statuses(task, config.label, pairs) for task, pairs in done.verdicts.items() if judge
@@ -115,9 +116,20 @@ def _statuses(task: str, label: str, pairs: Sequence[rescore.Pair]) -> dict[str,
 
 
 def compared(
-    runs: Sequence[rescore.Run], numbers: Mapping[str, Mapping[str, Any]], judge: str | None
+    runs: Sequence[rescore.Run],
+    numbers: Mapping[str, Mapping[str, Any]],
+    judge: str | None,
+    judged: Collection[str] = (),
 ) -> list[str]:
-    """Whether the saved numbers came out again, to the last digit."""
+    """Whether the saved numbers came out again, to the last digit.
+
+    Args:
+        runs: saved ones.
+        numbers: by task and group, as they are now.
+        judge: who was asked now.
+        judged: tasks that have verdicts; the others' numbers, and their groups', owe it nothing.
+    """
+    theirs = {n for run in runs if run.task in judged for n in (run.task, *run.saved_groups)}
     lines = []
     for run in runs:
         pairs = {run.task: run.saved, **run.saved_groups}
@@ -132,6 +144,6 @@ def compared(
             other = [metric for metric in differing if values[metric] is not None]
             why = f"; {len(new)} had no value before" if new else ""
             why += f"; differing: {', '.join(other)}" if other else ""
-            with_judge = f" (judged by {judge})" if judge else ""
+            with_judge = f" (judged by {judge})" if judge and name in theirs else ""
             lines.append(f"{name}: {same}{why}{with_judge}")
     return list(dict.fromkeys(lines))

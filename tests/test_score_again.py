@@ -27,3 +27,18 @@ def test_what_came_since_is_no_difference(now: dict[str, Any], line: str) -> Non
     run = rescore.Run("cvrr_judge", Path("x_samples_cvrr_judge.jsonl"), [], "m", SAVED)
     numbers = {"cvrr_judge": {**SAVED, **now}}
     assert score_again.compared([run], numbers, None) == [f"cvrr_judge: {line}"]
+
+
+def test_the_judge_is_named_where_it_judged() -> None:
+    """A task of choices in the same group has nothing of it."""
+    runs = [
+        rescore.Run(task, Path(f"x_samples_{task}.jsonl"), [], "m", SAVED, {"maia": SAVED})
+        for task in ("maia_vsv", "maia_oevqa")
+    ]
+    numbers = dict.fromkeys(("maia_vsv", "maia_oevqa", "maia"), SAVED)
+    equal = "3 of 3 numbers equal the saved ones"
+    assert score_again.compared(runs, numbers, "gpt", {"maia_oevqa"}) == [
+        f"maia_vsv: {equal}",
+        f"maia: {equal} (judged by gpt)",
+        f"maia_oevqa: {equal} (judged by gpt)",
+    ]

@@ -23,6 +23,7 @@ from tests.cvrr_es.debating import ANSWERS, DIFFERENT, SAID, Player, Study, app,
 from tests.local_endpoint import error
 
 TURNS = 5 * DIFFERENT  # two agents, two rounds, and the last word
+AGAIN = "when what stopped them is mended (see above), run the same command again;"
 SCRIPT = (
     "import typer\n"
     "from lmms_eval_tasks import debate_command\n"
@@ -137,7 +138,7 @@ def test_a_budget_ends_the_run_and_the_rest_follows(study: Study) -> None:
     assert 0 < sum(row.rating is not None for row in rows) < ANSWERS
     assert {row.status for row in rows} == {"ok", "skipped"}
     os.environ.pop("LMMS_EVAL_TASKS_MAX_CALLS")
-    assert f"{missing(rows)} without a rating: run the same command again; what" in first.output
+    assert f"{missing(rows)} without a rating: {AGAIN} what" in first.output
     second = study()
     assert second.exit_code == 0, second.output
     assert len(study.endpoint.chats) == TURNS
@@ -211,7 +212,7 @@ def test_without_a_cache_a_second_run_pays_again(study: Study) -> None:
     study.player = lambda request: "I like dogs."
     os.environ.update(study.env | {"LMMS_EVAL_TASKS_JUDGE_CACHE": "off"})
     done = CliRunner().invoke(app(), study.arguments("--single"))
-    assert f"{ANSWERS} without a rating: run the same command again; no reply" in done.output
+    assert f"{ANSWERS} without a rating: {AGAIN} no reply" in done.output
 
 
 def test_other_ratings_are_not_overwritten(study: Study) -> None:
