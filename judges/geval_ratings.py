@@ -144,6 +144,25 @@ def sampling(config: JudgeConfig) -> JudgeConfig:
     return replace(config, sampling=replace(config.sampling, temperature=TEMPERATURE))
 
 
+def drawn(
+    judge: Judge,
+    criterion: Criterion,
+    fields: Mapping[str, Any],
+    samples: int,
+    first: Verdict | None = None,
+) -> Verdict:
+    """A verdict that is the mean of several samples.
+
+    Args:
+        judge: who is asked; drawn at `TEMPERATURE`.
+        criterion: what is asked.
+        fields: its placeholders.
+        samples: how many to draw, at least 1.
+        first: the verdict without log-probabilities that this follows; its usage counts here.
+    """
+    return _mean(first, _sampler(judge).verdicts(criterion, fields, samples))
+
+
 def _all_ok(done: Mapping[str, Judged]) -> bool:
     return all(one.status == "ok" for one in done.values())
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from lmms_eval_tasks import benchmark
+from lmms_eval_tasks.benchmark import DataStatus
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.judges import JudgeConfig
@@ -18,22 +20,7 @@ if TYPE_CHECKING:
 NAMES: tuple[str, ...] = ("maia", "maverix", "movierecapsqa", "haven", "cvrr_es")
 # Beginnings of task names that are not the benchmark's own.
 _ALSO = {"cvrr_judge": "cvrr_es"}
-
-
-@dataclass(frozen=True)
-class DataStatus:
-    """What `lmms-eval-tasks data status` shows of one benchmark."""
-
-    benchmark: str
-    where: Path
-    found: bool
-    version: str = ""
-    counts: dict[str, int] = field(default_factory=dict)  # questions, pools, pairs, ...
-    videos: int = 0
-    missing: dict[str, str] = field(default_factory=dict)  # video -> where it should be
-    unreadable: dict[str, str] = field(default_factory=dict)  # video -> the reader's complaint
-    problem: str = ""  # why the data cannot be used, with the place of the first error
-    notes: tuple[str, ...] = ()
+_MOVED = {"maia"}  # those on the protocol of benchmark.py
 
 
 class Benchmark(Protocol):
@@ -102,7 +89,30 @@ class Benchmark(Protocol):
 
 def load(name: str) -> Benchmark:
     """The benchmark module of `name`, imported on demand."""
+    if name in _MOVED:
+        from lmms_eval_tasks.runs.adapter import Adapter
+
+        return cast(Benchmark, Adapter(get(name)))
     return cast(Benchmark, importlib.import_module(f"lmms_eval_tasks.{name}.benchmark"))
+
+
+def get(name: str) -> benchmark.Benchmark:
+    """The benchmark of that name, imported on demand."""
+    module = importlib.import_module(f"lmms_eval_tasks.{name}.tasks")
+    return cast(benchmark.Benchmark, module.BENCHMARK)
+
+
+def of_new_task(task: str) -> benchmark.Benchmark:
+    """The benchmark of a task."""
+    name = of_task_name(task)
+    if name is None:
+        raise KeyError(task)
+    return get(name)
+
+
+def of_group(group: str) -> benchmark.Benchmark:
+    """The benchmark of a group of the host."""
+    return of_new_task(group)
 
 
 def of_task_name(task: str) -> str | None:

@@ -107,20 +107,21 @@ def pools(items: Iterable[Item], size: int) -> dict[str, Pool]:
     """Items grouped into pools by `question_id`.
 
     Args:
-        items: pairs, each with `id`, `question_id`, `video` and `category`.
+        items: pairs, each with `id` (that of its question, a slash, its number).
         size: number of pairs of a complete pool.
     """
     groups: dict[str, dict[str, Item]] = {}
     for item in items:
-        groups.setdefault(item["question_id"], {})[item["id"]] = item
+        question = item.get("question_id") or item["id"].rpartition("/")[0]
+        groups.setdefault(question, {})[item["id"]] = item
     result = {}
     for question, group in groups.items():
         complete = len(group) == size
         first = next(iter(group.values()))
         result[question] = Pool(
             question=question,
-            video=first["video"],
-            category=first["category"],
+            video=first.get("video", ""),
+            category=first.get("category", ""),
             right=complete and all(item["right"] == 1 for item in group.values()),
             valid=complete and all(is_valid(item) for item in group.values()),
         )

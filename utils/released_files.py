@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.benchmarks import DataStatus
+from lmms_eval_tasks.benchmark import DataStatus
 from lmms_eval_tasks.errors import DataError, TasksError
 
 _NOT_DATA = {"key.json", "manifest.json"}  # of the packaged sample

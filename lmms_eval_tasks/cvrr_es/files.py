@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from lmms_eval_tasks.benchmarks import DataStatus
+from lmms_eval_tasks.benchmark import DataStatus
 from lmms_eval_tasks.cvrr_es import annotation_files, schema
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, PAPER_COUNTS
 from lmms_eval_tasks.cvrr_es.schema import HOW_TO_GET, Release

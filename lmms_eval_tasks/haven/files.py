@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.benchmarks import DataStatus
+from lmms_eval_tasks.benchmark import DataStatus
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven import data, layout, options, schema, video_match, videos
 from lmms_eval_tasks.haven.labels import LARGE_SOURCES, OWN, PAPER_COUNTS, SOURCES

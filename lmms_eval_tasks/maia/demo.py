@@ -44,7 +44,7 @@ def _check_lures(samples: Path, key: Path) -> str:
     """Every wrong answer that looks right and that the coin gave must have scored 0."""
     lures = json.loads(key.read_text(encoding="utf-8"))["lures"]
     newest = max(samples.rglob("*_samples_maia_oevqa.jsonl"), key=lambda p: p.stat().st_mtime)
-    items = [sample["judge_acc"] for sample in rescore.read(newest).samples]
+    items = [sample["failed"] for sample in rescore.read(newest).samples]
     # By question: what is wrong for one may be right for another.
     given = [item for item in items if item["candidate"] == lures[item["question"]]]
     if not given:

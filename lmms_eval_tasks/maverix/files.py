@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmms_eval_tasks.benchmarks import DataStatus
+from lmms_eval_tasks.benchmark import DataStatus
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maverix import columns, data, schema, usability
 from lmms_eval_tasks.maverix.results import OUR_SCHEMA

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from lmms_eval_tasks.benchmarks import DataStatus
+from lmms_eval_tasks.benchmark import DataStatus
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.movierecapsqa import data, schema, usability
 from lmms_eval_tasks.movierecapsqa.labels import SOURCES, SPLITS

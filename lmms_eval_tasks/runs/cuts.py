@@ -19,7 +19,7 @@ from lmms_eval_tasks.utils.video_checks import listed
 
 PATIENCE = 10.0  # seconds between two lines about the cuts
 
-Window = tuple[str, float | None, float | None]  # a video's path, start and end in seconds
+Window = tuple[Any, ...]  # a video's path, start and end in seconds; or what else tells cuts apart
 
 
 class Needed(NamedTuple):

@@ -12,9 +12,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark
 from lmms_eval_tasks.judges import JudgeConfig
+from lmms_eval_tasks.judges.asking import Answer, settle
 from lmms_eval_tasks.judges.config import DEBATE
-from lmms_eval_tasks.judges.verdict import Criterion
+from lmms_eval_tasks.judges.verdict import Asks, Criterion, Verdict
+from lmms_eval_tasks.runs.given import text_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -208,3 +211,34 @@ def duration(seconds: float) -> str:
     if seconds < 60:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def workload(benchmark: Benchmark, task: Mapping[str, Any]) -> Workload:
+    """What a run of a task would generate and ask, over all its data; nobody is asked.
+
+    Replies are stand-ins (`Task.stand_in`), and so are verdicts.
+
+    Args:
+        benchmark: the task's.
+        task: its YAML.
+    """
+    name = str(task["task"])
+    found = benchmark.look([name], videos=False)
+    own = benchmark.tasks[name]
+    docs = [doc for doc in benchmark.docs(found, name) if not doc.get(NOT_RUN)]
+    prompts = [text_of(own.prompt(doc)) for doc in docs]
+    judged: list[list[tuple[Criterion, Mapping[str, Any]]]] = []
+    for number, doc in enumerate(docs if own.asks else ()):
+        asked: list[tuple[Criterion, Mapping[str, Any]]] = []
+        settle(own.score(own.keep(doc), own.stand_in(doc, number)), _noting(asked))
+        judged.append(asked)
+    return Workload(prompts, task["generation_kwargs"]["max_new_tokens"], judged)
+
+
+def _noting(asked: list[tuple[Criterion, Mapping[str, Any]]]) -> Answer:
+    def answer(asks: Asks) -> list[Verdict]:
+        asked.extend((ask.criterion, ask.fields) for ask in asks)
+        # With an expectation no samples are drawn; `stand_in` is what the next list rests on.
+        return [Verdict(1.0, "ok", raw=ask.stand_in, expected=1.0) for ask in asks]
+
+    return answer

@@ -99,14 +99,15 @@ def read(file: Path) -> Run:
     except json.JSONDecodeError as error:
         raise DataError(f"{results_file}: not JSON ({error.msg})") from None
     config = results.get("config", {})
+    own = _own_numbers(results)
     return Run(
         task,
         file,
         samples,
         model=f"{config.get('model')} ({config.get('model_args')})",
-        saved=plain_names(results.get("results", {}).get(task, {})),
+        saved=own.get(task) or plain_names(results.get("results", {}).get(task, {})),
         saved_groups={
-            name: plain_names(values)
+            name: own.get(name) or plain_names(values)
             for name, values in results.get("groups", {}).items()
             if task in results.get("group_subtasks", {}).get(name, [])
         },
@@ -189,9 +190,19 @@ def plain_names(values: dict[str, Any]) -> dict[str, Any]:
 def numbers(results: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Metrics by task and group of the host's results; a group's own row counts for a group."""
     groups = results.get("groups", {})
-    return {
+    found = {
         name: plain_names(groups.get(name) or values) for name, values in results["results"].items()
     }
+    return {**found, **_own_numbers(results)}
+
+
+def _own_numbers(results: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Every number in our section of the host's results, by task and group."""
+    found: dict[str, dict[str, Any]] = {}
+    for section in results.get("lmms_eval_tasks", {}).values():
+        if isinstance(section, dict):
+            found |= section.get("numbers", {})
+    return found
 
 
 def shown_numbers(results: Mapping[str, Any], benchmark: str) -> dict[str, dict[str, Any]]:

@@ -1,6 +1,6 @@
 """Small models of ours that the host can run: players, recorded replies, language models.
 
-Importing this package is light. `scripted`, `recorded` and `lm_pairs` have classes of the host:
+Importing this module is light. `scripted`, `recorded` and `lm_pairs` have classes of the host:
 whoever imports them imports the host, and with it torch. The host does so only when one is asked
 for.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-_SCRIPTED = f"{__name__}.scripted"
+_SCRIPTED = f"{__package__}.scripted"
 
 # Arguments of the host's ModelManifest. `lm_pairs` reads statements, not messages: a simple class
 # only, so it needs no --force_simple.
@@ -24,10 +24,10 @@ MANIFESTS: tuple[dict[str, str], ...] = (
     ),
     {
         "model_id": "tasks_recorded",
-        "simple_class_path": f"{__name__}.recorded.RecordedSimple",
-        "chat_class_path": f"{__name__}.recorded.RecordedChat",
+        "simple_class_path": f"{__package__}.recorded.RecordedSimple",
+        "chat_class_path": f"{__package__}.recorded.RecordedChat",
     },
-    {"model_id": "lm_pairs", "simple_class_path": f"{__name__}.lm_pairs.LmPairs"},
+    {"model_id": "lm_pairs", "simple_class_path": f"{__package__}.lm_pairs.LmPairs"},
 )
 
 

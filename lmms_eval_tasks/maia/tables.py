@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.maia.categories import CATEGORIES
-from lmms_eval_tasks.maia.scores import CELLS
+from lmms_eval_tasks.maia.metrics import CELLS
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -125,7 +125,7 @@ def _cells(rows: Iterable[tuple[str, Numbers]]) -> list[Table]:
     for label, numbers in rows:
         for name, values in numbers.items():
             if _has(values, "agg_acc"):
-                counts = [values.get(f"agg_acc_n_{cell}") for cell in (*CELLS, "joined")]
+                counts = [values.get(f"agg_acc_n_{cell}") for cell in (*CELLS.values(), "joined")]
                 table.add_row(
                     f"{label} {name}".strip(), *("-" if c is None else str(int(c)) for c in counts)
                 )

@@ -1,0 +1,58 @@
+"""What a model is given, in the forms of the host: text and visuals, or messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lmms_eval_tasks.benchmark import SAME, Part
+
+PLACEHOLDER = "<image>"  # of a picture between texts, for simple models
+
+
+def text_of(parts: Sequence[Part], kwargs: Mapping[str, Any] | None = None) -> str:
+    """For simple models: the texts, with a placeholder where a picture stands between them.
+
+    Args:
+        parts: of a doc.
+        kwargs: the host's `lmms_eval_specific_kwargs`: `pre_prompt`, `post_prompt`, `placeholder`.
+    """
+    given = kwargs or {}
+    texts = [part for part in parts if part.kind == "text"]
+    mark = given.get("placeholder", PLACEHOLDER) if len(texts) > 1 else ""
+    body = "".join(part.given if part.kind == "text" else mark for part in parts)
+    return f"{given.get('pre_prompt', '')}{body}{given.get('post_prompt', '')}"
+
+
+def visuals_of(parts: Sequence[Part]) -> list[Any]:
+    """For simple models: pictures, files and sound, in order."""
+    found: list[Any] = []
+    for part in parts:
+        if part.kind == "text":
+            continue
+        if part.simple is SAME:
+            found.append(_made(part.given))
+        else:
+            found += _made(part.simple)
+    return found
+
+
+def messages_of(
+    parts: Sequence[Part], kwargs: Mapping[str, Any] | None = None
+) -> list[dict[str, Any]]:
+    """For chat models: one user turn with the parts in order (host.md, Requests)."""
+    given = kwargs or {}
+    texts = [place for place, part in enumerate(parts) if part.kind == "text"]
+    content = []
+    for place, part in enumerate(parts):
+        if part.kind == "text":
+            pre = given.get("pre_prompt", "") if place == texts[0] else ""
+            post = given.get("post_prompt", "") if place == texts[-1] else ""
+            content.append({"type": "text", "text": f"{pre}{part.given}{post}"})
+        else:
+            content.append({"type": part.kind, "url": _made(part.given)})
+    return [{"role": "user", "content": content}]
+
+
+def _made(given: Any) -> Any:
+    return given() if callable(given) else given
