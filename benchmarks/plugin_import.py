@@ -15,7 +15,7 @@ ROUNDS = 15
 # The host has imported these when it loads the entry points; they are not the hook's cost.
 HOST_SIDE = "import functools, importlib.metadata, importlib.util, pathlib, dataclasses, re, typing"
 BARE = HOST_SIDE
-HOOKED = f"{HOST_SIDE}; import lmms_eval_tasks.plugin as p; p.install()"
+HOOKED = f"{HOST_SIDE}; import lmms_eval_tasks.host.plugin as p; p.install()"
 
 
 def seconds(code: str) -> float:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 if TYPE_CHECKING:
-    from lmms_eval_tasks.estimate import Workload
     from lmms_eval_tasks.judges import JudgeConfig
-    from lmms_eval_tasks.rescore import Rescored, Run
+    from lmms_eval_tasks.runs.estimate import Workload
+    from lmms_eval_tasks.runs.rescore import Rescored, Run
     from lmms_eval_tasks.utils.transcribers import Transcriber
 
 # Folder name under lmms_eval_tasks/, which is also the folder name under the data root.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lmms_eval_tasks.models.sound import Interface, Way
+    from lmms_eval_tasks.host.sound import Interface, Way
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def current() -> Model | None:
 
 def sound(with_picture: bool) -> str:
     """Whether sound reaches the running model: delivered, not delivered, raises, unknown."""
-    from lmms_eval_tasks.models import sound as table
+    from lmms_eval_tasks.host import sound as table
 
     if _model is None:
         return "unknown"
@@ -56,7 +56,7 @@ def hears() -> dict[str, str]:
 
 def sound_warning(with_picture: bool) -> str | None:
     """The sentence that a result must carry; None where the sound is delivered."""
-    from lmms_eval_tasks.models import sound as table
+    from lmms_eval_tasks.host import sound as table
 
     if _model is None:
         return "Whether the sound reached the model is not known: the host did not name it."
@@ -66,6 +66,6 @@ def sound_warning(with_picture: bool) -> str | None:
 
 def wants_samples() -> bool:
     """Whether the running model takes sound alone as samples only, not as a file's path."""
-    from lmms_eval_tasks.models import sound as table
+    from lmms_eval_tasks.host import sound as table
 
     return _model is not None and table.wants_samples(_model.name)

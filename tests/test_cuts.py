@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
-from lmms_eval_tasks import cuts
-from lmms_eval_tasks.cuts import Needed, Part, Window
 from lmms_eval_tasks.errors import DataError, MediaError
+from lmms_eval_tasks.runs import cuts
+from lmms_eval_tasks.runs.cuts import Needed, Part, Window
 
 
 def window(number: int) -> Window:

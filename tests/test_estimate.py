@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval_tasks import estimate, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.judges import exchange, resolve
 from lmms_eval_tasks.judges.cache import Cache
 from lmms_eval_tasks.maia import benchmark as maia
+from lmms_eval_tasks.runs import estimate
 from tests.conftest import BIN, OFFLINE
 
 TASK = {

@@ -10,7 +10,7 @@ from lmms_eval.protocol import ChatMessages
 from PIL import Image
 
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.plugin import interface_of, right_frames
+from lmms_eval_tasks.host.plugin import interface_of, right_frames
 
 
 def test_a_picture_never_gets_another_s_bytes() -> None:

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import benchmarks, prompt_notes, released_files, rescore
+from lmms_eval_tasks import benchmarks
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges.config import NONE, JudgeConfig
+from lmms_eval_tasks.runs import rescore
+from lmms_eval_tasks.utils import prompt_notes, released_files
 from lmms_eval_tasks.utils.prompts import Prompt
 
 NAMES = ("data.json", "release.json")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import rescore, score_again
+from lmms_eval_tasks.runs import rescore, score_again
 
 SAVED = {"acc": 0.5, "kappa": None, "leniency": None}
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from lmms_eval_tasks import two_judges
 from lmms_eval_tasks.judges import Usage, Verdict, prices
-from lmms_eval_tasks.rescore import Pair, kept_verdict
+from lmms_eval_tasks.runs import two_judges
+from lmms_eval_tasks.runs.rescore import Pair, kept_verdict
 
 
 def verdict(score: float | None, judge: str, tokens: int | None = 1000) -> Verdict:

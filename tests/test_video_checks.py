@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval_tasks import video_checks
+from lmms_eval_tasks.utils import video_checks
 
 
 @pytest.mark.parametrize(

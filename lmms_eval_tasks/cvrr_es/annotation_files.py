@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lmms_eval_tasks import released_files
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS
 from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.utils import released_files
 
 VIDEO_KEYS = ("VideoID", "video_id", "video", "video_name")
 _PARQUET = "test-*.parquet"  # the hub's own name of a dimension's only file

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks import clips, cuts, settings
-from lmms_eval_tasks.cuts import Window
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es import checked, data, inputs, rating_prompt, usability
 from lmms_eval_tasks.cvrr_es import judge as judging
 from lmms_eval_tasks.cvrr_es.checked import Checked
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, JUDGE_TASKS
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.video_checks import LEAVE_OUT, listed
+from lmms_eval_tasks.runs import cuts
+from lmms_eval_tasks.runs.cuts import Window
+from lmms_eval_tasks.utils import clips
+from lmms_eval_tasks.utils.video_checks import LEAVE_OUT, listed
 
 Tasks = Sequence[Mapping[str, Any]]
 

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks import rescore
 from lmms_eval_tasks.cvrr_es import data, inputs
 from lmms_eval_tasks.cvrr_es import judge as judging
 from lmms_eval_tasks.cvrr_es.before_run import check, make_media
@@ -22,7 +21,8 @@ from lmms_eval_tasks.cvrr_es.report import tables as numbers_tables
 from lmms_eval_tasks.cvrr_es.results import annotate
 from lmms_eval_tasks.cvrr_es.saved import rescore_saved
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.estimate import Workload
+from lmms_eval_tasks.runs import rescore
+from lmms_eval_tasks.runs.estimate import Workload
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lmms_eval_tasks import released_files, rescore
 from lmms_eval_tasks.cvrr_es.joining import Judgements, fold
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.utils import answers
+from lmms_eval_tasks.runs import rescore
+from lmms_eval_tasks.utils import answers, released_files
 
 JUDGEMENTS = "judge_results"
 

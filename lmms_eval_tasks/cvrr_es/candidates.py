@@ -12,14 +12,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lmms_eval_tasks import rescore, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es import candidate_files, candidate_joins
 from lmms_eval_tasks.cvrr_es.candidate_files import Answers
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS
 from lmms_eval_tasks.cvrr_es.schema import Release
 from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.runs import rescore
 from lmms_eval_tasks.utils import answers as replies
-from lmms_eval_tasks.video_checks import LEAVE_OUT
+from lmms_eval_tasks.utils.video_checks import LEAVE_OUT
 
 
 @dataclass(frozen=True)

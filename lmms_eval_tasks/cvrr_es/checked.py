@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from lmms_eval_tasks.cvrr_es.candidates import Aligned
 from lmms_eval_tasks.cvrr_es.judge_items import Rated
 from lmms_eval_tasks.cvrr_es.schema import Question, Release
-from lmms_eval_tasks.remembered import Remembered
+from lmms_eval_tasks.runs.remembered import Remembered
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,13 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks import released_files, rows_store, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es import checked, schema, usability
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, JUDGE_TASKS
 from lmms_eval_tasks.cvrr_es.schema import Release
 from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.host import rows_store
+from lmms_eval_tasks.utils import released_files
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import rescore
 from lmms_eval_tasks.cvrr_es import scores
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, HIGHEST_SCORE
-from lmms_eval_tasks.demo import TINY, check_chance
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.config import NONE
+from lmms_eval_tasks.runs import rescore
+from lmms_eval_tasks.sample.demo import TINY, check_chance
 
 TASKS = ("cvrr_es",)
 ORACLE: dict[str, dict[str, float]] = {

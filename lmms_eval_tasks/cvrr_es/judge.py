@@ -14,10 +14,10 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lmms_eval_tasks import judges, prompt_notes, settings
+from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.cvrr_es.labels import HIGHEST_SCORE, LOWEST_SCORE
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, Verdict, reader
-from lmms_eval_tasks.utils import aggregate, prompts
+from lmms_eval_tasks.utils import aggregate, prompt_notes, prompts
 
 NAME = "cvrr_es"
 PAPER_JUDGE = "gpt-3.5-turbo"  # of the published judgements, which name no dated version

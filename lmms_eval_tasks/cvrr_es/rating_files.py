@@ -16,13 +16,14 @@ from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import rescore, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, JUDGE_TASKS, RATINGS, ROUNDS
 from lmms_eval_tasks.cvrr_es.rating_rows import Item, RatingRow
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges.verdict import Status
-from lmms_eval_tasks.released_files import read_lines
-from lmms_eval_tasks.video_checks import LEAVE_OUT, listed
+from lmms_eval_tasks.runs import rescore
+from lmms_eval_tasks.utils.released_files import read_lines
+from lmms_eval_tasks.utils.video_checks import LEAVE_OUT, listed
 
 OFF_SCALE = "off_scale"  # status of a row whose rating was left out
 OK = Status.OK.value

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lmms_eval_tasks import judges, prompt_notes, settings
+from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.cvrr_es.labels import RATINGS
 from lmms_eval_tasks.cvrr_es.rating_rows import RatingRow
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Verdict
 from lmms_eval_tasks.judges.config import DEBATE, KEY, NONE, OFFLINE, PANEL
-from lmms_eval_tasks.utils import prompts
+from lmms_eval_tasks.utils import prompt_notes, prompts
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.cvrr_es.candidates import Aligned

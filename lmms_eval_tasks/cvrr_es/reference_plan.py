@@ -11,13 +11,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lmms_eval_tasks.agreement_plan import Asked as Request
-from lmms_eval_tasks.agreement_plan import Plan, at_best, enlarged, plan, summary
 from lmms_eval_tasks.cvrr_es import reference_judges
 from lmms_eval_tasks.cvrr_es.reference_judges import Asked
-from lmms_eval_tasks.estimate import REPLY_TOKENS
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, Verdict
 from lmms_eval_tasks.judges.config import DEBATE
+from lmms_eval_tasks.runs.agreement_plan import Asked as Request
+from lmms_eval_tasks.runs.agreement_plan import Plan, at_best, enlarged, plan, summary
+from lmms_eval_tasks.runs.estimate import REPLY_TOKENS
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.judges.debate import DebateJudge

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, JUDGE_TASKS, RATINGS
 from lmms_eval_tasks.cvrr_es.rating_scores import OF
 from lmms_eval_tasks.cvrr_es.scores import PREFIX
-from lmms_eval_tasks.paper_tables import by_row, fixed, number
+from lmms_eval_tasks.report.paper_tables import by_row, fixed, number
 
 if TYPE_CHECKING:
     from rich.table import Table

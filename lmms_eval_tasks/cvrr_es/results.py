@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks import frame_options, prompt_notes, provenance, rescore, running, settings
+from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.cvrr_es import (
     before_run,
     checked,
@@ -25,6 +25,9 @@ from lmms_eval_tasks.cvrr_es.judge_items import Rated
 from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS
 from lmms_eval_tasks.cvrr_es.rating_rows import Item
 from lmms_eval_tasks.cvrr_es.uncertainty import details
+from lmms_eval_tasks.host import frame_options
+from lmms_eval_tasks.runs import rescore
+from lmms_eval_tasks.utils import prompt_notes, provenance
 
 NAMED = 20  # questions of one warning
 NO_REFERENCE = (

@@ -16,7 +16,7 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import concurrency
 from lmms_eval_tasks.judges.candidate import usable
 from lmms_eval_tasks.judges.config import NONE, JudgeConfig
-from lmms_eval_tasks.rescore import (
+from lmms_eval_tasks.runs.rescore import (
     Pair,
     Rescored,
     Run,

@@ -20,10 +20,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lmms_eval_tasks import released_files
 from lmms_eval_tasks.cvrr_es import annotation_files
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS
 from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.utils import released_files
 
 HOW_TO_GET = (
     "Annotations and videos: https://github.com/mbzuai-oryx/CVRR-Evaluation-Suite, or "

@@ -14,7 +14,7 @@ from typing import Any
 
 from lmms_eval_tasks.cvrr_es.labels import RATINGS
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.models.players import UNREADABLE
+from lmms_eval_tasks.sample.players import UNREADABLE
 
 Doc = Mapping[str, Any]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
-from lmms_eval_tasks import released_files, settings, video_checks
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es import candidates, judge_items, naming, rating_files, selection
 from lmms_eval_tasks.cvrr_es.candidates import Aligned
 from lmms_eval_tasks.cvrr_es.checked import Checked
@@ -16,7 +16,8 @@ from lmms_eval_tasks.cvrr_es.rating_scores import slug
 from lmms_eval_tasks.cvrr_es.reliability.study import Place
 from lmms_eval_tasks.cvrr_es.schema import Release
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.video_checks import ALLOW_MISSING, LEAVE_OUT, listed
+from lmms_eval_tasks.utils import released_files, video_checks
+from lmms_eval_tasks.utils.video_checks import ALLOW_MISSING, LEAVE_OUT, listed
 
 
 def look(release: Release, tasks: Sequence[str]) -> Checked:

@@ -11,12 +11,12 @@ import traceback
 from collections.abc import Mapping
 from typing import Any
 
-from lmms_eval_tasks import clips
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.cvrr_es import inputs, naming, rating_scores, scores, scoring
 from lmms_eval_tasks.cvrr_es import judge as judging
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.candidate import usable
+from lmms_eval_tasks.utils import clips
 
 Doc = Mapping[str, Any]
 

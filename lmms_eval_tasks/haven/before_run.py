@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks import cuts, settings
-from lmms_eval_tasks.cuts import Window
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven import checked, data, inputs, options, pictures, text_scores, usability
 from lmms_eval_tasks.haven import judge as judging
 from lmms_eval_tasks.haven.checked import Checked
 from lmms_eval_tasks.haven.labels import SUMMARIES, TASKS
 from lmms_eval_tasks.haven.record import Record
-from lmms_eval_tasks.video_checks import LEAVE_OUT, listed
+from lmms_eval_tasks.runs import cuts
+from lmms_eval_tasks.runs.cuts import Window
+from lmms_eval_tasks.utils.video_checks import LEAVE_OUT, listed
 
 Tasks = Sequence[Mapping[str, Any]]
 

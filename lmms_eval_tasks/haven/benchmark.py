@@ -10,9 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks import rescore
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.estimate import Workload
 from lmms_eval_tasks.haven import data, utils
 from lmms_eval_tasks.haven import judge as judging
 from lmms_eval_tasks.haven.before_run import check, make_media
@@ -23,6 +21,8 @@ from lmms_eval_tasks.haven.labels import SUMMARIES
 from lmms_eval_tasks.haven.report import tables as numbers_tables
 from lmms_eval_tasks.haven.results import annotate
 from lmms_eval_tasks.haven.saved import rescore_saved
+from lmms_eval_tasks.runs import rescore
+from lmms_eval_tasks.runs.estimate import Workload
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from lmms_eval_tasks.haven.options import Options
 from lmms_eval_tasks.haven.schema import Release
-from lmms_eval_tasks.remembered import Remembered
+from lmms_eval_tasks.runs.remembered import Remembered
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,12 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks import released_files, rows_store
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven import checked, items, options, schema, usability
 from lmms_eval_tasks.haven.labels import TASKS
 from lmms_eval_tasks.haven.schema import Release
+from lmms_eval_tasks.host import rows_store
+from lmms_eval_tasks.utils import released_files
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -12,15 +12,16 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lmms_eval_tasks import demo, rescore
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.geval_ratings import HIGHEST
 from lmms_eval_tasks.haven import items, options, sample_texts
 from lmms_eval_tasks.haven.labels import SUMMARIES, Task
 from lmms_eval_tasks.haven.labels import TASKS as ALL_TASKS
 from lmms_eval_tasks.haven.sample_stories import STORIES, Story
 from lmms_eval_tasks.haven.scores import ALIGNMENT, KEYFRAMES, ORDER, ROUGE
 from lmms_eval_tasks.judges.config import NONE
+from lmms_eval_tasks.judges.geval_ratings import HIGHEST
+from lmms_eval_tasks.runs import rescore
+from lmms_eval_tasks.sample import demo
 from lmms_eval_tasks.utils import aggregate, alignments, keyframes, rankings
 
 TASKS = ("haven", "haven_text")

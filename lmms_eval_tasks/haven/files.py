@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from lmms_eval_tasks import released_files, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmarks import DataStatus
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven import data, layout, options, schema, video_match, videos
@@ -18,7 +18,8 @@ from lmms_eval_tasks.haven.options import Options
 from lmms_eval_tasks.haven.record import Record
 from lmms_eval_tasks.haven.schema import Release
 from lmms_eval_tasks.haven.subset import natural
-from lmms_eval_tasks.video_checks import LISTED
+from lmms_eval_tasks.utils import released_files
+from lmms_eval_tasks.utils.video_checks import LISTED
 
 _LARGE = 1 << 30  # bytes of a file from which linking is advised
 _WIDTH = 110  # columns of the lists of a subset's videos

@@ -15,12 +15,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import geval_ratings, judges, prompt_notes, settings
+from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.errors import JudgeError
-from lmms_eval_tasks.geval_ratings import SAMPLES, TOP_LOGPROBS, Rating
-from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Verdict
+from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Verdict, geval_ratings
 from lmms_eval_tasks.judges.config import DEBATE, NONE, PANEL
-from lmms_eval_tasks.utils import aggregate, answers, prompts
+from lmms_eval_tasks.judges.geval_ratings import SAMPLES, TOP_LOGPROBS, Rating
+from lmms_eval_tasks.utils import aggregate, answers, prompt_notes, prompts
 
 # Ours, since the paper names none: it gives log-probabilities, and MovieRecapsQA's paper judges
 # with it. Whoever uses another compares with runs of that judge alone.

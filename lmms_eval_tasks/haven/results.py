@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks import prompt_notes, provenance, rescore, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.haven import before_run, checked, inputs, scores, text_values, usability
 from lmms_eval_tasks.haven import judge as judging
 from lmms_eval_tasks.haven.before_run import Tasks
 from lmms_eval_tasks.haven.checked import Checked
 from lmms_eval_tasks.haven.labels import LARGE_SOURCES, SUMMARIES, TASKS
 from lmms_eval_tasks.haven.uncertainty import details
-from lmms_eval_tasks.utils import local_models, rouge
+from lmms_eval_tasks.runs import rescore
+from lmms_eval_tasks.utils import local_models, prompt_notes, provenance, rouge
 
 NAMED = 20  # videos of one warning
 

@@ -22,9 +22,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks.geval_ratings import HIGHEST, SAMPLES
 from lmms_eval_tasks.haven import judge, sample_draw, sample_texts
 from lmms_eval_tasks.haven.sample_stories import STORIES, TOP, Story
+from lmms_eval_tasks.judges.geval_ratings import HIGHEST, SAMPLES
 from lmms_eval_tasks.sample import render
 
 # They decide the sample too: the budget, and what a judge is asked.

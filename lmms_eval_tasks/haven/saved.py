@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks import judges, provenance
+from lmms_eval_tasks import judges
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.geval_ratings import sampling
 from lmms_eval_tasks.haven import joined, scores, scoring, text_scores, text_values
 from lmms_eval_tasks.haven import judge as judging
 from lmms_eval_tasks.haven.labels import SUMMARIES, TASKS, Task
@@ -16,7 +15,9 @@ from lmms_eval_tasks.haven.uncertainty import details
 from lmms_eval_tasks.judges import Judge, Verdict, concurrency
 from lmms_eval_tasks.judges.candidate import usable
 from lmms_eval_tasks.judges.config import NONE, JudgeConfig
-from lmms_eval_tasks.rescore import Pair, Rescored, Run, refuse_twice, saved_items
+from lmms_eval_tasks.judges.geval_ratings import sampling
+from lmms_eval_tasks.runs.rescore import Pair, Rescored, Run, refuse_twice, saved_items
+from lmms_eval_tasks.utils import provenance
 from lmms_eval_tasks.utils.aggregate import Carrier
 
 Side = tuple[str | None, bool]  # a model's runs with pictures, or those of text proxies

@@ -18,9 +18,9 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from lmms_eval_tasks import geval_ratings
 from lmms_eval_tasks.haven import joined, text_values
 from lmms_eval_tasks.haven.labels import SOURCES, TASKS, Task
+from lmms_eval_tasks.judges import geval_ratings
 from lmms_eval_tasks.utils import aggregate, keyframes, rating_means
 from lmms_eval_tasks.utils.aggregate import Item, metric_list
 

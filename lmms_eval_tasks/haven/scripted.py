@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.models.players import UNREADABLE
+from lmms_eval_tasks.sample.players import UNREADABLE
 
 Doc = Mapping[str, Any]
 

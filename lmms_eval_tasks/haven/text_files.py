@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.released_files import read_lines, read_text
+from lmms_eval_tasks.utils.released_files import read_lines, read_text
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _KEYS = ("video_id", "video", "id")  # of a line of the hub copy, in this order

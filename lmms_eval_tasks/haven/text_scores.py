@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from lmms_eval_tasks import settings, text_scores
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.text_scores import NO_REFERENCE, Pair, TextScores
-from lmms_eval_tasks.utils import local_models
+from lmms_eval_tasks.utils import local_models, text_scores
+from lmms_eval_tasks.utils.text_scores import NO_REFERENCE, Pair, TextScores
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.utils.bertscore import BertScore

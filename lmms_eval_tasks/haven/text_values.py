@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from lmms_eval_tasks import provenance
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.haven import clip_pictures, text_scores
+from lmms_eval_tasks.utils import provenance
 from lmms_eval_tasks.utils.aggregate import Item
 
 NOTES = "haven"  # in provenance.py: metric -> what it was computed with

@@ -16,7 +16,7 @@ from lmms_eval_tasks.haven.checked import Checked
 from lmms_eval_tasks.haven.labels import TASKS
 from lmms_eval_tasks.haven.options import Options
 from lmms_eval_tasks.haven.schema import Release
-from lmms_eval_tasks.video_checks import ALLOW_MISSING, LEAVE_OUT, listed
+from lmms_eval_tasks.utils.video_checks import ALLOW_MISSING, LEAVE_OUT, listed
 
 MISSING = "missing"  # a reason of video_match.troubles starts so where there is no file
 

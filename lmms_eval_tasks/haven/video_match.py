@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from lmms_eval_tasks import video_checks
 from lmms_eval_tasks.haven.record import Record
+from lmms_eval_tasks.utils import video_checks
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.utils.media import VideoInfo

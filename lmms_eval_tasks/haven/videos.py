@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from lmms_eval_tasks import released_files
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven import layout
 from lmms_eval_tasks.haven.json_file import quoted
 from lmms_eval_tasks.haven.record import Record
+from lmms_eval_tasks.utils import released_files
 
 NAMES = "names.json"
 

@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks import prompt_notes, provenance, released_files, rescore, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmarks import DataStatus
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.estimate import Workload
 from lmms_eval_tasks.maia import data, schema, utils
 from lmms_eval_tasks.maia import judge as judging
 from lmms_eval_tasks.maia.judge import config as judge_config
@@ -17,7 +16,9 @@ from lmms_eval_tasks.maia.judge import prompt_name as judge_prompt
 from lmms_eval_tasks.maia.report import tables as numbers_tables
 from lmms_eval_tasks.maia.saved import details, rescore_saved
 from lmms_eval_tasks.maia.schema import PAPER_COUNTS, Release
-from lmms_eval_tasks.utils import text_metrics
+from lmms_eval_tasks.runs import rescore
+from lmms_eval_tasks.runs.estimate import Workload
+from lmms_eval_tasks.utils import prompt_notes, provenance, released_files, text_metrics
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -12,10 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks import released_files, rows_store, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError, MediaError
+from lmms_eval_tasks.host import rows_store
 from lmms_eval_tasks.maia import schema
 from lmms_eval_tasks.maia.schema import POOL_SIZE, Question, Release
+from lmms_eval_tasks.utils import released_files
 
 if TYPE_CHECKING:
     from datasets import Dataset

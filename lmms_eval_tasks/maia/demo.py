@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import rescore
-from lmms_eval_tasks.demo import check_chance
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.config import OFFLINE
+from lmms_eval_tasks.runs import rescore
+from lmms_eval_tasks.sample.demo import check_chance
 
 TASKS = ("maia",)
 ORACLE = {

@@ -9,9 +9,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from lmms_eval_tasks import judges, prompt_notes, settings
+from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.judges import Criterion, JudgeConfig
-from lmms_eval_tasks.utils import prompts
+from lmms_eval_tasks.utils import prompt_notes, prompts
 
 NAME = "reference_agreement"
 PAPER_JUDGE = "gpt-4o"  # paper, 4.2; it names no dated version

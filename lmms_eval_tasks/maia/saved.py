@@ -13,7 +13,7 @@ from lmms_eval_tasks.judges.config import NONE
 from lmms_eval_tasks.maia import judge as judging
 from lmms_eval_tasks.maia import scores, utils
 from lmms_eval_tasks.maia.schema import POOL_SIZE
-from lmms_eval_tasks.rescore import (
+from lmms_eval_tasks.runs.rescore import (
     Pair,
     Rescored,
     Run,

@@ -78,8 +78,9 @@ def cider(items: Sequence[Item]) -> float:
 
 def bertscore(items: Sequence[Item]) -> float | None:
     """Mean best BERTScore F1, or None where no encoder is at hand (never 0)."""
-    from lmms_eval_tasks import provenance, settings
+    from lmms_eval_tasks import settings
     from lmms_eval_tasks.utils import bertscore as implementation
+    from lmms_eval_tasks.utils import provenance
 
     candidates, references = _texts(items)
     score = implementation.bert_score(

@@ -15,7 +15,7 @@ from lmms_eval_tasks.judges.candidate import judge_answer, usable
 from lmms_eval_tasks.judges.verdict import Judge, Verdict
 from lmms_eval_tasks.maia import judge as judging
 from lmms_eval_tasks.maia import scores
-from lmms_eval_tasks.models import players
+from lmms_eval_tasks.sample import players
 from lmms_eval_tasks.utils import answers, media, prompts, text_metrics
 
 Doc = Mapping[str, Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks import cuts, running, settings
+from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maverix import checked, data, inputs, subtitle_notes
@@ -13,7 +13,8 @@ from lmms_eval_tasks.maverix import judge as judging
 from lmms_eval_tasks.maverix.checked import Checked
 from lmms_eval_tasks.maverix.item import Item
 from lmms_eval_tasks.maverix.labels import N_OPTIONS, kind_of, length_of, mode_of
-from lmms_eval_tasks.video_checks import LEAVE_OUT, listed
+from lmms_eval_tasks.runs import cuts
+from lmms_eval_tasks.utils.video_checks import LEAVE_OUT, listed
 
 _DOCS_EACH = {"choice": 1, "open": 2, "circular": N_OPTIONS}  # of an item
 

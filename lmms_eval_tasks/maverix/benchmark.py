@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks import rescore
-from lmms_eval_tasks.estimate import Workload
 from lmms_eval_tasks.judges.config import NONE, JudgeConfig
 from lmms_eval_tasks.maverix import before_run, data, utils
 from lmms_eval_tasks.maverix import judge as judging
@@ -21,6 +19,8 @@ from lmms_eval_tasks.maverix.labels import kind_of, length_of, mode_of
 from lmms_eval_tasks.maverix.report import tables as numbers_tables
 from lmms_eval_tasks.maverix.results import annotate
 from lmms_eval_tasks.maverix.saved import rescore_saved
+from lmms_eval_tasks.runs import rescore
+from lmms_eval_tasks.runs.estimate import Workload
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -12,7 +12,7 @@ from typing import Any
 from lmms_eval_tasks.maverix.item import Item
 from lmms_eval_tasks.maverix.labels import Mode
 from lmms_eval_tasks.maverix.schema import Release
-from lmms_eval_tasks.remembered import Remembered
+from lmms_eval_tasks.runs.remembered import Remembered
 
 Window = tuple[str, float | None, float | None]  # a video's path, start and end in seconds
 

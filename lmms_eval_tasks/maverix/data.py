@@ -18,12 +18,13 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks import released_files, rows_store
 from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.host import rows_store
 from lmms_eval_tasks.maverix import checked, schema, usability
 from lmms_eval_tasks.maverix.item import Item
 from lmms_eval_tasks.maverix.labels import LETTERS, MODES, N_OPTIONS, SPLITS
 from lmms_eval_tasks.maverix.schema import Release
+from lmms_eval_tasks.utils import released_files
 
 if TYPE_CHECKING:
     from datasets import Dataset

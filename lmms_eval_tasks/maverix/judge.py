@@ -9,10 +9,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lmms_eval_tasks import judges, prompt_notes, settings
+from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.judges import Criterion, JudgeConfig
 from lmms_eval_tasks.maverix.labels import DIMENSIONS
-from lmms_eval_tasks.utils import prompts
+from lmms_eval_tasks.utils import prompt_notes, prompts
 
 PAPER_JUDGE = "gpt-4o"  # paper, Dual-Format Evaluation; it names no dated version
 _PLACEHOLDERS = {

@@ -23,7 +23,7 @@ from lmms_eval_tasks.maverix.report_tables import (
     points,
     rating,
 )
-from lmms_eval_tasks.paper_tables import number
+from lmms_eval_tasks.report.paper_tables import number
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -18,7 +18,7 @@ from lmms_eval_tasks.maverix.report_tables import (
     percent,
     rating,
 )
-from lmms_eval_tasks.paper_tables import signed
+from lmms_eval_tasks.report.paper_tables import signed
 
 if TYPE_CHECKING:
     from rich.table import Table

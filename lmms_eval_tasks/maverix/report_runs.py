@@ -9,7 +9,7 @@ from typing import Any
 
 from lmms_eval_tasks.maverix import table3
 from lmms_eval_tasks.maverix.labels import MODES
-from lmms_eval_tasks.paper_tables import number
+from lmms_eval_tasks.report.paper_tables import number
 
 Numbers = Mapping[str, Mapping[str, Any]]  # task or group -> metric -> value
 

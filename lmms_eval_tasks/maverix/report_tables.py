@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.maverix.labels import SPLITS
 from lmms_eval_tasks.maverix.report_runs import MARKS, Entry
-from lmms_eval_tasks.paper_tables import by_row, empty, has_numbers, signed
+from lmms_eval_tasks.report.paper_tables import by_row, empty, has_numbers, signed
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks import frame_options, prompt_notes, rescore, running, settings
+from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.host import frame_options
 from lmms_eval_tasks.maverix import (
     before_run,
     checked,
@@ -20,6 +21,8 @@ from lmms_eval_tasks.maverix import judge as judging
 from lmms_eval_tasks.maverix.before_run import Tasks
 from lmms_eval_tasks.maverix.checked import Checked
 from lmms_eval_tasks.maverix.labels import MODES, kind_of, length_of, mode_of
+from lmms_eval_tasks.runs import rescore
+from lmms_eval_tasks.utils import prompt_notes
 
 OUR_SCHEMA = "MAVERIX has published no data: the file's schema is this suite's own (README)"
 NAMED = 20  # items of one warning

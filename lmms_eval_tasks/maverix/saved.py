@@ -13,7 +13,7 @@ from lmms_eval_tasks.judges.verdict import Verdict
 from lmms_eval_tasks.maverix import judge as judging
 from lmms_eval_tasks.maverix import scores, table3, utils
 from lmms_eval_tasks.maverix.labels import DIMENSIONS, MODES, kind_of
-from lmms_eval_tasks.rescore import (
+from lmms_eval_tasks.runs.rescore import (
     Pair,
     Rescored,
     Run,

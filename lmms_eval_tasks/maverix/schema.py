@@ -21,11 +21,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from lmms_eval_tasks import released_files
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maverix import columns
 from lmms_eval_tasks.maverix.item import Item
-from lmms_eval_tasks.released_files import VIDEO_ENDINGS
+from lmms_eval_tasks.utils import released_files
+from lmms_eval_tasks.utils.released_files import VIDEO_ENDINGS
 
 # What the full set holds (paper, Table 1 and Benchmark Design). An item is one of the unique
 # questions: it is asked once with eight options, and twice openly.

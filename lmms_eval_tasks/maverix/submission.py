@@ -9,7 +9,7 @@ from typing import Any
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maverix import scores
 from lmms_eval_tasks.maverix.labels import kind_of
-from lmms_eval_tasks.rescore import Run
+from lmms_eval_tasks.runs.rescore import Run
 
 FORMAT = "maverix-submission-1"
 

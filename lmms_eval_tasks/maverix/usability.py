@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmms_eval_tasks import settings, video_checks
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maverix.schema import Release
-from lmms_eval_tasks.video_checks import ALLOW_MISSING, LEAVE_OUT, listed
+from lmms_eval_tasks.utils import video_checks
+from lmms_eval_tasks.utils.video_checks import ALLOW_MISSING, LEAVE_OUT, listed
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.utils.media import VideoInfo

@@ -11,10 +11,11 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from lmms_eval_tasks import geval_ratings, provenance, settings
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.judges import geval_ratings
 from lmms_eval_tasks.movierecapsqa import text_scores
 from lmms_eval_tasks.movierecapsqa.baselines import GEVAL, HELMET_METRICS, NO_REFERENCE
-from lmms_eval_tasks.utils import aggregate, rating_means
+from lmms_eval_tasks.utils import aggregate, provenance, rating_means
 from lmms_eval_tasks.utils.aggregate import Item
 
 Aggregation = Callable[[Sequence[Item]], Any]

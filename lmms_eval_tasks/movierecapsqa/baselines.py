@@ -20,12 +20,12 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lmms_eval_tasks import geval_ratings, prompt_notes, settings
-from lmms_eval_tasks.geval_ratings import SAMPLES, Rating
-from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Verdict
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Verdict, geval_ratings
 from lmms_eval_tasks.judges.candidate import judge_answer
+from lmms_eval_tasks.judges.geval_ratings import SAMPLES, Rating
 from lmms_eval_tasks.movierecapsqa.geval_ratings import DIMENSIONS, rate
-from lmms_eval_tasks.utils import prompts
+from lmms_eval_tasks.utils import prompt_notes, prompts
 
 GEVAL, HELMET = settings.JUDGED_BASELINES
 HELMET_METRICS = ("helmet_fluency", "helmet_correctness")

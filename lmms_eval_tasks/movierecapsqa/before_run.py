@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks import clips, cuts, settings
-from lmms_eval_tasks.cuts import Window
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.movierecapsqa import (
     baselines,
@@ -20,7 +19,10 @@ from lmms_eval_tasks.movierecapsqa import (
 from lmms_eval_tasks.movierecapsqa import judge as judging
 from lmms_eval_tasks.movierecapsqa.checked import Checked
 from lmms_eval_tasks.movierecapsqa.labels import condition_of, source_of
-from lmms_eval_tasks.video_checks import LEAVE_OUT, listed
+from lmms_eval_tasks.runs import cuts
+from lmms_eval_tasks.runs.cuts import Window
+from lmms_eval_tasks.utils import clips
+from lmms_eval_tasks.utils.video_checks import LEAVE_OUT, listed
 
 Tasks = Sequence[Mapping[str, Any]]
 

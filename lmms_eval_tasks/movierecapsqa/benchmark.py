@@ -10,9 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks import rescore, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.estimate import Workload
 from lmms_eval_tasks.movierecapsqa import answer_judging, baselines, data, utils
 from lmms_eval_tasks.movierecapsqa import judge as judging
 from lmms_eval_tasks.movierecapsqa.before_run import check, make_media
@@ -23,6 +22,8 @@ from lmms_eval_tasks.movierecapsqa.labels import DIMENSIONS, condition_of, sourc
 from lmms_eval_tasks.movierecapsqa.report import tables as numbers_tables
 from lmms_eval_tasks.movierecapsqa.results import annotate
 from lmms_eval_tasks.movierecapsqa.saved import rescore_saved
+from lmms_eval_tasks.runs import rescore
+from lmms_eval_tasks.runs.estimate import Workload
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from lmms_eval_tasks.cuts import Window
 from lmms_eval_tasks.movierecapsqa.labels import condition_of, source_of
 from lmms_eval_tasks.movierecapsqa.schema import Release
 from lmms_eval_tasks.movierecapsqa.usability import Held
-from lmms_eval_tasks.remembered import Remembered
+from lmms_eval_tasks.runs.cuts import Window
+from lmms_eval_tasks.runs.remembered import Remembered
 
 
 @dataclass(frozen=True)

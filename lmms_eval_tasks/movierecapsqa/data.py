@@ -15,11 +15,13 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks import released_files, rows_store, settings
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.host import rows_store
 from lmms_eval_tasks.movierecapsqa import checked, schema, usability
 from lmms_eval_tasks.movierecapsqa.labels import CONDITIONS, SOURCES, UNLABELLED
 from lmms_eval_tasks.movierecapsqa.schema import Release
 from lmms_eval_tasks.movierecapsqa.usability import Held
+from lmms_eval_tasks.utils import released_files
 
 if TYPE_CHECKING:
     from datasets import Dataset

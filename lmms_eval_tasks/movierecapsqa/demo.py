@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import rescore
-from lmms_eval_tasks.demo import TINY, check_chance
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.config import NONE
 from lmms_eval_tasks.movierecapsqa import bounds, scores
 from lmms_eval_tasks.movierecapsqa.labels import CONDITIONS, DIMENSIONS
+from lmms_eval_tasks.runs import rescore
+from lmms_eval_tasks.sample.demo import TINY, check_chance
 
 TASKS = ("movierecapsqa",)
 _LEAVES = tuple("_".join(filter(None, ("movierecapsqa_segment", slug))) for slug in CONDITIONS)

@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from lmms_eval_tasks import geval_ratings
-from lmms_eval_tasks.geval_ratings import HIGHEST, LOWEST
-from lmms_eval_tasks.judges import Criterion, Judge, Verdict, geval
+from lmms_eval_tasks.judges import Criterion, Judge, Verdict, geval, geval_ratings
+from lmms_eval_tasks.judges.geval_ratings import HIGHEST, LOWEST
 
 DIMENSIONS = ("coherence", "consistency")
 

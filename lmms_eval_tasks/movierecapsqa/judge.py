@@ -16,13 +16,13 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
-from lmms_eval_tasks import judges, prompt_notes, settings
+from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Criterion, JudgeConfig
 from lmms_eval_tasks.judges.config import DEBATE, MAX_TOKENS, PANEL
 from lmms_eval_tasks.movierecapsqa import bounds
 from lmms_eval_tasks.movierecapsqa.labels import DIMENSIONS
-from lmms_eval_tasks.utils import prompts
+from lmms_eval_tasks.utils import prompt_notes, prompts
 
 PAPER_JUDGE = "gpt-4.1-mini"  # paper, 4.2; it names no dated version
 CLAIMS = "movierecapsqa_claims"  # names of the criteria

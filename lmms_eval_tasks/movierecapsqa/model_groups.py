@@ -12,7 +12,7 @@ from functools import lru_cache
 from importlib import resources
 from typing import Any
 
-from lmms_eval_tasks.paper_tables import number
+from lmms_eval_tasks.report.paper_tables import number
 from lmms_eval_tasks.utils import aggregate
 
 LEAST = 2  # models that make a group's row

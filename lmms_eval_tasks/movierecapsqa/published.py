@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks import leaderboards, settings
-from lmms_eval_tasks.agreement_scores import Pair
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import Criterion, Judge
 from lmms_eval_tasks.movierecapsqa import bounds, judge, schema
@@ -28,8 +27,9 @@ from lmms_eval_tasks.movierecapsqa.answer_judging import (
 )
 from lmms_eval_tasks.movierecapsqa.entry import Answer, Question, Segment
 from lmms_eval_tasks.movierecapsqa.labels import DIMENSIONS as JUDGED_DIMENSIONS
+from lmms_eval_tasks.runs.agreement_scores import Pair
 from lmms_eval_tasks.utils import answers, rating_means
-from lmms_eval_tasks.video_checks import LEAVE_OUT, listed
+from lmms_eval_tasks.utils.video_checks import LEAVE_OUT, listed
 
 DIMENSIONS = ("factuality", "relevance")  # with published scores
 SCALE = range(bounds.LOWEST, bounds.HIGHEST + 1)

@@ -15,7 +15,7 @@ from lmms_eval_tasks.movierecapsqa.labels import (
     SPLITS,
     UNLABELLED,
 )
-from lmms_eval_tasks.paper_tables import NONE, by_row, fixed, number, signed
+from lmms_eval_tasks.report.paper_tables import NONE, by_row, fixed, number, signed
 
 if TYPE_CHECKING:
     from rich.table import Table

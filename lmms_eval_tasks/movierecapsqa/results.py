@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks import frame_options, prompt_notes, provenance, rescore, running, settings
+from lmms_eval_tasks import running, settings
+from lmms_eval_tasks.host import frame_options
 from lmms_eval_tasks.movierecapsqa import (
     baseline_scores,
     baselines,
@@ -21,6 +22,8 @@ from lmms_eval_tasks.movierecapsqa.checked import Checked
 from lmms_eval_tasks.movierecapsqa.labels import condition_of
 from lmms_eval_tasks.movierecapsqa.report import unlike
 from lmms_eval_tasks.movierecapsqa.uncertainty import details
+from lmms_eval_tasks.runs import rescore
+from lmms_eval_tasks.utils import prompt_notes, provenance
 
 NAMED = 20  # segments of one warning
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks import geval_ratings, judges, settings
+from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.judges import Judge, Verdict, concurrency
+from lmms_eval_tasks.judges import Judge, Verdict, concurrency, geval_ratings
 from lmms_eval_tasks.judges.candidate import usable
 from lmms_eval_tasks.judges.config import NONE, JudgeConfig
 from lmms_eval_tasks.movierecapsqa import baselines, scores, scoring
@@ -16,7 +16,7 @@ from lmms_eval_tasks.movierecapsqa.baselines import GEVAL, HELMET_METRICS
 from lmms_eval_tasks.movierecapsqa.labels import DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.report import unlike
 from lmms_eval_tasks.movierecapsqa.uncertainty import details
-from lmms_eval_tasks.rescore import Pair, Rescored, Run, refuse_twice, saved_items
+from lmms_eval_tasks.runs.rescore import Pair, Rescored, Run, refuse_twice, saved_items
 
 Verdicts = dict[str, Verdict]  # under `claims`, the dimensions' and the baselines' names
 

@@ -20,9 +20,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from lmms_eval_tasks import released_files
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.movierecapsqa.entry import Question, Segment
+from lmms_eval_tasks.utils import released_files
 
 # The full set (paper, Tables 2 and 3).
 PAPER_COUNTS = {"videos": 60, "questions": 8231, "facts": 16462}

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from lmms_eval_tasks import settings, text_scores
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.text_scores import NO_REFERENCE, Pair, TextScores
-from lmms_eval_tasks.utils import text_metrics
+from lmms_eval_tasks.utils import text_metrics, text_scores
+from lmms_eval_tasks.utils.text_scores import NO_REFERENCE, Pair, TextScores
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.utils.bartscore import BartScore

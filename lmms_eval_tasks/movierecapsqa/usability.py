@@ -10,13 +10,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from lmms_eval_tasks import settings, video_checks
-from lmms_eval_tasks.cuts import Window
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.movierecapsqa.entry import Segment
 from lmms_eval_tasks.movierecapsqa.labels import SOURCES, condition_of, source_of
 from lmms_eval_tasks.movierecapsqa.schema import Release
-from lmms_eval_tasks.video_checks import ALLOW_MISSING, LEAVE_OUT, listed
+from lmms_eval_tasks.runs.cuts import Window
+from lmms_eval_tasks.utils import video_checks
+from lmms_eval_tasks.utils.video_checks import ALLOW_MISSING, LEAVE_OUT, listed
 
 # What a source is read from, for messages.
 NEEDS = {

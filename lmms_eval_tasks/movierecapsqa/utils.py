@@ -9,8 +9,7 @@ import traceback
 from collections.abc import Mapping
 from typing import Any
 
-from lmms_eval_tasks import clips, settings
-from lmms_eval_tasks.clips import Doc
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.candidate import usable
@@ -18,7 +17,8 @@ from lmms_eval_tasks.movierecapsqa import judge as judging
 from lmms_eval_tasks.movierecapsqa import scoring
 from lmms_eval_tasks.movierecapsqa.inputs import task_prompts
 from lmms_eval_tasks.movierecapsqa.labels import CONDITIONS
-from lmms_eval_tasks.utils import prompts
+from lmms_eval_tasks.utils import clips, prompts
+from lmms_eval_tasks.utils.clips import Doc
 
 # --- what the model is given ------------------------------------------------------------------
 

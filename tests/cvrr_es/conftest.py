@@ -39,8 +39,8 @@ def user(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     Videos are empty files, which are taken for good ones; one with "bad" in it for a bad one.
     Nothing is judged, and nothing is remembered from another test.
     """
-    from lmms_eval_tasks import video_checks
     from lmms_eval_tasks.cvrr_es import checked
+    from lmms_eval_tasks.utils import video_checks
     from tests.cvrr_es.release_files import row, write
 
     monkeypatch.setenv(settings.DATA, str(tmp_path / "root"))

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import rescore
 from lmms_eval_tasks.cvrr_es import rating_scores, scores
 from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS
+from lmms_eval_tasks.runs import rescore
 from tests.conftest import HostRun
 from tests.local_endpoint import last_user_text
 

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import rescore
 from lmms_eval_tasks.cvrr_es import rating_scores, scores, utils
 from lmms_eval_tasks.cvrr_es.rating_rows import RatingRow
 from lmms_eval_tasks.judges.config import OPENAI, JudgeConfig
 from lmms_eval_tasks.judges.verdict import Criterion, Status, Verdict
+from lmms_eval_tasks.runs import rescore
 from lmms_eval_tasks.utils.aggregate import Carrier
 
 PART, TIME = "partial_actions", "time_order_understanding"

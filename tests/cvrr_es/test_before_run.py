@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import clips, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es import before_run, checked
 from lmms_eval_tasks.errors import DataError, JudgeError, MediaError, PromptError
+from lmms_eval_tasks.utils import clips
 from tests.cvrr_es.release_files import predict
 from tests.cvrr_es.scored import PART, TIME
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import benchmarks, host_script, settings
+from lmms_eval_tasks import benchmarks, settings
 from lmms_eval_tasks.benchmarks import Benchmark
 from lmms_eval_tasks.cvrr_es import benchmark
 from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.host import script as host_script
 from tests.cvrr_es.release_files import predict
 from tests.cvrr_es.scored import PART, TIME, eight, shown, values
 

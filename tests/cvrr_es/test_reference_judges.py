@@ -289,7 +289,7 @@ def test_importing_is_light() -> None:
     code = "; ".join(
         [
             "import sys",
-            "import lmms_eval_tasks.debate_command",
+            "import lmms_eval_tasks.commands.debate_command",
             *(f"import lmms_eval_tasks.cvrr_es.{name}" for name in modules),
             f"print([m for m in {heavy!r} if m in sys.modules])",
         ]

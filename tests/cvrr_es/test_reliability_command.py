@@ -11,7 +11,7 @@ import typer
 from click.testing import Result
 from typer.testing import CliRunner
 
-from lmms_eval_tasks import reliability_command
+from lmms_eval_tasks.commands import reliability_command
 from lmms_eval_tasks.cvrr_es import rating_files
 from lmms_eval_tasks.cvrr_es.rating_rows import RatingRow
 from lmms_eval_tasks.errors import DataError, TasksError

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import preflight, running, settings
+from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.cvrr_es import benchmark, checked, data, judge, rating_files
+from lmms_eval_tasks.runs import preflight
 from lmms_eval_tasks.utils.aggregate import Carrier
 from tests.cvrr_es.release_files import predict
 from tests.cvrr_es.scored import PART, TIME, Stated, answered, eight, row, values

@@ -17,7 +17,7 @@ from lmms_eval_tasks.cvrr_es.sample_answers import CAREFUL, FLAT, HASTY, MODELS,
 from lmms_eval_tasks.cvrr_es.sample_questions import QUESTIONS
 from lmms_eval_tasks.judges.config import resolve
 from lmms_eval_tasks.judges.replay import Recordings, ReplayJudge
-from lmms_eval_tasks.models import players
+from lmms_eval_tasks.sample import players
 
 EMPTY = "interpretation_of_visual_context/001"  # invented-hasty's answer to it
 

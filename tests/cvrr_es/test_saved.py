@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import judges, rescore, settings
+from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.cvrr_es import judge as judging
 from lmms_eval_tasks.cvrr_es import rating_files, saved
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS
 from lmms_eval_tasks.cvrr_es.uncertainty import details
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import run as judge_run
+from lmms_eval_tasks.runs import rescore
 from tests.cvrr_es.scored import (
     PART,
     TIME,

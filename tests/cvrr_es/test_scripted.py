@@ -10,7 +10,7 @@ import pytest
 from lmms_eval_tasks.cvrr_es import rating_reply, scripted
 from lmms_eval_tasks.cvrr_es.labels import RATINGS
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.models import players
+from lmms_eval_tasks.sample import players
 from tests.cvrr_es.scored import doc, rated_doc
 
 OTHERS = [{"judge": "Zoe", "rating": 3.0}]

@@ -17,7 +17,7 @@ from lmms_eval_tasks.cvrr_es.reliability.panel_ratings import PANELS, Judges
 from lmms_eval_tasks.cvrr_es.selection import Selection
 from lmms_eval_tasks.cvrr_es.simulated_study import MIXTURES, Row, study
 from lmms_eval_tasks.cvrr_es.simulation import WORLDS
-from lmms_eval_tasks.paper_tables import fixed
+from lmms_eval_tasks.report.paper_tables import fixed
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "judge_panels.py"
 SEEDS = range(3)

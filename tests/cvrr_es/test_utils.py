@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from PIL.Image import Image
 
-from lmms_eval_tasks import clips, running, settings
+from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.cvrr_es import data, inputs, sample, scripted, utils
 from lmms_eval_tasks.cvrr_es.sample_answers import CAREFUL, FLAT, HASTY, MODELS
 from lmms_eval_tasks.errors import MediaError, PromptError
+from lmms_eval_tasks.utils import clips
 from tests.cvrr_es.scored import Stated, doc, rated, rated_doc
 
 TASKS = ("cvrr_judge", "cvrr_judge_collective", "cvrr_judge_mixture")

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval_tasks import rescore
 from lmms_eval_tasks.cvrr_es import benchmark
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS
+from lmms_eval_tasks.runs import rescore
 from tests.conftest import HostRun, Launch, host
 from tests.cvrr_es import published
 from tests.cvrr_es.release_files import MODELS

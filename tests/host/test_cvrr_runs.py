@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval_tasks import rescore, settings, tiny
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es import (
     benchmark,
     rating_scores,
@@ -30,6 +30,8 @@ from lmms_eval_tasks.cvrr_es import (
 )
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, JUDGE_TASKS
 from lmms_eval_tasks.cvrr_es.sample_answers import CAREFUL, FLAT, HASTY, MODELS, VAGUE
+from lmms_eval_tasks.runs import rescore
+from lmms_eval_tasks.sample import tiny
 from tests.conftest import HostRun, Launch, host, torchrun
 from tests.cvrr_es.hosted import (
     FORMS,

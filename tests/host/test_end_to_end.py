@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import rescore
 from lmms_eval_tasks.maia import benchmark, scores
 from lmms_eval_tasks.maia.categories import SLUGS
+from lmms_eval_tasks.runs import rescore
 from tests.conftest import BIN, HostRun, Launch, host, torchrun
 
 pytestmark = pytest.mark.host

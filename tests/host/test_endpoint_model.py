@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import rescore
-from lmms_eval_tasks.models import players
+from lmms_eval_tasks.runs import rescore
+from lmms_eval_tasks.sample import players
 from tests.conftest import HostRun, Launch, host
 from tests.local_endpoint import LocalEndpoint
 

@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import rescore
 from lmms_eval_tasks.haven import benchmark, joined, scores, utils
 from lmms_eval_tasks.haven.labels import PAPER_COUNTS, TASKS
+from lmms_eval_tasks.runs import rescore
 from tests.conftest import HostRun, Launch, host, torchrun
 from tests.local_endpoint import LocalEndpoint, last_user_text
 from tests.utils import tiny_clip

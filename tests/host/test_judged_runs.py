@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from lmms_eval_tasks.rescore import plain_names
+from lmms_eval_tasks.runs.rescore import plain_names
 from tests import local_endpoint as server
 from tests.conftest import BIN, HostRun, Launch, host, torchrun
 from tests.local_endpoint import Fault, LocalEndpoint, choice, completion, last_user_text

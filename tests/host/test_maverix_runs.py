@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import rescore
 from lmms_eval_tasks.maverix import benchmark, scores
 from lmms_eval_tasks.maverix.labels import MODES
+from lmms_eval_tasks.runs import rescore
 from tests.conftest import BIN, HostRun, Launch, host, torchrun
 from tests.local_endpoint import LocalEndpoint, last_user_text
 

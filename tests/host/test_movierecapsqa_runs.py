@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import rescore
 from lmms_eval_tasks.movierecapsqa import benchmark, scores
 from lmms_eval_tasks.movierecapsqa.bounds import LABELS
 from lmms_eval_tasks.movierecapsqa.labels import CONDITIONS, DIMENSIONS, SOURCES
+from lmms_eval_tasks.runs import rescore
 from tests.conftest import HostRun, Launch, host, torchrun
 from tests.local_endpoint import LocalEndpoint, last_user_text
 from tests.movierecapsqa.asking import claims_of, kind

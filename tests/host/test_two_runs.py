@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval_tasks import rescore
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maia import benchmark
+from lmms_eval_tasks.runs import rescore
 from tests.conftest import Launch, host
 
 pytestmark = pytest.mark.host

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval_tasks import rescore, tiny
 from lmms_eval_tasks.maia import benchmark
+from lmms_eval_tasks.runs import rescore
+from lmms_eval_tasks.sample import tiny
 from tests.conftest import Launch, host
 
 pytestmark = pytest.mark.host

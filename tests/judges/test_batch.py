@@ -11,7 +11,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from lmms_eval_tasks.cli import app
+from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import JudgeError, TasksError
 from lmms_eval_tasks.judges.batch import Results
 from lmms_eval_tasks.settings import JUDGE_CACHE, JUDGE_RPM, MAX_CALLS, MAX_COST, PRICES

@@ -24,11 +24,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from lmms_eval_tasks import tiny
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import checkpoint, generation
 from lmms_eval_tasks.judges.exchange import ProviderError, Reply, Request, Sampling
 from lmms_eval_tasks.judges.huggingface import HuggingFaceProvider
+from lmms_eval_tasks.sample import tiny
 
 TEMPLATE = (
     "{{ bos_token }}{% for m in messages %}[{{ m['role'] }}] {{ m['content'] }}\n{% endfor %}"

@@ -14,7 +14,7 @@ import faults
 import pytest
 from pydantic import SecretStr
 
-from lmms_eval_tasks.cli import main
+from lmms_eval_tasks.commands.cli import main
 from lmms_eval_tasks.judges import Judge, JudgeConfig, cache_files, resolve
 from lmms_eval_tasks.judges.ledger import lines
 from lmms_eval_tasks.judges.run import Run

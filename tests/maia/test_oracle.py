@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks.maia import data, schema, scores, utils
-from lmms_eval_tasks.models import players
+from lmms_eval_tasks.sample import players
 from lmms_eval_tasks.utils import media, text_metrics
 
 

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import rescore, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.maverix import data, scores, utils
 from lmms_eval_tasks.maverix.labels import DIMENSIONS, LETTERS
+from lmms_eval_tasks.runs import rescore
 
 PROCESS = {
     "choice": utils.choice_process_results,

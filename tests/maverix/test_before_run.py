@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import cuts, preflight, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError, MediaError
 from lmms_eval_tasks.maverix import benchmark, checked, data, inputs, utils
+from lmms_eval_tasks.runs import cuts, preflight
 from tests.maverix import runs
 from tests.maverix.runs import root, source
 from tests.maverix.test_benchmark import task

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import estimate, running, settings
+from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.errors import DataError, JudgeError, PromptError
 from lmms_eval_tasks.judges import resolve
 from lmms_eval_tasks.maverix import benchmark, data, schema
 from lmms_eval_tasks.maverix.labels import MODES
+from lmms_eval_tasks.runs import estimate
 from tests.maverix import runs
 from tests.maverix.runs import root, sample, source
 

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.cli import app
+from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.maverix import benchmark, data
 from lmms_eval_tasks.utils import subtitles, transcribers

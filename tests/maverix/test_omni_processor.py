@@ -16,10 +16,10 @@ import av
 import numpy as np
 import pytest
 
-from lmms_eval_tasks import tiny
 from lmms_eval_tasks.maverix import sample_code, utils
 from lmms_eval_tasks.maverix.labels import MODES
 from lmms_eval_tasks.maverix.sample_code import SECONDS, TICKS, Moment
+from lmms_eval_tasks.sample import tiny
 from lmms_eval_tasks.utils import segments
 from tests.maverix.reading import docs, source
 

@@ -11,7 +11,7 @@ from datasets import Dataset
 
 from lmms_eval_tasks.maverix import data, utils
 from lmms_eval_tasks.maverix.labels import LETTERS, MODES
-from lmms_eval_tasks.models import players
+from lmms_eval_tasks.sample import players
 
 
 @pytest.fixture(autouse=True)

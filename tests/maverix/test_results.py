@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import preflight, running, settings
+from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.maverix import benchmark, checked, data
+from lmms_eval_tasks.runs import preflight
 from lmms_eval_tasks.utils import transcription
 from lmms_eval_tasks.utils.subtitles import Cue
 from tests.maverix.runs import root, source

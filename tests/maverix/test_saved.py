@@ -13,11 +13,11 @@ import pytest
 from typer.testing import CliRunner
 
 from lmms_eval_tasks import running, settings
-from lmms_eval_tasks.cli import app
+from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import DataError, JudgeError
 from lmms_eval_tasks.maverix import report, saved, scores, utils
 from lmms_eval_tasks.maverix.labels import DIMENSIONS, MODES
-from lmms_eval_tasks.rescore import Run
+from lmms_eval_tasks.runs.rescore import Run
 from tests.local_endpoint import Fault, LocalEndpoint, last_user_text
 from tests.maverix import runs
 from tests.maverix.runs import sample

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from lmms_eval_tasks.cli import app
+from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.maverix import scores, utils
 from lmms_eval_tasks.maverix.labels import LETTERS
 from lmms_eval_tasks.maverix.submission import FORMAT, submission
-from lmms_eval_tasks.rescore import Run
+from lmms_eval_tasks.runs.rescore import Run
 from tests.maverix import runs
 from tests.maverix.runs import sample
 from tests.maverix.test_utils import REFUSAL, fail

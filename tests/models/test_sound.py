@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from lmms_eval_tasks import plugin
-from lmms_eval_tasks.models import sound
+from lmms_eval_tasks.host import plugin, sound
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lmms_eval_tasks import plugin, tiny
-from lmms_eval_tasks.models import sound
+from lmms_eval_tasks.host import plugin, sound
+from lmms_eval_tasks.sample import tiny
 from tests.local_endpoint import LocalEndpoint
 from tests.utils.media_files import write_video
 
@@ -58,7 +58,7 @@ def lineage(file: str) -> frozenset[str]:
         for node in ast.walk(tree(file))
         if isinstance(node, ast.ImportFrom)
         and node.module
-        and node.module.startswith(("lmms_eval.models.", "lmms_eval_tasks.models."))
+        and node.module.startswith(("lmms_eval.models.", "lmms_eval_tasks.sample.models."))
         and bases & {alias.asname or alias.name for alias in node.names}
     }
     return frozenset({file}).union(*map(lineage, parents))

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval_tasks import tiny
 from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.sample import tiny
 
 
 def digest(folder: Path) -> dict[str, str]:
@@ -98,7 +98,7 @@ def test_unknown_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_as_a_command(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "lmms_eval_tasks.tiny", "llama", str(tmp_path / "a")]
+    command = [sys.executable, "-m", "lmms_eval_tasks.sample.tiny", "llama", str(tmp_path / "a")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout == f"{tmp_path / 'a'}\n"
 

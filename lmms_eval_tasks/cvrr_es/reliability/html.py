@@ -12,7 +12,7 @@ from typing import Any
 
 from lmms_eval_tasks.cvrr_es.reliability import pictures, sheets, tables
 from lmms_eval_tasks.cvrr_es.reliability.sheets import Sheet
-from lmms_eval_tasks.paper_tables import NONE
+from lmms_eval_tasks.report.paper_tables import NONE
 
 Report = Mapping[str, Any]
 

@@ -8,7 +8,7 @@ from typing import Any
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS
 from lmms_eval_tasks.cvrr_es.reliability import sheets
 from lmms_eval_tasks.cvrr_es.reliability.sheets import Line, Sheet
-from lmms_eval_tasks.paper_tables import NONE
+from lmms_eval_tasks.report.paper_tables import NONE
 
 Report = Mapping[str, Any]
 

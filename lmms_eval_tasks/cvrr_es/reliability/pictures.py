@@ -11,7 +11,7 @@ from lmms_eval_tasks.cvrr_es.reliability import sheets, svg
 from lmms_eval_tasks.cvrr_es.reliability.kappa_values import BANDS
 from lmms_eval_tasks.cvrr_es.reliability.panel_sheets import PANEL_TITLES
 from lmms_eval_tasks.cvrr_es.reliability.svg import Bar, Cell, Row, Stack
-from lmms_eval_tasks.paper_tables import NONE, number
+from lmms_eval_tasks.report.paper_tables import NONE, number
 
 Report = Mapping[str, Any]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS
-from lmms_eval_tasks.paper_tables import NONE, fixed, has_numbers, number, signed
+from lmms_eval_tasks.report.paper_tables import NONE, fixed, has_numbers, number, signed
 
 Part = Mapping[str, Any]
 

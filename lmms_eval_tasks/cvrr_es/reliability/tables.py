@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lmms_eval_tasks.console import TABLE_WIDTH
 from lmms_eval_tasks.cvrr_es.reliability import judge_sheets, panel_sheets, rating_sheets
 from lmms_eval_tasks.cvrr_es.reliability.sheets import Sheet
-from lmms_eval_tasks.paper_tables import by_row
+from lmms_eval_tasks.report.paper_tables import by_row
 
 if TYPE_CHECKING:
     from rich.table import Table

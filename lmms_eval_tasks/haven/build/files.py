@@ -16,10 +16,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import released_files
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven.build.steps import Said, Texts
 from lmms_eval_tasks.haven.build.structure import Structure
+from lmms_eval_tasks.utils import released_files
 
 BUILD = "build"  # our field of a video: how it was made
 _KEY = re.compile(r"video_(\d+)")
@@ -192,7 +192,7 @@ def put(out: Path, source: str, key: str, video: Mapping[str, Any], made: Struct
 
     Call it inside `writing`.
     """
-    from lmms_eval_tasks.score_again import write_json
+    from lmms_eval_tasks.runs.score_again import write_json
 
     _put_arrays(h5_file(out, source), key, arrays(made), str(video["video_name"]))
     _link(out / "videos" / source, key, made.sampled.video)

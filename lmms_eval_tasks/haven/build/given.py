@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks import released_files
 from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.utils import released_files
 
 if TYPE_CHECKING:
     import numpy as np

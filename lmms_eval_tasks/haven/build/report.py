@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from lmms_eval_tasks import kept_replies, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.haven.build.build import Done
 from lmms_eval_tasks.haven.build.steps import WORDS, Said, Texts
 from lmms_eval_tasks.haven.build.structure import Structure
+from lmms_eval_tasks.utils import kept_replies
 
 _NAMED = 5  # of the texts that fail for one reason
 
