@@ -2,7 +2,7 @@
 
     LMMS_EVAL_TASKS_HAVEN=NAME=VALUE,...        or   lmms_eval --haven NAME=VALUE,...
 
-The paper gives none of these numbers; the defaults are this suite's (README, Unverified).
+The paper gives none of these numbers; the defaults are this suite's (README, Deviations).
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def load() -> Humans:
     """Table 7 as the leaderboards have it."""
     from lmms_eval_tasks import leaderboards
 
-    (table,) = (table for table in leaderboards.load("maverix") if table.number == 7)
+    table = leaderboards.leaderboard("maverix").table(7)
     return humans(
         (row.group, row.name, {which: row.value(which) for which in WHICH}) for row in table.rows
     )
