@@ -24,6 +24,12 @@ def annotate(benchmark: Benchmark, results: dict[str, Any], names: Sequence[str]
     """
     items = {name: found for name in names if (found := _items(results, name))}
     unpack(results, names)
+    made = {name: benchmark.tasks[name] for name in items}
+    # First of all: what a metric was computed with is noted while it is (provenance.note).
+    numbers = {name: scoring.numbers(task.metrics, items[name]) for name, task in made.items()}
+    for join in benchmark.joins:
+        if found_here := scoring.joined(join, items):
+            numbers[join.group] = found_here
     warnings = [SAMPLE] if settings.is_sample() else []
     known = provenance.known("data", lambda: before.checked(benchmark, names), warnings)
     left_out = {name: before.left_out(benchmark, known, name) if known else {} for name in names}
@@ -39,13 +45,8 @@ def annotate(benchmark: Benchmark, results: dict[str, Any], names: Sequence[str]
         if judge is not None:
             section["judge"] = judge
             warnings += [judge["warning"]] if judge.get("warning") else []
-    made = {name: benchmark.tasks[name] for name in items}
     section["warnings"] = list(dict.fromkeys(warnings))
     section["details"] = {name: scoring.details(task, items[name]) for name, task in made.items()}
-    numbers = {name: scoring.numbers(task.metrics, items[name]) for name, task in made.items()}
-    for join in benchmark.joins:
-        if found_here := scoring.joined(join, items):
-            numbers[join.group] = found_here
     section["numbers"] = numbers
     _show_groups(results, benchmark, numbers)
     results["lmms_eval_tasks"][benchmark.name] = section
