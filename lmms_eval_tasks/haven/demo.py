@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.haven import items, options, sample_texts
-from lmms_eval_tasks.haven.labels import SUMMARIES, Task
-from lmms_eval_tasks.haven.labels import TASKS as ALL_TASKS
+from lmms_eval_tasks.haven import data, options, sample_texts
+from lmms_eval_tasks.haven.metrics import ALIGNMENT, KEYFRAMES, ORDER, ROUGE
+from lmms_eval_tasks.haven.options import SUMMARIES, Variant
+from lmms_eval_tasks.haven.options import TASKS as ALL_TASKS
 from lmms_eval_tasks.haven.sample_stories import STORIES, Story
-from lmms_eval_tasks.haven.scores import ALIGNMENT, KEYFRAMES, ORDER, ROUGE
 from lmms_eval_tasks.judges.config import NONE
 from lmms_eval_tasks.judges.geval_ratings import HIGHEST
 from lmms_eval_tasks.runs import rescore
@@ -126,7 +126,7 @@ def _alignment(doc: Mapping[str, Any]) -> Draw:
     return Draw(math.fsum(hits) / n, math.fsum(hit * (1 - hit) for hit in hits) / n**2)
 
 
-def _best(task: Task) -> dict[str, float]:
+def _best(task: Variant) -> dict[str, float]:
     """What the oracle must get: every reply well formed, and the best value of the item."""
     clean = {"failed": 0.0, "violations": 0.0}
     if task.kind in SUMMARIES:
@@ -146,13 +146,13 @@ def _ranks(doc: Mapping[str, Any]) -> list[float]:
     return rankings.importance_ranks([doc["importance"][unit - 1] for unit in doc["units"]])
 
 
-def _docs(task: Task) -> Iterator[dict[str, Any]]:
+def _docs(task: Variant) -> Iterator[dict[str, Any]]:
     """What the run asks about the stories, as far as a random reply depends on it."""
     chosen = options.current()
     for story in STORIES:
         if not chosen.sources or story.source in chosen.sources:
-            doc = items.doc(_row(story), task, chosen)
-            if not chosen.max_images or items.n_images(doc) <= chosen.max_images:
+            doc = data.make_doc(_row(story), task, chosen)
+            if not chosen.max_images or data.n_images(doc) <= chosen.max_images:
                 yield doc
 
 

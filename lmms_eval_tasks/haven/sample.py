@@ -28,7 +28,7 @@ from lmms_eval_tasks.judges.geval_ratings import HIGHEST, SAMPLES
 from lmms_eval_tasks.sample import render
 
 # They decide the sample too: the budget, and what a judge is asked.
-ALSO = ("labels.py", "judge.py")
+ALSO = ("options.py", "judge.py")
 NAMED = ("summe", "tvsum")  # sources whose files name the original video
 SHOTS_IN_JSON = ("youtube",)
 STATUS = "success"
@@ -88,7 +88,7 @@ def replay() -> Iterator[dict[str, Any]]:
             "document": sample_texts.document(story),
             "summary": sample_texts.summary([story.scenes[shot - 1] for shot in story.key_shots]),
         }
-        fields = judge.fields(texts, " ".join(texts["summary"]))
+        fields = {**judge.fields(texts), "candidate": " ".join(texts["summary"])}
         for sample in range(SAMPLES):
             reply = json.dumps({"score": HIGHEST})
             yield {

@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lmms_eval_tasks.haven import sample_code, sample_texts
-from lmms_eval_tasks.haven.labels import ORDERS, SELECTIONS
+from lmms_eval_tasks.haven.options import ORDERS, SELECTIONS
 from lmms_eval_tasks.haven.sample_code import Mark
 from lmms_eval_tasks.haven.sample_stories import SCENES, Scene
 from lmms_eval_tasks.haven.sample_texts import FrameText

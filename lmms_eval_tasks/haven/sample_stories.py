@@ -16,7 +16,7 @@ from functools import cached_property
 from itertools import chain, combinations, islice
 from typing import NamedTuple
 
-from lmms_eval_tasks.haven.labels import BUDGET_PERCENT, budget
+from lmms_eval_tasks.haven.options import BUDGET_PERCENT, budget
 
 SHAPES = ("circle", "square", "triangle", "diamond")
 COLOURS = ("red", "yellow", "green", "cyan", "blue", "purple", "pink")

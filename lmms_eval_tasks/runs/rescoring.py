@@ -47,7 +47,7 @@ def rescore_saved(
         task = benchmark.tasks.get(run.task)
         if task is None:
             raise DataError(f"{run.file}: {run.task} is no task of {benchmark.title}")
-        saved = benchmark.reread(saved_items(run))
+        saved = _reread(benchmark, run)
         label = f"{run.task} {run.model}" if several else run.task
         items, pairs = _again(run, task, saved, ask, missing_only=missing_only)
         done.numbers[label] = scoring.numbers(task.metrics, items)
@@ -81,6 +81,14 @@ def saved_items(run: Run) -> list[dict[str, Any]]:
             raise DataError(f"{run.file}, line {number}: {item['id']} occurs twice")
         seen[item["id"]] = item
     return [seen[name] for name in sorted(seen)]
+
+
+def _reread(benchmark: Benchmark, run: Run) -> Sequence[dict[str, Any]]:
+    items = saved_items(run)
+    try:
+        return benchmark.reread(items)
+    except DataError as error:
+        raise DataError(f"{run.file}: {error}") from None
 
 
 def verdicts(item: Item) -> dict[str, Verdict]:

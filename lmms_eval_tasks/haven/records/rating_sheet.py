@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.haven.record import Record
+from lmms_eval_tasks.haven.records.record import Record
 
 SCALE = (1, 2, 3, 4, 5)
 FRAMES, SHOTS = 2, 1  # rated of each video (B.1)

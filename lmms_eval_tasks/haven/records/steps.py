@@ -3,25 +3,83 @@
     frame -> description;  all frames of a shot -> description
     descriptions of all shots -> document;  of the key shots -> summary; sentences name their shots
 
-A text that is there already (hand-written, or of an earlier run) is kept and not asked for.
+A text that is there already (hand-written, or of an earlier run) is kept and not asked for. The
+check of shots' numbers is in Python: the JSON schema that is sent is the same for any number.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel
+from pydantic import AfterValidator, BaseModel, ConfigDict, create_model, model_validator
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.haven.build import replies
-from lmms_eval_tasks.haven.build.structure import Structure
+from lmms_eval_tasks.haven.records.structure import Structure
 from lmms_eval_tasks.judges import Criterion, Judge, reader
 from lmms_eval_tasks.judges.judging import quotable
 from lmms_eval_tasks.judges.verdict import Status
 from lmms_eval_tasks.utils import prompts
+
+
+def _line(value: str) -> str:
+    if not (line := " ".join(value.split())):
+        raise ValueError("an empty text")
+    return line
+
+
+def _some(values: list[Any]) -> list[Any]:
+    if not values:
+        raise ValueError("an empty list")
+    return values
+
+
+Line = Annotated[str, AfterValidator(_line)]
+
+
+class _Reply(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Description(_Reply):
+    """Of a frame or of a shot."""
+
+    description: Line
+
+
+class AlignedSentence(_Reply):
+    """A sentence and the numbers of the shots that it tells about, as they were shown, from 1."""
+
+    sentence: Line
+    shots: Annotated[list[int], AfterValidator(_some)]
+
+
+class Sentences(_Reply):
+    """A document or a summary."""
+
+    sentences: Annotated[list[AlignedSentence], AfterValidator(_some)]
+
+
+@lru_cache(maxsize=256)
+def sentences_on(shots: int) -> type[Sentences]:
+    """Sentences that name only shots 1 to `shots`, none twice in one sentence."""
+
+    def known(reply: Sentences) -> Sentences:
+        for number, one in enumerate(reply.sentences, 1):
+            if wrong := [shot for shot in one.shots if not 1 <= shot <= shots]:
+                raise ValueError(f"sentence {number} names shot {wrong[0]} of {shots}")
+            if len(set(one.shots)) < len(one.shots):
+                raise ValueError(f"sentence {number} names a shot twice")
+        return reply
+
+    validators: dict[str, Any] = {"check": model_validator(mode="after")(known)}
+    return create_model(
+        "Sentences", __base__=Sentences, __doc__=Sentences.__doc__, __validators__=validators
+    )
+
 
 WORDS = 50  # of a shot's description at most; the paper gives no number
 TASK = "haven build"  # under which the ledger books
@@ -33,10 +91,10 @@ _SHOWN: Mapping[str, str] = {
     "summary": "shots",
 }
 _SCHEMAS: Mapping[str, type[BaseModel]] = {
-    "frame": replies.Description,
-    "shot": replies.Description,
-    "document": replies.Sentences,
-    "summary": replies.Sentences,
+    "frame": Description,
+    "shot": Description,
+    "document": Sentences,
+    "summary": Sentences,
 }
 STEPS = tuple(_SHOWN)
 
@@ -160,7 +218,7 @@ def write(
         numbers = [n + 1 for n in ([place] if step == "frame" else ranges[place])]
         try:
             asked = criterion(step, given)
-            reply = _ask(judge, asked, fields(step, images(numbers)), replies.Description)
+            reply = _ask(judge, asked, fields(step, images(numbers)), Description)
         except _FailedError as error:
             failures[f"{step} {place + 1}"] = str(error)
             return ""
@@ -172,7 +230,7 @@ def write(
 
     def join(step: str) -> tuple[Said, ...]:
         chosen = range(len(shots)) if step == "document" else made.key_shots
-        schema = replies.sentences_on(len(chosen))
+        schema = sentences_on(len(chosen))
         try:
             if lacking := [n + 1 for n in chosen if not shots[n]]:
                 raise _FailedError(f"waits for the description of shot {lacking[0]}")

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from lmms_eval_tasks.utils import frame_replies, reply_shape
-from lmms_eval_tasks.utils.frame_replies import Frames
+from lmms_eval_tasks.utils import keyframes, reply_shape
+from lmms_eval_tasks.utils.keyframes import Frames
 
 # A line of its own or the head of one, in any case; inside a line only in capitals.
 _HEADER = re.compile(
@@ -112,7 +112,7 @@ def read_joint(text: str, n_frames: int, k: int, n_sentences: int | None = None)
         return Joint(Summary((), reply.status), Frames((), frozenset(), reply.status))
     return Joint(
         _summary(reply, n_sentences, prose=False),
-        frame_replies.read_headed_frames(reply, n_frames, k),
+        keyframes.read_headed_frames(reply, n_frames, k),
     )
 
 

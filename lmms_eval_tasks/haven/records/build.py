@@ -14,9 +14,9 @@ from typing import Any
 
 from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.errors import DataError, JudgeError
-from lmms_eval_tasks.haven.build import files, steps, structure
-from lmms_eval_tasks.haven.build.steps import Texts
-from lmms_eval_tasks.haven.build.structure import Choices, Sampled, Structure
+from lmms_eval_tasks.haven.records import files, steps, structure
+from lmms_eval_tasks.haven.records.steps import Texts
+from lmms_eval_tasks.haven.records.structure import Choices, Sampled, Structure
 from lmms_eval_tasks.judges import JudgeConfig
 from lmms_eval_tasks.judges.config import HUGGINGFACE, MAX_TOKENS, OPENAI
 from lmms_eval_tasks.utils import indexed_frames
@@ -25,7 +25,6 @@ from lmms_eval_tasks.utils.prompts import Prompt
 
 REPLY_TOKENS = 4096  # a long video's document is longer than a verdict
 SECONDS = 300.0  # that one reply may take: several times as long as a verdict
-OWN = "own"  # the source of a user's own videos
 
 
 def model(spec: str, env: Mapping[str, str]) -> JudgeConfig:

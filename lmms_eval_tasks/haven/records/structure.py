@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.haven.build import given
-from lmms_eval_tasks.haven.labels import budget
+from lmms_eval_tasks.haven.options import budget
+from lmms_eval_tasks.haven.records import given
 from lmms_eval_tasks.utils import colour_histograms, keyframes, media, segmentation
 
 if TYPE_CHECKING:

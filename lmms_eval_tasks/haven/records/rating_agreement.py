@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.haven.rating_sheet import COLUMNS, DIMENSIONS, FRAMES, SCALE, SHOTS
+from lmms_eval_tasks.haven.records.rating_sheet import COLUMNS, DIMENSIONS, FRAMES, SCALE, SHOTS
 
 if TYPE_CHECKING:
     from rich.table import Table

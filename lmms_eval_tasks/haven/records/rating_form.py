@@ -12,7 +12,8 @@ import json
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from lmms_eval_tasks.haven.rating_sheet import (
+from lmms_eval_tasks.haven.records.picture import Evidence
+from lmms_eval_tasks.haven.records.rating_sheet import (
     COLUMNS,
     DIMENSIONS,
     RUBRIC,
@@ -23,7 +24,6 @@ from lmms_eval_tasks.haven.rating_sheet import (
     csv_text,
     shown,
 )
-from lmms_eval_tasks.haven.record_pictures import Evidence
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c2230; --soft: #5b6475; --line: #d5dae3; --page: #f5f6f9;

@@ -1,24 +1,29 @@
-"""What the texts of a record will cost, before anybody is asked: calls, tokens and dollars.
+"""What `lmms-eval-tasks haven build` says: what the texts will cost, and what became of each video.
 
-The document and the summary are asked about descriptions that nobody has yet: these get stand-ins
-of the usual size, which are counted like the real ones.
+Before anybody is asked the document and the summary are about descriptions that nobody has yet:
+these get stand-ins of the usual size, which are counted like the real ones.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks.haven.build import steps
-from lmms_eval_tasks.haven.build.steps import Texts
-from lmms_eval_tasks.haven.build.structure import Structure
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.haven.records import steps
+from lmms_eval_tasks.haven.records.build import Done
+from lmms_eval_tasks.haven.records.steps import WORDS, Said, Texts
+from lmms_eval_tasks.haven.records.structure import Structure
 from lmms_eval_tasks.judges import JudgeConfig
+from lmms_eval_tasks.utils import kept_replies
 from lmms_eval_tasks.utils.prompts import Prompt
 
 if TYPE_CHECKING:
     from rich.table import Table
+
 
 # Tokens; assumptions, as nothing of the kind has been measured.
 FRAME, SHOT, SENTENCE = 40, 60, 30
@@ -152,3 +157,86 @@ def table(found: Sequence[Step]) -> Table:
             "price unknown" if step.cost is None else dollars(step.cost),
         )
     return made
+
+
+_NAMED = 5  # of the texts that fail for one reason
+
+
+def lines(done: Done, source: str, *, cached: bool) -> Iterator[str]:
+    """The lines of one video, in order.
+
+    Args:
+        done: what became of it.
+        source: slug.
+        cached: whether replies were kept, so that a second run reads them again.
+    """
+    name = f"{source}/{done.key or '-'} ({done.job.name})"
+    if done.made is None:
+        lacks = f"; missing: {', '.join(done.job.missing)}" if done.job.missing else ""
+        yield f"{name}: kept as it was{lacks}"
+        return
+    yield f"{name}: {_counts(done.made)}"
+    if not done.made.key_shots:
+        yield (
+            f"{name}: no shot fits the budget of 15 % of the frames: no key shots and no summary; "
+            "--shots N with more and shorter shots helps"
+        )
+    if done.texts is not None:
+        if missing := done.texts.missing(done.made.key_shots):
+            yield f"{name}: missing: {', '.join(missing)}"
+        yield from (f"{name}: to look at: {line}" for line in review(done.texts, done.made))
+    for why in dict.fromkeys(done.failures.values()):
+        places = [place for place, own in done.failures.items() if own == why]
+        more = f" and {len(places) - _NAMED} more" if len(places) > _NAMED else ""
+        yield f"{name}: failed: {', '.join(places[:_NAMED])}{more}: {why}"
+    if not done.key:
+        yield f"{name}: not written: {_advice(done.failures.values(), cached=cached)}"
+
+
+def _advice(reasons: Iterable[str], *, cached: bool) -> str:
+    """What to do about a record that was kept back."""
+    if not cached or not any(map(kept_replies.stay, reasons)):
+        return "run the same command again to go on, or add --keep-gaps"
+    return (
+        "replies are kept, so the same command would fail the same way: name another --judge, or "
+        f"switch the cache off for one run ({settings.JUDGE_CACHE}=off); after a run with "
+        "--keep-gaps these ask only for the texts that are missing"
+    )
+
+
+def _counts(made: Structure) -> str:
+    shots, frames = made.shots, len(made.sampled.picks)
+    inside = sum(len(shots[n]) for n in made.key_shots)
+    ties = f" ({made.ties} later ones are as important)" if made.ties else ""
+    return (
+        f"{frames} frames, {len(shots)} shots, {len(made.keyframes)} keyframes{ties}, "
+        f"{len(made.key_shots)} key shots of {inside} frames together"
+    )
+
+
+def review(texts: Texts, made: Structure) -> Iterator[str]:
+    """What a person should look at: found by rules, told, and never changed."""
+    long = [n for n, text in enumerate(texts.shots, 1) if len(text.split()) > WORDS]
+    if long:
+        yield f"shots described in more than {WORDS} words: {_listed(long)}"
+    blocks = {
+        "document": (texts.document, range(len(made.starts))),
+        "summary": (texts.summary, made.key_shots),
+    }
+    for name, (sentences, shots) in blocks.items():
+        if sentences:
+            told = {shot for one in sentences for shot in one.shots}
+            if untold := [shot + 1 for shot in shots if shot not in told]:
+                yield f"no sentence of the {name} tells of shots {_listed(untold)}"
+            if late := out_of_order(sentences):
+                yield f"sentences of the {name} that begin before the one before: {_listed(late)}"
+
+
+def out_of_order(sentences: Sequence[Said]) -> list[int]:
+    """Numbers, from 1, of sentences whose first shot is earlier than that of the one before."""
+    firsts = [min(one.shots, default=0) for one in sentences]
+    return [number for number, (a, b) in enumerate(pairwise(firsts), 2) if b < a]
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers))

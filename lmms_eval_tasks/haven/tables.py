@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks.haven.labels import KINDS, SOURCES, TASKS
+from lmms_eval_tasks.haven.options import KINDS, SOURCES, TASKS
 from lmms_eval_tasks.report.paper_tables import NONE, by_row, fixed, number, signed
 
 if TYPE_CHECKING:

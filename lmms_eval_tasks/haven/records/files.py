@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.haven.build.steps import Said, Texts
-from lmms_eval_tasks.haven.build.structure import Structure
+from lmms_eval_tasks.haven.records.steps import Said, Texts
+from lmms_eval_tasks.haven.records.structure import Structure
 from lmms_eval_tasks.utils import released_files
 
 BUILD = "build"  # our field of a video: how it was made
