@@ -66,10 +66,6 @@ class Alignment:
     status: str
     violations: dict[str, int] = field(default_factory=dict)
 
-    def clips(self, n_clips: int) -> list[int]:
-        """All clips there are that some sentence is grounded to, ascending."""
-        return sorted({clip for one in self.sets for clip in one if 1 <= clip <= n_clips})
-
 
 @dataclass(frozen=True)
 class _Statement:

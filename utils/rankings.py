@@ -60,11 +60,6 @@ class Order:
     status: str
     violations: dict[str, int] = field(default_factory=dict)
 
-    @property
-    def usable(self) -> bool:
-        """Whether there is an order to score: with fewer than two units the plain number is 0."""
-        return len(self.units) >= 2
-
 
 @dataclass(frozen=True)
 class _Statement:
@@ -318,20 +313,3 @@ def chance(truth: Sequence[float]) -> Correlation:
     """
     found = identity(truth)
     return found if found.reason else Correlation(0.0, 0.0)
-
-
-def chance_variance(truth: Sequence[float]) -> Correlation:
-    """Variances of rho and tau-b over random strict orders.
-
-    For n units with groups of t tied ones, n0 = n(n-1)/2 and n1 = sum of t(t-1)/2:
-    rho: 1/(n-1); tau-b: (n(n-1)(2n+5) - sum of t(t-1)(2t+5)) / (18 n0 (n0 - n1)), which without
-    ties is 2(2n+5)/(9n(n-1)).
-    """
-    found = identity(truth)
-    if found.reason:
-        return found
-    n, sizes = len(truth), Counter(truth).values()
-    pairs = n * (n - 1) / 2
-    untied = pairs - sum(t * (t - 1) / 2 for t in sizes)
-    spread = n * (n - 1) * (2 * n + 5) - sum(t * (t - 1) * (2 * t + 5) for t in sizes)
-    return Correlation(1 / (n - 1), spread / (18 * pairs * untied))

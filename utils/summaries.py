@@ -65,11 +65,6 @@ class Joint:
     summary: Summary
     frames: Frames
 
-    @property
-    def status(self) -> str:
-        """ok if both parts are; else that of the first part that failed."""
-        return self.frames.status if self.summary.status == "ok" else self.summary.status
-
 
 @dataclass(frozen=True)
 class _Block:

@@ -104,25 +104,25 @@ def rated(
     return {**kept, "mass": made["dimensions"][GEVAL]["mass"]}
 
 
-def suited(config: JudgeConfig) -> JudgeConfig:
+def suited(judge: JudgeConfig) -> JudgeConfig:
     """The judge, never the paper's (`comparable`), which is not known.
 
     Raises:
         JudgeError: it is several judges in one.
     """
-    if config.provider in (PANEL, DEBATE):
+    if judge.provider in (PANEL, DEBATE):
         raise JudgeError(
-            f"the judge {config.label} is several judges, and G-Eval's rating is one model's: name "
+            f"the judge {judge.label} is several judges, and G-Eval's rating is one model's: name "
             "one model for HAVEN, and judge again with another (rescore --judge)"
         )
-    return replace(config, comparable=False)
+    return replace(judge, comparable=False)
 
 
-def notes(config: JudgeConfig) -> dict[str, Any]:
+def notes(judge: JudgeConfig) -> dict[str, Any]:
     """The way of rating for a run's results, as plain types, and what warns of it."""
-    told: dict[str, Any] = {GEVAL: geval_ratings.describe(config)}
-    if config.provider != NONE:  # whose warning says that nothing is judged yet
-        told["warning"] = f"judged by {config.label}: {WARNING}"
+    told: dict[str, Any] = {GEVAL: geval_ratings.describe(judge)}
+    if judge.provider != NONE:  # whose warning says that nothing is judged yet
+        told["warning"] = f"judged by {judge.label}: {WARNING}"
     return told
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.utils import keyframes
 
 OWN = "own"  # a user's own videos (`lmms-eval-tasks haven build`), which are no part of the paper
 # Slug, which is the name of the files too -> title; the paper's six in its order (Table 1).
@@ -27,7 +28,6 @@ SOURCES = {
 }
 # The paper evaluates 100 videos of each of the two large sources, and all of the others (4.1).
 LARGE_SOURCES = ("videoxum", "mrhisum")
-SUBSET = 100
 # Videos of the full release (Table 1).
 PAPER_COUNTS = {
     "summe": 25,
@@ -37,16 +37,8 @@ PAPER_COUNTS = {
     "videoxum": 5300,
     "mrhisum": 5590,
 }
-BUDGET_PERCENT = 15  # of the sampled frames: keyframes, and frames of key shots (3.2, 4.1)
 
-KINDS = {
-    "v2t": "text summary",
-    "v2v": "keyframes",
-    "v2vt": "joint summary",
-    "temporal": "temporal order",
-    "grounding": "grounding",
-    "saliency": "saliency ranking",
-}
+KINDS = ("v2t", "v2v", "v2vt", "temporal", "grounding", "saliency")
 SUMMARIES = ("v2t", "v2vt")  # kinds whose replies hold a text summary
 SELECTIONS = ("v2v", "v2vt")  # kinds whose replies hold keyframes
 ORDERS = ("temporal", "saliency")  # kinds whose replies are an order of all that is shown
@@ -90,7 +82,7 @@ def budget(n_frames: int) -> int:
     Args:
         n_frames: F, at least 1.
     """
-    return max(1, n_frames * BUDGET_PERCENT // 100)
+    return max(1, keyframes.capacity(n_frames))
 
 
 REFERENCE = "reference"

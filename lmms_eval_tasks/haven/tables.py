@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from lmms_eval_tasks.benchmark import Numbers
+from lmms_eval_tasks.haven.metrics import ORDER
 from lmms_eval_tasks.haven.options import KINDS, SOURCES, TASKS
 from lmms_eval_tasks.report.paper_tables import NONE, by_row, fixed, number, signed
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-Numbers = Mapping[str, Mapping[str, Any]]  # task or group -> metric -> value
 _INVALID = "INVALID"  # behind the name of a task too many of whose verdicts failed (rescore.py)
 _GROUPS = ("haven", "haven_text")
 
@@ -88,9 +89,9 @@ def _table3(models: Sequence[Model]) -> list[Table]:
     ]
     cells = [
         *(("v2t", "bertscore"), ("v2v", "f1"), ("v2vt", "bertscore"), ("v2vt", "f1")),
-        *((task, name) for task in ("temporal", "temporal_doc") for name in _ORDER),
+        *((task, name) for task in ("temporal", "temporal_doc") for name in ORDER),
         ("grounding", "f1"),
-        *((task, name) for task in ("saliency", "saliency_doc") for name in _ORDER),
+        *((task, name) for task in ("saliency", "saliency_doc") for name in ORDER),
     ]
     rows = [
         ((model.title, over), [fixed(model.value(t, m + form), 3) for t, m in cells])
@@ -105,9 +106,6 @@ def _table3(models: Sequence[Model]) -> list[Table]:
         "temp.: temporal order; sal.: saliency; +doc: with the document\n"
         "rho: Spearman's; tau: Kendall's tau-b; the paper prints one and does not say which",
     )
-
-
-_ORDER = ("spearman", "kendall")
 
 
 def _table4(models: Sequence[Model]) -> list[Table]:
@@ -162,9 +160,9 @@ _MAIN = {
     "v2t": ("rouge",),
     "v2v": ("f1",),
     "v2vt": ("rouge", "f1", "clipscore"),
-    "temporal": _ORDER,
+    "temporal": ORDER,
     "grounding": ("f1", "iou", "hit1"),
-    "saliency": _ORDER,
+    "saliency": ORDER,
 }
 _BASELINES = ("random", "identity", "uniform", "first", "all", "best")
 

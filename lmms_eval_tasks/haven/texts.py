@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Item, Items
 from lmms_eval_tasks.errors import DataError, TasksError
-from lmms_eval_tasks.haven import data, inputs
+from lmms_eval_tasks.haven import data, inputs, options
+from lmms_eval_tasks.haven.records.record import Record
+from lmms_eval_tasks.haven.records.release import Release
 from lmms_eval_tasks.utils import local_models, provenance, rouge, text_scores
 from lmms_eval_tasks.utils.text_scores import NO_REFERENCE, Pair, TextScores
 
@@ -220,7 +222,7 @@ class Pictures:
     """
 
     @functools.cached_property
-    def _known(self) -> tuple[data.Release, Mapping[str, Any]]:
+    def _known(self) -> tuple[Release, Mapping[str, Record]]:
         release = data.load()
         return release, {record.id: record for record in release.records}
 
@@ -250,7 +252,7 @@ class Pictures:
             )
         if trouble := data.troubles([record]):
             raise DataError(f"{video}: {trouble[video]}")
-        size = data.options.current().size
+        size = options.current().size
         return [
             Picture(
                 f"{release.digest} {video} frame {number} {size} px",
