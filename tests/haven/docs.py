@@ -13,7 +13,7 @@ import yaml
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.haven import inputs
-from lmms_eval_tasks.haven.labels import SUMMARIES, TASKS, budget
+from lmms_eval_tasks.haven.options import SUMMARIES, TASKS, budget
 
 
 def doc(
@@ -33,7 +33,7 @@ def doc(
     order 2, 4, ..., 1, 3, ...
 
     Args:
-        task_name: one of labels.TASKS.
+        task_name: one of options.TASKS.
         frames: sampled frames, at least as many as shots.
         shots: of the video.
         sentences: of the summary, at most as many as shots.
@@ -73,6 +73,7 @@ def doc(
     of_shots = bool(shown) and not task.text
     made = {
         **row,
+        "task": task_name,
         "kind": task.kind,
         "text": task.text,
         "with_document": task.document,

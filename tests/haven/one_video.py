@@ -6,11 +6,11 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from lmms_eval_tasks.haven import json_file
-from lmms_eval_tasks.haven.hdf5_file import Arrays
-from lmms_eval_tasks.haven.joining import Origin, join
-from lmms_eval_tasks.haven.json_file import JsonVideo
-from lmms_eval_tasks.haven.record import Record
+from lmms_eval_tasks.haven.records import json_file
+from lmms_eval_tasks.haven.records.hdf5_file import Arrays
+from lmms_eval_tasks.haven.records.record import Origin, join
+from lmms_eval_tasks.haven.records.json_file import JsonVideo
+from lmms_eval_tasks.haven.records.record import Record
 from tests.haven.release_files import content
 
 Change = Callable[[dict[str, Any], dict[str, Any]], object]

@@ -11,7 +11,7 @@ import h5py
 from PIL.Image import Image
 
 from lmms_eval_tasks.haven import inputs, items, options, sample, schema
-from lmms_eval_tasks.haven.labels import TASKS
+from lmms_eval_tasks.haven.options import TASKS
 from lmms_eval_tasks.haven.sample_stories import Story
 
 Parts = list[str | Image]

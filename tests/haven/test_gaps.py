@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lmms_eval_tasks.haven.labels import TASKS
+from lmms_eval_tasks.haven.options import TASKS
 from tests.haven.one_video import Change, record
 
 FRAME_TEXTS = {"v2t_text", "v2v_text", "v2vt_text"}

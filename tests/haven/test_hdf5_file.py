@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.haven import hdf5_file
-from lmms_eval_tasks.haven.hdf5_file import Arrays
+from lmms_eval_tasks.haven.records import hdf5_file
+from lmms_eval_tasks.haven.records.hdf5_file import Arrays
 from tests.haven.release_files import content, write_hdf5
 
 Change = Callable[[dict[str, Any]], object]

@@ -13,7 +13,7 @@ import yaml
 
 from lmms_eval_tasks.errors import PromptError
 from lmms_eval_tasks.haven import inputs, pictures, wording
-from lmms_eval_tasks.haven.labels import TASKS, budget
+from lmms_eval_tasks.haven.options import TASKS, budget
 from tests.haven.docs import doc, own_prompts
 
 PICTURED = [name for name, task in TASKS.items() if not task.text]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lmms_eval_tasks.haven.record import Sentence
+from lmms_eval_tasks.haven.records.record import Sentence
 from tests.haven.one_video import ORIGIN, Change, joined, record
 from tests.haven.release_files import content
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks.haven import json_file
-from lmms_eval_tasks.haven.json_file import JsonVideo
+from lmms_eval_tasks.haven.records import json_file
+from lmms_eval_tasks.haven.records.json_file import JsonVideo
 from tests.haven.one_video import JsonChange, read_json
 
 

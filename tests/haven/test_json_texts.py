@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks.haven.json_file import EMPTY, JsonVideo
+from lmms_eval_tasks.haven.records.json_file import EMPTY, JsonVideo
 from tests.haven.one_video import read_json
 
 

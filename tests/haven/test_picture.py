@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven import picture, record_pictures
-from lmms_eval_tasks.haven.record import Frame, Record, Sentence, Shot
-from tests.haven.build.desk import Desk, app, open_desk, render_video
+from lmms_eval_tasks.haven.records.record import Frame, Record, Sentence, Shot
+from tests.haven.records.desk import Desk, app, open_desk, render_video
 
 RECORD = Record(
     source="tvsum",

@@ -11,7 +11,7 @@ import pytest
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.haven import inputs, pictures
-from lmms_eval_tasks.haven.labels import TASKS
+from lmms_eval_tasks.haven.options import TASKS
 from lmms_eval_tasks.sample import render
 from lmms_eval_tasks.utils import worker_call
 from tests.haven.docs import doc

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks.haven import scores, scoring, utils
-from lmms_eval_tasks.haven.labels import TASKS
+from lmms_eval_tasks.haven.options import TASKS
 from lmms_eval_tasks.judges.config import NONE, JudgeConfig
 from lmms_eval_tasks.judges.providers import NoJudge
 from tests.haven.docs import doc

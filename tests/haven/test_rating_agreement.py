@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven import rating_agreement, rating_sheet
-from lmms_eval_tasks.haven.rating_agreement import Row
-from tests.haven.build.desk import app
+from lmms_eval_tasks.haven.records.rating_agreement import Row
+from tests.haven.records.desk import app
 from tests.haven.test_rating_sheet import record
 
 Rate = Callable[[int, rating_sheet.Row], object]  # number of the video, row -> rating

@@ -14,8 +14,8 @@ from PIL import Image
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven import rating_form, rating_sheet, record_pictures
-from lmms_eval_tasks.haven.rating_sheet import COLUMNS, DIMENSIONS
-from lmms_eval_tasks.haven.record import Frame, Record, Sentence, Shot
+from lmms_eval_tasks.haven.records.rating_sheet import COLUMNS, DIMENSIONS
+from lmms_eval_tasks.haven.records.record import Frame, Record, Sentence, Shot
 from lmms_eval_tasks.haven.record_pictures import Evidence
 
 NONE = Evidence({}, (), (), "no video")

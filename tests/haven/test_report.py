@@ -12,7 +12,7 @@ from rich.console import Console
 
 from lmms_eval_tasks.console import TABLE_WIDTH
 from lmms_eval_tasks.haven import report, scores
-from lmms_eval_tasks.haven.labels import TASKS
+from lmms_eval_tasks.haven.options import TASKS
 
 Numbers = Mapping[str, Mapping[str, Any]]
 

@@ -19,7 +19,7 @@ from lmms_eval_tasks.haven import (
     sample_texts,
     schema,
 )
-from lmms_eval_tasks.haven.labels import PAPER_COUNTS, budget
+from lmms_eval_tasks.haven.options import PAPER_COUNTS, budget
 from lmms_eval_tasks.haven.sample_stories import STORIES, TOP, Story, best_sets
 from tests.haven.sample_requests import annotation, arrays, build
 

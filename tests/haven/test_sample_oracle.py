@@ -12,7 +12,7 @@ from PIL import Image
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.haven import sample_coin, sample_oracle, sample_request
-from lmms_eval_tasks.haven.labels import TASKS
+from lmms_eval_tasks.haven.options import TASKS
 from lmms_eval_tasks.haven.options import parse
 from lmms_eval_tasks.utils import keyframes, rankings
 from tests.haven.sample_requests import Parts, both, build, chat, docs, simple

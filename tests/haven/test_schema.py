@@ -12,7 +12,7 @@ import pytest
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven import schema
-from lmms_eval_tasks.haven.labels import PAPER_COUNTS
+from lmms_eval_tasks.haven.options import PAPER_COUNTS
 from lmms_eval_tasks.haven.options import Options
 from tests.haven.release_files import write
 

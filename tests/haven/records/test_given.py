@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.haven.build import given
+from lmms_eval_tasks.haven.records import given
 
 PICKS = [0, 5, 10, 15]  # of 20 frames
 

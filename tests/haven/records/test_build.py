@@ -17,10 +17,10 @@ import pytest
 
 from lmms_eval_tasks.errors import JudgeError, TasksError
 from lmms_eval_tasks.haven import schema
-from lmms_eval_tasks.haven.build import files
+from lmms_eval_tasks.haven.records import files
 from lmms_eval_tasks.haven.options import Options
 from tests.conftest import REPOSITORY
-from tests.haven.build.desk import SCORES, Desk, F, pictures
+from tests.haven.records.desk import SCORES, Desk, F, pictures
 from tests.local_endpoint import error, last_user_text, refused
 
 ALL = {"frame": 30, "shot": 4, "document": 1, "summary": 1}
@@ -282,7 +282,7 @@ def test_what_a_killed_run_paid_for_is_not_paid_again(desk: Desk) -> None:
         return reply
 
     desk.writer.change = hold
-    code = "from tests.haven.build.desk import app; app()"
+    code = "from tests.haven.records.desk import app; app()"
     command = [sys.executable, "-c", code, "haven", "build", str(desk.video), "--shots", "4"]
     command += ["--out", str(desk.out), "--scores", str(desk.scores), *desk.judge]
     command += ["--judge-concurrency", "2"]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks import settings
-from tests.haven.build.desk import Change, Desk
+from tests.haven.records.desk import Change, Desk
 from tests.local_endpoint import choice, completion, error, refused
 
 AGAIN = "run the same command again to go on, or add --keep-gaps"

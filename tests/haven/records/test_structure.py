@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from lmms_eval_tasks.errors import DataError, MediaError, TasksError
-from lmms_eval_tasks.haven.build import structure
-from lmms_eval_tasks.haven.build.structure import Choices
-from tests.haven.build.desk import SCORES, STARTS, F
+from lmms_eval_tasks.haven.records import structure
+from lmms_eval_tasks.haven.records.structure import Choices
+from tests.haven.records.desk import SCORES, STARTS, F
 
 
 def choices(tmp_path: Path, **changes: object) -> Choices:

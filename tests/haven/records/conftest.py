@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.haven.build.desk import Desk, open_desk, render_video
+from tests.haven.records.desk import Desk, open_desk, render_video
 
 
 @pytest.fixture(scope="session")
