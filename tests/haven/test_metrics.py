@@ -161,9 +161,9 @@ def test_every_task() -> None:
         random.Random(0).shuffle(shuffled)
         assert numbers(name, shuffled) == found
         assert details(name, shuffled) == details(name, some)
-        assert {f"{one}{form}" for one in metrics.MEASURED[task.kind] for form in ("", "_valid")} == (
-            details(name, some)["intervals"].keys()
-        )
+        assert {
+            f"{one}{form}" for one in metrics.MEASURED[task.kind] for form in ("", "_valid")
+        } == (details(name, some)["intervals"].keys())
         assert set(numbers(name, [broken(name)])) >= {"failed", "videos"}
 
 
@@ -217,9 +217,7 @@ def test_geval() -> None:
     assert found["geval_samples_valid_sources"] == pytest.approx(8 / 3)
     assert (found["geval_logprobs_valid"], found["geval_logprobs_failed"]) == (None, 0)
     assert not {"geval_samples", "geval_logprobs"} & found.keys()
-    found = numbers(
-        "haven_v2t", rated("haven_v2t", (2.0, "ok", "logprobs"), (5, "ok", "samples"))
-    )
+    found = numbers("haven_v2t", rated("haven_v2t", (2.0, "ok", "logprobs"), (5, "ok", "samples")))
     assert (found["geval_logprobs_valid"], found["geval_samples_valid"]) == (2.0, 5.0)
     assert found["geval_logprobs_failed"] == found["geval_samples_failed"] == 1
     frames_alone = whole("haven_v2vt", "[Frame 1]", **video(7))

@@ -453,9 +453,7 @@ def test_damaged_samples_are_refused() -> None:
         assert rescored([run]).sidecar[task]["status"]["error"] == 1
 
 
-def test_a_clip_model_that_cannot_be_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_clip_model_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As before a run: where summaries are scored."""
     monkeypatch.setenv(settings.CLIPSCORE, str(tmp_path / "none"))
     monkeypatch.setattr(tasks.texts, "clip_problem", lambda: "there is none")

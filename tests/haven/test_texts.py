@@ -276,10 +276,10 @@ def test_pictures(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file.unlink()
     with pytest.raises(MediaError, match="summe/video_1"):
         gone.open()
-    with pytest.raises(DataError, match="^summe/video_1: missing: "):
+    with pytest.raises(DataError, match=r"^summe/video_1: missing: "):
         texts.Pictures().of("summe/video_1", known["summe/video_1"], [3])
     file.write_text("bad")
-    with pytest.raises(DataError, match="^summe/video_1: unreadable: "):
+    with pytest.raises(DataError, match=r"^summe/video_1: unreadable: "):
         texts.Pictures().of("summe/video_1", known["summe/video_1"], [3])
     with pytest.raises(DataError, match="has no video ovp/video_1"):
         texts.Pictures().of("ovp/video_1", "", [1])
