@@ -15,10 +15,11 @@ from pathlib import Path
 import h5py
 import pytest
 
+from lmms_eval_tasks import haven
 from lmms_eval_tasks.errors import JudgeError, TasksError
-from lmms_eval_tasks.haven import schema
-from lmms_eval_tasks.haven.records import files
 from lmms_eval_tasks.haven.options import Options
+from lmms_eval_tasks.haven.records import files
+from lmms_eval_tasks.haven.records import release as released
 from tests.conftest import REPOSITORY
 from tests.haven.records.desk import SCORES, Desk, F, pictures
 from tests.local_endpoint import error, last_user_text, refused
@@ -75,7 +76,7 @@ def test_a_video_becomes_a_record_of_the_released_form(desk: Desk) -> None:
 
 def test_whoever_reads_it_finds_a_whole_record(desk: Desk) -> None:
     desk.run(*desk.judge)
-    release = schema.read(desk.out, Options(sources=("own",)))
+    release = released.read(desk.out, Options(sources=("own",)))
     assert not release.problems
     (record,) = release.records
     assert record.gaps == {}
@@ -123,7 +124,7 @@ def test_without_a_model_everything_but_the_texts_is_there(desk: Desk) -> None:
     assert done.exit_code == 0, done.exception
     assert not desk.endpoint.chats
     assert "missing: 30 of 30 frame descriptions, 4 of 4 shot descriptions, the doc" in done.output
-    (record,) = schema.read(desk.out, Options(sources=("own",))).records
+    (record,) = released.read(desk.out, Options(sources=("own",))).records
     assert {"v2t", "temporal_doc", "grounding", "saliency_text"} <= record.gaps.keys()
     assert not {"v2v", "temporal", "saliency"} & record.gaps.keys()
     assert "kept as it was; missing: 30 of 30" in desk.run().output
@@ -180,7 +181,7 @@ def test_videos_are_added_beside_each_other(desk: Desk) -> None:
     done = desk.run(str(other), "--scores", str(scores), scores=False)
     assert done.exit_code == 0, done.exception
     assert [video["video_name"] for video in desk.written().values()] == ["holiday", "other"]
-    release = schema.read(desk.out, Options(sources=("own",)))
+    release = released.read(desk.out, Options(sources=("own",)))
     assert [record.path.resolve() for record in release.records if record.path] == [
         desk.video.resolve(), other.resolve()
     ]  # fmt: skip
@@ -267,7 +268,7 @@ def test_no_shot_within_the_budget_is_told(desk: Desk) -> None:
     assert done.exit_code == 0
     assert "no shot fits the budget of 15 %" in done.output
     assert desk.writer.asked["summary"] == 0
-    (record,) = schema.read(desk.out, Options(sources=("own",))).records
+    (record,) = released.read(desk.out, Options(sources=("own",))).records
     assert record.gaps["v2t"].endswith("there is none")
 
 
@@ -414,7 +415,7 @@ def test_a_damaged_record_is_named(desk: Desk) -> None:
 def test_own_instructions_take_the_place_of_ours(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ours = Path(schema.__file__).with_name("prompts") / "build.yml"
+    ours = Path(haven.__file__).with_name("prompts") / "build.yml"
     folder = desk.folder / "own" / "haven"
     folder.mkdir(parents=True)
     text = ours.read_text(encoding="utf-8")

@@ -10,8 +10,11 @@ import pytest
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.haven import files, schema, subset
+from lmms_eval_tasks.haven import data
 from lmms_eval_tasks.haven.options import Options
+from lmms_eval_tasks.haven.records import prepare as preparing
+from lmms_eval_tasks.haven.records import release as released
+from lmms_eval_tasks.haven.tasks import BENCHMARK
 from tests.haven.release_files import write
 from tests.utils.media_files import write_video
 
@@ -61,18 +64,18 @@ class TestPrepare:
     @pytest.mark.parametrize("given", [".", "data"])
     @pytest.mark.parametrize("link", [True, False])
     def test_a_release(self, release: Path, root: Path, given: str, link: bool) -> None:
-        told = files.prepare(release / given, root, link).splitlines()
+        told = BENCHMARK.prepare(release / given, root, link).splitlines()
         assert tree(root / "haven") == ALL
         done = "linked" if link else "copied"
         assert told[0] == (
             f"{done} 6 files to {root / 'haven'}: 4 videos of tvsum, ovp; 0 videos with problems"
         )
-        assert tuple(told[1:]) == files.status(root).notes
+        assert tuple(told[1:]) == data.status(root).notes
         assert (root / "haven" / "tvsum" / "h5" / "tvsum.h5").is_symlink() is link
-        assert files.prepare(release / given, root, link).splitlines()[0] == told[0]
+        assert BENCHMARK.prepare(release / given, root, link).splitlines()[0] == told[0]
 
     def test_one_json_takes_its_own_along(self, release: Path, root: Path) -> None:
-        files.prepare(release / "data" / "processed" / "ovp_data.json", root, False)
+        BENCHMARK.prepare(release / "data" / "processed" / "ovp_data.json", root, False)
         assert tree(root / "haven") == {name for name in ALL if "ovp" in name}
 
     def test_json_and_hdf5_one_after_the_other(self, release: Path, root: Path) -> None:
@@ -80,31 +83,31 @@ class TestPrepare:
         for name in ("tvsum", "ovp"):
             shutil.move(release / "data" / name / "h5" / f"{name}.h5", release / f"{name}.h5")
         with pytest.raises(DataError) as error:
-            files.prepare(release / "ovp.h5", root, False)
+            BENCHMARK.prepare(release / "ovp.h5", root, False)
         assert str(error.value) == (
             f"{release / 'ovp.h5'}: is of no use without ovp_data.json; give both"
         )
-        files.prepare(release / "data" / "processed", root, False)
-        assert schema.read(root / "haven", Options()).counts["videos_without_hdf5"] == 4
-        files.prepare(release / "ovp.h5", root, False)
-        assert schema.read(root / "haven", Options()).counts["videos_without_hdf5"] == 2
+        BENCHMARK.prepare(release / "data" / "processed", root, False)
+        assert released.read(root / "haven", Options()).counts["videos_without_hdf5"] == 4
+        BENCHMARK.prepare(release / "ovp.h5", root, False)
+        assert released.read(root / "haven", Options()).counts["videos_without_hdf5"] == 2
         (release / "data").rename(release / "other")
-        files.prepare(release, root, False)
-        assert schema.read(root / "haven", Options()).counts["videos_without_hdf5"] == 0
+        BENCHMARK.prepare(release, root, False)
+        assert released.read(root / "haven", Options()).counts["videos_without_hdf5"] == 0
 
     def test_hdf5_that_disagrees_is_not_placed(self, release: Path, root: Path) -> None:
-        files.prepare(release / "data" / "processed", root, False)
+        BENCHMARK.prepare(release / "data" / "processed", root, False)
         other = write(release / "other", "ovp", frames=13)
         with pytest.raises(DataError, match="not one of 2 videos fits the schema; ovp/video_1: "):
-            files.prepare(other / "ovp" / "h5" / "ovp.h5", root, False)
+            BENCHMARK.prepare(other / "ovp" / "h5" / "ovp.h5", root, False)
         assert "ovp/h5/ovp.h5" not in tree(root / "haven")
 
     def test_other_data_is_in_the_way(self, release: Path, root: Path) -> None:
-        files.prepare(release, root, False)
+        BENCHMARK.prepare(release, root, False)
         other = write(release / "other", "ovp", videos=3)
         place = root / "haven" / "processed" / "ovp_data.json"
         with pytest.raises(DataError) as error:
-            files.prepare(other, root, False)
+            BENCHMARK.prepare(other, root, False)
         given = other / "processed" / "ovp_data.json"
         assert str(error.value) == f"{place}: is another file than {given}; remove it first"
         assert place.read_bytes() == (release / "data" / "processed" / "ovp_data.json").read_bytes()
@@ -114,7 +117,7 @@ class TestPrepare:
         place.parent.mkdir(parents=True)
         place.touch()
         with pytest.raises(DataError) as error:
-            files.prepare(release, root, False)
+            BENCHMARK.prepare(release, root, False)
         assert str(error.value) == (
             f"{place}: is in the way of {release}/data/videos/tvsum/video_1.mkv; remove it first"
         )
@@ -127,12 +130,12 @@ class TestPrepare:
         )
         lines = [json.dumps({"video": name, **entry}) for name, entry in whole.items()]
         (folder / "all.jsonl").write_text("\n".join(lines), encoding="utf-8")
-        files.prepare(tmp_path / "clone", root, True)
+        BENCHMARK.prepare(tmp_path / "clone", root, True)
         assert tree(root / "haven") == {"tvsum/all.jsonl"}
-        assert files.status(root).counts["tvsum"] == 2
+        assert data.status(root).counts["tvsum"] == 2
         write(root / "haven", videos=3)
         with pytest.raises(DataError) as error:  # JSON is read in its stead
-            files.prepare(tmp_path / "clone", root, True)
+            BENCHMARK.prepare(tmp_path / "clone", root, True)
         assert str(error.value) == (
             f"{root / 'haven'}: is read as other data than {tmp_path / 'clone'}; remove it first"
         )
@@ -146,30 +149,30 @@ class TestPrepare:
         (folder / "videos" / "videoxum").mkdir(parents=True)
         for name in names:
             (folder / "videos" / "videoxum" / f"{name}.mp4").touch()
-        files.prepare(folder, root, False)
-        chosen = subset.chosen("videoxum", names, Options(subset=2))
+        BENCHMARK.prepare(folder, root, False)
+        chosen = released.chosen("videoxum", names, Options(subset=2))
         assert {path.stem for path in (root / "haven" / "videos" / "videoxum").iterdir()} == {
             *chosen
         }
 
     def test_bad_videos_are_counted(self, root: Path, tmp_path: Path) -> None:
         folder = write(tmp_path / "data", change=lambda data, _: data["video_2"].pop("clips"))
-        told = files.prepare(folder, root, False)
+        told = BENCHMARK.prepare(folder, root, False)
         assert told.startswith(f"copied 2 files to {root / 'haven'}: 1 videos of tvsum; 1 videos")
         assert "tvsum/video_2: tvsum_data.json, clips: the field is missing" in told
 
     def test_large_files_are_better_linked(
         self, release: Path, root: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(files, "_LARGE", 1000)
+        monkeypatch.setattr(preparing, "_LARGE", 1000)
         (release / "data" / "videos" / "tvsum" / "video_1.mkv").write_bytes(b"small")
-        told = files.prepare(release, root, False).splitlines()
+        told = BENCHMARK.prepare(release, root, False).splitlines()
         names = "ovp_data.json, ovp.h5, tvsum_data.json, tvsum.h5"
         assert sorted(told[1].partition("(")[2].partition(")")[0].split(", ")) == sorted(
             names.split(", ")
         )
         assert told[1].endswith("; --link links them instead")
-        assert "--link" not in files.prepare(release, root.with_name("second"), True)
+        assert "--link" not in BENCHMARK.prepare(release, root.with_name("second"), True)
 
     def test_what_is_none(self, root: Path, tmp_path: Path) -> None:
         (tmp_path / "empty").mkdir()
@@ -188,6 +191,6 @@ class TestPrepare:
             ),
         ):
             with pytest.raises(DataError) as error:
-                files.prepare(tmp_path / name, root, False)
+                BENCHMARK.prepare(tmp_path / name, root, False)
             assert str(error.value) == f"{tmp_path / name}: {told}"
         assert not root.exists()

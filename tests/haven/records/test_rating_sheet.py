@@ -13,10 +13,10 @@ import pytest
 from PIL import Image
 
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.haven import rating_form, rating_sheet, record_pictures
+from lmms_eval_tasks.haven.records import picture, rating_form, rating_sheet
+from lmms_eval_tasks.haven.records.picture import Evidence
 from lmms_eval_tasks.haven.records.rating_sheet import COLUMNS, DIMENSIONS
 from lmms_eval_tasks.haven.records.record import Frame, Record, Sentence, Shot
-from lmms_eval_tasks.haven.record_pictures import Evidence
 
 NONE = Evidence({}, (), (), "no video")
 
@@ -101,7 +101,7 @@ def test_the_csv_has_an_empty_column_for_ratings() -> None:
 
 def test_the_page_holds_everything_and_loads_nothing() -> None:
     sheet = rating_sheet.draw([record(1), record(2)], 2, 0)
-    uri = record_pictures.data_uri(Image.new("RGB", (4, 4)), 80)
+    uri = picture.data_uri(Image.new("RGB", (4, 4)), 80)
     frames = dict.fromkeys(range(1, 7), uri)
     seen = {
         sheet.videos[0].id: Evidence(frames, [uri, uri], [uri, uri, uri]),
@@ -138,17 +138,15 @@ def test_two_sheets_have_two_names() -> None:
 
 def test_evidence_without_a_video(tmp_path: Path) -> None:
     (drawn,) = rating_sheet.draw([record(1, path=tmp_path / "gone.mp4")], 1, 0).videos
-    found = record_pictures.evidence(drawn)
+    found = picture.evidence(drawn)
     assert (found.frames, found.shot, found.video) == ({}, (), ())
-    (line,) = record_pictures.missing({"x": found})
+    (line,) = picture.missing({"x": found})
     assert line.startswith("tvsum/video_1: its video file is not there: rate it with a copy")
     broken = tmp_path / "broken.mp4"
     broken.write_text("no video", encoding="utf-8")
-    assert (
-        "broken.mp4" in record_pictures.evidence(replace(drawn, record=record(1, path=broken))).why
-    )
+    assert "broken.mp4" in picture.evidence(replace(drawn, record=record(1, path=broken))).why
 
 
 def test_pictures_are_spread_over_the_shot() -> None:
-    assert record_pictures.uniform([3, 4, 5], 8) == [3, 4, 5]
-    assert record_pictures.uniform(range(1, 101), 3) == [1, 50, 100]
+    assert picture.uniform([3, 4, 5], 8) == [3, 4, 5]
+    assert picture.uniform(range(1, 101), 3) == [1, 50, 100]

@@ -8,7 +8,7 @@ import pytest
 
 from lmms_eval_tasks.haven.records import json_file
 from lmms_eval_tasks.haven.records.json_file import JsonVideo
-from tests.haven.one_video import JsonChange, read_json
+from tests.haven.records.one_video import JsonChange, read_json
 
 
 def number(ids: list[Any]) -> JsonChange:

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.haven import picture, record_pictures
+from lmms_eval_tasks.haven.records import picture
 from lmms_eval_tasks.haven.records.record import Frame, Record, Sentence, Shot
 from tests.haven.records.desk import Desk, app, open_desk, render_video
 
@@ -146,5 +146,5 @@ def test_the_commands_draw_and_rate_what_was_built(built: Desk, tmp_path: Path) 
 
 
 def test_a_record_without_its_video_has_no_thumbnails(tmp_path: Path) -> None:
-    assert record_pictures.thumbnails(RECORD) == {}
-    assert record_pictures.thumbnails(replace(RECORD, path=tmp_path / "gone.mp4")) == {}
+    assert picture.thumbnails(RECORD) == {}
+    assert picture.thumbnails(replace(RECORD, path=tmp_path / "gone.mp4")) == {}

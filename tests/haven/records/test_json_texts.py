@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks.haven.records.json_file import EMPTY, JsonVideo
-from tests.haven.one_video import read_json
+from tests.haven.records.one_video import read_json
 
 
 def put(entry: dict[str, Any], field: str, value: Any) -> None:

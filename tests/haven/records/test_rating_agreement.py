@@ -11,10 +11,10 @@ import pytest
 from typer.testing import CliRunner
 
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.haven import rating_agreement, rating_sheet
+from lmms_eval_tasks.haven.records import rating_agreement, rating_sheet
 from lmms_eval_tasks.haven.records.rating_agreement import Row
 from tests.haven.records.desk import app
-from tests.haven.test_rating_sheet import record
+from tests.haven.records.test_rating_sheet import record
 
 Rate = Callable[[int, rating_sheet.Row], object]  # number of the video, row -> rating
 SHEET = rating_sheet.draw([record(n) for n in (1, 2, 3, 4)], 4, 0)

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from lmms_eval_tasks.console import TABLE_WIDTH
-from lmms_eval_tasks.haven import report, scores
+from lmms_eval_tasks.haven import metrics, tables
 from lmms_eval_tasks.haven.options import TASKS
 
 Numbers = Mapping[str, Mapping[str, Any]]
@@ -20,7 +20,7 @@ Numbers = Mapping[str, Mapping[str, Any]]
 def printed(rows: Sequence[tuple[str, Numbers]]) -> dict[str, list[str]]:
     """Lines of each table by its title, at the width of the user's console."""
     shown: dict[str, list[str]] = {}
-    for table in report.tables(rows):
+    for table in tables.tables(rows):
         sink = io.StringIO()
         Console(file=sink, width=TABLE_WIDTH).print(table)
         lines = [line.rstrip() for line in sink.getvalue().splitlines()]
@@ -53,10 +53,9 @@ def numbered(start: int, *, text: bool = False) -> tuple[dict[str, dict[str, flo
     for name, task in TASKS.items():
         if task.text is text:
             made[name] = {}
-            for metric in scores.SCORES[name]:
-                if not metric.startswith("joined_"):
-                    n += 1
-                    made[name][metric] = n / 1000
+            for metric in ("failed", *(one.name for one in metrics.of_kind(task.kind))):
+                n += 1
+                made[name][metric] = n / 1000
     return made, [f"{k / 1000:.3f}" for k in range(start + 1, n + 1)]
 
 
@@ -192,7 +191,7 @@ class TestModels:
         assert cells(of(shown, "Table 4"), "two (text proxy)", "videos")[-2:] == ["0.900", "+0.020"]
 
     def test_rescored_together(self) -> None:
-        """Their names stand behind the task's (saved.py)."""
+        """Their names stand behind the task's."""
         numbers = {
             "haven_v2v one (a=b)": {"f1": 0.4},
             "haven_v2vt one (a=b)": {"clipscore": 0.8},
@@ -226,7 +225,7 @@ class TestModels:
         ],
     )
     def test_without_numbers_there_are_no_tables(self, numbers: Numbers) -> None:
-        assert report.tables([("m", numbers)]) == []
+        assert tables.tables([("m", numbers)]) == []
 
 
 @pytest.mark.parametrize("text", [False, True])
@@ -242,7 +241,7 @@ def test_no_number_twice_and_none_in_the_wrong_row(text: bool) -> None:
         found |= set(there)
     for name, task in TASKS.items():
         if task.text is text:
-            for metric in scores.MEASURED[task.kind]:
+            for metric in metrics.MEASURED[task.kind]:
                 if metric in ("rouge1", "rouge2", "rougeL"):
                     continue
                 assert f"{numbers[name][metric]:.3f}" in found, (name, metric)

@@ -8,9 +8,8 @@ from typing import Any
 
 from lmms_eval_tasks.haven.records import json_file
 from lmms_eval_tasks.haven.records.hdf5_file import Arrays
-from lmms_eval_tasks.haven.records.record import Origin, join
 from lmms_eval_tasks.haven.records.json_file import JsonVideo
-from lmms_eval_tasks.haven.records.record import Record
+from lmms_eval_tasks.haven.records.record import Origin, Record, join
 from tests.haven.release_files import content
 
 Change = Callable[[dict[str, Any], dict[str, Any]], object]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lmms_eval_tasks.haven.options import TASKS
-from tests.haven.one_video import Change, record
+from tests.haven.records.one_video import Change, record
 
 FRAME_TEXTS = {"v2t_text", "v2v_text", "v2vt_text"}
 SALIENCY = {"saliency", "saliency_doc", "saliency_text"}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lmms_eval_tasks.haven.records.record import Sentence
-from tests.haven.one_video import ORIGIN, Change, joined, record
+from tests.haven.records.one_video import ORIGIN, Change, joined, record
 from tests.haven.release_files import content
 
 GROUNDING = {"grounding", "grounding_text"}

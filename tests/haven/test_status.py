@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.haven import data, files, schema, subset
+from lmms_eval_tasks.haven import data
 from lmms_eval_tasks.haven.options import Options
+from lmms_eval_tasks.haven.records import release as released
 from tests.haven.release_files import write
 from tests.utils.media_files import write_video
 
@@ -34,7 +35,7 @@ def put(video: Path, folder: Path, *names: str) -> None:
 
 class TestStatus:
     def test_nothing_there(self, root: Path) -> None:
-        status = files.status(root)
+        status = data.status(root)
         assert (status.found, status.where) == (False, root / "haven")
         assert status.problem == data.HOW_TO_GET
         assert "https://github.com/alohalab-ai/align_vsum" in status.problem
@@ -42,9 +43,9 @@ class TestStatus:
     def test_all_there(self, root: Path, video: Path) -> None:
         write(root / "haven", frames=12)
         put(video, root / "haven" / "videos" / "tvsum", "video_1.mp4", "tvsum clip 2.mp4")
-        status = files.status(root)
+        status = data.status(root)
         assert (status.found, status.videos, status.missing, status.unreadable) == (True, 2, {}, {})
-        assert status.version == schema.read(root / "haven", Options()).digest
+        assert status.version == released.read(root / "haven", Options()).digest
         assert status.counts["shots"] == 8
         assert status.notes == (
             "0 of 25 summe, 2 of 50 tvsum, 0 of 50 ovp, 0 of 40 youtube, 0 of 5,300 videoxum, "
@@ -68,7 +69,7 @@ class TestStatus:
         place = root / "haven" / "videos" / "tvsum"
         put(video, place, "video_1.mp4", "video_3.mp4")
         (place / "video_4.mp4").write_bytes(b"none")
-        status = files.status(root)
+        status = data.status(root)
         assert status.videos == 1
         assert status.missing == {"tvsum/video_5": f"missing: {place.resolve() / 'video_5.mp4'}"}
         assert list(status.unreadable) == ["tvsum/video_4"]
@@ -91,7 +92,7 @@ class TestStatus:
 
     def test_one_reason_of_many_videos_is_one_line(self, root: Path) -> None:
         write(root / "haven", videos=30, hdf5=False)
-        assert files.status(root).notes[-1] == (
+        assert data.status(root).notes[-1] == (
             "tvsum/video_1 and 29 more videos: tvsum.h5: no such file, so no importance "
             "(saliency, saliency_doc, saliency_text)"
         )
@@ -102,19 +103,19 @@ class TestStatus:
                 entry["frames"][place]["description"] = ""
 
         write(root / "haven", videos=23, frames=23, change=change)
-        notes = files.status(root).notes
+        notes = data.status(root).notes
         assert notes[-1] == "and 3 more reasons"
         assert sum(note.startswith("tvsum/") for note in notes) == 20
 
     def test_the_whole_subset_is_printed(self, root: Path) -> None:
         videos = [f"video_{number}" for number in range(1, 121)]
-        chosen = subset.chosen("mrhisum", videos, Options())
+        chosen = released.chosen("mrhisum", videos, Options())
 
         def change(data: dict[str, Any], arrays: dict[str, Any]) -> None:
             data[chosen[3]]["frames"] = []  # a bad one is one of the 100
 
         write(root / "haven", "mrhisum", 120, 6, 2, change=change)
-        notes = files.status(root).notes
+        notes = data.status(root).notes
         start = notes.index(
             "mrhisum: 100 videos are evaluated (subset=100, seed=0; any others are not validated):"
         )
@@ -129,19 +130,19 @@ class TestStatus:
     def test_the_users_choice(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         write(write(write(root / "haven", "tvsum"), "summe"), "videoxum", 5)
         monkeypatch.setenv(settings.HAVEN, "sources=tvsum+videoxum,subset=0")
-        notes = files.status(root).notes
+        notes = data.status(root).notes
         assert "summe (SumMe): not in LMMS_EVAL_TASKS_HAVEN" in notes
         assert not any("are evaluated" in note for note in notes)
-        assert files.status(root).counts["videoxum"] == 5
+        assert data.status(root).counts["videoxum"] == 5
 
     def test_it_does_not_raise(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         write(root / "haven")
         monkeypatch.setenv(settings.HAVEN, "nonsense=1")
-        assert "nonsense" in files.status(root).problem
+        assert "nonsense" in data.status(root).problem
         monkeypatch.delenv(settings.HAVEN)
         file = root / "haven" / "processed" / "tvsum_data.json"
         file.write_text("[]", encoding="utf-8")
-        status = files.status(root)
+        status = data.status(root)
         assert (status.found, status.problem) == (
             False,
             f'{file}: expected {{"video_1": {{...}}, ...}}',
