@@ -17,7 +17,7 @@ from haven_replies import slow
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmms_eval_tasks.utils import frame_replies, keyframes, summary_replies
+from lmms_eval_tasks.utils import keyframes, summaries
 from lmms_eval_tasks.utils.keyframes import Scores
 
 CASES: list[dict[str, Any]] = json.loads(
@@ -34,7 +34,7 @@ def close(scores: Scores) -> Any:
 # --- replies ----------------------------------------------------------------------------------
 
 
-def of_frames(found: frame_replies.Frames) -> dict[str, Any]:
+def of_frames(found: keyframes.Frames) -> dict[str, Any]:
     return {
         "frames": list(found.frames),
         "selected": sorted(found.selected),
@@ -43,7 +43,7 @@ def of_frames(found: frame_replies.Frames) -> dict[str, Any]:
     }
 
 
-def of_summary(found: summary_replies.Summary) -> dict[str, Any]:
+def of_summary(found: summaries.Summary) -> dict[str, Any]:
     return {
         "sentences": list(found.sentences),
         "summary_status": found.status,
@@ -54,10 +54,10 @@ def of_summary(found: summary_replies.Summary) -> dict[str, Any]:
 def read(case: dict[str, Any]) -> dict[str, Any]:
     text, asked = case["text"], case.get("n_sentences")
     if case["read"] == "frames":
-        return of_frames(frame_replies.read_frames(text, case["n_frames"], case["k"]))
+        return of_frames(keyframes.read_frames(text, case["n_frames"], case["k"]))
     if case["read"] == "summary":
-        return of_summary(summary_replies.read_summary(text, asked))
-    joint = summary_replies.read_joint(text, case["n_frames"], case["k"], asked)
+        return of_summary(summaries.read_summary(text, asked))
+    joint = summaries.read_joint(text, case["n_frames"], case["k"], asked)
     return {**of_frames(joint.frames), **of_summary(joint.summary)}
 
 
@@ -80,42 +80,33 @@ def test_the_table_is_as_large_as_required() -> None:
 
 
 def test_numbers_of_thousands_of_digits() -> None:
-    found = frame_replies.read_frames(f"[{'9' * 5000}, 2, {'0' * 5000}1]", 20, 3)
+    found = keyframes.read_frames(f"[{'9' * 5000}, 2, {'0' * 5000}1]", 20, 3)
     assert found.frames == (2, 1)
     assert found.violations == {"out_of_range": 1, "other_form": 1}
     assert len(found.selected) == 3
 
 
-def test_the_status_of_a_joint_reply_is_that_of_the_part_that_failed() -> None:
-    def status(text: str) -> str:
-        return summary_replies.read_joint(text, 20, 2).status
-
-    assert status("SUMMARY:\n1. A.\nIMPORTANT FRAMES: [1, 2]") == "ok"
-    assert status("SUMMARY:\n1. A.\nIMPORTANT FRAMES: []") == "empty"
-    assert status("IMPORTANT FRAMES: [1, 2]") == "unparsed"
-
-
 def test_the_text_of_a_summary() -> None:
-    found = summary_replies.read_summary("SUMMARY:\n1. **È** così.\n2. It’s “b”.")
+    found = summaries.read_summary("SUMMARY:\n1. **È** così.\n2. It’s “b”.")
     assert found.text == "È così. It’s “b”."  # as written: no accents or quotes are changed
 
 
 def test_long_replies_are_read_in_time() -> None:
     arrays = ("[1, ", "[", "1,", "[1],", "9", "example [1] ", "not [", "[ ", "Frame ", "- \n")
-    assert slow(lambda text: frame_replies.read_frames(text, 100, 15), arrays) == []
+    assert slow(lambda text: keyframes.read_frames(text, 100, 15), arrays) == []
     parts = (
         *("SUMMARY:\n", "important frames: [", "1. a\n", "1. a ", "- a\n", "a. ", "*", " ", "\r\n"),
         *("[1],", "TASK 2 ", "_"),
     )
-    assert slow(lambda text: summary_replies.read_joint(text, 100, 15, 4), parts, "SUMMARY:") == []
+    assert slow(lambda text: summaries.read_joint(text, 100, 15, 4), parts, "SUMMARY:") == []
 
 
 @given(st.text(max_size=200))
 @settings(max_examples=200, deadline=None)
 def test_no_text_raises(text: str) -> None:
-    assert set(frame_replies.read_frames(text, 5, 2).frames) <= set(range(1, 6))
-    assert set(summary_replies.read_joint(text, 5, 2, 3).frames.frames) <= set(range(1, 6))
-    assert isinstance(summary_replies.read_summary(text).text, str)
+    assert set(keyframes.read_frames(text, 5, 2).frames) <= set(range(1, 6))
+    assert set(summaries.read_joint(text, 5, 2, 3).frames.frames) <= set(range(1, 6))
+    assert isinstance(summaries.read_summary(text).text, str)
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=10, unique=True), st.booleans())
@@ -124,9 +115,9 @@ def test_every_selection_is_read_as_it_was_written(frames: list[int], joint: boo
     if joint:
         listed = ", ".join(f"Frame {frame}" for frame in frames)
         text = f"SUMMARY:\n1. A.\nIMPORTANT FRAMES: [{listed}]"
-        found = summary_replies.read_joint(text, 50, len(frames), 1).frames
+        found = summaries.read_joint(text, 50, len(frames), 1).frames
     else:
-        found = frame_replies.read_frames(json.dumps(frames), 50, len(frames))
+        found = keyframes.read_frames(json.dumps(frames), 50, len(frames))
     assert (list(found.frames), found.status, found.violations) == (frames, "ok", {})
 
 
@@ -141,7 +132,7 @@ def test_known_scores() -> None:
 
 
 def test_a_frame_that_does_not_exist_is_wrong() -> None:
-    found = frame_replies.read_frames("[3, 99]", 20, 2)
+    found = keyframes.read_frames("[3, 99]", 20, 2)
     assert keyframes.precision_recall_f1(found.selected, {3}) == Scores(0.5, 1, 2 / 3)
 
 
