@@ -110,11 +110,8 @@ def test_the_toy_runs(
     numbers = section["numbers"]["toy_qa"]
     assert numbers["acc"] == sum(one or 0 for one in rights) / len(ROWS)
     assert 0 < numbers["acc"] < 1
-    assert (
-        numbers["failed"]
-        == numbers["acc_failed"]
-        == sum(one["status"] != "ok" for one in items.values())
-    )
+    failed = sum(one["status"] != "ok" for one in items.values())
+    assert numbers["failed"] == failed > 0
     assert items["v1/4"]["status"] in ("judge_parse_failure", "judge_refused", "empty")
     assert results["results"]["toy_qa"]["acc,none"] == numbers["acc"]
     assert results["results"]["toy_qa"]["failed,none"] == numbers["failed"]
