@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from lmms_eval_tasks.runs.agreement_order import order
-from lmms_eval_tasks.runs.agreement_scores import (
+from lmms_eval_tasks.runs.agreement.order import order
+from lmms_eval_tasks.runs.agreement.scores import (
     Pair,
     absolute_difference,
     by_question,

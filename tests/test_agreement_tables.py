@@ -7,9 +7,9 @@ import io
 from rich.console import Console
 from rich.table import Table
 
-from lmms_eval_tasks.runs.agreement_order import order
-from lmms_eval_tasks.runs.agreement_scores import Pair, Row, rows
-from lmms_eval_tasks.runs.agreement_tables import agreement_table, order_table
+from lmms_eval_tasks.runs.agreement.order import order
+from lmms_eval_tasks.runs.agreement.scores import Pair, Row, rows
+from lmms_eval_tasks.runs.agreement.tables import agreement_table, order_table
 
 GIVEN = [
     Pair("a", "q1", "v1", 5, 4),

@@ -18,7 +18,7 @@ from lmms_eval_tasks.errors import JudgeError, TasksError
 if TYPE_CHECKING:
     from lmms_eval_tasks.judges import JudgeConfig
     from lmms_eval_tasks.judges.run import Run as JudgeRun
-    from lmms_eval_tasks.runs.agreement_task import Task
+    from lmms_eval_tasks.runs.agreement.task import Task
 
 RESAMPLES = 1000  # of each interval
 
@@ -57,7 +57,8 @@ def agreement_command(
     """Judge a release's own answers: how far does that agree with their published scores?"""
     from lmms_eval_tasks.judges import announcement, run
     from lmms_eval_tasks.judges.config import KEY, NONE
-    from lmms_eval_tasks.runs import agreement_plan, agreement_task
+    from lmms_eval_tasks.runs.agreement import plan as agreement_plan
+    from lmms_eval_tasks.runs.agreement import task as agreement_task
     from lmms_eval_tasks.runs.score_again import check_output
     from lmms_eval_tasks.utils.released_files import user_folder
 
@@ -113,11 +114,11 @@ def _agree(
     from lmms_eval_tasks.judges import make
     from lmms_eval_tasks.judges.concurrency import ordered_map
     from lmms_eval_tasks.judges.ledger import lines
-    from lmms_eval_tasks.runs import preflight
-    from lmms_eval_tasks.runs.agreement_order import order
-    from lmms_eval_tasks.runs.agreement_scores import rows
-    from lmms_eval_tasks.runs.agreement_tables import agreement_table, order_table
-    from lmms_eval_tasks.runs.agreement_task import coverage
+    from lmms_eval_tasks.runs import judging
+    from lmms_eval_tasks.runs.agreement.order import order
+    from lmms_eval_tasks.runs.agreement.scores import rows
+    from lmms_eval_tasks.runs.agreement.tables import agreement_table, order_table
+    from lmms_eval_tasks.runs.agreement.task import coverage
     from lmms_eval_tasks.runs.score_again import write_json
 
     published, data, judge = task.published, task.data, make(config)
@@ -153,7 +154,7 @@ def _agree(
     for line in [*notes, *lines(usage, current.prices.origin), *current.stopped()]:
         print(line)
     counts = tuple(row.as_dict() for row in usage)
-    problems = preflight.invalid(preflight.Work(counts, frozenset({config.label})))
+    problems = judging.invalid(judging.Work(counts, frozenset({config.label})))
     if output is not None:
         content = {
             "benchmark": task.benchmark,
@@ -171,4 +172,4 @@ def _agree(
     for line in problems.values():
         say(f"INVALID: {line}")
     if problems:
-        raise typer.Exit(preflight.INVALID)
+        raise typer.Exit(judging.INVALID)

@@ -110,7 +110,7 @@ def debate_command(
     for line in _advice(rated, cached=current.cache is not None):
         print(line)
     if problems:
-        from lmms_eval_tasks.runs.preflight import INVALID
+        from lmms_eval_tasks.runs.judging import INVALID
 
         for line in problems.values():
             say(f"INVALID: {line}")
@@ -199,7 +199,7 @@ def _write(out: Path, said: Path, label: str, rated: Sequence[Rated]) -> None:
 def _tell(rated: Sequence[Rated], config: JudgeConfig, current: JudgeRun) -> Mapping[str, Any]:
     """Print what came out and what it cost; why the run is invalid, if it is."""
     from lmms_eval_tasks.judges.ledger import lines
-    from lmms_eval_tasks.runs import preflight
+    from lmms_eval_tasks.runs import judging
     from lmms_eval_tasks.utils.aggregate import mean
 
     for name in dict.fromkeys(one.asked.candidate for one in rated):
@@ -214,7 +214,7 @@ def _tell(rated: Sequence[Rated], config: JudgeConfig, current: JudgeRun) -> Map
     for line in [*lines(usage, current.prices.origin), *current.stopped()]:
         print(line)
     counts = tuple(row.as_dict() for row in usage)
-    return preflight.invalid(preflight.Work(counts, frozenset({config.label})))
+    return judging.invalid(judging.Work(counts, frozenset({config.label})))
 
 
 def _advice(rated: Iterable[Rated], *, cached: bool) -> Iterator[str]:

@@ -39,7 +39,7 @@ def estimate_command(
     from lmms_eval_tasks.host import plugin
     from lmms_eval_tasks.judges import run
     from lmms_eval_tasks.judges.config import KEY
-    from lmms_eval_tasks.runs import estimate
+    from lmms_eval_tasks.runs import before, estimate
 
     plugin.install()
     from lmms_eval.tasks import TaskManager
@@ -63,10 +63,10 @@ def estimate_command(
     found = []
     for task in chosen:
         judged = task["metadata"]["judged"]
-        benchmark = benchmarks.load(benchmarks.of_task(task))
+        benchmark = benchmarks.of(task["task"])
         # An estimate needs no key.
         env = {KEY: "none", **os.environ}
-        config = benchmark.judge_config(judge, env) if judged else None
+        config = before.judge_config(benchmark, judge, env) if judged else None
         found.append(estimate.estimate(task, config, limit))
     assumed, why = estimate.default_rate()
     wide_console().print(estimate.table(found, rate or assumed))

@@ -15,7 +15,8 @@ import typer
 
 from lmms_eval_tasks import benchmarks, settings
 from lmms_eval_tasks.errors import DataError, TasksError
-from lmms_eval_tasks.runs import rescore
+from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.runs import saved as saved_files
 from lmms_eval_tasks.runs.saved_batches import read_batch, write_batch
 from lmms_eval_tasks.runs.score_again import Saved, check_output, score_again, write_json
 
@@ -139,7 +140,7 @@ def _read(logs: Sequence[Path]) -> Saved:
     Raises:
         DataError: nothing of ours is there.
     """
-    runs = [rescore.read(file) for file in rescore.find(logs)]
+    runs = [saved_files.read(file) for file in saved_files.find(logs)]
     found = [
         (name, own)
         for name in benchmarks.NAMES
@@ -154,4 +155,4 @@ def _the_judge(saved: Saved) -> str:
     """The user's setting, or the paper's judge."""
     if spec := settings.judge_spec():
         return spec
-    return benchmarks.load(saved[0][0]).judge_config(env=os.environ).model
+    return before.judge_config(benchmarks.load(saved[0][0]), env=os.environ).model

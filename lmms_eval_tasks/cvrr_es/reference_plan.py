@@ -15,8 +15,8 @@ from lmms_eval_tasks.cvrr_es import reference_judges
 from lmms_eval_tasks.cvrr_es.reference_judges import Asked
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, Verdict
 from lmms_eval_tasks.judges.config import DEBATE
-from lmms_eval_tasks.runs.agreement_plan import Asked as Request
-from lmms_eval_tasks.runs.agreement_plan import Plan, at_best, enlarged, plan, summary
+from lmms_eval_tasks.runs.agreement.plan import Asked as Request
+from lmms_eval_tasks.runs.agreement.plan import Plan, at_best, enlarged, plan, summary
 from lmms_eval_tasks.runs.estimate import REPLY_TOKENS
 
 if TYPE_CHECKING:

@@ -40,14 +40,14 @@ def __getattr__(name: str) -> Any:
         return scoring.metric_list(task, benchmark.joins)
     if kind == "joined":
         group, _, number = rest.partition("__")
-        benchmark = benchmarks.of_group(group)
+        benchmark = benchmarks.of(group)
         (join,) = (one for one in benchmark.joins if one.group == group)
         return scoring.group_number(join, number)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _of(task: str) -> tuple[Benchmark, Task]:
-    benchmark = benchmarks.of_new_task(task)
+    benchmark = benchmarks.of(task)
     return benchmark, benchmark.tasks[task]
 
 

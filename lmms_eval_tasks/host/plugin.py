@@ -118,11 +118,11 @@ def _extend_task_manager(module: ModuleType) -> None:
 
     @functools.wraps(match)
     def match_tasks(self: Any, task_list: Sequence[str]) -> Any:
-        from lmms_eval_tasks.runs import preflight
+        from lmms_eval_tasks.runs import before
 
         names = match(self, task_list)
         try:
-            preflight.check(selected_tasks(names, self))
+            before.check(selected_tasks(names, self))
         except TasksError as error:
             # Only the host's command line calls match_tasks, and it prints a traceback and exits
             # with 0 for every Exception; SystemExit ends it with one message and a failing code.
@@ -194,9 +194,9 @@ def _name_scored_tasks(module: ModuleType) -> None:
 
     @functools.wraps(score)
     def process_results(self: Any, *args: Any, **kwargs: Any) -> Any:
-        from lmms_eval_tasks.runs import preflight
+        from lmms_eval_tasks.runs import judging
 
-        with preflight.scoring(self.config.task, len(getattr(self, "_instances", None) or ())):
+        with judging.scoring(self.config.task, len(getattr(self, "_instances", None) or ())):
             return score(self, *args, **kwargs)
 
     task_class.process_results = process_results
@@ -219,7 +219,7 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
         from lmms_eval.tasks import TaskManager
 
         from lmms_eval_tasks import running
-        from lmms_eval_tasks.runs import preflight
+        from lmms_eval_tasks.runs import after, before, judging
 
         given = signature.bind(*args, **kwargs).arguments
         names = given.get("tasks") or []
@@ -232,11 +232,11 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
         tasks = selected_tasks(names, manager) if manager is not None else []
         if not tasks:
             return evaluate(**given)
-        with preflight.judging(tasks) as judged, running.model(_running(given)):
-            preflight.check(tasks)
+        with judging.judging(tasks) as judged, running.model(_running(given)):
+            before.check(tasks)
             # With an offset the host takes other items than the first ones.
             limit = None if given.get("offset") else given.get("limit")
-            preflight.make_media(tasks, limit)
+            before.make_media(tasks, limit)
             if judged.begin():
                 asked = given.get("process_docs_parallel", HOST_THREADS)
                 given["process_docs_parallel"] = judged.threads(asked, HOST_THREADS)
@@ -244,7 +244,7 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
                 results = evaluate(**given)
             work = judged.end()
             if results is not None:
-                preflight.annotate(results, tasks, work)
+                after.annotate(results, tasks, work)
         return results
 
     setattr(simple_evaluate, _MARK, True)

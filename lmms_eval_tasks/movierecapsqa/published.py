@@ -27,7 +27,7 @@ from lmms_eval_tasks.movierecapsqa.answer_judging import (
 )
 from lmms_eval_tasks.movierecapsqa.entry import Answer, Question, Segment
 from lmms_eval_tasks.movierecapsqa.labels import DIMENSIONS as JUDGED_DIMENSIONS
-from lmms_eval_tasks.runs.agreement_scores import Pair
+from lmms_eval_tasks.runs.agreement.scores import Pair
 from lmms_eval_tasks.utils import answers, rating_means
 from lmms_eval_tasks.utils.video_checks import LEAVE_OUT, listed
 

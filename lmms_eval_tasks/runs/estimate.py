@@ -68,7 +68,7 @@ def estimate(
     """
     from lmms_eval_tasks.judges.tokens import counter
 
-    work = benchmarks.load(benchmarks.of_task(task)).workload(task)
+    work = workload(benchmarks.of(task["task"]), task)
     prompts = list(itertools.islice(work.prompts, limit))
     judged = [one for asked in itertools.islice(work.judged, limit) for one in asked]
     plain = counter("")

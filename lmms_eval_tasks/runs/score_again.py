@@ -13,12 +13,14 @@ import typer
 from lmms_eval_tasks import benchmarks
 from lmms_eval_tasks.console import say, wide_console
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.runs import rescore
+from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.runs import saved as saved_files
+from lmms_eval_tasks.runs.rescore import Pair, rescore_saved
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.judges.run import Run as JudgeRun
 
-Saved = Sequence[tuple[str, list[rescore.Run]]]  # saved runs by benchmark
+Saved = Sequence[tuple[str, list[saved_files.Run]]]  # saved runs by benchmark
 
 
 def score_again(
@@ -37,7 +39,7 @@ def score_again(
     """
     from lmms_eval_tasks import judges
     from lmms_eval_tasks.judges.ledger import lines
-    from lmms_eval_tasks.runs import preflight, two_judges
+    from lmms_eval_tasks.runs import judging, two_judges
 
     if output is not None:
         check_output(output)
@@ -48,12 +50,12 @@ def score_again(
     for name, own in saved:
         benchmark = benchmarks.load(name)
         if judge:
-            config = benchmark.judge_config(judge)
+            config = before.judge_config(benchmark, judge)
             labels.add(config.label)
-            say(judges.announcement(config, benchmark.judge_prompt()))
-        done = benchmark.rescore_saved(own, judge, missing_only=missing_only)
+            say(judges.announcement(config, before.judge_prompt(benchmark)))
+        done = rescore_saved(benchmark, own, judge, missing_only=missing_only)
         run.progress.close()
-        for table in benchmark.numbers_tables([("", done.numbers)]):
+        for table in benchmark.tables([("", done.numbers)]):
             console.print(table)
         label = config.label if judge else None  # the short form may hold a password
         judged = {task for task, pairs in done.verdicts.items() if pairs}
@@ -88,10 +90,10 @@ def score_again(
         write_json(output, written)
     for line in [*lines(rows, run.prices.origin), *run.stopped()]:
         print(line)
-    if problems := preflight.invalid(preflight.Work(tuple(statuses), frozenset(labels))):
+    if problems := judging.invalid(judging.Work(tuple(statuses), frozenset(labels))):
         for line in problems.values():
             say(f"INVALID: {line}")
-        raise typer.Exit(preflight.INVALID)
+        raise typer.Exit(judging.INVALID)
 
 
 def check_output(output: Path) -> None:
@@ -111,14 +113,14 @@ def write_json(output: Path, content: Any) -> None:
     partial.replace(output)
 
 
-def _statuses(task: str, label: str, pairs: Sequence[rescore.Pair]) -> dict[str, Any]:
-    """How a task's verdicts stand now, kept ones included (preflight.invalid)."""
+def _statuses(task: str, label: str, pairs: Sequence[Pair]) -> dict[str, Any]:
+    """How a task's verdicts stand now, kept ones included (judging.invalid)."""
     found = Counter(pair.after.status for pair in pairs if pair.after is not None)
     return {"task": task, "judge": label, "verdicts": found.total(), "by_status": dict(found)}
 
 
 def compared(
-    runs: Sequence[rescore.Run],
+    runs: Sequence[saved_files.Run],
     numbers: Mapping[str, Mapping[str, Any]],
     judge: str | None,
     judged: Collection[str] = (),
@@ -138,7 +140,7 @@ def compared(
         for name, values in pairs.items():
             if not values or name not in numbers:
                 continue
-            differing = rescore.difference(values, numbers[name])
+            differing = saved_files.difference(values, numbers[name])
             shared = len(values.keys() & numbers[name].keys())
             same = f"{shared - len(differing)} of {shared} numbers equal the saved ones"
             # What had no value lacked what has come since: a judge, reference ratings.

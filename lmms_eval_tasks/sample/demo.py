@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from lmms_eval_tasks import benchmarks, settings
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.runs import rescore
+from lmms_eval_tasks.runs import saved
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -109,13 +109,13 @@ def run(out: Path, console: Console) -> None:
             tasks = [task for name in names for task in parts[name].TASKS]
             folder = out / label.replace(" ", "-") / names[0]
             result = _run_host(folder, model, tasks, judge, console)
-            numbers |= rescore.numbers(result)
+            numbers |= saved.numbers(result)
             if label == COIN:
                 coin |= dict.fromkeys(names, (result, folder))
         rows.append((label, numbers))
     console.print("\nSide by side, in the papers' layout (packaged sample):\n")
     for name in benchmarks.NAMES:
-        for table in benchmarks.load(name).numbers_tables(rows):
+        for table in benchmarks.load(name).tables(rows):
             console.print(table)
     for name, part in parts.items():
         _check_oracle(dict(rows)[ORACLE], part.ORACLE)

@@ -8,7 +8,7 @@ from numbers import Real
 
 from lmms_eval_tasks.cvrr_es.reliability.leniency import folded
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.runs.agreement_scores import spearman
+from lmms_eval_tasks.runs.agreement.scores import spearman
 
 
 @dataclass(frozen=True)

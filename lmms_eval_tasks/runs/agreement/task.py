@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.runs.agreement_scores import Pair
+from lmms_eval_tasks.runs.agreement.scores import Pair
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.judges import Judge
-    from lmms_eval_tasks.runs.agreement_plan import Asked
+    from lmms_eval_tasks.runs.agreement.plan import Asked
 
 
 class Answer(Protocol):

@@ -1,57 +1,21 @@
-"""Before the model is built: can the tasks run? After the run: where do its numbers come from?"""
+"""The judges of one run of the host: announced before it, counted during it, summed up after it."""
 
 from __future__ import annotations
 
 import sys
 import threading
-import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lmms_eval_tasks import __version__, benchmarks, settings
+from lmms_eval_tasks import benchmarks, settings
 from lmms_eval_tasks.console import say
+from lmms_eval_tasks.runs import before
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.judges import JudgeConfig
 
 INVALID = 3  # exit code of a run with too many failed verdicts
-
-# What the last run of this process returned, for the tables our script prints after the host's.
-last_results: dict[str, Any] | None = None
-
-
-def check(tasks: Sequence[Mapping[str, Any]]) -> None:
-    """Check the data, the prompts and (where a task is judged) the judge of `tasks`.
-
-    Args:
-        tasks: YAML of the selected leaf tasks of ours; none is fine.
-
-    Raises:
-        TasksError: with one message that says what is missing and what to do.
-    """
-    if not tasks:
-        return
-    settings.check()
-    for name, own in _by_benchmark(tasks):
-        benchmarks.load(name).check(own)
-
-
-def make_media(tasks: Sequence[Mapping[str, Any]], limit: float | None = None) -> None:
-    """Make what the tasks hand over before the model is loaded: a damaged file must not end a run.
-
-    Args:
-        tasks: YAML of the selected leaf tasks of ours, which `check` has passed.
-        limit: as the host's `--limit`.
-
-    Raises:
-        TasksError: it cannot be made, and the user did not allow to leave it out.
-    """
-    for name, own in _by_benchmark(tasks):
-        benchmarks.load(name).make_media(own, limit)
-
-
-# --- judged tasks, during the run -------------------------------------------------------------
 
 
 class Judging:
@@ -68,10 +32,9 @@ class Judging:
         """Announce the judges; True if a language model is among them."""
         from lmms_eval_tasks import judges
 
-        for name, _ in _by_benchmark(self._tasks):
-            benchmark = benchmarks.load(name)
-            self._configs.append(benchmark.judge_config())
-            say(judges.announcement(self._configs[-1], benchmark.judge_prompt()))
+        for benchmark, _ in benchmarks.chosen(self._tasks):
+            self._configs.append(before.run_judge(benchmark))
+            say(judges.announcement(self._configs[-1], before.judge_prompt(benchmark)))
         return any(config.endpoints for config in self._configs)
 
     def threads(self, asked: int, default: int) -> int:
@@ -163,49 +126,6 @@ def scoring(task: str, items: int) -> AbstractContextManager[None]:
     return nullcontext() if _judging is None else _judging.scoring(task, items)
 
 
-# --- after the run ----------------------------------------------------------------------------
-
-
-def annotate(
-    results: dict[str, Any],
-    tasks: Sequence[Mapping[str, Any]],
-    judged: Work | None = None,
-) -> None:
-    """Write provenance into the host's results under `lmms_eval_tasks`; remembers the results.
-
-    Args:
-        results: the host's.
-        tasks: YAML of the leaf tasks of ours.
-        judged: what the judges did (`Judging.end`); None if no task was judged.
-    """
-    judged = judged or Work()
-    global last_results  # noqa: PLW0603  # read once by host_script after the host has printed
-    section: dict[str, Any] = {"version": __version__, "data_root": str(settings.data_root())}
-    results["lmms_eval_tasks"] = section
-    if judged.usage:
-        section["judges"] = {
-            "usage": list(judged.usage),
-            "given_up": list(judged.given_up),
-            "prices": judged.prices,
-        }
-    section["invalid"] = problems = invalid(judged)
-    for name, own in _by_benchmark(tasks):
-        try:
-            benchmarks.load(name).annotate(results, own)
-        except Exception:  # the answers are paid for: a mistake of ours must not lose them
-            say(f"{name}: what is known about this run could not be added to its results")
-            traceback.print_exc()
-    _mark(results)
-    for line in judged.given_up:
-        say(
-            f"gave up on the judge {line}; everything is kept: judge what is missing with "
-            "lmms-eval-tasks judge LOGS (needs --log_samples), or run again"
-        )
-    for line in problems.values():
-        say(f"INVALID: {line}")
-    last_results = results
-
-
 def invalid(judged: Work) -> dict[str, str]:
     """Tasks whose share of verdicts that failed through the judge passes the user's limit."""
     from lmms_eval_tasks.judges.config import NONE
@@ -225,48 +145,3 @@ def invalid(judged: Work) -> dict[str, str]:
                 f"({shown}), more than the {limit:.0%} allowed by {settings.MAX_FAILED}"
             )
     return found
-
-
-def _mark(results: dict[str, Any]) -> None:
-    """Show it in the host's own table too: its first column is the alias."""
-    from lmms_eval_tasks.runs.rescore import invalid_names
-
-    names = invalid_names(results)
-    for table in (results["results"], results.get("groups", {})):
-        for name, values in table.items():
-            if name in names:
-                values["alias"] = f"{values.get('alias', name)} [INVALID]"
-
-
-def print_tables(results: Mapping[str, Any]) -> None:
-    """Print each paper's own table from the host's results, and what the judges did."""
-    from lmms_eval_tasks.console import wide_console
-
-    console = wide_console()
-    for name in benchmarks.NAMES:
-        if name in results.get("lmms_eval_tasks", {}):
-            for table in benchmarks.load(name).tables(results):
-                console.print(table)
-    for line in judge_lines(results):
-        console.print(line, highlight=False, soft_wrap=True)
-
-
-def judge_lines(results: Mapping[str, Any]) -> list[str]:
-    """What the judges of a run did and cost, one line for each task and judge."""
-    work = results.get("lmms_eval_tasks", {}).get("judges")
-    if not work:
-        return []
-    from lmms_eval_tasks.judges.ledger import Ledger, lines
-
-    ledger = Ledger()
-    ledger.merge(work["usage"])
-    return lines(ledger.rows(), work["prices"])
-
-
-def _by_benchmark(
-    tasks: Sequence[Mapping[str, Any]],
-) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
-    for name in benchmarks.NAMES:
-        own = [task for task in tasks if benchmarks.of_task(task) == name]
-        if own:
-            yield name, own
