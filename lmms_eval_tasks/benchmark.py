@@ -180,6 +180,7 @@ class Benchmark:
     title: ClassVar[str]  # for people
     how_to_get: ClassVar[str]  # where the data are
     paper_judge: ClassVar[str]  # the model that judges in the paper
+    headline: ClassVar[int] = 1  # how many of `tables` stand without being asked for
     tasks: Mapping[str, Task]
     joins: Sequence[Join] = ()
 
@@ -293,6 +294,8 @@ class Benchmark:
         section: Mapping[str, Any] | None = None,  # noqa: ARG002
     ) -> Sequence[Any]:
         """The paper's tables (rich renderables or lines) for labelled numbers of one or more runs.
+
+        The first ones are the headline; the others are splits (`--tables all`).
 
         Args:
             rows: label of a run (empty for a single one) and its numbers.

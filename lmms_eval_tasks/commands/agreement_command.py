@@ -12,7 +12,7 @@ import typer
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.commands.saved_runs import Concurrency, MaxCalls, MaxCost, set_limits
-from lmms_eval_tasks.console import say, wide_console
+from lmms_eval_tasks.console import say, table_console
 from lmms_eval_tasks.errors import JudgeError, TasksError
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def _agree(
     done = ordered_map(lambda answer: published.judged(judge, answer), task.asked, task=name)
     current.progress.close()
     judged = list(zip(task.asked, done, strict=True))
-    console, dimensions = wide_console(), {}
+    console, dimensions = table_console(), {}
     for dimension in published.DIMENSIONS:
         own, whole = task.numbers(judged, dimension)
         found = rows(

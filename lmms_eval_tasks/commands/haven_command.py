@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lmms_eval_tasks.commands.saved_runs import Concurrency, MaxCalls, MaxCost, set_limits
-from lmms_eval_tasks.console import say, wide_console
+from lmms_eval_tasks.console import say, table_console
 from lmms_eval_tasks.errors import DataError, TasksError
+from lmms_eval_tasks.report.fold import show
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -160,7 +161,7 @@ def agreement_command(
     if output is not None:
         check_output(output)
     rows = rating_agreement.compare(first, second)
-    console = wide_console()
+    console = table_console()
     console.print(rating_agreement.table(rows))
     for line in rating_agreement.notes(rows):
         print(line)
@@ -217,7 +218,7 @@ def _print_estimate(jobs: Sequence[Job], choices: Choices, config: JudgeConfig) 
         if not job.complete:
             made, frames, have = build.structured(job, choices)
             works.append(estimate.Work(made, have, (frames.width, frames.height)))
-    wide_console().print(estimate.table(estimate.estimate(works, steps.prompt(), config)))
+    show(table_console(), [estimate.table(estimate.estimate(works, steps.prompt(), config))])
     print(f"{len(works)} videos to ask about, {len(jobs) - len(works)} are complete already")
     for note in estimate.notes(config):
         print(note)

@@ -10,8 +10,9 @@ from typing import Annotated
 import typer
 
 from lmms_eval_tasks import benchmarks, settings
-from lmms_eval_tasks.console import wide_console
+from lmms_eval_tasks.console import table_console
 from lmms_eval_tasks.errors import JudgeError, TasksError
+from lmms_eval_tasks.report.fold import show
 
 cache_app = typer.Typer(
     help="Look at, export, load and merge the judges' replies.", no_args_is_help=True
@@ -69,7 +70,7 @@ def estimate_command(
         config = before.judge_config(benchmark, judge, env) if judged else None
         found.append(estimate.estimate(task, config, limit))
     assumed, why = estimate.default_rate()
-    wide_console().print(estimate.table(found, rate or assumed))
+    show(table_console(), [estimate.table(found, rate or assumed)])
     notes = [note for one in found for note in one.notes]
     notes.append(
         f"judging takes: at {rate or assumed:g} calls a second"

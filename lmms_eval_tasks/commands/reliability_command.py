@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.console import wide_console
+from lmms_eval_tasks.console import table_console
 from lmms_eval_tasks.cvrr_es.reliability.sums_bootstrap import RESAMPLES
 from lmms_eval_tasks.errors import TasksError
 
@@ -81,7 +81,7 @@ def reliability_command(
     compared, more = _read(reference) if reference else ([], [])
     found = report(given, compared, options)
     found["notes"] = [*notes, *more, *found["notes"]]
-    console = wide_console()
+    console = table_console()
     for table in tables.tables(found):
         console.print(table)
     for note in found["notes"]:

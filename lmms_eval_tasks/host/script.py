@@ -100,6 +100,7 @@ OPTIONS = {
     "--cvrr-reference": settings.CVRR_REFERENCE,
     "--cvrr-selection": settings.CVRR_SELECTION,
     "--cvrr-name": settings.CVRR_NAME,
+    "--tables": settings.TABLES,
 }
 FLAGS = {
     "--allow-bad-items": settings.ALLOW_BAD_ITEMS,

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lmms_eval_tasks import __version__, benchmarks, settings
-from lmms_eval_tasks.benchmark import Benchmark, Items
-from lmms_eval_tasks.console import say
+from lmms_eval_tasks.benchmark import Benchmark, Items, Numbers
+from lmms_eval_tasks.console import say, table_console
+from lmms_eval_tasks.report.fold import show
 from lmms_eval_tasks.runs import before, judging, saved, scoring
 from lmms_eval_tasks.runs.judging import Work
 from lmms_eval_tasks.runs.scoring import Counted, Side
@@ -151,19 +152,29 @@ def tables(benchmark: Benchmark, results: Mapping[str, Any]) -> list[Any]:
         f"{name} INVALID" if name in marked else name: values
         for name, values in sorted(section["numbers"].items())
     }
-    shown = benchmark.tables([("", numbers)], section)
+    shown = chosen_tables(benchmark, [("", numbers)], section)
     return [*shown, *(f"Note: {warning}" for warning in section["warnings"])]
+
+
+def chosen_tables(
+    benchmark: Benchmark,
+    rows: Sequence[tuple[str, Numbers]],
+    section: Mapping[str, Any] | None = None,
+) -> list[Any]:
+    """The tables that the user wants to see: the paper's headline, or with the splits."""
+    made = list(benchmark.tables(rows, section))
+    if settings.all_tables() or len(made) <= benchmark.headline:
+        return made
+    more = f"{benchmark.title}: {len(made) - benchmark.headline} more tables with --tables all"
+    return [*made[: benchmark.headline], more]
 
 
 def print_tables(results: Mapping[str, Any]) -> None:
     """Print each paper's own tables from the host's results, and what the judges did."""
-    from lmms_eval_tasks.console import wide_console
-
-    console = wide_console()
+    console = table_console()
     for name in benchmarks.NAMES:
         if name in results.get("lmms_eval_tasks", {}):
-            for table in tables(benchmarks.load(name), results):
-                console.print(table)
+            show(console, tables(benchmarks.load(name), results))
     for line in judge_lines(results):
         console.print(line, highlight=False, soft_wrap=True)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from lmms_eval_tasks import benchmarks
-from lmms_eval_tasks.console import say, wide_console
+from lmms_eval_tasks.console import say, table_console
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.runs import saved as saved_files
@@ -39,11 +39,12 @@ def score_again(
     """
     from lmms_eval_tasks import judges
     from lmms_eval_tasks.judges.ledger import lines
-    from lmms_eval_tasks.runs import judging, two_judges
+    from lmms_eval_tasks.report.fold import show
+    from lmms_eval_tasks.runs import after, judging, two_judges
 
     if output is not None:
         check_output(output)
-    console = wide_console()
+    console = table_console()
     written: dict[str, Any] = {}
     labels: set[str] = set()
     statuses: list[dict[str, Any]] = []
@@ -55,8 +56,7 @@ def score_again(
             say(judges.announcement(config, before.judge_prompt(benchmark)))
         done = rescore_saved(benchmark, own, judge, missing_only=missing_only)
         run.progress.close()
-        for table in benchmark.tables([("", done.numbers)]):
-            console.print(table)
+        show(console, after.chosen_tables(benchmark, [("", done.numbers)]))
         label = config.label if judge else None  # the short form may hold a password
         judged = {task for task, pairs in done.verdicts.items() if pairs}
         for line in [*done.notes, *compared(own, done.numbers, label, judged)]:
@@ -69,7 +69,7 @@ def score_again(
         }
         side_by_side = {task: values for task, values in found.items() if values is not None}
         if judge and not missing_only and side_by_side:
-            console.print(two_judges.table(side_by_side))
+            show(console, [two_judges.table(side_by_side)])
         written[name] = {
             "numbers": done.numbers,
             "details": done.sidecar,

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from lmms_eval_tasks import benchmarks, settings
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.runs import saved
+from lmms_eval_tasks.report.fold import show
+from lmms_eval_tasks.runs import after, saved
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -115,8 +116,7 @@ def run(out: Path, console: Console) -> None:
         rows.append((label, numbers))
     console.print("\nSide by side, in the papers' layout (packaged sample):\n")
     for name in benchmarks.NAMES:
-        for table in benchmarks.load(name).tables(rows):
-            console.print(table)
+        show(console, after.chosen_tables(benchmarks.load(name), rows))
     for name, part in parts.items():
         _check_oracle(dict(rows)[ORACLE], part.ORACLE)
         result, folder = coin[name]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from lmms_eval_tasks.console import TABLE_WIDTH, wide_console
+from lmms_eval_tasks.console import UNSEEN, table_console
 from lmms_eval_tasks.maia import tables
 from lmms_eval_tasks.maia.categories import SLUGS
 
@@ -19,7 +19,7 @@ def numbers() -> dict[str, Any]:
     return {**cells, "pool_acc_avg": 0.31, "pool_acc": 0.32, "pool_acc_valid": 0.33}
 
 
-def printed(rows: list[tuple[str, Any]], width: int = TABLE_WIDTH) -> str:
+def printed(rows: list[tuple[str, Any]], width: int = UNSEEN) -> str:
     sink = io.StringIO()
     for table in tables.tables(rows):
         Console(file=sink, width=width).print(table)
@@ -33,13 +33,13 @@ def test_every_category_and_form_is_printed() -> None:
         assert f"{value:.2f}" in text
     assert " 7 " in text
     assert "\u2026" not in text  # rich's ellipsis: a column did not fit
-    assert all(len(line) <= TABLE_WIDTH for line in text.splitlines())
+    assert all(len(line) <= UNSEEN for line in text.splitlines())
     assert set(tables.HEADINGS) == set(SLUGS)
 
 
 def test_a_narrow_terminal_does_not_drop_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    assert wide_console().width == TABLE_WIDTH
+    assert table_console().width == UNSEEN
 
 
 def test_what_is_not_computed_is_a_dash() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from lmms_eval_tasks.console import TABLE_WIDTH
+from lmms_eval_tasks.console import UNSEEN
 from lmms_eval_tasks.maverix import humans, report, scores
 from lmms_eval_tasks.maverix.labels import DIMENSIONS, MODES, SPLITS
 from lmms_eval_tasks.maverix.report_runs import MARKS
@@ -32,10 +32,10 @@ def printed(
     shown = {}
     for table in report.tables(rows, sound, HUMANS if people is None else people):
         sink = io.StringIO()
-        Console(file=sink, width=TABLE_WIDTH).print(table)
+        Console(file=sink, width=UNSEEN).print(table)
         lines = [line.rstrip() for line in sink.getvalue().splitlines()]
         assert "\u2026" not in sink.getvalue()  # rich's ellipsis: a cell did not fit
-        assert all(len(line) <= TABLE_WIDTH for line in lines)
+        assert all(len(line) <= UNSEEN for line in lines)
         shown.setdefault(str(table.title), []).extend(lines)
     return shown
 
@@ -356,7 +356,7 @@ def test_titles_and_notes_are_not_broken() -> None:
     narrow = 0
     for table in shown:
         sink = io.StringIO()
-        Console(file=sink, width=TABLE_WIDTH).print(table)
+        Console(file=sink, width=UNSEEN).print(table)
         lines = [line.rstrip() for line in sink.getvalue().splitlines()]
         assert lines[0] == str(table.title)
         narrow += len(lines[0]) > max(len(line) for line in lines[1:5])

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks.console import TABLE_WIDTH
+from lmms_eval_tasks.console import UNSEEN
 from lmms_eval_tasks.cvrr_es.reliability import judge_sheets, panel_sheets, rating_sheets
 from lmms_eval_tasks.cvrr_es.reliability.sheets import Sheet
 from lmms_eval_tasks.report.paper_tables import by_row
@@ -48,7 +48,7 @@ def tables(report: Mapping[str, Any]) -> list[Table]:
             sheet.names,
             [_two_lines(heading) for heading in sheet.columns],
             [(row.names, row.cells) for row in sheet.rows],
-            "\n".join(line for note in sheet.notes for line in textwrap.wrap(note, TABLE_WIDTH)),
+            "\n".join(line for note in sheet.notes for line in textwrap.wrap(note, UNSEEN)),
         )
     ]
 
