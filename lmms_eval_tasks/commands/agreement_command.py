@@ -14,6 +14,7 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.commands.saved_runs import Concurrency, MaxCalls, MaxCost, set_limits
 from lmms_eval_tasks.console import say, table_console
 from lmms_eval_tasks.errors import JudgeError, TasksError
+from lmms_eval_tasks.report.fold import show
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.judges import JudgeConfig
@@ -140,9 +141,9 @@ def _agree(
         )
         ordered = order(whole, data.models, task.models, resamples=RESAMPLES)
         questions = len({answer.question_id for answer in data.answers})
-        console.print(agreement_table(dimension, found), "")
+        show(console, [agreement_table(dimension, found), ""])
         if task.models:
-            console.print(order_table(dimension, ordered, questions, len(data.models)), "")
+            show(console, [order_table(dimension, ordered, questions, len(data.models)), ""])
         dimensions[dimension] = {
             "rows": {title: row.as_dict() for title, row in found.items()},
             "order": ordered.as_dict(),

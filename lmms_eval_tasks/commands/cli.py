@@ -21,6 +21,7 @@ from lmms_eval_tasks.commands import (
 )
 from lmms_eval_tasks.console import say, table_console
 from lmms_eval_tasks.errors import DataError, TasksError
+from lmms_eval_tasks.report.fold import show
 
 app = typer.Typer(
     help="Published video benchmarks as lmms-eval tasks. Run them with `lmms_eval --tasks ...`.",
@@ -91,7 +92,7 @@ def status() -> None:
         details += [f"{name}: {line}" for line in (found.problem, *found.notes) if line]
         details += [f"{name}: {video} {why}" for video, why in found.missing.items()]
         details += [f"{name}: {video} {why}" for video, why in found.unreadable.items()]
-    console.print(table)
+    show(console, [table])
     for line in details:
         print(line)
 

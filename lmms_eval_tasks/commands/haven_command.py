@@ -162,7 +162,7 @@ def agreement_command(
         check_output(output)
     rows = rating_agreement.compare(first, second)
     console = table_console()
-    console.print(rating_agreement.table(rows))
+    show(console, [rating_agreement.table(rows)])
     for line in rating_agreement.notes(rows):
         print(line)
     if output is not None:

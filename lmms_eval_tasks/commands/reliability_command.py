@@ -11,6 +11,7 @@ import typer
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.console import table_console
+from lmms_eval_tasks.report.fold import show
 from lmms_eval_tasks.cvrr_es.reliability.sums_bootstrap import RESAMPLES
 from lmms_eval_tasks.errors import TasksError
 
@@ -83,7 +84,7 @@ def reliability_command(
     found["notes"] = [*notes, *more, *found["notes"]]
     console = table_console()
     for table in tables.tables(found):
-        console.print(table)
+        show(console, [table])
     for note in found["notes"]:
         print(note)
     if output is not None:
