@@ -140,10 +140,10 @@ def _folders() -> list[Path]:
     import lmms_eval_tasks
     from lmms_eval_tasks import benchmarks
 
-    places = [
-        Path(folder) / name for folder in lmms_eval_tasks.__path__ for name in benchmarks.NAMES
-    ]
-    return sorted({one.resolve().parent for one in places if (one / "__init__.py").is_file()})
+    paths = [Path(folder) for folder in lmms_eval_tasks.__path__]
+    places = [path / name / "__init__.py" for path in paths for name in benchmarks.NAMES]
+    # Of the file, not the folder: an editable installation links files one by one.
+    return sorted({one.resolve().parent.parent for one in places if one.is_file()})
 
 
 def selected_tasks(names: Sequence[Any], manager: Any) -> list[dict[str, Any]]:
