@@ -38,6 +38,7 @@ class FrameTable:
     has_audio: bool
     keys: tuple[int, ...] = ()  # times of the key frames, ascending
     decoded: bool = False  # made by decoding everything: positions count the decoder's frames
+    ordered: bool = False  # the decoder is sure to show the frames at these times, in this order
 
     @property
     def duration(self) -> float:
@@ -182,19 +183,24 @@ def _packet_table(path: str) -> FrameTable | None:
         promised = stream.frames if "mp4" in container.format.name else 0
         rate = stream.average_rate or Fraction(25)
         base, has_audio = stream.time_base, bool(container.streams.audio)
+        reorders = bool(stream.codec_context.has_b_frames)
     if count < promised:
         raise MediaError(f"is cut short: {count} of {promised} frames are there")
     if not shown:
         raise MediaError("has a video stream but no frames")
     if any(pts is None for pts, _ in shown):
         return None
+    # A container that holds the order of decoding as if it were that of showing gives itself away:
+    # the decoder reorders frames where the container does not.
+    ordered = reorders == any(b < a for a, b in pairwise(pts for pts, _ in shown))
     shown.sort()
     times = [pts for pts, _ in shown]
     if counting_rate(times, base, rate) is not None:
         return None  # many are equal: decoding tells more
     times = ascending(times)
     last = shown[-1][1] or _typical_gap(times, base, rate)
-    return FrameTable(tuple(times), times[-1] + last, base, has_audio, tuple(sorted(keys)))
+    end = times[-1] + last
+    return FrameTable(tuple(times), end, base, has_audio, tuple(sorted(keys)), ordered=ordered)
 
 
 def _typical_gap(times: Sequence[int], base: Fraction, rate: Fraction) -> int:
@@ -235,4 +241,5 @@ def _as_listed(table: FrameTable, listed: Sequence[float]) -> FrameTable | None:
         return None
     after = kept[-1] + 1
     end = table.end if after == len(starts) else table.times[after]
-    return replace(table, times=tuple(table.times[index] for index in kept), end=end)
+    times = tuple(table.times[index] for index in kept)
+    return replace(table, times=times, end=end, ordered=False)
