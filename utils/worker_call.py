@@ -112,17 +112,17 @@ class _Child:
             process.stdin.write(job + "\n")
             process.stdin.flush()
             line = process.stdout.readline()
+            if line.endswith("\n"):
+                answer: dict[str, Any] = json.loads(line)
+                return answer
+            code = process.wait()
         except BrokenPipeError:
-            line = ""
+            code = process.wait()
         except BaseException:  # such as a user who stops the run
             self.end()
             raise
         finally:
             timer.cancel()
-        if line.endswith("\n"):
-            answer: dict[str, Any] = json.loads(line)
-            return answer
-        code = process.wait()
         if late.is_set():
             why = f"reading it took more than {time_limit:g} s; the file may be damaged"
             return {"failed": why}
