@@ -38,7 +38,7 @@ _docs = slice(None)
 
 
 @contextmanager
-def part(limit: float | None, offset: int) -> Iterator[None]:
+def limited(limit: float | None, offset: int) -> Iterator[None]:
     """Around one run of the host that asks a part of each task's docs only.
 
     Args:
@@ -56,7 +56,7 @@ def part(limit: float | None, offset: int) -> Iterator[None]:
 
 
 def docs() -> slice:
-    """Which docs of each of its tasks the host takes; all without our hook, and outside of a run."""
+    """Which docs of each task the host takes; all without our hook, and outside of a run."""
     return _docs
 
 

@@ -225,12 +225,11 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
         tasks = selected_tasks(names, manager) if manager is not None else []
         if not tasks:
             return evaluate(**given)
-        run = running.Selection(tasks, given.get("limit"), given.get("offset") or 0)
         with (
             _one_message(manager),
             preflight.judging(tasks) as judged,
             running.model(_running(given)),
-            running.selected(run),
+            running.limited(given.get("limit"), given.get("offset") or 0),
         ):
             preflight.check(tasks)
             # With an offset the host takes other items than the first ones.
