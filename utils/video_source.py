@@ -21,7 +21,7 @@ from lmms_eval_tasks.errors import MediaError
 
 _DECORD_PATIENCE = 20.0  # seconds, in case that decord hangs on a file that PyAV opens
 _TOLERANCE = 1e-3  # seconds; decord's times are 32-bit floats
-_MAX_THREADS = 4  # several ranks may decode at the same time
+MAX_THREADS = 4  # several ranks may decode at the same time
 _TEXT_CODECS = {"ansi", "bintext", "idf", "xbin"}  # FFmpeg draws plain text as if it were video
 LOOK = 48  # frames that tell whether a file's times can be used; more than a second of most
 _EVEN = Fraction(2, 1000)  # seconds that equal gaps may differ by, as containers round times
@@ -132,8 +132,13 @@ def decoded_table(path: str) -> FrameTable:
 
 
 @contextmanager
-def open_video(path: str) -> Iterator[tuple[Any, Any]]:
-    """An open file and its video stream; FFmpeg's errors become MediaErrors."""
+def open_video(path: str, threads: int = MAX_THREADS) -> Iterator[tuple[Any, Any]]:
+    """An open file and its video stream; FFmpeg's errors become MediaErrors.
+
+    Args:
+        path: of the file.
+        threads: that decode; so many frames, less one, are decoded ahead.
+    """
     import av
 
     if Path(path).stat().st_size == 0:
@@ -142,7 +147,7 @@ def open_video(path: str) -> Iterator[tuple[Any, Any]]:
         with av.open(path) as container:
             stream = _video_stream(container)
             stream.thread_type = "AUTO"
-            stream.codec_context.thread_count = _MAX_THREADS
+            stream.codec_context.thread_count = threads
             yield container, stream
     except av.error.FFmpegError as error:
         raise MediaError(f"not a readable video ({error.strerror or error})") from error
