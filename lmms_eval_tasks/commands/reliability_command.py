@@ -11,9 +11,9 @@ import typer
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.console import table_console
-from lmms_eval_tasks.report.fold import show
 from lmms_eval_tasks.cvrr_es.reliability.sums_bootstrap import RESAMPLES
 from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.report.fold import show
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.cvrr_es.rating_rows import RatingRow

@@ -120,22 +120,8 @@ def _extend_task_manager(module: ModuleType) -> None:
 
     @functools.wraps(match)
     def match_tasks(self: Any, task_list: Sequence[str]) -> Any:
-<<<<<<< HEAD
-        from lmms_eval_tasks.runs import before
-
-        names = match(self, task_list)
-        try:
-            before.check(selected_tasks(names, self))
-        except TasksError as error:
-            # Only the host's command line calls match_tasks, and it prints a traceback and exits
-            # with 0 for every Exception; SystemExit ends it with one message and a failing code.
-            say(str(error))
-            raise SystemExit(2) from None
-        return names
-=======
         setattr(self, _COMMAND_LINE, True)
         return match(self, task_list)
->>>>>>> main
 
     manager.initialize_tasks = initialize_tasks
     manager.match_tasks = match_tasks
@@ -239,18 +225,13 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
         tasks = selected_tasks(names, manager) if manager is not None else []
         if not tasks:
             return evaluate(**given)
-<<<<<<< HEAD
-        with judging.judging(tasks) as judged, running.model(_running(given)):
-            before.check(tasks)
-=======
         with (
             _one_message(manager),
-            preflight.judging(tasks) as judged,
+            judging.judging(tasks) as judged,
             running.model(_running(given)),
             running.limited(given.get("limit"), given.get("offset") or 0),
         ):
-            preflight.check(tasks)
->>>>>>> main
+            before.check(tasks)
             # With an offset the host takes other items than the first ones.
             limit = None if given.get("offset") else given.get("limit")
             before.make_media(tasks, limit)
