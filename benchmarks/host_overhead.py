@@ -1,6 +1,6 @@
 """What our tasks cost the host: 19,200 pairs with its `dummy` model, ours and a task of 20 lines.
 
-Both ask the same docs and texts of the same made-up release (100 videos, which are links to one clip), in
+Both ask the same docs and texts of the same made-up release (100 videos, links to one clip), in
 turn, each in a process of its own. Printed: seconds and bytes of the sample log, and their ratios.
 
     python benchmarks/host_overhead.py [--rounds 2] [--videos 100]
