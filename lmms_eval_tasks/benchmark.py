@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges.verdict import Criterion, Scoring
+from lmms_eval_tasks.utils.released_files import DataStatus
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.judges import JudgeConfig
@@ -155,22 +156,6 @@ class Found:
     def left_out(self, task: str) -> Mapping[str, str]:  # noqa: ARG002
         """What a task leaves out because the user allowed it, by name, with the reason."""
         return {}
-
-
-@dataclass(frozen=True)
-class DataStatus:
-    """What `lmms-eval-tasks data status` shows of one benchmark."""
-
-    benchmark: str
-    where: Path
-    found: bool
-    version: str = ""
-    counts: dict[str, int] = field(default_factory=dict)  # questions, pools, pairs, ...
-    videos: int = 0
-    missing: dict[str, str] = field(default_factory=dict)  # video -> where it should be
-    unreadable: dict[str, str] = field(default_factory=dict)  # video -> the reader's complaint
-    problem: str = ""  # why the data cannot be used, with the place of the first error
-    notes: tuple[str, ...] = ()
 
 
 class Benchmark:

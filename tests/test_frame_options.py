@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks.host import frame_options
-from lmms_eval_tasks.running import Model
+from lmms_eval_tasks.running import Model, frame_options
 
 
 class Base:

@@ -224,7 +224,7 @@ def _advice(rated: Iterable[Rated], *, cached: bool) -> Iterator[str]:
         rated: all answers.
         cached: whether replies were kept, so that a second run reads them again.
     """
-    from lmms_eval_tasks.utils import kept_replies
+    from lmms_eval_tasks.judges import kept_replies
 
     reasons = [
         f"{one.verdict.status}: {one.verdict.reason}" for one in rated if one.verdict.score is None

@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from lmms_eval_tasks.benchmark import DataStatus
 from lmms_eval_tasks.cvrr_es import annotation_files, schema
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, PAPER_COUNTS
 from lmms_eval_tasks.cvrr_es.schema import HOW_TO_GET, Release
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils import released_files, video_checks
+from lmms_eval_tasks.utils.released_files import DataStatus
 
 
 def status(root: Path) -> DataStatus:

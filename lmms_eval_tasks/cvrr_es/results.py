@@ -25,7 +25,7 @@ from lmms_eval_tasks.cvrr_es.judge_items import Rated
 from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS
 from lmms_eval_tasks.cvrr_es.rating_rows import Item
 from lmms_eval_tasks.cvrr_es.uncertainty import details
-from lmms_eval_tasks.host import frame_options
+from lmms_eval_tasks.running import frame_options
 from lmms_eval_tasks.runs import rescore
 from lmms_eval_tasks.utils import prompt_notes, provenance
 

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.benchmark import DataStatus
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven import data, layout, options, schema, video_match, videos
 from lmms_eval_tasks.haven.labels import LARGE_SOURCES, OWN, PAPER_COUNTS, SOURCES
@@ -19,6 +18,7 @@ from lmms_eval_tasks.haven.record import Record
 from lmms_eval_tasks.haven.schema import Release
 from lmms_eval_tasks.haven.subset import natural
 from lmms_eval_tasks.utils import released_files
+from lmms_eval_tasks.utils.released_files import DataStatus
 from lmms_eval_tasks.utils.video_checks import LISTED
 
 _LARGE = 1 << 30  # bytes of a file from which linking is advised

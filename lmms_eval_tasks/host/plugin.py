@@ -22,7 +22,6 @@ import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -30,13 +29,13 @@ from typing import TYPE_CHECKING, Any
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host.imports import when_imported
+from lmms_eval_tasks.running import KNOWN_HOSTS, host_version
 
 if TYPE_CHECKING:
-    from lmms_eval_tasks.host.sound import Interface
     from lmms_eval_tasks.running import Model
+    from lmms_eval_tasks.running.sound import Interface
 
 TASKS_PATH = Path(__file__).resolve().parent.parent
-KNOWN_HOSTS = ("0.7.3",)
 HOST_THREADS = 4  # the host's default of process_docs_parallel
 _FALLBACK = '--include_path "$(lmms-eval-tasks path)"'
 _MARK = "_lmms_eval_tasks"
@@ -87,14 +86,6 @@ def install() -> bool:
 def missed(name: str, error: Exception) -> None:
     """Say that a hook is not in place, and what to do."""
     say(f"could not hook {name} ({error!r}); pass {_FALLBACK}")
-
-
-def host_version() -> str | None:
-    """Version of the installed lmms-eval, or None."""
-    try:
-        return version("lmms_eval")
-    except PackageNotFoundError:
-        return None
 
 
 # --- the task manager -------------------------------------------------------------------------

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmms_eval_tasks.benchmark import DataStatus
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maverix import columns, data, schema, usability
 from lmms_eval_tasks.maverix.results import OUR_SCHEMA
 from lmms_eval_tasks.maverix.schema import PAPER_COUNTS, Release
 from lmms_eval_tasks.utils import released_files
+from lmms_eval_tasks.utils.released_files import DataStatus
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.utils.transcribers import Transcriber

@@ -7,7 +7,6 @@ from typing import Any
 
 from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.host import frame_options
 from lmms_eval_tasks.maverix import (
     before_run,
     checked,
@@ -21,6 +20,7 @@ from lmms_eval_tasks.maverix import judge as judging
 from lmms_eval_tasks.maverix.before_run import Tasks
 from lmms_eval_tasks.maverix.checked import Checked
 from lmms_eval_tasks.maverix.labels import MODES, kind_of, length_of, mode_of
+from lmms_eval_tasks.running import frame_options
 from lmms_eval_tasks.runs import rescore
 from lmms_eval_tasks.utils import prompt_notes
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from lmms_eval_tasks.benchmark import DataStatus
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.movierecapsqa import data, schema, usability
 from lmms_eval_tasks.movierecapsqa.labels import SOURCES, SPLITS
 from lmms_eval_tasks.movierecapsqa.schema import PAPER_COUNTS, Release
 from lmms_eval_tasks.utils import released_files, video_checks
+from lmms_eval_tasks.utils.released_files import DataStatus
 
 _FILE = schema.FILE_NAMES[0]
 

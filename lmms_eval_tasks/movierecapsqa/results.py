@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lmms_eval_tasks import running, settings
-from lmms_eval_tasks.host import frame_options
 from lmms_eval_tasks.movierecapsqa import (
     baseline_scores,
     baselines,
@@ -22,6 +21,7 @@ from lmms_eval_tasks.movierecapsqa.checked import Checked
 from lmms_eval_tasks.movierecapsqa.labels import condition_of
 from lmms_eval_tasks.movierecapsqa.report import unlike
 from lmms_eval_tasks.movierecapsqa.uncertainty import details
+from lmms_eval_tasks.running import frame_options
 from lmms_eval_tasks.runs import rescore
 from lmms_eval_tasks.utils import prompt_notes, provenance
 

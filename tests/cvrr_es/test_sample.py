@@ -15,7 +15,7 @@ from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, RATINGS
 from lmms_eval_tasks.cvrr_es.rating_rows import Item, RatingRow
 from lmms_eval_tasks.cvrr_es.sample_answers import CAREFUL, FLAT, HASTY, MODELS, VAGUE, WORTH
 from lmms_eval_tasks.cvrr_es.sample_questions import QUESTIONS
-from lmms_eval_tasks.judges.config import resolve
+from lmms_eval_tasks.judges.config_file import resolve
 from lmms_eval_tasks.judges.replay import Recordings, ReplayJudge
 from lmms_eval_tasks.sample import players
 

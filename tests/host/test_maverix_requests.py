@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lmms_eval_tasks.host import sound as sound_table
 from lmms_eval_tasks.maverix import utils
 from lmms_eval_tasks.maverix.labels import MODES
 from lmms_eval_tasks.maverix.sample_code import TICKS
+from lmms_eval_tasks.running import sound as sound_table
 from tests.conftest import HostRun, Launch, host
 from tests.local_endpoint import LocalEndpoint, Recorded, last_user_text
 from tests.maverix import reading

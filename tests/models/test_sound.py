@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from lmms_eval_tasks.host import plugin, sound
+from lmms_eval_tasks.host import plugin
+from lmms_eval_tasks.running import sound
 
 
 @pytest.mark.parametrize(

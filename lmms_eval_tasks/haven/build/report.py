@@ -9,7 +9,7 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.haven.build.build import Done
 from lmms_eval_tasks.haven.build.steps import WORDS, Said, Texts
 from lmms_eval_tasks.haven.build.structure import Structure
-from lmms_eval_tasks.utils import kept_replies
+from lmms_eval_tasks.judges import kept_replies
 
 _NAMED = 5  # of the texts that fail for one reason
 

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lmms_eval_tasks.host import plugin
+from lmms_eval_tasks import running
 
 Status = Literal["delivered", "not delivered", "raises", "unknown"]
 Interface = Literal["simple", "chat"]
@@ -134,8 +134,8 @@ def delivery(
         `unknown` for a model that is not in the table, one that lacks this interface, and any
         version of the host but the table's.
     """
-    known, installed = table().host, plugin.host_version()
-    if installed != known or installed not in plugin.KNOWN_HOSTS:
+    known, installed = table().host, running.host_version()
+    if installed != known or installed not in running.KNOWN_HOSTS:
         why = f"The table of models was made for lmms-eval {known}, and this is {installed}."
         return Delivery(status="unknown", why=why)
     entry = table().model(model)
