@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks.benchmark import Benchmark, DataStatus
+from lmms_eval_tasks.benchmark import Benchmark, DataStatus, SavedRun
 from lmms_eval_tasks.judges import JudgeConfig
 from lmms_eval_tasks.runs import after, before, estimate, rescoring
 from lmms_eval_tasks.runs.rescore import Rescored, Run
@@ -60,7 +60,9 @@ class Adapter:
         return estimate.workload(self.benchmark, task)
 
     def submission(self, runs: Sequence[Run]) -> Mapping[str, Any] | None:
-        return self.benchmark.submission(runs)
+        return self.benchmark.submission(
+            [SavedRun(run.task, run.model, rescoring.saved_items(run)) for run in runs]
+        )
 
     def make_subtitles(self, root: Path, transcriber: Transcriber) -> int:
         return self.benchmark.make_subtitles(root, transcriber)
