@@ -1,21 +1,26 @@
-"""The user's data: a look at them, putting a release in place, subtitles that are missing."""
+"""The user's files: what people are told of them, putting a release in place, missing subtitles."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import DataStatus
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.maverix import columns, data, schema, usability
-from lmms_eval_tasks.maverix.results import OUR_SCHEMA
+from lmms_eval_tasks.maverix import data, schema
+from lmms_eval_tasks.maverix.data import Checked
+from lmms_eval_tasks.maverix.item import COLUMNS_FILE
+from lmms_eval_tasks.maverix.labels import length_of
 from lmms_eval_tasks.maverix.schema import PAPER_COUNTS, Release
 from lmms_eval_tasks.utils import released_files
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.utils.transcribers import Transcriber
 
+OUR_SCHEMA = "MAVERIX has published no data: the file's schema is this suite's own (README)"
+NAMED = 20  # items of one warning
 # A folder beside the data file -> where it goes; the paper announces `vid` (A).
 _MEDIA = {"videos": "videos", "vid": "videos", "subtitles": "subtitles"}
 
@@ -26,7 +31,7 @@ def status(root: Path) -> DataStatus:
     if isinstance(release, DataStatus):
         return release
     counts = release.counts
-    problems = data.video_problems(release)
+    problems = data.look_at_videos(release)[1]
     missing, unreadable = released_files.by_trouble(problems)
     return DataStatus(
         benchmark="maverix",
@@ -50,13 +55,69 @@ def _notes(release: Release) -> Iterator[str]:
     if release.ignored:
         yield (
             f"fields that are not read: {', '.join(release.ignored)} "
-            f"({columns.FILE_NAME} gives them our names)"
+            f"({COLUMNS_FILE} gives them our names)"
         )
-    found, _ = usability.look(release)
-    for name, why in {**release.problems, **usability.late_problems(release, found)}.items():
+    found, _ = data.look_at_videos(release)
+    for name, why in {**release.problems, **data.late_problems(release, found)}.items():
         yield f"{name}: {why}"
     if silent := [video for video, info in found.items() if not info.has_audio]:
         yield f"videos without sound, which A and V+A need: {', '.join(silent)}"
+
+
+def describe(
+    found: Checked, names: Sequence[str], left_out: Mapping[str, Mapping[str, str]]
+) -> tuple[dict[str, Any], list[str]]:
+    """The data of a run for its results, and what warns of them.
+
+    Args:
+        found: what the check found.
+        names: of the tasks that were run.
+        left_out: by task and item, with the reason; also what could not be cut.
+    """
+    release = found.release
+    uncut = {
+        item + (" (full length)" if length_of(name) == "long" else ""): why
+        for name in sorted(names, key=length_of)
+        for item, why in left_out[name].items()
+        if item not in found.left_out(name)
+    }
+    section: dict[str, Any] = {
+        "data": {
+            "file": str(release.file),
+            "hash": release.digest,
+            "version": release.version,
+            "items": len(found.rows),
+            "withheld": release.withheld,
+            "ignored": list(release.ignored),
+        },
+        "left_out": dict(found.bad),
+        "without_sound": dict(found.silent),  # left out where the mode has sound
+        "not_cut": uncut,  # left out where it has picture or sound
+    }
+    if found.subtitles is not None:
+        section["subtitles"] = dict(found.subtitles)
+    warnings = [] if settings.is_sample() else [OUR_SCHEMA]
+    if found.bad:
+        warnings.append(f"{len(found.bad)} items left out: {_named(found.bad)}")
+    if found.silent:
+        warnings.append(f"{len(found.silent)} items without sound left out of A and V+A")
+    if uncut:
+        warnings.append(
+            f"{len(uncut)} items that cannot be cut left out of all modes but S: {_named(uncut)}"
+        )
+    warnings += data.subtitle_warnings(found.subtitles)
+    if release.ignored:
+        warnings.append(f"fields of the data that are not read: {', '.join(release.ignored)}")
+    used = {row["video"] for row in found.rows}
+    if gone := used & data.look_at_videos(release)[1].keys():
+        warnings.append(
+            f"{len(gone)} videos went missing or broke during the run: {_named(gone)}"
+        )
+    return section, warnings
+
+
+def _named(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names)[:NAMED])
 
 
 def prepare(source: Path, root: Path, link: bool) -> str:
@@ -73,11 +134,11 @@ def prepare(source: Path, root: Path, link: bool) -> str:
     target = root / "maverix"
     if (target / "data.json").exists() and not _same(target / "data.json", release.file):
         raise DataError(f"{target}: holds data.json already; remove it first")
-    mapped = file.parent / columns.FILE_NAME
+    mapped = file.parent / COLUMNS_FILE
     if not mapped.is_file():
         # Of another release, or of an older state of this one: it would change what is read.
-        (target / columns.FILE_NAME).unlink(missing_ok=True)
-    places = {"data.json": release.file, columns.FILE_NAME: mapped, **_media(folder)}
+        (target / COLUMNS_FILE).unlink(missing_ok=True)
+    places = {"data.json": release.file, COLUMNS_FILE: mapped, **_media(folder)}
     places = {name: path for name, path in places.items() if path.is_file()}
     for name, path in places.items():
         place = target / name
@@ -161,7 +222,7 @@ def make_subtitles(root: Path, transcriber: Transcriber) -> int:
 
     release = schema.read(schema.find_file(root / "maverix"))
     folder = release.file.parent / "subtitles"
-    found, _ = usability.look(release)
+    found, _ = data.look_at_videos(release)
     # Named as what is there, or a released talk.srt of "talk.mp4" would get a talk.mp4.json.
     there = {name: release.subtitles_of(name) for name in sorted(found)}
     videos = {_subtitled(name, path, folder): release.path_of(name) for name, path in there.items()}

@@ -1,7 +1,7 @@
 """MAVERIX's files in a schema of our own (the paper's are not public), and reading them.
 
     ROOT/maverix/data.json        {"version": "...", "items": [...]}, or the list alone (item.py)
-    ROOT/maverix/columns.yml      optional: another file's names and words (columns.py)
+    ROOT/maverix/columns.yml      optional: another file's names and words (item.py)
     ROOT/maverix/videos/NAME.mp4  any container
     ROOT/maverix/subtitles/NAME.srt, .vtt or .json
 
@@ -22,8 +22,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.maverix import columns
-from lmms_eval_tasks.maverix.item import Item
+from lmms_eval_tasks.maverix.item import COLUMNS_FILE, FIELDS, Item, read_columns
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.released_files import VIDEO_ENDINGS
 
@@ -124,7 +123,7 @@ def read(path: Path) -> Release:
         state = file.stat()
     except OSError as error:
         raise DataError(f"{file}: {error.strerror}") from None
-    beside = file.parent / columns.FILE_NAME
+    beside = file.parent / COLUMNS_FILE
     mapped = beside.stat() if beside.is_file() else None
     return _read(
         file,
@@ -147,15 +146,15 @@ def _read(file: Path, _state: tuple[int, int], _map_state: tuple[int, int] | Non
     for number, entry in enumerate(entries, 1):
         if not isinstance(entry, dict):
             raise DataError(f"{file}, entry {number}: expected an object, found {_quoted(entry)}")
-    mapping = columns.read(file.parent)
+    mapping = read_columns(file.parent)
     if unused := mapping.unused(entries):
         raise DataError(
-            f"{file.parent / columns.FILE_NAME}, columns, {unused}: no entry of {file.name} has "
+            f"{file.parent / COLUMNS_FILE}, columns, {unused}: no entry of {file.name} has "
             f"{mapping.columns[unused]!r}"
         )
     items, problems = _validated(file, [mapping.apply(entry) for entry in entries])
     canonical = json.dumps([content, mapping.columns, mapping.values], sort_keys=True, default=str)
-    known = {*columns.FIELDS, *_names(mapping)}
+    known = {*FIELDS, *mapping.names()}
     return Release(
         file=file,
         digest=hashlib.sha256(canonical.encode()).hexdigest()[:12],
@@ -224,10 +223,3 @@ def _quoted(value: Any) -> str:
     shown = repr(value)
     return shown if len(shown) <= _SHOWN else f"{shown[: _SHOWN - 3]}..."
 
-
-def _names(mapping: columns.ColumnMap) -> set[str]:
-    """Top-level names that the map reads."""
-    paths = [
-        p for path in mapping.columns.values() for p in ([path] if isinstance(path, str) else path)
-    ]
-    return {part for path in paths for part in (path, path.partition(".")[0])}
