@@ -140,10 +140,13 @@ def _folders() -> list[Path]:
     import lmms_eval_tasks
     from lmms_eval_tasks import benchmarks
 
-    places = [
-        Path(folder) / name for folder in lmms_eval_tasks.__path__ for name in benchmarks.NAMES
+    marks = [
+        Path(folder) / name / "__init__.py"
+        for folder in lmms_eval_tasks.__path__
+        for name in benchmarks.NAMES
     ]
-    return sorted({one.resolve().parent for one in places if (one / "__init__.py").is_file()})
+    # Of the file, not of its folder: an editable installation links files one by one.
+    return sorted({mark.resolve().parents[1] for mark in marks if mark.is_file()})
 
 
 def selected_tasks(names: Sequence[Any], manager: Any) -> list[dict[str, Any]]:

@@ -316,9 +316,7 @@ def _subtitle_text(path: str, start: float | None, end: float | None) -> str:
     return subtitles.render(cues)
 
 
-def subtitle_notes(
-    release: Release, rows: Sequence[Row], lengths: Iterable[str]
-) -> dict[str, Any]:
+def subtitle_notes(release: Release, rows: Sequence[Row], lengths: Iterable[str]) -> dict[str, Any]:
     """Where the subtitles of a run came from: files, who made them, what they lack, a hash.
 
     Args:

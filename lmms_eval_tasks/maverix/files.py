@@ -110,9 +110,7 @@ def describe(
         warnings.append(f"fields of the data that are not read: {', '.join(release.ignored)}")
     used = {row["video"] for row in found.rows}
     if gone := used & data.look_at_videos(release)[1].keys():
-        warnings.append(
-            f"{len(gone)} videos went missing or broke during the run: {_named(gone)}"
-        )
+        warnings.append(f"{len(gone)} videos went missing or broke during the run: {_named(gone)}")
     return section, warnings
 
 

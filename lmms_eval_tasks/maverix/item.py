@@ -271,7 +271,9 @@ class ColumnMap:
 
     def names(self) -> set[str]:
         """Top-level names that it reads."""
-        paths = [p for path in self.columns.values() for p in ([path] if isinstance(path, str) else path)]
+        paths = [
+            p for path in self.columns.values() for p in ([path] if isinstance(path, str) else path)
+        ]
         return {part for path in paths for part in (path, path.partition(".")[0])}
 
     def unused(self, entries: Sequence[Mapping[str, Any]]) -> str | None:

@@ -278,9 +278,9 @@ def pairs(items: Items) -> list[Pair]:
 
 def _pair(versions: Mapping[str, Items], waiting: bool) -> Pair:
     # Two items of one version are not a pair, and which of them came first must not matter.
-    single = [found[0] for name in VERSIONS if len(found := versions.get(name, [])) == 1]
-    found = [None if waiting else rating_means.value("correctness", item) for item in single]
-    rated = [value for value in found if value is not None]
+    single = [own[0] for name in VERSIONS if len(own := versions.get(name, [])) == 1]
+    values = [None if waiting else rating_means.value("correctness", item) for item in single]
+    rated = [value for value in values if value is not None]
     video = min(item["video"] for own in versions.values() for item in own)
     return Pair(video, (rated[0], rated[1]) if len(rated) == len(VERSIONS) else None)
 

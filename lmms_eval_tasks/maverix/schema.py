@@ -222,4 +222,3 @@ _IN_OUR_WORDS = {
 def _quoted(value: Any) -> str:
     shown = repr(value)
     return shown if len(shown) <= _SHOWN else f"{shown[: _SHOWN - 3]}..."
-

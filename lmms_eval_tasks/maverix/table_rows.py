@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lmms_eval_tasks.benchmark import Numbers
-from lmms_eval_tasks.maverix.metrics import WITH_SOUND, left_out, worst_sound
 from lmms_eval_tasks.maverix.labels import MODES
+from lmms_eval_tasks.maverix.metrics import WITH_SOUND, left_out, worst_sound
 from lmms_eval_tasks.report.paper_tables import number
 
 Cell = tuple[float | None, str]  # a value and its mark

@@ -36,7 +36,10 @@ _RATED = {
 }
 # The paper's titles in columns: broken, so that seven or eight stand beside each other.
 _RATED_SHORT = {
-    **_RATED, "correctness": "Correct-\nness", "detail": "Detail", "temporal": "Temporal"
+    **_RATED,
+    "correctness": "Correct-\nness",
+    "detail": "Detail",
+    "temporal": "Temporal",
 }
 _AGENTIC = [
     {"egocentric": "Egocentric\nAgent", "information": "Information\nQuerying"}.get(slug, title)

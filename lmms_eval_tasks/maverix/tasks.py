@@ -32,8 +32,7 @@ from lmms_eval_tasks.judges.candidate import Judged, graded
 from lmms_eval_tasks.judges.verdict import Ask, Criterion, Scoring
 from lmms_eval_tasks.maverix import data, files, metrics
 from lmms_eval_tasks.maverix import judge as judging
-from lmms_eval_tasks.maverix.labels import DIMENSIONS, LETTERS, MODES, SPLITS, mode_of
-from lmms_eval_tasks.maverix.labels import kind_of as _kind_of
+from lmms_eval_tasks.maverix.labels import DIMENSIONS, LETTERS, MODES, SPLITS, kind_of, mode_of
 from lmms_eval_tasks.maverix.tables import tables
 from lmms_eval_tasks.utils import answers, prompts, segments, sound_files
 from lmms_eval_tasks.utils.prompts import Prompt
@@ -146,13 +145,12 @@ _KEPT = ("id", "question_id", "video", "mode", "length", "start", "end", "data",
 
 def keep(doc: Doc) -> dict[str, Any]:
     """What the log keeps of a doc: all that `rescore` and `submit` need, in plain types."""
-    own = ("options", "answer", "file_letters", "rotation")
-    if "options" not in doc:
-        own = ("question", "version", "reference")
-    return {
-        **{name: doc[name] for name in (*_KEPT, *own) if name in doc},
-        "withheld": not doc["answer" if "options" in doc else "reference"],
-    }
+    truth = "answer" if "options" in doc else "reference"
+    own = ["options", "file_letters", "rotation"]
+    if truth == "reference":
+        own = ["question", "version"]
+    kept = {name: doc[name] for name in (*_KEPT, *own, truth) if name in doc}
+    return {**kept, "withheld": not doc[truth]}
 
 
 def handed(doc: Doc) -> dict[str, Any]:
@@ -360,9 +358,10 @@ class Maverix(Benchmark):
         self, rows: Sequence[tuple[str, Numbers]], section: Mapping[str, Any] | None = None
     ) -> Sequence[Any]:
         """The paper's tables; of a run, with what became of its sound."""
-        told = section or {"hears": {}, "sound": {}}
-        hears = {f"maverix_{mode}": state for mode, state in told["hears"].items()}
-        return tables(rows, {**hears, **told["sound"]})
+        if section is None:
+            return tables(rows)
+        hears = {f"maverix_{mode}": state for mode, state in section["hears"].items()}
+        return tables(rows, {**hears, **section["sound"]})
 
     def submission(self, runs: Sequence[SavedRun]) -> dict[str, Any]:
         """The answers of one model for whoever holds the withheld ones."""
@@ -414,7 +413,7 @@ def submission(runs: Sequence[SavedRun]) -> dict[str, Any]:
     made: list[dict[str, Any]] = []
     origins = set()
     for run in runs:
-        for item in run.items if _kind_of(run.task) != "circular" else ():
+        for item in run.items if kind_of(run.task) != "circular" else ():
             origins.add((run.model, item["data"]))
             one = {"task": run.task, "id": item["question_id"]}
             if "letter" in item:
