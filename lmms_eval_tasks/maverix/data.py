@@ -21,20 +21,18 @@ from typing import TYPE_CHECKING, Any, cast
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Doc, Found
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.maverix import schema
+from lmms_eval_tasks.maverix import files
+from lmms_eval_tasks.maverix.files import Release, late_problems, look_at_videos
 from lmms_eval_tasks.maverix.item import Item
 from lmms_eval_tasks.maverix.labels import LETTERS, N_OPTIONS, SPLITS, kind_of, length_of, mode_of
-from lmms_eval_tasks.maverix.schema import Release
-from lmms_eval_tasks.utils import released_files, subtitles, video_checks
+from lmms_eval_tasks.utils import released_files, segments, subtitles, transcription
 from lmms_eval_tasks.utils.video_checks import ALLOW_MISSING, LEAVE_OUT, listed
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.utils.media import VideoInfo
+    from lmms_eval_tasks.utils.transcribers import Transcriber
 
-HOW_TO_GET = (
-    "MAVERIX has published no data so far; its authors are asked through the paper. Files of this "
-    "suite's own schema, or of another one with a column map, are read (the benchmark's README)"
-)
+NAMED = 20  # items of one warning
 # Upper ends in seconds of the paper's classes of length (Video Collection); the last has none.
 DURATIONS = (("short", 60.0), ("middle", 600.0))
 NO_FILE = "none"  # kind of the subtitles of a video that has none
@@ -46,15 +44,15 @@ def load() -> Release:
     """The data the user pointed to.
 
     Raises:
-        DataError: it is not there (the message says what is read) or does not fit the schema.
+        DataError: it is not there (the message says what is read) or does not fit the files.
     """
     place = released_files.required_folder(
         "maverix",
         "MAVERIX",
-        HOW_TO_GET,
+        files.HOW_TO_GET,
         "ROOT/maverix/data.json and ROOT/maverix/videos/NAME.mp4",
     )
-    return schema.read(schema.find_file(place))
+    return files.read(files.find_file(place))
 
 
 # --- which items can be asked -------------------------------------------------------------------
@@ -104,42 +102,6 @@ def look(names: Sequence[str], *, videos: bool = True) -> Checked:  # noqa: ARG0
     shown = {length_of(name) for name, mode in modes.items() if mode.subtitles}
     notes = subtitle_notes(release, rows, sorted(shown)) if shown else None
     return Checked(release, release.digest, rows, left_out, silent, notes)
-
-
-def look_at_videos(release: Release) -> tuple[dict[str, VideoInfo], dict[str, str]]:
-    """Facts about the videos of good items that can be read, and what is wrong with the others.
-
-    Both by the video's name; a reason starts with "missing" or "unreadable".
-    """
-    videos = dict.fromkeys(item.video for item in release.items)
-    return video_checks.look({video: release.path_of(video) for video in videos})
-
-
-def late_problems(release: Release, infos: Mapping[str, VideoInfo]) -> dict[str, str]:
-    """Items whose segment is not inside their video, or whose subtitles cannot be read, by id.
-
-    A video ends with its picture or with its sound, whichever is later. Items of videos of which
-    nothing is known are passed over.
-    """
-    problems: dict[str, str] = {}
-    for item in release.items:
-        if item.video not in infos:
-            continue
-        if why := video_checks.outside(item.start, item.end, infos[item.video].end):
-            problems[item.id] = why
-        elif why := _subtitle_problem(release.subtitles_of(item.video)):
-            problems[item.id] = f"subtitles: {why}"
-    return problems
-
-
-def _subtitle_problem(path: Path | None) -> str:
-    """Why a subtitle file cannot be read, or ""."""
-    try:
-        if path is not None:
-            subtitles.read(path)
-    except DataError as error:
-        return str(error)
-    return ""
 
 
 def _complain(release: Release, bad: Mapping[str, str], videos: Mapping[str, str]) -> None:
@@ -373,3 +335,86 @@ def _made_by(path: Path) -> dict[str, Any]:
     if not isinstance(maker, dict):
         return {}
     return {name: value for name, value in maker.items() if name != "date"}
+
+
+def make_subtitles(root: Path, transcriber: Transcriber) -> int:
+    """Subtitles for every video under the data root that has none; returns how many failed.
+
+    Raises:
+        DataError: no data, or nothing can be written there.
+    """
+    release = files.read(files.find_file(root / "maverix"))
+    folder = release.file.parent / "subtitles"
+    found, _ = look_at_videos(release)
+    # Named as what is there, or a released talk.srt of "talk.mp4" would get a talk.mp4.json.
+    there = {name: release.subtitles_of(name) for name in sorted(found)}
+    videos = {_subtitled(name, path, folder): release.path_of(name) for name, path in there.items()}
+
+    silent = {release.path_of(name) for name, info in found.items() if not info.has_audio}
+
+    def sound_of(path: Path) -> Path | None:
+        return None if path in silent else Path(segments.sound_file(path))
+
+    return len(transcription.make(videos, folder, transcriber, sound_of=sound_of).failed)
+
+
+def _subtitled(video: str, there: Path | None, folder: Path) -> str:
+    """The video's name among subtitles: that of its file, where there is one."""
+    return video if there is None else there.relative_to(folder).with_suffix("").as_posix()
+
+
+# --- results ------------------------------------------------------------------------------------
+
+
+def describe(
+    found: Checked, names: Sequence[str], left_out: Mapping[str, Mapping[str, str]]
+) -> tuple[dict[str, Any], list[str]]:
+    """The data of a run for its results, and what warns of them.
+
+    Args:
+        found: what the check found.
+        names: of the tasks that were run.
+        left_out: by task and item, with the reason; also what could not be cut.
+    """
+    release = found.release
+    uncut = {
+        item + (" (full length)" if length_of(name) == "long" else ""): why
+        for name in sorted(names, key=length_of)
+        for item, why in left_out[name].items()
+        if item not in found.left_out(name)
+    }
+    section: dict[str, Any] = {
+        "data": {
+            "file": str(release.file),
+            "hash": release.digest,
+            "version": release.version,
+            "items": len(found.rows),
+            "withheld": release.withheld,
+            "ignored": list(release.ignored),
+        },
+        "left_out": dict(found.bad),
+        "without_sound": dict(found.silent),  # left out where the mode has sound
+        "not_cut": uncut,  # left out where it has picture or sound
+    }
+    if found.subtitles is not None:
+        section["subtitles"] = dict(found.subtitles)
+    warnings = []
+    if found.bad:
+        warnings.append(f"{len(found.bad)} items left out: {_named(found.bad)}")
+    if found.silent:
+        warnings.append(f"{len(found.silent)} items without sound left out of A and V+A")
+    if uncut:
+        warnings.append(
+            f"{len(uncut)} items that cannot be cut left out of all modes but S: {_named(uncut)}"
+        )
+    warnings += subtitle_warnings(found.subtitles)
+    if release.ignored:
+        warnings.append(f"fields of the data that are not read: {', '.join(release.ignored)}")
+    used = {row["video"] for row in found.rows}
+    if gone := used & look_at_videos(release)[1].keys():
+        warnings.append(f"{len(gone)} videos went missing or broke during the run: {_named(gone)}")
+    return section, warnings
+
+
+def _named(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names)[:NAMED])

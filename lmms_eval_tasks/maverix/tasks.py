@@ -279,7 +279,7 @@ class Maverix(Benchmark):
 
     name = "maverix"
     title = "MAVERIX"
-    how_to_get = data.HOW_TO_GET
+    how_to_get = files.HOW_TO_GET
     paper_judge = "gpt-4o"  # paper, Dual-Format Evaluation; it names no dated version
 
     tasks = _tasks()
@@ -289,7 +289,7 @@ class Maverix(Benchmark):
     docs = staticmethod(data.docs)
     status = staticmethod(files.status)
     prepare = staticmethod(files.prepare)
-    make_subtitles = staticmethod(files.make_subtitles)
+    make_subtitles = staticmethod(data.make_subtitles)
 
     def cut(self, found: Found, task: str, doc: Doc) -> Cut | None:  # noqa: ARG002
         """Its segment, or the whole video; modes without picture and sound need none."""
@@ -339,7 +339,7 @@ class Maverix(Benchmark):
         section: dict[str, Any] = {}
         warnings = [] if settings.is_sample() else [files.OUR_SCHEMA]
         if found is not None:
-            section, more = files.describe(cast(data.Checked, found), names, left_out)
+            section, more = data.describe(cast(data.Checked, found), names, left_out)
             warnings += [*more, *_unlike(asked)]
         pictures = {mode_of(name).picture for name in _sound(names)}
         heard = [running.sound_warning(with_picture) for with_picture in sorted(pictures)]
