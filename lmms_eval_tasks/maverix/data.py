@@ -29,7 +29,7 @@ from lmms_eval_tasks.utils import released_files, segments, subtitles, transcrip
 from lmms_eval_tasks.utils.video_checks import ALLOW_MISSING, LEAVE_OUT, listed
 
 if TYPE_CHECKING:
-    from lmms_eval_tasks.utils.media import VideoInfo
+    from lmms_eval_tasks.utils.probes import VideoInfo
     from lmms_eval_tasks.utils.transcribers import Transcriber
 
 NAMED = 20  # items of one warning

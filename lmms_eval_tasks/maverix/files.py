@@ -28,7 +28,7 @@ from lmms_eval_tasks.utils import released_files, subtitles, video_checks
 from lmms_eval_tasks.utils.released_files import VIDEO_ENDINGS
 
 if TYPE_CHECKING:
-    from lmms_eval_tasks.utils.media import VideoInfo
+    from lmms_eval_tasks.utils.probes import VideoInfo
 
 HOW_TO_GET = (
     "MAVERIX has published no data so far; its authors are asked through the paper. Files of this "
