@@ -49,6 +49,20 @@ class Part(NamedTuple):
     simple: Any = SAME
 
 
+class SavedRun(NamedTuple):
+    """One task's run of a model, read back.
+
+    Attributes:
+        task: its name.
+        model: as `name (arguments)`; None where the run's results file is not there.
+        items: whole ones, in the order of their ids.
+    """
+
+    task: str
+    model: str | None
+    items: Items
+
+
 class Cut(NamedTuple):
     """What has to be made of a video before a doc can be shown.
 
@@ -72,7 +86,8 @@ class Metric:
         of: the number of some items, in whatever order; None where there is none.
         where: the items that it is of; all unless told.
         better: higher is; None if neither way is better.
-        shown: fields of an item that `of` needs, if the metric stands in the host's table.
+        shown: fields of an item that `of` needs, if the metric stands in the host's table; `a.b` is
+            the part b of the field a.
         mean: it is the mean of `right`, of which the host computes standard errors.
         interval: 95 % interval of the number; None where it has none.
     """
@@ -309,11 +324,8 @@ class Benchmark:
         """What to tell of the numbers of saved runs, such as a metric that was not computed."""
         return ()
 
-    def submission(self, runs: Sequence[Any]) -> Mapping[str, Any] | None:  # noqa: ARG002
+    def submission(self, runs: Sequence[SavedRun]) -> Mapping[str, Any] | None:  # noqa: ARG002
         """`model`, `answers` and what else a file for withheld data holds; None if all is public.
-
-        Args:
-            runs: saved ones (runs/saved.Run).
 
         Raises:
             DataError: the runs cannot be submitted together.

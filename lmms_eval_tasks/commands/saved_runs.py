@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks.benchmark import SavedRun
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.runs import saved as saved_files
@@ -102,7 +103,12 @@ def submit_command(
 ) -> None:
     """Write a model's answers for data whose truth is withheld."""
     check_output(output)
-    found = {name: benchmarks.load(name).submission(own) for name, own in _read(logs)}
+    found = {
+        name: benchmarks.load(name).submission(
+            [SavedRun(run.task, run.model, saved_files.saved_items(run)) for run in own]
+        )
+        for name, own in _read(logs)
+    }
     made = {name: answers for name, answers in found.items() if answers is not None}
     if not made:
         raise TasksError(f"the answers of {' and '.join(found)} are public: nothing to submit")

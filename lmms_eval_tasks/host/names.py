@@ -107,5 +107,5 @@ def _handed(task: Task, doc: Doc) -> dict[str, Any]:
 def _judge(benchmark: Benchmark, task: Task) -> Judge:
     # A task that asks nothing needs no judge that can be used.
     return usable(
-        lambda: before.judge_config(benchmark) if task.asks else JudgeConfig(NONE),
+        lambda: before.run_judge(benchmark) if task.asks else JudgeConfig(NONE),
     )

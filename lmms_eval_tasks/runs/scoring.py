@@ -155,7 +155,14 @@ def spread(task: Task, joins: Sequence[Join], item: Item) -> dict[str, dict[str,
 
 
 def _short(item: Item, needs: Sequence[str]) -> dict[str, Any]:
-    return {name: item[name] for name in needs if name in item}
+    """The fields that a metric needs (`Metric.shown`)."""
+    short: dict[str, Any] = {}
+    for need in needs:
+        name, _, part = need.partition(".")
+        if name in item:
+            value = item[name]
+            short[name] = {part: value[part]} if part and part in value else value
+    return short
 
 
 def metric_list(task: Task, joins: Sequence[Join]) -> list[dict[str, Any]]:

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lmms_eval_tasks.maverix import table3
+from lmms_eval_tasks.benchmark import Numbers
 from lmms_eval_tasks.maverix.labels import MODES
+from lmms_eval_tasks.maverix.metrics import WITH_SOUND, left_out, worst_sound
 from lmms_eval_tasks.report.paper_tables import number
 
-Numbers = Mapping[str, Mapping[str, Any]]  # task or group -> metric -> value
+Cell = tuple[float | None, str]  # a value and its mark
 
 SHORT, FULL = "localized", "full length"
 MARKS = {
@@ -37,7 +38,7 @@ class Entry:
     length: str
     tasks: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)  # (kind, mode)
     group: Mapping[str, Any] = field(default_factory=dict)  # the group of Table 3
-    sound: dict[str, str] = field(default_factory=dict)  # mode -> table3.SOUND
+    sound: dict[str, str] = field(default_factory=dict)  # mode -> metrics.SOUND
     silent: set[str] = field(default_factory=set)  # modes whose sound does not arrive
 
     @property
@@ -74,13 +75,13 @@ class Entry:
 
 
 def entries(rows: Sequence[tuple[str, Numbers]], sound: Mapping[str, str]) -> list[Entry]:
-    """Rows of `report.tables` by model and length of video, a model's two lengths in turn.
+    """Rows of `tables.tables` by model and length of video, a model's two lengths in turn.
 
     Names that are no task of MAVERIX, and no group of Table 3, are left out.
 
     Args:
         rows: a label and numbers by task or group.
-        sound: state of the sound (table3.SOUND) by task, by label, or by label and task with a
+        sound: state of the sound (metrics.SOUND) by task, by label, or by label and task with a
             blank between; the last wins over the second, and that over the first. A task that was
             not run may be among them: S stands in for it if the model has no sound. Where it says
             nothing, the tasks' counts do (`n_sound_missing`, `n_sound_unknown` of the task itself,
@@ -105,12 +106,12 @@ def entries(rows: Sequence[tuple[str, Numbers]], sound: Mapping[str, str]) -> li
             entry.tasks[_KINDS[match["kind"]], mode] = values
             if MODES[mode].sound:
                 state = _state((label, full), name.removesuffix(rest), values, sound)
-                known[mode] = table3.worst_sound([known.get(mode, ""), state])
+                known[mode] = worst_sound([known.get(mode, ""), state])
     for label, known in states.items():
-        for mode in table3.WITH_SOUND:
+        for mode in WITH_SOUND:
             known[mode] = known.get(mode) or _not_run(label, mode, found[label].values(), sound)
         for entry in found[label].values():
-            entry.silent = table3.left_out(known)
+            entry.silent = left_out(known)
     order = (SHORT, FULL)
     return [lengths[name] for lengths in found.values() for name in order if name in lengths]
 
