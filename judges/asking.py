@@ -51,8 +51,7 @@ def settle(scored: Scoring | dict[str, Any], answer: Answer) -> dict[str, Any]:
 class Asker:
     """Answers the asks of one item: saved verdicts that stand, and the judge for the rest.
 
-    A verdict that was made anew brings down those of later lists, which were asked because of it
-    (labels of claims).
+    A verdict that was made anew brings down those that rest on it (labels of claims).
     """
 
     def __init__(
@@ -69,6 +68,7 @@ class Asker:
             keeps: whether a saved verdict is wanted at all; all are unless told.
         """
         self._judge, self._saved, self._keeps = judge, dict(saved or {}), keeps
+        self._anew: set[str] = set()  # names of what the judge was asked
 
     def __call__(self, asks: Asks) -> list[Verdict]:
         """The verdicts of one list, in its order."""
@@ -76,14 +76,15 @@ class Asker:
         if any(ask.together for ask in asks) and len(kept) < len(asks):
             kept = {}
         new = [ask for ask in asks if ask.name not in kept]
-        if new:
-            self._saved = {}
+        self._anew |= {ask.name for ask in new}
         made = dict(zip((ask.name for ask in new), self._side_by_side(new), strict=True))
         return [kept.get(ask.name) or made[ask.name] for ask in asks]
 
     def _kept(self, ask: Ask) -> Verdict | None:
         found = self._saved.get(ask.name)
-        if found is None or ask.samples or not self._keeps(ask, found):
+        if found is None or ask.samples or ask.rests_on in self._anew:
+            return None
+        if not self._keeps(ask, found):
             return None
         return found if ask.stands is None or ask.stands(found) else None
 
