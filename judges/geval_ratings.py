@@ -140,8 +140,8 @@ def rate(
             done[name] = judge_answer(judge, one, fields, reply, verdict)
     made = _rated(done)
     for name, found in done.items():
-        verdict = found.verdict
-        made["dimensions"][name]["verdict"] = None if verdict is None else verdict.as_dict()
+        given = found.verdict
+        made["dimensions"][name]["verdict"] = None if given is None else given.as_dict()
     return made
 
 

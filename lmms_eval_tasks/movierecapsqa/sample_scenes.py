@@ -1,15 +1,36 @@
-"""What happens in the packaged movies: one truth for pictures and texts.
+"""What happens in the packaged movies, drawn and heard: one truth for pictures and texts.
 
 Two invented movies, each with its recap. A segment is one scene, acted once in the movie and again,
 faster, in the recap. Between scenes the stage is empty. `words` says what is to be seen, for the
 texts (sample_story_yaml); names that end in `_x` say what is false.
+
+The seconds of all movies and recaps are numbered through and stand in every picture and, in movies,
+in the sound (sample/second_code.py), so that a recap that leaks into a movie's clip, or a second
+outside of a segment's window, shows:
+
+    >>> moment_of_frame(frame)              # what a picture shows
+    Moment(video='lantern-bridge', second=17)
+    >>> moment_of_sound(samples, 16_000)    # what a piece of sound plays; recaps have none
+    Moment(video='lantern-bridge', second=17)
+
+The colours stand in a strip above the scene, the bar of the frame below it. What cannot be told, or
+is no such code, is None.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import dist
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from lmms_eval_tasks.sample import second_code
+from lmms_eval_tasks.sample.render import Canvas, Colour, Tone, soundtrack
+from lmms_eval_tasks.sample.second_code import BAR, PALETTE, TICKS
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 WIDTH, HEIGHT = 320, 240
 STAGE = (40, 216)  # rows of the scene; the code of the second is above and below it
@@ -239,3 +260,132 @@ STORIES = (
         ),
     ),
 )
+
+
+# --- the second that is shown or heard ----------------------------------------------------------
+
+STRIP = 1 / 6  # the strip's lower edge, as a share of the frame's height
+_READ = (0.03, 0.13)  # rows of it that are read: coded colours run into the scene's at the edge
+
+# Seconds of each video, recaps and movies in turn.
+SECONDS: dict[str, int] = {
+    name: seconds
+    for story in STORIES
+    for name, seconds in (
+        (story.video, story.recap_seconds),
+        (story.movie_id, story.movie_seconds),
+    )
+}
+
+
+class Moment(NamedTuple):
+    """A second of a video of the sample: `second` s to `second` + 1 s."""
+
+    video: str  # name of its file, without the ending
+    second: int  # from 0 on
+
+    @property
+    def number(self) -> int:
+        """Its place among all seconds of the sample, from 0 on."""
+        names = list(SECONDS)
+        return sum(SECONDS[name] for name in names[: names.index(self.video)]) + self.second
+
+
+MOMENTS = tuple(
+    Moment(name, second) for name, length in SECONDS.items() for second in range(length)
+)
+
+
+def moment_of_frame(frame: NDArray[Any]) -> Moment | None:
+    """The second that a picture was taken from; None for any other picture.
+
+    Args:
+        frame: red, green and blue from 0 to 255, (height, width, 3), of any size.
+    """
+    return _moment(second_code.number_of_frame(frame, *_READ))
+
+
+def time_of_frame(frame: NDArray[Any]) -> float | None:
+    """When its video shows a picture, in seconds: exact to a frame, by second and bar."""
+    moment, tick = moment_of_frame(frame), second_code.tick_of_frame(frame)
+    return None if moment is None or tick is None else round(moment.second + tick / TICKS, 3)
+
+
+def moment_of_sound(samples: NDArray[Any], rate: int) -> Moment | None:
+    """The second that a piece of sound was taken from; None for silence, noise or two seconds.
+
+    Args:
+        samples: (n,) or (channels, n), floats of full scale 1 or integers; at least 0.08 s.
+        rate: samples a second, 8,000 or more.
+    """
+    return _moment(second_code.number_of_sound(samples, rate))
+
+
+def _moment(number: int | None) -> Moment | None:
+    return MOMENTS[number] if number is not None and number < len(MOMENTS) else None
+
+
+# --- drawing ------------------------------------------------------------------------------------
+
+RATE = 44_100  # samples a second
+CURTAIN: Colour = (66, 66, 72)  # between scenes
+STAR_Y, STAR_HALF = 68, 7  # pixels
+
+
+def frames(story: Story, name: str) -> Iterator[NDArray[np.uint8]]:
+    """Every frame, (HEIGHT, WIDTH, 3), of the movie or of the recap; frame i is at i / TICKS s.
+
+    Args:
+        story: whose.
+        name: of the video: `story.movie_id` or `story.video`.
+    """
+    empty = Canvas(WIDTH, HEIGHT, CURTAIN)
+    skies = {scene.movie: _sky(scene) for scene in story.scenes}
+    for index in range(SECONDS[name] * TICKS):
+        time = index / TICKS
+        canvas = empty
+        for scene in story.scenes:
+            start, end = scene.movie if name == story.movie_id else scene.recap
+            if start <= time < end:
+                canvas = skies[scene.movie].copy()
+                for actor in scene.actors.values():
+                    place = actor.at((time - start) / (end - start))
+                    if place is not None:
+                        _draw(canvas, actor, place)
+        yield _coded(canvas.pixels(), Moment(name, index // TICKS), index % TICKS)
+
+
+def sound(name: str) -> NDArray[np.float32]:
+    """The tones of a video, (seconds * RATE,), in [-1, 1]."""
+    tones = (Tone(s, 1.0, second_code.hertz(Moment(name, s).number)) for s in range(SECONDS[name]))
+    return soundtrack(tones, SECONDS[name], RATE)
+
+
+def _sky(scene: Scene) -> Canvas:
+    canvas = Canvas(WIDTH, HEIGHT, SKIES[scene.sky])
+    for number in range(scene.stars):
+        x = WIDTH * (number + 1) / (scene.stars + 1)
+        canvas.ellipse((x, STAR_Y), STAR_HALF, STAR_HALF, PALETTE["white"])
+    return canvas
+
+
+def _draw(canvas: Canvas, actor: Actor, place: Place) -> None:
+    (x, y), half, fill = place, actor.half, PALETTE[actor.colour]
+    if actor.shape == "circle":
+        canvas.ellipse(place, half, half, fill)
+    elif actor.shape == "square":
+        canvas.rectangle(x - half, y - half, x + half, y + half, fill)
+    else:
+        canvas.polygon([(x - half, y + half), (x + half, y + half), (x, y - half)], fill)
+
+
+def _coded(picture: NDArray[np.uint8], moment: Moment, tick: int) -> NDArray[np.uint8]:
+    """A scene with its second's colours above it and its frame's bar below it."""
+    frame: NDArray[np.uint8] = picture.copy()
+    strip, bar = round(STRIP * HEIGHT), round(BAR * HEIGHT)
+    left, right = second_code.colours(moment.number)
+    frame[:strip, : WIDTH // 2] = PALETTE[left]
+    frame[:strip, WIDTH // 2 :] = PALETTE[right]
+    frame[bar:] = 0
+    frame[bar:, : (tick + 1) * WIDTH // TICKS] = 255
+    return frame

@@ -104,7 +104,7 @@ def lost(
     found: dict[str, str] = {}
     for part in parts:
         own = {item.name: uncut[item.window] for item in part.items if item.window in uncut}
-        if own and len(own) == len(part.items):
+        if own and len(own) == len({item.name for item in part.items}):
             raise DataError(f"none of the {impossible.format(part.task)}:\n{listed(own)}")
         found |= own
     return found

@@ -155,7 +155,18 @@ def spread(task: Task, joins: Sequence[Join], item: Item) -> dict[str, dict[str,
 
 
 def _short(item: Item, needs: Sequence[str]) -> dict[str, Any]:
-    return {name: item[name] for name in needs if name in item}
+    """The fields that a metric needs (`Metric.shown`)."""
+    short: dict[str, Any] = {}
+    for need in needs:
+        *path, last = need.split(".")
+        value: Any = item
+        place = short
+        for name in path:
+            value = value.get(name, {})
+            place = place.setdefault(name, {}) if value else place
+        if last in value:
+            place[last] = value[last]
+    return short
 
 
 def metric_list(task: Task, joins: Sequence[Join]) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.movierecapsqa.facts import checks, steps
 from lmms_eval_tasks.movierecapsqa.facts.build import Plan, Result
-from lmms_eval_tasks.movierecapsqa.labels import UNLABELLED
+from lmms_eval_tasks.movierecapsqa.schema import UNLABELLED
 from lmms_eval_tasks.utils import kept_replies
 
 _REVIEW = {

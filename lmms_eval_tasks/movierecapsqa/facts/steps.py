@@ -21,10 +21,10 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.judges import Criterion, Judge, reader
 from lmms_eval_tasks.judges.judging import quotable
 from lmms_eval_tasks.judges.verdict import Status
-from lmms_eval_tasks.movierecapsqa.entry import Segment
 from lmms_eval_tasks.movierecapsqa.facts import replies
 from lmms_eval_tasks.movierecapsqa.facts.checks import folded
 from lmms_eval_tasks.movierecapsqa.facts.recap_file import Narrated, told
+from lmms_eval_tasks.movierecapsqa.schema import Segment
 from lmms_eval_tasks.utils import prompts
 
 _SHOWN: Mapping[str, tuple[str, ...]] = {
