@@ -212,15 +212,17 @@ class Benchmark:
 
     def status(self, root: Path) -> DataStatus:
         """Look at the data under a data root, without raising."""
-        raise NotImplementedError
+        place = root / self.name
+        problem = "" if place.is_dir() else self.how_to_get
+        return DataStatus(self.name, place, found=place.is_dir(), problem=problem)
 
-    def prepare(self, source: Path, root: Path, link: bool) -> str:
+    def prepare(self, source: Path, root: Path, link: bool) -> str:  # noqa: ARG002
         """Validate `source` and put it under `root`, as copies or links; what to tell the user.
 
         Raises:
             DataError: it is not there, does not fit, or other data is in the way.
         """
-        raise NotImplementedError
+        raise DataError(f"{source}: put {self.title}'s files under {root / self.name} by hand")
 
     def make_subtitles(self, root: Path, transcriber: Transcriber) -> int:  # noqa: ARG002
         """Subtitles for the videos that lack them; how many failed.
@@ -232,13 +234,13 @@ class Benchmark:
 
     # --- prompts and the judge ------------------------------------------------------------------
 
-    def prompts(self, names: Sequence[str]) -> Mapping[str, Prompt]:
+    def prompts(self, names: Sequence[str]) -> Mapping[str, Prompt]:  # noqa: ARG002
         """The prompt files that these tasks use, by what they are for.
 
         Raises:
             PromptError: the user's file does not fit.
         """
-        raise NotImplementedError
+        return {}
 
     def criteria(self) -> Sequence[Criterion]:
         """What its judge is asked now, for the check before a run."""
@@ -272,9 +274,9 @@ class Benchmark:
     def describe(
         self,
         found: Found | None,
-        names: Sequence[str],
-        left_out: Mapping[str, Mapping[str, str]],
-        asked: Mapping[str, Items],
+        names: Sequence[str],  # noqa: ARG002
+        left_out: Mapping[str, Mapping[str, str]],  # noqa: ARG002
+        asked: Mapping[str, Items],  # noqa: ARG002
     ) -> tuple[dict[str, Any], list[str]]:
         """Where data and media came from, for the results, and what warns of them.
 
@@ -284,10 +286,12 @@ class Benchmark:
             left_out: by task and name, with the reason.
             asked: the items of each task.
         """
-        raise NotImplementedError
+        return ({"data": {"hash": found.digest}} if found else {}), []
 
     def tables(
-        self, rows: Sequence[tuple[str, Numbers]], section: Mapping[str, Any] | None = None
+        self,
+        rows: Sequence[tuple[str, Numbers]],
+        section: Mapping[str, Any] | None = None,  # noqa: ARG002
     ) -> Sequence[Any]:
         """The paper's tables (rich renderables or lines) for labelled numbers of one or more runs.
 
@@ -295,7 +299,16 @@ class Benchmark:
             rows: label of a run (empty for a single one) and its numbers.
             section: of the results of that single run.
         """
-        raise NotImplementedError
+        from lmms_eval_tasks.report.paper_tables import by_row, fixed, number
+
+        names = [metric.name for task in self.tasks.values() for metric in task.metrics]
+        columns = list(dict.fromkeys(names))
+        lines = [
+            ((f"{label} {task}".strip(),), [fixed(number(values.get(one))) for one in columns])
+            for label, numbers in rows
+            for task, values in numbers.items()
+        ]
+        return by_row(self.title, ["task"], columns, lines)
 
     def reread(
         self,

@@ -111,8 +111,9 @@ def _extend_task_manager(module: ModuleType) -> None:
         include_defaults: bool = True,
     ) -> Any:
         paths = [include_path] if isinstance(include_path, str) else list(include_path or [])
-        if include_defaults and not any(_same_folder(path) for path in paths):
-            paths.append(str(TASKS_PATH))
+        given = {Path(path).expanduser().resolve() for path in paths}
+        if include_defaults:
+            paths += [str(folder) for folder in _folders() if folder not in given]
         return initialize(self, include_path=paths or None, include_defaults=include_defaults)
 
     @functools.wraps(match)
@@ -134,8 +135,15 @@ def _extend_task_manager(module: ModuleType) -> None:
     setattr(manager, _MARK, True)
 
 
-def _same_folder(path: str) -> bool:
-    return Path(path).expanduser().resolve() == TASKS_PATH
+def _folders() -> list[Path]:
+    """The folders that hold benchmarks: the package's own, unless its path was made longer."""
+    import lmms_eval_tasks
+    from lmms_eval_tasks import benchmarks
+
+    places = [
+        Path(folder) / name for folder in lmms_eval_tasks.__path__ for name in benchmarks.NAMES
+    ]
+    return sorted({one.resolve().parent for one in places if (one / "__init__.py").is_file()})
 
 
 def selected_tasks(names: Sequence[Any], manager: Any) -> list[dict[str, Any]]:
@@ -163,7 +171,7 @@ def selected_tasks(names: Sequence[Any], manager: Any) -> list[dict[str, Any]]:
                 visit(task)
             return
         path = Path(entry["yaml_path"]).resolve()
-        if TASKS_PATH not in path.parents:
+        if not any(folder in path.parents for folder in _folders()):
             return
         config = load_yaml_config(str(path), mode="simple")
         if entry["type"] == "group":

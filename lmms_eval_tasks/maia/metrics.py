@@ -50,13 +50,6 @@ def _family(
     ]
 
 
-def _interval(items: Items) -> stats.Interval | None:
-    if aggregate.is_unjudged(items):
-        return None
-    values = [float(item["right"] or 0) for item in items]
-    return stats.clustered_mean(values, [item["video"] for item in items])
-
-
 def _pool_interval(items: Items) -> stats.Interval:
     """Pools are drawn whole: a bootstrap of pairs would merge the copies of one."""
     pools = list(aggregate.pools(items, POOL_SIZE).values())
@@ -75,7 +68,7 @@ _POOLS = (
 )
 
 PAIRS = [
-    *_family("pair_acc", _SHARE, _interval, ("status", "right"), mean=True),
+    *_family("pair_acc", _SHARE, aggregate.accuracy_interval, ("status", "right"), mean=True),
     *_family("pool_acc", _POOLS, _pool_interval, ("id", "status", "right")),
 ]
 
@@ -135,7 +128,7 @@ def _scored(item: Item) -> bool:
 
 
 ANSWERS = [
-    *_family("judge_acc", _SHARE, _interval, ("status", "right"), mean=True),
+    *_family("judge_acc", _SHARE, aggregate.accuracy_interval, ("status", "right"), mean=True),
     Metric("rouge_l", _mean_of("rouge_l"), shown=("rouge_l",)),
     Metric("meteor", _mean_of("meteor"), shown=("meteor",)),
     Metric("bleu", bleu, _scored),

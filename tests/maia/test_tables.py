@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from lmms_eval_tasks.console import TABLE_WIDTH, wide_console
-from lmms_eval_tasks.maia import report
+from lmms_eval_tasks.maia import tables
 from lmms_eval_tasks.maia.categories import SLUGS
 
 
@@ -21,7 +21,7 @@ def numbers() -> dict[str, Any]:
 
 def printed(rows: list[tuple[str, Any]], width: int = TABLE_WIDTH) -> str:
     sink = io.StringIO()
-    for table in report.tables(rows):
+    for table in tables.tables(rows):
         Console(file=sink, width=width).print(table)
     return sink.getvalue()
 
@@ -34,7 +34,7 @@ def test_every_category_and_form_is_printed() -> None:
     assert " 7 " in text
     assert "\u2026" not in text  # rich's ellipsis: a column did not fit
     assert all(len(line) <= TABLE_WIDTH for line in text.splitlines())
-    assert set(report.HEADINGS) == set(SLUGS)
+    assert set(tables.HEADINGS) == set(SLUGS)
 
 
 def test_a_narrow_terminal_does_not_drop_columns(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,7 +50,7 @@ def test_what_is_not_computed_is_a_dash() -> None:
 
 
 def test_tables_of_metrics_without_numbers_are_left_out() -> None:
-    assert report.tables([("", {"maia_oevqa": {"judge_acc": None, "agg_acc": float("nan")}})]) == []
+    assert tables.tables([("", {"maia_oevqa": {"judge_acc": None, "agg_acc": float("nan")}})]) == []
 
 
 def test_cells_of_the_two_by_two() -> None:
