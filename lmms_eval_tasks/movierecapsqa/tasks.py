@@ -247,9 +247,9 @@ class MovieRecapsQA(Benchmark):
             lacking = [name for name, kind in kinds.items() if not isinstance(item.get(name), kind)]
             if lacking:
                 told = (
-                    f"{item['id']} has no `{lacking[0]}`; take its line out or run the task again"
+                    f"{item['id']} has no `{lacking[0]}`"
                 )
-                raise DataError(told)
+                raise DataError(f"{told}; take its line out or run the task again")
         wanted = {name for item in items for name in item["judged_baselines"]}
         wanted |= set(settings.judged_baselines() if judged else ())
         which = [name for name in settings.JUDGED_BASELINES if name in wanted]
