@@ -1,4 +1,4 @@
-"""Which model is running, as far as the host told our hook: tasks are never told themselves."""
+"""What is running, as far as the host told our hook: tasks are never told themselves."""
 
 from __future__ import annotations
 
@@ -32,6 +32,32 @@ def model(running: Model | None) -> Iterator[None]:
         yield
     finally:
         _model = before
+
+
+_docs = slice(None)
+
+
+@contextmanager
+def limited(limit: float | None, offset: int) -> Iterator[None]:
+    """Around one run of the host that asks a part of each task's docs only.
+
+    Args:
+        limit: as the host's `--limit`: how many docs; below 1 a share, which counts as all here,
+            since only the host knows of how many; None, 0 and -1 are all.
+        offset: as the host's `--offset`: how many come before these.
+    """
+    global _docs  # noqa: PLW0603 - the host asks for a task's docs with nothing else
+    stop = offset + int(limit) if limit is not None and limit >= 1 else None
+    before, _docs = _docs, slice(offset, stop)
+    try:
+        yield
+    finally:
+        _docs = before
+
+
+def docs() -> slice:
+    """Which docs of each task the host takes; all without our hook, and outside of a run."""
+    return _docs
 
 
 def current() -> Model | None:

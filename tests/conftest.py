@@ -30,14 +30,17 @@ OFFLINE = {
 
 
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No test sees the developer's own settings, keys, proxies or judges' replies."""
+def clean_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """No test sees the developer's own settings, keys, proxies, judges' replies or cache."""
     from lmms_eval_tasks.judges import run
 
     for name in list(os.environ):
         if name.startswith(("LMMS_EVAL_", "OPENAI_", "AZURE_")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("LMMS_EVAL_TASKS_JUDGE_CACHE", "off")
+    monkeypatch.setenv("LMMS_EVAL_TASKS_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
     yield
     run.forget()
 

@@ -9,7 +9,7 @@ from lmms_eval_tasks.haven.record import Record
 from lmms_eval_tasks.utils import video_checks
 
 if TYPE_CHECKING:
-    from lmms_eval_tasks.utils.media import VideoInfo
+    from lmms_eval_tasks.utils.probes import VideoInfo
 
 # Readers count frames differently by one (decord and PyAV, at the end of some files), and who made
 # `n_frames` used a third one, OpenCV. More than that is another encoding of the video.

@@ -5,11 +5,12 @@ The host loads the entry point group `lmms_eval.models` before it imports its ta
 when its host module is ready:
 
 - `TaskManager.initialize_tasks` also reads our folder;
-- `TaskManager.match_tasks` (called by the command line, before the model is built) and
-  `simple_evaluate` (the API) check the data and the judge of the selected tasks of ours;
-- `simple_evaluate` gives judged tasks as many scoring threads as the judge may have requests in
-  flight (the host's default is four), keeps the host from sending a wrong frame, and adds our
-  section to the results;
+- `simple_evaluate` checks the data and the judge of the selected tasks of ours before it builds the
+  model, gives judged tasks as many scoring threads as the judge may have requests in flight (the
+  host's default is four), keeps the host from sending a wrong frame, and adds our section to the
+  results;
+- `TaskManager.match_tasks`, which only the command line calls, lets what is found end with one
+  message and a failing code;
 - `ConfigurableTask.process_results` says which task a verdict belongs to.
 
 A broken hook must never break the host for other tasks: trouble here becomes one line on stderr.
@@ -39,6 +40,7 @@ KNOWN_HOSTS = ("0.7.3",)
 HOST_THREADS = 4  # the host's default of process_docs_parallel
 _FALLBACK = '--include_path "$(lmms-eval-tasks path)"'
 _MARK = "_lmms_eval_tasks"
+_COMMAND_LINE = "_lmms_eval_tasks_command_line"
 
 
 def register() -> list[Any]:
@@ -118,17 +120,8 @@ def _extend_task_manager(module: ModuleType) -> None:
 
     @functools.wraps(match)
     def match_tasks(self: Any, task_list: Sequence[str]) -> Any:
-        from lmms_eval_tasks.runs import preflight
-
-        names = match(self, task_list)
-        try:
-            preflight.check(selected_tasks(names, self))
-        except TasksError as error:
-            # Only the host's command line calls match_tasks, and it prints a traceback and exits
-            # with 0 for every Exception; SystemExit ends it with one message and a failing code.
-            say(str(error))
-            raise SystemExit(2) from None
-        return names
+        setattr(self, _COMMAND_LINE, True)
+        return match(self, task_list)
 
     manager.initialize_tasks = initialize_tasks
     manager.match_tasks = match_tasks
@@ -140,10 +133,10 @@ def _folders() -> list[Path]:
     import lmms_eval_tasks
     from lmms_eval_tasks import benchmarks
 
-    places = [
-        Path(folder) / name for folder in lmms_eval_tasks.__path__ for name in benchmarks.NAMES
-    ]
-    return sorted({one.resolve().parent for one in places if (one / "__init__.py").is_file()})
+    paths = [Path(folder) for folder in lmms_eval_tasks.__path__]
+    places = [path / name / "__init__.py" for path in paths for name in benchmarks.NAMES]
+    # Of the file, not the folder: an editable installation links files one by one.
+    return sorted({one.resolve().parent.parent for one in places if one.is_file()})
 
 
 def selected_tasks(names: Sequence[Any], manager: Any) -> list[dict[str, Any]]:
@@ -232,7 +225,12 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
         tasks = selected_tasks(names, manager) if manager is not None else []
         if not tasks:
             return evaluate(**given)
-        with preflight.judging(tasks) as judged, running.model(_running(given)):
+        with (
+            _one_message(manager),
+            preflight.judging(tasks) as judged,
+            running.model(_running(given)),
+            running.limited(given.get("limit"), given.get("offset") or 0),
+        ):
             preflight.check(tasks)
             # With an offset the host takes other items than the first ones.
             limit = None if given.get("offset") else given.get("limit")
@@ -249,6 +247,21 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
 
     setattr(simple_evaluate, _MARK, True)
     return simple_evaluate
+
+
+@contextmanager
+def _one_message(manager: Any) -> Iterator[None]:
+    """Our errors end the host's command line with one message; elsewhere they are raised.
+
+    By itself it prints a traceback and exits with 0 for every Exception.
+    """
+    try:
+        yield
+    except TasksError as error:
+        if not getattr(manager, _COMMAND_LINE, False):
+            raise
+        say(str(error))
+        raise SystemExit(2) from None
 
 
 def _running(given: Mapping[str, Any]) -> Model | None:

@@ -14,7 +14,7 @@ from lmms_eval_tasks.utils import video_checks
 from lmms_eval_tasks.utils.video_checks import ALLOW_MISSING, LEAVE_OUT, listed
 
 if TYPE_CHECKING:
-    from lmms_eval_tasks.utils.media import VideoInfo
+    from lmms_eval_tasks.utils.probes import VideoInfo
 
 
 def look(release: Release) -> tuple[dict[str, VideoInfo], dict[str, str]]:

@@ -17,6 +17,7 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.maverix import data, schema
 from lmms_eval_tasks.maverix.labels import LETTERS, MODES, SPLITS
+from lmms_eval_tasks.utils import probes
 from tests.maverix.entries import entry, write
 
 NAMES = [
@@ -261,34 +262,9 @@ class TestUsable:
         assert "item-1: subtitles: " in self.stopped()
         assert self.left_out(monkeypatch, settings.ALLOW_BAD_ITEMS)[0] == ["item-2"]
 
-    def test_a_bad_video_is_looked_at_once(
-        self, user: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """A child process each, for every task; until the file changes."""
-        from lmms_eval_tasks.utils import media
-
-        probed: list[str] = []
-        real = media.probe
-
-        def probe(path: Path) -> Any:
-            probed.append(path.name)
-            return real(path)
-
-        monkeypatch.setattr(media, "probe", probe)
-        (user / "videos" / "broken.mp4").write_bytes(b"no video")
-        write(user, [entry(1), entry(2, video="broken")])
-        for _ in range(3):
-            assert data.video_problems(data.load())["broken"].startswith("unreadable: ")
-        assert sorted(probed) == ["broken.mp4", "clip.mp4"]
-        (user / "videos" / "broken.mp4").write_bytes(b"still no video")
-        assert "broken" in data.video_problems(data.load())
-        assert sorted(probed) == ["broken.mp4", "broken.mp4", "clip.mp4"]
-
     def test_a_video_ends_with_its_sound(self, user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        from lmms_eval_tasks.utils import media
-
-        info = media.VideoInfo(200, 64, 48, duration=8, end=12, fps=25, has_audio=True)
-        monkeypatch.setattr(media, "probe", lambda _: info)
+        info = probes.VideoInfo(200, 64, 48, duration=8, end=12, fps=25, has_audio=True)
+        monkeypatch.setattr(probes, "_read", lambda *_: (info, False))
         (user / "videos" / "long.mp4").write_bytes(b"8 s of picture and 12 s of sound")
         good = [entry(n, video="long", start=s, end=e) for n, s, e in ((1, 4, 10), (2, 9, 12.4))]
         write(user, [*good, entry(3, video="long", start=4, end=13.5)])
