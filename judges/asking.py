@@ -16,11 +16,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from lmms_eval_tasks import judges
-from lmms_eval_tasks.judges import geval_ratings
+from lmms_eval_tasks.judges import geval_ratings, reader
 from lmms_eval_tasks.judges.config import NONE
+from lmms_eval_tasks.judges.judging import quotable
 from lmms_eval_tasks.judges.ledger import current_task
 from lmms_eval_tasks.judges.ledger import task as as_task
-from lmms_eval_tasks.judges.verdict import Ask, Asks, Judge, Scoring, Verdict
+from lmms_eval_tasks.judges.verdict import Ask, Asks, Judge, Scoring, Status, Verdict
 
 Answer = Callable[[Asks], Sequence[Verdict]]
 
@@ -86,7 +87,9 @@ class Asker:
             return None
         if not self._keeps(ask, found):
             return None
-        return found if ask.stands is None or ask.stands(found) else None
+        if ask.reads and found.status == Status.OK.value and said(ask, found) is None:
+            return None
+        return found
 
     def _side_by_side(self, asks: Asks) -> list[Verdict]:
         """Each in a thread of its own; how many requests go out is up to the judge's limits."""
@@ -100,6 +103,15 @@ class Asker:
 
         with ThreadPoolExecutor(max_workers=len(asks)) as pool:
             return list(pool.map(booked, asks))
+
+
+def said(ask: Ask, verdict: Verdict) -> Any:
+    """What a verdict's reply says, in the criterion's schema; None if it cannot be read."""
+    criterion = ask.criterion
+    try:
+        return reader.read(verdict.raw, criterion.schema, quotable(criterion, ask.fields))
+    except reader.UnreadableError:
+        return None
 
 
 def ask_judge(judge: Judge, ask: Ask) -> Verdict:

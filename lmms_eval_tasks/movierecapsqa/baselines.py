@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Collection, Generator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -139,18 +138,10 @@ def rated(
 def _on_one_scale(found: Mapping[str, Any]) -> dict[str, Any]:
     """G-Eval's ratings with a score of 0 to 1; that of what is no answer is 0 on either scale."""
     dimensions = {name.removeprefix(f"{GEVAL}_"): one for name, one in found["dimensions"].items()}
-    made = {**found, "dimensions": dimensions}
-    if found["status"] == "ok":
-        made["score"] = scaled([one["score"] for one in dimensions.values()])
-    return made
-
-
-def scaled(ratings: Sequence[float | None]) -> float | None:
-    """The mean of ratings of 1 to 5 on Table 4's scale, (mean - 1) / 4; None of none."""
-    given = [one for one in ratings if one is not None]
-    if not given:
-        return None
-    return geval.scaled(fmean(given), geval_ratings.LOWEST, geval_ratings.HIGHEST)
+    score = found["score"]
+    if found["status"] == "ok" and score is not None:
+        score = geval.scaled(score, geval_ratings.LOWEST, geval_ratings.HIGHEST)
+    return {**found, "score": score, "dimensions": dimensions}
 
 
 # --- prompts ----------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ every dimension and number of claims too; what differs is checked when a reply i
 
 from __future__ import annotations
 
-import functools
 import json
 import re
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -24,11 +23,11 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import JudgeError
-from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict, reader, run
+from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict, run
+from lmms_eval_tasks.judges.asking import said
 from lmms_eval_tasks.judges.candidate import OF_THE_JUDGE, graded
 from lmms_eval_tasks.judges.config import DEBATE, MAX_TOKENS, NONE, PANEL
 from lmms_eval_tasks.judges.first_call import ahead
-from lmms_eval_tasks.judges.judging import quotable
 from lmms_eval_tasks.judges.ledger import current_task
 from lmms_eval_tasks.judges.verdict import Ask, Asks
 from lmms_eval_tasks.utils import answers, prompts
@@ -37,7 +36,6 @@ from lmms_eval_tasks.utils.aggregate import CANDIDATE_FAILURES, NOT_JUDGED
 CLAIMS = "movierecapsqa_claims"  # names of the criteria
 LABELS = "movierecapsqa_labels"
 NO_CLAIMS = "no_claims"  # of an item: an answer in which the judge finds nothing claimed
-_OK = Status.OK.value
 
 # A reply grows with the number of claims: one for a long answer does not fit the judges' defaults
 # (512 tokens, 60 seconds), which stand for "the user has set nothing". 4,096 tokens hold about 300
@@ -326,49 +324,41 @@ def judged(
     """
     status = answers.reply_status(reply)
     if status != "ok":
-        return _item("", status, [], _unasked(status))
+        return _item("", status)
     candidate = answers.strip_reasoning(reply)[0].strip()
-    (verdict,) = yield [
-        Ask(
-            "claims",
-            claims_criterion(),
-            {"question": question, "candidate": candidate},
-            stands=lambda saved: saved.status != _OK or read_claims(saved, candidate) is not None,
-            stand_in=_a_claim_for_each_sentence(candidate),
-        )
-    ]
+    fields = {"question": question, "candidate": candidate}
+    # An estimate reckons with a claim for each sentence: those of an answer are not known before.
+    sentences = [part.strip() for part in candidate.split(". ") if part.strip()]
+    stand_in = json.dumps({"claims": sentences})
+    first = Ask("claims", claims_criterion(), fields, reads=True, stand_in=stand_in)
+    (verdict,) = yield [first]
     status = graded(candidate, verdict).status
-    claims = read_claims(verdict, candidate) if status == "ok" else []
-    if claims is None:  # of a judge that is no language model
-        status = OF_THE_JUDGE + Status.PARSE_FAILURE.value
-    if status == NOT_JUDGED or (status == "ok" and not claims):
-        status = NOT_JUDGED if status == NOT_JUDGED else NO_CLAIMS
-        return _item(candidate, status, [], _unasked(status))
-    claims = claims or []
-    criteria = {name: dimension_criterion(name, len(claims)) for name in DIMENSIONS}
-    found = yield [
-        Ask(
-            name,
-            one,
-            asked(context, name, question, claims),
-            stands=functools.partial(_labels_stand, name, claims),
-            rests_on="claims",
-            # The config and the prompt decide on every byte before the segment's own.
-            before=ahead((one.prompt_hash, context.segment)) if claims else _unknown(verdict),
-        )
-        for name, one in criteria.items()
-    ]
-    dimensions = {
-        name: _rated(name, one, claims) for name, one in zip(criteria, found, strict=True)
-    }
+    if status == NOT_JUDGED:
+        return _item(candidate, status)
+    found = said(first, verdict) if status == "ok" else None
+    if status == "ok" and found is None:
+        status = OF_THE_JUDGE + Status.PARSE_FAILURE.value  # of a judge that is no language model
+    claims = list(found.claims) if found else []
+    if status == "ok" and not claims:
+        return _item(candidate, NO_CLAIMS)
+    asks = [_about_claims(context, name, question, claims, verdict) for name in DIMENSIONS]
+    verdicts = yield asks
+    dimensions = {ask.name: _rated(ask, one) for ask, one in zip(asks, verdicts, strict=True)}
     statuses = [status, *(one["status"] for one in dimensions.values())]
-    first = next((found for found in statuses if found != "ok"), "ok")
-    return _item(candidate, first, claims, dimensions)
+    first_failure = next((one for one in statuses if one != "ok"), "ok")
+    return _item(candidate, first_failure, claims, dimensions)
 
 
 def _item(
-    candidate: str, status: str, claims: Sequence[str], dimensions: Mapping[str, Any]
+    candidate: str,
+    status: str,
+    claims: Sequence[str] = (),
+    dimensions: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
+    """Without dimensions: those of an answer that is not put to the judge, or not yet."""
+    if dimensions is None:
+        score = 0 if status in CANDIDATE_FAILURES else None
+        dimensions = {name: _rating(name, score, status) for name in DIMENSIONS}
     return {
         "candidate": candidate,
         "status": status,
@@ -378,9 +368,15 @@ def _item(
     }
 
 
-def _a_claim_for_each_sentence(answer: str) -> str:
-    """The reply that an estimate reckons with: an answer's claims are not known before."""
-    return json.dumps({"claims": [part.strip() for part in answer.split(". ") if part.strip()]})
+def _about_claims(
+    context: Context, dimension: str, question: str, claims: Sequence[str], found: Verdict
+) -> Ask:
+    """A dimension's request; where the claims are not known its place is taken."""
+    criterion = dimension_criterion(dimension, len(claims))
+    # The config and the prompt decide on every byte before the segment's own.
+    turn = ahead((criterion.prompt_hash, context.segment)) if claims else _unknown(found)
+    fields = asked(context, dimension, question, claims)
+    return Ask(dimension, criterion, fields, reads=True, rests_on="claims", before=turn)
 
 
 def _unknown(claims: Verdict) -> Callable[[Judge, Callable[[], Verdict]], Verdict]:
@@ -396,52 +392,27 @@ def _unknown(claims: Verdict) -> Callable[[Judge, Callable[[], Verdict]], Verdic
     return skip
 
 
-def _rated(dimension: str, verdict: Verdict, claims: Sequence[str]) -> dict[str, Any]:
-    status = _OK if verdict.status == _OK else OF_THE_JUDGE + verdict.status
-    labels = read_labels(verdict, dimension, claims) if verdict.status == _OK else []
-    score = None if verdict.score is None else int(verdict.score)
-    if labels is None:  # of a judge that is no language model
-        status, score, labels = OF_THE_JUDGE + Status.PARSE_FAILURE.value, None, []
+def _rated(ask: Ask, verdict: Verdict) -> dict[str, Any]:
+    if verdict.judge == NONE:
+        return _rating(ask.name, None, NOT_JUDGED)
+    if verdict.score is None:
+        return _rating(ask.name, None, OF_THE_JUDGE + verdict.status)
+    found = said(ask, verdict)
+    if found is None:  # of a judge that is no language model
+        return _rating(ask.name, None, OF_THE_JUDGE + Status.PARSE_FAILURE.value)
+    return _rating(ask.name, int(verdict.score), "ok", [one.label for one in found.labels])
+
+
+def _rating(
+    dimension: str, score: int | None, status: str, labels: Sequence[str] = ()
+) -> dict[str, Any]:
     low, high = bounds(dimension, labels) if labels else (None, None)
+    inside = None if low is None or high is None else low <= (score or 0) <= high
     return {
         "score": score,
-        "status": NOT_JUDGED if verdict.judge == NONE else status,
-        "labels": labels,
+        "status": status,
+        "labels": list(labels),
         "low": low,
         "high": high,
-        "consistent": None if low is None or high is None else low <= (score or 0) <= high,
+        "consistent": inside,
     }
-
-
-def _unasked(status: str) -> dict[str, dict[str, Any]]:
-    """Every dimension of an answer that is not put to the judge, or not yet."""
-    score = 0 if status in CANDIDATE_FAILURES else None
-    empty: dict[str, Any] = {"labels": [], "low": None, "high": None, "consistent": None}
-    return {name: {"score": score, "status": status, **empty} for name in DIMENSIONS}
-
-
-# --- what replies say ---------------------------------------------------------------------------
-
-
-def read_claims(verdict: Verdict, candidate: str) -> list[str] | None:
-    """The claims in a verdict's reply, None if it does not hold them. Pure."""
-    found = _read(verdict, claims_criterion(), {"candidate": candidate})
-    return None if found is None else list(found.claims)
-
-
-def read_labels(verdict: Verdict, dimension: str, claims: Sequence[str]) -> list[str] | None:
-    """The labels of `claims`, in their order, in a verdict's reply; None if it has none. Pure."""
-    criterion = dimension_criterion(dimension, len(claims))
-    found = _read(verdict, criterion, {"claims": claims})
-    return None if found is None else [one.label for one in found.labels]
-
-
-def _labels_stand(dimension: str, claims: Sequence[str], saved: Verdict) -> bool:
-    return saved.status != _OK or read_labels(saved, dimension, claims) is not None
-
-
-def _read(verdict: Verdict, criterion: Criterion, fields: Mapping[str, Any]) -> Any:
-    try:
-        return reader.read(verdict.raw, criterion.schema, quotable(criterion, fields))
-    except reader.UnreadableError:
-        return None

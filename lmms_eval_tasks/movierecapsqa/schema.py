@@ -32,6 +32,7 @@ from pydantic import (
     Field,
     StringConstraints,
     ValidationError,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -64,14 +65,20 @@ Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 _NUMBERED = re.compile(r"\d{1,3}[.):](?:\s+|$)")
 # The paper's names beside the slugs: Table 3 says vision-centric, Table 5 "Scene".
 _MODALITIES = {
-    "dialogue": "dialogue",
-    "dialogue-centric": "dialogue",
-    "vision": "vision",
-    "visual": "vision",
-    "vision-centric": "vision",
-    "scene": "vision",
-    "multimodal": "multimodal",
-    "both": "multimodal",
+    **dict.fromkeys(("dialogue", "dialogue-centric"), "dialogue"),
+    **dict.fromkeys(("vision", "visual", "vision-centric", "scene"), "vision"),
+    **dict.fromkeys(("multimodal", "both"), "multimodal"),
+}
+_CATEGORIES = {
+    form.lower(): slug
+    for slug, title in SPLITS["category"].items()
+    if slug != UNLABELLED
+    for form in (slug, title)
+}
+# Field -> the slug of each written form, and what is expected.
+_LABELS = {
+    "modality": (_MODALITIES, "dialogue, vision or multimodal"),
+    "category": (_CATEGORIES, "NPA, CRD, TH, STA or TEMP"),
 }
 
 
@@ -93,15 +100,12 @@ class Answer(_Entry):
     answer: str = ""
     scores: Scores = Scores()
 
-    @field_validator("answer", mode="before")
+    @model_validator(mode="before")
     @classmethod
-    def _none_is_empty(cls, value: Any) -> Any:
-        return "" if value is None else value
-
-    @field_validator("scores", mode="before")
-    @classmethod
-    def _none_is_no_scores(cls, value: Any) -> Any:
-        return {} if value is None else value
+    def _none_is_nothing(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return {name: one for name, one in value.items() if one is not None}
 
 
 class Question(_Entry):
@@ -126,28 +130,14 @@ class Question(_Entry):
         several, one = value.get("humanAnswers") or [], value.get("humanAnswer")
         return {**value, "human_answers": [*([one] if one else []), *several]}
 
-    @field_validator("modality", mode="before")
+    @field_validator("modality", "category", mode="before")
     @classmethod
-    def _modality(cls, value: Any) -> str:
+    def _label(cls, value: Any, info: ValidationInfo) -> str:
         if value in (None, ""):
             return ""
-        if not isinstance(value, str) or value.strip().lower() not in _MODALITIES:
-            raise ValueError("expected dialogue, vision or multimodal")
-        return _MODALITIES[value.strip().lower()]
-
-    @field_validator("category", mode="before")
-    @classmethod
-    def _category(cls, value: Any) -> str:
-        if value in (None, ""):
-            return ""
-        forms = {
-            form.lower(): slug
-            for slug, title in SPLITS["category"].items()
-            if slug != UNLABELLED
-            for form in (slug, title)
-        }
+        forms, expected = _LABELS[str(info.field_name)]
         if not isinstance(value, str) or value.strip().lower() not in forms:
-            raise ValueError("expected NPA, CRD, TH, STA or TEMP")
+            raise ValueError(f"expected {expected}")
         return forms[value.strip().lower()]
 
 
@@ -250,6 +240,7 @@ _IN_WORDS = {
     "string_too_short": "expected a text, found an empty one",
     "too_short": "expected at least one",
     "tuple_type": "expected a list",
+    "extra_forbidden": "no such field",
 }
 
 
@@ -345,7 +336,7 @@ def _read(file: Path, _modified: int, _size: int) -> Release:
         try:
             segments.append(Segment.model_validate(entry))
         except ValidationError as error:
-            problems[name] = "; ".join(map(_told, error.errors()[:3]))
+            problems[name] = told(error, most=3)
     if not segments:
         first = next(iter(problems))
         raise DataError(
@@ -357,8 +348,11 @@ def _read(file: Path, _modified: int, _size: int) -> Release:
     return Release(file, digest, tuple(segments), problems)
 
 
-def _told(error: Mapping[str, Any]) -> str:
-    """An error in a user's words: the field, what is wrong."""
-    place = ", ".join(f"entry {p + 1}" if isinstance(p, int) else str(p) for p in error["loc"])
-    told = _IN_WORDS.get(error["type"], str(error["msg"]).removeprefix("Value error, "))
-    return f"{place}: {told}" if place else told
+def told(error: ValidationError, most: int = 1) -> str:
+    """The first problems of a validation in a user's words, on one line: field, what is wrong."""
+    found = []
+    for one in error.errors(include_input=False, include_url=False)[:most]:
+        place = ", ".join(f"entry {p + 1}" if isinstance(p, int) else str(p) for p in one["loc"])
+        what = _IN_WORDS.get(one["type"], str(one["msg"]).removeprefix("Value error, "))
+        found.append(f"{place}: {what}" if place else what)
+    return "; ".join(found)

@@ -246,9 +246,7 @@ class MovieRecapsQA(Benchmark):
         for item in items:
             lacking = [name for name, kind in kinds.items() if not isinstance(item.get(name), kind)]
             if lacking:
-                told = (
-                    f"{item['id']} has no `{lacking[0]}`"
-                )
+                told = f"{item['id']} has no `{lacking[0]}`"
                 raise DataError(f"{told}; take its line out or run the task again")
         wanted = {name for item in items for name in item["judged_baselines"]}
         wanted |= set(settings.judged_baselines() if judged else ())
