@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 from lmms_eval_tasks.movierecapsqa import judge, sample_scenes
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, Context
-from lmms_eval_tasks.movierecapsqa.sample_scenes import STORIES, Scene, Story
+from lmms_eval_tasks.movierecapsqa.sample_scenes import Scene, Story
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS, Segment
 from lmms_eval_tasks.sample import render
 from lmms_eval_tasks.sample.second_code import AAC, TICKS, X264
@@ -48,7 +48,7 @@ def write(folder: Path) -> None:
     """
     (folder / "recaps").mkdir()
     (folder / "movies").mkdir()
-    for story in STORIES:
+    for story in sample_scenes.stories():
         write_video(story, story.video, folder / "recaps" / f"{story.video}.mp4")
         write_video(story, story.movie_id, folder / "movies" / f"{story.movie_id}.mp4")
     _write(folder / "segments.json", _indented(segments()))
@@ -214,14 +214,9 @@ def parts() -> tuple[Part, ...]:
     """All segments of both movies.
 
     Raises:
-        KeyError, ValueError: a template names an unknown slot, has no choice or more than one, or
-            there are texts for other scenes than there are.
+        KeyError, ValueError: a template names an unknown slot, has no choice or more than one.
     """
-    import yaml
-
-    file = Path(__file__).with_name("sample_story_yaml")
-    texts = yaml.safe_load(file.read_text(encoding="utf-8"))
-    return tuple(part for story in STORIES for part in _story(story, texts[story.movie_id]))
+    return tuple(part for story in sample_scenes.stories() for part in _parts(story))
 
 
 def lure(number: int) -> str:
@@ -230,8 +225,8 @@ def lure(number: int) -> str:
     return every[(number + 1) % len(every)].questions[0].reference
 
 
-def _story(story: Story, entries: Sequence[dict[str, Any]]) -> Iterator[Part]:
-    for number, (scene, entry) in enumerate(zip(story.scenes, entries, strict=True), 1):
+def _parts(story: Story) -> Iterator[Part]:
+    for number, (scene, entry) in enumerate(zip(story.scenes, story.texts, strict=True), 1):
         words = scene.words()
         facts = [
             (kind, text.format_map(words)) for one in entry["facts"] for kind, text in one.items()

@@ -4,25 +4,20 @@ Two invented movies, each with its recap. A segment is one scene, acted once in 
 faster, in the recap. Between scenes the stage is empty. `words` says what is to be seen, for the
 texts (sample_story_yaml); names that end in `_x` say what is false.
 
-The seconds of all movies and recaps are numbered through and stand in every picture and, in movies,
-in the sound (sample/second_code.py), so that a recap that leaks into a movie's clip, or a second
-outside of a segment's window, shows:
-
-    >>> moment_of_frame(frame)              # what a picture shows
-    Moment(video='lantern-bridge', second=17)
-    >>> moment_of_sound(samples, 16_000)    # what a piece of sound plays; recaps have none
-    Moment(video='lantern-bridge', second=17)
-
-The colours stand in a strip above the scene, the bar of the frame below it. What cannot be told, or
-is no such code, is None.
+The seconds of all movies and recaps are numbered through. Every picture shows its number by colours
+in a strip above the scene and its frame by the bar below it, and every second of a movie has a tone
+(sample/second_code.py), so that a recap that leaks into a movie's clip, or a second outside of a
+segment's window, shows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 from math import dist
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.sample import second_code
 from lmms_eval_tasks.sample.render import Canvas, Colour, Tone, soundtrack
@@ -145,7 +140,8 @@ class Story:
     video: str  # of the recap's file
     movie_seconds: int
     recap_seconds: int
-    scenes: tuple[Scene, ...] = field(default=())
+    scenes: tuple[Scene, ...]
+    texts: tuple[dict[str, Any], ...]  # of each scene: dialogue, facts, questions
 
 
 def side(place: Place) -> str:
@@ -170,159 +166,48 @@ def _last(actor: Actor) -> Place:
     return actor.path[-1][1:]
 
 
-def _still(x: float, y: float) -> tuple[tuple[float, float, float], ...]:
-    return ((0.0, x, y),)
+@lru_cache(maxsize=1)
+def stories() -> tuple[Story, ...]:
+    """Both movies (sample_story_yaml)."""
+    import yaml
+
+    file = Path(__file__).with_name("sample_story_yaml")
+    given = yaml.safe_load(file.read_text(encoding="utf-8"))
+    return tuple(_story(name, one) for name, one in given.items())
 
 
-STORIES = (
-    Story(
-        movie="The Lantern Bridge (invented)",
-        movie_id="lantern-bridge",
-        video="recap-lantern",
-        movie_seconds=44,
-        recap_seconds=18,
-        scenes=(
-            Scene(
-                movie=(3.5, 13.5),
-                recap=(1.3, 6.4),
-                sky="bright",
-                actors={
-                    "ada": Actor("red", "circle", _still(80, 170)),
-                    "bo": Actor("blue", "square", ((0.1, 340, 170), (0.65, 118, 170))),
-                },
-                goal="ada",
-            ),
-            Scene(
-                movie=(15.0, 27.25),
-                recap=(6.4, 11.85),
-                sky="dark",
-                stars=3,
-                actors={
-                    "lantern": Actor("yellow", "circle", _still(160, 170), half=10),
-                    "ada": Actor("red", "circle", ((0.15, 40, 170), (0.85, 128, 170))),
-                    "bo": Actor("blue", "square", ((0.15, 280, 170), (0.5, 192, 170))),
-                },
-                goal="lantern",
-            ),
-            Scene(
-                movie=(30.4, 40.9),
-                recap=(12.2, 17.1),
-                sky="orange",
-                actors={
-                    "keeper": Actor("green", "triangle", ((0.25, 160, 150), (0.5, 160, 10))),
-                    "ada": Actor("red", "circle", ((0.55, 75, 170), (0.95, 285, 170))),
-                    "bo": Actor("blue", "square", ((0.55, 35, 170), (0.95, 245, 170))),
-                },
-            ),
-        ),
-    ),
-    Story(
-        movie="Three Stones (invented)",
-        movie_id="three-stones",
-        video="recap-stones",
-        movie_seconds=34,
-        recap_seconds=13,
-        scenes=(
-            Scene(
-                movie=(4.2, 14.6),
-                recap=(0.8, 6.3),
-                sky="bright",
-                actors={
-                    "one": Actor("lime", "square", _still(70, 180), shown=(0.0, 0.35)),
-                    "two": Actor("lime", "square", _still(160, 180), shown=(0.0, 0.7)),
-                    "three": Actor("lime", "square", _still(250, 180)),
-                    "cleo": Actor(
-                        "purple",
-                        "triangle",
-                        (
-                            (0.0, -20, 110),
-                            (0.3, 70, 110),
-                            (0.4, 70, 110),
-                            (0.65, 160, 110),
-                            (0.75, 160, 110),
-                            (0.95, 345, 110),
-                        ),
-                    ),
-                },
-            ),
-            Scene(
-                movie=(18.35, 30.0),
-                recap=(6.9, 12.4),
-                sky="dark",
-                stars=4,
-                actors={
-                    "three": Actor("lime", "square", _still(250, 180)),
-                    "two": Actor("lime", "square", _still(160, 180), shown=(0.5, 2.0)),
-                    "one": Actor("lime", "square", _still(70, 180), shown=(0.8, 2.0)),
-                    "dov": Actor("orange", "circle", ((0.1, 110, 236), (0.4, 110, 110))),
-                },
-            ),
-        ),
-    ),
-)
+def _story(name: str, given: dict[str, Any]) -> Story:
+    scenes, texts = [], []
+    for one in given.pop("scenes"):
+        texts.append({part: one.pop(part) for part in ("dialogue", "facts", "questions")})
+        windows = {part: tuple(one.pop(part)) for part in ("movie", "recap")}
+        actors = {role: Actor(**_frozen(actor)) for role, actor in one.pop("actors").items()}
+        scenes.append(Scene(**windows, **one, actors=actors))
+    return Story(movie_id=name, scenes=tuple(scenes), texts=tuple(texts), **given)
+
+
+def _frozen(actor: dict[str, Any]) -> dict[str, Any]:
+    return {**actor, "path": tuple(map(tuple, actor["path"]))}
 
 
 # --- the second that is shown or heard ----------------------------------------------------------
 
 STRIP = 1 / 6  # the strip's lower edge, as a share of the frame's height
-_READ = (0.03, 0.13)  # rows of it that are read: coded colours run into the scene's at the edge
-
-# Seconds of each video, recaps and movies in turn.
-SECONDS: dict[str, int] = {
-    name: seconds
-    for story in STORIES
-    for name, seconds in (
-        (story.video, story.recap_seconds),
-        (story.movie_id, story.movie_seconds),
-    )
-}
 
 
-class Moment(NamedTuple):
-    """A second of a video of the sample: `second` s to `second` + 1 s."""
-
-    video: str  # name of its file, without the ending
-    second: int  # from 0 on
-
-    @property
-    def number(self) -> int:
-        """Its place among all seconds of the sample, from 0 on."""
-        names = list(SECONDS)
-        return sum(SECONDS[name] for name in names[: names.index(self.video)]) + self.second
+def seconds() -> dict[str, int]:
+    """Length of each video, recaps and movies in turn."""
+    found: dict[str, int] = {}
+    for story in stories():
+        found |= {story.video: story.recap_seconds, story.movie_id: story.movie_seconds}
+    return found
 
 
-MOMENTS = tuple(
-    Moment(name, second) for name, length in SECONDS.items() for second in range(length)
-)
-
-
-def moment_of_frame(frame: NDArray[Any]) -> Moment | None:
-    """The second that a picture was taken from; None for any other picture.
-
-    Args:
-        frame: red, green and blue from 0 to 255, (height, width, 3), of any size.
-    """
-    return _moment(second_code.number_of_frame(frame, *_READ))
-
-
-def time_of_frame(frame: NDArray[Any]) -> float | None:
-    """When its video shows a picture, in seconds: exact to a frame, by second and bar."""
-    moment, tick = moment_of_frame(frame), second_code.tick_of_frame(frame)
-    return None if moment is None or tick is None else round(moment.second + tick / TICKS, 3)
-
-
-def moment_of_sound(samples: NDArray[Any], rate: int) -> Moment | None:
-    """The second that a piece of sound was taken from; None for silence, noise or two seconds.
-
-    Args:
-        samples: (n,) or (channels, n), floats of full scale 1 or integers; at least 0.08 s.
-        rate: samples a second, 8,000 or more.
-    """
-    return _moment(second_code.number_of_sound(samples, rate))
-
-
-def _moment(number: int | None) -> Moment | None:
-    return MOMENTS[number] if number is not None and number < len(MOMENTS) else None
+def number_of(video: str, second: int) -> int:
+    """The place of a video's second (from 0 on) among all seconds of the sample."""
+    lengths = seconds()
+    names = list(lengths)
+    return sum(lengths[name] for name in names[: names.index(video)]) + second
 
 
 # --- drawing ------------------------------------------------------------------------------------
@@ -341,7 +226,7 @@ def frames(story: Story, name: str) -> Iterator[NDArray[np.uint8]]:
     """
     empty = Canvas(WIDTH, HEIGHT, CURTAIN)
     skies = {scene.movie: _sky(scene) for scene in story.scenes}
-    for index in range(SECONDS[name] * TICKS):
+    for index in range(seconds()[name] * TICKS):
         time = index / TICKS
         canvas = empty
         for scene in story.scenes:
@@ -352,13 +237,14 @@ def frames(story: Story, name: str) -> Iterator[NDArray[np.uint8]]:
                     place = actor.at((time - start) / (end - start))
                     if place is not None:
                         _draw(canvas, actor, place)
-        yield _coded(canvas.pixels(), Moment(name, index // TICKS), index % TICKS)
+        yield _coded(canvas.pixels(), number_of(name, index // TICKS), index % TICKS)
 
 
 def sound(name: str) -> NDArray[np.float32]:
     """The tones of a video, (seconds * RATE,), in [-1, 1]."""
-    tones = (Tone(s, 1.0, second_code.hertz(Moment(name, s).number)) for s in range(SECONDS[name]))
-    return soundtrack(tones, SECONDS[name], RATE)
+    length = seconds()[name]
+    tones = (Tone(s, 1.0, second_code.hertz(number_of(name, s))) for s in range(length))
+    return soundtrack(tones, length, RATE)
 
 
 def _sky(scene: Scene) -> Canvas:
@@ -379,11 +265,11 @@ def _draw(canvas: Canvas, actor: Actor, place: Place) -> None:
         canvas.polygon([(x - half, y + half), (x + half, y + half), (x, y - half)], fill)
 
 
-def _coded(picture: NDArray[np.uint8], moment: Moment, tick: int) -> NDArray[np.uint8]:
+def _coded(picture: NDArray[np.uint8], number: int, tick: int) -> NDArray[np.uint8]:
     """A scene with its second's colours above it and its frame's bar below it."""
     frame: NDArray[np.uint8] = picture.copy()
     strip, bar = round(STRIP * HEIGHT), round(BAR * HEIGHT)
-    left, right = second_code.colours(moment.number)
+    left, right = second_code.colours(number)
     frame[:strip, : WIDTH // 2] = PALETTE[left]
     frame[:strip, WIDTH // 2 :] = PALETTE[right]
     frame[bar:] = 0
