@@ -39,12 +39,12 @@ class Part(NamedTuple):
     """A part of what a model is given, in the order of the parts.
 
     Attributes:
-        kind: what it is.
+        kind: what it is; `images` are a list of pictures that are made together.
         given: the text; a path; a picture; or a function that makes it when it is asked for.
         simple: what a simple model gets in its place, a list of visuals; `given` unless told.
     """
 
-    kind: Literal["text", "image", "video", "audio"]
+    kind: Literal["text", "image", "images", "video", "audio"]
     given: Any
     simple: Any = SAME
 
@@ -312,16 +312,25 @@ class Benchmark:
         ]
         return by_row(self.title, ["task"], columns, lines)
 
-    def reread(self, items: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
+    def reread(
+        self,
+        items: Sequence[dict[str, Any]],
+        *,
+        judged: bool,  # noqa: ARG002
+    ) -> Sequence[dict[str, Any]]:
         """Saved items before they are scored again, such as with a reference that came later.
+
+        Args:
+            items: of one run.
+            judged: whether a judge was named for them.
 
         Raises:
             DataError: an item lacks what the tasks write.
         """
         return items
 
-    def notes(self, names: Iterable[str]) -> Sequence[str]:  # noqa: ARG002
-        """What to tell of the numbers of saved runs, such as a metric that was not computed."""
+    def notes(self, asked: Mapping[str, Items]) -> Sequence[str]:  # noqa: ARG002
+        """What to tell of the numbers of a model's saved runs, from the items of each task."""
         return ()
 
     def submission(self, runs: Sequence[SavedRun]) -> Mapping[str, Any] | None:  # noqa: ARG002

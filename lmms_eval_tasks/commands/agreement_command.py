@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import benchmarks, settings
 from lmms_eval_tasks.commands.saved_runs import Concurrency, MaxCalls, MaxCost, set_limits
 from lmms_eval_tasks.console import say, table_console
 from lmms_eval_tasks.errors import JudgeError, TasksError
@@ -58,6 +58,7 @@ def agreement_command(
     """Judge a release's own answers: how far does that agree with their published scores?"""
     from lmms_eval_tasks.judges import announcement, run
     from lmms_eval_tasks.judges.config import KEY, NONE
+    from lmms_eval_tasks.runs import before
     from lmms_eval_tasks.runs.agreement import plan as agreement_plan
     from lmms_eval_tasks.runs.agreement import task as agreement_task
     from lmms_eval_tasks.runs.score_again import check_output
@@ -72,11 +73,12 @@ def agreement_command(
     if data is not None:
         os.environ[settings.DATA] = data
     set_limits(max_calls, max_cost, concurrency)
-    published, judging = agreement_task.modules(benchmark)
+    published = agreement_task.module(benchmark)
+    whose = benchmarks.load(benchmark)
     task = agreement_task.load(benchmark, published, source or user_folder(benchmark), models)
     with run.use(run.from_settings(progress=not dry_run)) as current:
         # An estimate needs no key.
-        config = judging.config(judge, {KEY: "none", **os.environ} if dry_run else None)
+        config = before.judge_config(whose, judge, {KEY: "none", **os.environ} if dry_run else None)
         if config.provider == NONE:
             raise JudgeError("agreement is between a judge and the paper's: none is no judge")
         print("\n".join(agreement_task.coverage(task)))
@@ -94,10 +96,10 @@ def agreement_command(
             ]
             print("\n".join([summary, *notes]))
             return
-        judging.check(judge)
-        say(announcement(config, judging.prompt_name()))
+        before.check_judge(whose, judge)
+        say(announcement(config, before.judge_prompt(whose)))
         say(summary)
-        _agree(task, config, judging.describe(judge), current, output)
+        _agree(task, config, before.describe_judge(whose, judge), current, output)
 
 
 def _agree(
@@ -148,7 +150,7 @@ def _agree(
             "rows": {title: row.as_dict() for title, row in found.items()},
             "order": ordered.as_dict(),
         }
-    statuses = Counter(one.status for one in done)
+    statuses = Counter(one["status"] for one in done)
     told = ", ".join(f"{n} {status}" for status, n in statuses.most_common())
     notes = [f"answers judged: {len(done)} ({told})", *published.checks(judged)]
     usage = current.ledger.rows()

@@ -186,9 +186,9 @@ def check_judge(benchmark: Benchmark, spec: str | None = None) -> None:
     judges.preflight(judge_config(benchmark, spec), benchmark.criteria())
 
 
-def describe_judge(benchmark: Benchmark) -> dict[str, Any]:
+def describe_judge(benchmark: Benchmark, spec: str | None = None) -> dict[str, Any]:
     """Judge and prompts for a run's results, as plain types; no secrets."""
-    told = judges.describe(judge_config(benchmark))
+    told = judges.describe(judge_config(benchmark, spec))
     prompt = benchmark.judge_prompt()
     return told if prompt is None else {**told, "prompt": prompt_notes.note(prompt)}
 

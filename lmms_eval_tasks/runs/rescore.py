@@ -67,7 +67,11 @@ def rescore_saved(
         task = benchmark.tasks.get(run.task)
         if task is None:
             raise DataError(f"{run.file}: {run.task} is no task of {benchmark.title}")
-        saved = benchmark.reread(saved_items(run))
+        saved: Sequence[dict[str, Any]] = saved_items(run)
+        try:
+            saved = benchmark.reread(saved, judged=ask.config.provider != NONE)
+        except DataError as error:
+            raise DataError(f"{run.file}: {error}") from None
         label = f"{run.task} {run.model}" if several else run.task
         items, pairs = _again(run, task, saved, ask, missing_only=missing_only)
         done.numbers[label] = scoring.numbers(task.metrics, items)
@@ -79,7 +83,11 @@ def rescore_saved(
             done.verdicts[f"{label} {name}".strip()] = own
         sides.setdefault((run.model, str(items[0].get("data"))), {})[run.task] = items
     _join(benchmark, sides, done)
-    done.notes += benchmark.notes({run.task for run in runs})
+    asked: dict[str | None, dict[str, Items]] = {}
+    for (model, _), ran in sides.items():
+        asked.setdefault(model, {}).update(ran)
+    for model, ran in asked.items():
+        done.notes += [f"{model}: {one}" if several else one for one in benchmark.notes(ran)]
     return done
 
 

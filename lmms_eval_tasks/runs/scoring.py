@@ -158,10 +158,14 @@ def _short(item: Item, needs: Sequence[str]) -> dict[str, Any]:
     """The fields that a metric needs (`Metric.shown`)."""
     short: dict[str, Any] = {}
     for need in needs:
-        name, _, part = need.partition(".")
-        if name in item:
-            value = item[name]
-            short[name] = {part: value[part]} if part and part in value else value
+        *path, last = need.split(".")
+        value: Any = item
+        place = short
+        for name in path:
+            value = value.get(name, {})
+            place = place.setdefault(name, {}) if value else place
+        if last in value:
+            place[last] = value[last]
     return short
 
 

@@ -1,7 +1,6 @@
 """What `lmms-eval-tasks agreement` compares: a release's answers, their published scores, a judge.
 
-A benchmark takes part with a module `published` (the protocol below; movierecapsqa/published.py)
-beside its module `judge`.
+A benchmark takes part with a module `published` (the protocol below; movierecapsqa/published.py).
 """
 
 from __future__ import annotations
@@ -45,6 +44,10 @@ class Answer(Protocol):
         """The answer itself."""
 
     @property
+    def scores(self) -> Mapping[str, int | None]:
+        """The published ones, by dimension."""
+
+    @property
     def is_scored(self) -> bool:
         """Whether it has a published score in any dimension."""
 
@@ -77,10 +80,10 @@ class Published(Protocol):
         """The paper's groups of models: title -> names."""
 
     def judged(self, who: Judge, answer: Any) -> Any:
-        """What a judge says of an answer, with its `status`; trouble becomes one."""
+        """What a judge says of an answer: an item with its `status`; trouble becomes one."""
 
-    def pair(self, answer: Any, done: Any, dimension: str) -> Pair:
-        """The published score beside ours; `done` is None where nobody was asked."""
+    def ours(self, done: Any, dimension: str) -> float | None:
+        """Our score of what `judged` returned; None where the judge failed."""
 
     def checks(self, judged: Sequence[tuple[Any, Any]]) -> list[str]:
         """What else to know about the answers that were judged: a line each."""
@@ -105,20 +108,22 @@ class Task(NamedTuple):
         self, judged: Sequence[tuple[Answer, Any]], dimension: str
     ) -> tuple[list[Pair], list[Pair]]:
         """The pairs of the answers that were judged, and of all answers of the release."""
-        done = {_key(answer): found for answer, found in judged}
-        pairs = [
-            (answer, self.published.pair(answer, done.get(_key(answer)), dimension))
-            for answer in self.data.answers
-        ]
-        return [one for answer, one in pairs if _key(answer) in done], [one for _, one in pairs]
+        ours = {_key(one): self.published.ours(found, dimension) for one, found in judged}
+        pairs = {
+            _key(one): Pair(
+                one.by, one.question_id, one.video, ours.get(_key(one)), one.scores[dimension]
+            )
+            for one in self.data.answers
+        }
+        return [one for key, one in pairs.items() if key in ours], list(pairs.values())
 
 
 def _key(answer: Answer) -> tuple[str, str, int]:
     return answer.question_id, answer.by, answer.number
 
 
-def modules(benchmark: str) -> tuple[Published, Any]:
-    """The benchmark's modules `published` and `judge`.
+def module(benchmark: str) -> Published:
+    """The benchmark's module `published`.
 
     Raises:
         TasksError: it has no published scores, or is none of ours.
@@ -127,8 +132,7 @@ def modules(benchmark: str) -> tuple[Published, Any]:
 
     package = f"lmms_eval_tasks.{benchmark}"
     if benchmark.isidentifier() and find_spec(package) and find_spec(f"{package}.published"):
-        published = importlib.import_module(f"{package}.published")
-        return cast(Published, published), importlib.import_module(f"{package}.judge")
+        return cast(Published, importlib.import_module(f"{package}.published"))
     known = [name for name in benchmarks.NAMES if find_spec(f"lmms_eval_tasks.{name}.published")]
     raise TasksError(
         f"{benchmark}: no benchmark whose release has answers with published scores; there are: "

@@ -1,26 +1,30 @@
-"""MovieRecapsQA's tables as in the paper: mean and variance (Table 4), labels by condition (5)."""
+"""MovieRecapsQA's tables as in the paper: mean and variance (Table 4), labels by condition (5).
+
+Where runs of several models are shown together, Table 5's rows for open-source and for proprietary
+models (5.1) are there too: means over such a group. Which model is in which is a map of pieces of
+names, leaderboards/model_groups.json.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks.movierecapsqa import model_groups
-from lmms_eval_tasks.movierecapsqa.labels import (
-    CONDITIONS,
-    DIMENSIONS,
-    SOURCES,
-    SPLITS,
-    UNLABELLED,
-)
+from lmms_eval_tasks.benchmark import Numbers
+from lmms_eval_tasks.movierecapsqa.data import CONDITIONS, SOURCES, task_name
+from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
+from lmms_eval_tasks.movierecapsqa.schema import SPLITS, UNLABELLED
 from lmms_eval_tasks.report.paper_tables import NONE, by_row, fixed, number, signed
+from lmms_eval_tasks.utils import aggregate
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-Numbers = Mapping[str, Mapping[str, Any]]  # task or group -> metric -> value
 _INVALID = "INVALID"  # behind the name of a task too many of whose verdicts failed (rescore.py)
 
 # A task's name, then whatever was added to it: ` INVALID`, the model where several were rescored.
@@ -84,22 +88,6 @@ def tables(rows: Sequence[tuple[str, Numbers]]) -> list[Table]:
     ]
 
 
-def _groups(found: Sequence[Entry]) -> Iterator[Entry]:
-    """A row for the open-source and for the proprietary models, where there are several (5.1)."""
-    for group, models in model_groups.grouped(entry.model for entry in found).items():
-        label = f"mean of {len(models)} {group} models"
-        for source in SOURCES:
-            for condition in CONDITIONS:
-                own = [
-                    entry.values
-                    for entry in found
-                    if (entry.source, entry.condition) == (source, condition)
-                    and entry.model in models
-                ]
-                if len(own) == len(models):
-                    yield Entry(label, source, condition, model_groups.mean_of(own))
-
-
 def _entries(rows: Sequence[tuple[str, Numbers]]) -> Iterator[Entry]:
     for label, numbers in rows:
         for name, values in numbers.items():
@@ -119,31 +107,6 @@ def _ordered(found: Sequence[Entry]) -> list[Entry]:
         return models.index(entry.model), source, condition
 
     return sorted(found, key=place)
-
-
-def unlike(asked: Mapping[str, Collection[str]]) -> list[str]:
-    """What to say if a source's conditions were not asked the same questions.
-
-    Table 5's differences are then between other questions, as where clips are missing.
-
-    Args:
-        asked: task of one model -> ids of its questions.
-    """
-    notes = []
-    for source, title in SOURCES.items():
-        name = f"movierecapsqa_{source}"
-        own = {
-            condition.title: set(asked[task])
-            for slug, condition in CONDITIONS.items()
-            if (task := f"{name}_{slug}".rstrip("_")) in asked
-        }
-        if len({frozenset(ids) for ids in own.values()}) > 1:
-            counts = ", ".join(f"{condition} {len(ids)}" for condition, ids in own.items())
-            notes.append(
-                f"{title}: the conditions were not asked the same questions ({counts}): their "
-                "differences are not those of the paper's Table 5"
-            )
-    return notes
 
 
 _NAMES = ("model", "source", "input")
@@ -258,3 +221,94 @@ def _checks(found: Sequence[Entry]) -> list[Table]:
         "bounds: means of the lowest and of the highest score that the labels allow\n"
         "claims: mean number, of the answers that have some",
     )
+
+
+# --- rows for groups of models (5.1) -----------------------------------------------------------
+
+LEAST = 2  # models that make a group's row
+_NO_MEANS = ("_var", "_failed", "_inconsistent", "_low", "_high", "_coverage", "claims")
+
+
+def _groups(found: Sequence[Entry]) -> Iterator[Entry]:
+    """A row for the open-source and for the proprietary models, where there are several (5.1)."""
+    for group, models in grouped(entry.model for entry in found).items():
+        label = f"mean of {len(models)} {group} models"
+        for source in SOURCES:
+            for condition in CONDITIONS:
+                own = [
+                    entry.values
+                    for entry in found
+                    if (entry.source, entry.condition) == (source, condition)
+                    and entry.model in models
+                ]
+                if len(own) == len(models):
+                    yield Entry(label, source, condition, mean_of(own))
+
+
+def group_of(model: str) -> str | None:
+    """The group of a model by its name or its arguments; None if the map has none for it."""
+    for group, pattern in _patterns().items():
+        if pattern.search(model.lower()):
+            return group
+    return None
+
+
+def grouped(models: Iterable[str]) -> dict[str, list[str]]:
+    """Group -> its models, of those groups that have two or more."""
+    found: dict[str, list[str]] = {}
+    for model in dict.fromkeys(models):
+        if group := group_of(model):
+            found.setdefault(group, []).append(model)
+    return {group: own for group, own in sorted(found.items()) if len(own) >= LEAST}
+
+
+def mean_of(values: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
+    """The mean of every metric over some models' numbers; None where one of them has none.
+
+    A mean of variances, or of counts, is nothing that the paper has: only means are taken.
+    """
+    names = {name for own in values for name in own if not name.endswith(_NO_MEANS)}
+    made: dict[str, float | None] = {}
+    for name in sorted(names):
+        found = [number(own.get(name)) for own in values]
+        known = [one for one in found if one is not None]
+        made[name] = aggregate.mean(known) if len(known) == len(found) else None
+    return made
+
+
+@lru_cache(maxsize=1)
+def _patterns() -> dict[str, re.Pattern[str]]:
+    file = resources.files("lmms_eval_tasks.leaderboards") / "model_groups.json"
+    groups = json.loads(file.read_text(encoding="utf-8"))["groups"]
+    # At the beginning of a word: `aria` is no part of `variant`.
+    return {
+        group: re.compile(rf"(?<![a-z])(?:{'|'.join(map(re.escape, pieces))})")
+        for group, pieces in groups.items()
+    }
+
+
+# --- what stands beside the tables --------------------------------------------------------------
+
+
+def unlike(asked: Mapping[str, Collection[str]]) -> list[str]:
+    """What to say if a source's conditions were not asked the same questions.
+
+    Table 5's differences are then between other questions, as where clips are missing.
+
+    Args:
+        asked: task of one model -> ids of its questions.
+    """
+    notes = []
+    for source, title in SOURCES.items():
+        own = {
+            condition.title: set(asked[task])
+            for slug, condition in CONDITIONS.items()
+            if (task := task_name(source, slug)) in asked
+        }
+        if len({frozenset(ids) for ids in own.values()}) > 1:
+            counts = ", ".join(f"{condition} {len(ids)}" for condition, ids in own.items())
+            notes.append(
+                f"{title}: the conditions were not asked the same questions ({counts}): their "
+                "differences are not those of the paper's Table 5"
+            )
+    return notes

@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 
 from lmms_eval_tasks.judges import run
 from lmms_eval_tasks.judges.locks import fork_safe_lock
+from lmms_eval_tasks.judges.verdict import Judge, Verdict
 
 # Seconds after the last call in which a provider still has the prefix: OpenAI keeps it for 5 to 10
 # minutes without use. A segment comes again in a run when the next model is judged.
@@ -70,8 +71,23 @@ _gates: WeakKeyDictionary[run.Run, dict[Hashable, Gate]] = WeakKeyDictionary()
 _LOCK = fork_safe_lock()
 
 
-def gate(prefix: Hashable) -> Gate:
-    """The gate of the calls that begin with one prefix, in this process's run."""
-    current = run.current()
-    with _LOCK:
-        return _gates.setdefault(current, {}).setdefault(prefix, Gate())
+def ahead(prefix: Hashable) -> Callable[[Judge, Callable[[], Verdict]], Verdict]:
+    """`Ask.before` of requests that begin with one prefix: a judge's first one goes ahead.
+
+    Args:
+        prefix: what decides on the bytes that they share, beside the judge.
+    """
+
+    def ask(judge: Judge, request: Callable[[], Verdict]) -> Verdict:
+        current = run.current()
+        with _LOCK:
+            gates = _gates.setdefault(current, {})
+            gate = gates.setdefault((judge.config, prefix), Gate())
+        with gate.turn() as turn:
+            paid = current.here.paid
+            verdict = request()
+            # What our own cache answers does not reach the provider's.
+            turn.sent = verdict.score is None or current.here.paid > paid
+        return verdict
+
+    return ask
