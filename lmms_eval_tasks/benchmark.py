@@ -41,7 +41,8 @@ class Part(NamedTuple):
     Attributes:
         kind: what it is; `images` are a list of pictures that are made together.
         given: the text; a path; a picture; or a function that makes it when it is asked for.
-        simple: what a simple model gets in its place, a list of visuals; `given` unless told.
+        simple: what a simple model gets in its place, a list of visuals, or of a text another one;
+            `given` unless told.
     """
 
     kind: Literal["text", "image", "images", "video", "audio"]
@@ -183,6 +184,8 @@ class Benchmark:
     headline: ClassVar[int] = 1  # how many of `tables` stand without being asked for
     tasks: Mapping[str, Task]
     joins: Sequence[Join] = ()
+    # What is done before the model is loaded, counted; and what cannot be done with a task's items.
+    cuts: ClassVar[tuple[str, str]] = ("segments cut", "segments of {} can be cut")
 
     # --- data: what is there, what can be asked ------------------------------------------------
 
@@ -257,6 +260,10 @@ class Benchmark:
             JudgeError: it cannot be a judge here.
         """
         return judge
+
+    def judge_notes(self, judge: JudgeConfig) -> dict[str, Any]:  # noqa: ARG002
+        """What the results tell of the judge beside its settings and prompt, or in their place."""
+        return {}
 
     def is_judged(self, found: Found) -> bool:  # noqa: ARG002
         """Whether there is anything that a judge could be asked: not if references are withheld."""

@@ -148,8 +148,9 @@ def make_media_of(benchmark: Benchmark, names: Sequence[str], limit: float | Non
         cut_of |= {cut.window: cut for cut in own if cut is not None}
     asked = dict(zip(names, media.asked(totals, limit), strict=True))
     parts = [media.Part(name, items, asked[name]) for name, items in needed.items() if items]
-    known.lost = media.make(parts, lambda window: cut_of[window].make(), benchmark.title)
-    lost = media.lost(parts, known.lost)
+    done, impossible = benchmark.cuts
+    known.lost = media.make(parts, lambda window: cut_of[window].make(), benchmark.title, done)
+    lost = media.lost(parts, known.lost, impossible)
     if lost and not settings.allow_bad_items():
         told = benchmark.uncut(known.found, lost)
         raise DataError(f"{told}:\n{listed(lost)}\n{LEAVE_OUT}")
@@ -188,8 +189,8 @@ def check_judge(benchmark: Benchmark, spec: str | None = None) -> None:
 
 def describe_judge(benchmark: Benchmark, spec: str | None = None) -> dict[str, Any]:
     """Judge and prompts for a run's results, as plain types; no secrets."""
-    told = judges.describe(judge_config(benchmark, spec))
-    prompt = benchmark.judge_prompt()
+    config, prompt = judge_config(benchmark, spec), benchmark.judge_prompt()
+    told = {**judges.describe(config), **benchmark.judge_notes(config)}
     return told if prompt is None else {**told, "prompt": prompt_notes.note(prompt)}
 
 

@@ -44,7 +44,7 @@ WHOLE_POOL_SHARE = 0.50
 # replies, which are neither a letter nor a reference. It offers `item(doc)`, what a reply's worth
 # is drawn by, and `reply(doc, worth)`.
 SCRIPTS: dict[str, str] = {
-    "kind": "lmms_eval_tasks.haven.scripted",
+    "kind": "lmms_eval_tasks.haven.sample_players",
     "candidate": "lmms_eval_tasks.cvrr_es.scripted",
 }
 
