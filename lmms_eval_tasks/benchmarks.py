@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 NAMES: tuple[str, ...] = ("maia", "maverix", "movierecapsqa", "haven", "cvrr_es")
 # Beginnings of task names that are not the benchmark's own.
 _ALSO = {"cvrr_judge": "cvrr_es"}
-_MOVED = {"maia"}  # those on the protocol of benchmark.py
+_MOVED = {"maia", "cvrr_es"}  # those on the protocol of benchmark.py
 
 
 class Benchmark(Protocol):

@@ -69,3 +69,10 @@ def wants_samples() -> bool:
     from lmms_eval_tasks.host import sound as table
 
     return _model is not None and table.wants_samples(_model.name)
+
+
+def frames() -> dict[str, Any]:
+    """Options of the running model that decide how many frames it takes (frame_options.py)."""
+    from lmms_eval_tasks.host import frame_options
+
+    return frame_options.describe(_model)

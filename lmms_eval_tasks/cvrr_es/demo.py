@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks.cvrr_es import scores
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, HIGHEST_SCORE
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.config import NONE
@@ -56,4 +55,4 @@ def _items(samples: Path) -> Iterator[dict[str, Any]]:
         found = samples.rglob(f"*_samples_{ANSWERS}{dimension}.jsonl")
         newest = max(found, key=lambda path: path.stat().st_mtime)
         for sample in rescore.read(newest).samples:
-            yield sample[scores.FIRST]
+            yield sample["failed"]

@@ -1,0 +1,236 @@
+"""The report's part on judges together: panels, selection, and the final judge's rounds.
+
+Panels are of all judges that rated alone, the final judge's own first ratings among them: that is
+what the collective's final judge knows as well.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lmms_eval_tasks.cvrr_es.labels import RATINGS
+from lmms_eval_tasks.cvrr_es.study import comparisons, kappas, panels, report, selection
+from lmms_eval_tasks.cvrr_es.study.panels import PANELS, Judges, Panel
+from lmms_eval_tasks.cvrr_es.study.ratings import Item
+from lmms_eval_tasks.cvrr_es.study.selection import Selection
+from lmms_eval_tasks.cvrr_es.study.study import Folds, Ratings, Study
+
+Part = dict[str, Any]
+
+# What a panel takes from the reference.
+NOTHING, OTHER_VIDEOS, SAME_ITEMS = "nothing", "other folds", "the same items"
+SELECTED = "selected_mean"  # mean of the judges that the mixture's rule selects
+SELECTED_SAME = "selected_mean_same_items"
+NO_REFERENCE = "no kappa: no rated item has a reference rating"
+ONE_FOLD = "not computed: fitting on other videos needs two videos or more"
+
+
+class Together:
+    """What all parts share: the judges that rated alone, the folds, and the truth as integers."""
+
+    def __init__(self, study: Study, folds: Folds, *, resamples: int, seed: int) -> None:
+        self.study = study
+        self.options = {"resamples": resamples, "seed": seed}
+        self.first = {
+            rater.judge: own
+            for rater, own in study.raters.items()
+            if rater.round == "first" and rater not in study.referees
+        }
+        self.reference = {
+            item: int(rating)
+            for item, rating in study.reference.items()
+            if rating is not None and rating in RATINGS
+        }
+        self.dimension_of = {item: study.dimension(item) for item in study.items}
+        self.fold_of = folds.fold_of(study.items) if folds.count > 1 else None
+
+    def kappa(self, ratings: Ratings) -> Part:
+        """All kappas of a panel."""
+        return report.agreement_part(kappas.reliability(self.study, ratings, **self.options))
+
+    def difference(self, one: Ratings, other: Ratings | None) -> Part | None:
+        """Kappa of one minus kappa of the other, on shared items."""
+        if other is None:
+            return None
+        return comparisons.difference(self.study, one, other, **self.options).as_dict()
+
+
+def all_panels(
+    given: Together,
+    rule: Selection,
+    final_judges: frozenset[str],
+    alone: Mapping[str, float | None],
+) -> Part | None:
+    """Every panel beside the best single judge and the mean; None with fewer than two judges.
+
+    The best single judge is best in hindsight: chosen by its kappa on the very items, as far as all
+    judges rated them. `best_judge` is the panel that had to choose on others.
+
+    Args:
+        given: the judges.
+        rule: the mixture's, for the panels of selected judges.
+        final_judges: whose own ratings the mixture does not select from.
+        alone: kappa of each judge on its own items, to choose by where those that all rated give
+            none.
+    """
+    if len(given.first) < 2:
+        return None
+    shared = comparisons.shared(given.study, *given.first.values())
+    on_shared = {
+        judge: kappas.reliability(shared, own, resamples=0).mean.value
+        for judge, own in given.first.items()
+    }
+    best = _best(on_shared)
+    n = None if best is None else len(shared.items)
+    best = best or _best(alone)
+    best_ratings = given.first[best] if best is not None else None
+    made = _made(given, rule, final_judges)
+    mean = made["mean"][1].ratings
+    rows = []
+    for name, (fitted, panel) in made.items():
+        computed = bool(panel.ratings)
+        rows.append(
+            {
+                "name": name,
+                "fitted_to": fitted,
+                "note": panel.note,
+                "kappa": given.kappa(panel.ratings) if computed else None,
+                "over_best": given.difference(panel.ratings, best_ratings) if computed else None,
+                "over_mean": given.difference(panel.ratings, mean)
+                if computed and name != "mean"
+                else None,
+            }
+        )
+    finals = {
+        report.name(rater): {
+            "over_best": given.difference(own, best_ratings),
+            "over_mean": given.difference(own, mean),
+        }
+        for rater, own in given.study.raters.items()
+        if rater.round in ("collective", "mixture")
+    }
+    return {
+        "judges": sorted(given.first),
+        "best_single": best,
+        "best_single_n": n,
+        "panels": rows,
+        "finals": finals,
+    }
+
+
+def _best(alone: Mapping[str, float | None]) -> str | None:
+    """The judge with the highest kappa, of equal ones the first by name; None without kappas."""
+    known = {judge: kappa for judge, kappa in alone.items() if kappa is not None}
+    return min(known, key=lambda judge: (-known[judge], judge), default=None)
+
+
+def _made(
+    given: Together, rule: Selection, final_judges: frozenset[str]
+) -> dict[str, tuple[str, Panel]]:
+    """Name -> what it is fitted to, and its ratings; empty ones with the reason as note."""
+    judges = Judges(given.first, given.reference, given.dimension_of, given.fold_of)
+    made: dict[str, tuple[str, Panel]] = {}
+    for name, is_fitted in PANELS.items():
+        if is_fitted and not given.reference:
+            made[name] = (OTHER_VIDEOS, Panel({}, NO_REFERENCE))
+        elif is_fitted and given.fold_of is None:
+            made[name] = (OTHER_VIDEOS, Panel({}, ONE_FOLD))
+        else:
+            made[name] = (OTHER_VIDEOS if is_fitted else NOTHING, judges.panel(name))
+    across = _selected(given, replace(rule, cross_fit=True), final_judges)
+    same = _selected(given, replace(rule, cross_fit=False), final_judges)
+    return {**made, SELECTED: (OTHER_VIDEOS, across), SELECTED_SAME: (SAME_ITEMS, same)}
+
+
+def _others(given: Together, final_judges: frozenset[str]) -> dict[str, Ratings]:
+    return {judge: own for judge, own in given.first.items() if judge not in final_judges}
+
+
+def _why_not(given: Together, others: Mapping[str, Ratings], *, cross_fit: bool) -> str:
+    if not given.reference:
+        return NO_REFERENCE
+    if not others:
+        return "not computed: no judge but the final one rated alone"
+    if cross_fit and given.fold_of is None:
+        return ONE_FOLD
+    return ""
+
+
+def _selected(given: Together, rule: Selection, final_judges: frozenset[str]) -> Panel:
+    """The mean of the judges that the rule selects for each answer."""
+    others = _others(given, final_judges)
+    if why := _why_not(given, others, cross_fit=rule.cross_fit):
+        return Panel({}, why)
+    chosen = selection.choices(others, given.reference, given.dimension_of, given.fold_of, rule)
+    found: dict[Item, int] = {}
+    for item, dimension in given.dimension_of.items():
+        fold = given.fold_of[item] if given.fold_of else None
+        own = [
+            int(rating)
+            for judge in selection.choice_for(chosen, dimension, fold).judges
+            if (rating := others[judge].get(item)) is not None and rating in RATINGS
+        ]
+        if own:
+            found[item] = panels.weighted_mean(own, [1.0] * len(own))
+    return Panel(found, "" if found else "no judge is selected anywhere")
+
+
+def selected(given: Together, rule: Selection, final_judges: frozenset[str]) -> Part:
+    """Whom the mixture's rule chooses in each dimension: cross-fitted, and the paper's way."""
+    others = _others(given, final_judges)
+    found: Part = {"rule": rule.limit, "judges": sorted(others), "ways": {}}
+    for way, cross_fit in (("cross_fitted", True), ("same_items", False)):
+        if why := _why_not(given, others, cross_fit=cross_fit):
+            found["ways"][way] = {"reason": why, "dimensions": {}}
+            continue
+        choices = selection.choices(
+            others,
+            given.reference,
+            given.dimension_of,
+            given.fold_of,
+            replace(rule, cross_fit=cross_fit),
+        )
+        dimensions: dict[str, Part] = {}
+        for dimension in given.study.dimensions:
+            own = [choice for (_, of), choice in choices.items() if of == dimension]
+            times = Counter(judge for choice in own for judge in choice.judges)
+            dimensions[dimension] = {
+                "choices": len(own),  # folds, or one
+                "fell_back": sum(choice.fell_back for choice in own),
+                "chosen": {judge: times[judge] for judge in sorted(times)},
+                "kappas": {
+                    judge: [choice.kappas[judge] for choice in own] for judge in sorted(others)
+                },
+            }
+        found["ways"][way] = {"reason": "", "dimensions": dimensions}
+    return found
+
+
+def rounds(given: Together) -> list[Part]:
+    """Each final judge's collective and mixture, beside the same judge alone (Tables 6 and 7)."""
+    found = []
+    for rater, own in given.study.raters.items():
+        if rater.round not in ("collective", "mixture"):
+            continue
+        alone = given.first.get(rater.judge)
+        part: Part = {
+            "name": report.name(rater),
+            "judge": rater.judge,
+            "round": rater.round,
+            "alone": alone is not None,
+        }
+        if alone is not None:
+            both = comparisons.shared(given.study, own, alone)
+            for key, ratings in (("together", own), ("by_itself", alone)):
+                on_both = kappas.reliability(both, ratings, resamples=0)
+                part[key] = {
+                    "n": len(both.items),
+                    "mean": on_both.mean.value,
+                    "by_dimension": {name: one.value for name, one in on_both.by_dimension.items()},
+                }
+            part["difference"] = given.difference(own, alone)
+        found.append(part)
+    return found
