@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lmms_eval_tasks.cvrr_es import selection, simulation
-from lmms_eval_tasks.cvrr_es.rating_rows import Item
-from lmms_eval_tasks.cvrr_es.reliability.fitting import SCALE, Rated, judge_kappa
-from lmms_eval_tasks.cvrr_es.reliability.kappa_values import average
-from lmms_eval_tasks.cvrr_es.reliability.panel_ratings import PANELS, Judges
-from lmms_eval_tasks.cvrr_es.selection import Selection
-from lmms_eval_tasks.cvrr_es.simulation import Drawn, World
+from benchmarks import simulation
+from benchmarks.simulation import Drawn, World
+from lmms_eval_tasks.cvrr_es.study import selection
+from lmms_eval_tasks.cvrr_es.study.kappas import average
+from lmms_eval_tasks.cvrr_es.study.panels import PANELS, Judges
+from lmms_eval_tasks.cvrr_es.study.ratings import Item
+from lmms_eval_tasks.cvrr_es.study.selection import SCALE, Rated, Selection, judge_kappa
 from lmms_eval_tasks.utils import stats
 
 SEEDS = 20

@@ -39,7 +39,7 @@ def user(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     Videos are empty files, which are taken for good ones; one with "bad" in it for a bad one.
     Nothing is judged, and nothing is remembered from another test.
     """
-    from lmms_eval_tasks.cvrr_es import checked
+    from lmms_eval_tasks.cvrr_es import data
     from lmms_eval_tasks.utils import video_checks
     from tests.cvrr_es.release_files import row, write
 
@@ -57,9 +57,9 @@ def user(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
         for name in names:
             (folder / dimension / f"{name}.mp4").touch()
     monkeypatch.setattr(video_checks, "look", _look)
-    checked.remember(None)
+    data.remember(None)
     yield folder
-    checked.remember(None)
+    data.remember(None)
 
 
 def _look(paths: Mapping[str, Path]) -> tuple[int, dict[str, str]]:

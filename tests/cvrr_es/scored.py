@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks.cvrr_es import rating_scores, scores, utils
-from lmms_eval_tasks.cvrr_es.rating_rows import RatingRow
+from lmms_eval_tasks.cvrr_es import metrics, utils
+from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.judges.config import OPENAI, JudgeConfig
 from lmms_eval_tasks.judges.verdict import Criterion, Status, Verdict
 from lmms_eval_tasks.runs import rescore
@@ -126,11 +126,11 @@ def rated(reply: str | int | None, given: Mapping[str, Any]) -> Made:
 
 def values(all_made: Sequence[Made]) -> dict[str, Any]:
     """Every metric that has items, as the host computes it; carriers of means too."""
-    if scores.FIRST in all_made[0]:
-        metrics: Mapping[str, Any] = scores.SCORES
+    if metrics.FIRST in all_made[0]:
+        metrics: Mapping[str, Any] = metrics.SCORES
     else:
-        slugs = sorted({rating_scores.slug(one["kappa"]["candidate"]) for one in all_made})
-        metrics = {**rating_scores.SCORES, **rating_scores.by_candidate(slugs)}
+        slugs = sorted({metrics.slug(one["kappa"]["candidate"]) for one in all_made})
+        metrics = {**metrics.SCORES, **metrics.by_candidate(slugs)}
     found = {}
     for name, function in metrics.items():
         if given := [one[name] for one in all_made if name in one]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.cvrr_es import before_run, checked
+from lmms_eval_tasks.cvrr_es import before_run, data
 from lmms_eval_tasks.errors import DataError, JudgeError, MediaError, PromptError
 from lmms_eval_tasks.utils import clips
 from tests.cvrr_es.release_files import predict
@@ -49,13 +49,13 @@ def made(user: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
 class TestCheck:
     def test_remembers_what_it_found(self, user: Path) -> None:
         before_run.check(tasks(ANSWER))
-        found = checked.last()
+        found = data.last()
         assert found is not None
         assert found.tasks == [ANSWER]
         (user / PART / "1.mp4").unlink()
         with pytest.raises(DataError):
             before_run.check(tasks(ANSWER))
-        assert checked.last() is None
+        assert data.last() is None
 
     def test_the_judge_is_for_answers(
         self, candidates: None, monkeypatch: pytest.MonkeyPatch
@@ -129,7 +129,7 @@ class TestMedia:
         monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
         before_run.check(tasks(ANSWER, OTHER))
         before_run.make_media(tasks(ANSWER, OTHER))
-        found = checked.last()
+        found = data.last()
         assert found is not None
         assert found.left_out().keys() == {f"{PART}/002", f"{PART}/003"}
 

@@ -10,8 +10,8 @@ import pytest
 from datasets import Dataset, load_from_disk
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.cvrr_es import checked, data, usability
-from lmms_eval_tasks.cvrr_es.schema import Release
+from lmms_eval_tasks.cvrr_es import data
+from lmms_eval_tasks.cvrr_es.release import Release
 from lmms_eval_tasks.errors import DataError
 from tests.cvrr_es.release_files import predict, row, write
 from tests.cvrr_es.scored import PART, TIME
@@ -97,11 +97,11 @@ class TestDocs:
         monkeypatch.setenv(settings.ALLOW_MISSING, "1")
         release, task = data.load(), f"cvrr_es_{PART}"
         assert [one["id"] for one in docs(task)] == [f"{PART}/002", f"{PART}/003"]
-        checked.remember(usability.look(release, [task]))
+        data.remember(data.look(release, [task]))
         (user / PART / "1.mp4").touch()  # what was found stands for the run
         assert [one["id"] for one in docs(task)] == [f"{PART}/002", f"{PART}/003"]
         assert len(docs(f"cvrr_es_{TIME}")) == 2  # not checked: looked at now
-        checked.remember_uncut({str((user / PART / "2.mp4").resolve()): "damaged"})
+        data.remember_uncut({str((user / PART / "2.mp4").resolve()): "damaged"})
         assert docs(task) == []
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks import running, settings
-from lmms_eval_tasks.cvrr_es import naming
+from lmms_eval_tasks.cvrr_es import data
 from tests.cvrr_es.release_files import predict
 from tests.cvrr_es.scored import PART
 
@@ -27,27 +27,27 @@ from tests.cvrr_es.scored import PART
 )
 def test_of_a_model(arguments: dict[str, Any], name: str) -> None:
     with running.model(running.Model("some_class", "chat", arguments)):
-        assert naming.running_model() == name
+        assert data.running_model() == name
 
 
 def test_without_our_hook() -> None:
-    assert naming.running_model() == "model"
+    assert data.running_model() == "model"
 
 
 def test_the_users_name_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     with running.model(running.Model("c", "chat", {"pretrained": "a/b"})):
         monkeypatch.setenv(settings.CVRR_NAME, "  ")
-        assert naming.running_model() == "b"
+        assert data.running_model() == "b"
         monkeypatch.setenv(settings.CVRR_NAME, " GPT-4o mini ")
-        assert naming.running_model() == "GPT-4o mini"
+        assert data.running_model() == "GPT-4o mini"
 
 
 def test_candidates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert naming.candidates() == []
+    assert data.candidates() == []
     for name in ("bob", "ada"):
         predict(tmp_path / "all" / name, PART, [("A?", "a")])
     predict(tmp_path / "zoe", PART, [("A?", "a")])
     monkeypatch.setenv(settings.CVRR_CANDIDATES, f"{tmp_path / 'zoe'}, {tmp_path / 'all'}")
-    assert naming.candidates() == ["zoe", "ada", "bob"]
+    assert data.candidates() == ["zoe", "ada", "bob"]
     monkeypatch.setenv(settings.CVRR_CANDIDATES, str(tmp_path / "nothing"))
-    assert naming.candidates() == []
+    assert data.candidates() == []

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.cvrr_es import naming, rating_scores
+from lmms_eval_tasks.cvrr_es import data, metrics
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS
 from tests.cvrr_es.release_files import predict
 from tests.cvrr_es.scored import FAILED, PART, TIME, Made, eight, rated, rated_doc, values
@@ -154,13 +154,13 @@ class TestNames:
         ],
     )
     def test_slugs(self, name: str, slug: str) -> None:
-        assert rating_scores.slug(name) == slug
+        assert metrics.slug(name) == slug
 
     def test_a_candidates_name_says_nothing_of_a_metrics_direction(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(naming, "candidates", lambda: ["ends_failed", "模型", "no reason"])
-        better = {one["metric"]: one["higher_is_better"] for one in rating_scores.METRICS}
+        monkeypatch.setattr(data, "candidates", lambda: ["ends_failed", "模型", "no reason"])
+        better = {one["metric"]: one["higher_is_better"] for one in metrics.METRICS}
         for slug in ("ends_failed", "模型", "no_reason"):
             assert better[f"kappa_of_{slug}"] is True
             assert better[f"leniency_of_{slug}"] is better[f"rating_valid_of_{slug}"] is None
@@ -176,8 +176,8 @@ class TestNames:
         kinds += ("kappa_pooled",)
         dimensions = {f"{kind}_{name}" for kind in kinds for name in DIMENSIONS}
         assert {name for name in made if name in dimensions} == {f"{k}_{PART}" for k in kinds}
-        assert made.keys() - own < rating_scores.SCORES.keys()
-        assert dimensions < rating_scores.SCORES.keys()
+        assert made.keys() - own < metrics.SCORES.keys()
+        assert dimensions < metrics.SCORES.keys()
 
     def test_the_first_metric_alone_has_the_whole_item(self) -> None:
         made = rated(4, rated_doc(others=[{"judge": "Zoe"}]))
@@ -195,10 +195,10 @@ class TestHostsList:
         for name in ("Bob B.", "ada"):
             predict(tmp_path / name, PART, [("A?", "a")])
         monkeypatch.setenv(settings.CVRR_CANDIDATES, str(tmp_path))
-        listed = {one["metric"]: one["higher_is_better"] for one in rating_scores.METRICS}
+        listed = {one["metric"]: one["higher_is_better"] for one in metrics.METRICS}
         own = {name for name in listed if "_of_bob_b" in name or "_of_ada" in name}
         assert len(own) == 2 * 9
-        assert listed.keys() == {*rating_scores.SCORES, *own}
+        assert listed.keys() == {*metrics.SCORES, *own}
         assert listed["kappa"] is listed["kappa_of_ada"] is listed["rating_coverage"] is True
         worse = {"rating_failed", "no_reason", "empty_failed"}
         assert {name for name, better in listed.items() if better is False} == worse
@@ -207,10 +207,10 @@ class TestHostsList:
     @pytest.mark.parametrize("named", ["", "/nowhere/at/all"])
     def test_without_candidates(self, named: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(settings.CVRR_CANDIDATES, named)
-        assert [one["metric"] for one in rating_scores.METRICS] == list(rating_scores.SCORES)
+        assert [one["metric"] for one in metrics.METRICS] == list(metrics.SCORES)
 
     def test_an_aggregation_never_raises(self, capsys: pytest.CaptureFixture[str]) -> None:
-        for one in rating_scores.METRICS:
+        for one in metrics.METRICS:
             assert one["aggregation"]([None]) is None
             line = f"{one['metric']} failed and is reported as N/A"
             assert line in capsys.readouterr().err
@@ -223,7 +223,7 @@ class TestHostsList:
 
     def test_no_other_names(self) -> None:
         with pytest.raises(AttributeError, match="METRIC'"):
-            rating_scores.METRIC  # noqa: B018
+            metrics.METRIC  # noqa: B018
 
 
 def test_rating_that_broke(
@@ -233,7 +233,7 @@ def test_rating_that_broke(
         raise RuntimeError("broken")
 
     with monkeypatch.context() as patched:
-        patched.setattr(rating_scores.rating_reply, "read", breaks)
+        patched.setattr(metrics.rating_reply, "read", breaks)
         broken = rated(4, rated_doc(9, reference=5))
     assert "scoring partial_actions/009/ada failed" in capsys.readouterr().err
     assert (broken["kappa"]["status"], broken["kappa"]["rating"]) == ("error", None)

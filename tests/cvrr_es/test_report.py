@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.table import Table
 
-from lmms_eval_tasks.cvrr_es import report
+from lmms_eval_tasks.cvrr_es import tables
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS
 from tests.cvrr_es.scored import (
     PART,
@@ -30,7 +30,7 @@ def rows(table: Table) -> list[list[str]]:
 
 
 def tables(numbers: dict[str, Any], label: str = "") -> dict[str, Table]:
-    return {str(one.title): one for one in report.tables([(label, numbers)])}
+    return {str(one.title): one for one in tables.tables([(label, numbers)])}
 
 
 def found(kind: str, numbers: dict[str, Any]) -> list[list[str]]:
@@ -113,16 +113,16 @@ def test_the_three_rounds_side_by_side() -> None:
 
 def test_several_models_and_invalid_ones() -> None:
     own = ratings()["cvrr_judge"]
-    made = report.tables(
+    made = tables.tables(
         [("", {"cvrr_judge a (x)": own, "cvrr_judge b [y]": own, "cvrr_judge INVALID": own})]
     )
     names = [row[0] for row in rows(made[0])]
     assert names[::2] == ["a (x)", r"b \[y]", "this run INVALID"]
-    labelled = report.tables([("mine", {"cvrr_judge": own})])
+    labelled = tables.tables([("mine", {"cvrr_judge": own})])
     assert {row[0] for row in rows(labelled[0])} == {"mine"}
 
 
 def test_nothing_to_show() -> None:
-    assert report.tables([]) == []
-    assert report.tables([("", {"cvrr_es_other": {"acc": 1.0}, "cvrr": {"acc": 1.0}})]) == []
+    assert tables.tables([]) == []
+    assert tables.tables([("", {"cvrr_es_other": {"acc": 1.0}, "cvrr": {"acc": 1.0}})]) == []
     assert tables({"cvrr_es": {"mean_acc": float("nan")}}) == {}

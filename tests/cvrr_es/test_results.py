@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks import running, settings
-from lmms_eval_tasks.cvrr_es import benchmark, checked, data, judge, rating_files
+from lmms_eval_tasks.cvrr_es import benchmark, data, judge
+from lmms_eval_tasks.cvrr_es.study import ratings
 from lmms_eval_tasks.runs import preflight
 from lmms_eval_tasks.utils.aggregate import Carrier
 from tests.cvrr_es.release_files import predict
@@ -53,7 +54,7 @@ def study(user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     first += [row(1, 5, "Yan"), row(2, None, "Yan")]
     reference = [row(n, r, "debate", round="reference") for n, r in enumerate(TRUTH, 1)]
     for variable, rows in ((settings.CVRR_RATINGS, first), (settings.CVRR_REFERENCE, reference)):
-        rating_files.write(tmp_path / f"{variable}.jsonl", rows)
+        ratings.write(tmp_path / f"{variable}.jsonl", rows)
         monkeypatch.setenv(variable, str(tmp_path / f"{variable}.jsonl"))
     monkeypatch.setenv(settings.CVRR_CANDIDATES, str(tmp_path / "said"))
     monkeypatch.setenv(settings.CVRR_NAME, "Mine!")
@@ -150,7 +151,7 @@ class TestJudges:
         monkeypatch.setenv(settings.CVRR_SELECTION, "theta=1,fallback=none,cross_fit=no")
         assert ran("cvrr_judge_mixture")["warnings"] == []
         rows = [row(n, 3, "Zoe") for n in (1, 2, 3)]
-        rating_files.write(study / f"{settings.CVRR_RATINGS}.jsonl", rows)
+        ratings.write(study / f"{settings.CVRR_RATINGS}.jsonl", rows)
         (warning,) = ran("cvrr_judge_mixture")["warnings"]
         assert warning == (
             "cvrr_judge_mixture: no judge passed in 1 of 1 choices (one for each fold and "
@@ -182,7 +183,7 @@ class TestGone:
 
     def test_without_a_check(self, user: Path) -> None:
         shutil.rmtree(user)
-        checked.remember(None)
+        data.remember(None)
         section = annotated(ANSWER)
         assert section.keys() == SECTION - {"data", "left_out"} | {"prompts", "judge"}
         warning, waiting = section["warnings"]

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks import judges, settings
-from lmms_eval_tasks.cvrr_es import judge as judging
-from lmms_eval_tasks.cvrr_es import rating_files, saved
+from lmms_eval_tasks.cvrr_es import judge, saved
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS
-from lmms_eval_tasks.cvrr_es.uncertainty import details
+from lmms_eval_tasks.cvrr_es.metrics import details
+from lmms_eval_tasks.cvrr_es.study import ratings
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import run as judge_run
 from lmms_eval_tasks.runs import rescore
@@ -124,7 +124,7 @@ class TestReference:
     """The user's of now, or the run's own."""
 
     def name(self, rows: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        rating_files.write(tmp_path / "reference.jsonl", rows)
+        ratings.write(tmp_path / "reference.jsonl", rows)
         monkeypatch.setenv(settings.CVRR_REFERENCE, str(tmp_path / "reference.jsonl"))
 
     def test_filled_in(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,7 +172,7 @@ class TestAnotherJudge:
         reply = json.dumps({"pred": "incorrect", "score": 2, "reason": "no"})
         with LocalEndpoint(lambda _: reply, model="local") as endpoint:
             spec = f"other@{endpoint.url}"
-            setup = judges.setup(judging.config(spec), judging.criterion())
+            setup = judges.setup(judge.config(spec), judge.criterion())
             for one in answers[:2]:
                 one["acc"]["verdict"]["setup"] = setup
             judge_run.forget()

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from lmms_eval_tasks import cvrr_es, settings
-from lmms_eval_tasks.cvrr_es import data, rating_scores, scores
+from lmms_eval_tasks.cvrr_es import data, metrics
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, JUDGE_TASKS
 from lmms_eval_tasks.utils.aggregate import Carrier
 from tests.cvrr_es.scored import FAILED, PART, REFUSED, TIME, Made, Stated, answered, shown, values
@@ -62,23 +62,23 @@ class TestMeans:
         large = values(several("right 2", "wrong 0", "wrong 1", dimension=TIME))
         carriers = [small["mean_acc"], large["mean_acc"]]
         assert all(isinstance(one, Carrier) and math.isnan(one) for one in carriers)
-        assert scores.join(carriers) == pytest.approx((1 + 1 / 3) / 2)
-        assert scores.join(carriers, [1, 3], False) == pytest.approx(2 / 3)
+        assert metrics.join(carriers) == pytest.approx((1 + 1 / 3) / 2)
+        assert metrics.join(carriers, [1, 3], False) == pytest.approx(2 / 3)
         rated = [one["mean_score_valid"] for one in (small, large)]
-        assert scores.join(rated) == pytest.approx((5 + 1) / 2)
+        assert metrics.join(rated) == pytest.approx((5 + 1) / 2)
 
     def test_a_dimension_without_a_number(self, stated: Stated) -> None:
         parts = [values(several("right 5")), values(several("hm", dimension=TIME))]
-        assert scores.join([one["mean_acc_valid"] for one in parts]) is None
-        assert scores.join([one["mean_acc"] for one in parts]) == 0.5
-        assert scores.join([]) is None
-        assert scores.join([0.5]) is None  # a number of another task
-        assert scores.join([parts[0]["mean_acc"], None]) is None  # broke, and was reported
+        assert metrics.join([one["mean_acc_valid"] for one in parts]) is None
+        assert metrics.join([one["mean_acc"] for one in parts]) == 0.5
+        assert metrics.join([]) is None
+        assert metrics.join([0.5]) is None  # a number of another task
+        assert metrics.join([parts[0]["mean_acc"], None]) is None  # broke, and was reported
 
     def test_shown_alone_it_is_no_number(self, stated: Stated) -> None:
         found = values(several("right 5"))
         assert {name for name in found if name not in shown(found)} == {
-            f"mean_{name}" for name in scores.MEANS
+            f"mean_{name}" for name in metrics.MEANS
         }
 
 
@@ -91,17 +91,17 @@ class TestHostsList:
 
     def test_items_of_further_metrics_are_small(self, stated: Stated) -> None:
         made = answered("right 5")
-        assert made.keys() == scores.SCORES.keys()
+        assert made.keys() == metrics.SCORES.keys()
         light = {"id", "video", "dimension", "status", "right", "dimensions"}
         assert made["acc_valid"].keys() == light < made["acc"].keys()
 
     def test_an_aggregation_never_raises(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert [one["metric"] for one in scores.METRICS] == list(scores.SCORES)
-        for one in scores.METRICS:
+        assert [one["metric"] for one in metrics.METRICS] == list(metrics.SCORES)
+        for one in metrics.METRICS:
             assert one["aggregation"]([None]) is None
             line = f"{one['metric']} failed and is reported as N/A"
             assert line in capsys.readouterr().err
-        told = {one["metric"]: one["higher_is_better"] for one in scores.METRICS}
+        told = {one["metric"]: one["higher_is_better"] for one in metrics.METRICS}
         worse = {name for name, better in told.items() if better is False}
         assert worse == {"acc_failed", "score_failed", "empty"}
 
@@ -140,10 +140,10 @@ class TestYamls:
         group = yaml_of("cvrr_es.yaml")
         assert group["task"] == [f"cvrr_es_{name}" for name in DIMENSIONS]
         (metric,) = group["aggregate_metric_list"]
-        assert metric["metric"] == scores.PREFIX
-        for name in (*scores.SCORES, *rating_scores.SCORES):
-            assert (scores.PREFIX in name) is (name.removeprefix("mean_") in scores.MEANS) or (
-                name in scores.MEANS
+        assert metric["metric"] == metrics.PREFIX
+        for name in (*metrics.SCORES, *metrics.SCORES):
+            assert (metrics.PREFIX in name) is (name.removeprefix("mean_") in metrics.MEANS) or (
+                name in metrics.MEANS
             )
 
     def test_templates(self) -> None:

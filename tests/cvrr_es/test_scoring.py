@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.cvrr_es import scores, scoring, utils
+from lmms_eval_tasks.cvrr_es import metrics, scoring, utils
 from lmms_eval_tasks.judges.verdict import Status, Verdict
 from tests.cvrr_es.scored import FAILED, REFUSED, Stated, answered, doc
 
@@ -16,7 +16,7 @@ FIELDS = {"question", "reference", "id", "candidate"}
 
 
 def whole(reply: str, **changes: Any) -> dict[str, Any]:
-    return answered(reply, **changes)[scores.FIRST]
+    return answered(reply, **changes)[metrics.FIRST]
 
 
 def test_the_judge_is_asked_by_item(stated: Stated) -> None:
@@ -87,10 +87,10 @@ def test_scoring_that_broke(
 
     monkeypatch.setattr(utils.judging, "config", breaks)
     made = answered("right 5")
-    assert made.keys() == scores.SCORES.keys()
+    assert made.keys() == metrics.SCORES.keys()
     assert (made["acc"]["status"], made["acc"]["right"]) == ("error", None)
     assert made["acc"]["reply"] == "right 5"
     assert "scoring partial_actions/001 failed; kept as status error" in capsys.readouterr().err
-    found = {name: function([made[name]]) for name, function in scores._DIMENSION.items()}
+    found = {name: function([made[name]]) for name, function in metrics._DIMENSION.items()}
     assert (found["acc"], found["acc_valid"], found["acc_failed"]) == (0.0, None, 1)
     assert (found["score_valid"], found["score_failed"]) == (None, 1)

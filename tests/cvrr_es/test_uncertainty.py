@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.cvrr_es.uncertainty import details
+from lmms_eval_tasks.cvrr_es.metrics import details
 from tests.cvrr_es.scored import PART, TIME, Stated, answered, eight, rated, rated_doc
 
 ANSWER = f"cvrr_es_{PART}"

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.cvrr_es import data, rating_files, usability
-from lmms_eval_tasks.cvrr_es.checked import Checked
-from lmms_eval_tasks.cvrr_es.rating_rows import RatingRow
+from lmms_eval_tasks.cvrr_es import data
+from lmms_eval_tasks.cvrr_es.data import Checked
+from lmms_eval_tasks.cvrr_es.study import ratings
+from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.errors import DataError, TasksError
 from tests.cvrr_es.release_files import predict, row, write
 from tests.cvrr_es.scored import PART, TIME
@@ -22,7 +23,7 @@ ANSWER, OTHER = f"cvrr_es_{PART}", f"cvrr_es_{TIME}"
 
 
 def look(*tasks: str) -> Checked:
-    return usability.look(data.load(), tasks)
+    return data.look(data.load(), tasks)
 
 
 def say(folder: Path, name: str, dimensions: Any = tuple(ASKED)) -> None:
@@ -44,7 +45,7 @@ def folder(user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def named(variable: str, rows: list[RatingRow], tmp_path: Path, monkeypatch: Any) -> None:
     file = tmp_path / f"{variable}.jsonl"
-    rating_files.write(file, rows)
+    ratings.write(file, rows)
     monkeypatch.setenv(variable, str(file))
 
 
@@ -157,24 +158,24 @@ class TestRatings:
 
 class TestReference:
     def test_none(self) -> None:
-        assert usability.reference() == []
+        assert data.reference() == []
 
     def test_rows_of_its_round_alone(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         rows = [rating(1, 4), rating(1, 2, "debate", round="reference")]
         named(settings.CVRR_REFERENCE, rows, tmp_path, monkeypatch)
-        assert [one.judge for one in usability.reference()] == ["debate"]
+        assert [one.judge for one in data.reference()] == ["debate"]
 
     def test_first_ratings_are_none(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         named(settings.CVRR_REFERENCE, [rating(1, 4)], tmp_path, monkeypatch)
         with pytest.raises(DataError, match=r"no rows of the round `reference` .*tasks debate"):
-            usability.reference()
+            data.reference()
 
     def test_two_of_one_answer(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         rows = [rating(1, n, name, round="reference") for n, name in ((2, "debate"), (3, "single"))]
         named(settings.CVRR_REFERENCE, rows, tmp_path, monkeypatch)
         message = "partial_actions/001, ada: reference ratings by debate and single; name one"
         with pytest.raises(DataError, match=message):
-            usability.reference()
+            data.reference()
 
     def test_a_reference_of_other_candidates(
         self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

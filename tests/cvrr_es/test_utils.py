@@ -10,7 +10,7 @@ import pytest
 from PIL.Image import Image
 
 from lmms_eval_tasks import running, settings
-from lmms_eval_tasks.cvrr_es import data, inputs, sample, scripted, utils
+from lmms_eval_tasks.cvrr_es import data, inputs, sample, sample_answers, utils
 from lmms_eval_tasks.cvrr_es.sample_answers import CAREFUL, FLAT, HASTY, MODELS
 from lmms_eval_tasks.errors import MediaError, PromptError
 from lmms_eval_tasks.utils import clips
@@ -22,9 +22,9 @@ TASKS = ("cvrr_judge", "cvrr_judge_collective", "cvrr_judge_mixture")
 @pytest.fixture
 def on_sample(sample_folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The packaged sample with its candidates, ratings and reference."""
-    from lmms_eval_tasks.cvrr_es import checked
+    from lmms_eval_tasks.cvrr_es import data
 
-    checked.remember(None)
+    data.remember(None)
     folder = sample_folder
     monkeypatch.setenv(settings.CACHE, str(cache))
     monkeypatch.setenv(settings.DATA, str(folder.parent))
@@ -179,5 +179,5 @@ class TestItems:
 
     def test_the_scripted_model_is_read(self, on_sample: Path) -> None:
         for one in docs("cvrr_judge_mixture")[:10]:
-            made = rated(scripted.reply(one, "right"), one)["kappa"]
+            made = rated(sample_answers.reply(one, "right"), one)["kappa"]
             assert made["rating"] == one["reference_rating"]

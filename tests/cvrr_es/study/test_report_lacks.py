@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from lmms_eval_tasks.cvrr_es import rating_files
-from lmms_eval_tasks.cvrr_es.rating_rows import RatingRow
-from lmms_eval_tasks.cvrr_es.reliability.report import NO_REFERENCE, Options, report
+from lmms_eval_tasks.cvrr_es.study import ratings
+from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
+from lmms_eval_tasks.cvrr_es.study.report import NO_REFERENCE, Options, report
 from lmms_eval_tasks.errors import DataError
-from tests.cvrr_es.reliability.hand_made import (
+from tests.cvrr_es.study.hand_made import (
     FOURS,
     KAPPA,
     LENIENT,
@@ -22,7 +22,7 @@ from tests.cvrr_es.reliability.hand_made import (
     rater,
     referred,
 )
-from tests.cvrr_es.reliability.study_rows import PARTIAL, TIME, rows
+from tests.cvrr_es.study.study_rows import PARTIAL, TIME, rows
 
 QUICK = Options(resamples=0)
 
@@ -105,7 +105,7 @@ def test_one_judge_makes_no_panel() -> None:
 
 def test_part_rated_constant_and_off_scale() -> None:
     given_rows = given("J", {"A": [2, "absent", None, 5], "B": [1, 1, 5, "absent"]})
-    off = replace(given_rows[1], rating=None, status=rating_files.OFF_SCALE)
+    off = replace(given_rows[1], rating=None, status=ratings.OFF_SCALE)
     rows = [given_rows[0], off, *given_rows[2:], *given("K", FOURS)]
     notes = report(rows, referred(), QUICK)["notes"]
     assert "ratings off the scale of 1 to 5, counted as failures: 1" in notes
@@ -118,9 +118,9 @@ def test_part_rated_constant_and_off_scale() -> None:
 
 def test_off_scale_is_counted_once_and_of_what_is_shown() -> None:
     """A folder may hold the reference's file as well; rounds that are left out do not count."""
-    truth = [replace(referred()[0], rating=None, status=rating_files.OFF_SCALE), *referred()[1:]]
+    truth = [replace(referred()[0], rating=None, status=ratings.OFF_SCALE), *referred()[1:]]
     other = given("K", REFERENCE, round="mixture")
-    off = replace(other[0], rating=None, status=rating_files.OFF_SCALE)
+    off = replace(other[0], rating=None, status=ratings.OFF_SCALE)
     more = [off, *other[1:], *given("J", REFERENCE, round="mixture"), *truth]
     notes = report([*judged(), *more], truth, Options(final_judge="J", resamples=0))["notes"]
     assert [line for line in notes if "off the scale" in line] == [

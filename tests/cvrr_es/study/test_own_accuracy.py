@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lmms_eval_tasks.cvrr_es.reliability.own_accuracy import against_kappa
+from lmms_eval_tasks.cvrr_es.study.leniency import against_kappa
 from lmms_eval_tasks.errors import DataError
 
 KAPPAS = {"a": 0.1, "b": 0.3, "c": 0.2, "d": 0.4}

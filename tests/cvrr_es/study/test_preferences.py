@@ -7,10 +7,10 @@ import json
 
 import pytest
 
-from lmms_eval_tasks.cvrr_es.rating_rows import Item
-from lmms_eval_tasks.cvrr_es.reliability import preferences
-from lmms_eval_tasks.cvrr_es.reliability.preferences import Duel
-from tests.cvrr_es.reliability.study_rows import drawn, of, study
+from lmms_eval_tasks.cvrr_es.study import comparisons
+from lmms_eval_tasks.cvrr_es.study.comparisons import Duel
+from lmms_eval_tasks.cvrr_es.study.ratings import Item
+from tests.cvrr_es.study.study_rows import drawn, of, study
 
 JUDGE = {"A": [5, 3, 4], "B": [4, 3, None], "C": [1, 5, 4.5]}
 REFERENCE = {"A": [5, 3, 4], "B": [5, 1, 1], "C": [2, 3, 4]}
@@ -18,7 +18,7 @@ REFERENCE = {"A": [5, 3, 4], "B": [5, 1, 1], "C": [2, 3, 4]}
 
 def test_win_rates_by_hand():
     made = study({"J": JUDGE}, REFERENCE)
-    found = preferences.win_rates(made, of(made))
+    found = comparisons.win_rates(made, of(made))
     assert found == {
         ("A", "B"): Duel(1, 1, 0),
         ("B", "A"): Duel(0, 1, 1),
@@ -33,14 +33,14 @@ def test_win_rates_by_hand():
 
 def test_candidates_that_never_meet():
     made = study({"J": {"A": [5, "absent"], "B": ["absent", 3]}}, {"A": [1, 1], "B": [1, 1]})
-    found = preferences.win_rates(made, of(made))
+    found = comparisons.win_rates(made, of(made))
     assert found["A", "B"] == Duel(0, 0, 0)
     assert (found["A", "B"].win_rate, found["A", "B"].score) == (None, None)
 
 
 def test_both_sides_of_a_duel_add_up():
     made = drawn(4)
-    found = preferences.win_rates(made, made.reference)
+    found = comparisons.win_rates(made, made.reference)
     for one, other in itertools.combinations(made.candidates, 2):
         assert found[one, other].score + found[other, one].score == pytest.approx(1)
         met = [
@@ -55,7 +55,7 @@ def test_agreement_by_hand():
     """First question: tied by the reference, same, same. Second: tied by the judge, by the
     reference, same. Third: tied by the reference, and B has no rating."""
     made = study({"J": JUDGE}, REFERENCE)
-    found = preferences.agreement(made, of(made))
+    found = comparisons.agreement(made, of(made))
     assert (found.same, found.opposite, found.both_tied) == (3, 0, 0)
     assert (found.judge_tied, found.reference_tied) == (1, 3)
     assert (found.n, found.agreement, found.decided) == (7, 3 / 7, 1)
@@ -66,7 +66,7 @@ def test_agreement_by_hand():
 
 def test_opposite_and_tied_by_both():
     made = study({"J": {"A": [5, 2, 4], "B": [4, 2, 5]}}, {"A": [1, 3, 2], "B": [2, 3, 3]})
-    found = preferences.agreement(made, of(made))
+    found = comparisons.agreement(made, of(made))
     assert (found.same, found.opposite, found.both_tied) == (1, 1, 1)
     assert found.agreement == 2 / 3
     assert found.decided == 0.5
@@ -74,7 +74,7 @@ def test_opposite_and_tied_by_both():
 
 def test_a_constant_judge_prefers_nothing():
     made = study({"J": {"A": [4, 4], "B": [4, 4]}}, {"A": [5, 3], "B": [1, 3]})
-    found = preferences.agreement(made, of(made))
+    found = comparisons.agreement(made, of(made))
     assert (found.judge_tied, found.both_tied, found.decided) == (1, 1, None)
 
 
@@ -87,12 +87,12 @@ def test_a_constant_judge_prefers_nothing():
 )
 def test_no_interval(changes, reason):
     made = study({"J": {"A": [4], "B": [5]}}, {"A": [3], "B": [4]}, **changes)
-    found = preferences.agreement(made, of(made))
+    found = comparisons.agreement(made, of(made))
     assert (found.agreement, found.interval, found.no_interval) == (1, None, reason)
 
 
 def test_nothing_to_compare():
     made = study({"J": {"A": [4, 2]}}, {"A": [3, 2]})
-    found = preferences.agreement(made, of(made))
+    found = comparisons.agreement(made, of(made))
     assert (found.n, found.agreement, found.decided) == (0, None, None)
     assert found.no_interval == "there is no value"

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS
-from lmms_eval_tasks.cvrr_es.rating_rows import Item, RatingRow
-from lmms_eval_tasks.cvrr_es.reliability.study import Cell, Counts, Place, Rater, Study
+from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
+from lmms_eval_tasks.cvrr_es.study.study import Cell, Counts, Place, Rater, Study
 from lmms_eval_tasks.errors import DataError
-from tests.cvrr_es.reliability.study_rows import PARTIAL, TIME, drawn, of, row, rows, study
+from tests.cvrr_es.study.study_rows import PARTIAL, TIME, drawn, of, row, rows, study
 
 
 def test_rows_in_any_order_make_the_same_study():

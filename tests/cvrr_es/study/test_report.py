@@ -7,16 +7,15 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks.cvrr_es import selection
-from lmms_eval_tasks.cvrr_es.rating_rows import RatingRow
-from lmms_eval_tasks.cvrr_es.reliability import folds, offsets
-from lmms_eval_tasks.cvrr_es.reliability.fitting import judge_kappa
-from lmms_eval_tasks.cvrr_es.reliability.panel_ratings import PANELS, Judges
-from lmms_eval_tasks.cvrr_es.reliability.report import Options, report
-from lmms_eval_tasks.cvrr_es.reliability.study import Rater, Study
-from lmms_eval_tasks.cvrr_es.reliability.tables import all_sheets
+from lmms_eval_tasks.cvrr_es.study import comparisons, selection
+from lmms_eval_tasks.cvrr_es.study.panel_sheets import all_sheets
+from lmms_eval_tasks.cvrr_es.study.panels import PANELS, Judges
+from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
+from lmms_eval_tasks.cvrr_es.study.report import Options, report
+from lmms_eval_tasks.cvrr_es.study.selection import judge_kappa
+from lmms_eval_tasks.cvrr_es.study.study import Rater, Study
 from lmms_eval_tasks.errors import DataError
-from tests.cvrr_es.reliability.hand_made import (
+from tests.cvrr_es.study.hand_made import (
     FOURS,
     KAPPA,
     KAPPA_A,
@@ -30,7 +29,7 @@ from tests.cvrr_es.reliability.hand_made import (
     rater,
     referred,
 )
-from tests.cvrr_es.reliability.study_rows import PARTIAL, drawn
+from tests.cvrr_es.study.study_rows import PARTIAL, drawn
 
 QUICK = Options(resamples=0)
 
@@ -81,7 +80,7 @@ class TestByHand:
         made = Study.of(rows, truth)
         own = made.raters[Rater("J", "first")]
         expected = [
-            list(offsets.take_off(made, own, folds.by_video(made, seed=seed)).offsets)
+            list(comparisons.take_off(made, own, study.by_video(made, seed=seed)).offsets)
             for seed in (0, 5)
         ]
         assert expected[0] != expected[1]
@@ -155,7 +154,7 @@ class TestTogether:
             {r.judge: own for r, own in made.raters.items()},
             whole,  # type: ignore[arg-type]
             dimension_of,
-            folds.by_video(made).fold_of(made.items),
+            study.by_video(made).fold_of(made.items),
         )
         found = report(rows, truth, QUICK)
         for name in PANELS:

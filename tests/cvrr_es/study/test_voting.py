@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lmms_eval_tasks.cvrr_es.reliability import voting
+from lmms_eval_tasks.cvrr_es.study import panels
 
 
 @pytest.mark.parametrize(
@@ -23,21 +23,21 @@ from lmms_eval_tasks.cvrr_es.reliability import voting
 )
 def test_votes(ratings: list[int], majority: int, median: int, mean: int) -> None:
     for order in (ratings, ratings[::-1]):
-        assert voting.majority(order) == majority
-        assert voting.median(order) == median
-        assert voting.weighted_mean(order, [0.1] * len(order)) == mean
+        assert panels.majority(order) == majority
+        assert panels.median(order) == median
+        assert panels.weighted_mean(order, [0.1] * len(order)) == mean
 
 
 def test_weights() -> None:
-    assert voting.weighted_mean([1, 5], [0.9, 0.1]) == 1  # 1.4
-    assert voting.weighted_mean([1, 5], [0.1, 0.9]) == 5  # 4.6
-    assert voting.weighted_mean([1, 5], [0.0, 0.3]) == 5
+    assert panels.weighted_mean([1, 5], [0.9, 0.1]) == 1  # 1.4
+    assert panels.weighted_mean([1, 5], [0.1, 0.9]) == 5  # 4.6
+    assert panels.weighted_mean([1, 5], [0.0, 0.3]) == 5
     # A half whose weights are no exact binary numbers: 2.5 in both.
-    assert voting.weighted_mean([2, 3], [0.7, 0.7]) == 2
-    assert voting.weighted_mean([1, 2, 3, 4], [0.1, 0.1, 0.1, 0.1]) == 2
+    assert panels.weighted_mean([2, 3], [0.7, 0.7]) == 2
+    assert panels.weighted_mean([1, 2, 3, 4], [0.1, 0.1, 0.1, 0.1]) == 2
     for weights in ([0.0, 0.0], [-0.1, 0.5]):
         with pytest.raises(ValueError, match="positive sum"):
-            voting.weighted_mean([1, 5], weights)
+            panels.weighted_mean([1, 5], weights)
 
 
 @pytest.mark.parametrize(
@@ -45,4 +45,4 @@ def test_weights() -> None:
     [(0.2, 1), (1.5, 1), (1.51, 2), (2.5 + 1e-12, 2), (3.49, 3), (4.6, 5), (7.0, 5), (-1.0, 1)],
 )
 def test_to_scale(value: float, rating: int) -> None:
-    assert voting.to_scale(value) == rating
+    assert panels.to_scale(value) == rating

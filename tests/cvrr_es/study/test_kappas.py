@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval_tasks.cvrr_es.reliability import kappas
-from lmms_eval_tasks.cvrr_es.reliability.fitting import SCALE
-from lmms_eval_tasks.cvrr_es.reliability.kappa_values import band
-from lmms_eval_tasks.cvrr_es.reliability.study import Cell, Study
+from lmms_eval_tasks.cvrr_es.study import kappas
+from lmms_eval_tasks.cvrr_es.study.kappas import band
+from lmms_eval_tasks.cvrr_es.study.selection import SCALE
+from lmms_eval_tasks.cvrr_es.study.study import Cell, Study
 from lmms_eval_tasks.utils import stats
 from lmms_eval_tasks.utils.agreement import kappa
-from tests.cvrr_es.reliability.study_rows import PARTIAL, TIME, drawn, of, row, rows, study
+from tests.cvrr_es.study.study_rows import PARTIAL, TIME, drawn, of, row, rows, study
 
 CASES = json.loads((Path(__file__).parents[2] / "cases" / "cvrr_kappa.json").read_text())
 # Table 5's shape: A by chance (1 - 4 * 2 / 8 = 0), B perfect, so 0.5 in the mean; pooled

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 
-from lmms_eval_tasks.cvrr_es.reliability import describe
-from lmms_eval_tasks.cvrr_es.reliability.study import Cell, Study
-from tests.cvrr_es.reliability.study_rows import PARTIAL, TIME, drawn, of, rows, study
+from lmms_eval_tasks.cvrr_es.study import study
+from lmms_eval_tasks.cvrr_es.study.study import Cell, Study
+from tests.cvrr_es.study.study_rows import PARTIAL, TIME, drawn, of, rows, study
 
 
 def test_by_hand():
     made = study({"J": {"A": [4, 4, 1, 4.5, None, "absent"]}}, {"A": [1] * 6})
-    found = describe.summary(of(made), made.items)
+    found = study.summary(of(made), made.items)
     assert found.mean == 13.5 / 4
     assert found.distribution == {1: 1, 2: 0, 3: 0, 4: 2, 5: 0}
     assert (found.rated, found.not_whole, found.failed, found.missing) == (4, 1, 1, 1)
@@ -24,9 +24,9 @@ def test_by_hand():
 
 def test_nothing_rated():
     made = study({"J": {"A": [None, "absent"]}, "K": {"A": [1, 1]}}, {"A": [1, 1]})
-    found = describe.summary(of(made), made.items)
+    found = study.summary(of(made), made.items)
     assert (found.mean, found.failure_share, found.coverage) == (None, 1, 0)
-    nothing = describe.summary(of(made), [])
+    nothing = study.summary(of(made), [])
     assert (nothing.failure_share, nothing.coverage) == (None, None)
 
 
@@ -37,7 +37,7 @@ def test_by_dimension_and_candidate():
         *rows([3, None], dimension=TIME, candidate="B"),
     ]
     made = Study.of(given, [])
-    found = describe.summaries(made, of(made))
+    found = study.summaries(made, of(made))
     assert found.overall.mean == 16 / 5
     assert {name: one.mean for name, one in found.by_dimension.items()} == {PARTIAL: 3.25, TIME: 3}
     assert {name: one.mean for name, one in found.by_candidate.items()} == {"A": 1.5, "B": 13 / 3}
@@ -52,7 +52,7 @@ def test_by_dimension_and_candidate():
 def test_the_reference_can_be_described_and_parts_add_up():
     made = drawn(3)
     for ratings in (of(made), made.reference):
-        found = describe.summaries(made, ratings)
+        found = study.summaries(made, ratings)
         counts = made.counts(ratings)
         for parts in (found.by_dimension, found.by_candidate, found.cells):
             assert sum(one.rated for one in parts.values()) == found.overall.rated == counts.rated

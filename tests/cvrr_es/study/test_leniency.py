@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from lmms_eval_tasks.cvrr_es.reliability import leniency
-from lmms_eval_tasks.cvrr_es.reliability.study import Study
+from lmms_eval_tasks.cvrr_es.study import leniency
+from lmms_eval_tasks.cvrr_es.study.study import Study
 from lmms_eval_tasks.utils import stats
-from tests.cvrr_es.reliability.study_rows import PARTIAL, drawn, of, row, rows, study
+from tests.cvrr_es.study.study_rows import PARTIAL, drawn, of, row, rows, study
 
 
 def test_by_hand():

@@ -9,9 +9,9 @@ from random import Random
 
 import pytest
 
-from lmms_eval_tasks.cvrr_es import simulation
-from lmms_eval_tasks.cvrr_es.rating_rows import Item
-from lmms_eval_tasks.cvrr_es.reliability import latent
+from benchmarks import simulation
+from lmms_eval_tasks.cvrr_es.study import panels
+from lmms_eval_tasks.cvrr_es.study.ratings import Item
 
 SCALE = (1, 2, 3, 4, 5)
 Table = dict[str, dict[Item, int]]
@@ -66,7 +66,7 @@ def by_hand(ratings: Table, rounds: int) -> tuple[dict[Item, list[float]], list[
 @pytest.mark.parametrize("rounds", [1, 4])
 def test_dawid_skene_is_em(seed: int, rounds: int) -> None:
     ratings = made(seed)
-    model = latent.dawid_skene(ratings, iterations=rounds)
+    model = panels.dawid_skene(ratings, iterations=rounds)
     expected, _ = by_hand(ratings, rounds)
     assert (model.iterations, model.converged) == (rounds, False)
     assert set(model.probabilities) == set(expected)
@@ -77,7 +77,7 @@ def test_dawid_skene_is_em(seed: int, rounds: int) -> None:
 @pytest.mark.parametrize("seed", [1, 4])
 def test_dawid_skene_goes_on_until_no_rating_changes(seed: int) -> None:
     ratings = made(seed)
-    model = latent.dawid_skene(ratings)
+    model = panels.dawid_skene(ratings)
     assert model.converged
     further, likelihoods = by_hand(ratings, 2 * model.iterations)
     assert all(after >= before - 1e-9 for before, after in pairwise(likelihoods))
@@ -105,7 +105,7 @@ def test_dawid_skene_is_crowd_kits_round_by_round() -> None:
     ratings = made(1)
     for rounds in (1, 8):
         expected, _ = crowd_kits(ratings, rounds)
-        model = latent.dawid_skene(ratings, iterations=rounds)
+        model = panels.dawid_skene(ratings, iterations=rounds)
         for item, probabilities in model.probabilities.items():
             # crowd-kit puts 1e-10 in place of probabilities of 0.
             assert probabilities == pytest.approx(expected[item], abs=1e-6)
@@ -115,7 +115,7 @@ def test_crowd_kit_itself_would_have_stopped_too_early() -> None:
     """Why EM is ours; if this fails, crowd-kit may have been repaired."""
     ratings = simulation.draw(simulation.WORLDS["five"], 12).ratings
     _, rounds = crowd_kits(ratings)
-    model = latent.dawid_skene(ratings)
+    model = panels.dawid_skene(ratings)
     assert model.converged
     assert model.iterations > 2 * rounds
     _, likelihoods = by_hand(ratings, 2 * rounds)
@@ -123,8 +123,8 @@ def test_crowd_kit_itself_would_have_stopped_too_early() -> None:
 
 
 def test_dawid_skene_says_when_it_did_not_converge() -> None:
-    assert not latent.dawid_skene(made(1), iterations=2).converged
-    empty = latent.dawid_skene({"a": {}})
+    assert not panels.dawid_skene(made(1), iterations=2).converged
+    empty = panels.dawid_skene({"a": {}})
     assert (empty.probabilities, empty.iterations, empty.converged) == ({}, 0, True)
 
 
@@ -133,7 +133,7 @@ def test_dawid_skene_does_not_depend_on_the_order_of_judges_and_items() -> None:
     shuffled = {
         judge: dict(sorted(ratings[judge].items(), reverse=True)) for judge in reversed(ratings)
     }
-    assert latent.dawid_skene(shuffled) == latent.dawid_skene(ratings)
+    assert panels.dawid_skene(shuffled) == panels.dawid_skene(ratings)
 
 
 def test_dawid_skene_leaves_warnings_and_numpys_random_state_alone() -> None:
@@ -144,14 +144,14 @@ def test_dawid_skene_leaves_warnings_and_numpys_random_state_alone() -> None:
     np.random.seed(7)
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
-        latent.dawid_skene(made(1), iterations=3)
+        panels.dawid_skene(made(1), iterations=3)
     assert not seen
     assert np.random.random() == expected
 
 
 def test_ratings_that_nobody_gave_have_no_probability() -> None:
     items = [Item(f"d/{n:03d}", "x") for n in range(4)]
-    model = latent.dawid_skene({"a": dict(zip(items, (2, 2, 5, 5), strict=True))})
+    model = panels.dawid_skene({"a": dict(zip(items, (2, 2, 5, 5), strict=True))})
     assert model.probabilities[items[0]] == pytest.approx((0, 1, 0, 0, 0), abs=1e-8)
     assert model.probabilities[items[3]] == pytest.approx((0, 0, 0, 0, 1), abs=1e-8)
 
@@ -160,7 +160,7 @@ def test_naive_bayes_by_hand() -> None:
     first, second, third, new = (Item(f"d/{n:03d}", "x") for n in range(4))
     reference = {first: 1, second: 1, third: 2, new: 5}  # `new` is not fitted to
     ratings = {"a": {first: 4, second: 4, third: 5, new: 4}, "b": {first: 1, new: 2}}
-    found = latent.naive_bayes(ratings, reference, [first, second, third], [new])
+    found = panels.naive_bayes(ratings, reference, [first, second, third], [new])
     # Prior (1 + counts) / 8; a says 4 where the reference is 1: (2+1)/(2+5), 2: (0+1)/(1+5), else
     # 1/5. b saw one item, a 1: it says 2 there with (0+1)/(1+5), elsewhere 1/5.
     joint = [
@@ -172,7 +172,7 @@ def test_naive_bayes_by_hand() -> None:
     assert found[new] == pytest.approx([value / sum(joint) for value in joint])
     # Many judges: the product is far below the smallest float.
     many = {f"j{n}": ratings["a"] for n in range(2000)}
-    assert latent.naive_bayes(many, reference, [first, second, third], [new])[new][0] == 1
+    assert panels.naive_bayes(many, reference, [first, second, third], [new])[new][0] == 1
 
 
 @pytest.mark.parametrize(
@@ -189,5 +189,5 @@ def test_naive_bayes_by_hand() -> None:
 def test_one_rating_of_the_probabilities(
     probabilities: tuple[float, ...], probable: int, mean: int
 ) -> None:
-    assert latent.most_probable(probabilities) == probable
-    assert latent.mean_rating(probabilities) == mean
+    assert panels.most_probable(probabilities) == probable
+    assert panels.mean_rating(probabilities) == mean

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from lmms_eval_tasks.cvrr_es.reliability import differences
-from lmms_eval_tasks.cvrr_es.reliability.study import Rater, Study
-from tests.cvrr_es.reliability.hand_made import KAPPA, KAPPA_A, judged, referred
-from tests.cvrr_es.reliability.study_rows import TIME, rows
+from lmms_eval_tasks.cvrr_es.study import comparisons
+from lmms_eval_tasks.cvrr_es.study.study import Rater, Study
+from tests.cvrr_es.study.hand_made import KAPPA, KAPPA_A, judged, referred
+from tests.cvrr_es.study.study_rows import TIME, rows
 
 
 def made_study() -> Study:
@@ -20,11 +20,11 @@ def test_only_shared_answers_count() -> None:
     made = made_study()
     one, other = made.raters[Rater("J", "first")], made.raters[Rater("K", "first")]
     part = {item: rating for item, rating in one.items() if item.candidate == "A"}
-    found = differences.difference(made, part, other, resamples=0)
+    found = comparisons.difference(made, part, other, resamples=0)
     assert (found.value, found.n) == (pytest.approx(KAPPA_A), 4)
     assert found.no_interval == "no interval was asked for"
-    assert len(differences.shared(made, part, other).items) == 4
-    turned = differences.difference(made, other, part, resamples=0)
+    assert len(comparisons.shared(made, part, other).items) == 4
+    turned = comparisons.difference(made, other, part, resamples=0)
     assert (turned.value, turned.n) == (pytest.approx(-KAPPA_A), 4)
 
 
@@ -32,7 +32,7 @@ def test_interval_is_paired() -> None:
     """The same ratings differ by exactly 0 in every resample."""
     made = made_study()
     own = made.raters[Rater("J", "first")]
-    found = differences.difference(made, own, dict(own))
+    found = comparisons.difference(made, own, dict(own))
     assert found.value == 0
     assert found.interval is not None
     assert (found.interval.low, found.interval.high) == (0, 0)
@@ -42,7 +42,7 @@ def test_no_interval_without_videos() -> None:
     made = Study.of([replace(row, video="") for row in judged()],
                     [replace(row, video="") for row in referred()])  # fmt: skip
     one, other = made.raters.values()
-    found = differences.difference(made, one, other)
+    found = comparisons.difference(made, one, other)
     assert found.interval is None
     assert found.no_interval == "the video of 8 of 8 items is not known"
 
@@ -50,10 +50,10 @@ def test_no_interval_without_videos() -> None:
 def test_nothing_to_compare() -> None:
     made = Study.of(judged(), [])
     one, other = made.raters.values()
-    found = differences.difference(made, one, other)
+    found = comparisons.difference(made, one, other)
     assert found.value is None
     assert found.reason == "no item has a reference rating: there is none yet"
-    nobody = differences.difference(made_study(), {}, other)
+    nobody = comparisons.difference(made_study(), {}, other)
     assert nobody.reason == "no item both rated"
 
 
@@ -67,4 +67,4 @@ def test_dimensions_count_alike() -> None:
     ]
     made = Study.of(more, truth)
     one, other = made.raters[Rater("J", "first")], made.raters[Rater("K", "first")]
-    assert differences.difference(made, one, other).value == pytest.approx((KAPPA + 1) / 2)
+    assert comparisons.difference(made, one, other).value == pytest.approx((KAPPA + 1) / 2)

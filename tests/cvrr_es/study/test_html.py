@@ -11,11 +11,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from lmms_eval_tasks.cvrr_es.reliability import pictures, svg
-from lmms_eval_tasks.cvrr_es.reliability.html import html
-from lmms_eval_tasks.cvrr_es.reliability.kappa_values import BANDS
-from lmms_eval_tasks.cvrr_es.reliability.report import Options, report
-from tests.cvrr_es.reliability.hand_made import FOURS, LENIENT, REFERENCE, given, judged, referred
+from lmms_eval_tasks.cvrr_es.study import page, svg
+from lmms_eval_tasks.cvrr_es.study.kappas import BANDS
+from lmms_eval_tasks.cvrr_es.study.page import html
+from lmms_eval_tasks.cvrr_es.study.report import Options, report
+from tests.cvrr_es.study.hand_made import FOURS, LENIENT, REFERENCE, given, judged, referred
 
 _VOID = ("meta", "br")
 
@@ -129,7 +129,7 @@ class TestPictures:
     """What they show."""
 
     def test_bars(self, full: dict[str, Any]) -> None:
-        drawing = ElementTree.fromstring(pictures.kappa_bars(full))
+        drawing = ElementTree.fromstring(page.kappa_bars(full))
         shown = texts(drawing)
         order = ["Judges alone", "Final judge with others' ratings", "Panels without the reference",
                  "Panels fitted to the reference"]  # fmt: skip
@@ -153,7 +153,7 @@ class TestPictures:
         assert len([one for one in drawing.iter("path") if one.get("class") == "whisker"]) == 1
 
     def test_heat(self, full: dict[str, Any]) -> None:
-        drawing = ElementTree.fromstring(pictures.kappa_map(full))
+        drawing = ElementTree.fromstring(page.kappa_map(full))
         colours = [one.get("class") for one in drawing.iter("rect")]
         # J, K, b, collective, mixture; one dimension and the mean.
         assert colours == ["p9", "p9", "p0", "p0", "p9", "p9", "p10", "p10", "p0", "p0"]
@@ -164,7 +164,7 @@ class TestPictures:
     def test_heat_below_zero(self) -> None:
         opposite = {"A": [4, 3, 2, 1], "B": [5, 5, 1, 1]}
         found = report(given("J", opposite), referred(), Options(resamples=0))
-        drawing = ElementTree.fromstring(pictures.kappa_map(found))
+        drawing = ElementTree.fromstring(page.kappa_map(found))
         colours = [one.get("class") for one in drawing.iter("rect")]
         assert colours == ["n10", "n10"]
 
@@ -194,7 +194,7 @@ class TestPictures:
                 assert further - x > 3 * (len(name) + len(other))  # half of 6 units a letter
 
     def test_ratings(self, full: dict[str, Any]) -> None:
-        drawing = ElementTree.fromstring(pictures.rating_map(full))
+        drawing = ElementTree.fromstring(page.rating_map(full))
         shown = texts(drawing)
         assert shown.count("3.50") == 4  # J and b on A, in the dimension and over all
         assert "Answers of A" in shown
@@ -202,7 +202,7 @@ class TestPictures:
         assert colours[:4] == ["p6", "p6", "p8", "p8"]  # 3.50 and 4.00 on 1 to 5
 
     def test_distribution(self, full: dict[str, Any]) -> None:
-        drawing = ElementTree.fromstring(pictures.distribution(full))
+        drawing = ElementTree.fromstring(page.distribution(full))
         widths = [float(one.get("width", 0)) for one in drawing.iter("rect")][5:10]
         shares = [width / sum(widths) for width in widths]
         assert shares == pytest.approx([0.25, 0.125, 0.125, 0.125, 0.375], abs=1e-3)
@@ -217,22 +217,22 @@ class TestPictures:
 
     def test_distribution_of_nothing(self) -> None:
         rows = given("J", {"A": [None] * 4, "B": [None] * 4})
-        drawing = ElementTree.fromstring(pictures.distribution(report(rows, referred())))
+        drawing = ElementTree.fromstring(page.distribution(report(rows, referred())))
         assert "0, 8 failed" in texts(drawing)
 
     def test_rounds(self, full: dict[str, Any]) -> None:
-        shown = texts(ElementTree.fromstring(pictures.round_maps(full)))
+        shown = texts(ElementTree.fromstring(page.round_maps(full)))
         groups = [one for one in shown if one.startswith("J")]
         assert groups == ["J, alone", "J, collective", "J, mixture"]
         alone = report(judged(), referred(), Options(resamples=0))
-        assert pictures.round_maps(alone) == ""
+        assert page.round_maps(alone) == ""
 
     def test_pairs_and_accuracies(self, full: dict[str, Any]) -> None:
-        shown = texts(ElementTree.fromstring(pictures.pair_map(full)))
+        shown = texts(ElementTree.fromstring(page.pair_map(full)))
         assert shown.count("100.0") == 3  # J and b, both ways; the collective and the reference
-        drawing = ElementTree.fromstring(pictures.accuracies(full))
+        drawing = ElementTree.fromstring(page.accuracies(full))
         assert len(list(drawing.iter("circle"))) == 3
-        assert pictures.accuracies({**full, "accuracy": None}) == ""
+        assert page.accuracies({**full, "accuracy": None}) == ""
 
     def test_names_of_close_points_do_not_overlap(self) -> None:
         marks = [("one", 16.0, 0.0), ("two", 16.2, 0.001), ("three", 60.0, 0.001)]

@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 
-from lmms_eval_tasks.cvrr_es.reliability import sums_bootstrap
+from lmms_eval_tasks.cvrr_es.study import kappas
 from lmms_eval_tasks.utils import stats
 
 
@@ -39,7 +39,7 @@ def test_the_same_bits_as_cluster_bootstrap(seed, statistic):
         slow, [value for _, value in items], [video for video, _ in items], seed=seed
     )
     estimate = slow([value for _, value in items])
-    ours = sums_bootstrap.interval(estimate, sums, statistic, len(items), seed=seed)
+    ours = kappas.interval(estimate, sums, statistic, len(items), seed=seed)
     if not math.isnan(estimate):
         assert ours == theirs
     assert ours.undefined == theirs.undefined
@@ -48,19 +48,17 @@ def test_the_same_bits_as_cluster_bootstrap(seed, statistic):
 
 def test_draws_are_not_shared_between_seeds_or_counts():
     sums = {"a": [1.0, 1.0], "b": [1.0, 5.0], "c": [1.0, 2.0]}
-    first = sums_bootstrap.interval(8 / 3, sums, mean_of, 3, seed=1)
-    assert first == sums_bootstrap.interval(8 / 3, sums, mean_of, 3, seed=1)
-    assert first != sums_bootstrap.interval(8 / 3, sums, mean_of, 3, seed=2)
+    first = kappas.interval(8 / 3, sums, mean_of, 3, seed=1)
+    assert first == kappas.interval(8 / 3, sums, mean_of, 3, seed=1)
+    assert first != kappas.interval(8 / 3, sums, mean_of, 3, seed=2)
     two = {name: sums[name] for name in "ab"}
-    assert sums_bootstrap.interval(3.0, two, mean_of, 2, seed=1).clusters == 2
+    assert kappas.interval(3.0, two, mean_of, 2, seed=1).clusters == 2
 
 
 def test_the_order_of_videos_does_not_matter():
     sums = {"a": [1.0, 1.0], "b": [3.0, 5.0], "c": [1.0, 2.0]}
     turned = dict(reversed(list(sums.items())))
-    assert sums_bootstrap.interval(1.6, sums, mean_of, 5) == sums_bootstrap.interval(
-        1.6, turned, mean_of, 5
-    )
+    assert kappas.interval(1.6, sums, mean_of, 5) == kappas.interval(1.6, turned, mean_of, 5)
 
 
 @pytest.mark.parametrize(
@@ -82,16 +80,16 @@ def test_reasons(changes, reason):
         "unknown": 0,
         **changes,
     }
-    found, why = sums_bootstrap.interval_or_reason(**values)
+    found, why = kappas.interval_or_reason(**values)
     assert found is None
     assert reason in why
 
 
 def test_what_cannot_be_drawn():
     with pytest.raises(ValueError, match="no videos"):
-        sums_bootstrap.interval(1.0, {}, mean_of, 0)
+        kappas.interval(1.0, {}, mean_of, 0)
     with pytest.raises(ValueError, match="at least 1000"):
-        sums_bootstrap.interval(1.0, {"a": [1, 1], "b": [1, 1]}, mean_of, 2, resamples=999)
-    alone = sums_bootstrap.interval(1.0, {"a": [1, 1]}, mean_of, 1)
+        kappas.interval(1.0, {"a": [1, 1], "b": [1, 1]}, mean_of, 2, resamples=999)
+    alone = kappas.interval(1.0, {"a": [1, 1]}, mean_of, 1)
     assert math.isnan(alone.low)
     assert alone.se is None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval_tasks.cvrr_es.reliability.accuracy_files import read
+from lmms_eval_tasks.cvrr_es.study.leniency import read_accuracies as read
 from lmms_eval_tasks.errors import DataError
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lmms_eval_tasks.cvrr_es.rating_rows import RatingRow
-from tests.cvrr_es.reliability.study_rows import Given, rows
+from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
+from tests.cvrr_es.study.study_rows import Given, rows
 
 REFERENCE: Mapping[str, Given] = {"A": [1, 2, 3, 4], "B": [1, 1, 5, 5]}
 LENIENT: Mapping[str, Given] = {"A": [2, 3, 4, 5], "B": [1, 1, 5, 5]}

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS
-from lmms_eval_tasks.cvrr_es.reliability import folds
-from lmms_eval_tasks.cvrr_es.reliability.study import Study
-from tests.cvrr_es.reliability.study_rows import drawn, row, rows
+from lmms_eval_tasks.cvrr_es.study import study
+from lmms_eval_tasks.cvrr_es.study.study import Study
+from tests.cvrr_es.study.study_rows import drawn, row, rows
 
 SLUGS = list(DIMENSIONS)
 
@@ -34,7 +34,7 @@ def of_videos(sizes: dict[str, dict[str, int]]) -> Study:
 @pytest.mark.parametrize("seed", range(5))
 def test_a_video_is_in_one_fold_with_all_candidates(seed):
     made = drawn(seed)
-    found = folds.by_video(made)
+    found = study.by_video(made)
     by_video: dict[str, set[int]] = {}
     for item in made.items:
         by_video.setdefault(made.video(item), set()).add(found.fold(item))
@@ -62,7 +62,7 @@ def test_every_dimension_is_balanced(sizes, count, seed):
             for dimension, own in sizes.items()
         }
     )
-    found = folds.by_video(made, count, seed)
+    found = study.by_video(made, count, seed)
     assert found.count == min(count, sum(map(len, sizes.values())))
     for dimension, own in sizes.items():
         loads = Counter(dict.fromkeys(range(found.count), 0))
@@ -73,13 +73,13 @@ def test_every_dimension_is_balanced(sizes, count, seed):
 def test_the_total_is_balanced_too():
     """Eleven dimensions of one video each: without a look at the total all go into fold 0."""
     made = of_videos({dimension: {dimension: 2} for dimension in SLUGS})
-    loads = Counter(folds.by_video(made).of.values())
+    loads = Counter(study.by_video(made).of.values())
     assert sorted(loads.values()) == [4, 4, 4, 4, 6]
 
 
 def test_a_video_in_two_dimensions_stays_whole():
     made = of_videos({SLUGS[0]: {"x": 3, "a": 2, "b": 2}, SLUGS[1]: {"x": 1, "c": 2}})
-    found = folds.by_video(made, 2)
+    found = study.by_video(made, 2)
     own = {found.fold(item) for item in made.items if made.video(item) == "x"}
     assert len(own) == 1
 
@@ -88,25 +88,25 @@ def test_a_video_in_two_dimensions_stays_whole():
 def test_a_video_in_two_dimensions_is_placed_by_its_main_one(seed):
     """Whatever comes first, x and y are apart: they are nearly all of the first dimension."""
     made = of_videos({SLUGS[0]: {"x": 6, "y": 6}, SLUGS[1]: {"x": 1, "z": 1}})
-    found = folds.by_video(made, 2, seed)
+    found = study.by_video(made, 2, seed)
     by_video = {made.video(item): found.fold(item) for item in made.items}
     assert by_video["x"] != by_video["y"]
 
 
 def test_order_does_not_matter_and_seeds_do():
     given_rows = [row(n, 3, video=f"v{n // 3}") for n in range(60)]
-    found = folds.by_video(Study.of(given_rows, []))
+    found = study.by_video(Study.of(given_rows, []))
     random.Random(1).shuffle(given_rows)
-    assert folds.by_video(Study.of(given_rows, [])) == found
-    assert folds.by_video(Study.of(given_rows, []), seed=1).of != found.of
+    assert study.by_video(Study.of(given_rows, [])) == found
+    assert study.by_video(Study.of(given_rows, []), seed=1).of != found.of
 
 
 def test_another_process_makes_the_same_folds():
     """Hashes of Python's own would differ from run to run."""
     code = (
         "from lmms_eval_tasks.cvrr_es.reliability import folds\n"
-        "from tests.cvrr_es.reliability.study_rows import drawn\n"
-        "print(sorted(folds.by_video(drawn(1)).of.items()))\n"
+        "from tests.cvrr_es.study.study_rows import drawn\n"
+        "print(sorted(study.by_video(drawn(1)).of.items()))\n"
     )
     outputs = {
         subprocess.run(
@@ -118,19 +118,19 @@ def test_another_process_makes_the_same_folds():
         ).stdout
         for seed in ("1", "2")
     }
-    assert outputs == {f"{sorted(folds.by_video(drawn(1)).of.items())}\n"}
+    assert outputs == {f"{sorted(study.by_video(drawn(1)).of.items())}\n"}
 
 
 def test_by_question_where_no_video_is_known():
     made = Study.of([*rows([3] * 10, video=""), *rows([3] * 10, video="", candidate="B")], [])
-    found = folds.by_video(made)
+    found = study.by_video(made)
     assert "no video is known: folds are by question" in found.note
     assert sorted(Counter(found.of.values()).values()) == [2, 2, 2, 2, 2]
 
 
 def test_some_unknown_videos():
     made = Study.of([row(0, 3, video="a"), row(1, 3, video="a"), row(2, 3, video="")], [])
-    found = folds.by_video(made)
+    found = study.by_video(made)
     assert found.note == "1 of 3 questions have no video: each is its own unit"
     assert found.count == 2
     assert found.of["partial_actions/000"] == found.of["partial_actions/001"]
@@ -139,14 +139,14 @@ def test_some_unknown_videos():
 def test_a_video_called_like_a_question_is_not_that_question():
     named = "partial_actions/002"
     made = Study.of([row(0, 3, video=named), row(1, 3, video=named), row(2, 3, video="")], [])
-    assert folds.by_video(made).count == 2
+    assert study.by_video(made).count == 2
 
 
 def test_one_video_cannot_be_split():
     made = Study.of(rows([3, 4], video="a"), [])
-    assert folds.by_video(made).count == 1
+    assert study.by_video(made).count == 1
 
 
 def test_one_fold_is_refused():
     with pytest.raises(ValueError, match="at least 2 folds"):
-        folds.by_video(drawn(1), count=1)
+        study.by_video(drawn(1), count=1)

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from lmms_eval_tasks.cvrr_es.reliability import sheets
-from lmms_eval_tasks.cvrr_es.reliability.report import Options, report
-from lmms_eval_tasks.cvrr_es.reliability.sheets import Sheet
-from lmms_eval_tasks.cvrr_es.reliability.tables import all_sheets, tables
-from tests.cvrr_es.reliability.hand_made import FOURS, LENIENT, REFERENCE, given, judged, referred
-from tests.cvrr_es.reliability.study_rows import PARTIAL, TIME, rows
+from lmms_eval_tasks.cvrr_es.study import sheets
+from lmms_eval_tasks.cvrr_es.study.panel_sheets import all_sheets, tables
+from lmms_eval_tasks.cvrr_es.study.report import Options, report
+from lmms_eval_tasks.cvrr_es.study.sheets import Sheet
+from tests.cvrr_es.study.hand_made import FOURS, LENIENT, REFERENCE, given, judged, referred
+from tests.cvrr_es.study.study_rows import PARTIAL, TIME, rows
 
 QUICK = Options(resamples=0)
 

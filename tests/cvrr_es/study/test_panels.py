@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmms_eval_tasks.cvrr_es.rating_rows import Item
-from lmms_eval_tasks.cvrr_es.reliability import fitting, latent
-from lmms_eval_tasks.cvrr_es.reliability.panel_ratings import PANELS, Judges, Panel
+from lmms_eval_tasks.cvrr_es.study import panels, selection
+from lmms_eval_tasks.cvrr_es.study.panels import PANELS, Judges, Panel
+from lmms_eval_tasks.cvrr_es.study.ratings import Item
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils.agreement import kappa
 
@@ -24,13 +24,13 @@ FITTED = [name for name, uses_reference in PANELS.items() if uses_reference]
 # Correcting judges is what naive Bayes is for: it does not repeat a single judge.
 REPEATING = [name for name in PANELS if not name.startswith("naive_bayes")]
 Table = dict[str, dict[Item, int]]
-FIT = latent.dawid_skene
+FIT = panels.dawid_skene
 
 
 @pytest.fixture(autouse=True)
 def few_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
     """Eight, as if they were enough: how a panel is put together does not depend on it."""
-    monkeypatch.setattr(latent, "dawid_skene", lambda own: replace(FIT(own, 8), converged=True))
+    monkeypatch.setattr(panels, "dawid_skene", lambda own: replace(FIT(own, 8), converged=True))
 
 
 def drawn(seed: int, missing: float = 0.0) -> tuple[Table, dict[Item, int]]:
@@ -173,9 +173,9 @@ def test_classes_are_read_as_the_most_probable_rating_or_as_their_mean(
 ) -> None:
     ratings, truth = drawn(6)
     torn = (0.4, 0.0, 0.0, 0.3, 0.3)  # most probable 1, mean 3.1
-    model = latent.Latent(dict.fromkeys(ITEMS, torn), 1, True)
-    monkeypatch.setattr(latent, "dawid_skene", lambda _: model)
-    monkeypatch.setattr(latent, "naive_bayes", lambda *given: dict.fromkeys(given[3], torn))
+    model = panels.Latent(dict.fromkeys(ITEMS, torn), 1, True)
+    monkeypatch.setattr(panels, "dawid_skene", lambda _: model)
+    monkeypatch.setattr(panels, "naive_bayes", lambda *given: dict.fromkeys(given[3], torn))
     for name in ("dawid_skene", "naive_bayes"):
         one = rate(name, ratings, truth, DIMENSION, FOLDS).ratings
         assert one == dict.fromkeys(ITEMS, 1)
@@ -201,7 +201,7 @@ def test_dawid_skene_finds_the_judges_to_trust_where_they_are_many() -> None:
     one = dict.fromkeys(ITEMS, "d")
     judges = Judges(ratings, truth, one)
     found = {
-        name: fitting.judge_kappa(judges.panel(name).ratings, truth, ITEMS)
+        name: selection.judge_kappa(judges.panel(name).ratings, truth, ITEMS)
         for name in ("mean", "dawid_skene", "dawid_skene_mean")
     }
     assert min(found["dawid_skene"], found["dawid_skene_mean"]) > found["mean"] + 0.1
@@ -220,7 +220,7 @@ def test_dawid_skene_is_fitted_by_dimension_and_says_where_it_did_not_converge(
     assert (len(alone.ratings), len(both.ratings)) == (30, 60)
     assert both.note == ""
 
-    monkeypatch.setattr(latent, "dawid_skene", lambda own: FIT(own, iterations=2))
+    monkeypatch.setattr(panels, "dawid_skene", lambda own: FIT(own, iterations=2))
     assert rate("dawid_skene_mean", ratings, truth, DIMENSION).note == (
         "not converged in 2 iterations: early; not converged in 2 iterations: late"
     )
@@ -249,7 +249,7 @@ def test_ratings_off_the_scale_are_left_out_and_counted() -> None:
         with_odd = rate(name, more, truth, DIMENSION, FOLDS)
         assert with_odd.ratings == rate(name, less, truth, DIMENSION, FOLDS).ratings
         assert "ratings left out, being no whole number of the scale: 4" in with_odd.note
-    kept, left_out = fitting.on_scale(more)
+    kept, left_out = selection.on_scale(more)
     assert (kept["odd"], left_out) == ({}, 4)
 
 

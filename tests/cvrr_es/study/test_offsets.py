@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from lmms_eval_tasks.cvrr_es.reliability import folds, kappas, offsets
-from lmms_eval_tasks.cvrr_es.reliability.folds import Folds
-from lmms_eval_tasks.cvrr_es.reliability.study import Study
-from tests.cvrr_es.reliability.study_rows import TIME, drawn, of, rows, study
+from lmms_eval_tasks.cvrr_es.study import comparisons, kappas, study
+from lmms_eval_tasks.cvrr_es.study.study import Folds, Study
+from tests.cvrr_es.study.study_rows import TIME, drawn, of, rows, study
 
 HALVES = Folds({f"partial_actions/{n:03d}": n // 2 for n in range(4)}, 2)
 
 
 def corrected(judge, reference, split=HALVES):
     made = study({"J": {"A": judge}}, {"A": reference})
-    found = offsets.take_off(made, of(made), split)
+    found = comparisons.take_off(made, of(made), split)
     return list(found.ratings.values()), found
 
 
@@ -31,7 +30,9 @@ def test_one_offset_for_all_dimensions():
     given = [*rows([4, 4, 4, 4]), *rows([2, 2, 2, 2], dimension=TIME)]
     truth = [*rows([2, 2, 2, 2], judge="d"), *rows([2, 2, 2, 2], judge="d", dimension=TIME)]
     made = Study.of(given, truth)
-    found = offsets.take_off(made, of(made), Folds({q: int(q[-1]) // 2 for q in made.questions}, 2))
+    found = comparisons.take_off(
+        made, of(made), Folds({q: int(q[-1]) // 2 for q in made.questions}, 2)
+    )
     assert found.offsets == (1.0, 1.0)
     assert list(found.ratings.values()) == [3] * 4 + [1] * 4
 
@@ -87,11 +88,11 @@ def test_a_lenient_judge_is_mended_and_a_blind_one_is_not():
     made = study(
         {"lenient": {"A": [one + 1 for one in truth]}, "blind": {"A": blind}}, {"A": truth}
     )
-    split = folds.by_video(made)
+    split = study.by_video(made)
     values = {}
     for judge in ("lenient", "blind"):
         ratings = of(made, judge)
-        moved = offsets.take_off(made, ratings, split).ratings
+        moved = comparisons.take_off(made, ratings, split).ratings
         values[judge] = [
             kappas.reliability(made, given, resamples=0).pooled.value for given in (ratings, moved)
         ]
@@ -101,7 +102,7 @@ def test_a_lenient_judge_is_mended_and_a_blind_one_is_not():
 
 def test_both_kappas_are_of_the_same_items():
     made = drawn(5)
-    moved = offsets.take_off(made, of(made), folds.by_video(made))
+    moved = comparisons.take_off(made, of(made), study.by_video(made))
     before = kappas.reliability(made, of(made), resamples=0).pooled.agreement
     after = kappas.reliability(made, moved.ratings, resamples=0).pooled.agreement
     assert (after.n, after.missing, after.off_scale) == (before.n, before.missing, before.off_scale)
@@ -110,6 +111,6 @@ def test_both_kappas_are_of_the_same_items():
 
 def test_unknown_videos_are_told():
     made = Study.of(rows([2, 3, 4], video=""), rows([1, 2, 3], judge="d", video=""))
-    found = offsets.take_off(made, of(made), folds.by_video(made))
+    found = comparisons.take_off(made, of(made), study.by_video(made))
     assert "folds are by question" in found.note
     assert list(found.ratings.values()) == [1, 2, 3]

@@ -6,8 +6,8 @@ import random
 from collections.abc import Mapping, Sequence
 
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS
-from lmms_eval_tasks.cvrr_es.rating_rows import RatingRow
-from lmms_eval_tasks.cvrr_es.reliability.study import Rater, Ratings, Study
+from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
+from lmms_eval_tasks.cvrr_es.study.study import Rater, Ratings, Study
 
 PARTIAL, TIME = "partial_actions", "time_order_understanding"
 Given = Sequence[object]  # numbers, None for a failure, "absent" for no row
