@@ -123,10 +123,7 @@ def _kappas(models: Sequence[Model]) -> list[Table]:
         for metric, name in (("kappa", "mean over candidates"), ("kappa_pooled", "pooled")):
             cells = [fixed(model.value(task, f"{metric}_{one}", 100)) for one in DIMENSIONS]
             rows.append(
-                (
-                    (model.title, title, name),
-                    [*cells, fixed(model.value(task, metric, 100))],
-                )
+                ((model.title, title, name), [*cells, fixed(model.value(task, metric, 100))])
             )
     return by_row(
         "CVRR judges: quadratic weighted kappa with the reference, x100 (the paper's Tables 5-7)",

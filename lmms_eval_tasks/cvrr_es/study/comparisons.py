@@ -1,17 +1,13 @@
-"""Two raters' kappas on the same answers: is one nearer to the reference than the other?
+"""Raters beside each other: whose kappa is higher, how far they agree, with and without an offset.
 
-Kappas of different answers cannot be compared (metrics.md): an item counts here if both raters and
-the reference gave it a whole rating. Both are drawn together in every resample, since they rated
-the same answers on the same videos.
+Kappas of different answers cannot be compared (metrics.md): in a difference an item counts if both
+raters and the reference gave it a whole rating. Both are drawn together in every resample, since
+they rated the same answers on the same videos.
 
-How far judges agree with each other, whatever the reference says.
-
-A judge without its constant leniency: would it agree if it only rated too high?
-
-Each rating loses the judge's mean offset (rating minus reference) on the *other* folds' videos: one
-offset for all dimensions, since it is the judge that is lenient.
-What is left is rounded to the next whole number, halves up, and clipped to the scale, since kappa
-knows whole labels only. Kappa of the result (`kappas.reliability`) beside the kappa of the ratings
+Would a judge agree if it only rated too high? Each rating loses the judge's mean offset (rating
+minus reference) on the *other* folds' videos: one offset for all dimensions, since it is the judge
+that is lenient. What is left is rounded to the next whole number, halves up, and clipped to the
+scale, since kappa knows whole labels only. Kappa of the result beside the kappa of the ratings
 themselves tells a biased judge, which this mends, from one that does not see differences.
 
 Pairs of candidates from single ratings: of two answers the one rated higher wins (4.3).
@@ -37,8 +33,6 @@ from lmms_eval_tasks.utils.stats import Interval
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.cvrr_es.study.kappas import Matrix
-
-# --- differences ---
 
 
 @dataclass(frozen=True)
@@ -69,12 +63,7 @@ def shared(study: Study, *raters: Ratings) -> Study:
 
 
 def difference(
-    study: Study,
-    one: Ratings,
-    other: Ratings,
-    *,
-    resamples: int = kappas.RESAMPLES,
-    seed: int = 0,
+    study: Study, one: Ratings, other: Ratings, *, resamples: int = kappas.RESAMPLES, seed: int = 0
 ) -> Difference:
     """Mean kappa of `one` minus that of `other` (over candidates, then dimensions).
 
@@ -140,31 +129,25 @@ def _sums(
     return {video: [n for own in found for n in own.get(video, kappas.NONE)] for video in videos}
 
 
-# --- between ---
-
+# --- agreement with each other, whatever the reference says ---------------------------------------
 
 # Squared differences, as in the quadratic kappa: of two judges with equal means and spreads both
 # are nearly the same number, so the two can be read side by side. Ordinal alpha could not.
 ALPHA: Level = "interval"
 
 
-def pairwise(
-    study: Study, ratings: Mapping[str, Ratings], *, resamples: int = 0, seed: int = 0
-) -> dict[tuple[str, str], Kappa]:
+def pairwise(study: Study, ratings: Mapping[str, Ratings]) -> dict[tuple[str, str], Kappa]:
     """Quadratic weighted kappa of every two judges, pooled over the items that both rated.
 
     Args:
         study: whose items count.
         ratings: judge -> what it gave. The reference may be one of them.
-        resamples, seed: of intervals by video, if any are wanted.
 
     Returns:
         (one, other) -> kappa, once for each pair, in the order of `ratings`.
     """
     return {
-        (one, other): kappas.between(
-            study, ratings[one], ratings[other], study.items, resamples=resamples, seed=seed
-        )
+        (one, other): kappas.between(study, ratings[one], ratings[other], study.items, resamples=0)
         for one, other in itertools.combinations(ratings, 2)
     }
 
@@ -181,7 +164,7 @@ def alpha(study: Study, ratings: Sequence[Ratings]) -> Coefficient:
     return krippendorff_alpha(rows, SCALE, ALPHA)
 
 
-# --- offsets ---
+# --- without a constant leniency ------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -195,14 +178,12 @@ class Corrected:
         offsets: what each fold's ratings lost, in points; None: nothing to fit it on elsewhere.
         clipped: ratings that had to be put back on the scale.
         not_fitted: ratings that were lost because their fold has no offset.
-        note: of the folds, where not all videos are known.
     """
 
     ratings: Ratings
     offsets: tuple[float | None, ...]
     clipped: int
     not_fitted: int
-    note: str
 
 
 def take_off(study: Study, ratings: Ratings, folds: Folds) -> Corrected:
@@ -235,13 +216,8 @@ def take_off(study: Study, ratings: Ratings, folds: Folds) -> Corrected:
             label = moved[fold, int(rating)]
             corrected[item] = min(max(label, SCALE[0]), SCALE[-1])
             clipped += corrected[item] != label
-    return Corrected(
-        corrected,
-        tuple(None if offset is None else float(offset) for offset in offsets),
-        clipped,
-        not_fitted,
-        folds.note,
-    )
+    taken = tuple(None if offset is None else float(offset) for offset in offsets)
+    return Corrected(corrected, taken, clipped, not_fitted)
 
 
 def _offsets(study: Study, ratings: Ratings, folds: Folds) -> list[Fraction | None]:
@@ -263,7 +239,7 @@ def _offsets(study: Study, ratings: Ratings, folds: Folds) -> list[Fraction | No
     ]
 
 
-# --- preferences ---
+# --- pairs of candidates --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -274,20 +250,14 @@ class Duel:
     ties: int
     losses: int
 
-    @property
-    def n(self) -> int:
-        """Questions that count."""
-        return self.wins + self.ties + self.losses
+    def as_dict(self) -> dict[str, Any]:
+        """With shares of the questions won, None without any.
 
-    @property
-    def win_rate(self) -> float | None:
-        """Share of questions won, 0 to 1: a tie is not won. None without questions."""
-        return self.wins / self.n if self.n else None
-
-    @property
-    def score(self) -> float | None:
-        """As `win_rate` with a tie as half a win, so that both sides add up to 1."""
-        return (self.wins + self.ties / 2) / self.n if self.n else None
+        In `win_rate` a tie is not won; in `score` it is half a win, so that both sides make 1.
+        """
+        n = self.wins + self.ties + self.losses
+        shares = {"win_rate": self.wins / n, "score": (self.wins + self.ties / 2) / n} if n else {}
+        return {**vars(self), "win_rate": None, "score": None, **shares}
 
 
 @dataclass(frozen=True)

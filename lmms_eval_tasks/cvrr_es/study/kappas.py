@@ -1,13 +1,4 @@
-"""The bootstrap over videos of `utils.stats`, much faster for statistics that only need sums.
-
-`stats.cluster_bootstrap` hands every resample's items to a Python function. A report has thousands
-of kappas, and a kappa needs five sums only: a resample is then how often each video was drawn, and
-all resamples are one product of matrices. Draws, percentiles and deviation are those of
-`cluster_bootstrap`, bit for bit (a test compares them).
-
-A kappa with all that must stand beside it: counts, interval, band, and why there is none.
-
-How far a rater agrees with the reference: Cohen's kappa with quadratic weights (vlm_judge, 3.2).
+"""How far a rater agrees with the reference: Cohen's kappa with quadratic weights (vlm_judge, 3.2).
 
 The paper writes kappa = 1 - sum(w O) / sum(w E), which needs weights of *disagreement*, and defines
 w = 1 - ((a - b) / (k - 1))^2, which is a weight of *agreement*: taken together they would give a
@@ -15,12 +6,17 @@ perfect judge a negative number. Right is one of the two pairs, which are equal 
 1 - sum(d O) / sum(d E) with d = ((a - b) / (k - 1))^2, or (Po - Pe) / (1 - Pe) with w. O and E are
 counts observed and expected from the margins, k = 5, and the labels are always the whole scale.
 Table 5's numbers are kappa times 100: `percent`.
+
+Intervals are the bootstrap over videos of `utils.stats`, much faster for statistics that only need
+sums. `stats.cluster_bootstrap` hands every resample's items to a Python function. A report has
+thousands of kappas, and a kappa needs five sums only: a resample is then how often each video was
+drawn, and all resamples are one product of matrices. Draws, percentiles and deviation are those of
+`cluster_bootstrap`, bit for bit (a test compares them).
 """
 
 from __future__ import annotations
 
 import functools
-import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -40,9 +36,6 @@ if TYPE_CHECKING:
 
     Matrix = NDArray[np.float64]
 
-# --- sums_bootstrap ---
-
-
 RESAMPLES = 1000  # metrics.md: 1000 or more in anything that is reported
 LEVEL = 0.95
 NO_VALUE = "there is no value"  # and so no interval
@@ -50,58 +43,6 @@ NO_VALUE = "there is no value"  # and so no interval
 # report warns, a limit of ours. In one made-up setting (20 answers a video, a kappa of 0.89, 200
 # draws each) 95 % intervals held it in 68 % with 4 videos, 87 % with 10, 89 to 93 % with 20 to 50.
 FEW = 20
-
-
-def interval(
-    estimate: float,
-    sums: Mapping[str, Sequence[float]],
-    statistic: Callable[[Matrix], Matrix],
-    n: int,
-    *,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-) -> Interval:
-    """Percentile interval, drawing whole videos with replacement.
-
-    Args:
-        estimate: the statistic of all items.
-        sums: video -> the sums of its items, equally many for each. Whole numbers are exact below
-            2^53.
-        statistic: gets the sums of all resamples, shape (resamples, sums), and returns one value
-            for each, shape (resamples,), nan where it is undefined.
-        n: items.
-        resamples: how many; at least 1000.
-        seed: of this call alone.
-
-    Returns:
-        As of `stats.cluster_bootstrap`; with one video `low` and `high` are nan.
-
-    Raises:
-        ValueError: no videos, or too few resamples to report.
-    """
-    import numpy as np
-
-    if not sums:
-        raise ValueError("no videos to draw")
-    if resamples < RESAMPLES:
-        raise ValueError(f"resamples={resamples}: at least {RESAMPLES} are needed")
-    method = f"cluster bootstrap, {100 * LEVEL:g} %, B={resamples}, seed={seed}"
-    count = len(sums)
-    if count == 1:
-        return Interval(estimate, math.nan, math.nan, None, method, n, count)
-    matrix = np.array([sums[video] for video in sorted(sums)], dtype=np.float64)
-    values = statistic(_times_drawn(count, resamples, seed) @ matrix)
-    defined: list[float] = np.sort(values[np.isfinite(values)]).tolist()
-    return Interval(
-        estimate=estimate,
-        low=stats.quantile(defined, (1 - LEVEL) / 2),
-        high=stats.quantile(defined, (1 + LEVEL) / 2),
-        se=stats.deviation(defined),
-        method=method,
-        n=n,
-        clusters=count,
-        undefined=resamples - len(defined),
-    )
 
 
 def interval_or_reason(
@@ -114,24 +55,48 @@ def interval_or_reason(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> tuple[Interval | None, str]:
-    """The interval, or None and why there is none; never an interval that pretends.
+    """Percentile interval, drawing whole videos with replacement; or None and why there is none.
 
     Args:
-        estimate: None where the statistic is undefined.
-        sums, statistic, n, seed: as in `interval`.
+        estimate: the statistic of all items; None where it is undefined.
+        sums: video -> the sums of its items, equally many for each. Whole numbers are exact below
+            2^53.
+        statistic: gets the sums of all resamples, shape (resamples, sums), and returns one value
+            for each, shape (resamples,), nan where it is undefined.
+        n: items.
         unknown: items whose video is not known. One is enough for no interval: as a cluster of its
             own it would make the interval too short.
-        resamples: 0 for no interval.
+        resamples: at least 1000; 0 for no interval.
+        seed: of this call alone.
+
+    Raises:
+        ValueError: too few resamples to report.
     """
+    import numpy as np
+
     if estimate is None:
         return None, NO_VALUE
     if not resamples:
         return None, "no interval was asked for"
     if reason := _why_not(len(sums), unknown, n, "items"):
         return None, reason
-    found = interval(estimate, sums, statistic, n, resamples=resamples, seed=seed)
-    if math.isnan(found.low):
+    if resamples < RESAMPLES:
+        raise ValueError(f"resamples={resamples}: at least {RESAMPLES} are needed")
+    matrix = np.array([sums[video] for video in sorted(sums)], dtype=np.float64)
+    values = statistic(_times_drawn(len(sums), resamples, seed) @ matrix)
+    defined: list[float] = np.sort(values[np.isfinite(values)]).tolist()
+    if not defined:
         return None, f"undefined in all {resamples} resamples"
+    found = Interval(
+        estimate=estimate,
+        low=stats.quantile(defined, (1 - LEVEL) / 2),
+        high=stats.quantile(defined, (1 + LEVEL) / 2),
+        se=stats.deviation(defined),
+        method=f"cluster bootstrap, {100 * LEVEL:g} %, B={resamples}, seed={seed}",
+        n=n,
+        clusters=len(sums),
+        undefined=resamples - len(defined),
+    )
     return found, ""
 
 
@@ -172,8 +137,7 @@ def _times_drawn(count: int, resamples: int, seed: int) -> Matrix:
     return found
 
 
-# --- kappa_values ---
-
+# --- kappas ------------------------------------------------------------------------------------
 
 # Bands of 5.2, each up to and including its limit. The paper leaves gaps (.20 and .21 are in
 # different bands, .205 in none): here a value belongs to the upper band as soon as it is above the
@@ -272,9 +236,6 @@ def _shown(value: float | None, interval: Interval | None, no_interval: str) -> 
         "interval": interval.as_dict() if interval else None,
         "no_interval": no_interval,
     }
-
-
-# --- kappas ---
 
 
 # Of the pairs of one video, or of more: number, sum of a, sum of b, sum of (a - b)^2, of a^2 + b^2.

@@ -1,8 +1,6 @@
 """How much higher a judge rates than the reference, and than it rates others: 5.1 and section 6.
 
-Does a judge that answers better judge better? Its benchmark accuracy beside its kappa (6).
-
-Judges' own accuracy on the benchmark from a file: JSON, or CSV of judge,accuracy.
+And does a judge that answers better judge better: its own accuracy beside its kappa (section 6).
 """
 
 from __future__ import annotations
@@ -12,10 +10,9 @@ import json
 import math
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from numbers import Real
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.cvrr_es.study import kappas
 from lmms_eval_tasks.cvrr_es.study.comparisons import Difference
@@ -28,7 +25,45 @@ from lmms_eval_tasks.utils import stats
 if TYPE_CHECKING:
     from lmms_eval_tasks.cvrr_es.study.kappas import Matrix
 
-# --- leniency ---
+
+def leniencies(study: Study, ratings: Ratings) -> Split[Difference]:
+    """Leniency of one rater overall and in every part."""
+    return split(study, lambda items: leniency(study, ratings, items))
+
+
+def leniency(study: Study, ratings: Ratings, items: Sequence[Item]) -> Difference:
+    """Mean rating minus mean reference, over the items that both rated, each counted alike.
+
+    Above 0 is lenient. Ratings that are not whole count as they are. The interval is Student's t
+    with standard errors clustered by video (`stats.clustered_mean`).
+    """
+    found = _differences(study, ratings, items)
+    if not found:
+        return _undefined(
+            "no item was rated by the judge and the reference"
+            if study.reference
+            else "there is no reference yet"
+        )
+    values = [difference for _, difference in found]
+    interval = kappas.clustered_or_reason(values, [video for video, _ in found])
+    return Difference(stats.mean(values), "", len(found), *interval)
+
+
+def _differences(study: Study, ratings: Ratings, items: Iterable[Item]) -> list[tuple[str, float]]:
+    """Video, and rating minus reference, of the items that have both."""
+    return [
+        (study.video(item), rating - compared)
+        for item in items
+        if (rating := ratings.get(item)) is not None
+        and (compared := study.reference.get(item)) is not None
+    ]
+
+
+def _undefined(reason: str) -> Difference:
+    return Difference(None, reason, 0, None, kappas.NO_VALUE)
+
+
+# --- judges that judge themselves -----------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -48,26 +83,14 @@ class SelfPreference:
     toward_others: Difference
     difference: Difference
 
-
-def leniencies(study: Study, ratings: Ratings) -> Split[Difference]:
-    """Leniency of one rater overall and in every part."""
-    return split(study, lambda items: leniency(study, ratings, items))
-
-
-def leniency(study: Study, ratings: Ratings, items: Sequence[Item]) -> Difference:
-    """Mean rating minus mean reference, over the items that both rated, each counted alike.
-
-    Above 0 is lenient. Ratings that are not whole count as they are. The interval is Student's t
-    with standard errors clustered by video (`stats.clustered_mean`).
-    """
-    found = _differences(study, ratings, items)
-    if not found:
-        return _undefined(_why_nothing(study))
-    values = [difference for _, difference in found]
-    videos = [study.video(item) for item, _ in found]
-    return Difference(
-        stats.mean(values), "", len(found), *kappas.clustered_or_reason(values, videos)
-    )
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "candidates": list(self.own),
+            "toward_itself": self.toward_itself.as_dict(),
+            "toward_others": self.toward_others.as_dict(),
+            "difference": self.difference.as_dict(),
+        }
 
 
 def own_candidates(judge: str, candidates: Iterable[str]) -> tuple[str, ...]:
@@ -78,17 +101,11 @@ def own_candidates(judge: str, candidates: Iterable[str]) -> tuple[str, ...]:
 
 def folded(name: str) -> str:
     """A name's letters and digits, in one case: "GPT-4o mini" and "gpt4o_Mini" are one model."""
-    plain = unicodedata.normalize("NFKC", name).casefold()
-    return "".join(character for character in plain if character.isalnum())
+    return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", name).casefold()))
 
 
 def self_preference(
-    study: Study,
-    judge: str,
-    ratings: Ratings,
-    *,
-    resamples: int = kappas.RESAMPLES,
-    seed: int = 0,
+    study: Study, judge: str, ratings: Ratings, *, resamples: int = kappas.RESAMPLES, seed: int = 0
 ) -> SelfPreference | None:
     """Is a judge more lenient to its own answers? None if none of the candidates is the judge.
 
@@ -104,47 +121,32 @@ def self_preference(
     mine = [item for item in study.items if item.candidate in own]
     others = [item for item in study.items if item.candidate not in own]
     itself, rest = leniency(study, ratings, mine), leniency(study, ratings, others)
-    difference = _contrast(itself, rest)
-    if difference.value is None:
-        return SelfPreference(own, itself, rest, difference)
-    sums = _sums(study, _differences(study, ratings, mine), _differences(study, ratings, others))
+    if itself.value is None or rest.value is None:
+        whose = "its own" if itself.value is None else "other candidates'"
+        nothing = _undefined(f"{whose} answers: {itself.reason or rest.reason}")
+        return SelfPreference(own, itself, rest, nothing)
+    # Both sides of a video are drawn together: number and total of its own, then of the others'.
+    by_video: dict[str, tuple[list[float], list[float]]] = {}
+    for place, items in enumerate((mine, others)):
+        for video, difference in _differences(study, ratings, items):
+            by_video.setdefault(video, ([], []))[place].append(difference)
+    sums = {
+        video: [number for side in sides for number in (len(side), math.fsum(side))]
+        for video, sides in by_video.items()
+    }
+    apart = Difference(itself.value - rest.value, "", itself.n + rest.n, None, "")
     interval, no_interval = kappas.interval_or_reason(
-        difference.value,
+        apart.value,
         sums,
         _difference_of_means,
-        difference.n,
+        apart.n,
         unknown=int(sum(sums.get("", ())[::2])),
         resamples=resamples,
         seed=seed,
     )
     return SelfPreference(
-        own, itself, rest, replace(difference, interval=interval, no_interval=no_interval)
+        own, itself, rest, replace(apart, interval=interval, no_interval=no_interval)
     )
-
-
-def _contrast(itself: Difference, rest: Difference) -> Difference:
-    """Difference of the two means, without its interval."""
-    if itself.value is None or rest.value is None:
-        whose = "its own" if itself.value is None else "other candidates'"
-        return _undefined(f"{whose} answers: {itself.reason or rest.reason}")
-    return Difference(itself.value - rest.value, "", itself.n + rest.n, None, "")
-
-
-def _sums(
-    study: Study, mine: Iterable[tuple[Item, float]], others: Iterable[tuple[Item, float]]
-) -> dict[str, list[float]]:
-    """Video -> number and total of its own answers' differences, then of the others'.
-
-    Both are drawn together, since they are on the same videos.
-    """
-    by_video: dict[str, tuple[list[float], list[float]]] = {}
-    for place, part in enumerate((mine, others)):
-        for item, difference in part:
-            by_video.setdefault(study.video(item), ([], []))[place].append(difference)
-    return {
-        video: [number for own in sides for number in (len(own), math.fsum(own))]
-        for video, sides in by_video.items()
-    }
 
 
 def _difference_of_means(drawn: Matrix) -> Matrix:
@@ -159,60 +161,24 @@ def _difference_of_means(drawn: Matrix) -> Matrix:
     return np.where((one == 0) | (other == 0), np.nan, made)
 
 
-def _differences(study: Study, ratings: Ratings, items: Iterable[Item]) -> list[tuple[Item, float]]:
-    """Rating minus reference of the items that have both."""
-    reference = study.reference
-    return [
-        (item, rating - compared)
-        for item in items
-        if (rating := ratings.get(item)) is not None
-        and (compared := reference.get(item)) is not None
-    ]
+# --- a judge's own accuracy -----------------------------------------------------------------------
 
-
-def _undefined(reason: str) -> Difference:
-    return Difference(None, reason, 0, None, kappas.NO_VALUE)
-
-
-def _why_nothing(study: Study) -> str:
-    return (
-        "no item was rated by the judge and the reference"
-        if study.reference
-        else "there is no reference yet"
-    )
-
-
-# --- own_accuracy ---
-
-
-@dataclass(frozen=True)
-class AccuracyAndKappa:
-    """Spearman's rho over judges.
-
-    Attributes:
-        rho: -1 to 1; None with its `reason`.
-        pairs: judge -> (accuracy as given, kappa), for judges that have both.
-        without_accuracy, without_kappa: judges that are left out.
-        unknown: names with an accuracy that no judge has.
-    """
-
-    rho: float | None
-    reason: str
-    pairs: Mapping[str, tuple[float, float]]
-    without_accuracy: tuple[str, ...] = ()
-    without_kappa: tuple[str, ...] = ()
-    unknown: tuple[str, ...] = field(default=())
+_FORM = 'expected JSON like {"GPT-4o": 70.8} or CSV with the columns judge,accuracy'
 
 
 def against_kappa(
     kappas: Mapping[str, float | None], accuracies: Mapping[str, float]
-) -> AccuracyAndKappa:
+) -> dict[str, Any]:
     """Rank correlation of judges' own accuracy with their agreement with the reference.
 
     Args:
         kappas: judge -> kappa, None where it is undefined.
         accuracies: judge -> accuracy on the benchmark, all in % or all as shares; names may differ
             from the judges' in case and punctuation.
+
+    Returns:
+        Spearman's `rho`, -1 to 1, or None with its `reason`; `pairs` of judges that have both; who
+        is left out (`without_accuracy`, `without_kappa`); `unknown` names with an accuracy.
 
     Raises:
         DataError: an accuracy that is no number from 0 to 100, two of one judge, or shares mixed
@@ -225,51 +191,36 @@ def against_kappa(
                 f"accuracy of {name}: there are two, under names that differ in case or "
                 "punctuation only: keep one"
             )
-        given[folded(name)] = _accuracy(name, accuracy)
+        if not 0 <= accuracy <= 100:
+            raise DataError(f"accuracy of {name}: {accuracy!r} is no number from 0 to 100")
+        given[folded(name)] = accuracy
     if any(0 < value <= 1 for value in given.values()) and max(given.values()) > 1:
         raise DataError(
             "accuracies of judges: some are at most 1 and some above: give all as shares from 0 to "
             "1, or all in %"
         )
-    pairs: dict[str, tuple[float, float]] = {}
-    for judge, kappa in kappas.items():
-        if kappa is not None and folded(judge) in given:
-            pairs[judge] = (given[folded(judge)], kappa)
-    rho, reason = _rho(list(pairs.values()))
-    names = {folded(judge) for judge in kappas}
-    return AccuracyAndKappa(
-        rho,
-        reason,
-        pairs,
-        tuple(judge for judge in kappas if folded(judge) not in given),
-        tuple(judge for judge, kappa in kappas.items() if kappa is None),
-        tuple(name for name in accuracies if folded(name) not in names),
-    )
-
-
-def _accuracy(name: str, given: object) -> float:
-    if isinstance(given, bool) or not isinstance(given, Real) or not 0 <= float(given) <= 100:
-        raise DataError(f"accuracy of {name}: {given!r} is no number from 0 to 100")
-    return float(given)
-
-
-def _rho(pairs: list[tuple[float, float]]) -> tuple[float | None, str]:
+    pairs = {
+        judge: (given[folded(judge)], kappa)
+        for judge, kappa in kappas.items()
+        if kappa is not None and folded(judge) in given
+    }
+    rho = spearman(list(pairs.values())) if len(pairs) > 2 else None
+    reason = "" if rho is not None else "all judges have the same accuracy, or the same kappa"
     if len(pairs) < 3:
-        return None, f"{len(pairs)} judges have both numbers: two points always lie on a line"
-    rho = spearman(pairs)
-    if rho is None:
-        return None, "all judges have the same accuracy, or the same kappa"
-    return rho, ""
-
-
-# --- accuracy_files ---
-
-
-_FORM = 'expected JSON like {"GPT-4o": 70.8} or CSV with the columns judge,accuracy'
+        reason = f"{len(pairs)} judges have both numbers: two points always lie on a line"
+    names = {folded(judge) for judge in kappas}
+    return {
+        "rho": rho,
+        "reason": reason,
+        "pairs": {judge: {"accuracy": one, "kappa": own} for judge, (one, own) in pairs.items()},
+        "without_accuracy": [judge for judge in kappas if folded(judge) not in given],
+        "without_kappa": [judge for judge, kappa in kappas.items() if kappa is None],
+        "unknown": [name for name in accuracies if folded(name) not in names],
+    }
 
 
 def read_accuracies(path: Path) -> dict[str, float]:
-    """Judge -> accuracy, all in % or all as shares; who uses them checks their range.
+    """Judge -> accuracy from a file, JSON or CSV; `against_kappa` checks their range.
 
     Raises:
         DataError: the file cannot be read, is neither form, or names a judge twice.

@@ -1,30 +1,24 @@
-"""One rating out of several of the same answer: majority, median, and a weighted mean.
-
-Ties and halves go down, as in judges/panel.py: a tie never pays.
-
-Panels that estimate how each judge confuses the ratings: without the reference, and with it.
-
-Both give for each item a probability of each rating, which `most_probable` or `mean_rating` makes
-one rating of. They take a judge's errors as independent of the other judges' once the true rating
-is given. Judges that copy each other, or share a bias, break that: see simulation.py.
-
-EM is ours, and a test compares it with crowd-kit's, round by round: crowd-kit 1.4 stops on a bound
-that falls now and then (it adds the classes' shares once per rating instead of once per item), so
-that it often ends early, and a round takes some hundred times longer.
-
-Panels: the judges' ratings of an answer made into one.
+"""Panels: the judges' ratings of an answer made into one.
 
 The study ends with the wish for methods that weigh judges by their reliability (5.3, 6); these are
 some, from counting votes to latent classes. Each rates every answer that at least one judge rated.
 What a panel takes from the reference is fitted by dimension, as the study's reliability scores are,
-and always on other folds than the answer's own.
+and always on other folds than the answer's own. Ties and halves go down, as in judges/panel.py: a
+tie never pays.
+
+Two estimate how each judge confuses the ratings, without the reference and with it. They take a
+judge's errors as independent of the other judges' once the true rating is given. Judges that copy
+each other, or share a bias, break that: see benchmarks/simulation.py. EM is ours, and a test
+compares it with crowd-kit's, round by round: crowd-kit 1.4 stops on a bound that falls now and then
+(it adds the classes' shares once per rating instead of once per item), so that it often ends early,
+and a round takes some hundred times longer.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -36,13 +30,12 @@ from lmms_eval_tasks.cvrr_es.study.selection import (
     Reference,
     fitting_items,
     judge_kappa,
-    on_scale,
     part_of,
 )
 from lmms_eval_tasks.cvrr_es.study.study import Ratings
 from lmms_eval_tasks.errors import DataError
 
-# --- voting ---
+# --- one rating out of several of the same answer -------------------------------------------------
 
 
 def majority(ratings: Sequence[int]) -> int:
@@ -67,18 +60,16 @@ def median(ratings: Sequence[int]) -> int:
 
 
 def weighted_mean(ratings: Sequence[int], weights: Sequence[float]) -> int:
-    """The mean on the scale.
-
-    Args:
-        weights: not negative, as many as ratings, at least one of them positive.
-
-    Raises:
-        ValueError: other weights.
-    """
+    """The mean on the scale; weights are not negative, and at least one is positive."""
     total = math.fsum(weights)
     if not total > 0 or min(weights) < 0:
         raise ValueError(f"weights are not negative and have a positive sum, not {list(weights)}")
     return to_scale(math.fsum(r * w for r, w in zip(ratings, weights, strict=True)) / total)
+
+
+def mean(ratings: Sequence[int]) -> int:
+    """The plain mean on the scale."""
+    return weighted_mean(ratings, [1.0] * len(ratings))
 
 
 def to_scale(value: float) -> int:
@@ -88,8 +79,7 @@ def to_scale(value: float) -> int:
     return min(max(nearest, SCALE[0]), SCALE[-1])
 
 
-# --- latent ---
-
+# --- judges' confusion of the ratings -------------------------------------------------------------
 
 Probabilities = tuple[float, ...]  # of the ratings 1 to 5, in this order; their sum is 1
 Given = Mapping[str, Mapping[Item, int]]  # judge -> item -> rating on the scale
@@ -221,8 +211,7 @@ def _normal(values: Sequence[float]) -> Probabilities:
     return tuple(value / total for value in values)
 
 
-# --- panel_ratings ---
-
+# --- the panels -----------------------------------------------------------------------------------
 
 # Name -> whether it is fitted to the reference.
 PANELS = {
@@ -236,6 +225,8 @@ PANELS = {
     "naive_bayes": True,
     "naive_bayes_mean": True,
 }
+_VOTES = {"majority": majority, "median": median, "mean": mean}
+_READ = {"": most_probable, "_mean": mean_rating}  # end of a latent panel's name
 
 
 @dataclass(frozen=True)
@@ -250,7 +241,8 @@ class Judges:
     """The judges' ratings, with what several panels share; each part is computed once, if at all.
 
     Args:
-        ratings: judge -> item -> rating. Those off the scale, or not whole, are left out.
+        ratings: judge -> item -> rating. Those that are no whole number of the scale (4.5) are left
+            out, as in every kappa, so that panels and judges are compared on the same ratings.
         reference: only looked at by panels that are fitted to it.
         dimension_of: of all rated items. One dimension for all fits over all of them.
         fold_of: of all rated items; None will do for panels that are not fitted to the reference.
@@ -263,7 +255,12 @@ class Judges:
         dimension_of: Mapping[Item, str],
         fold_of: Mapping[Item, int] | None = None,
     ) -> None:
-        self._given, self._off_scale = on_scale(ratings)
+        self._given = {
+            judge: {item: int(one) for item, one in own.items() if one in SCALE}
+            for judge, own in sorted(ratings.items())
+        }
+        given = sum(one is not None for own in ratings.values() for one in own.values())
+        self._off_scale = given - sum(map(len, self._given.values()))
         self._reference, self._dimension_of, self._fold_of = reference, dimension_of, fold_of
         # Answer -> judge -> rating. Sums are of math.fsum, so the judges' order has no influence.
         self._votes: dict[Item, dict[str, int]] = {}
@@ -283,11 +280,8 @@ class Judges:
             name: of PANELS.
 
         Raises:
-            DataError: no such panel, an item without dimension or fold, no folds where they are
-                needed.
+            DataError: an item without dimension or fold, no folds where they are needed.
         """
-        if name not in PANELS:
-            raise DataError(f"no panel is called {name!r}: choose from {', '.join(PANELS)}")
         if PANELS[name] and self._fold_of is None:
             raise DataError(
                 f"the panel {name} is fitted to the reference on other folds: give them"
@@ -295,81 +289,61 @@ class Judges:
         notes: Counter[str] = Counter(
             {"ratings left out, being no whole number of the scale": self._off_scale}
         )
-        ratings, more = {
-            "majority": self._voted,
-            "median": self._voted,
-            "mean": self._voted,
-            "kappa_weighted": self._weighted,
-            "best_judge": self._best,
-            "dawid_skene": self._dawid_skene,
-            "dawid_skene_mean": self._dawid_skene,
-            "naive_bayes": self._naive_bayes,
-            "naive_bayes_mean": self._naive_bayes,
-        }[name](name, notes)
+        unfinished: list[str] = []
+        if name in _VOTES:
+            ratings = {item: _VOTES[name]([*own.values()]) for item, own in self._votes.items()}
+        elif name == "kappa_weighted":
+            ratings = dict(self._weighted(notes))
+        elif name == "best_judge":
+            ratings = dict(self._best(notes))
+        elif name.startswith("dawid_skene"):
+            ratings = dict(self._dawid_skene(name.removeprefix("dawid_skene"), unfinished))
+        else:
+            ratings = dict(self._naive_bayes(name.removeprefix("naive_bayes"), notes))
         counted = [f"{what}: {count}" for what, count in notes.items() if count]
-        return Panel(ratings, "; ".join([*counted, *more]))
+        return Panel(ratings, "; ".join([*counted, *unfinished]))
 
-    def _voted(self, name: str, _: Counter[str]) -> tuple[dict[Item, int], list[str]]:
-        rule = {"majority": majority, "median": median, "mean": _plain_mean}[name]
-        return {item: rule(list(votes.values())) for item, votes in self._votes.items()}, []
-
-    def _weighted(self, _: str, notes: Counter[str]) -> tuple[dict[Item, int], list[str]]:
-        found = {}
+    def _weighted(self, notes: Counter[str]) -> Iterator[tuple[Item, int]]:
         for item, votes in self._votes.items():
             kappas = self._kappas[self._parts[item]]
             weights = [max(0.0, kappas[judge] or 0.0) for judge in votes]
-            if any(weights):
-                found[item] = weighted_mean(list(votes.values()), weights)
-            else:
-                found[item] = _plain_mean(list(votes.values()))
+            if not any(weights):
                 notes["plain mean, no judge of the answer has a positive kappa"] += 1
-        return found, []
+            yield (
+                item,
+                weighted_mean([*votes.values()], weights if any(weights) else [1.0] * len(votes)),
+            )
 
-    def _best(self, _: str, notes: Counter[str]) -> tuple[dict[Item, int], list[str]]:
-        ranked = {part: _best_first(kappas) for part, kappas in self._kappas.items()}
-        found = {}
+    def _best(self, notes: Counter[str]) -> Iterator[tuple[Item, int]]:
+        ranked = {part: best_first(kappas) for part, kappas in self._kappas.items()}
         for item, votes in self._votes.items():
             order = ranked[self._parts[item]]
             if not order:
-                found[item] = _plain_mean(list(votes.values()))
                 notes["plain mean, no judge has a kappa in other folds"] += 1
+                yield item, mean([*votes.values()])
                 continue
-            judge = next((judge for judge in order if judge in votes), min(votes))
-            found[item] = votes[judge]
-            notes["rated by the next best judge"] += judge != order[0]
-        return found, []
+            notes["rated by the next best judge"] += order[0] not in votes
+            yield item, votes[next((judge for judge in order if judge in votes), min(votes))]
 
-    def _dawid_skene(self, name: str, _: Counter[str]) -> tuple[dict[Item, int], list[str]]:
-        read = most_probable if name == "dawid_skene" else mean_rating
-        found, notes = {}, []
+    def _dawid_skene(self, end: str, unfinished: list[str]) -> Iterator[tuple[Item, int]]:
         for dimension, model in self._latent.items():
-            found.update({item: read(p) for item, p in model.probabilities.items()})
             if not model.converged:
-                notes.append(f"not converged in {model.iterations} iterations: {dimension}")
-        return found, notes
+                unfinished.append(f"not converged in {model.iterations} iterations: {dimension}")
+            yield from ((item, _READ[end](p)) for item, p in model.probabilities.items())
 
-    def _naive_bayes(self, name: str, notes: Counter[str]) -> tuple[dict[Item, int], list[str]]:
-        read = most_probable if name == "naive_bayes" else mean_rating
-        found = {}
-        for part, own in self._by_part.items():
-            if not self._fit_to[part]:
-                found.update({item: _plain_mean(list(self._votes[item].values())) for item in own})
+    def _naive_bayes(self, end: str, notes: Counter[str]) -> Iterator[tuple[Item, int]]:
+        for part, fitted_to in self._fit_to.items():
+            own = [item for item, its in self._parts.items() if its == part]
+            if fitted_to:
+                posterior = naive_bayes(self._given, self._reference, fitted_to, own)
+                yield from ((item, _READ[end](p)) for item, p in posterior.items())
+            else:
                 notes["plain mean, no reference in other folds of the dimension"] += len(own)
-                continue
-            posterior = naive_bayes(self._given, self._reference, self._fit_to[part], own)
-            found.update({item: read(p) for item, p in posterior.items()})
-        return found, []
+                yield from ((item, mean([*self._votes[item].values()])) for item in own)
 
     @cached_property
     def _parts(self) -> dict[Item, Part]:
         return {item: part_of(item, self._dimension_of, self._fold_of) for item in self._votes}
-
-    @cached_property
-    def _by_part(self) -> dict[Part, list[Item]]:
-        found: dict[Part, list[Item]] = {}
-        for item, part in self._parts.items():
-            found.setdefault(part, []).append(item)
-        return found
 
     @cached_property
     def _fit_to(self) -> dict[Part, list[Item]]:
@@ -380,7 +354,7 @@ class Judges:
         return {
             part: {
                 judge: judge_kappa(own, self._reference, items)
-                for judge, own in sorted(self._given.items())
+                for judge, own in self._given.items()
             }
             for part, items in self._fit_to.items()
         }
@@ -395,11 +369,7 @@ class Judges:
         return {name: dawid_skene(own) for name, own in sorted(dimensions.items())}
 
 
-def _plain_mean(ratings: list[int]) -> int:
-    return weighted_mean(ratings, [1.0] * len(ratings))
-
-
-def _best_first(kappas: Mapping[str, float | None]) -> list[str]:
+def best_first(kappas: Mapping[str, float | None]) -> list[str]:
     """Judges with a kappa, the highest first, equal ones by name."""
     known = {judge: kappa for judge, kappa in kappas.items() if kappa is not None}
     return sorted(known, key=lambda judge: (-known[judge], judge))

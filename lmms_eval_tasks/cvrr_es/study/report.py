@@ -1,6 +1,4 @@
-"""One rater's part of the report, as plain data: what it gave, and how far it can be relied on.
-
-The reliability report, computed once into one plain dict: the JSON that tables and page show.
+"""The reliability report, computed once into one plain dict: the JSON that tables and page show.
 
 Who is who: *raters* are all judges in all rounds; *judges* in the narrow sense, of panels, alpha
 and selection, are those that rated alone (round `first`). A rater that made the reference is left
@@ -13,149 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from lmms_eval_tasks.cvrr_es.labels import ROUNDS
-from lmms_eval_tasks.cvrr_es.study import comparisons, kappas, leniency, panel_report, ratings
-from lmms_eval_tasks.cvrr_es.study.kappas import Reliability, average
+from lmms_eval_tasks.cvrr_es.study import comparisons, kappas, leniency, parts, ratings
 from lmms_eval_tasks.cvrr_es.study.leniency import folded
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.cvrr_es.study.selection import Selection
-from lmms_eval_tasks.cvrr_es.study.study import (
-    Folds,
-    Rater,
-    Ratings,
-    Split,
-    Study,
-    by_video,
-    summaries,
-)
+from lmms_eval_tasks.cvrr_es.study.study import Folds, Rater, Study, by_video, summaries
 from lmms_eval_tasks.errors import DataError
-
-# --- rater_report ---
-
-
-Part = dict[str, Any]
-
-
-def name(rater: Rater) -> str:
-    """As tables call it: the judge, and how it came to its ratings unless it rated alone."""
-    if rater.round == ROUNDS[0]:
-        return rater.judge
-    return f"{rater.judge}, {'with reference' if rater.round == 'reference' else rater.round}"
-
-
-def one(study: Study, rater: Rater, folds: Folds, *, resamples: int, seed: int) -> Part:
-    """Everything about one rater.
-
-    Args:
-        study: all items.
-        rater: one of the study's.
-        folds: of the study, for the offset.
-        resamples, seed: of every interval; 0 resamples for none.
-    """
-    ratings = study.raters[rater]
-    options = {"resamples": resamples, "seed": seed}
-    agreement = kappas.reliability(study, ratings, **options)
-    corrected = comparisons.take_off(study, ratings, folds)
-    after = kappas.reliability(study, corrected.ratings, **options)
-    favour = leniency.self_preference(study, rater.judge, ratings, **options)
-    return {
-        "name": name(rater),
-        "judge": rater.judge,
-        "round": rater.round,
-        "itself": list(leniency.own_candidates(rater.judge, study.candidates)),
-        "counts": asdict(study.counts(ratings)),
-        "ratings": split(summaries(study, ratings)),
-        "kappa": agreement_part(agreement),
-        "leniency": split(leniency.leniencies(study, ratings)),
-        "self_preference": None
-        if favour is None
-        else {
-            "candidates": list(favour.own),
-            "toward_itself": favour.toward_itself.as_dict(),
-            "toward_others": favour.toward_others.as_dict(),
-            "difference": favour.difference.as_dict(),
-        },
-        "without_offset": {
-            "mean": after.mean.as_dict(),
-            "pooled": after.pooled.as_dict(),
-            "offsets": list(corrected.offsets),
-            "clipped": corrected.clipped,
-            "not_fitted": corrected.not_fitted,
-        },
-        "without_empty": without_empty(study, rater),
-        "preferences": comparisons.agreement(study, ratings).as_dict(),
-        "win_rates": win_rates(study, ratings),
-    }
-
-
-def without_empty(study: Study, rater: Rater) -> Part:
-    """The numbers of the published scripts' items, which have no empty answers."""
-    kept = study.without_empty
-    ratings = kept.raters[rater]
-    found = kappas.reliability(kept, ratings, resamples=0)
-    return {
-        "mean": found.mean.value,
-        "pooled": found.pooled.value,
-        "n": found.pooled.agreement.n,
-        "counts": asdict(kept.counts(ratings)),
-    }
-
-
-def agreement_part(found: Reliability) -> Part:
-    """All kappas of a rater or a panel."""
-    cells: dict[str, dict[str, Part]] = {}
-    of_candidate: dict[str, list[float | None]] = {}
-    for cell, own in found.cells.items():
-        cells.setdefault(cell.dimension, {})[cell.candidate] = own.as_dict()
-        of_candidate.setdefault(cell.candidate, []).append(own.value)
-    return {
-        "mean": found.mean.as_dict(),
-        "pooled": found.pooled.as_dict(),
-        "by_dimension": {key: own.as_dict() for key, own in found.by_dimension.items()},
-        "pooled_by_dimension": {
-            key: own.as_dict() for key, own in found.pooled_by_dimension.items()
-        },
-        # Of one candidate: the mean over the dimensions where it has a kappa.
-        "by_candidate": {key: average(own) for key, own in of_candidate.items()},
-        "cells": cells,
-    }
-
-
-def split(found: Split[Any]) -> Part:
-    """A split of numbers that know `as_dict`."""
-    cells: dict[str, dict[str, Part]] = {}
-    for cell, own in found.cells.items():
-        cells.setdefault(cell.dimension, {})[cell.candidate] = own.as_dict()
-    return {
-        "overall": found.overall.as_dict(),
-        "by_dimension": {key: own.as_dict() for key, own in found.by_dimension.items()},
-        "by_candidate": {key: own.as_dict() for key, own in found.by_candidate.items()},
-        "cells": cells,
-    }
-
-
-def win_rates(study: Study, ratings: Ratings) -> Part:
-    """Each candidate against each other, and against all others together."""
-    duels = comparisons.win_rates(study, ratings)
-    against: dict[str, dict[str, Part]] = {}
-    for (first, second), duel in duels.items():
-        against.setdefault(first, {})[second] = {
-            **vars(duel),
-            "win_rate": duel.win_rate,
-            "score": duel.score,
-        }
-    return {"against": against, "score": {key: _score(own) for key, own in against.items()}}
-
-
-def _score(duels: Mapping[str, Mapping[str, Any]]) -> float | None:
-    """Share of all duels won, a tie as half a win; None without duels."""
-    n = sum(own["wins"] + own["ties"] + own["losses"] for own in duels.values())
-    won = sum(own["wins"] + own["ties"] / 2 for own in duels.values())
-    return won / n if n else None
-
-
-# --- report ---
-
 
 Report = dict[str, Any]
 NO_REFERENCE = (
@@ -205,31 +66,29 @@ def report(
     if not raters:
         raise DataError("there are no ratings but the reference's: name files of other judges too")
     finals = _final_judges(raters, chosen.final_judge)
-    study = _with(whole, [r for r in raters if r.round in _ALWAYS or r.judge in finals])
-    split = by_video(study, seed=chosen.seed)
-    together = panel_report.Together(study, split, resamples=chosen.resamples, seed=chosen.seed)
-    parts = [
-        one(study, rater, split, resamples=chosen.resamples, seed=chosen.seed)
-        for rater in study.raters
-    ]
-    alone = {
-        part["judge"]: part["kappa"]["mean"]["kappa"] for part in parts if part["round"] == "first"
-    }
-    panels = panel_report.all_panels(together, chosen.selection, finals, alone)
+    shown = [r for r in raters if r.round in _ALWAYS or r.judge in finals]
+    shown.sort(key=lambda rater: (_ORDER.index(rater.round), rater.judge))
+    study = replace(whole, raters={rater: whole.raters[rater] for rater in shown})
+    folds = by_video(study, seed=chosen.seed)
+    draws = {"resamples": chosen.resamples, "seed": chosen.seed}
+    together = parts.Together(study, folds, **draws)
+    told = [parts.rater_part(study, rater, folds, **draws) for rater in shown]
+    alone = {one["judge"]: one["kappa"]["mean"]["kappa"] for one in told if one["round"] == "first"}
+    panels = parts.all_panels(together, chosen.selection, finals, alone)
     return {
-        "data": _data(study, split, chosen),
+        "data": _data(study, folds, chosen),
         "final_judges": sorted(finals),
         "reference": _reference(study),
-        "raters": parts,
+        "raters": told,
         "between": _between(study, together),
-        "accuracy": _accuracy(alone, chosen.accuracies),
+        "accuracy": leniency.against_kappa(alone, chosen.accuracies) if chosen.accuracies else None,
         "panels": panels,
-        "selection": panel_report.selected(together, chosen.selection, finals),
-        "rounds": panel_report.rounds(together),
+        "selection": parts.selected(together, chosen.selection, finals),
+        "rounds": parts.rounds(together),
         "notes": [
             *_notes(rows, reference, study, whole, resamples=chosen.resamples),
-            *(_without_kappa(parts) if study.reference else []),
-            *_undefined(parts, panels, chosen.resamples),
+            *(_without_kappa(told) if study.reference else []),
+            *_undefined(told, panels, chosen.resamples),
         ],
     }
 
@@ -265,13 +124,7 @@ def _final_judges(raters: Iterable[Rater], asked: str | None) -> frozenset[str]:
     return frozenset(found)
 
 
-def _with(study: Study, raters: Sequence[Rater]) -> Study:
-    """The study with these raters alone, in the order of tables."""
-    ordered = sorted(raters, key=lambda rater: (_ORDER.index(rater.round), rater.judge))
-    return replace(study, raters={rater: study.raters[rater] for rater in ordered})
-
-
-def _data(study: Study, split: Folds, options: Options) -> Report:
+def _data(study: Study, folds: Folds, options: Options) -> Report:
     places = study.questions.values()
     return {
         "items": len(study.items),
@@ -283,8 +136,8 @@ def _data(study: Study, split: Folds, options: Options) -> Report:
         "empty": len(study.empty),
         "resamples": options.resamples,
         "seed": options.seed,
-        "folds": split.count,
-        "folds_note": split.note,
+        "folds": folds.count,
+        "folds_note": folds.note,
     }
 
 
@@ -294,15 +147,14 @@ def _reference(study: Study) -> Report | None:
     return {
         "name": ", ".join(sorted(rater.judge for rater in study.referees)),
         "counts": asdict(study.counts(study.reference)),
-        "ratings": split(summaries(study, study.reference)),
-        "win_rates": win_rates(study, study.reference),
+        "ratings": parts.split_part(summaries(study, study.reference)),
+        "win_rates": parts.win_rates(study, study.reference),
     }
 
 
-def _between(study: Study, together: panel_report.Together) -> Report:
+def _between(study: Study, together: parts.Together) -> Report:
     """Agreement of raters with each other; alpha is of those that rated alone."""
-    names = {rater: name(rater) for rater in study.raters}
-    pairs = comparisons.pairwise(study, {names[rater]: own for rater, own in study.raters.items()})
+    named = {parts.name_of(rater): own for rater, own in study.raters.items()}
     found = comparisons.alpha(study, list(together.first.values()))
     return {
         "pairs": [
@@ -313,7 +165,7 @@ def _between(study: Study, together: panel_report.Together) -> Report:
                 "n": kappa.agreement.n,
                 "reason": kappa.agreement.reason,
             }
-            for (one, other), kappa in pairs.items()
+            for (one, other), kappa in comparisons.pairwise(study, named).items()
         ],
         "alpha": {
             "value": found.value,
@@ -323,23 +175,6 @@ def _between(study: Study, together: panel_report.Together) -> Report:
             "judges": len(together.first),
             "level": comparisons.ALPHA,
         },
-    }
-
-
-def _accuracy(kappas: Mapping[str, float | None], accuracies: Mapping[str, float]) -> Report | None:
-    if not accuracies:
-        return None
-    found = leniency.against_kappa(kappas, accuracies)
-    return {
-        "rho": found.rho,
-        "reason": found.reason,
-        "pairs": {
-            judge: {"accuracy": accuracy, "kappa": kappa}
-            for judge, (accuracy, kappa) in found.pairs.items()
-        },
-        "without_accuracy": list(found.without_accuracy),
-        "without_kappa": list(found.without_kappa),
-        "unknown": list(found.unknown),
     }
 
 
@@ -375,10 +210,10 @@ def _notes(
     return told
 
 
-def _without_kappa(parts: Iterable[Mapping[str, Any]]) -> list[str]:
+def _without_kappa(raters: Iterable[Report]) -> list[str]:
     """Why raters have no kappa at all, or none without their offset for some ratings."""
     told = []
-    for part in parts:
+    for part in raters:
         mean, lost = part["kappa"]["mean"], part["without_offset"]["not_fitted"]
         if mean["kappa"] is None:
             told.append(f"{part['name']}: no kappa: {mean['reason']}")
@@ -390,9 +225,9 @@ def _without_kappa(parts: Iterable[Mapping[str, Any]]) -> list[str]:
     return told
 
 
-def _undefined(parts: Iterable[Report], panels: Report | None, resamples: int) -> list[str]:
+def _undefined(raters: Iterable[Report], panels: Report | None, resamples: int) -> list[str]:
     """In how many resamples of an interval there was no kappa."""
-    made = [(part["name"], part["kappa"]) for part in parts]
+    made = [(part["name"], part["kappa"]) for part in raters]
     made += [(f"panel {one['name']}", one["kappa"]) for one in (panels or {"panels": []})["panels"]]
     lacking: dict[int, list[str]] = {}  # resamples -> whose, since many lack the same
     for name, kappa in made:

@@ -1,10 +1,4 @@
-"""What panels and the mixture take from the reference ratings, never from an item's own fold.
-
-Everything works on plain mappings: a judge's ratings by item, the reference by item, and for each
-item its dimension and its fold. Folds keep a video together, so a judge that was fitted on the
-other folds was not fitted on the video that it rates.
-
-Which judges the mixture shows to its final judge, dimension by dimension (vlm_judge, 3.3).
+"""What a judge task rates, and which judges the mixture shows to its final judge (vlm_judge, 3.3).
 
 The paper takes the judges whose kappa with the reference is at least theta, or the top k, and gives
 neither number, nor what happens where no judge passes. Its tables narrow both down:
@@ -24,11 +18,9 @@ neither number, nor what happens where no judge passes. Its tables narrow both d
 Choosing judges and scoring them on the same items flatters, so by default the judges of an item are
 chosen on the other folds; the paper's way is `cross_fit=no`.
 
-What a judge task rates: candidates' answers, with what the judge is shown of other judges.
-
-The collective's judge sees all other judges' ratings of an answer, the mixture's those of selected
-ones (selection.py). A judge's own first rating is never shown to it, and no reference answer is in
-a doc.
+A judge task rates candidates' answers. The collective's judge sees all other judges' ratings of an
+answer, the mixture's those of selected ones. A judge's own first rating is never shown to it, and
+no reference answer is in a doc.
 """
 
 from __future__ import annotations
@@ -51,8 +43,7 @@ from lmms_eval_tasks.cvrr_es.study.study import Place, Ratings
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.utils import agreement
 
-# --- fitting ---
-
+# --- what is taken from the reference: never from an item's own fold ------------------------------
 
 ByJudge = Mapping[str, Ratings]
 Reference = Mapping[Item, int]
@@ -82,24 +73,6 @@ def judge_kappa(ratings: Ratings, reference: Reference, items: Iterable[Item]) -
         ).value
         for own in by_candidate.values()
     )
-
-
-def on_scale(ratings: ByJudge) -> tuple[dict[str, dict[Item, int]], int]:
-    """The ratings that are one of 1 to 5, as integers, and how many were not (4.5, 0, 6).
-
-    The same are left out of every kappa (agreement.kappa), so that panels and judges are compared
-    on the same ratings.
-    """
-    given = {
-        judge: {item: rating for item, rating in own.items() if rating is not None}
-        for judge, own in ratings.items()
-    }
-    kept = {
-        judge: {item: int(rating) for item, rating in own.items() if rating in SCALE}
-        for judge, own in given.items()
-    }
-    left_out = sum(len(own) - len(kept[judge]) for judge, own in given.items())
-    return kept, left_out
 
 
 def part_of(
@@ -148,8 +121,7 @@ def fitting_items(
     return found
 
 
-# --- selection ---
-
+# --- whom the mixture shows -----------------------------------------------------------------------
 
 RULES = ("theta", "top")
 FALLBACKS = {
@@ -324,8 +296,7 @@ def _wrong(text: str, why: str) -> TasksError:
     return TasksError(f"the mixture's selection {text!r}: {why}; {_FORM}")
 
 
-# --- judge_items ---
-
+# --- what a judge task rates ----------------------------------------------------------------------
 
 Row = Mapping[str, Any]
 

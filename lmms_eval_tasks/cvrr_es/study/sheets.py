@@ -1,23 +1,20 @@
-"""A table of the report as data, drawn by tables.py for terminals and by html.py for pages.
+"""The report's tables as data: what they are made of, single judges' agreement, what judges gave.
 
-The report's tables of single judges' agreement: who can be relied on, and Table 5.
-
-The report's tables of what judges gave: Table 4, spread, preferences, empty answers.
+Tables of judges together are in panel_sheets.py, which also draws all of them for terminals;
+page.py draws them for pages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, RATINGS
 from lmms_eval_tasks.report.paper_tables import NONE, fixed, has_numbers, number, signed
 
-# --- sheets ---
-
-
 Part = Mapping[str, Any]
+Report = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -25,7 +22,7 @@ class Line:
     """A row: its names, its numbers as text, and whether it sums up those above."""
 
     names: tuple[str, ...]
-    cells: tuple[str, ...]
+    cells: Sequence[str]
     strong: bool = False
 
 
@@ -43,15 +40,18 @@ class Sheet:
 
     key: str
     title: str
-    names: tuple[str, ...]
-    columns: tuple[str, ...]
-    rows: tuple[Line, ...]
-    notes: tuple[str, ...] = ()
+    names: Sequence[str]
+    columns: Sequence[str]
+    rows: Sequence[Line]
+    notes: Sequence[str] = ()
 
     @property
     def has_numbers(self) -> bool:
         """Whether any cell is more than a dash."""
         return any(has_numbers(row.cells) for row in self.rows)
+
+
+# --- numbers as text ------------------------------------------------------------------------------
 
 
 def percent(value: Any, decimals: int = 2) -> str:
@@ -75,9 +75,8 @@ def span(interval: Part | None, decimals: int = 3, times: float = 1) -> str:
     """An interval as [low, high]; a dash where there is none."""
     if interval is None or number(interval["low"]) is None or number(interval["high"]) is None:
         return NONE
-    return (
-        f"[{fixed(times * interval['low'], decimals)}, {fixed(times * interval['high'], decimals)}]"
-    )
+    low, high = (fixed(times * interval[end], decimals) for end in ("low", "high"))
+    return f"[{low}, {high}]"
 
 
 def share(value: Any) -> str:
@@ -91,9 +90,12 @@ def share(value: Any) -> str:
     return "<0.1" if shown == "0.0" and found > 0 else shown
 
 
-def heads(dimensions: Sequence[str]) -> list[str]:
+# --- what every table says ------------------------------------------------------------------------
+
+
+def heads(report: Part) -> list[str]:
     """The dimensions' short names, as the paper's tables have them."""
-    return [DIMENSIONS[one].short for one in dimensions]
+    return [DIMENSIONS[one].short for one in report["data"]["dimensions"]]
 
 
 def basis(report: Part) -> str:
@@ -145,9 +147,17 @@ def folds(report: Part) -> str:
     return f"cross-fitted: {data['folds']} folds by {by}{note}"
 
 
-def cell(part: Part, dimension: str, candidate: str, key: str = "kappa") -> Any:
-    """A number of one cell of a rater's `ratings` or kappas; None where there are no answers."""
-    return part["cells"][dimension].get(candidate, {}).get(key)
+def cells(report: Report, part: Part, candidate: str, key: str = "kappa") -> list[Any]:
+    """A number of a candidate in each dimension; None where there are no answers."""
+    by_dimension = [part["cells"][one] for one in report["data"]["dimensions"]]
+    return [own.get(candidate, {}).get(key) for own in by_dimension]
+
+
+def kappas_of(report: Report, part: Part, candidate: str) -> list[str]:
+    """A candidate's kappas x100 in each dimension, and their mean."""
+    kappa = part["kappa"]
+    own = kappa["by_candidate"].get(candidate)
+    return [percent(one) for one in [*cells(report, kappa, candidate), own]]
 
 
 def with_reference(report: Part) -> list[Part]:
@@ -161,47 +171,41 @@ def marked(part: Part, candidate: str) -> str:
     return f"{candidate} (itself)" if candidate in part["itself"] else candidate
 
 
-# --- judge_sheets ---
-
-
-Report = Mapping[str, Any]
+# --- single judges' agreement: who can be relied on, and Table 5 ----------------------------------
 
 
 def summary(report: Report) -> Sheet:
     """A line per rater: kappa in both ways, its band, and how it rates."""
-    rows = []
-    for part in report["raters"]:
-        kappa, told = part["kappa"], part["ratings"]["overall"]
-        mean, pooled, lenient = kappa["mean"], kappa["pooled"], part["leniency"]["overall"]
-        rows.append(
-            Line(
-                (part["name"] + (" *" if part["itself"] else ""),),
-                (
-                    plain(mean["kappa"]),
-                    percent(mean["kappa"]),
-                    span(mean["interval"]),
-                    mean["band"] or NONE,
-                    plain(pooled["kappa"]),
-                    f"{pooled['n']:,}",
-                    plain(part["without_offset"]["mean"]["kappa"]),
-                    plain(told["mean"], 2),
-                    difference(lenient["value"], 2),
-                    span(lenient["interval"], 2),
-                    f"{told['failed']:,}",
-                    share(told["coverage"]),
-                ),
-            )
-        )
+
+    def line(part: Part) -> Line:
+        told, lenient = part["ratings"]["overall"], part["leniency"]["overall"]
+        mean, pooled = part["kappa"]["mean"], part["kappa"]["pooled"]
+        made = [
+            plain(mean["kappa"]),
+            percent(mean["kappa"]),
+            span(mean["interval"]),
+            mean["band"] or NONE,
+            plain(pooled["kappa"]),
+            f"{pooled['n']:,}",
+            plain(part["without_offset"]["mean"]["kappa"]),
+            plain(told["mean"], 2),
+            difference(lenient["value"], 2),
+            span(lenient["interval"], 2),
+            f"{told['failed']:,}",
+            share(told["coverage"]),
+        ]
+        return Line((part["name"] + (" *" if part["itself"] else ""),), made)
+
     return Sheet(
         "summary",
         "How far each judge can be relied on",
-        ("judge",),
-        (
+        ["judge"],
+        [
             *("kappa", "x100", "95 %", "band", "pooled\nkappa", "n", "without\noffset"),
             *("mean\nrating", "minus\nreference", "95 %", "failed", "rated\n%"),
-        ),
-        tuple(rows),
-        (
+        ],
+        [line(part) for part in report["raters"]],
+        [
             f"{basis(report)}; {compared(report)}",
             "kappa: mean over candidates, then over dimensions (Table 5's averages); pooled: over "
             "all answers at once; n: answers that both rated",
@@ -209,242 +213,176 @@ def summary(report: Report) -> Sheet:
             f"taken off; {folds(report)}",
             "minus reference: leniency, above 0 rates too high; its interval is clustered by video",
             f"{intervals(report)}; * is among the candidates, so it judges itself too",
-        ),
+        ],
     )
 
 
 def agreement(report: Report) -> Sheet:
     """Table 5: kappas x100 of each judge and candidate, with the average."""
-    data, rows = report["data"], []
+    rows, lacking = [], []
     for part in report["raters"]:
-        kappa = part["kappa"]
-        for candidate in data["candidates"]:
-            cells = [cell(kappa, one, candidate) for one in data["dimensions"]]
-            own = kappa["by_candidate"].get(candidate)
-            rows.append(
-                Line(
-                    (part["name"], marked(part, candidate)),
-                    tuple(map(percent, [*cells, own])),
-                )
-            )
-        rows += [
-            Line((part["name"], title), tuple(cells), strong=True)
-            for title, cells in _averages(data["dimensions"], kappa)
-        ]
+        kappa, mean = part["kappa"], part["kappa"]["mean"]
+        for candidate in report["data"]["candidates"]:
+            names = (part["name"], marked(part, candidate))
+            rows.append(Line(names, kappas_of(report, part, candidate)))
+        for title, by, whole in (
+            ("Average", "by_dimension", "mean"),
+            ("pooled", "pooled_by_dimension", "pooled"),
+        ):
+            own = [*(kappa[by][one] for one in report["data"]["dimensions"]), kappa[whole]]
+            shown = [percent(one["kappa"]) for one in own]
+            rows.append(Line((part["name"], title), shown, strong=True))
+        if mean["defined"] < mean["cells"] and report["reference"] is not None:
+            lacking.append(f"{part['name']} {mean['cells'] - mean['defined']} of {mean['cells']}")
+    left_out = f"cells without a kappa, which averages leave out: {'; '.join(lacking)}"
     return Sheet(
         "agreement",
         "Kappa with the reference, x100 (the paper's Table 5)",
-        ("judge", "candidate"),
-        (*heads(data["dimensions"]), "mean"),
-        tuple(rows),
-        (
+        ["judge", "candidate"],
+        [*heads(report), "mean"],
+        rows,
+        [
             f"{basis(report)}; {compared(report)}",
             "Average: mean over candidates; pooled: all candidates' answers at once. A dash: no "
             "answer was rated by both, or both gave one and the same rating. 0.00 of a constant "
             "judge says nothing",
-            *_undefined(report),
-        ),
+            *([left_out] if lacking else []),
+        ],
     )
 
 
-def _averages(dimensions: list[str], kappa: Report) -> Iterator[tuple[str, list[str]]]:
-    for title, by, whole in (
-        ("Average", "by_dimension", "mean"),
-        ("pooled", "pooled_by_dimension", "pooled"),
-    ):
-        values = [kappa[by][one]["kappa"] for one in dimensions]
-        yield title, [percent(value) for value in [*values, kappa[whole]["kappa"]]]
+# --- what judges gave: Table 4, spread, preferences, empty answers --------------------------------
 
 
-def _undefined(report: Report) -> list[str]:
-    """How many cells have no kappa, of whom."""
-    if report["reference"] is None:
-        return []
-    lacking = [
-        f"{part['name']} {mean['cells'] - mean['defined']} of {mean['cells']}"
-        for part in report["raters"]
-        if (mean := part["kappa"]["mean"])["defined"] < mean["cells"]
-    ]
-    return (
-        [f"cells without a kappa, which averages leave out: {'; '.join(lacking)}"]
-        if lacking
-        else []
-    )
-
-
-# --- rating_sheets ---
-
-
-Report_rating_sheets = Mapping[str, Any]
-
-
-def ratings(report: Report_rating_sheets) -> Sheet:
+def ratings(report: Report) -> Sheet:
     """Table 4: mean ratings of candidates by judges and dimensions."""
-    data, rows = report["data"], []
-    for candidate in data["candidates"]:
+    rows = []
+    for candidate in report["data"]["candidates"]:
         for part in with_reference(report):
             told = part["ratings"]
-            means = [cell(told, one, candidate, "mean") for one in data["dimensions"]]
+            means = cells(report, told, candidate, "mean")
             means.append(told["by_candidate"][candidate]["mean"])
-            rows.append(
-                Line(
-                    (candidate, part["name"] + (" *" if candidate in part["itself"] else "")),
-                    tuple(plain(mean, 2) for mean in means),
-                )
-            )
+            name = part["name"] + (" *" if candidate in part["itself"] else "")
+            rows.append(Line((candidate, name), [plain(mean, 2) for mean in means]))
     return Sheet(
         "ratings",
         "Mean rating of each candidate, 1 to 5 (the paper's Table 4)",
-        ("candidate", "judge"),
-        (*heads(data["dimensions"]), "all"),
-        tuple(rows),
-        (
+        ["candidate", "judge"],
+        [*heads(report), "all"],
+        rows,
+        [
             f"{basis(report)}; each mean is over the answers that the judge rated",
             "all: over all of the candidate's answers, each counted alike; * judges itself",
             *_named(report),
-        ),
+        ],
     )
 
 
-def _named(report: Report_rating_sheets) -> list[str]:
+def _named(report: Report) -> list[str]:
     reference = report["reference"]
     return [] if reference is None else [f"reference: {reference['name']}"]
 
 
-def distribution(report: Report_rating_sheets) -> Sheet:
+def distribution(report: Report) -> Sheet:
     """The left of Figure 4, as numbers."""
     rows = []
     for part in with_reference(report):
         told = part["ratings"]["overall"]
         whole = sum(told["distribution"].values())
-        rows.append(
-            Line(
-                (part["name"],),
-                (
-                    *(
-                        f"{share(told['distribution'][str(one)] / whole) if whole else NONE}"
-                        for one in RATINGS
-                    ),
-                    *(f"{told[key]:,}" for key in ("rated", "not_whole", "failed", "missing")),
-                ),
-            )
-        )
+        shares = [
+            share(told["distribution"][str(one)] / whole) if whole else NONE for one in RATINGS
+        ]
+        counts = [f"{told[key]:,}" for key in ("rated", "not_whole", "failed", "missing")]
+        rows.append(Line((part["name"],), [*shares, *counts]))
     return Sheet(
         "distribution",
         "How ratings are spread, % (the left of the paper's Figure 4)",
-        ("judge",),
-        (
+        ["judge"],
+        [
             *(f"{one}\n{name}" for one, name in RATINGS.items()),
             *("rated", "not\nwhole", "failed", "no\nrow"),
-        ),
-        tuple(rows),
-        (
+        ],
+        rows,
+        [
             f"{basis(report)}; shares of the whole ratings. Ratings such as 4.5 count in "
             "means, not in kappas; a failure is no rating",
             *_named(report),
-        ),
+        ],
     )
 
 
-def itself(report: Report_rating_sheets) -> Sheet | None:
+def itself(report: Report) -> Sheet | None:
     """Judges that are candidates: their leniency toward themselves; None without a reference."""
     if report["reference"] is None:
         return None
     rows = []
     for part in report["raters"]:
-        own = part["self_preference"]
-        if own is not None:
-            rows.append(
-                Line(
-                    (part["name"], ", ".join(own["candidates"])),
-                    (
-                        difference(own["toward_itself"]["value"], 2),
-                        difference(own["toward_others"]["value"], 2),
-                        difference(own["difference"]["value"], 2),
-                        span(own["difference"]["interval"], 2),
-                        f"{own['difference']['n']:,}",
-                    ),
-                )
-            )
+        if (own := part["self_preference"]) is not None:
+            kinds = ("toward_itself", "toward_others", "difference")
+            shown = [difference(own[kind]["value"], 2) for kind in kinds]
+            shown += [span(own["difference"]["interval"], 2), f"{own['difference']['n']:,}"]
+            rows.append(Line((part["name"], ", ".join(own["candidates"])), shown))
     return Sheet(
         "itself",
         "Judges that judge themselves: rating minus reference",
-        ("judge", "as candidate"),
-        ("its own\nanswers", "others'", "apart", "95 %", "n"),
-        tuple(rows),
-        (
+        ["judge", "as candidate"],
+        ["its own\nanswers", "others'", "apart", "95 %", "n"],
+        rows,
+        [
             "above 0 in the third column is no proof of vanity: good answers leave less room above "
             "the reference than bad ones; compare with other judges of the same candidates",
             intervals(report),
-        ),
+        ],
     )
 
 
-def empties(report: Report_rating_sheets) -> Sheet | None:
+def empties(report: Report) -> Sheet | None:
     """With and without the answers that are empty; None if none is."""
-    if not report["data"]["empty"]:
+    data, rows = report["data"], []
+    if not data["empty"]:
         return None
-    rows = []
     for part in report["raters"]:
         kappa, counts, less = part["kappa"], part["counts"], part["without_empty"]
-        rows.append(
-            Line(
-                (part["name"],),
-                (
-                    percent(kappa["mean"]["kappa"]),
-                    percent(less["mean"]),
-                    percent(kappa["pooled"]["kappa"]),
-                    percent(less["pooled"]),
-                    f"{kappa['pooled']['n']:,}",
-                    f"{less['n']:,}",
-                    f"{counts['empty_rated']:,}",
-                    f"{counts['empty_failed']:,}",
-                ),
-            )
-        )
+        shown = [kappa["mean"]["kappa"], less["mean"], kappa["pooled"]["kappa"], less["pooled"]]
+        n = [kappa["pooled"]["n"], less["n"], counts["empty_rated"], counts["empty_failed"]]
+        rows.append(Line((part["name"],), [*map(percent, shown), *(f"{one:,}" for one in n)]))
     return Sheet(
         "empty",
         "With and without empty answers: kappa x100",
-        ("judge",),
-        (
+        ["judge"],
+        [
             *("kappa\nwith", "without", "pooled\nwith", "without", "n\nwith", "without"),
             *("empty\nrated", "empty\nfailed"),
-        ),
-        tuple(rows),
-        (
-            f"{report['data']['empty']:,} of {report['data']['items']:,} answers are empty: the "
+        ],
+        rows,
+        [
+            f"{data['empty']:,} of {data['items']:,} answers are empty: the "
             "published scripts skip them; here a judge rates them or fails on them",
-        ),
+        ],
     )
 
 
-def preferred(report: Report_rating_sheets) -> Sheet:
+def preferred(report: Report) -> Sheet:
     """Do judges prefer the answers that the reference prefers? And whom do they prefer?"""
-    candidates = report["data"]["candidates"]
-    rows = []
+    candidates, rows = report["data"]["candidates"], []
     for part in with_reference(report):
         same = part.get("preferences")  # which the reference has not
         told = [NONE] * 4
         if same:
-            told = [
-                share(same["agreement"]),
-                span(same["interval"], 1, 100),
-                share(same["decided"]),
-                f"{same['n']:,}",
-            ]
-        score = part["win_rates"]["score"]
-        told += [percent(score.get(one), 1) for one in candidates]
-        rows.append(Line((part["name"],), tuple(told), strong=not same))
+            told = [share(same["agreement"]), span(same["interval"], 1, 100)]
+            told += [share(same["decided"]), f"{same['n']:,}"]
+        told += [percent(part["win_rates"]["score"].get(one), 1) for one in candidates]
+        rows.append(Line((part["name"],), told, strong=not same))
     return Sheet(
         "preferences",
         "Pairs of candidates: the answer rated higher wins (4.3), %",
-        ("judge",),
-        ("same as\nreference", "95 %", "same\nwinner", "pairs", *candidates),
-        tuple(rows),
-        (
+        ["judge"],
+        ["same as\nreference", "95 %", "same\nwinner", "pairs", *candidates],
+        rows,
+        [
             "same as reference: of pairs of answers to one question that both rated, a tie being "
             "an outcome; same winner: where both have one, chance is 50",
             "candidates: share of pairs that they win against all others, a tie as half; intervals "
             "clustered by video",
-        ),
+        ],
     )

@@ -1,16 +1,8 @@
-"""What the reliability report is computed from: the ratings of all judges, and one reference.
+"""What the judge study is computed from: the ratings of all judges, and one reference.
 
-Ratings off the scale never come in: a 7 or a "four" means that something was read wrongly. Numbers
-on the scale that are not whole (4.5) do: means, leniency and preferences take them as they are,
-agreement leaves them out and counts them, since kappa knows five labels and rounding would invent
-one.
-
-What a rater gave, before any comparison: Table 4, the left of Figure 4, and what failed.
-
-Folds for what is fitted to the reference: fitted on other videos than those it is scored on.
-
-Choosing judges by their agreement and reporting that agreement on the same items flatters them
-(metrics.md). All questions of a video, with every candidate's answers, lie in one fold.
+Rows come from files, which `ratings.load` checks, or from our own items. Numbers on the scale that
+are not whole (4.5) come in: means, leniency and preferences take them as they are, agreement leaves
+them out and counts them, since kappa knows five labels and rounding would invent one.
 """
 
 from __future__ import annotations
@@ -21,16 +13,13 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from numbers import Real
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, RATINGS, ROUNDS, SCALE
+from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, SCALE
 from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
 from lmms_eval_tasks.errors import DataError
 
-# --- study ---
-
-
+T = TypeVar("T")
 Ratings = Mapping[Item, float | None]  # None: asked and failed; absent: never asked
 _ORDER = {slug: place for place, slug in enumerate(DIMENSIONS)}
 
@@ -104,36 +93,38 @@ class Study:
         """A study of these rows, in whatever order they come.
 
         Args:
-            rows: of all judges and rounds.
+            rows: of all judges and rounds, one of each rater for each item.
             reference: at most one row for each item; none at all means that it is still to come,
                 and every agreement with it is None with that reason.
 
         Raises:
-            DataError: no rows; a row of an unknown dimension or round, without a name, or with a
-                rating that is no number from 1 to 5 or stands beside a status of failure; two rows
-                of one rater for one item, or of the reference; a question in two dimensions or on
-                two videos; no item in common with the reference.
+            DataError: no rows; a question in two dimensions or on two videos; no item in common
+                with the reference.
         """
         given, referred = list(rows), list(reference)
         if not given:
             raise DataError("there are no ratings: name a file with at least one judge's rows")
         raters: dict[Rater, dict[Item, float | None]] = {}
         for row in given:
-            _add(raters.setdefault(Rater(row.judge, row.round), {}), row, _named(row))
-        compared: dict[Item, float | None] = {}
-        for row in referred:
-            _add(compared, row, f"the reference, {_named(row)}")
+            raters.setdefault(Rater(row.judge, row.round), {})[row.item] = _whole(row.rating)
+        compared = {row.item: _whole(row.rating) for row in referred}
         rated = {row.item for row in given}
         if compared and not rated & compared.keys():
+            one, other = min(rated), min(compared)
             raise DataError(
                 "the ratings and the reference have no item in common, such as "
-                f"{_example(rated)} and {_example(compared)}: compare the ids of the questions and "
-                "the names of the candidates"
+                f"{one.question} by {one.candidate} and {other.question} by {other.candidate}: "
+                "compare the ids of the questions and the names of the candidates"
             )
         questions = _questions([*given, *referred])
         return cls(
             questions=questions,
-            items=tuple(sorted(rated | compared.keys(), key=_by(questions))),
+            items=tuple(
+                sorted(
+                    rated | compared.keys(),
+                    key=lambda item: (_ORDER[questions[item.question].dimension], item),
+                )
+            ),
             empty=frozenset(row.item for row in (*given, *referred) if row.empty),
             raters={rater: raters[rater] for rater in sorted(raters)},
             reference=compared,
@@ -168,8 +159,7 @@ class Study:
         """Items of every dimension and candidate, in the order of the paper's tables."""
         found: dict[Cell, list[Item]] = {}
         for item in self.items:
-            cell = Cell(self.dimension(item), item.candidate)
-            found.setdefault(cell, []).append(item)
+            found.setdefault(Cell(self.dimension(item), item.candidate), []).append(item)
         ordered = sorted(found, key=lambda cell: (_ORDER[cell.dimension], cell.candidate))
         return {cell: tuple(found[cell]) for cell in ordered}
 
@@ -193,56 +183,24 @@ class Study:
 
     def counts(self, ratings: Ratings) -> Counts:
         """What a rater of this study (or the reference) did with its items."""
-        asked = [item for item in self.items if item in ratings]
-        rated = [rating for item in asked if (rating := ratings[item]) is not None]
-        empty = [item for item in asked if item in self.empty]
+        told = summary(ratings, self.items)
+        empty = [item for item in self.items if item in ratings and item in self.empty]
         empty_rated = sum(ratings[item] is not None for item in empty)
         return Counts(
             items=len(self.items),
-            rated=len(rated),
-            failed=len(asked) - len(rated),
-            missing=len(self.items) - len(asked),
-            not_whole=sum(rating not in RATINGS for rating in rated),
+            rated=told.rated,
+            failed=told.failed,
+            missing=told.missing,
+            not_whole=told.not_whole,
             empty=len(self.empty),
             empty_rated=empty_rated,
             empty_failed=len(empty) - empty_rated,
         )
 
 
-def _add(ratings: dict[Item, float | None], row: RatingRow, who: str) -> None:
-    """The checked row goes in."""
-    for name in ("question", "candidate", "judge"):
-        if not getattr(row, name):
-            raise DataError(f"{who}: the row has no {name}: every row names it")
-    if row.dimension not in DIMENSIONS:
-        raise DataError(
-            f"{who}: the dimension {row.dimension!r} is unknown: expected one of "
-            f"{', '.join(DIMENSIONS)}"
-        )
-    if row.round not in ROUNDS:
-        raise DataError(f"{who}: the round {row.round!r} is none of {', '.join(ROUNDS)}")
-    if row.item in ratings:
-        raise DataError(f"{who}: there are two rows for this item: keep the one that counts")
-    if row.rating is not None and row.status != "ok":
-        raise DataError(
-            f"{who}: has the rating {row.rating!r} and the status {row.status!r}: drop one of them"
-        )
-    ratings[row.item] = _on_scale(row.rating, who)
-
-
-def _on_scale(rating: object, who: str) -> float | None:
+def _whole(rating: float | None) -> float | None:
     """The rating, whole ones as int."""
-    if rating is None:
-        return None
-    if isinstance(rating, bool) or not isinstance(rating, Real):
-        raise DataError(f"{who}: the rating {rating!r} is no number: a failed one is null")
-    number = float(rating)
-    if not SCALE[0] <= number <= SCALE[-1]:  # false for nan as well
-        raise DataError(
-            f"{who}: the rating {rating!r} is off the scale {SCALE[0]} to {SCALE[-1]}: a rating "
-            "that cannot be used is null, with its status"
-        )
-    return int(number) if number.is_integer() else number
+    return rating if rating is None or not float(rating).is_integer() else int(rating)
 
 
 def _questions(rows: Iterable[RatingRow]) -> dict[str, Place]:
@@ -265,23 +223,7 @@ def _questions(rows: Iterable[RatingRow]) -> dict[str, Place]:
     return found
 
 
-def _by(questions: Mapping[str, Place]) -> Callable[[Item], tuple[int, Item]]:
-    return lambda item: (_ORDER[questions[item.question].dimension], item)
-
-
-def _named(row: RatingRow) -> str:
-    return f"{row.judge or '?'} ({row.round}) on {row.question or '?'} by {row.candidate or '?'}"
-
-
-def _example(items: Iterable[Item]) -> str:
-    first = min(items)
-    return f"{first.question} by {first.candidate}"
-
-
-# --- describe ---
-
-
-T = TypeVar("T")
+# --- what a rater gave: Table 4, the left of Figure 4, and what failed ----------------------------
 
 
 @dataclass(frozen=True)
@@ -317,20 +259,10 @@ class Summary:
         """Items with a rating."""
         return sum(self.distribution.values()) + self.not_whole
 
-    @property
-    def failure_share(self) -> float | None:
-        """Share of failures among the items that the rater was asked about, 0 to 1."""
-        asked = self.rated + self.failed
-        return self.failed / asked if asked else None
-
-    @property
-    def coverage(self) -> float | None:
-        """Share of all items that have a rating, 0 to 1."""
-        items = self.rated + self.failed + self.missing
-        return self.rated / items if items else None
-
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """For JSON, with the shares of failures (of what was asked) and of ratings (of all)."""
+        asked = self.rated + self.failed
+        items = asked + self.missing
         return {
             "mean": self.mean,
             "rated": self.rated,
@@ -338,8 +270,8 @@ class Summary:
             "not_whole": self.not_whole,
             "failed": self.failed,
             "missing": self.missing,
-            "failure_share": self.failure_share,
-            "coverage": self.coverage,
+            "failure_share": self.failed / asked if asked else None,
+            "coverage": self.rated / items if items else None,
         }
 
 
@@ -348,26 +280,18 @@ def summaries(study: Study, ratings: Ratings) -> Split[Summary]:
     return split(study, lambda items: summary(ratings, items))
 
 
-def summary(ratings: Ratings, items: Iterable[Item]) -> Summary:
+def summary(ratings: Ratings, items: Sequence[Item]) -> Summary:
     """Of some items."""
-    asked = missing = 0
-    given: list[float] = []
-    for item in items:
-        if item not in ratings:
-            missing += 1
-            continue
-        asked += 1
-        rating = ratings[item]
-        if rating is not None:
-            given.append(rating)
+    asked = [ratings[item] for item in items if item in ratings]
+    given = [rating for rating in asked if rating is not None]
     counts = Counter(given)
     distribution = {label: counts[label] for label in SCALE}
     return Summary(
         mean=math.fsum(given) / len(given) if given else None,
         distribution=distribution,
         not_whole=len(given) - sum(distribution.values()),
-        failed=asked - len(given),
-        missing=missing,
+        failed=len(asked) - len(given),
+        missing=len(items) - len(asked),
     )
 
 
@@ -386,15 +310,17 @@ def split(study: Study, of: Callable[[Sequence[Item]], T]) -> Split[T]:
     )
 
 
-# --- folds ---
-
+# --- folds, for what is fitted to the reference on other videos than those it is scored on --------
 
 FOLDS = 5
 
 
 @dataclass(frozen=True)
 class Folds:
-    """Which fold each question is in.
+    """Which fold each question is in; a video's questions, by all candidates, lie in one.
+
+    Choosing judges by their agreement and reporting that agreement on the same items flatters them
+    (metrics.md).
 
     Attributes:
         of: question -> fold, from 0.
