@@ -256,12 +256,13 @@ class CvrrEs(Benchmark):
             known = {row.item: row.rating for row in data.reference()}
         made = []
         for item in items:
-            of_rating = "reference_rating" in item
-            for name in _NEEDED_RATING if of_rating else _NEEDED_ANSWER:
-                if name not in item:
-                    raise DataError(
-                        f"{item['id']} has no `{name}`; take its line out or run the task again"
-                    )
+            of_rating = not item.keys().isdisjoint(("judge", "round", "reference_rating"))
+            texts, others = _NEEDED[of_rating]
+            lacking = [name for name in texts if not isinstance(item.get(name), str)]
+            if lacking := [*lacking, *(name for name in others if name not in item)]:
+                raise DataError(
+                    f"{item['id']} has no `{lacking[0]}`; take its line out or run the task again"
+                )
             if of_rating and known:
                 rated = Rated(item["question"], item["candidate"])
                 made.append({**item, "reference_rating": known.get(rated)})
@@ -270,6 +271,12 @@ class CvrrEs(Benchmark):
         return made
 
 
-_NEEDED_ANSWER = (*_ANSWER[:-1], "reply")
-_NEEDED_RATING = (*_RATING[:-1], "question", "judge", "reply")
+# Of a rating or not: texts that a saved item must have, and what else.
+_NEEDED = {
+    False: (("dimension", "video", "question", "reference", "reply"), ()),
+    True: (
+        ("dimension", "video", "question", "candidate", "answer", "judge", "round", "reply"),
+        ("empty", "fell_back", "reference_rating"),
+    ),
+}
 BENCHMARK = CvrrEs()
