@@ -136,10 +136,13 @@ class Task:
         handed: what the log says of the media that were handed over; a file may be gone by then.
         score: what a reply to a kept doc is worth; a generator where a judge is asked (asking.py).
         metrics: its numbers.
+        more: further numbers, which depend on what the items are of (candidates of a run); they
+            stand in our section alone.
         asks: names of its asks, and under which name two judges are compared on them: "" is the
             task's own, None is no rating. Empty where nothing is judged.
         blank: what an item has whose scoring broke.
         details: what else the results tell of its items, beside counts by status and intervals.
+        notes: what the user should know of the numbers of a saved run.
         stand_in: a reply as a model may give it, for estimates; of a doc and its number.
         cluster: field that says which items belong together (intervals).
     """
@@ -149,10 +152,12 @@ class Task:
     keep: Callable[[Doc], dict[str, Any]]
     score: Callable[[Item, str], Scoring | dict[str, Any]]
     metrics: Sequence[Metric]
+    more: Callable[[Items], Sequence[Metric]] = lambda items: ()  # noqa: ARG005
     handed: Callable[[Doc], dict[str, Any]] = lambda doc: {}  # noqa: ARG005
     asks: Mapping[str, str | None] = field(default_factory=dict)
     blank: Mapping[str, Any] = field(default_factory=dict)
     details: Callable[[Items], dict[str, Any]] = lambda items: {}  # noqa: ARG005
+    notes: Callable[[Items], Sequence[str]] = lambda items: ()  # noqa: ARG005
     stand_in: Callable[[Doc, int], str] = lambda doc, number: ""  # noqa: ARG005
     cluster: str = "video"
 

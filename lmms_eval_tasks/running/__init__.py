@@ -110,7 +110,7 @@ def wants_samples() -> bool:
 
 
 def frames() -> dict[str, Any]:
-    """Options of the running model that decide how many frames it takes (host/frame_options.py)."""
+    """Options of the running model that decide how many frames it takes (frame_options.py)."""
     from lmms_eval_tasks.running import frame_options
 
     return frame_options.describe(_model)

@@ -74,7 +74,7 @@ def _of_benchmark(
     unpack(results, names)
     made = {name: benchmark.tasks[name] for name in items}
     # First of all: what a metric was computed with is noted while it is (provenance.note).
-    numbers = {name: scoring.numbers(task.metrics, items[name]) for name, task in made.items()}
+    numbers = {name: scoring.numbers(task, items[name]) for name, task in made.items()}
     for join in benchmark.joins:
         if found_here := scoring.joined(join, items):
             numbers[join.group] = found_here

@@ -74,11 +74,12 @@ def rescore_saved(
             raise DataError(f"{run.file}: {error}") from None
         label = f"{run.task} {run.model}" if several else run.task
         items, pairs = _again(run, task, saved, ask, missing_only=missing_only)
-        done.numbers[label] = scoring.numbers(task.metrics, items)
+        done.numbers[label] = scoring.numbers(task, items)
         done.sidecar[label] = scoring.details(task, items)
         if items[0]["status"] == NOT_RUN:
             done.notes.append(f"{label}: not run: {items[0]['not_run']}")
             continue
+        done.notes += [f"{label}: {note}" for note in task.notes(items)]
         for name, own in pairs.items():
             done.verdicts[f"{label} {name}".strip()] = own
         sides.setdefault((run.model, str(items[0].get("data"))), {})[run.task] = items

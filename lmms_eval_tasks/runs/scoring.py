@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks.benchmark import NOT_RUN, Item, Items, Join, Metric, Task
+from lmms_eval_tasks.benchmark import NOT_RUN, Item, Items, Join, Task
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.judges.asking import Answer, settle
 from lmms_eval_tasks.utils import aggregate
@@ -39,11 +39,11 @@ def count_failed(items: Items) -> int:
     return sum(item["status"] not in ("ok", NOT_RUN) for item in items)
 
 
-def numbers(metrics: Sequence[Metric], items: Items) -> dict[str, Any]:
+def numbers(task: Task, items: Items) -> dict[str, Any]:
     """Every number of a task's items, by name; those of which it has no item are left out."""
     found = {}
     ran = [item for item in items if item["status"] != NOT_RUN]
-    for metric in metrics:
+    for metric in (*task.metrics, *task.more(ran)):
         if own := metric.own(ran):
             found[metric.name] = aggregate.never_raises(metric.of, metric.name)(own)
     return {CARRIER: count_failed(items), **found}
