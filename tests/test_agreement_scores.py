@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import pytest
 
 from lmms_eval_tasks.runs.agreement.order import order
-from lmms_eval_tasks.runs.agreement.scores import (
+from lmms_eval_tasks.utils.score_agreement import (
     Pair,
     absolute_difference,
     by_question,

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from lmms_eval_tasks.runs.agreement.order import order
-from lmms_eval_tasks.runs.agreement.scores import Pair, Row, rows
+from lmms_eval_tasks.utils.score_agreement import Pair, Row, rows
 from lmms_eval_tasks.runs.agreement.tables import agreement_table, order_table
 
 GIVEN = [

@@ -57,11 +57,11 @@ def agreement_command(
 ) -> None:
     """Judge a release's own answers: how far does that agree with their published scores?"""
     from lmms_eval_tasks.judges import announcement, run
+    from lmms_eval_tasks.judges import costs as agreement_plan
     from lmms_eval_tasks.judges.config import KEY, NONE
     from lmms_eval_tasks.runs import before
-    from lmms_eval_tasks.runs.agreement import plan as agreement_plan
     from lmms_eval_tasks.runs.agreement import task as agreement_task
-    from lmms_eval_tasks.runs.score_again import check_output
+    from lmms_eval_tasks.utils.json_files import check_output
     from lmms_eval_tasks.utils.released_files import user_folder
 
     if data is not None and source is not None:
@@ -119,10 +119,10 @@ def _agree(
     from lmms_eval_tasks.judges.ledger import lines
     from lmms_eval_tasks.runs import judging
     from lmms_eval_tasks.runs.agreement.order import order
-    from lmms_eval_tasks.runs.agreement.scores import rows
     from lmms_eval_tasks.runs.agreement.tables import agreement_table, order_table
     from lmms_eval_tasks.runs.agreement.task import coverage
-    from lmms_eval_tasks.runs.score_again import write_json
+    from lmms_eval_tasks.utils.json_files import write_json
+    from lmms_eval_tasks.utils.score_agreement import rows
 
     published, data, judge = task.published, task.data, make(config)
     current.progress.expect((published.VERDICTS - 1) * len(task.asked))  # ordered_map: 1 for each

@@ -74,7 +74,7 @@ def debate_command(
     from lmms_eval_tasks.cvrr_es.study import reference
     from lmms_eval_tasks.judges import run
     from lmms_eval_tasks.judges.config import KEY
-    from lmms_eval_tasks.runs.score_again import check_output
+    from lmms_eval_tasks.utils.json_files import check_output
 
     said = (transcripts or out.parent) / f"{out.stem}{ENDING}"
     for file in (out, said):

@@ -66,7 +66,7 @@ def facts_command(
     from lmms_eval_tasks.judges.config import KEY
     from lmms_eval_tasks.judges.ledger import lines
     from lmms_eval_tasks.movierecapsqa.facts import build, estimate, recap_file, report
-    from lmms_eval_tasks.runs.score_again import check_output, write_json
+    from lmms_eval_tasks.utils.json_files import check_output, write_json
 
     if draft is not None and dry_run:
         raise TasksError("either --draft writes a file or --dry-run an estimate, not both")

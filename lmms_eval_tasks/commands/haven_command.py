@@ -156,7 +156,7 @@ def agreement_command(
 ) -> None:
     """Mean ratings and the agreement of two raters, as in the paper's Table 2."""
     from lmms_eval_tasks.haven.records import rating_agreement
-    from lmms_eval_tasks.runs.score_again import check_output, write_json
+    from lmms_eval_tasks.utils.json_files import check_output, write_json
 
     if output is not None:
         check_output(output)
@@ -178,7 +178,7 @@ def picture_command(
 ) -> None:
     """Draw one record as HTML: frames, shots, keyframes, sentences and their alignment."""
     from lmms_eval_tasks.haven.records import picture
-    from lmms_eval_tasks.runs.score_again import check_output
+    from lmms_eval_tasks.utils.json_files import check_output
 
     check_output(out)
     records = _records(folder, video.partition("/")[0])

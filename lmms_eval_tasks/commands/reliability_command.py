@@ -60,7 +60,7 @@ def reliability_command(
     from lmms_eval_tasks.cvrr_es.study import leniency, page, panel_sheets
     from lmms_eval_tasks.cvrr_es.study import selection as mixture
     from lmms_eval_tasks.cvrr_es.study.report import Options, report
-    from lmms_eval_tasks.runs.score_again import check_output, write_json
+    from lmms_eval_tasks.utils.json_files import check_output, write_json
 
     for file in filter(None, (output, html)):
         check_output(file)

@@ -17,9 +17,10 @@ from lmms_eval_tasks import benchmarks, settings
 from lmms_eval_tasks.benchmark import SavedRun
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.runs import before
-from lmms_eval_tasks.runs import saved as saved_files
 from lmms_eval_tasks.runs.saved_batches import read_batch, write_batch
-from lmms_eval_tasks.runs.score_again import Saved, check_output, score_again, write_json
+from lmms_eval_tasks.runs.score_again import Saved, score_again
+from lmms_eval_tasks.utils import saved_runs as saved_files
+from lmms_eval_tasks.utils.json_files import check_output, write_json
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.judges.run import Run as JudgeRun

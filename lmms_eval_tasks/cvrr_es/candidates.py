@@ -28,9 +28,8 @@ from lmms_eval_tasks.cvrr_es.joining import JUDGEMENTS, Answer, Answers, Judgeme
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS
 from lmms_eval_tasks.cvrr_es.release import Release
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.runs import rescore
 from lmms_eval_tasks.utils import answers as replies
-from lmms_eval_tasks.utils import released_files
+from lmms_eval_tasks.utils import released_files, saved_runs
 from lmms_eval_tasks.utils.video_checks import LEAVE_OUT
 
 # <image>, <video>, <|image|>, <image_1>, <im_start>, <ImageHere>: what prompts put in for pictures.
@@ -256,7 +255,7 @@ def _sample_files(path: Path) -> list[Path]:
 def _saved(files: Sequence[Path]) -> Iterator[Candidate]:
     """Saved runs, one for each dimension, joined to candidates by their model."""
     by_model: dict[str, dict[str, Answers]] = {}
-    for run in map(rescore.read, files):
+    for run in map(saved_runs.read, files):
         if run.task not in {f"{ANSWERS}{one}" for one in DIMENSIONS}:
             raise DataError(f"{run.file}: {run.task} is no task with answers of CVRR-ES")
         name, dimension = told_by(run)
@@ -271,7 +270,7 @@ def _saved(files: Sequence[Path]) -> Iterator[Candidate]:
         yield Candidate(name, {slug: found[slug] for slug in DIMENSIONS if slug in found})
 
 
-def told_by(run: rescore.Run) -> tuple[str, str]:
+def told_by(run: saved_runs.Run) -> tuple[str, str]:
     """The candidate and the dimension of a saved run.
 
     The candidate is who its items say; else the run's model; without the run's results file the
@@ -288,7 +287,7 @@ def told_by(run: rescore.Run) -> tuple[str, str]:
     return name, run.task.removeprefix(ANSWERS)
 
 
-def items(run: rescore.Run) -> list[dict[str, Any]]:
+def items(run: saved_runs.Run) -> list[dict[str, Any]]:
     """What our tasks wrote of each sample, from under the metric that has it whole.
 
     Raises:
@@ -306,7 +305,7 @@ def items(run: rescore.Run) -> list[dict[str, Any]]:
     return found
 
 
-def saved(run: rescore.Run) -> Answers:
+def saved(run: saved_runs.Run) -> Answers:
     """The answers of a saved run of one dimension.
 
     Reasoning is left out. The host's own error text and a reply that was cut off in its reasoning

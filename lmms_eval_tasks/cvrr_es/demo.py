@@ -14,8 +14,8 @@ from typing import Any
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, HIGHEST_SCORE
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.config import NONE
-from lmms_eval_tasks.runs import saved
 from lmms_eval_tasks.sample.demo import TINY, check_chance
+from lmms_eval_tasks.utils import saved_runs as saved
 
 TASKS = ("cvrr_es",)
 ORACLE: dict[str, dict[str, float]] = {

@@ -9,8 +9,8 @@ from typing import Any
 
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.config import OFFLINE
-from lmms_eval_tasks.runs import saved
 from lmms_eval_tasks.sample.demo import check_chance
+from lmms_eval_tasks.utils import saved_runs as saved
 
 TASKS = ("maia",)
 ORACLE = {

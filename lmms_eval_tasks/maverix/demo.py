@@ -8,8 +8,8 @@ from typing import Any
 
 from lmms_eval_tasks.judges.config import OFFLINE
 from lmms_eval_tasks.maverix.labels import LETTERS, MODES
-from lmms_eval_tasks.runs import saved
 from lmms_eval_tasks.sample.demo import check_chance
+from lmms_eval_tasks.utils import saved_runs as saved
 
 # Open answers are not among them: rules cannot give ratings from 0 to 5, so `offline` refuses.
 TASKS = ("maverix_table3", "maverix_a_circular")

@@ -10,10 +10,11 @@ from lmms_eval_tasks import __version__, benchmarks, settings
 from lmms_eval_tasks.benchmark import Benchmark, Items, Numbers
 from lmms_eval_tasks.console import say, table_console
 from lmms_eval_tasks.report.fold import show
-from lmms_eval_tasks.runs import before, judging, saved, scoring
+from lmms_eval_tasks.runs import before, judging, scoring
 from lmms_eval_tasks.runs.judging import Work
 from lmms_eval_tasks.runs.scoring import Counted, Side
 from lmms_eval_tasks.utils import prompt_notes, provenance
+from lmms_eval_tasks.utils import saved_runs as saved
 
 SAMPLE = "made with the packaged sample: not a benchmark result"
 

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark, Items, Task
+from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark, Item, Items, Task
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import Judge, Verdict, concurrency
 from lmms_eval_tasks.judges.asking import Asker, given_by
 from lmms_eval_tasks.judges.candidate import usable
 from lmms_eval_tasks.judges.config import NONE, JudgeConfig
 from lmms_eval_tasks.runs import before, scoring
-from lmms_eval_tasks.runs.saved import Run, refuse_twice, saved_items, verdicts
+from lmms_eval_tasks.utils.saved_runs import Run, refuse_twice, saved_items
 
 
 class Pair(NamedTuple):
@@ -90,6 +90,23 @@ def rescore_saved(
     for model, ran in asked.items():
         done.notes += [f"{model}: {one}" if several else one for one in benchmark.notes(ran)]
     return done
+
+
+def verdicts(item: Item) -> dict[str, Verdict]:
+    """The verdicts in a saved item, by the name of their ask.
+
+    Raises:
+        DataError: one of them is none.
+    """
+    found = {}
+    for name, saved in (item.get("verdicts") or {}).items():
+        try:
+            found[name] = Verdict.from_dict(saved)
+        except (AttributeError, TypeError, ValueError) as error:
+            raise DataError(
+                f"{item.get('id')}/{name}: the saved verdict is none ({error})"
+            ) from None
+    return found
 
 
 def _again(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -12,10 +11,10 @@ import typer
 
 from lmms_eval_tasks import benchmarks
 from lmms_eval_tasks.console import say, table_console
-from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.runs import before
-from lmms_eval_tasks.runs import saved as saved_files
 from lmms_eval_tasks.runs.rescore import Pair, rescore_saved
+from lmms_eval_tasks.utils import saved_runs as saved_files
+from lmms_eval_tasks.utils.json_files import check_output, write_json
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.judges.run import Run as JudgeRun
@@ -94,23 +93,6 @@ def score_again(
         for line in problems.values():
             say(f"INVALID: {line}")
         raise typer.Exit(judging.INVALID)
-
-
-def check_output(output: Path) -> None:
-    """Stop before work is done whose result could not be written.
-
-    Raises:
-        TasksError: `output` is no file in a folder that is there.
-    """
-    if output.is_dir() or not output.absolute().parent.is_dir():
-        raise TasksError(f"{output}: not a file in a folder that is there to write to")
-
-
-def write_json(output: Path, content: Any) -> None:
-    """Write a whole file or none: an earlier one stays until the new one is complete."""
-    partial = output.with_name(f".{output.name}.part")
-    partial.write_text(json.dumps(content, indent=2, ensure_ascii=False), encoding="utf-8")
-    partial.replace(output)
 
 
 def _statuses(task: str, label: str, pairs: Sequence[Pair]) -> dict[str, Any]:

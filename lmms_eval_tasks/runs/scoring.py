@@ -11,9 +11,7 @@ from lmms_eval_tasks.benchmark import NOT_RUN, Item, Items, Join, Task
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.judges.asking import Answer, settle
 from lmms_eval_tasks.utils import aggregate
-
-# The metric of every task that carries the whole item: how many items failed in some way.
-CARRIER = "failed"
+from lmms_eval_tasks.utils.saved_runs import CARRIER
 
 
 def scored(task: Task, kept: Item, reply: str, answer: Answer) -> dict[str, Any]:

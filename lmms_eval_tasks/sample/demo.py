@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from lmms_eval_tasks import benchmarks, settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.report.fold import show
-from lmms_eval_tasks.runs import after, saved
+from lmms_eval_tasks.runs import after
+from lmms_eval_tasks.utils import saved_runs as saved
 
 if TYPE_CHECKING:
     from rich.console import Console

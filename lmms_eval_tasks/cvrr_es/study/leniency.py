@@ -19,8 +19,8 @@ from lmms_eval_tasks.cvrr_es.study.comparisons import Difference
 from lmms_eval_tasks.cvrr_es.study.ratings import Item
 from lmms_eval_tasks.cvrr_es.study.study import Ratings, Split, Study, split
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.runs.agreement.scores import spearman
 from lmms_eval_tasks.utils import stats
+from lmms_eval_tasks.utils.score_agreement import spearman
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.cvrr_es.study.kappas import Matrix

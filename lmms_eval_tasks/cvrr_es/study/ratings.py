@@ -28,7 +28,7 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, JUDGE_TASKS, RATINGS, ROUNDS
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges.verdict import Status
-from lmms_eval_tasks.runs import rescore
+from lmms_eval_tasks.utils import saved_runs
 from lmms_eval_tasks.utils.released_files import read_lines
 from lmms_eval_tasks.utils.video_checks import LEAVE_OUT, listed
 
@@ -228,7 +228,7 @@ def _entries(file: Path) -> Iterator[tuple[str, Any, bool]]:
     if samples is not None:
         if samples["task"] not in JUDGE_TASKS:
             raise DataError(f"{file}: {samples['task']} is no task of judges")
-        for number, sample in enumerate(rescore.read(file).samples, 1):
+        for number, sample in enumerate(saved_runs.read(file).samples, 1):
             item = next(filter(_is_item, sample.values()), None)
             yield f"{file}, line {number}", item, False
         return

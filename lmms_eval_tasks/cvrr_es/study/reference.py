@@ -27,9 +27,8 @@ from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Verdict
 from lmms_eval_tasks.judges.config import DEBATE, KEY, NONE, OFFLINE, PANEL
-from lmms_eval_tasks.runs.agreement.plan import Asked as Request
-from lmms_eval_tasks.runs.agreement.plan import Plan, at_best, enlarged, plan, summary
-from lmms_eval_tasks.runs.estimate import REPLY_TOKENS
+from lmms_eval_tasks.judges.costs import REPLY_TOKENS, Plan, at_best, enlarged, plan, summary
+from lmms_eval_tasks.judges.costs import Asked as Request
 from lmms_eval_tasks.utils import prompt_notes, prompts
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from lmms_eval_tasks.runs.agreement.scores import Both, Pair
 from lmms_eval_tasks.utils import stats
+from lmms_eval_tasks.utils.score_agreement import Both, Pair
 from lmms_eval_tasks.utils.stats import Interval
 
 

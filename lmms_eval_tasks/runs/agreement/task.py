@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.runs.agreement.scores import Pair
+from lmms_eval_tasks.utils.score_agreement import Pair
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.judges import Judge
-    from lmms_eval_tasks.runs.agreement.plan import Asked
+    from lmms_eval_tasks.judges.costs import Asked
 
 
 class Answer(Protocol):

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks.benchmark import Item
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.judges.verdict import Verdict
-from lmms_eval_tasks.runs.scoring import CARRIER
+
+# The metric of every task that carries the whole item: how many items failed in some way.
+CARRIER = "failed"
 
 _SAMPLES = re.compile(r"^(?P<run>.+)_samples_(?P<task>.+)\.jsonl$")
 
@@ -131,23 +131,6 @@ def saved_items(run: Run) -> list[dict[str, Any]]:
             raise DataError(f"{run.file}, line {number}: {item['id']} occurs twice")
         seen[item["id"]] = item
     return [seen[name] for name in sorted(seen)]
-
-
-def verdicts(item: Item) -> dict[str, Verdict]:
-    """The verdicts in a saved item, by the name of their ask.
-
-    Raises:
-        DataError: one of them is none.
-    """
-    found = {}
-    for name, saved in (item.get("verdicts") or {}).items():
-        try:
-            found[name] = Verdict.from_dict(saved)
-        except (AttributeError, TypeError, ValueError) as error:
-            raise DataError(
-                f"{item.get('id')}/{name}: the saved verdict is none ({error})"
-            ) from None
-    return found
 
 
 def plain_names(values: dict[str, Any]) -> dict[str, Any]:
