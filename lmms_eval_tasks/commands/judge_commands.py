@@ -38,7 +38,7 @@ def estimate_command(
 ) -> None:
     """Say before a run how much it generates and judges, what that costs and how long it takes."""
     from lmms_eval_tasks.host import plugin
-    from lmms_eval_tasks.judges import run
+    from lmms_eval_tasks.judges import costs, run
     from lmms_eval_tasks.judges.config import KEY
     from lmms_eval_tasks.runs import before, estimate
 
@@ -69,7 +69,7 @@ def estimate_command(
         env = {KEY: "none", **os.environ}
         config = before.judge_config(benchmark, judge, env) if judged else None
         found.append(estimate.estimate(task, config, limit))
-    assumed, why = estimate.default_rate()
+    assumed, why = costs.default_rate()
     show(table_console(), [estimate.table(found, rate or assumed)])
     notes = [note for one in found for note in one.notes]
     notes.append(

@@ -249,7 +249,12 @@ class CvrrEs(Benchmark):
         """Accuracy by dimension, kappas, and ratings by dimension and candidate."""
         return tables(rows)
 
-    def reread(self, items: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
+    def reread(
+        self,
+        items: Sequence[dict[str, Any]],
+        *,
+        judged: bool,  # noqa: ARG002
+    ) -> Sequence[dict[str, Any]]:
         """Ratings with the reference that the user names now, or the one of the run."""
         known: dict[Rated, float | None] = {}
         if any("reference_rating" in item for item in items):

@@ -47,7 +47,7 @@ from lmms_eval_tasks.utils.released_files import DataStatus
 from lmms_eval_tasks.utils.video_checks import ALLOW_MISSING, LEAVE_OUT, LISTED, listed
 
 if TYPE_CHECKING:
-    from lmms_eval_tasks.utils.media import VideoInfo
+    from lmms_eval_tasks.utils.probes import VideoInfo
 
 Row = dict[str, Any]
 

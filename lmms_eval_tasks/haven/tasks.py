@@ -352,7 +352,12 @@ class Haven(Benchmark):
         """The paper's Tables 3 and 4, and what the numbers are worth."""
         return tables(rows)
 
-    def reread(self, items: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
+    def reread(
+        self,
+        items: Sequence[dict[str, Any]],
+        *,
+        judged: bool,  # noqa: ARG002
+    ) -> Sequence[dict[str, Any]]:
         """Saved items, if they are what these tasks write.
 
         Raises:
