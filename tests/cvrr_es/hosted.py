@@ -12,7 +12,7 @@ from typing import Any
 
 from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS
 from lmms_eval_tasks.cvrr_es.metrics import slug
-from lmms_eval_tasks.runs import rescore
+from lmms_eval_tasks.utils import saved_runs
 from tests.conftest import HostRun
 from tests.local_endpoint import last_user_text
 
@@ -79,7 +79,7 @@ def host_models(checkpoint: Path, url: str) -> dict[str, dict[str, Any]]:
 
 
 def numbers(run: HostRun) -> dict[str, dict[str, Any]]:
-    return rescore.numbers(run.results)
+    return saved_runs.numbers(run.results)
 
 
 def items(run: HostRun, task: str) -> list[dict[str, Any]]:
