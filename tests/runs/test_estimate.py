@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval_tasks import settings
-from lmms_eval_tasks.judges import exchange, resolve
+from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks.judges import costs, exchange, resolve
 from lmms_eval_tasks.judges.cache import Cache
-from lmms_eval_tasks.maia import benchmark as maia
 from lmms_eval_tasks.runs import estimate
 from tests.conftest import BIN, OFFLINE
 
@@ -18,7 +17,6 @@ TASK = {
     "task": "maia_oevqa",
     "metadata": {"judged": True, "benchmark": "maia"},
     "generation_kwargs": {"max_new_tokens": 256},
-    "lmms_eval_specific_kwargs": {"default": {"language": "it"}},
 }
 PAIRS = {**TASK, "task": "maia_vsv", "metadata": {"judged": False, "benchmark": "maia"}}
 
@@ -36,7 +34,7 @@ def judge(spec: str = "gpt-4o"):
 
 def test_counts_are_those_of_the_data() -> None:
     found = estimate.estimate(TASK, judge())
-    work = maia.workload(TASK)
+    work = estimate.workload(benchmarks.load("maia"), TASK)
     assert found.generations == found.verdicts == found.calls == len(work.prompts)
     assert estimate.estimate(PAIRS, None).generations == 8 * len(work.prompts)
     assert estimate.estimate(PAIRS, None).calls == 0
@@ -47,7 +45,7 @@ def test_counts_are_those_of_the_data() -> None:
 
 def test_dollars_follow_from_tokens_and_a_batch_is_half() -> None:
     found = estimate.estimate(TASK, judge())
-    assert found.reply_tokens == found.calls * estimate.REPLY_TOKENS
+    assert found.reply_tokens == found.calls * costs.REPLY_TOKENS
     expected = (found.judge_tokens * 2.5 + found.reply_tokens * 10) / 1e6
     assert found.cost == pytest.approx(expected)
     assert found.batch_cost == pytest.approx(expected / 2)

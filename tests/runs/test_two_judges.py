@@ -10,7 +10,7 @@ from rich.console import Console
 
 from lmms_eval_tasks.judges import Usage, Verdict, prices
 from lmms_eval_tasks.runs import two_judges
-from lmms_eval_tasks.runs.rescore import Pair, kept_verdict
+from lmms_eval_tasks.runs.rescore import Pair
 
 
 def verdict(score: float | None, judge: str, tokens: int | None = 1000) -> Verdict:
@@ -82,17 +82,3 @@ def test_a_batchs_verdicts_cost_half(price_list: prices.PriceList) -> None:
         two_judges.cost([Verdict(1.0, "ok", judge="old", usage=u)], price_list)
         for u in (whole, batch)
     ] == pytest.approx([0.001, 0.0005])
-
-
-def test_a_saved_verdict_stands_for_the_same_settings_only() -> None:
-    kept = Verdict(1.0, "ok", judge="m", setup="a-b").as_dict()
-    failed = Verdict(None, "api_error", judge="m", setup="a-b").as_dict()
-    for verdict, setup, missing_only, stands in (
-        (kept, "a-b", True, True),
-        (kept, "a-c", True, False),  # another prompt or temperature
-        (kept, "a-b", False, False),  # rescore asks again
-        (failed, "a-b", True, False),
-        (failed, None, False, True),  # no judge at hand: what is saved stands
-    ):
-        found = kept_verdict({"id": "q", "verdict": verdict}, setup, missing_only=missing_only)
-        assert (found is not None) is stands

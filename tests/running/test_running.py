@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lmms_eval_tasks import running
-from lmms_eval_tasks.running import sound
+from lmms_eval_tasks.running import sound_table as sound
 
 
 def named(status: str, way: str, interface: str = "simple") -> str:

@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from lmms_eval_tasks.errors import DataError, MediaError
-from lmms_eval_tasks.runs import cuts
-from lmms_eval_tasks.runs.cuts import Needed, Part, Window
+from lmms_eval_tasks.runs import media
+from lmms_eval_tasks.runs.media import Needed, Part, Window
 
 
 def window(number: int) -> Window:
@@ -49,7 +49,7 @@ class Maker:
     ],
 )
 def test_what_a_limit_leaves(docs: list[int], limit: float | None, asked: list[int]) -> None:
-    assert cuts.asked(docs, limit) == asked
+    assert media.asked(docs, limit) == asked
 
 
 @pytest.mark.parametrize(
@@ -61,17 +61,17 @@ def test_first_items_only(asked: int, docs: int, made: int) -> None:
 
 def test_each_window_once_over_all_parts() -> None:
     maker = Maker()
-    assert cuts.make([part(3), part(5, numbers="2341"), part(5)], maker, "X") == {}
+    assert media.make([part(3), part(5, numbers="2341"), part(5)], maker, "X") == {}
     assert sorted(maker.made) == [window(n) for n in range(5)]
 
 
 def test_an_item_that_fails_makes_way_for_the_next_one() -> None:
     maker = Maker(0, 2)
     parts = [part(2)]
-    uncut = cuts.make(parts, maker, "X")
+    uncut = media.make(parts, maker, "X")
     assert uncut == {window(n): f"x.mp4: damaged at {n} s" for n in (0, 2)}
     assert sorted(maker.made) == [window(n) for n in range(4)]
-    assert cuts.lost(parts, uncut) == {
+    assert media.lost(parts, uncut) == {
         "item 0": "x.mp4: damaged at 0 s",
         "item 2": "x.mp4: damaged at 2 s",
     }
@@ -79,9 +79,9 @@ def test_an_item_that_fails_makes_way_for_the_next_one() -> None:
 
 def test_nothing_left_of_a_part() -> None:
     parts = [part(2), part(2, numbers="13", task="other")]
-    uncut = cuts.make(parts, Maker(1, 3), "X")
+    uncut = media.make(parts, Maker(1, 3), "X")
     with pytest.raises(DataError, match="none of the segments of other can be cut:\n  item 1: x"):
-        cuts.lost(parts, uncut)
+        media.lost(parts, uncut)
 
 
 def test_other_errors_are_not_swallowed() -> None:
@@ -89,10 +89,10 @@ def test_other_errors_are_not_swallowed() -> None:
         raise KeyError("a bug of ours")
 
     with pytest.raises(KeyError, match="a bug of ours"):
-        cuts.make([part(1)], cut, "X")
+        media.make([part(1)], cut, "X")
 
 
 def test_several_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuts.os, "cpu_count", lambda: 3)
+    monkeypatch.setattr(media.os, "cpu_count", lambda: 3)
     met = threading.Barrier(3, timeout=10)
-    assert cuts.make([part(3)], lambda _: met.wait(), "X") == {}
+    assert media.make([part(3)], lambda _: met.wait(), "X") == {}

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import benchmarks
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.judges.config import NONE, JudgeConfig
-from lmms_eval_tasks.runs import rescore
 from lmms_eval_tasks.utils import prompt_notes, released_files
 from lmms_eval_tasks.utils.prompts import Prompt
 
@@ -96,7 +92,7 @@ def test_release_or_status(tmp_path: Path) -> None:
     assert released_files.release_or_status("good", tmp_path, "ask", read) == "release"
     for name, problem in (("bad", "no good"), ("absent", "ask")):
         found = released_files.release_or_status(name, tmp_path, "ask", read)
-        assert isinstance(found, benchmarks.DataStatus)
+        assert isinstance(found, released_files.DataStatus)
         assert (found.found, found.problem, found.where) == (False, problem, tmp_path / name)
 
 
@@ -107,59 +103,10 @@ def test_by_trouble_and_compared() -> None:
     assert line == "5 of 100 videos, 1,000 of 2,400 n of the paper's full set"
 
 
-class TestSavedItems:
-    """Items of a sample file, by id."""
-
-    def run(self, *samples: Any) -> rescore.Run:
-        return rescore.Run("t", Path("x.jsonl"), list(samples), None, {})
-
-    def test_in_the_order_of_their_ids(self) -> None:
-        made = [{"acc": {"id": name, "reply": name}} for name in ("b", "a")]
-        assert [item["id"] for item in rescore.saved_items(self.run(*made), "acc")] == ["a", "b"]
-
-    @pytest.mark.parametrize(
-        ("second", "says"),
-        [
-            ({"other": {}}, "line 2: no `acc` item of this suite"),
-            ({"acc": 0.5}, "line 2: no `acc` item"),
-            ({"acc": {"id": "c"}}, "line 2: no `acc` item"),
-            ({"acc": {"id": "a", "reply": ""}}, "line 2: a occurs twice"),
-        ],
-    )
-    def test_bad_samples(self, second: Any, says: str) -> None:
-        run = self.run({"acc": {"id": "a", "reply": ""}}, second)
-        with pytest.raises(DataError, match=f"^x.jsonl, {says}"):
-            rescore.saved_items(run, "acc")
-
-
-def test_shown_numbers() -> None:
-    results = {
-        "results": {
-            "maia_b": {"acc,none": 1.0, "acc_stderr,none": 0.1},
-            "maia_a": {"acc,none": 0.5},
-            "maverix_a": {"acc,none": 0.25},
-        },
-        "lmms_eval_tasks": {"invalid": {"maia_b": "why"}},
-    }
-    shown = rescore.shown_numbers(results, "maia")
-    assert list(shown.items()) == [("maia_a", {"acc": 0.5}), ("maia_b INVALID", {"acc": 1.0})]
-
-
-def test_details() -> None:
-    tasks = [{"task": "a"}, {"task": "b"}]
-    results = {"samples": {"a": [{"x": 1}], "b": [], "c": [{"x": 2}]}}
-    made = rescore.details(results, tasks, lambda name, samples: {"of": (name, len(samples))})
-    assert made == {"a": {"of": ("a", 1)}}
-    assert rescore.details({}, tasks, lambda *_: {}) == {}
-
-
 def test_prompt_notes() -> None:
     prompt = Prompt({"system": "x"}, "abc", "judge.yml")
     assert prompt_notes.note(prompt) == {"hash": "abc", "source": "judge.yml"}
     assert prompt_notes.name(prompt) == "judge.yml (abc)"
-    described = prompt_notes.judge(JudgeConfig(NONE), prompt)
-    assert described["prompt"] == prompt_notes.note(prompt)
-    assert described["provider"] == NONE
 
 
 def test_read_lines(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from lmms_eval_tasks.host import plugin
-from lmms_eval_tasks.running import sound
+from lmms_eval_tasks.running import sound_table as sound
 from lmms_eval_tasks.sample import tiny
 from tests.local_endpoint import LocalEndpoint
 from tests.utils.media_files import write_video

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks.runs import rescore, score_again
+from lmms_eval_tasks.runs import score_again
+from lmms_eval_tasks.utils import saved_runs
 
 SAVED = {"acc": 0.5, "kappa": None, "leniency": None}
 
@@ -24,7 +25,7 @@ SAVED = {"acc": 0.5, "kappa": None, "leniency": None}
     ],
 )
 def test_what_came_since_is_no_difference(now: dict[str, Any], line: str) -> None:
-    run = rescore.Run("cvrr_judge", Path("x_samples_cvrr_judge.jsonl"), [], "m", SAVED)
+    run = saved_runs.Run("cvrr_judge", Path("x_samples_cvrr_judge.jsonl"), [], "m", SAVED)
     numbers = {"cvrr_judge": {**SAVED, **now}}
     assert score_again.compared([run], numbers, None) == [f"cvrr_judge: {line}"]
 
@@ -32,7 +33,7 @@ def test_what_came_since_is_no_difference(now: dict[str, Any], line: str) -> Non
 def test_the_judge_is_named_where_it_judged() -> None:
     """A task of choices in the same group has nothing of it."""
     runs = [
-        rescore.Run(task, Path(f"x_samples_{task}.jsonl"), [], "m", SAVED, {"maia": SAVED})
+        saved_runs.Run(task, Path(f"x_samples_{task}.jsonl"), [], "m", SAVED, {"maia": SAVED})
         for task in ("maia_vsv", "maia_oevqa")
     ]
     numbers = dict.fromkeys(("maia_vsv", "maia_oevqa", "maia"), SAVED)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from lmms_eval_tasks.host import plugin
-from lmms_eval_tasks.running import sound
+from lmms_eval_tasks import running
+from lmms_eval_tasks.running import sound_table as sound
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_warning(model: str, interface: Any, expected: str) -> None:
 def test_another_host_makes_everything_unknown(
     version: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plugin, "host_version", lambda: version)
+    monkeypatch.setattr(running, "host_version", lambda: version)
     for model, interface in (("qwen2_5_omni", "chat"), ("qwen2_5_vl", "simple")):
         found = sound.delivery(model, interface, "audio")  # type: ignore[arg-type]
         assert found.status == "unknown"
