@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -45,7 +46,8 @@ def scoring(doc: Any, reply: str) -> Any:
     if claims.score is None:
         return {"status": "judge_failed", "claims": None}
     one, other = yield [
-        Ask(name, criterion(name), {"candidate": reply}) for name in ("one", "other")
+        Ask(name, criterion(name), {"candidate": reply}, rests_on="claims")
+        for name in ("one", "other")
     ]
     return {"status": "ok", "scores": [claims.score, one.score, other.score]}
 
@@ -106,8 +108,10 @@ def test_a_saved_verdict_that_cannot_be_read_is_asked_again() -> None:
     judge = Noting()
 
     def one() -> Any:
-        ask = Ask("one", criterion(), {}, stands=lambda verdict: verdict.raw == "readable")
-        (found,) = yield [ask]
+        (found,) = yield [Ask("one", criterion(), {"candidate": ""}, reads=True)]
         return {"score": found.score}
 
-    assert settle(one(), Asker(judge, {"one": saved()}))["score"] == 1.0
+    unreadable = dataclasses.replace(saved(), raw="not an object")
+    readable = dataclasses.replace(saved(), raw='{"correct": false}')
+    assert settle(one(), Asker(judge, {"one": unreadable}))["score"] == 1.0
+    assert settle(one(), Asker(judge, {"one": readable}))["score"] == 0.0

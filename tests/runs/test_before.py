@@ -23,7 +23,7 @@ def test_the_papers_judge_or_the_users(name: str, monkeypatch: pytest.MonkeyPatc
     before.check_judge(benchmark)
     assert before.judge_config(benchmark).model == benchmark.paper_judge
     described = before.describe_judge(benchmark)
-    assert described["comparable"] is True
+    assert described["comparable"] is (name != "haven")  # its paper names no judge
     assert described["prompt"]["hash"] in before.judge_prompt(benchmark)
     assert "planted" not in json.dumps(described)
     assert before.judge_config(benchmark, "none").provider == "none"
