@@ -31,6 +31,7 @@ _OF_THE_RUN = {
     r"http://127\.0\.0\.1:\d+": "URL",
     r"tasks_recorded \((simple|chat)\)": "tasks_recorded",
     r"/(?:[\w.+-]+/)+(?=replies-)": "",  # the folder of the recorded replies
+    r"\d{8}_\d{6}(?=_samples_)": "DATE",
 }
 
 Path_ = tuple[str, ...]
