@@ -89,7 +89,7 @@ class Metric:
         better: higher is; None if neither way is better.
         shown: fields of an item that `of` needs, if the metric stands in the host's table; `a.b` is
             the part b of the field a.
-        mean: it is the mean of `right`, of which the host computes standard errors.
+        mean: the field that it is the plain mean of, for the host's standard errors; "" if none.
         interval: 95 % interval of the number; None where it has none.
     """
 
@@ -98,7 +98,7 @@ class Metric:
     where: Callable[[Item], bool] | None = None
     better: bool | None = True
     shown: tuple[str, ...] | None = None
-    mean: bool = False
+    mean: str = ""
     interval: Callable[[Items], Interval | None] | None = None
 
     def own(self, items: Items) -> Items:

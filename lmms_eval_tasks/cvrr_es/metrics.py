@@ -112,7 +112,7 @@ ANSWERS = [
         "acc",
         _MEANS["acc"],
         shown=_RIGHT,
-        mean=True,
+        mean="right",
         interval=functools.partial(_interval, lambda _: True),
     ),
     Metric(

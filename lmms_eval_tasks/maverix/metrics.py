@@ -147,7 +147,7 @@ _ACCURACIES = [
         "acc",
         _ACCURACY,
         shown=("status", "right", "withheld"),
-        mean=True,
+        mean="right",
         interval=_of_known(_accuracy_interval),
     ),
     Metric("acc_valid", _of_known(aggregate.accuracy_valid)),

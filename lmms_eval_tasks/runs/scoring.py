@@ -133,8 +133,8 @@ class Side(float):
 def spread(task: Task, joins: Sequence[Join], item: Item) -> dict[str, dict[str, Any]]:
     """The item under the metrics of the host's table: whole under `failed`, short under the others.
 
-    The key `score` brings the host's standard errors: only under means of `right`, and absent, not
-    None, where there is no number (host.md).
+    The key `score` brings the host's standard errors: only under plain means, and absent, not None,
+    where there is no number (host.md).
     """
     made: dict[str, dict[str, Any]] = {CARRIER: dict(item)}
     if item["status"] == NOT_RUN:
@@ -143,8 +143,8 @@ def spread(task: Task, joins: Sequence[Join], item: Item) -> dict[str, dict[str,
         if metric.shown is None or (metric.where is not None and not metric.where(item)):
             continue
         score = {}
-        if metric.mean and item.get("right") is not None:
-            score = {task.cluster: item[task.cluster], "score": item["right"]}
+        if metric.mean and item.get(metric.mean) is not None:
+            score = {task.cluster: item[task.cluster], "score": item[metric.mean]}
         made[metric.name] = {**_short(item, metric.shown), **score}
     for join in joins:
         if task.name in join.tasks:

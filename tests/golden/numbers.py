@@ -27,7 +27,11 @@ TOLERANCE = 1e-9  # of those, relative; all others are equal to the last digit
 RESCORED = ("table", "details")  # what `rescore` computes again
 _ERRORS = re.compile(r"_stderr(_clt|_clustered)?$")
 _BETWEEN = " / "  # parts of a path, in a recording
-_UNSTABLE = ("judge", "details", "numbers")  # parts of a section: addresses, versions, limits; by task
+_UNSTABLE = (
+    "judge",
+    "details",
+    "numbers",
+)  # parts of a section: addresses, versions, limits; by task
 _OF_THE_RUN = {
     r"http://127\.0\.0\.1:\d+": "URL",
     r"tasks_recorded \((simple|chat)\)": "tasks_recorded",
@@ -151,9 +155,15 @@ def compare(golden: Mapping[str, Any], found: Mapping[str, Any], run: str) -> Ou
     known = dict(leaves(found["facts"]))
     for path, value in leaves(golden["facts"]):
         now = known.get(path, MISSING)
-        moved_to = any(p[-1] == path[-1] and same(value, v) for p, v in known.items())
+        name = _named(path)
+        moved_to = any(_named(p) == name and same(value, v) for p, v in known.items())
         outcome.check(f"{run}, {'.'.join(path)}", same(value, now) or moved_to, f"{value} -> {now}")
     return outcome
+
+
+def _named(path: Path_) -> str:
+    """The last name in a path: places in a list are none."""
+    return next((part for part in reversed(path) if not part.isdigit()), "")
 
 
 def compare_tables(golden: Mapping[str, Any], found: Mapping[str, Any], run: str) -> Outcome:
