@@ -150,7 +150,10 @@ def keep(doc: Doc) -> dict[str, Any]:
     if truth == "reference":
         own = ["question", "version"]
     kept = {name: doc[name] for name in (*_KEPT, *own, truth) if name in doc}
-    return {**kept, "withheld": not doc[truth]}
+    # Nothing is known of the run's sound and media, unless `handed` tells of them.
+    hears = dict.fromkeys(metrics.WITH_SOUND, "unknown")
+    unknown = {"hears": hears, "sound": hears.get(doc["mode"], ""), "media": None}
+    return {**kept, "withheld": not doc[truth], **unknown}
 
 
 def handed(doc: Doc) -> dict[str, Any]:
@@ -158,8 +161,8 @@ def handed(doc: Doc) -> dict[str, Any]:
 
     In modes without sound too: whether S stands in for A is up to the model, not to what was run.
     """
-    hears, mode = running.hears(), MODES[doc["mode"]]
-    return {"hears": hears, "sound": hears[mode.slug] if mode.sound else "", "media": _media(doc)}
+    hears = running.hears()
+    return {"hears": hears, "sound": hears.get(doc["mode"], ""), "media": _media(doc)}
 
 
 def _media(doc: Doc) -> dict[str, Any] | None:

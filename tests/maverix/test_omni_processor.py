@@ -16,11 +16,13 @@ import av
 import numpy as np
 import pytest
 
-from lmms_eval_tasks.maverix import sample_code, utils
+from lmms_eval_tasks.host import names
 from lmms_eval_tasks.maverix.labels import MODES
-from lmms_eval_tasks.maverix.sample_code import SECONDS, TICKS, Moment
+from lmms_eval_tasks.maverix.sample import SECONDS, Moment
 from lmms_eval_tasks.sample import tiny
+from lmms_eval_tasks.sample.second_code import TICKS
 from lmms_eval_tasks.utils import segments
+from tests.maverix import reading
 from tests.maverix.reading import docs, source
 
 # The class came with 4.52; it reads these from attributes of its tokenizer.
@@ -89,7 +91,7 @@ def processed(processor: Any, doc: dict[str, Any]) -> tuple[Any, Any, Any]:
     """
     from lmms_eval.protocol import ChatMessages
 
-    messages = ChatMessages(messages=utils.doc_to_messages(doc))
+    messages = ChatMessages(messages=names.doc_to_messages(doc))
     images, videos, audios = messages.extract_media()
     assert not images
     pictures = [frames_of(path) for path in videos]
@@ -187,11 +189,10 @@ def test_picture_and_sound_travel_through_feature_extraction(number: int, proces
     assert times == math.ceil(len(frames) / 2)  # two frames are one grid
     assert made["pixel_values_videos"].shape == (times * rows * columns, 3 * 2 * 14 * 14)
     first = math.ceil(round(start * TICKS, 6))
-    shown = [sample_code.time_of_frame(frame) for frame in pictures_in(made, processor)]
+    told = [reading.read_frame(frame) for frame in pictures_in(made, processor)]
     taken = [(first + 2 * n) / TICKS for n in range(len(frames))]
-    assert shown == taken + taken[-1:] * (2 * times - len(frames))  # the last one fills the grid
-    found = {sample_code.moment_of_frame(frame).video for frame in pictures_in(made, processor)}
-    assert found == {video}
+    shown = taken + taken[-1:] * (2 * times - len(frames))  # the last one fills the grid
+    assert told == [(video, time) for time in shown]
 
     ids = made["input_ids"][0].tolist()
     assert ids.count(processor.tokenizer.video_token_id) == times * rows * columns // 4
@@ -211,8 +212,8 @@ def test_what_each_mode_becomes(mode: str, processor: Any) -> None:
     assert (processor.tokenizer.video_token_id in ids) == given.picture
     assert (processor.tokenizer.audio_token_id in ids) == given.sound
     text = processor.tokenizer.decode(ids, skip_special_tokens=True).rstrip()
-    assert text.endswith(f"{utils.doc_to_text(doc)}\nassistant")
-    assert bool(sample_code.moments_of_text(text)) == given.subtitles
+    assert text.endswith(f"{names.doc_to_text(doc)}\nassistant")
+    assert bool(reading.moments_of_text(text)) == given.subtitles
 
 
 def test_sound_alone_and_with_the_picture_has_the_same_features(processor: Any) -> None:
@@ -234,4 +235,4 @@ def test_a_shifted_cut_shows_in_the_features(shift: float, processor: Any) -> No
     with pytest.raises(AssertionError):
         check_sound(mels_in(made), doc, processor)
     first = pictures_in(made, processor)[0]
-    assert sample_code.time_of_frame(first) == pytest.approx(start + shift)
+    assert reading.read_frame(first)[1] == pytest.approx(start + shift)
