@@ -106,7 +106,7 @@ def right(doc: Doc) -> str:
 
 
 def wrong(doc: Doc) -> str:
-    return LETTERS[(LETTERS.index(doc["answer"]) + 1) % 8]
+    return LETTERS[(LETTERS.index(doc["answer"]) + 1) % 8] if "answer" in doc else "No."
 
 
 def some_right(doc: Doc) -> str:
