@@ -16,7 +16,7 @@ import av
 import numpy as np
 
 from lmms_eval_tasks.maverix.item import seconds
-from lmms_eval_tasks.maverix.sample import PLANS, SECONDS, VIDEOS, Moment
+from lmms_eval_tasks.maverix.sample import SECONDS, VIDEOS, Moment, plans
 from lmms_eval_tasks.maverix.tasks import BENCHMARK
 from lmms_eval_tasks.sample import second_code
 from lmms_eval_tasks.sample.second_code import TICKS
@@ -49,7 +49,7 @@ def source(doc: dict[str, Any]) -> tuple[int, float, float]:
 def planned() -> dict[str, tuple[float, float]]:
     """Windows by question."""
     found = {}
-    for number, plan in enumerate(PLANS, 1):
+    for number, plan in enumerate(plans(), 1):
         start, end = plan.segment or (0, SECONDS[plan.video - 1])
         name = f"{VIDEOS[plan.video - 1]}-q{number:02}"
         found[name] = (float(seconds(start)), float(seconds(end)))

@@ -161,17 +161,7 @@ def check_sound(mels: Any, doc: dict[str, Any], processor: Any) -> None:
 # --- the tests --------------------------------------------------------------------------------
 
 
-def test_neighbours_differ_in_their_mel_bins(processor: Any) -> None:
-    """Else the pitch could not be told: no bin twice within six seconds, and neighbours far off."""
-    for video, length in enumerate(SECONDS, 1):
-        bins = [bin_of(Moment(video, second).hertz, processor) for second in range(length)]
-        for second in range(length):
-            near = bins[second : second + 7]
-            assert len(set(near)) == len(near)
-            assert all(abs(bins[second] - other) >= 3 for other in near[1:2])
-
-
-@pytest.mark.parametrize("number", [0, 9, 16])
+@pytest.mark.parametrize("number", [0, 16])
 def test_picture_and_sound_travel_through_feature_extraction(number: int, processor: Any) -> None:
     doc = docs("choice", "av", "localized")[number]
     video, start, end = source(doc)
@@ -216,15 +206,7 @@ def test_what_each_mode_becomes(mode: str, processor: Any) -> None:
     assert bool(reading.moments_of_text(text)) == given.subtitles
 
 
-def test_sound_alone_and_with_the_picture_has_the_same_features(processor: Any) -> None:
-    alone, both = (
-        processed(processor, docs("choice", mode, "localized")[1])[0] for mode in ("a", "av")
-    )
-    for name in ("input_features", "feature_attention_mask"):
-        assert (alone[name] == both[name]).all()
-
-
-@pytest.mark.parametrize("shift", [-1.0, -0.1, 0.1, 1.0])
+@pytest.mark.parametrize("shift", [-0.1, 1.0])
 def test_a_shifted_cut_shows_in_the_features(shift: float, processor: Any) -> None:
     """A test of the readers above."""
     doc = docs("choice", "av", "localized")[0]

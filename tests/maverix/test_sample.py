@@ -15,7 +15,7 @@ import pytest
 from lmms_eval_tasks.maverix import files, sample
 from lmms_eval_tasks.maverix.item import seconds
 from lmms_eval_tasks.maverix.labels import LETTERS, SPLITS
-from lmms_eval_tasks.maverix.sample import PLANS, SECONDS, SUBTITLES, VIDEOS, WORD, Moment
+from lmms_eval_tasks.maverix.sample import SECONDS, SUBTITLES, VIDEOS, WORD, Moment, plans
 from lmms_eval_tasks.sample import second_code
 from lmms_eval_tasks.sample.second_code import PALETTE, TICKS
 from lmms_eval_tasks.utils import subtitles
@@ -128,7 +128,7 @@ class TestItems:
     def test_what_is_asked_about_lies_in_the_segment(self) -> None:
         """Whole seconds, and the segment starts and ends within others."""
         reach = {"next_tone": 2, "next_colour": 2, "pitch": 2}
-        for plan in PLANS:
+        for plan in plans():
             if plan.segment is None:
                 continue
             start, end = map(seconds, plan.segment)
@@ -155,7 +155,7 @@ class TestItems:
 
     def test_truth_by_what_the_clips_show_and_play(self, release: files.Release) -> None:
         """Each right option again from the decoded files, with no look at how it was made."""
-        assert {plan.kind for plan in PLANS} == set(sample.KINDS)
+        assert {plan.kind for plan in plans()} == set(sample.VALUES) == set(sample.texts()["kinds"])
         middles = {v: decoded(release.path_of(v), TICKS // 2, TICKS) for v in VIDEOS}
         for item in release.items:
             answer = truth(item.question, *middles[item.video], release.subtitles_of(item.video))
