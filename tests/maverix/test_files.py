@@ -14,14 +14,10 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maverix import files
 from lmms_eval_tasks.maverix.item import Item
 from lmms_eval_tasks.maverix.labels import SPLITS
-from tests.maverix.entries import entry, write
+from tests.maverix.entries import CASES, entry, write
 from tests.maverix.runs import edit, memory, root, source, without_sound
 
 __all__ = ["memory", "root", "source"]
-
-CASES = json.loads(
-    (Path(__file__).parent.parent / "cases" / "maverix_items.json").read_text(encoding="utf-8")
-)
 
 
 def read(folder: Path, *entries: dict[str, Any], columns: str = "") -> files.Release:
@@ -65,14 +61,6 @@ class TestItems:
         release = read(tmp_path / "b", entry(1, topic=long, reference=""), entry(2))
         assert "xxx..." in release.problems["item-1"]
         assert len(release.problems["item-1"]) < 500
-
-    def test_a_good_item(self, tmp_path: Path) -> None:
-        item = one(tmp_path)
-        assert (item.id, item.video, item.start, item.end) == ("item-1", "clip", 3.4, 9.7)
-        assert item.options[2] == "Person M1"
-        assert item.answer == 2
-        assert item.difficulty == "hard"
-        assert item.shuffled is False
 
     def test_what_may_be_absent_or_null(self, tmp_path: Path) -> None:
         names = (*SPLITS, "answer", "reference")
@@ -265,10 +253,6 @@ values:
         assert item.question == entry()["question"]
         assert release.ignored == ()
 
-    def test_values_that_the_map_does_not_name_stay(self, tmp_path: Path) -> None:
-        release = read(tmp_path, entry(), columns="values: {difficulty: {E: easy}}")
-        assert release.items[0].difficulty == "hard"
-
     def test_a_value_that_one_entry_lacks_is_its_own_problem(self, tmp_path: Path) -> None:
         theirs = [entry(1, start=..., t0=1), entry(2, start=...)]
         release = read(tmp_path, *theirs, columns="columns: {start: t0}")
@@ -283,25 +267,7 @@ values:
         assert release.problems == {"item-2": "options: expected 8 texts, found 7"}
 
     def test_a_map_of_another_form(self, tmp_path: Path) -> None:
-        for number, (columns, says) in enumerate(
-            (
-                (
-                    "columns: {quesiton: q}",
-                    "columns: 'quesiton' is no field of ours, which are id, vid",
-                ),
-                ("values: {level: {E: easy}}", "values: 'level' is no field of ours"),
-                ("columns: {question: query}", "question: no entry of data.json has 'query'"),
-                ("columns: {question: 3}", "question: expected their name"),
-                ("columns: {question: [a, b]}", "question: expected their name"),
-                ("columns: {options: []}", "options: expected their name"),
-                ("columns: {question: ''}", "question: expected their name"),
-                ("columns: [a]", "columns: expected an object"),
-                ("values: {difficulty: easy}", "values, difficulty: expected an object"),
-                ("fields: {}", "expected nothing but `columns` and `values`"),
-                ("- a", "expected nothing but `columns` and `values`"),
-                ("a: [", "not YAML in UTF-8"),
-            )
-        ):
+        for number, (columns, says) in enumerate(CASES["maps"]):
             file = write(tmp_path / str(number), [entry()], columns=columns)
             with pytest.raises(DataError, match=says) as error:
                 files.read(file)
@@ -319,22 +285,7 @@ class TestPlaces:
     """Where videos and subtitles are found."""
 
     def test_videos(self, tmp_path: Path) -> None:
-        for number, (names, video, found) in enumerate(
-            (
-                (["clip.mp4"], "clip", "clip.mp4"),
-                (["clip.mp4"], "clip.mp4", "clip.mp4"),
-                (["clip.mkv", "clip.webm", "clip.wav"], "clip", "clip.mkv"),
-                (["clip.mkv"], "clip.mp4", "clip.mkv"),
-                (["clip.ogv"], "clip", "clip.ogv"),
-                (["clip.v2.mp4", "clip.mp4"], "clip.v2", "clip.v2.mp4"),
-                (["clip"], "clip", "clip"),
-                (["[1] a*.mp4"], "[1] a*", "[1] a*.mp4"),
-                ([], "clip", "clip.mp4"),
-                ([], "clip.webm", "clip.webm"),
-                (["clipper.mp4"], "clip", "clip.mp4"),
-                (["clip.ogv", "clip.txt"], "clip", "clip.mp4"),
-            )
-        ):
+        for number, (names, video, found) in enumerate(CASES["places"]):
             release = read(tmp_path / str(number), entry())
             folder = release.file.parent / "videos"
             folder.mkdir()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from lmms_eval_tasks import running
 from lmms_eval_tasks.maverix.labels import MODES
 from lmms_eval_tasks.maverix.tasks import BENCHMARK
 from lmms_eval_tasks.runs import rescore, rescoring
@@ -49,18 +48,6 @@ def test_table_3() -> None:
     assert done.notes == ["maverix_table3: without V+A"]
     (note,) = again(*(choice(m, count=12 if m == "av" else 20) for m in MODES)).notes
     assert "not asked the same items (A 20, S 20, V 20, V+S 20, V+A 12)" in note
-
-
-def test_a_model_without_sound_that_ran_s_v_and_vs_alone() -> None:
-    """The items say it."""
-    with running.model(running.Model("tasks_scripted", "chat")):
-        done = again(*(choice(mode) for mode in ("s", "v", "vs")))
-    silent = {"best_uni": 7 / 20, "best_multi": 9 / 20, "delta_multi": 9 / 20 - 7 / 20}
-    assert done.numbers["maverix_table3"] == silent
-    assert done.numbers["maverix_v"]["n_sound_missing_a"] == 20
-    shown = BENCHMARK.tables([("", done.numbers)])[0]
-    cells = [column._cells[0] for column in shown.columns[2:]]
-    assert cells == ["25.0*", "25.0", "35.0", "35.0", "45.0", "45.0*", "45.0", "+10.0"]
 
 
 def test_what_is_not_joined() -> None:

@@ -19,12 +19,13 @@ from lmms_eval_tasks.errors import DataError, JudgeError, MediaError, PromptErro
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.judges import resolve
 from lmms_eval_tasks.maverix import data, files, tasks
-from lmms_eval_tasks.maverix.labels import DIMENSIONS, LETTERS, MODES
+from lmms_eval_tasks.maverix.labels import LETTERS, MODES
 from lmms_eval_tasks.maverix.tasks import BENCHMARK, FORMAT
-from lmms_eval_tasks.runs import adapter, after, before, estimate, rescoring, scoring
+from lmms_eval_tasks.runs import adapter, after, before, estimate, scoring
 from lmms_eval_tasks.utils import subtitles, transcribers
 from lmms_eval_tasks.utils.subtitles import Cue
 from tests.maverix import runs
+from tests.maverix.entries import CASES
 from tests.maverix.runs import (
     REFUSAL,
     edit,
@@ -120,18 +121,7 @@ class TestReplies:
 
     def test_every_status(self) -> None:
         doc = runs.docs()[0]
-        for reply, status, words in (
-            ("The best answer is: {right}", "ok", 5),
-            ("{wrong}", "ok", 1),
-            ("<think>is it A? or B?</think>\n{right}", "ok", 1),
-            ("Either A or B.", "unparsed", 4),
-            ("", "empty", 0),
-            (" \n", "empty", 0),
-            ("<think>hm hm hm", "truncated", 0),
-            (REFUSAL, "refused", 7),
-            ("I'm sorry, I can't answer that question based on the video.", "refused", 11),
-            (FAILED, "model_error", 5),
-        ):
+        for reply, status, words in CASES["replies"]:
             text = reply.format(right=doc["answer"], wrong=runs.wrong(doc))
             made = names.process_results(doc, [text])
             item = made[scoring.CARRIER]
@@ -541,17 +531,8 @@ class TestCuts:
         assert sorted(cutter.cuts) == sorted({(path, None, None) for path, *_ in self.windows()})
 
     def test_a_limit(self, cutter: Cutter) -> None:
-        for own, limit, items in (
-            (["maverix_v"], 3, 3),
-            (["maverix_v_oe"], 3, 2),
-            (["maverix_v_circular"], 9, 2),
-            (["maverix_v"], 0.25, 5),
-            (["maverix_v"], -1, 20),
-            (["maverix_v"], 0, 20),
-            (["maverix_v"], 999, 20),
-            # As the host has it: a quarter of 40 docs are 10, and 10 items of the second task.
-            (["maverix_v_oe", "maverix_v"], 0.25, 10),
-        ):
+        # A share is that of the first task, as the host has it.
+        for own, limit, items in CASES["limits"]:
             cutter.cuts.clear()
             self.check(*own, limit=limit)
             assert set(cutter.cuts) == set(self.windows(items)), (own, limit)
@@ -694,11 +675,3 @@ class TestSubmission:
         ):
             with pytest.raises(DataError, match=said):
                 self.made(self.choices(), *own)
-
-    def test_a_run_with_all_answers_withheld_has_no_score(self) -> None:
-        for run in (self.choices(), self.answers()):
-            found = runs.numbers(run.task, rescoring.saved_items(run))
-            assert found["n_withheld"] == len(run.samples)
-            means = [n for n in found if n.startswith(("acc", *DIMENSIONS, "robust_both"))]
-            assert means
-            assert {found[name] for name in means} == {None}
