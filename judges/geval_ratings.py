@@ -8,7 +8,7 @@ has a metric of its own. Which dimensions there are, and their prompts, is each 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,10 +16,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from lmms_eval_tasks import judges
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Verdict, geval
-from lmms_eval_tasks.judges.candidate import Judged, judge_answer
+from lmms_eval_tasks.judges.candidate import Judged, graded
 from lmms_eval_tasks.judges.panel import failure_of
-from lmms_eval_tasks.judges.verdict import Status, total_usage
-from lmms_eval_tasks.utils import aggregate
+from lmms_eval_tasks.judges.verdict import Ask, Asks, Status, total_usage
+from lmms_eval_tasks.utils import aggregate, answers
 
 LOWEST, HIGHEST = 1, 5  # of a rating
 MODES = {"geval_logprobs": "logprobs", "geval_samples": "samples"}  # metric -> mode
@@ -53,49 +53,49 @@ def describe(config: JudgeConfig) -> dict[str, Any]:
     }
 
 
-def rate(
-    judge: Judge,
-    dimensions: Mapping[str, Criterion],
-    fields: Mapping[str, str],
+def rated(
+    asked: Mapping[str, Criterion],
+    fields: Mapping[str, Any],
     reply: str,
     *,
-    saved: Mapping[str, Verdict | None],
     samples: int = SAMPLES,
-) -> dict[str, Any]:
+) -> Generator[Asks, Sequence[Verdict], dict[str, Any]]:
     """Rate a text in every dimension; where one gets no log-probabilities, all are sampled.
 
-    A failure is never turned into a minimum: where the judge fails there is no score. What is no
-    answer (empty, refused, cut off) is not put to the judge and has the score 0: it is the
-    candidate's own, and 0 is below the scale (rating_means.py).
+    For `yield from` in a task's `score` (asking.py). A failure is never turned into a minimum:
+    where the judge fails there is no score. What is no answer (empty, refused, cut off) is not put
+    to the judge and has the score 0: it is the candidate's own, and 0 is below the scale
+    (rating_means.py).
 
     Args:
-        judge: who is asked.
-        dimensions: each dimension's criterion, by its name; of schema `Rating`, with `bare` set to
-            its score and `top_logprobs` to `TOP_LOGPROBS`.
+        asked: each dimension's criterion, by the name of its ask; of schema `Rating`, with `bare`
+            set to its score and `top_logprobs` to `TOP_LOGPROBS`.
         fields: the criteria's fields but `candidate`.
         reply: the model's text.
-        saved: verdicts that stand in place of asking: for all dimensions, or they do not count.
         samples: how many to draw, at least 1.
 
     Returns:
         score (the mean of the dimensions' ratings, 1..5; 0 for what is no answer; None), status
-        (as judge_answer's), mode ("logprobs" or "samples"; None without a rating) and dimensions,
-        each with score (1..5 or None), status, mass (share of the probability that lies on the
-        scale) and verdict, as plain types.
+        (as candidate.graded's), mode ("logprobs" or "samples"; None without a rating) and
+        dimensions, by the name of their ask, each with score (1..5 or None), status and mass (share
+        of the probability that lies on the scale).
     """
-    if any(saved.get(name) is None for name in dimensions):
-        saved = dict.fromkeys(dimensions)
-    done = {
-        name: judge_answer(judge, one, fields, reply, saved[name])
-        for name, one in dimensions.items()
-    }
-    if _all_ok(done) and _mode(done) is None:
-        drawing = _sampler(judge)
-        for name, one in dimensions.items():
-            asked = {**fields, "candidate": done[name].candidate}
-            drawn = drawing.verdicts(one, asked, samples)
-            verdict = _mean(done[name].verdict, drawn)
-            done[name] = judge_answer(judge, one, fields, reply, verdict)
+    status = answers.reply_status(reply)
+    done = dict.fromkeys(asked, Judged("", status, 0.0, None))
+    if status == "ok":
+        candidate = answers.strip_reasoning(reply)[0].strip()
+        shown = {**fields, "candidate": candidate}
+        first = [Ask(name, one, shown, together=True) for name, one in asked.items()]
+        given = yield first
+        done = {ask.name: graded(candidate, one) for ask, one in zip(first, given, strict=True)}
+        if _all_ok(done) and _mode(done) is None:
+            pairs = zip(first, given, strict=True)
+            given = yield [ask._replace(samples=samples, first=one) for ask, one in pairs]
+            done = {ask.name: graded(candidate, one) for ask, one in zip(first, given, strict=True)}
+    return _rated(done)
+
+
+def _rated(done: Mapping[str, Judged]) -> dict[str, Any]:
     mode = _mode(done) if _all_ok(done) else None
     ratings = {name: _rating(one, mode) for name, one in done.items()}
     failed = [one for one in done.values() if one.status != "ok"]
@@ -109,7 +109,6 @@ def rate(
                 "score": ratings[name],
                 "status": one.status,
                 "mass": one.verdict.expected_mass if one.verdict and mode == "logprobs" else None,
-                "verdict": None if one.verdict is None else one.verdict.as_dict(),
             }
             for name, one in done.items()
         },

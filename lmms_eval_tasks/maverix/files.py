@@ -21,11 +21,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from lmms_eval_tasks.benchmark import DataStatus
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maverix.item import COLUMNS_FILE, FIELDS, Item, read_columns
 from lmms_eval_tasks.utils import released_files, subtitles, video_checks
-from lmms_eval_tasks.utils.released_files import VIDEO_ENDINGS
+from lmms_eval_tasks.utils.released_files import VIDEO_ENDINGS, DataStatus
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.utils.probes import VideoInfo

@@ -15,13 +15,20 @@ def text_of(parts: Sequence[Part], kwargs: Mapping[str, Any] | None = None) -> s
 
     Args:
         parts: of a doc.
-        kwargs: the host's `lmms_eval_specific_kwargs`: `pre_prompt`, `post_prompt`, `placeholder`.
+        kwargs: the host's `lmms_eval_specific_kwargs`: `pre_prompt`, `post_prompt`, `placeholder`,
+            which may hold `{n}`, the number of the picture, from 1.
     """
     given = kwargs or {}
     texts = [part for part in parts if part.kind == "text"]
     mark = given.get("placeholder", PLACEHOLDER) if len(texts) > 1 else ""
-    body = "".join(part.given if part.kind == "text" else mark for part in parts)
-    return f"{given.get('pre_prompt', '')}{body}{given.get('post_prompt', '')}"
+    made, shown = [], 0
+    for part in parts:
+        if part.kind == "text":
+            made.append(part.given if part.simple is SAME else part.simple)
+        else:
+            shown += 1
+            made.append(mark.replace("{n}", str(shown)))
+    return f"{given.get('pre_prompt', '')}{''.join(made)}{given.get('post_prompt', '')}"
 
 
 def visuals_of(parts: Sequence[Part]) -> list[Any]:
@@ -30,10 +37,9 @@ def visuals_of(parts: Sequence[Part]) -> list[Any]:
     for part in parts:
         if part.kind == "text":
             continue
-        if part.simple is SAME:
-            found.append(_made(part.given))
-        else:
-            found += _made(part.simple)
+        given = part.given if part.simple is SAME else part.simple
+        several = part.kind == "images" or part.simple is not SAME
+        found += _made(given) if several else [_made(given)]
     return found
 
 
@@ -49,6 +55,8 @@ def messages_of(
             pre = given.get("pre_prompt", "") if place == texts[0] else ""
             post = given.get("post_prompt", "") if place == texts[-1] else ""
             content.append({"type": "text", "text": f"{pre}{part.given}{post}"})
+        elif part.kind == "images":
+            content += [{"type": "image", "url": image} for image in _made(part.given)]
         else:
             content.append({"type": part.kind, "url": _made(part.given)})
     return [{"role": "user", "content": content}]

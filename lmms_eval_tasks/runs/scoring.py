@@ -7,13 +7,11 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks.benchmark import NOT_RUN, Item, Items, Join, Metric, Task
+from lmms_eval_tasks.benchmark import NOT_RUN, Item, Items, Join, Task
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.judges.asking import Answer, settle
 from lmms_eval_tasks.utils import aggregate
-
-# The metric of every task that carries the whole item: how many items failed in some way.
-CARRIER = "failed"
+from lmms_eval_tasks.utils.saved_runs import CARRIER
 
 
 def scored(task: Task, kept: Item, reply: str, answer: Answer) -> dict[str, Any]:
@@ -39,11 +37,11 @@ def count_failed(items: Items) -> int:
     return sum(item["status"] not in ("ok", NOT_RUN) for item in items)
 
 
-def numbers(metrics: Sequence[Metric], items: Items) -> dict[str, Any]:
+def numbers(task: Task, items: Items) -> dict[str, Any]:
     """Every number of a task's items, by name; those of which it has no item are left out."""
     found = {}
     ran = [item for item in items if item["status"] != NOT_RUN]
-    for metric in metrics:
+    for metric in (*task.metrics, *task.more(ran)):
         if own := metric.own(ran):
             found[metric.name] = aggregate.never_raises(metric.of, metric.name)(own)
     return {CARRIER: count_failed(items), **found}
@@ -158,10 +156,14 @@ def _short(item: Item, needs: Sequence[str]) -> dict[str, Any]:
     """The fields that a metric needs (`Metric.shown`)."""
     short: dict[str, Any] = {}
     for need in needs:
-        name, _, part = need.partition(".")
-        if name in item:
-            value = item[name]
-            short[name] = {part: value[part]} if part and part in value else value
+        *path, last = need.split(".")
+        value: Any = item
+        place = short
+        for name in path:
+            value = value.get(name, {})
+            place = place.setdefault(name, {}) if value else place
+        if last in value:
+            place[last] = value[last]
     return short
 
 
