@@ -6,11 +6,13 @@ task asks for them (PEP 562): `docs_TASK`, `metrics_TASK`, `data_BENCHMARK`, `jo
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import benchmarks
 from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark, Doc, Task
+from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import rows_store
 from lmms_eval_tasks.judges.asking import Asker
@@ -98,10 +100,15 @@ def process_results(doc: Doc, results: list[str]) -> dict[str, Any]:
 
 
 def _handed(task: Task, doc: Doc) -> dict[str, Any]:
+    """What was handed over; where it cannot be told any more, the answer still counts."""
     try:
         return task.handed(doc)
-    except (TasksError, OSError):
-        return {"media": None}  # a file is gone by now: the answer still counts
+    except (TasksError, OSError):  # a file is gone by now
+        return {"media": None}
+    except Exception:
+        say(f"what {doc['id']} was given cannot be told")
+        traceback.print_exc()
+        return {"media": None}
 
 
 def _nobody(asks: Asks) -> Sequence[Verdict]:

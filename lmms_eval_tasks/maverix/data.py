@@ -279,19 +279,12 @@ def _subtitle_text(path: str, start: float | None, end: float | None) -> str:
 
 
 def subtitle_notes(release: Release, rows: Sequence[Row], lengths: Iterable[str]) -> dict[str, Any]:
-    """Where the subtitles of a run came from: files, who made them, what they lack, a hash.
+    """Where the subtitles of a run came from.
 
-    Args:
-        release: the user's data.
-        rows: items that are asked.
-        lengths: localized, long, or both, as the modes with subtitles are run.
-
-    Returns:
-        `without`: number of items by length whose prompt has no cue, of `items`.
-        `videos`: number of videos by kind (srt, vtt, json, none). `made_by`: for each transcriber
-        that files of `data subtitles` name, what they say of it and the number of videos; released
-        files name none. `hash`: first 12 hex digits of the SHA-256 of all videos' cues, independent
-        of the files' form.
+    `without`: number of items by length (localized, long) whose prompt has no cue, of `items`.
+    `videos`: number of videos by kind (srt, vtt, json, none). `made_by`: for each transcriber that
+    files of `data subtitles` name, what they say of it and the number of videos; released files
+    name none. `hash`: 12 hex digits of the SHA-256 of all cues, independent of the files' form.
     """
     kinds, makers = Counter[str](), Counter[str]()
     digest = hashlib.sha256()

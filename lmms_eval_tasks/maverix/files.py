@@ -393,10 +393,6 @@ def _check_placed(release: Release, target: Path) -> Release:
         DataError: something does.
     """
     placed = read(target)
-    if placed.digest != release.digest:
-        raise DataError(
-            f"{placed.file}: is read as other data than {release.file}; remove {target} first"
-        )
     for video in {item.video for item in release.items}:
         for what in ("path_of", "subtitles_of"):
             given, there = getattr(release, what)(video), getattr(placed, what)(video)

@@ -7,18 +7,20 @@ paraphrase.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import (
     BaseModel,
     ConfigDict,
+    Field,
     StringConstraints,
+    ValidationError,
     ValidationInfo,
     field_validator,
     model_validator,
@@ -241,8 +243,7 @@ FIELDS = tuple(Item.model_fields)
 _ABSENT = object()
 
 
-@dataclass(frozen=True)
-class ColumnMap:
+class ColumnMap(BaseModel):
     """How a file with other names and other words becomes one of our schema.
 
         columns:                      # our field: their name, or a dotted path into their objects
@@ -256,8 +257,32 @@ class ColumnMap:
     Fields that it does not name keep their own names; the empty one changes nothing.
     """
 
-    columns: Mapping[str, str | list[str]] = field(default_factory=dict)
-    values: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    columns: dict[str, Any] = Field(default_factory=dict)
+    values: dict[str, dict[Any, Any]] = Field(default_factory=dict)
+
+    @field_validator("columns", "values")
+    @classmethod
+    def _ours(cls, value: dict[str, Any]) -> dict[str, Any]:
+        if other := value.keys() - set(FIELDS):
+            known = ", ".join(FIELDS)
+            raise ValueError(f"{min(other)!r:.60} is no field of ours, which are {known}")
+        return value
+
+    @field_validator("columns")
+    @classmethod
+    def _paths(cls, value: dict[str, Any]) -> dict[str, Any]:
+        for name, path in value.items():
+            several = path if name == "options" and isinstance(path, list) else [path]
+            if not several or not all(isinstance(one, str) and one for one in several):
+                raise ValueError(f"{name}: expected their name or dotted path, a text")
+        return value
+
+    @field_validator("values")
+    @classmethod
+    def _keys(cls, value: dict[str, dict[Any, Any]]) -> dict[str, dict[str, Any]]:
+        return {name: {_key(their): our for their, our in t.items()} for name, t in value.items()}
 
     def apply(self, entry: Mapping[str, Any]) -> dict[str, Any]:
         """Our fields of one entry; those that it does not have are absent."""
@@ -265,27 +290,21 @@ class ColumnMap:
         for name in FIELDS:
             value = _value(entry, self.columns.get(name, name))
             if value is not _ABSENT:
-                translated = self.values.get(name, {})
-                found[name] = translated.get(_key(value), value)
+                found[name] = self.values.get(name, {}).get(_key(value), value)
         return found
 
     def names(self) -> set[str]:
         """Top-level names that it reads."""
-        paths = [
-            p for path in self.columns.values() for p in ([path] if isinstance(path, str) else path)
-        ]
+        own = ([path] if isinstance(path, str) else path for path in self.columns.values())
+        paths = itertools.chain.from_iterable(own)
         return {part for path in paths for part in (path, path.partition(".")[0])}
 
     def unused(self, entries: Sequence[Mapping[str, Any]]) -> str | None:
         """The first mapped field whose name no entry has: a misspelt name, not a missing value."""
-        return next(
-            (
-                name
-                for name, path in self.columns.items()
-                if all(_value(entry, path) is _ABSENT for entry in entries)
-            ),
-            None,
-        )
+        for name, path in self.columns.items():
+            if all(_value(entry, path) is _ABSENT for entry in entries):
+                return name
+        return None
 
 
 def read_columns(folder: Path) -> ColumnMap:
@@ -308,24 +327,13 @@ def read_columns(folder: Path) -> ColumnMap:
         raise DataError(f"{file}: not YAML in UTF-8: {told:.200}") from None
     if not isinstance(content, dict) or set(content) - {"columns", "values"}:
         raise DataError(f"{file}: expected nothing but `columns` and `values`")
-    columns, values = content.get("columns") or {}, content.get("values") or {}
-    for part, given in (("columns", columns), ("values", values)):
-        if not isinstance(given, dict):
-            raise DataError(f"{file}, {part}: expected an object by our fields")
-        for name in given:
-            if name not in FIELDS:
-                raise DataError(
-                    f"{file}, {part}: {name!r:.60} is no field of ours, which are "
-                    f"{', '.join(FIELDS)}"
-                )
-    for name, path in columns.items():
-        if not _is_path(path) and not (name == "options" and _are_paths(path)):
-            raise DataError(f"{file}, columns, {name}: expected their name or dotted path, a text")
-    for name, table in values.items():
-        if not isinstance(table, dict):
-            raise DataError(f"{file}, values, {name}: expected an object, their value: ours")
-    tables = {name: {_key(theirs): v for theirs, v in t.items()} for name, t in values.items()}
-    return ColumnMap(columns, tables)
+    try:
+        return ColumnMap.model_validate({name: part or {} for name, part in content.items()})
+    except ValidationError as error:
+        found = error.errors()[0]
+        place = ", ".join(map(str, found["loc"]))
+        expected = "expected an object" if found["type"] == "dict_type" else found["msg"]
+        raise DataError(f"{file}, {place}: {expected.removeprefix('Value error, ')}") from None
 
 
 def _value(entry: Mapping[str, Any], path: str | list[str]) -> Any:
@@ -350,11 +358,3 @@ def _value(entry: Mapping[str, Any], path: str | list[str]) -> Any:
 def _key(value: Any) -> str:
     """YAML reads `1` as a number and JSON may have it as text: one key for both."""
     return str(value).strip()
-
-
-def _is_path(path: Any) -> bool:
-    return isinstance(path, str) and bool(path)
-
-
-def _are_paths(path: Any) -> bool:
-    return isinstance(path, list) and bool(path) and all(map(_is_path, path))

@@ -26,17 +26,13 @@ class Rating(BaseModel):
     score: int = Field(ge=0, le=5)
 
 
-def criteria(override_dir: Path | None = None) -> dict[str, Criterion]:
+def criteria() -> dict[str, Criterion]:
     """The criterion of each dimension; fields `question`, `reference`, `candidate`.
-
-    Args:
-        override_dir: folder of prompts whose `maverix/judge.yml` replaces ours; None for the
-            user's setting.
 
     Raises:
         PromptError: the user's file does not fit.
     """
-    return _criteria(override_dir or settings.prompts_dir())
+    return _criteria(settings.prompts_dir())
 
 
 def prompt() -> prompts.Prompt:

@@ -18,8 +18,7 @@ import functools
 import statistics
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from lmms_eval_tasks.benchmark import Item, Items, Metric, value_is
 from lmms_eval_tasks.maverix.labels import (
@@ -73,55 +72,45 @@ WITH_SOUND = tuple(slug for slug, mode in MODES.items() if mode.sound)
 NO_REPLY = frozenset({"model_error", "error"})  # nothing that the model wrote
 
 
-def _of_lengths(statistic: Callable[[list[int]], Any]) -> Statistic:
+def _words(name: str, statistic: Callable[[list[int]], Any]) -> Metric:
     """A statistic of the replies' lengths in words; an empty one has 0, a failed request none."""
 
     def of(items: Items) -> Any:
         return statistic([item["words"] for item in items if item["status"] not in NO_REPLY])
 
-    return of
+    return Metric(name, of, better=None)
 
 
-def _deviation(lengths: list[int]) -> float | None:
-    """Standard deviation (n - 1); None of fewer than two."""
-    return statistics.stdev(lengths) if len(lengths) > 1 else None
+def _count(
+    name: str, takes: Callable[[Item], bool], where: Callable[[Item], bool] | None = None
+) -> Metric:
+    return Metric(name, lambda items: sum(takes(item) for item in items), where, better=None)
 
 
-def _number_of(takes: Callable[[Item], bool]) -> Statistic:
-    return lambda items: sum(takes(item) for item in items)
+def _has_sound(item: Item) -> bool:
+    return bool(item["sound"])
 
 
-def _without(mode: str) -> Metric:
+def _silent_elsewhere(mode: str) -> Metric:
     """Number of items of other modes whose model gets no sound in `mode`: S stands in for A.
 
     Whether that was run or not.
     """
-    return Metric(
+    return _count(
         f"n_sound_missing_{mode}",
-        _number_of(lambda item: item["hears"][mode] in WITHOUT),
+        lambda item: item["hears"][mode] in WITHOUT,
         lambda item: item["mode"] != mode,
-        better=None,
     )
 
 
 _COMMON = [
-    Metric("words_mean", _of_lengths(aggregate.mean), better=None),
-    Metric("words_max", _of_lengths(lambda lengths: max(lengths, default=None)), better=None),
-    Metric("words_sd", _of_lengths(_deviation), better=None),
-    Metric("n_withheld", _number_of(lambda item: bool(item["withheld"])), better=None),
-    Metric(
-        "n_sound_missing",
-        _number_of(lambda item: item["sound"] in WITHOUT),
-        lambda item: bool(item["sound"]),
-        better=None,
-    ),
-    Metric(
-        "n_sound_unknown",
-        _number_of(lambda item: item["sound"] == "unknown"),
-        lambda item: bool(item["sound"]),
-        better=None,
-    ),
-    *(_without(mode) for mode in WITH_SOUND),
+    _words("words_mean", aggregate.mean),
+    _words("words_max", lambda lengths: max(lengths, default=None)),
+    _words("words_sd", lambda lengths: statistics.stdev(lengths) if len(lengths) > 1 else None),
+    _count("n_withheld", lambda item: bool(item["withheld"])),
+    _count("n_sound_missing", lambda item: item["sound"] in WITHOUT, _has_sound),
+    _count("n_sound_unknown", lambda item: item["sound"] == "unknown", _has_sound),
+    *map(_silent_elsewhere, WITH_SOUND),
 ]
 
 
@@ -185,9 +174,9 @@ def _readable(items: Items) -> Items:
     return [item for item in items if item["status"] == "ok" and item["letter"] is not None]
 
 
-def _chose(letter: str) -> Statistic:
+def chose(letter: str, items: Items) -> float | None:
     """Share of the readable answers that chose `letter`; 1/8 without a preference."""
-    return lambda items: aggregate.mean(float(i["letter"] == letter) for i in _readable(items))
+    return aggregate.mean(float(item["letter"] == letter) for item in _readable(items))
 
 
 def position_bias(items: Items) -> float | None:
@@ -227,7 +216,7 @@ CIRCULAR = [
         for letter in LETTERS
     ),
     *(
-        Metric(f"chose_{letter.lower()}", _of_known(_chose(letter)), better=None)
+        Metric(f"chose_{letter.lower()}", _of_known(functools.partial(chose, letter)), better=None)
         for letter in LETTERS
     ),
     *_COMMON,
@@ -245,22 +234,21 @@ GOOD = 4  # correctness from which an answer counts as right in `robust_both`
 VERSIONS = ("original", "paraphrase")
 
 
-@dataclass(frozen=True)
-class Pair:
-    """A question's two answers: their correctness, None unless both have one that counts."""
+class Pair(NamedTuple):
+    """A question's two answers: their correctness, () unless both have one that counts."""
 
     video: str
-    both: tuple[float, float] | None
+    both: tuple[float, ...]
 
     @property
     def good(self) -> float:
         """1 if both answers have a correctness of 4 or more, else 0."""
-        return float(self.both is not None and min(self.both) >= GOOD)
+        return float(bool(self.both) and min(self.both) >= GOOD)
 
     @property
     def gap(self) -> float:
-        """Absolute difference of the two ratings, nan where there are not two."""
-        return abs(self.both[0] - self.both[1]) if self.both else float("nan")
+        """Absolute difference of the two ratings."""
+        return abs(self.both[0] - self.both[1])
 
 
 def pairs(items: Items) -> list[Pair]:
@@ -282,23 +270,22 @@ def _pair(versions: Mapping[str, Items], waiting: bool) -> Pair:
     values = [None if waiting else rating_means.value("correctness", item) for item in single]
     rated = [value for value in values if value is not None]
     video = min(item["video"] for own in versions.values() for item in own)
-    return Pair(video, (rated[0], rated[1]) if len(rated) == len(VERSIONS) else None)
+    return Pair(video, tuple(rated) if len(rated) == len(VERSIONS) else ())
 
 
 def _judged(items: Items) -> list[Pair]:
     """The pairs that count: both answers are there and judged."""
-    return [pair for pair in pairs(items) if pair.both is not None]
+    return [pair for pair in pairs(items) if pair.both]
 
 
-def _robust(value: Callable[[Pair], float]) -> tuple[Statistic, Statistic]:
-    """Mean of a value over the pairs that count, and its interval."""
-    return (
+def _robust(name: str, value: Callable[[Pair], float], better: bool) -> Metric:
+    """Mean of a value over the pairs that count."""
+    return Metric(
+        name,
         _of_known(lambda items: aggregate.mean(map(value, _judged(items)))),
-        _of_known(lambda items: _bootstrap(_judged(items), value)),
+        better=better,
+        interval=_of_known(lambda items: _bootstrap(_judged(items), value)),
     )
-
-
-_BOTH, _DIFF = _robust(lambda pair: pair.good), _robust(lambda pair: pair.gap)
 
 
 def _rated(dimension: str) -> Iterator[Metric]:
@@ -320,8 +307,8 @@ def _rated(dimension: str) -> Iterator[Metric]:
 
 OPEN = [
     *(metric for dimension in DIMENSIONS for metric in _rated(dimension)),
-    Metric("robust_both", _BOTH[0], interval=_BOTH[1]),
-    Metric("robust_diff", _DIFF[0], better=False, interval=_DIFF[1]),
+    _robust("robust_both", lambda pair: pair.good, better=True),
+    _robust("robust_diff", lambda pair: pair.gap, better=False),
     Metric("robust_n", _of_known(lambda items: len(_judged(items))), better=None),
     Metric(
         "robust_failed",
@@ -436,3 +423,13 @@ def unlike(asked: Mapping[str, Collection[str]]) -> str:
         f"{m.title} {len(asked[slug])}" for slug, m in MODES.items() if slug in asked
     )
     return f"the modes were not asked the same items ({counts})"
+
+
+def unlike_notes(asked: Mapping[str, Items]) -> list[str]:
+    """`unlike` of a run's tasks, localized and long, as `rescore` has it."""
+    notes = []
+    for prefix, name in (("maverix_", "maverix_table3"), ("maverix_long_", "maverix_long")):
+        own = {mode: asked[prefix + mode] for mode in MODES if prefix + mode in asked}
+        if note := unlike({mode: [item["id"] for item in items] for mode, items in own.items()}):
+            notes.append(f"{name}: {note}")
+    return notes

@@ -18,6 +18,7 @@ is for the demo's oracle and for tests, by text: every question occurs once. No 
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -188,16 +189,6 @@ def sound(video: int) -> NDArray[np.float32]:
 # --- the items ----------------------------------------------------------------------------------
 
 
-class Asked(NamedTuple):
-    """What one kind of question says about a moment; the first option is right."""
-
-    question: str
-    paraphrase: str
-    options: list[str]
-    reference: str  # with the right option's value in place of {}
-    values: tuple[str, str]  # right and wrong
-
-
 class Plan(NamedTuple):
     """Which question is asked, about which second of which segment; None: of the whole video."""
 
@@ -207,53 +198,52 @@ class Plan(NamedTuple):
     segment: tuple[float | str, float | str] | None
 
 
-# Segments start and end at odd times, and hold whole all seconds that their question is about.
-PLANS = (
-    Plan("tone", 1, 5, (3.4, 9.7)),
-    Plan("colours", 1, 14, (11.25, 18.6)),
-    Plan("next_tone", 1, 21, ("00:19.37", "00:24.81")),
-    Plan("word", 1, 26, (23.9, 29.45)),
-    Plan("wait", 1, 8, None),
-    Plan("pitch", 2, 7, (4.15, 10.85)),
-    Plan("tone", 2, 16, ("00:12.65", "00:19.3")),
-    Plan("next_colour", 2, 20, (17.45, 23.35)),
-    Plan("word", 2, 11, (8.7, 14.2)),
-    Plan("colours", 2, 3, (0.55, 6.4)),
-    Plan("tone", 3, 9, (6.35, 12.75)),
-    Plan("next_tone", 3, 18, (15.8, 22.25)),
-    Plan("next_colour", 3, 27, ("00:24.6", "00:31.45")),
-    Plan("wait", 3, 2, (1.3, 11.9)),
-    Plan("pitch", 3, 23, (20.4, 26.15)),
-    Plan("colours", 4, 45, ("00:00:41.37", "00:00:52.9")),
-    Plan("word", 4, 33, (30.25, 37.6)),
-    Plan("wait", 4, 53, (51.7, 62.35)),
-    Plan("tone", 4, 60, ("00:57.45", "01:03.3")),
-    Plan("next_tone", 4, 10, None),
-)
+class Asked(NamedTuple):
+    """One question in the words of sample_texts_yaml; the first option is right."""
+
+    question: str
+    paraphrase: str
+    options: list[str]
+    reference: str
+    lure: str  # a reference that is wrong
+
+
 SHUFFLED = (4, 13)  # items that keep the file's order of their options
+
+
+@functools.cache
+def texts() -> dict[str, Any]:
+    """`kinds` of questions, and `plans` of the items, as in sample_texts_yaml."""
+    import yaml
+
+    file = Path(__file__).with_name("sample_texts_yaml")
+    content: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
+    return content
+
+
+def plans() -> list[Plan]:
+    """One for each item, in their order."""
+    return [Plan(*plan) for plan in texts()["plans"]]
 
 
 def items() -> list[dict[str, Any]]:
     """All items in the form of the file (item.py), their answers in all the forms that it takes."""
-    return [_item(number, plan) for number, plan in enumerate(PLANS)]
+    return [_item(number, plan) for number, plan in enumerate(plans())]
 
 
 def key() -> dict[str, Any]:
     """What is right, by text: right options and references, and references that are wrong."""
-    choices: dict[str, str] = {}
-    answers: dict[str, str] = {}
-    lures: dict[str, str] = {}
-    for plan in PLANS:
-        asked = KINDS[plan.kind](Moment(plan.video, plan.second))
-        choices[asked.question] = asked.options[0]
+    found: dict[str, dict[str, str]] = {"answers": {}, "lures": {}, "choices": {}}
+    for asked in map(_asked, plans()):
+        found["choices"][asked.question] = asked.options[0]
         for text in (asked.question, asked.paraphrase):
-            answers[text] = asked.reference.format(asked.values[0])
-            lures[text] = asked.reference.format(asked.values[1])
-    return {"answers": answers, "lures": lures, "choices": choices}
+            found["answers"][text] = asked.reference
+            found["lures"][text] = asked.lure
+    return found
 
 
 def _item(number: int, plan: Plan) -> dict[str, Any]:
-    asked = KINDS[plan.kind](Moment(plan.video, plan.second))
+    asked = _asked(plan)
     place = (3 * number + 2) % N_OPTIONS  # of the right option: every letter occurs in the file
     wrong = asked.options[1:]
     start, end = plan.segment or (None, None)
@@ -266,7 +256,7 @@ def _item(number: int, plan: Plan) -> dict[str, Any]:
         "paraphrase": asked.paraphrase,
         "options": [*wrong[:place], asked.options[0], *wrong[place:]],
         "answer": (LETTERS[place], place, asked.options[0])[number % 3],
-        "reference": asked.reference.format(asked.values[0]),
+        "reference": asked.reference,
         **_labels(number, plan),
         "shuffled": number in SHUFFLED,
     }
@@ -276,15 +266,27 @@ def _labels(number: int, plan: Plan) -> dict[str, str | None]:
     """Labels in turn, every second one as the paper's title; every other length is left to us."""
     labels: dict[str, str | None] = {}
     for split, known in SPLITS.items():
-        if split == "duration":
-            continue
         slug = list(known)[number % len(known)]
         labels[split] = known[slug] if number % 2 else slug
     length = "short" if SECONDS[plan.video - 1] < 60 else "middle"
     return {**labels, "duration": length if number % 2 else None}
 
 
-# --- the kinds of questions -------------------------------------------------------------------
+def _asked(plan: Plan) -> Asked:
+    moment, kind = Moment(plan.video, plan.second), texts()["kinds"][plan.kind]
+    shown = {"sides": _sides(moment), "hertz": _hertz(moment)}
+    shown["later"] = _hertz(_after(moment, _until(moment))) if plan.kind == "wait" else ""
+    values = VALUES[plan.kind](moment)
+    options = [kind.get("option", "{}").format(value) for value in values]
+    return Asked(
+        kind["question"].format(**shown),
+        kind["paraphrase"].format(**shown),
+        [option[0].upper() + option[1:] for option in options],
+        *(kind["reference"].format(value, **shown) for value in values[:2]),
+    )
+
+
+# --- eight values for each kind of question, the right one first -------------------------------
 
 
 def _others(moment: Moment, count: int = N_OPTIONS - 1) -> list[Moment]:
@@ -300,6 +302,11 @@ def _after(moment: Moment, seconds: int = 1) -> Moment:
     return moment._replace(second=moment.second + seconds)
 
 
+def _until(moment: Moment) -> int:
+    """Seconds from a moment to the tone that `wait` asks for."""
+    return 3 + moment.second % 5
+
+
 def _hertz(moment: Moment) -> str:
     return f"{moment.hertz} Hz"
 
@@ -309,101 +316,42 @@ def _sides(moment: Moment) -> str:
     return f"{left} on the left and {right} on the right"
 
 
-def _tone(moment: Moment) -> Asked:
-    options = [_hertz(each) for each in (moment, *_others(moment))]
-    return Asked(
-        f"Which tone sounds while the picture is {_sides(moment)}?",
-        f"The picture turns {_sides(moment)}: how high is the tone that goes with it?",
-        options,
-        f"While the picture is {_sides(moment)}, a tone of {{}} sounds.",
-        (options[0], options[1]),
-    )
+def _around(what: Callable[[Moment], str]) -> Callable[[Moment], list[str]]:
+    """What the moment has, and what the seconds around it have."""
+    return lambda moment: [what(each) for each in (moment, *_others(moment))]
 
 
-def _colours(moment: Moment) -> Asked:
-    options = [_sides(each).capitalize() for each in (moment, *_others(moment))]
-    return Asked(
-        f"What does the picture look like while the tone of {_hertz(moment)} sounds?",
-        f"There is a tone of {_hertz(moment)}. Name the colours that are seen with it.",
-        options,
-        f"While the tone of {_hertz(moment)} sounds, the picture is {{}}.",
-        (_sides(moment), _sides(_others(moment)[0])),
-    )
-
-
-def _next_tone(moment: Moment) -> Asked:
+def _next_tones(moment: Moment) -> list[str]:
     right = _after(moment)
     others = [each for each in _others(right, N_OPTIONS) if each != moment]
-    options = [_hertz(each) for each in (right, *others[: N_OPTIONS - 1])]
-    return Asked(
-        f"Which tone follows directly after the tone of {_hertz(moment)}?",
-        f"When the tone of {_hertz(moment)} is over, how high is the one that comes next?",
-        options,
-        f"The tone of {_hertz(moment)} is followed by a tone of {{}}.",
-        (options[0], options[1]),
-    )
+    return [_hertz(each) for each in (right, *others[: N_OPTIONS - 1])]
 
 
-def _next_colour(moment: Moment) -> Asked:
+def _next_colours(moment: Moment) -> list[str]:
     right = _after(moment).colours[0]
     others = [name for name in NAMES if name not in (right, moment.colours[0])]
-    options = [name.capitalize() for name in (right, *others[: N_OPTIONS - 1])]
-    return Asked(
-        f"Which colour does the left half take directly after it was {_sides(moment)}?",
-        f"The picture is {_sides(moment)} and then changes. What colour is its left half now?",
-        options,
-        f"After the picture was {_sides(moment)}, its left half turns {{}}.",
-        (right, others[0]),
-    )
+    return [right, *others[: N_OPTIONS - 1]]
 
 
-def _word(moment: Moment) -> Asked:
-    options = [each.word.capitalize() for each in (moment, *_others(moment))]
-    return Asked(
-        f"Which number do the subtitles give while the picture is {_sides(moment)}?",
-        f"Read the word that belongs to the picture that is {_sides(moment)}: what number is it?",
-        options,
-        f"While the picture is {_sides(moment)}, the word is the number {{}}.",
-        (moment.word, _others(moment)[0].word),
-    )
-
-
-def _pitch(moment: Moment) -> Asked:
+def _steps(moment: Moment) -> list[str]:
     step = _after(moment).hertz - moment.hertz
     sizes = [abs(step) + more for more in (0, -100, 100, 200)]
     ways = ("rises", "falls") if step > 0 else ("falls", "rises")
-    options = [f"It {way} by {size} Hz" for size in sizes for way in ways]
-    return Asked(
-        f"What does the pitch do at the end of the picture that is {_sides(moment)}?",
-        f"The picture is {_sides(moment)}. How does the tone change when the colours change?",
-        options,
-        f"When the picture that is {_sides(moment)} ends, the pitch {{}}.",
-        (f"{ways[0]} by {sizes[0]} Hz", f"{ways[1]} by {sizes[0]} Hz"),
-    )
+    return [f"{way} by {size} Hz" for size in sizes for way in ways]
 
 
-def _wait(moment: Moment) -> Asked:
-    right = 3 + moment.second % 5
-    later = _after(moment, right)
+def _waits(moment: Moment) -> list[str]:
+    right = _until(moment)
     seconds = [right, *(n for n in range(1, N_OPTIONS + 1) if n != right)]
-    options = [f"{n} second{'s' if n > 1 else ''}" for n in seconds]
-    return Asked(
-        f"How long after the picture has turned {_sides(moment)} does the tone of "
-        f"{_hertz(later)} begin?",
-        f"From the first sight of a picture that is {_sides(moment)}, how much time passes until "
-        f"the tone of {_hertz(later)} sets in?",
-        options,
-        f"The tone of {_hertz(later)} begins {{}} after the picture turned {_sides(moment)}.",
-        (options[0], options[1]),
-    )
+    return [f"{n} second{'s' if n > 1 else ''}" for n in seconds]
 
 
-KINDS: dict[str, Callable[[Moment], Asked]] = {
-    "tone": _tone,
-    "colours": _colours,
-    "next_tone": _next_tone,
-    "next_colour": _next_colour,
-    "word": _word,
-    "pitch": _pitch,
-    "wait": _wait,
+VALUES: dict[str, Callable[[Moment], list[str]]] = {
+    "tone": _around(_hertz),
+    "colours": _around(_sides),
+    "next_tone": _next_tones,
+    "next_colour": _next_colours,
+    "word": _around(lambda moment: moment.word),
+    "pitch": _steps,
+    "wait": _waits,
 }

@@ -81,11 +81,10 @@ def entries(rows: Sequence[tuple[str, Numbers]], sound: Mapping[str, str]) -> li
 
     Args:
         rows: a label and numbers by task or group.
-        sound: state of the sound (metrics.SOUND) by task, by label, or by label and task with a
-            blank between; the last wins over the second, and that over the first. A task that was
-            not run may be among them: S stands in for it if the model has no sound. Where it says
-            nothing, the tasks' counts do (`n_sound_missing`, `n_sound_unknown` of the task itself,
-            `n_sound_missing_a` and `_av` of the others).
+        sound: state of the sound (metrics.SOUND) by task. One that was not run may be among them: S
+            stands in for it if the model has no sound. Where it says nothing, the tasks' counts do
+            (`n_sound_missing`, `n_sound_unknown` of the task itself, `n_sound_missing_a` and `_av`
+            of the others).
     """
     found: dict[str, dict[str, Entry]] = {}  # label -> length -> entry
     states: dict[str, dict[str, str]] = {}  # label -> mode -> state; the same for both lengths
@@ -105,23 +104,20 @@ def entries(rows: Sequence[tuple[str, Numbers]], sound: Mapping[str, str]) -> li
             mode = match["mode"]
             entry.tasks[_KINDS[match["kind"]], mode] = values
             if MODES[mode].sound:
-                state = _state((label, full), name.removesuffix(rest), values, sound)
+                state = _state(name.removesuffix(rest), values, sound)
                 known[mode] = worst_sound([known.get(mode, ""), state])
     for label, known in states.items():
         for mode in WITH_SOUND:
-            known[mode] = known.get(mode) or _not_run(label, mode, found[label].values(), sound)
+            known[mode] = known.get(mode) or _not_run(mode, found[label].values(), sound)
         for entry in found[label].values():
             entry.silent = left_out(known)
     order = (SHORT, FULL)
     return [lengths[name] for lengths in found.values() for name in order if name in lengths]
 
 
-def _state(
-    labels: Sequence[str], task: str, values: Mapping[str, Any], sound: Mapping[str, str]
-) -> str:
-    for key in (*(f"{label} {task}" for label in labels), *labels, task):
-        if key and key in sound:
-            return sound[key]
+def _state(task: str, values: Mapping[str, Any], sound: Mapping[str, str]) -> str:
+    if task in sound:
+        return sound[task]
     if number(values.get("n_sound_missing")):
         return "not delivered"
     if number(values.get("n_sound_unknown")):
@@ -129,10 +125,10 @@ def _state(
     return "delivered" if "n_sound_missing" in values else ""
 
 
-def _not_run(label: str, mode: str, lengths: Iterable[Entry], sound: Mapping[str, str]) -> str:
+def _not_run(mode: str, lengths: Iterable[Entry], sound: Mapping[str, str]) -> str:
     """State of a mode that has no task of its own."""
-    if state := _state((label,), f"maverix_{mode}", {}, sound):
-        return state
+    if f"maverix_{mode}" in sound:
+        return sound[f"maverix_{mode}"]
     counts = [
         count
         for entry in lengths

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 Humans = Mapping[tuple[str, str], Mapping[str, float]]  # (mode, which) -> agentic slug -> share
 Row = tuple[Sequence[str], Sequence[str]]  # a row's names and its numbers as text
+Columns = Sequence[tuple[str, str, Callable[[Cell], str]]]  # metric, heading, form of the number
 
 WHICH = ("worst", "best", "average")  # over the people who were asked (Table 7)
 AT_ONCE = 9  # columns of models beside the labels, in 150 characters
@@ -48,19 +49,16 @@ _AGENTIC = [
 
 
 def tables(
-    rows: Sequence[tuple[str, Numbers]],
-    sound: Mapping[str, str] | None = None,
-    people: Humans | None = None,
+    rows: Sequence[tuple[str, Numbers]], sound: Mapping[str, str] | None = None
 ) -> list[Table]:
     """The paper's tables for one or more models; those without a number are left out.
 
     Args:
         rows: label of a model (empty for a single run) and its numbers by task or group.
-        sound: what became of the sound, by task, label, or both (table_rows.entries).
-        people: Table 7's rows to stand beside ours; by default those of the leaderboards.
+        sound: what became of the sound, by task (table_rows.entries).
     """
     found = entries(rows, sound or {})
-    people = humans() if people is None else people
+    people = humans()
     return [
         *_modes(found),
         *_difficulty(found),
@@ -69,17 +67,26 @@ def tables(
         *_lengths(found),
         *_gaps(found, people),
         *_correctness(found),
-        *_words(found),
-        *_dimensions(found),
-        *_categories(found),
-        *_in_modes(found, "open", "a question and its paraphrase (correctness; ours)", _ROBUST),
         *_in_modes(
             found,
-            "circular",
-            "eight rotations of each question (%; bias from 0 to 7/8; ours)",
-            _CIRCULAR,
+            "length of the replies in words (the paper's Table 6 counts tokens and names no "
+            "tokenizer)",
+            {"open": [("open-ended", _WORDS)], "choice": [("choice", _WORDS)]},
+            "answers",
         ),
-        *_letters(found),
+        *_dimensions(found),
+        *_categories(found),
+        *_in_modes(
+            found,
+            "a question and its paraphrase (correctness; ours)",
+            {"open": [("", _ROBUST)]},
+        ),
+        *_in_modes(
+            found,
+            "eight rotations of each question (%; bias from 0 to 7/8; ours)",
+            {"circular": [("", _CIRCULAR)]},
+        ),
+        *_in_modes(found, "letters over the rotations (%; ours)", {"circular": _LETTERS}, "letter"),
     ]
 
 
@@ -125,15 +132,7 @@ def _by_model(
     names: Sequence[str] = ("model", "video"),
     notes: str = "",
 ) -> list[Table]:
-    """A table with a row per model; none if no row has a number.
-
-    Args:
-        title: what it shows, and which table of the paper.
-        columns: headings of the numbers.
-        rows: rows of dashes are left out.
-        names: headings of the names.
-        notes: marks that need their note although no cell has them.
-    """
+    """A table with a row per model; `notes` are marks to explain although no cell has them."""
     texts = [cell for head, cells in rows if has_numbers(cells) for cell in (*head, *cells)]
     return by_row(f"MAVERIX: {title}", names, columns, rows, _marks(texts, notes))
 
@@ -142,16 +141,11 @@ def _by_label(
     title: str,
     found: Sequence[Entry],
     kind: str,
-    blocks: Iterable[tuple[str, Iterable[tuple[str, str, Callable[[Cell], str]]]]],
+    blocks: Iterable[tuple[str, Columns]],
 ) -> list[Table]:
     """Tables with labels as rows and models' modes as columns (Table 10), nine at a time.
 
-    Args:
-        title: what it shows, and which table of the paper.
-        found: the models.
-        kind: of the tasks whose modes are columns.
-        blocks: a heading and its rows: label, metric, and how its numbers are shown; rows of
-            dashes are left out, and a heading without rows is too.
+    A block is a heading and its rows: label, metric, and how its numbers are shown.
     """
     from rich.markup import escape
 
@@ -210,21 +204,32 @@ def _head(entry: Entry) -> tuple[str, str]:
 
 def _in_modes(
     found: Sequence[Entry],
-    kind: str,
     title: str,
-    columns: Sequence[tuple[str, str, Callable[[Cell], str]]],
+    kinds: Mapping[str, Sequence[tuple[str, Columns]]],
+    name: str = "",
 ) -> list[Table]:
-    """A row per model and mode: metrics of the mode's own task, their headings and forms."""
+    """Rows per model and mode of metrics of the mode's own task.
+
+    Args:
+        found: the models.
+        title: what it shows, and which table of the paper.
+        kinds: of tasks; the rows of each, a name and the columns.
+        name: heading of the rows' names, if they have any.
+    """
     rows = [
         (
-            (*_head(entry), entry.mode_title(mode)),
+            (*_head(entry), entry.mode_title(mode), *([what] if name else [])),
             [form((entry.value(kind, mode, metric), "")) for metric, _, form in columns],
         )
         for entry in found
+        for kind, lines in kinds.items()
         for mode in entry.modes(kind)
+        for what, columns in lines
     ]
-    names = ("model", "video", "mode")
-    return _by_model(title, [one[1] for one in columns], rows, names, _hidden(found, kind))
+    first = next(iter(kinds.values()))[0][1]
+    names = ["model", "video", "mode", *([name] if name else [])]
+    notes = "".join({mark: None for kind in kinds for mark in _hidden(found, kind)})
+    return _by_model(title, [one[1] for one in first], rows, names, notes)
 
 
 # --- choices: Tables 3, 4, 5 and 10 -------------------------------------------------------------
@@ -381,26 +386,11 @@ def _correctness(found: Sequence[Entry]) -> list[Table]:
     return _by_model("correctness of open answers, 0 to 5 (the paper's Table 6)", columns, rows)
 
 
-_WORDS = (("mean", _one_decimal), ("max", _count), ("sd", _one_decimal))
-
-
-def _words(found: Sequence[Entry]) -> list[Table]:
-    rows = [
-        (
-            (*_head(entry), entry.mode_title(mode), what),
-            [form((entry.value(kind, mode, f"words_{name}"), "")) for name, form in _WORDS],
-        )
-        for entry in found
-        for kind, what in (("open", "open-ended"), ("choice", "choice"))
-        for mode in entry.modes(kind)
-    ]
-    return _by_model(
-        "length of the replies in words (the paper's Table 6 counts tokens and names no tokenizer)",
-        [name for name, _ in _WORDS],
-        rows,
-        ("model", "video", "mode", "answers"),
-        _hidden(found, "open") or _hidden(found, "choice"),
-    )
+_WORDS = (
+    ("words_mean", "mean", _one_decimal),
+    ("words_max", "max", _count),
+    ("words_sd", "sd", _one_decimal),
+)
 
 
 def _dimensions(found: Sequence[Entry]) -> list[Table]:
@@ -456,21 +446,7 @@ _CIRCULAR = (
     ("acc_failed", "failed", _count),
     ("position_bias", "position\nbias", _rating),
 )
-
-
-def _letters(found: Sequence[Entry]) -> list[Table]:
-    rows = [
-        (
-            (*_head(entry), entry.mode_title(mode), what),
-            [
-                _percent((entry.value("circular", mode, f"{name}_{letter.lower()}"), ""))
-                for letter in LETTERS
-            ],
-        )
-        for entry in found
-        for mode in entry.modes("circular")
-        for name, what in (("acc_at", "right where it is true"), ("chose", "chosen"))
-    ]
-    names = ("model", "video", "mode", "letter")
-    title = "letters over the rotations (%; ours)"
-    return _by_model(title, list(LETTERS), rows, names, _hidden(found, "circular"))
+_LETTERS = [
+    (what, [(f"{name}_{letter.lower()}", letter, _percent) for letter in LETTERS])
+    for name, what in (("acc_at", "right where it is true"), ("chose", "chosen"))
+]

@@ -150,7 +150,10 @@ def keep(doc: Doc) -> dict[str, Any]:
     if truth == "reference":
         own = ["question", "version"]
     kept = {name: doc[name] for name in (*_KEPT, *own, truth) if name in doc}
-    return {**kept, "withheld": not doc[truth]}
+    # Nothing is known of the run's sound and media, unless `handed` tells of them.
+    hears = dict.fromkeys(metrics.WITH_SOUND, "unknown")
+    unknown = {"hears": hears, "sound": hears.get(doc["mode"], ""), "media": None}
+    return {**kept, "withheld": not doc[truth], **unknown}
 
 
 def handed(doc: Doc) -> dict[str, Any]:
@@ -158,8 +161,8 @@ def handed(doc: Doc) -> dict[str, Any]:
 
     In modes without sound too: whether S stands in for A is up to the model, not to what was run.
     """
-    hears, mode = running.hears(), MODES[doc["mode"]]
-    return {"hears": hears, "sound": hears[mode.slug] if mode.sound else "", "media": _media(doc)}
+    hears = running.hears()
+    return {"hears": hears, "sound": hears.get(doc["mode"], ""), "media": _media(doc)}
 
 
 def _media(doc: Doc) -> dict[str, Any] | None:
@@ -340,7 +343,7 @@ class Maverix(Benchmark):
         warnings = [] if settings.is_sample() else [files.OUR_SCHEMA]
         if found is not None:
             section, more = data.describe(cast(data.Checked, found), names, left_out)
-            warnings += [*more, *_unlike(asked)]
+            warnings += [*more, *metrics.unlike_notes(asked)]
         pictures = {mode_of(name).picture for name in _sound(names)}
         heard = [running.sound_warning(with_picture) for with_picture in sorted(pictures)]
         section |= {
@@ -374,20 +377,6 @@ def _sound(names: Sequence[str]) -> dict[str, str]:
     return {name: running.sound(mode.picture) for name, mode in modes.items() if mode.sound}
 
 
-def _unlike(asked: Mapping[str, Items]) -> list[str]:
-    """Notes where the best of several modes compares unlike items, as `rescore` has them."""
-    notes = []
-    for prefix, name in (("maverix_", "maverix_table3"), ("maverix_long_", "maverix_long")):
-        ids = {
-            mode: [item["id"] for item in asked[prefix + mode]]
-            for mode in MODES
-            if prefix + mode in asked
-        }
-        if unlike := metrics.unlike(ids):
-            notes.append(f"{name}: {unlike}")
-    return notes
-
-
 # --- withheld answers ---------------------------------------------------------------------------
 
 FORMAT = "maverix-submission-1"
@@ -410,34 +399,27 @@ def submission(runs: Sequence[SavedRun]) -> dict[str, Any]:
         DataError: nothing to submit, a question answered twice, or samples of several models or
             data files.
     """
-    made: list[dict[str, Any]] = []
-    origins = set()
-    for run in runs:
-        for item in run.items if kind_of(run.task) != "circular" else ():
-            origins.add((run.model, item["data"]))
-            one = {"task": run.task, "id": item["question_id"]}
-            if "letter" in item:
-                one |= {"letter": item["file_letter"], "status": item["status"]}
-            else:
-                one |= {"version": item["version"], "answer": item["candidate"]}
-                one["status"] = item["status"]
-            made.append(one)
-    if not made:
+    own = [run for run in runs if kind_of(run.task) != "circular"]
+    origins = {(run.model, item["data"]) for run in own for item in run.items}
+    if not origins:
         raise DataError("no answers of maverix tasks to submit")
     if len(origins) > 1:
         shown = ", ".join(f"{model} on {digest}" for model, digest in sorted(origins, key=str))
         raise DataError(f"one model and one data file in a submission, not {shown}")
+    made: dict[tuple[str, ...], dict[str, Any]] = {}
+    for run in own:
+        for item in run.items:
+            place = {"task": run.task, "id": item["question_id"]}
+            answer = {"letter": item.get("file_letter")}
+            if kind_of(run.task) == "open":
+                place["version"], answer = item["version"], {"answer": item["candidate"]}
+            if tuple(place.values()) in made:
+                named = " ".join(place.values())
+                raise DataError(f"{named} is answered twice: submit one run of each task")
+            made[tuple(place.values())] = {**place, **answer, "status": item["status"]}
     ((model, digest),) = origins
-    made.sort(key=_place)
-    for one, other in itertools.pairwise(made):
-        if _place(one) == _place(other):
-            named = " ".join(part for part in _place(one) if part)
-            raise DataError(f"{named} is answered twice: submit one run of each task")
-    return {"format": FORMAT, "data": digest, "model": model, "answers": made}
-
-
-def _place(answer: Mapping[str, Any]) -> tuple[str, str, str]:
-    return answer["task"], answer["id"], answer.get("version", "")
+    answers = [made[place] for place in sorted(made)]
+    return {"format": FORMAT, "data": digest, "model": model, "answers": answers}
 
 
 BENCHMARK = Maverix()
