@@ -16,11 +16,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from lmms_eval_tasks import judges
-from lmms_eval_tasks.judges import geval_ratings
+from lmms_eval_tasks.judges import geval_ratings, reader
 from lmms_eval_tasks.judges.config import NONE
+from lmms_eval_tasks.judges.judging import quotable
 from lmms_eval_tasks.judges.ledger import current_task
 from lmms_eval_tasks.judges.ledger import task as as_task
-from lmms_eval_tasks.judges.verdict import Ask, Asks, Judge, Scoring, Verdict
+from lmms_eval_tasks.judges.verdict import Ask, Asks, Judge, Scoring, Status, Verdict
 
 Answer = Callable[[Asks], Sequence[Verdict]]
 
@@ -51,8 +52,7 @@ def settle(scored: Scoring | dict[str, Any], answer: Answer) -> dict[str, Any]:
 class Asker:
     """Answers the asks of one item: saved verdicts that stand, and the judge for the rest.
 
-    A verdict that was made anew brings down those of later lists, which were asked because of it
-    (labels of claims).
+    A verdict that was made anew brings down those that rest on it (labels of claims).
     """
 
     def __init__(
@@ -69,6 +69,7 @@ class Asker:
             keeps: whether a saved verdict is wanted at all; all are unless told.
         """
         self._judge, self._saved, self._keeps = judge, dict(saved or {}), keeps
+        self._anew: set[str] = set()  # names of what the judge was asked
 
     def __call__(self, asks: Asks) -> list[Verdict]:
         """The verdicts of one list, in its order."""
@@ -76,16 +77,19 @@ class Asker:
         if any(ask.together for ask in asks) and len(kept) < len(asks):
             kept = {}
         new = [ask for ask in asks if ask.name not in kept]
-        if new:
-            self._saved = {}
+        self._anew |= {ask.name for ask in new}
         made = dict(zip((ask.name for ask in new), self._side_by_side(new), strict=True))
         return [kept.get(ask.name) or made[ask.name] for ask in asks]
 
     def _kept(self, ask: Ask) -> Verdict | None:
         found = self._saved.get(ask.name)
-        if found is None or ask.samples or not self._keeps(ask, found):
+        if found is None or ask.samples or ask.rests_on in self._anew:
             return None
-        return found if ask.stands is None or ask.stands(found) else None
+        if not self._keeps(ask, found):
+            return None
+        if ask.reads and found.status == Status.OK.value and said(ask, found) is None:
+            return None
+        return found
 
     def _side_by_side(self, asks: Asks) -> list[Verdict]:
         """Each in a thread of its own; how many requests go out is up to the judge's limits."""
@@ -99,6 +103,15 @@ class Asker:
 
         with ThreadPoolExecutor(max_workers=len(asks)) as pool:
             return list(pool.map(booked, asks))
+
+
+def said(ask: Ask, verdict: Verdict) -> Any:
+    """What a verdict's reply says, in the criterion's schema; None if it cannot be read."""
+    criterion = ask.criterion
+    try:
+        return reader.read(verdict.raw, criterion.schema, quotable(criterion, ask.fields))
+    except reader.UnreadableError:
+        return None
 
 
 def ask_judge(judge: Judge, ask: Ask) -> Verdict:

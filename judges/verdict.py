@@ -214,7 +214,8 @@ class Ask(NamedTuple):
         samples: draw so many and take their mean (G-Eval without log-probabilities); 0: ask once.
         first: the verdict whose request the samples follow; its usage counts with theirs.
         together: a saved verdict stands only if those of the whole list do.
-        stands: whether a saved verdict can still be read; None: always.
+        reads: a saved verdict stands only if its reply can still be read (asking.said).
+        rests_on: name of an earlier ask; a saved verdict falls when that one is asked anew.
         before: called around the request, for those that want an order among requests.
         stand_in: a reply as the judge may give it, for estimates, where later asks rest on it.
     """
@@ -225,7 +226,8 @@ class Ask(NamedTuple):
     samples: int = 0
     first: Verdict | None = None
     together: bool = False
-    stands: Callable[[Verdict], bool] | None = None
+    reads: bool = False
+    rests_on: str = ""
     before: Callable[[Judge, Callable[[], Verdict]], Verdict] | None = None
     stand_in: str = ""
 

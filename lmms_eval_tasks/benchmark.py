@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges.verdict import Criterion, Scoring
+from lmms_eval_tasks.utils.released_files import DataStatus
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.judges import JudgeConfig
@@ -38,15 +39,29 @@ class Part(NamedTuple):
     """A part of what a model is given, in the order of the parts.
 
     Attributes:
-        kind: what it is.
+        kind: what it is; `images` are a list of pictures that are made together.
         given: the text; a path; a picture; or a function that makes it when it is asked for.
         simple: what a simple model gets in its place, a list of visuals, or of a text another one;
             `given` unless told.
     """
 
-    kind: Literal["text", "image", "video", "audio"]
+    kind: Literal["text", "image", "images", "video", "audio"]
     given: Any
     simple: Any = SAME
+
+
+class SavedRun(NamedTuple):
+    """One task's run of a model, read back.
+
+    Attributes:
+        task: its name.
+        model: as `name (arguments)`; None where the run's results file is not there.
+        items: whole ones, in the order of their ids.
+    """
+
+    task: str
+    model: str | None
+    items: Items
 
 
 class Cut(NamedTuple):
@@ -72,8 +87,9 @@ class Metric:
         of: the number of some items, in whatever order; None where there is none.
         where: the items that it is of; all unless told.
         better: higher is; None if neither way is better.
-        shown: fields of an item that `of` needs, if the metric stands in the host's table.
-        mean: it is the mean of `right`, of which the host computes standard errors.
+        shown: fields of an item that `of` needs, if the metric stands in the host's table; `a.b` is
+            the part b of the field a.
+        mean: the field that it is the plain mean of, for the host's standard errors; "" if none.
         interval: 95 % interval of the number; None where it has none.
     """
 
@@ -82,7 +98,7 @@ class Metric:
     where: Callable[[Item], bool] | None = None
     better: bool | None = True
     shown: tuple[str, ...] | None = None
-    mean: bool = False
+    mean: str = ""
     interval: Callable[[Items], Interval | None] | None = None
 
     def own(self, items: Items) -> Items:
@@ -120,10 +136,13 @@ class Task:
         handed: what the log says of the media that were handed over; a file may be gone by then.
         score: what a reply to a kept doc is worth; a generator where a judge is asked (asking.py).
         metrics: its numbers.
+        more: further numbers, which depend on what the items are of (candidates of a run); they
+            stand in our section alone.
         asks: names of its asks, and under which name two judges are compared on them: "" is the
             task's own, None is no rating. Empty where nothing is judged.
         blank: what an item has whose scoring broke.
         details: what else the results tell of its items, beside counts by status and intervals.
+        notes: what the user should know of the numbers of a saved run.
         stand_in: a reply as a model may give it, for estimates; of a doc and its number.
         cluster: field that says which items belong together (intervals).
     """
@@ -133,10 +152,12 @@ class Task:
     keep: Callable[[Doc], dict[str, Any]]
     score: Callable[[Item, str], Scoring | dict[str, Any]]
     metrics: Sequence[Metric]
+    more: Callable[[Items], Sequence[Metric]] = lambda items: ()  # noqa: ARG005
     handed: Callable[[Doc], dict[str, Any]] = lambda doc: {}  # noqa: ARG005
     asks: Mapping[str, str | None] = field(default_factory=dict)
     blank: Mapping[str, Any] = field(default_factory=dict)
     details: Callable[[Items], dict[str, Any]] = lambda items: {}  # noqa: ARG005
+    notes: Callable[[Items], Sequence[str]] = lambda items: ()  # noqa: ARG005
     stand_in: Callable[[Doc, int], str] = lambda doc, number: ""  # noqa: ARG005
     cluster: str = "video"
 
@@ -158,22 +179,6 @@ class Found:
         return {}
 
 
-@dataclass(frozen=True)
-class DataStatus:
-    """What `lmms-eval-tasks data status` shows of one benchmark."""
-
-    benchmark: str
-    where: Path
-    found: bool
-    version: str = ""
-    counts: dict[str, int] = field(default_factory=dict)  # questions, pools, pairs, ...
-    videos: int = 0
-    missing: dict[str, str] = field(default_factory=dict)  # video -> where it should be
-    unreadable: dict[str, str] = field(default_factory=dict)  # video -> the reader's complaint
-    problem: str = ""  # why the data cannot be used, with the place of the first error
-    notes: tuple[str, ...] = ()
-
-
 class Benchmark:
     """A benchmark: subclassed once in each `lmms_eval_tasks/<name>/tasks.py` (`BENCHMARK`)."""
 
@@ -181,6 +186,7 @@ class Benchmark:
     title: ClassVar[str]  # for people
     how_to_get: ClassVar[str]  # where the data are
     paper_judge: ClassVar[str]  # the model that judges in the paper
+    headline: ClassVar[int] = 1  # how many of `tables` stand without being asked for
     tasks: Mapping[str, Task]
     joins: Sequence[Join] = ()
     # What is done before the model is loaded, counted; and what cannot be done with a task's items.
@@ -214,15 +220,17 @@ class Benchmark:
 
     def status(self, root: Path) -> DataStatus:
         """Look at the data under a data root, without raising."""
-        raise NotImplementedError
+        place = root / self.name
+        problem = "" if place.is_dir() else self.how_to_get
+        return DataStatus(self.name, place, found=place.is_dir(), problem=problem)
 
-    def prepare(self, source: Path, root: Path, link: bool) -> str:
+    def prepare(self, source: Path, root: Path, link: bool) -> str:  # noqa: ARG002
         """Validate `source` and put it under `root`, as copies or links; what to tell the user.
 
         Raises:
             DataError: it is not there, does not fit, or other data is in the way.
         """
-        raise NotImplementedError
+        raise DataError(f"{source}: put {self.title}'s files under {root / self.name} by hand")
 
     def make_subtitles(self, root: Path, transcriber: Transcriber) -> int:  # noqa: ARG002
         """Subtitles for the videos that lack them; how many failed.
@@ -234,13 +242,13 @@ class Benchmark:
 
     # --- prompts and the judge ------------------------------------------------------------------
 
-    def prompts(self, names: Sequence[str]) -> Mapping[str, Prompt]:
+    def prompts(self, names: Sequence[str]) -> Mapping[str, Prompt]:  # noqa: ARG002
         """The prompt files that these tasks use, by what they are for.
 
         Raises:
             PromptError: the user's file does not fit.
         """
-        raise NotImplementedError
+        return {}
 
     def criteria(self) -> Sequence[Criterion]:
         """What its judge is asked now, for the check before a run."""
@@ -278,9 +286,9 @@ class Benchmark:
     def describe(
         self,
         found: Found | None,
-        names: Sequence[str],
-        left_out: Mapping[str, Mapping[str, str]],
-        asked: Mapping[str, Items],
+        names: Sequence[str],  # noqa: ARG002
+        left_out: Mapping[str, Mapping[str, str]],  # noqa: ARG002
+        asked: Mapping[str, Items],  # noqa: ARG002
     ) -> tuple[dict[str, Any], list[str]]:
         """Where data and media came from, for the results, and what warns of them.
 
@@ -290,36 +298,55 @@ class Benchmark:
             left_out: by task and name, with the reason.
             asked: the items of each task.
         """
-        raise NotImplementedError
+        return ({"data": {"hash": found.digest}} if found else {}), []
 
     def tables(
-        self, rows: Sequence[tuple[str, Numbers]], section: Mapping[str, Any] | None = None
+        self,
+        rows: Sequence[tuple[str, Numbers]],
+        section: Mapping[str, Any] | None = None,  # noqa: ARG002
     ) -> Sequence[Any]:
         """The paper's tables (rich renderables or lines) for labelled numbers of one or more runs.
+
+        The first ones are the headline; the others are splits (`--tables all`).
 
         Args:
             rows: label of a run (empty for a single one) and its numbers.
             section: of the results of that single run.
         """
-        raise NotImplementedError
+        from lmms_eval_tasks.report.paper_tables import by_row, fixed, number
 
-    def reread(self, items: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
+        names = [metric.name for task in self.tasks.values() for metric in task.metrics]
+        columns = list(dict.fromkeys(names))
+        lines = [
+            ((f"{label} {task}".strip(),), [fixed(number(values.get(one))) for one in columns])
+            for label, numbers in rows
+            for task, values in numbers.items()
+        ]
+        return by_row(self.title, ["task"], columns, lines)
+
+    def reread(
+        self,
+        items: Sequence[dict[str, Any]],
+        *,
+        judged: bool,  # noqa: ARG002
+    ) -> Sequence[dict[str, Any]]:
         """Saved items before they are scored again, such as with a reference that came later.
+
+        Args:
+            items: of one run.
+            judged: whether a judge was named for them.
 
         Raises:
             DataError: an item lacks what the tasks write.
         """
         return items
 
-    def notes(self, names: Iterable[str]) -> Sequence[str]:  # noqa: ARG002
-        """What to tell of the numbers of saved runs, such as a metric that was not computed."""
+    def notes(self, asked: Mapping[str, Items]) -> Sequence[str]:  # noqa: ARG002
+        """What to tell of the numbers of a model's saved runs, from the items of each task."""
         return ()
 
-    def submission(self, runs: Sequence[Any]) -> Mapping[str, Any] | None:  # noqa: ARG002
+    def submission(self, runs: Sequence[SavedRun]) -> Mapping[str, Any] | None:  # noqa: ARG002
         """`model`, `answers` and what else a file for withheld data holds; None if all is public.
-
-        Args:
-            runs: saved ones (runs/saved.Run).
 
         Raises:
             DataError: the runs cannot be submitted together.

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.local_endpoint import LocalEndpoint
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 SHARED = REPOSITORY.parent / "shared"
 BIN = Path(sys.executable).parent
@@ -28,14 +30,17 @@ OFFLINE = {
 
 
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No test sees the developer's own settings, keys, proxies or judges' replies."""
+def clean_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """No test sees the developer's own settings, keys, proxies, judges' replies or cache."""
     from lmms_eval_tasks.judges import run
 
     for name in list(os.environ):
         if name.startswith(("LMMS_EVAL_", "OPENAI_", "AZURE_")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("LMMS_EVAL_TASKS_JUDGE_CACHE", "off")
+    monkeypatch.setenv("LMMS_EVAL_TASKS_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
     yield
     run.forget()
 
@@ -90,6 +95,11 @@ Launch = Callable[..., HostRun]
 @pytest.fixture(scope="session")
 def launch(cache: Path) -> Launch:
     """Run a command line in a process of its own, on the sample and with the offline judge."""
+    return launcher(cache)
+
+
+def launcher(cache: Path) -> Launch:
+    """The same for a given cache folder; for what records outside pytest."""
 
     def run(
         command: list[str],
@@ -128,6 +138,29 @@ def launch(cache: Path) -> Launch:
         return HostRun(done.returncode, done.stdout, done.stderr, out)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def golden_judge() -> Iterator[LocalEndpoint]:
+    """The judge of `golden_runs`: draws its replies by what it is asked."""
+    from tests.golden import judge
+
+    with LocalEndpoint(judge.reply, model="drawn") as endpoint:
+        yield endpoint
+
+
+@pytest.fixture(scope="session")
+def golden_runs(
+    golden_judge: LocalEndpoint,
+    launch: Launch,
+    cache: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Mapping[str, HostRun]:
+    """All benchmarks through the host, once a session: the runs of golden/run.py by name."""
+    from tests.golden import run
+
+    env = run.environment(cache, golden_judge.url)
+    return run.run_all(launch, tmp_path_factory.mktemp("golden"), env)
 
 
 def host(*arguments: str) -> list[str]:

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lmms_eval_tasks.console import say
+from lmms_eval_tasks.utils import stats
 
 Item = Mapping[str, Any]
 
@@ -61,6 +62,14 @@ def accuracy_valid(items: Sequence[Item]) -> float | None:
     if is_unjudged(items):
         return None
     return mean(float(item["right"] or 0) for item in items if is_valid(item))
+
+
+def accuracy_interval(items: Sequence[Item]) -> stats.Interval | None:
+    """95 % interval of `accuracy`, clustered by the items' `video`; None before a judge came."""
+    if is_unjudged(items):
+        return None
+    rights = [float(item["right"] or 0) for item in items]
+    return stats.clustered_mean(rights, [item["video"] for item in items])
 
 
 def count_failed(items: Sequence[Item]) -> int:

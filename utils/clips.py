@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils import clip_images, media, segments
+from lmms_eval_tasks.utils import clip_images, media, probes, segments
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -73,7 +73,7 @@ def make(path: str, start: float | None, end: float | None, n_frames: int) -> Sh
     """
     if n_frames and start is None and end is None:
         # Of a whole movie no copy is needed to take frames from it.
-        return _of_frames(_taken(path, n_frames), 0.0, media.probe(path).duration)
+        return _of_frames(_taken(path, n_frames), 0.0, probes.probe(path).duration)
     cut = segments.segment(path, start, end, sound=False)
     if n_frames:
         return _of_frames(_taken(cut.video, n_frames), cut.start, cut.end)

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-import os
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.errors import MediaError
-
-if TYPE_CHECKING:
-    from lmms_eval_tasks.utils.media import VideoInfo
+from lmms_eval_tasks.utils import probes
+from lmms_eval_tasks.utils.probes import VideoInfo
 
 LISTED = 20  # lines of one message
 # A window may end this much after its video, in seconds: times in files are rounded.
@@ -37,32 +31,12 @@ def look(paths: Mapping[str, Path]) -> tuple[dict[str, VideoInfo], dict[str, str
     Returns:
         Both by name; a reason starts with "missing" or "unreadable".
     """
-
-    def facts(path: Path) -> VideoInfo | str:
-        try:
-            state = path.stat()
-        except OSError:
-            return f"missing: {path}"
-        return _facts(path, state.st_size, state.st_mtime_ns)
-
-    # The first look at a file costs a child process: side by side, 700 videos take less long.
-    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-        found = dict(zip(paths, pool.map(facts, paths.values()), strict=True))
+    known = probes.look(paths.values())
+    found = {name: known[path] for name, path in paths.items()}
     return (
         {name: info for name, info in found.items() if not isinstance(info, str)},
         {name: why for name, why in found.items() if isinstance(why, str)},
     )
-
-
-@functools.lru_cache(maxsize=65536)
-def _facts(path: Path, _size: int, _modified: int) -> VideoInfo | str:
-    """Facts about a file, or why it is no use; asked for every task, so failures are kept too."""
-    from lmms_eval_tasks.utils import media
-
-    try:
-        return media.probe(path)
-    except MediaError as error:
-        return f"unreadable: {error}"
 
 
 def outside(start: float | None, end: float | None, seconds: float) -> str:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lmms_eval_tasks.commands.saved_runs import Concurrency, MaxCalls, MaxCost, set_limits
-from lmms_eval_tasks.console import say, wide_console
+from lmms_eval_tasks.console import say, table_console
 from lmms_eval_tasks.errors import DataError, TasksError
+from lmms_eval_tasks.report.fold import show
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -155,13 +156,13 @@ def agreement_command(
 ) -> None:
     """Mean ratings and the agreement of two raters, as in the paper's Table 2."""
     from lmms_eval_tasks.haven.records import rating_agreement
-    from lmms_eval_tasks.runs.score_again import check_output, write_json
+    from lmms_eval_tasks.utils.json_files import check_output, write_json
 
     if output is not None:
         check_output(output)
     rows = rating_agreement.compare(first, second)
-    console = wide_console()
-    console.print(rating_agreement.table(rows))
+    console = table_console()
+    show(console, [rating_agreement.table(rows)])
     for line in rating_agreement.notes(rows):
         print(line)
     if output is not None:
@@ -177,7 +178,7 @@ def picture_command(
 ) -> None:
     """Draw one record as HTML: frames, shots, keyframes, sentences and their alignment."""
     from lmms_eval_tasks.haven.records import picture
-    from lmms_eval_tasks.runs.score_again import check_output
+    from lmms_eval_tasks.utils.json_files import check_output
 
     check_output(out)
     records = _records(folder, video.partition("/")[0])
@@ -216,7 +217,7 @@ def _print_estimate(jobs: Sequence[Job], choices: Choices, config: JudgeConfig) 
         if not job.complete:
             made, frames, have = build.structured(job, choices)
             works.append(report.Work(made, have, (frames.width, frames.height)))
-    wide_console().print(report.table(report.estimate(works, steps.prompt(), config)))
+    show(table_console(), [report.table(report.estimate(works, steps.prompt(), config))])
     print(f"{len(works)} videos to ask about, {len(jobs) - len(works)} are complete already")
     for note in report.notes(config):
         print(note)

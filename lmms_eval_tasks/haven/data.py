@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.benchmark import NOT_RUN, DataStatus, Found
+from lmms_eval_tasks.benchmark import NOT_RUN, Found
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven import options
 from lmms_eval_tasks.haven.options import (
@@ -43,10 +43,11 @@ from lmms_eval_tasks.haven.records.record import Record
 from lmms_eval_tasks.haven.records.release import Release
 from lmms_eval_tasks.utils import released_files, video_checks
 from lmms_eval_tasks.utils.media import uniform_indices
+from lmms_eval_tasks.utils.released_files import DataStatus
 from lmms_eval_tasks.utils.video_checks import ALLOW_MISSING, LEAVE_OUT, LISTED, listed
 
 if TYPE_CHECKING:
-    from lmms_eval_tasks.utils.media import VideoInfo
+    from lmms_eval_tasks.utils.probes import VideoInfo
 
 Row = dict[str, Any]
 

@@ -19,9 +19,9 @@ from lmms_eval_tasks.haven.options import SUMMARIES, Variant
 from lmms_eval_tasks.haven.options import TASKS as ALL_TASKS
 from lmms_eval_tasks.judges.config import NONE
 from lmms_eval_tasks.judges.geval_ratings import HIGHEST
-from lmms_eval_tasks.runs import rescore
 from lmms_eval_tasks.sample import demo
 from lmms_eval_tasks.utils import aggregate, alignments, keyframes, rankings
+from lmms_eval_tasks.utils import saved_runs as saved
 
 TASKS = ("haven", "haven_text")
 STANDARD_ERRORS = 4  # how far from chance the coin's mean may be
@@ -60,7 +60,7 @@ class Draw(NamedTuple):
 
 def check_coin(results: Mapping[str, Any], samples: Path, key: Path) -> list[str]:  # noqa: ARG001
     """The coin beside chance (demo.Part): keyframes, orders and clips."""
-    numbers = rescore.numbers(results)
+    numbers = saved.numbers(results)
     return [
         _check("f1", "keyframes", numbers, ("v2v", "v2vt"), _keyframes),
         _check("spearman", "orders", numbers, ("temporal", "saliency"), _order),

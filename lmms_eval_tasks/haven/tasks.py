@@ -7,22 +7,11 @@ and annotations are Multimodal Video Summarization's).
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from lmms_eval_tasks.benchmark import (
-    Benchmark,
-    Cut,
-    DataStatus,
-    Doc,
-    Found,
-    Item,
-    Items,
-    Join,
-    Numbers,
-    Task,
-)
+from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found, Item, Items, Join, Numbers, Task
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven import data, inputs, metrics, texts
 from lmms_eval_tasks.haven import judge as judging
@@ -34,6 +23,7 @@ from lmms_eval_tasks.judges import Criterion
 from lmms_eval_tasks.judges.verdict import Scoring
 from lmms_eval_tasks.utils import alignments, answers, keyframes, rankings, rouge, summaries
 from lmms_eval_tasks.utils.prompts import Prompt
+from lmms_eval_tasks.utils.released_files import DataStatus
 
 V2T_SENTENCES = (3, 5)  # asked for by V2T's prompt with pictures (Appendix C)
 
@@ -292,6 +282,7 @@ class Haven(Benchmark):
     title = "HAVEN"
     how_to_get = data.HOW_TO_GET
     paper_judge = judging.PAPER_JUDGE
+    headline = 2
     cuts = ("videos read", "videos of {} can be read")
 
     tasks = _tasks()
@@ -362,7 +353,12 @@ class Haven(Benchmark):
         """The paper's Tables 3 and 4, and what the numbers are worth."""
         return tables(rows)
 
-    def reread(self, items: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
+    def reread(
+        self,
+        items: Sequence[dict[str, Any]],
+        *,
+        judged: bool,  # noqa: ARG002
+    ) -> Sequence[dict[str, Any]]:
         """Saved items, if they are what these tasks write.
 
         Raises:
@@ -377,7 +373,7 @@ class Haven(Benchmark):
             texts.check()
         return items
 
-    def notes(self, names: Iterable[str]) -> Sequence[str]:  # noqa: ARG002
+    def notes(self, asked: Mapping[str, Items]) -> Sequence[str]:  # noqa: ARG002
         """Metrics of texts that are missing or not comparable."""
         return texts.doubts()
 

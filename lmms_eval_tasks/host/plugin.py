@@ -5,11 +5,12 @@ The host loads the entry point group `lmms_eval.models` before it imports its ta
 when its host module is ready:
 
 - `TaskManager.initialize_tasks` also reads our folder;
-- `TaskManager.match_tasks` (called by the command line, before the model is built) and
-  `simple_evaluate` (the API) check the data and the judge of the selected tasks of ours;
-- `simple_evaluate` gives judged tasks as many scoring threads as the judge may have requests in
-  flight (the host's default is four), keeps the host from sending a wrong frame, and adds our
-  section to the results;
+- `simple_evaluate` checks the data and the judge of the selected tasks of ours before it builds the
+  model, gives judged tasks as many scoring threads as the judge may have requests in flight (the
+  host's default is four), keeps the host from sending a wrong frame, and adds our section to the
+  results;
+- `TaskManager.match_tasks`, which only the command line calls, lets what is found end with one
+  message and a failing code;
 - `ConfigurableTask.process_results` says which task a verdict belongs to.
 
 A broken hook must never break the host for other tasks: trouble here becomes one line on stderr.
@@ -21,7 +22,6 @@ import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -29,16 +29,17 @@ from typing import TYPE_CHECKING, Any
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host.imports import when_imported
+from lmms_eval_tasks.running import KNOWN_HOSTS, host_version
 
 if TYPE_CHECKING:
-    from lmms_eval_tasks.host.sound import Interface
     from lmms_eval_tasks.running import Model
+    from lmms_eval_tasks.running.sound_table import Interface
 
 TASKS_PATH = Path(__file__).resolve().parent.parent
-KNOWN_HOSTS = ("0.7.3",)
 HOST_THREADS = 4  # the host's default of process_docs_parallel
 _FALLBACK = '--include_path "$(lmms-eval-tasks path)"'
 _MARK = "_lmms_eval_tasks"
+_COMMAND_LINE = "_lmms_eval_tasks_command_line"
 
 
 def register() -> list[Any]:
@@ -87,14 +88,6 @@ def missed(name: str, error: Exception) -> None:
     say(f"could not hook {name} ({error!r}); pass {_FALLBACK}")
 
 
-def host_version() -> str | None:
-    """Version of the installed lmms-eval, or None."""
-    try:
-        return version("lmms_eval")
-    except PackageNotFoundError:
-        return None
-
-
 # --- the task manager -------------------------------------------------------------------------
 
 
@@ -111,31 +104,30 @@ def _extend_task_manager(module: ModuleType) -> None:
         include_defaults: bool = True,
     ) -> Any:
         paths = [include_path] if isinstance(include_path, str) else list(include_path or [])
-        if include_defaults and not any(_same_folder(path) for path in paths):
-            paths.append(str(TASKS_PATH))
+        given = {Path(path).expanduser().resolve() for path in paths}
+        if include_defaults:
+            paths += [str(folder) for folder in _folders() if folder not in given]
         return initialize(self, include_path=paths or None, include_defaults=include_defaults)
 
     @functools.wraps(match)
     def match_tasks(self: Any, task_list: Sequence[str]) -> Any:
-        from lmms_eval_tasks.runs import preflight
-
-        names = match(self, task_list)
-        try:
-            preflight.check(selected_tasks(names, self))
-        except TasksError as error:
-            # Only the host's command line calls match_tasks, and it prints a traceback and exits
-            # with 0 for every Exception; SystemExit ends it with one message and a failing code.
-            say(str(error))
-            raise SystemExit(2) from None
-        return names
+        setattr(self, _COMMAND_LINE, True)
+        return match(self, task_list)
 
     manager.initialize_tasks = initialize_tasks
     manager.match_tasks = match_tasks
     setattr(manager, _MARK, True)
 
 
-def _same_folder(path: str) -> bool:
-    return Path(path).expanduser().resolve() == TASKS_PATH
+def _folders() -> list[Path]:
+    """The folders that hold benchmarks: the package's own, unless its path was made longer."""
+    import lmms_eval_tasks
+    from lmms_eval_tasks import benchmarks
+
+    paths = [Path(folder) for folder in lmms_eval_tasks.__path__]
+    places = [path / name / "__init__.py" for path in paths for name in benchmarks.NAMES]
+    # Of the file, not the folder: an editable installation links files one by one.
+    return sorted({one.resolve().parent.parent for one in places if one.is_file()})
 
 
 def selected_tasks(names: Sequence[Any], manager: Any) -> list[dict[str, Any]]:
@@ -163,7 +155,7 @@ def selected_tasks(names: Sequence[Any], manager: Any) -> list[dict[str, Any]]:
                 visit(task)
             return
         path = Path(entry["yaml_path"]).resolve()
-        if TASKS_PATH not in path.parents:
+        if not any(folder in path.parents for folder in _folders()):
             return
         config = load_yaml_config(str(path), mode="simple")
         if entry["type"] == "group":
@@ -186,9 +178,9 @@ def _name_scored_tasks(module: ModuleType) -> None:
 
     @functools.wraps(score)
     def process_results(self: Any, *args: Any, **kwargs: Any) -> Any:
-        from lmms_eval_tasks.runs import preflight
+        from lmms_eval_tasks.runs import judging
 
-        with preflight.scoring(self.config.task, len(getattr(self, "_instances", None) or ())):
+        with judging.scoring(self.config.task, len(getattr(self, "_instances", None) or ())):
             return score(self, *args, **kwargs)
 
     task_class.process_results = process_results
@@ -211,7 +203,7 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
         from lmms_eval.tasks import TaskManager
 
         from lmms_eval_tasks import running
-        from lmms_eval_tasks.runs import preflight
+        from lmms_eval_tasks.runs import after, before, judging
 
         given = signature.bind(*args, **kwargs).arguments
         names = given.get("tasks") or []
@@ -224,11 +216,16 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
         tasks = selected_tasks(names, manager) if manager is not None else []
         if not tasks:
             return evaluate(**given)
-        with preflight.judging(tasks) as judged, running.model(_running(given)):
-            preflight.check(tasks)
+        with (
+            _one_message(manager),
+            judging.judging(tasks) as judged,
+            running.model(_running(given)),
+            running.limited(given.get("limit"), given.get("offset") or 0),
+        ):
+            before.check(tasks)
             # With an offset the host takes other items than the first ones.
             limit = None if given.get("offset") else given.get("limit")
-            preflight.make_media(tasks, limit)
+            before.make_media(tasks, limit)
             if judged.begin():
                 asked = given.get("process_docs_parallel", HOST_THREADS)
                 given["process_docs_parallel"] = judged.threads(asked, HOST_THREADS)
@@ -236,11 +233,26 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
                 results = evaluate(**given)
             work = judged.end()
             if results is not None:
-                preflight.annotate(results, tasks, work)
+                after.annotate(results, tasks, work)
         return results
 
     setattr(simple_evaluate, _MARK, True)
     return simple_evaluate
+
+
+@contextmanager
+def _one_message(manager: Any) -> Iterator[None]:
+    """Our errors end the host's command line with one message; elsewhere they are raised.
+
+    By itself it prints a traceback and exits with 0 for every Exception.
+    """
+    try:
+        yield
+    except TasksError as error:
+        if not getattr(manager, _COMMAND_LINE, False):
+            raise
+        say(str(error))
+        raise SystemExit(2) from None
 
 
 def _running(given: Mapping[str, Any]) -> Model | None:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from lmms_eval_tasks import settings
-from lmms_eval_tasks.benchmark import DataStatus, Found
-from lmms_eval_tasks.errors import DataError, MediaError
+from lmms_eval_tasks import running, settings
+from lmms_eval_tasks.benchmark import Found
+from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maia import schema
 from lmms_eval_tasks.maia.schema import PAPER_COUNTS, POOL_SIZE, Question, Release
-from lmms_eval_tasks.utils import released_files
+from lmms_eval_tasks.utils import probes, released_files
+from lmms_eval_tasks.utils.released_files import DataStatus
 
 HOW_TO_GET = (
     "MAIA's 20 % sample is public in the authors' repository (linked from the paper), the full set "
@@ -38,24 +37,32 @@ def load() -> Release:
     return schema.read(schema.find_file(place))
 
 
-def video_problems(release: Release) -> dict[str, str]:
-    """Videos that cannot be used, by name, with the reason; empty if all are there and readable."""
-    from lmms_eval_tasks.utils import media
+def video_problems(release: Release, tasks: Sequence[str] = ()) -> dict[str, str]:
+    """Videos that cannot be used, by name, with the reason; empty if all are there and readable.
 
-    def problem(path: Path) -> str | None:
-        if not path.is_file():
-            return f"missing: {path}"
-        try:
-            media.probe(path)
-        except MediaError as error:
-            return f"unreadable: {error}"
-        return None
-
+    Args:
+        release: the user's data.
+        tasks: names; only the videos that they show in this run are looked at (`--limit`). Without
+            a name, all.
+    """
     paths = {video.video: release.path_of(video.video) for video in release.videos}
-    # The first look at a file costs a child process: side by side, 100 videos take seconds.
-    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-        found = zip(paths, pool.map(problem, paths.values()), strict=True)
-        return {video: why for video, why in found if why is not None}
+    if tasks:
+        found = probes.problems_of_run(
+            [_videos_of_docs(release, paths, task) for task in tasks],
+            running.docs(),
+            leave_out=settings.allow_missing_videos(),
+        )
+    else:
+        found = probes.problems(paths.values())
+    return {video: found[path] for video, path in paths.items() if path in found}
+
+
+def _videos_of_docs(release: Release, paths: Mapping[str, Path], task: str) -> list[list[Path]]:
+    """The video of each doc of a task, in their order (`pairs`, `questions`)."""
+    each = 1 if task.startswith("maia_oevqa") else POOL_SIZE
+    return [
+        [paths[video.video]] for video in release.videos for _ in range(each * len(video.questions))
+    ]
 
 
 @dataclass(frozen=True)
@@ -67,15 +74,15 @@ class Checked(Found):
     problems: Mapping[str, str]
 
 
-def look(names: Sequence[str], *, videos: bool = True) -> Checked:  # noqa: ARG001
-    """The user's data; all tasks need the same of them (Benchmark.look).
+def look(names: Sequence[str], *, videos: bool = True) -> Checked:
+    """The user's data as these tasks need them (Benchmark.look).
 
     Raises:
         DataError: they are not there or do not fit the schema; or videos are missing or unreadable
             and `--allow-missing-videos` was not given.
     """
     release = load()
-    problems = video_problems(release) if videos else {}
+    problems = video_problems(release, names) if videos else {}
     if problems and not settings.allow_missing_videos():
         listed = "\n".join(f"  {video}: {reason}" for video, reason in problems.items())
         raise DataError(

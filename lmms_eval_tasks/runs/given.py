@@ -37,10 +37,9 @@ def visuals_of(parts: Sequence[Part]) -> list[Any]:
     for part in parts:
         if part.kind == "text":
             continue
-        if part.simple is SAME:
-            found.append(_made(part.given))
-        else:
-            found += _made(part.simple)
+        given = part.given if part.simple is SAME else part.simple
+        several = part.kind == "images" or part.simple is not SAME
+        found += _made(given) if several else [_made(given)]
     return found
 
 
@@ -56,6 +55,8 @@ def messages_of(
             pre = given.get("pre_prompt", "") if place == texts[0] else ""
             post = given.get("post_prompt", "") if place == texts[-1] else ""
             content.append({"type": "text", "text": f"{pre}{part.given}{post}"})
+        elif part.kind == "images":
+            content += [{"type": "image", "url": image} for image in _made(part.given)]
         else:
             content.append({"type": part.kind, "url": _made(part.given)})
     return [{"role": "user", "content": content}]

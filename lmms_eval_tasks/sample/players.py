@@ -45,7 +45,7 @@ WHOLE_POOL_SHARE = 0.50
 # is drawn by, and `reply(doc, worth)`.
 SCRIPTS: dict[str, str] = {
     "kind": "lmms_eval_tasks.haven.sample_players",
-    "candidate": "lmms_eval_tasks.cvrr_es.scripted",
+    "candidate": "lmms_eval_tasks.cvrr_es.sample_answers",
 }
 
 _OPTION = re.compile(r"^[ \t]*\(?([A-H])[.):][ \t]*(\S.*)$", re.MULTILINE)

@@ -13,7 +13,8 @@ from lmms_eval_tasks.haven import texts
 from lmms_eval_tasks.haven.options import TASKS
 from lmms_eval_tasks.haven.tasks import BENCHMARK, BLANK, keep
 from lmms_eval_tasks.host import names
-from lmms_eval_tasks.runs import rescore, rescoring, scoring
+from lmms_eval_tasks.runs import rescore, scoring
+from lmms_eval_tasks.utils.saved_runs import Run
 from lmms_eval_tasks.utils.text_scores import TextScores
 from tests.haven.docs import doc
 
@@ -40,7 +41,7 @@ def broken(task: str, **changes: Any) -> Item:
 
 
 def numbers(task: str, items: Sequence[Item]) -> dict[str, Any]:
-    return scoring.numbers(BENCHMARK.tasks[task].metrics, items)
+    return scoring.numbers(BENCHMARK.tasks[task], items)
 
 
 def details(task: str, items: Sequence[Item]) -> dict[str, Any]:
@@ -97,16 +98,14 @@ def scored(task: str, **more: Any) -> list[Item]:
     ]
 
 
-def saved_run(task: str, items: Sequence[Item], model: str | None = "m (x)") -> rescore.Run:
+def saved_run(task: str, items: Sequence[Item], model: str | None = "m (x)") -> Run:
     samples = [{"doc_id": n, "failed": one} for n, one in enumerate(items)]
-    return rescore.Run(task, Path(f"out/1_samples_{task}.jsonl"), samples, model, {})
+    return Run(task, Path(f"out/1_samples_{task}.jsonl"), samples, model, {})
 
 
-def runs(*tasks: str, model: str = "m (x)", **more: Any) -> list[rescore.Run]:
+def runs(*tasks: str, model: str = "m (x)", **more: Any) -> list[Run]:
     return [saved_run(task, scored(task, **more), model) for task in tasks or TASKS]
 
 
-def rescored(
-    given: Sequence[rescore.Run], judge: str | None = None, **more: Any
-) -> rescore.Rescored:
-    return rescoring.rescore_saved(BENCHMARK, given, judge, **more)
+def rescored(given: Sequence[Run], judge: str | None = None, **more: Any) -> rescore.Rescored:
+    return rescore.rescore_saved(BENCHMARK, given, judge, **more)

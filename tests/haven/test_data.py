@@ -41,7 +41,7 @@ WHY = (
 
 def stopped(*tasks: str) -> str:
     with pytest.raises(DataError) as error:
-        before.check(BENCHMARK, tasks)
+        before.check_benchmark(BENCHMARK, tasks)
     return str(error.value)
 
 
@@ -81,14 +81,14 @@ def test_videos_are_needed_by_tasks_that_show_pictures(
     lost.unlink()
     assert "1 of 3 HAVEN videos are not there" in stopped("haven_v2t")
     monkeypatch.setenv(settings.ALLOW_MISSING, "1")
-    before.check(BENCHMARK, ["haven_v2t", "haven_v2t_text"])
+    before.check_benchmark(BENCHMARK, ["haven_v2t", "haven_v2t_text"])
     lost.touch()  # what is there while the docs are made plays no part: the check decides
     assert (asked("haven_v2t"), asked("haven_v2t_text")) == (ALL[:2], ALL)
     assert asked("haven_v2v") == ALL  # was not checked, so is looked at now
     monkeypatch.delenv(settings.ALLOW_MISSING)
     for file in user.glob("videos/*/*.mp4"):
         file.unlink()
-    before.check(BENCHMARK, PROXIES)
+    before.check_benchmark(BENCHMARK, PROXIES)
     for task in PICTURED:
         said = stopped(task, *PROXIES)
         assert f"{user}: 3 of 3 HAVEN videos are not there (tasks that end in _text need" in said
@@ -99,7 +99,7 @@ def test_videos_are_needed_by_tasks_that_show_pictures(
     said = stopped("haven_grounding", "haven_temporal")
     assert "haven_grounding: not one of 3 items can be run:\n  summe/video_1: missing" in said
     assert "haven_temporal: not one of 3 items can be run:" in said
-    before.check(BENCHMARK, ["haven_grounding", "haven_grounding_text"])
+    before.check_benchmark(BENCHMARK, ["haven_grounding", "haven_grounding_text"])
     assert asked("haven_grounding_text") == ALL
 
 
@@ -167,7 +167,7 @@ def test_a_models_limit_of_pictures(user: Path, monkeypatch: pytest.MonkeyPatch)
 def test_a_task_without_items_among_others(user: Path) -> None:
     """One doc that asks nothing and says why; not one task with an item stops the run."""
     no_hdf5(user)
-    before.check(BENCHMARK, NAMES)
+    before.check_benchmark(BENCHMARK, NAMES)
     for name in NAMES:
         made = before.docs(BENCHMARK, name)
         why = {one["not_run"] for one in made}
@@ -196,7 +196,7 @@ def test_without_texts_the_tasks_that_need_none_run(user: Path) -> None:
 
     write(user, "tvsum", 2, change=change)
     write(user, "summe", 1, change=change)
-    before.check(BENCHMARK, NAMES)
+    before.check_benchmark(BENCHMARK, NAMES)
     ran = {name for name in NAMES if not before.docs(BENCHMARK, name)[0]["not_run"]}
     assert ran == {
         *("haven_v2v", "haven_temporal", "haven_saliency"),
@@ -222,20 +222,20 @@ def test_the_check_of_prompts_judge_and_models(
     user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(settings.CLIPSCORE, str(tmp_path / "none"))
-    before.check(BENCHMARK, ["haven_v2v"])
+    before.check_benchmark(BENCHMARK, ["haven_v2v"])
     with pytest.raises(TasksError, match="nothing is downloaded: name the folder of a model"):
-        before.check(BENCHMARK, ["haven_v2v", "haven_v2vt"])
+        before.check_benchmark(BENCHMARK, ["haven_v2v", "haven_v2vt"])
     monkeypatch.delenv(settings.CLIPSCORE)
     monkeypatch.delenv(settings.JUDGE)  # gpt-4.1-mini, for which no key is set
     for name in NAMES:
         if TASKS[name].kind in ("v2t", "v2vt"):
             with pytest.raises(TasksError, match="key"):
-                before.check(BENCHMARK, [name])
+                before.check_benchmark(BENCHMARK, [name])
         else:
-            before.check(BENCHMARK, [name])
+            before.check_benchmark(BENCHMARK, [name])
     monkeypatch.setenv(settings.PROMPTS, str(tmp_path / "none"))
     with pytest.raises(PromptError, match="folder of prompts does not exist"):
-        before.check(BENCHMARK, ["haven_v2v"])
+        before.check_benchmark(BENCHMARK, ["haven_v2v"])
 
 
 # --- docs -----------------------------------------------------------------------------------------
@@ -447,14 +447,14 @@ def reader(user: Path, monkeypatch: pytest.MonkeyPatch) -> Reader:
 
 
 def prepared(*tasks: str, limit: float | None = None) -> None:
-    before.check(BENCHMARK, tasks)
-    before.make_media(BENCHMARK, tasks, limit)
+    before.check_benchmark(BENCHMARK, tasks)
+    before.make_media_of(BENCHMARK, tasks, limit)
 
 
 def test_frames_are_read_once_for_all_tasks(
     reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before.check(BENCHMARK, NAMES)
+    before.check_benchmark(BENCHMARK, NAMES)
     assert reader.read == []
     prepared(*NAMES)
     assert sorted(reader.read) == [(name, 20, 512) for name in ALL]
@@ -512,8 +512,8 @@ def test_damaged_in_the_middle(reader: Reader, monkeypatch: pytest.MonkeyPatch) 
 
 def annotated(*tasks: str, **rows: Any) -> dict[str, Any]:
     """The benchmark's section, as the host writes it into its results file."""
-    told: dict[str, Any] = {"results": rows, "lmms_eval_tasks": {}}
-    after.annotate(BENCHMARK, told, tasks)
+    told: dict[str, Any] = {"results": rows}
+    after.annotate(told, [{"task": name, "metadata": {"benchmark": "haven"}} for name in tasks])
     section: dict[str, Any] = told["lmms_eval_tasks"]["haven"]
     assert json.loads(json.dumps(section)) == section
     return section
@@ -522,7 +522,7 @@ def annotated(*tasks: str, **rows: Any) -> dict[str, Any]:
 def test_the_section(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(user, "videoxum", 3)
     monkeypatch.setenv(settings.HAVEN, "size=64,subset=2")
-    before.check(BENCHMARK, ["haven_v2v_text"])
+    before.check_benchmark(BENCHMARK, ["haven_v2v_text"])
     first = annotated("haven_v2v_text")
     release = data.load()
     assert (first["data"]["hash"], first["data"]["folder"]) == (release.digest, str(user))
@@ -569,7 +569,7 @@ def test_what_was_left_out_is_told(user: Path, monkeypatch: pytest.MonkeyPatch) 
     lost = user / "videos" / "tvsum" / "video_1.mp4"
     lost.unlink()
     tasks = ["haven_v2v", "haven_v2v_text", "haven_temporal"]
-    before.check(BENCHMARK, tasks)
+    before.check_benchmark(BENCHMARK, tasks)
     section = annotated(*tasks)
     assert section["left_out"]["haven_v2v"]["summe/video_1"].startswith("not run: needs 40")
     assert section["left_out"]["haven_v2v_text"] == {}
@@ -588,7 +588,7 @@ def test_what_was_left_out_is_told(user: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_the_results_of_a_task_without_items(user: Path) -> None:
     no_hdf5(user)
     tasks = ["haven_v2v", "haven_saliency"]
-    before.check(BENCHMARK, tasks)
+    before.check_benchmark(BENCHMARK, tasks)
     items = {task: [of_doc(d, "[1]") for d in before.docs(BENCHMARK, task)] for task in tasks}
     rows = {task: {"failed,none": carried(own)} for task, own in items.items()}
     section = annotated(*tasks, **rows)

@@ -10,7 +10,8 @@ from pydantic import BaseModel
 
 from lmms_eval_tasks import judges
 from lmms_eval_tasks.errors import JudgeError
-from lmms_eval_tasks.judges.config import JudgeConfig, is_local, resolve
+from lmms_eval_tasks.judges.config import JudgeConfig, is_local
+from lmms_eval_tasks.judges.config_file import resolve
 
 KEY = "sk-planted-0123456789"
 

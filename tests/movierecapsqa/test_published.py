@@ -13,7 +13,7 @@ from lmms_eval_tasks.judges.prompts import render
 from lmms_eval_tasks.movierecapsqa import published
 from lmms_eval_tasks.movierecapsqa.answer_judging import Judged, judge_reply
 from lmms_eval_tasks.movierecapsqa.judge import CLAIMS, LABELS
-from lmms_eval_tasks.runs import agreement_task
+from lmms_eval_tasks.runs.agreement import task as agreement_task
 from tests.movierecapsqa.asking import CLAIMS as FOUND
 from tests.movierecapsqa.asking import at, claimed, labelled, script
 from tests.movierecapsqa.entries import SPOKEN, entry, question, write

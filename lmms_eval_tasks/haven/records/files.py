@@ -192,7 +192,7 @@ def put(out: Path, source: str, key: str, video: Mapping[str, Any], made: Struct
 
     Call it inside `writing`.
     """
-    from lmms_eval_tasks.runs.score_again import write_json
+    from lmms_eval_tasks.utils.json_files import write_json
 
     _put_arrays(h5_file(out, source), key, arrays(made), str(video["video_name"]))
     _link(out / "videos" / source, key, made.sampled.video)

@@ -168,8 +168,8 @@ def rows(one: dict[Key, int], other: dict[Key, int]) -> list[Row]:
 def _computed(
     level: str, dimension: str, names: Sequence[str], pairs: Sequence[tuple[int, int]]
 ) -> Row:
-    from lmms_eval_tasks.runs.agreement_scores import spearman
     from lmms_eval_tasks.utils.agreement import kappa
+    from lmms_eval_tasks.utils.score_agreement import spearman
 
     by_video: dict[str, list[int]] = {}
     for name, pair in zip(names, pairs, strict=True):

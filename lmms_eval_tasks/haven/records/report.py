@@ -17,8 +17,7 @@ from lmms_eval_tasks.haven.records import steps
 from lmms_eval_tasks.haven.records.build import Done
 from lmms_eval_tasks.haven.records.steps import WORDS, Said, Texts
 from lmms_eval_tasks.haven.records.structure import Structure
-from lmms_eval_tasks.judges import JudgeConfig
-from lmms_eval_tasks.utils import kept_replies
+from lmms_eval_tasks.judges import JudgeConfig, kept_replies
 from lmms_eval_tasks.utils.prompts import Prompt
 
 if TYPE_CHECKING:
@@ -61,9 +60,9 @@ def estimate(works: Sequence[Work], given: Prompt, config: JudgeConfig) -> list[
     """
     from lmms_eval_tasks.judges import run
     from lmms_eval_tasks.judges.config import is_reasoning
+    from lmms_eval_tasks.judges.costs import REASONING_TOKENS
     from lmms_eval_tasks.judges.prompts import render
     from lmms_eval_tasks.judges.tokens import count_messages, counter, image_tokens
-    from lmms_eval_tasks.runs.estimate import REASONING_TOKENS
 
     count = counter(config.model)
     thought = REASONING_TOKENS if is_reasoning(config.model) else 0

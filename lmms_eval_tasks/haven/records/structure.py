@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.haven.options import budget
 from lmms_eval_tasks.haven.records import given
-from lmms_eval_tasks.utils import colour_histograms, keyframes, media, segmentation
+from lmms_eval_tasks.utils import colour_histograms, keyframes, probes, segmentation
 
 if TYPE_CHECKING:
     import numpy as np
@@ -128,7 +128,7 @@ def sample(video: Path, choices: Choices) -> Sampled:
     Raises:
         TasksError: the video or a given file cannot be used, or has too few frames.
     """
-    info = media.probe(video)
+    info = probes.probe(video)
     picks = indices(info.n_frames, info.fps, choices.fps)
     endings, read = given.IMPORTANCE[choices.importance]
     file = given.file_of(choices.importance_file, video, endings, choices.importance)

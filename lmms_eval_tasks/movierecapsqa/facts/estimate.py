@@ -49,9 +49,9 @@ def estimate(
     """
     from lmms_eval_tasks.judges import run
     from lmms_eval_tasks.judges.config import is_reasoning
+    from lmms_eval_tasks.judges.costs import REASONING_TOKENS
     from lmms_eval_tasks.judges.prompts import render
     from lmms_eval_tasks.judges.tokens import count_messages, counter
-    from lmms_eval_tasks.runs.estimate import REASONING_TOKENS
 
     count = counter(config.model)
     thought = REASONING_TOKENS if is_reasoning(config.model) else 0
