@@ -131,7 +131,7 @@ def rate_command(
     seed: Annotated[int, typer.Option(help="Of the draw.")] = 0,
 ) -> None:
     """Write a rating sheet (1 to 5, the paper's Appendix B) for two people to fill in."""
-    from lmms_eval_tasks.haven.records import picture, rating_form, rating_sheet
+    from lmms_eval_tasks.haven.records import rating_sheet
 
     drawn = rating_sheet.draw(_records(folder, source), videos, seed)
     try:
@@ -139,10 +139,10 @@ def rate_command(
     except OSError as error:
         raise TasksError(f"--out {out}: no folder can be made there ({error.strerror})") from None
     (out / "sheet.csv").write_text(rating_sheet.csv_text(drawn.rows), encoding="utf-8", newline="")
-    evidence = {one.id: picture.evidence(one) for one in drawn.videos}
-    form = rating_form.html(drawn, evidence)
+    evidence = {one.id: rating_sheet.evidence(one) for one in drawn.videos}
+    form = rating_sheet.html(drawn, evidence)
     (out / "sheet.html").write_text(form, encoding="utf-8")
-    for line in [*drawn.notes, *picture.missing(evidence)]:
+    for line in [*drawn.notes, *rating_sheet.missing(evidence)]:
         print(line)
     print(f"{out}: sheet.csv and sheet.html, {len(drawn.videos)} videos, {len(drawn.rows)} ratings")
 

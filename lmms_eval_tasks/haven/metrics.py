@@ -19,9 +19,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from lmms_eval_tasks.benchmark import Item, Items, Metric, value_is
-from lmms_eval_tasks.haven import texts
+from lmms_eval_tasks.haven import judge
+from lmms_eval_tasks.haven.judge import Asked
 from lmms_eval_tasks.haven.options import ORDERS, SOURCES, SUMMARIES, TASKS
-from lmms_eval_tasks.haven.texts import Asked
 from lmms_eval_tasks.judges import geval_ratings
 from lmms_eval_tasks.utils import aggregate, alignments, keyframes, rating_means, stats
 
@@ -228,14 +228,14 @@ def of_kind(kind: str) -> list[Metric]:
         values = functools.partial(own_values, name)
         found += _family(name, values, part_of(name), beside, measured=True)
     if kind in SUMMARIES:
-        found += _family("bertscore", texts.bertscore, "summary", {}, measured=False)
+        found += _family("bertscore", judge.bertscore, "summary", {}, measured=False)
     if kind == "v2vt":
         beside = {
-            name: functools.partial(texts.clip_baseline, frames)
+            name: functools.partial(judge.clip_baseline, frames)
             for name, frames in CLIP_BASELINES.items()
         }
         # Both parts are needed: the status of the whole reply.
-        found += _family("clipscore", texts.clipscore, "", beside, measured=False)
+        found += _family("clipscore", judge.clipscore, "", beside, measured=False)
         for part in ("summary", "frames"):
             failed = functools.partial(_failed_parts, part)
             found.append(Metric(f"{part}_failed", failed, better=False))
@@ -313,7 +313,7 @@ def _clip(v2t: Known, v2v: Known, v2vt: Known) -> dict[str, Any]:
     ]
 
     def scores(texts_of: Known, frames_of: Known) -> list[float | None]:
-        return texts.clip_values(
+        return judge.clip_values(
             [
                 Asked(
                     video,

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found, Item, Items, Join, Numbers, Task
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.haven import data, inputs, metrics, texts
+from lmms_eval_tasks.haven import data, inputs, metrics
 from lmms_eval_tasks.haven import judge as judging
 from lmms_eval_tasks.haven.metrics import ORDER
 from lmms_eval_tasks.haven.options import KINDS, SUMMARIES, TASKS, Variant
@@ -309,7 +309,7 @@ class Haven(Benchmark):
         """There has to be an item of some task, and a CLIP model that was named has to be there."""
         data.check_left(cast(data.Checked, found))
         if any(TASKS[name].kind in SUMMARIES for name in names):
-            texts.check()
+            judging.check()
 
     def status(self, root: Path) -> DataStatus:
         """Look at the data under a data root."""
@@ -342,8 +342,8 @@ class Haven(Benchmark):
         known = cast(data.Checked | None, found)
         section, warnings = data.describe(known, left_out) if known else ({}, [])
         if any(TASKS[name].kind in SUMMARIES for name in names):
-            section["implementations"] = texts.implementations()
-        return section, [*warnings, *texts.doubts()]
+            section["implementations"] = judging.implementations()
+        return section, [*warnings, *judging.doubts()]
 
     def tables(
         self,
@@ -370,12 +370,12 @@ class Haven(Benchmark):
                     f"{item.get('id')} {problem}; take its line out or run the task again"
                 )
         if items[0]["kind"] in SUMMARIES:
-            texts.check()
+            judging.check()
         return items
 
     def notes(self, asked: Mapping[str, Items]) -> Sequence[str]:  # noqa: ARG002
         """Metrics of texts that are missing or not comparable."""
-        return texts.doubts()
+        return judging.doubts()
 
 
 def _problem(item: Item, first: Item) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks.haven import texts
+from lmms_eval_tasks.haven import judge as texts
 from lmms_eval_tasks.haven.options import TASKS
 from lmms_eval_tasks.haven.tasks import BENCHMARK, BLANK, keep
 from lmms_eval_tasks.host import names

@@ -16,7 +16,8 @@ import pytest
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError, MediaError, PromptError, TasksError
-from lmms_eval_tasks.haven import data, texts
+from lmms_eval_tasks.haven import data
+from lmms_eval_tasks.haven import judge as texts
 from lmms_eval_tasks.haven.options import TASKS, Options, budget
 from lmms_eval_tasks.haven.records import release as released
 from lmms_eval_tasks.haven.tasks import BENCHMARK, keep

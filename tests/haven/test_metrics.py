@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks.haven import metrics, texts
+from lmms_eval_tasks.haven import judge as texts
+from lmms_eval_tasks.haven import metrics
 from lmms_eval_tasks.haven.options import SOURCES, TASKS
 from lmms_eval_tasks.haven.tasks import BENCHMARK
 from lmms_eval_tasks.runs import scoring

@@ -460,7 +460,7 @@ def test_damaged_samples_are_refused() -> None:
 def test_a_clip_model_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As before a run: where summaries are scored."""
     monkeypatch.setenv(settings.CLIPSCORE, str(tmp_path / "none"))
-    monkeypatch.setattr(tasks.texts, "clip_problem", lambda: "there is none")
+    monkeypatch.setattr(tasks.judging, "clip_problem", lambda: "there is none")
     assert rescored(runs("haven_v2v")).numbers
     with pytest.raises(TasksError, match="there is none; nothing is downloaded"):
         rescored(runs("haven_v2v", "haven_v2t"))

@@ -10,7 +10,8 @@ import pytest
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError, MediaError, TasksError
-from lmms_eval_tasks.haven import data, inputs, metrics, texts
+from lmms_eval_tasks.haven import data, inputs, metrics
+from lmms_eval_tasks.haven import judge as texts
 from lmms_eval_tasks.utils import bertscore, clipscore, keyframes, local_models, provenance
 from lmms_eval_tasks.utils import text_scores as shared
 from tests.haven.docs import doc

@@ -1,7 +1,12 @@
 """A sheet on which people rate a record's texts from 1 to 5 (paper, Appendix B).
 
 Of each drawn video two frames, one shot, the document and the summary, each on the appendix's
-dimensions: 13 ratings a video. Pure: the same records and seed give the same sheet.
+dimensions: 13 ratings a video. The same records and seed give the same sheet, as CSV, and as one
+HTML page with pictures, texts, the rubric, and a button for the CSV.
+
+The page loads nothing from elsewhere and sends nothing anywhere. The browser keeps ratings while it
+is open, also when it is loaded again, and forgets them with it: the second rater at the same
+computer must not see the first one's.
 """
 
 from __future__ import annotations
@@ -9,10 +14,14 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-from collections.abc import Sequence
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.errors import DataError, MediaError
+from lmms_eval_tasks.haven.records.picture import filled, taken, uniform
 from lmms_eval_tasks.haven.records.record import Record
 
 SCALE = (1, 2, 3, 4, 5)
@@ -53,6 +62,8 @@ RULES = (
     "Rate each dimension by itself: a text can be accurate and still say too little.",
     "Rate alone, and do not talk about it with the other rater before both are done.",
 )
+LARGE, SMALL = 480, 200  # pixels of a rated frame; of the frames of a shot or a video
+OF_SHOT, OF_VIDEO = 8, 16  # pictures shown of each at most
 # Signs at which a spreadsheet takes a text for a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -179,3 +190,97 @@ def csv_text(rows: Sequence[Row]) -> str:
 def shown(text: str) -> str:
     """A text as a cell."""
     return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+# --- the page -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a rater sees of a video: data URIs. `why` says why there are none.
+
+    frames: of the rated frames; shot, video: uniform frames of the rated shot and of the video.
+    """
+
+    frames: Mapping[int, str]
+    shot: Sequence[str]
+    video: Sequence[str]
+    why: str = ""
+
+
+def evidence(drawn: Drawn) -> Evidence:
+    """The pictures for rating one video; without any if its file is not there or is broken."""
+    record = drawn.record
+    if record.path is None or not record.path.is_file():
+        return Evidence({}, (), (), f"{record.id}: its video file is not there")
+    shot = uniform(record.shots[drawn.shot - 1].frames, OF_SHOT)
+    whole = uniform(range(1, len(record.frames) + 1), OF_VIDEO)
+    try:
+        large = taken(record, drawn.frames, LARGE)
+        small = taken(record, sorted({*shot, *whole}), SMALL)
+    except MediaError as error:
+        return Evidence({}, (), (), str(error))
+    return Evidence(large, [small[n] for n in shot], [small[n] for n in whole])
+
+
+def missing(found: Mapping[str, Evidence]) -> list[str]:
+    """Videos without pictures, one line each."""
+    return [
+        f"{one.why}: rate it with a copy of your own beside the form"
+        for one in found.values()
+        if one.why
+    ]
+
+
+def html(sheet: Sheet, evidence: Mapping[str, Evidence]) -> str:
+    """The page.
+
+    Args:
+        sheet: what is to be rated.
+        evidence: pictures by the video's id.
+    """
+    rows = sheet.rows
+    # Ratings of another sheet must not turn up in this one.
+    name = hashlib.sha256(csv_text(rows).encode("utf-8", "replace")).hexdigest()[:12]
+    data = {
+        "name": f"haven-ratings-{name}",
+        "columns": COLUMNS,
+        "rows": [[row.id, row.level, shown(row.text), row.dimension] for row in rows],
+    }
+    numbers = itertools.count()
+    return filled(
+        "form.html",
+        videos=[_video(video, evidence[video.id], numbers) for video in sheet.videos],
+        n_ratings=len(rows),
+        scale=SCALE,
+        rubric=RUBRIC,
+        rules=RULES,
+        # "</script>" inside a text must not end the block.
+        data=json.dumps(data, ensure_ascii=False).replace("<", "\\u003c"),
+    )
+
+
+def _video(video: Drawn, seen: Evidence, numbers: Iterator[int]) -> dict[str, Any]:
+    """What the template shows of a video; its questions take the next numbers."""
+    texts = []
+    for identity, level, text in video.texts:
+        what = identity.removeprefix(f"{video.id} ")
+        texts.append(
+            {
+                "title": what.capitalize(),
+                "pictures": _shown_of(level, what, seen),
+                "text": text,
+                "questions": [
+                    (next(numbers), dimension.capitalize(), question)
+                    for dimension, question in DIMENSIONS[level].items()
+                ],
+            }
+        )
+    return {"id": video.id, "name": video.record.name, "why": seen.why, "texts": texts}
+
+
+def _shown_of(level: str, what: str, seen: Evidence) -> Sequence[str]:
+    if level == "frame":
+        found = seen.frames.get(int(what.removeprefix("frame ")))
+        return [found] if found else []
+    return seen.shot if level == "shot" else seen.video

@@ -13,9 +13,8 @@ import pytest
 from PIL import Image
 
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.haven.records import picture, rating_form, rating_sheet
-from lmms_eval_tasks.haven.records.picture import Evidence
-from lmms_eval_tasks.haven.records.rating_sheet import COLUMNS, DIMENSIONS
+from lmms_eval_tasks.haven.records import picture, rating_sheet
+from lmms_eval_tasks.haven.records.rating_sheet import COLUMNS, DIMENSIONS, Evidence
 from lmms_eval_tasks.haven.records.record import Frame, Record, Sentence, Shot
 
 NONE = Evidence({}, (), (), "no video")
@@ -107,7 +106,7 @@ def test_the_page_holds_everything_and_loads_nothing() -> None:
         sheet.videos[0].id: Evidence(frames, [uri, uri], [uri, uri, uri]),
         sheet.videos[1].id: NONE,
     }
-    page = rating_form.html(sheet, seen)
+    page = rating_sheet.html(sheet, seen)
     assert page.count("<fieldset") == len(sheet.rows) == 26
     assert page.count('type="radio"') == 26 * 5
     # 2 frames, 2 of the shot, 3 each for the document and the summary.
@@ -131,20 +130,20 @@ def test_two_sheets_have_two_names() -> None:
     names = set()
     for number in (1, 2):
         sheet = rating_sheet.draw([record(number)], 1, 0)
-        page = rating_form.html(sheet, {f"tvsum/video_{number}": NONE})
+        page = rating_sheet.html(sheet, {f"tvsum/video_{number}": NONE})
         names |= set(re.findall(r"haven-ratings-\w+", page))
     assert len(names) == 2
 
 
 def test_evidence_without_a_video(tmp_path: Path) -> None:
     (drawn,) = rating_sheet.draw([record(1, path=tmp_path / "gone.mp4")], 1, 0).videos
-    found = picture.evidence(drawn)
+    found = rating_sheet.evidence(drawn)
     assert (found.frames, found.shot, found.video) == ({}, (), ())
-    (line,) = picture.missing({"x": found})
+    (line,) = rating_sheet.missing({"x": found})
     assert line.startswith("tvsum/video_1: its video file is not there: rate it with a copy")
     broken = tmp_path / "broken.mp4"
     broken.write_text("no video", encoding="utf-8")
-    assert "broken.mp4" in picture.evidence(replace(drawn, record=record(1, path=broken))).why
+    assert "broken.mp4" in rating_sheet.evidence(replace(drawn, record=record(1, path=broken))).why
 
 
 def test_pictures_are_spread_over_the_shot() -> None:
