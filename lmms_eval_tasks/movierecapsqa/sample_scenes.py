@@ -180,7 +180,7 @@ def _story(name: str, given: dict[str, Any]) -> Story:
     scenes, texts = [], []
     for one in given.pop("scenes"):
         texts.append({part: one.pop(part) for part in ("dialogue", "facts", "questions")})
-        windows = {part: tuple(one.pop(part)) for part in ("movie", "recap")}
+        windows: dict[str, Any] = {part: tuple(one.pop(part)) for part in ("movie", "recap")}
         actors = {role: Actor(**_frozen(actor)) for role, actor in one.pop("actors").items()}
         scenes.append(Scene(**windows, **one, actors=actors))
     return Story(movie_id=name, scenes=tuple(scenes), texts=tuple(texts), **given)

@@ -62,9 +62,15 @@ def estimate(
     for name, requests in asked.items():
         work = plan(config, requests)
         found.append(Step(name, work.calls, work.judge_tokens, work.reply_tokens, work.cost))
-    known = [step.cost for step in found if step.cost is not None]
-    total = (sum(column) for column in list(zip(*found, strict=True))[1:4])
-    found.append(Step("all", *total, sum(known) if len(known) == len(found) else None))
+    costs = [step.cost for step in found if step.cost is not None]
+    total = Step(
+        "all",
+        sum(step.calls for step in found),
+        sum(step.prompt_tokens for step in found),
+        sum(step.reply_tokens for step in found),
+        sum(costs) if len(costs) == len(found) else None,
+    )
+    found.append(total)
     notes = [
         f"tokens by {count.name}; assumed: a fact for {FACT} tokens of narration, a pair for "
         f"{FACTS_PER_PAIR} facts, as in the released sample; no repairs",

@@ -8,8 +8,10 @@ import time
 
 import pytest
 
-from lmms_eval_tasks.judges import run
-from lmms_eval_tasks.movierecapsqa.first_call import WARM, Gate, gate
+from lmms_eval_tasks.judges import Verdict, run
+from lmms_eval_tasks.judges.config import NONE, JudgeConfig
+from lmms_eval_tasks.judges.first_call import WARM, Gate, ahead
+from lmms_eval_tasks.judges.providers import NoJudge
 from lmms_eval_tasks.settings import JudgeLimits
 
 
@@ -71,24 +73,51 @@ def test_after_a_long_pause_one_goes_alone_again() -> None:
     assert entered(one)
 
 
-def test_gates_are_a_runs_own() -> None:
+JUDGE = NoJudge(JudgeConfig(NONE))
+FAILED = Verdict(None, "api_error")
+
+
+def alone(prefix: str) -> bool:
+    """Whether a call goes ahead of another one that begins meanwhile; leaves a gate open."""
+    begun = threading.Event()
+
+    def second() -> Verdict:
+        begun.set()
+        return FAILED
+
+    thread = threading.Thread(target=lambda: ahead(prefix)(JUDGE, second))
+    found = []
+
+    def first() -> Verdict:
+        thread.start()
+        found.append(not begun.wait(0.2))
+        return FAILED
+
+    ahead(prefix)(JUDGE, first)
+    thread.join(10)
+    return found[0]
+
+
+def test_gates_are_of_a_run_and_a_prefix() -> None:
     first, second = run.Run(JudgeLimits()), run.Run(JudgeLimits())
-    with run.use(first):
-        mine = gate("segment")
-        assert gate("segment") is mine
-        assert gate("another") is not mine
-    with run.use(second):
-        assert gate("segment") is not mine
+    for current in (first, second):
+        with run.use(current):
+            assert alone("segment")
+            assert not alone("segment")
+            assert alone("another")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_a_child_does_not_wait_for_a_thread_of_its_parent() -> None:
     held, done = threading.Event(), threading.Event()
 
+    def wait() -> Verdict:
+        held.set()
+        done.wait(20)
+        return FAILED
+
     def hold() -> None:
-        with gate("segment").turn():
-            held.set()
-            done.wait(20)
+        ahead("held")(JUDGE, wait)
 
     thread = threading.Thread(target=hold)
     thread.start()
@@ -96,8 +125,8 @@ def test_a_child_does_not_wait_for_a_thread_of_its_parent() -> None:
     try:
         child = os.fork()
         if child == 0:
-            with gate("segment").turn() as turn:
-                os._exit(0 if turn.first else 1)
+            ahead("held")(JUDGE, lambda: FAILED)
+            os._exit(0)
         deadline = time.monotonic() + 10
         while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0):
             if time.monotonic() > deadline:
