@@ -477,7 +477,7 @@ def test_malformed_calls(
 
 
 def test_importing_brings_neither_torch_nor_transformers() -> None:
-    modules = "lmms_eval_tasks.utils.bartscore, lmms_eval_tasks.movierecapsqa.text_scores"
+    modules = "lmms_eval_tasks.utils.bartscore, lmms_eval_tasks.movierecapsqa.metrics"
     code = f"import sys, {modules}; print({{'torch', 'transformers'}} & set(sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60

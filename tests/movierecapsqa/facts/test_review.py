@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks.movierecapsqa.facts import checks
+from lmms_eval_tasks.movierecapsqa.facts import review
 
 CASES = json.loads(
     (Path(__file__).parents[2] / "cases" / "movierecapsqa_facts_checks.json").read_text(
@@ -19,12 +19,12 @@ CASES = json.loads(
 
 @pytest.mark.parametrize("case", CASES["leaks"], ids=lambda case: case["question"])
 def test_leaks(case: dict[str, Any]) -> None:
-    assert checks.leaks(case["question"], case["answer"]) is case["leaks"]
+    assert review.leaks(case["question"], case["answer"]) is case["leaks"]
 
 
 @pytest.mark.parametrize("case", CASES["names"], ids=lambda case: case["question"])
 def test_names(case: dict[str, Any]) -> None:
-    assert checks.names_left(case["question"], case["facts"]) == case["names"]
+    assert review.names_left(case["question"], case["facts"]) == case["names"]
 
 
 def test_a_question_that_is_asked_twice_is_told_twice() -> None:
@@ -33,7 +33,7 @@ def test_a_question_that_is_asked_twice_is_told_twice() -> None:
         {"qid": 1, "question": "what does  he do", "datasetAnswer": "Falls."},
         {"qid": 4, "question": "Why?"},
     ]
-    found = checks.review({"id": "v.1", "facts": ["Ann runs."], "questions": questions})
+    found = review.review({"id": "v.1", "facts": ["Ann runs."], "questions": questions})
     assert found == {
         "answer": [],
         "name": [],
@@ -48,7 +48,7 @@ def test_names_in_the_released_sample() -> None:
         pytest.skip(f"no real data at {file}")
     segments = json.loads(file.read_text(encoding="utf-8"))
     questions = sum(len(segment["questions"]) for segment in segments)
-    told = [checks.review(segment) for segment in segments]
+    told = [review.review(segment) for segment in segments]
     assert questions == 52
     assert sum(len(one["answer"]) for one in told) == 0
     assert sum(len(one["repeated"]) for one in told) == 0
