@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
-from lmms_eval_tasks.judges import Criterion, Verdict, add_status
+from lmms_eval_tasks.judges import Criterion, Status, Verdict, add_status
 from lmms_eval_tasks.judges.candidate import judge_answer
 from lmms_eval_tasks.judges.verdict import is_judges_failure
 from lmms_eval_tasks.utils import aggregate
+from tests.checks import table
 
 
 class Reply(BaseModel):
@@ -19,6 +22,7 @@ class Reply(BaseModel):
 
 
 CRITERION = Criterion("test", "", "{candidate}", Reply, lambda reply: float(reply.correct), "0")
+OK = Verdict(1.0, "ok", "agrees")
 
 
 class Scripted:
@@ -32,11 +36,8 @@ class Scripted:
         return self.given
 
 
-OK = Verdict(1.0, "ok", "agrees")
-
-
-@pytest.mark.parametrize(
-    ("reply", "status"),
+@table(
+    "reply, status",
     [
         ("", "empty"),
         ("  \n", "empty"),
@@ -54,26 +55,22 @@ def test_what_is_no_answer_costs_no_call(reply: str, status: str) -> None:
     assert judge_answer(judge, CRITERION, {}, reply, verdict=OK).verdict is None
 
 
-def test_the_answer_is_judged_without_its_reasoning() -> None:
+def test_the_answer_is_judged_without_its_reasoning_unless_a_verdict_was_saved() -> None:
     judge = Scripted(OK)
     done = judge_answer(judge, CRITERION, {"question": "q"}, "<think>hm</think> rosso \n")
     assert judge.asked == [{"question": "q", "candidate": "rosso"}]
     assert (done.candidate, done.status, done.score, done.verdict) == ("rosso", "ok", 1.0, OK)
+    saved = judge_answer(judge, CRITERION, {}, "rosso", verdict=Verdict(0.0, "ok"))
+    assert (saved.score, len(judge.asked)) == (0.0, 1)
 
 
-@pytest.mark.parametrize(
-    "status", ["parse_failure", "api_error", "refused", "truncated", "skipped", "tie"]
-)
+@table("status", ["parse_failure", "api_error", "refused", "truncated", "skipped", "tie"])
 def test_the_judges_failures_have_no_score(status: str) -> None:
     done = judge_answer(Scripted(Verdict(None, status)), CRITERION, {}, "rosso")
     assert (done.status, done.score) == (f"judge_{status}", None)
     assert is_judges_failure(status)
-
-
-def test_a_saved_verdict_stands_in_for_the_judge() -> None:
-    judge = Scripted(OK)
-    done = judge_answer(judge, CRITERION, {}, "rosso", verdict=Verdict(0.0, "ok"))
-    assert (done.score, judge.asked) == (0.0, [])
+    with pytest.raises(ValueError, match="no score"):
+        Verdict(0.0, status)
 
 
 def test_a_benchmarks_own_status() -> None:
@@ -81,10 +78,9 @@ def test_a_benchmarks_own_status() -> None:
     assert add_status("test_no_claims", "the answer holds no claim") == name
     assert not is_judges_failure(name)
     assert judge_answer(Scripted(Verdict(None, name)), CRITERION, {}, "x").score is None
-    with pytest.raises(ValueError, match="another meaning"):
-        add_status("test_no_claims", "something else")
-    with pytest.raises(ValueError, match="another meaning"):
-        add_status("ok", "fine")
+    for taken, meaning in (("test_no_claims", "something else"), ("ok", "fine")):
+        with pytest.raises(ValueError, match="another meaning"):
+            add_status(taken, meaning)
     with pytest.raises(ValueError, match="lower-case identifier"):
         add_status("No claims", "x")
     with pytest.raises(ValueError, match="test_never_declared"):
@@ -100,3 +96,18 @@ def test_judge_none_leaves_no_number_and_a_skipped_verdict_is_a_failure() -> Non
     # A category of which nothing was judged in a judged run is 0, or skipping would pay.
     assert aggregate.mean_of_categories(aggregate.accuracy, items) == 0.5
     assert aggregate.accuracy([{"right": None, "status": waiting.status}]) is None
+
+
+def test_a_verdict_as_plain_types() -> None:
+    verdict = Verdict(1.0, Status.OK, "r", "raw", "j", "m")
+    value = json.loads(json.dumps(verdict.as_dict()))
+    wanted = {"score": 1.0, "status": "ok", "reason": "r", "raw": "raw", "judge": "j", "model": "m"}
+    assert value == wanted
+    assert type(verdict.as_dict()["status"]) is str
+    assert Verdict(**value) == verdict
+    zero = Verdict(0.0, Status.OK, expected=0.0, expected_mass=0.9)  # a number, nothing empty
+    assert zero.as_dict()["expected"] == 0.0
+    assert Verdict.from_dict(zero.as_dict()) == zero
+    for score in (None, math.nan, math.inf):
+        with pytest.raises(ValueError, match="finite"):
+            Verdict(score, "ok")
