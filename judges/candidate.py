@@ -81,29 +81,3 @@ def graded(candidate: str, verdict: Verdict) -> Judged:
         return Judged(candidate, NOT_JUDGED, None, verdict)
     ok = verdict.status == Status.OK.value
     return Judged(candidate, "ok" if ok else OF_THE_JUDGE + verdict.status, verdict.score, verdict)
-
-
-def judge_answer(
-    judge: Judge,
-    criterion: Criterion,
-    fields: Mapping[str, Any],
-    reply: str,
-    verdict: Verdict | None = None,
-) -> Judged:
-    """Judge a model's reply; a reply that is no answer is not worth a call.
-
-    Args:
-        judge: who is asked.
-        criterion: its placeholder for the answer is `candidate`.
-        fields: the criterion's other fields.
-        reply: the model's text, as the host hands it over.
-        verdict: a saved verdict, which stands in place of the judge's.
-    """
-    status = answers.reply_status(reply)
-    if status != "ok":
-        # The host's own "request failed" must not pass for the model's text either.
-        return Judged("", status, 0.0, None)
-    candidate = answers.strip_reasoning(reply)[0].strip()
-    if verdict is None:
-        verdict = judge.verdict(criterion, {**fields, "candidate": candidate})
-    return graded(candidate, verdict)

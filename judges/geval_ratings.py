@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from lmms_eval_tasks import judges
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Verdict, geval
-from lmms_eval_tasks.judges.candidate import Judged, graded, judge_answer
+from lmms_eval_tasks.judges.candidate import Judged, graded
 from lmms_eval_tasks.judges.panel import failure_of
 from lmms_eval_tasks.judges.verdict import Ask, Asks, Status, total_usage
 from lmms_eval_tasks.utils import aggregate, answers
@@ -93,56 +93,6 @@ def rated(
             given = yield [ask._replace(samples=samples, first=one) for ask, one in pairs]
             done = {ask.name: graded(candidate, one) for ask, one in zip(first, given, strict=True)}
     return _rated(done)
-
-
-def rate(
-    judge: Judge,
-    dimensions: Mapping[str, Criterion],
-    fields: Mapping[str, str],
-    reply: str,
-    *,
-    saved: Mapping[str, Verdict | None],
-    samples: int = SAMPLES,
-) -> dict[str, Any]:
-    """Rate a text in every dimension; where one gets no log-probabilities, all are sampled.
-
-    A failure is never turned into a minimum: where the judge fails there is no score. What is no
-    answer (empty, refused, cut off) is not put to the judge and has the score 0: it is the
-    candidate's own, and 0 is below the scale (rating_means.py).
-
-    Args:
-        judge: who is asked.
-        dimensions: each dimension's criterion, by its name; of schema `Rating`, with `bare` set to
-            its score and `top_logprobs` to `TOP_LOGPROBS`.
-        fields: the criteria's fields but `candidate`.
-        reply: the model's text.
-        saved: verdicts that stand in place of asking: for all dimensions, or they do not count.
-        samples: how many to draw, at least 1.
-
-    Returns:
-        score (the mean of the dimensions' ratings, 1..5; 0 for what is no answer; None), status
-        (as judge_answer's), mode ("logprobs" or "samples"; None without a rating) and dimensions,
-        each with score (1..5 or None), status, mass (share of the probability that lies on the
-        scale) and verdict, as plain types.
-    """
-    if any(saved.get(name) is None for name in dimensions):
-        saved = dict.fromkeys(dimensions)
-    done = {
-        name: judge_answer(judge, one, fields, reply, saved[name])
-        for name, one in dimensions.items()
-    }
-    if _all_ok(done) and _mode(done) is None:
-        drawing = _sampler(judge)
-        for name, one in dimensions.items():
-            asked = {**fields, "candidate": done[name].candidate}
-            drawn = drawing.verdicts(one, asked, samples)
-            verdict = _mean(done[name].verdict, drawn)
-            done[name] = judge_answer(judge, one, fields, reply, verdict)
-    made = _rated(done)
-    for name, found in done.items():
-        given = found.verdict
-        made["dimensions"][name]["verdict"] = None if given is None else given.as_dict()
-    return made
 
 
 def _rated(done: Mapping[str, Judged]) -> dict[str, Any]:

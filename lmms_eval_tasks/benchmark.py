@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges.verdict import Criterion, Scoring
+from lmms_eval_tasks.utils.released_files import DataStatus
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.judges import JudgeConfig
@@ -40,12 +41,27 @@ class Part(NamedTuple):
     Attributes:
         kind: what it is; `images` are a list of pictures that are made together.
         given: the text; a path; a picture; or a function that makes it when it is asked for.
-        simple: what a simple model gets in its place, a list of visuals; `given` unless told.
+        simple: what a simple model gets in its place, a list of visuals, or of a text another one;
+            `given` unless told.
     """
 
     kind: Literal["text", "image", "images", "video", "audio"]
     given: Any
     simple: Any = SAME
+
+
+class SavedRun(NamedTuple):
+    """One task's run of a model, read back.
+
+    Attributes:
+        task: its name.
+        model: as `name (arguments)`; None where the run's results file is not there.
+        items: whole ones, in the order of their ids.
+    """
+
+    task: str
+    model: str | None
+    items: Items
 
 
 class Cut(NamedTuple):
@@ -73,7 +89,7 @@ class Metric:
         better: higher is; None if neither way is better.
         shown: fields of an item that `of` needs, if the metric stands in the host's table; `a.b` is
             the part b of the field a.
-        mean: it is the mean of `right`, of which the host computes standard errors.
+        mean: the field that it is the plain mean of, for the host's standard errors; "" if none.
         interval: 95 % interval of the number; None where it has none.
     """
 
@@ -82,7 +98,7 @@ class Metric:
     where: Callable[[Item], bool] | None = None
     better: bool | None = True
     shown: tuple[str, ...] | None = None
-    mean: bool = False
+    mean: str = ""
     interval: Callable[[Items], Interval | None] | None = None
 
     def own(self, items: Items) -> Items:
@@ -120,10 +136,13 @@ class Task:
         handed: what the log says of the media that were handed over; a file may be gone by then.
         score: what a reply to a kept doc is worth; a generator where a judge is asked (asking.py).
         metrics: its numbers.
+        more: further numbers, which depend on what the items are of (candidates of a run); they
+            stand in our section alone.
         asks: names of its asks, and under which name two judges are compared on them: "" is the
             task's own, None is no rating. Empty where nothing is judged.
         blank: what an item has whose scoring broke.
         details: what else the results tell of its items, beside counts by status and intervals.
+        notes: what the user should know of the numbers of a saved run.
         stand_in: a reply as a model may give it, for estimates; of a doc and its number.
         cluster: field that says which items belong together (intervals).
     """
@@ -133,10 +152,12 @@ class Task:
     keep: Callable[[Doc], dict[str, Any]]
     score: Callable[[Item, str], Scoring | dict[str, Any]]
     metrics: Sequence[Metric]
+    more: Callable[[Items], Sequence[Metric]] = lambda items: ()  # noqa: ARG005
     handed: Callable[[Doc], dict[str, Any]] = lambda doc: {}  # noqa: ARG005
     asks: Mapping[str, str | None] = field(default_factory=dict)
     blank: Mapping[str, Any] = field(default_factory=dict)
     details: Callable[[Items], dict[str, Any]] = lambda items: {}  # noqa: ARG005
+    notes: Callable[[Items], Sequence[str]] = lambda items: ()  # noqa: ARG005
     stand_in: Callable[[Doc, int], str] = lambda doc, number: ""  # noqa: ARG005
     cluster: str = "video"
 
@@ -158,22 +179,6 @@ class Found:
         return {}
 
 
-@dataclass(frozen=True)
-class DataStatus:
-    """What `lmms-eval-tasks data status` shows of one benchmark."""
-
-    benchmark: str
-    where: Path
-    found: bool
-    version: str = ""
-    counts: dict[str, int] = field(default_factory=dict)  # questions, pools, pairs, ...
-    videos: int = 0
-    missing: dict[str, str] = field(default_factory=dict)  # video -> where it should be
-    unreadable: dict[str, str] = field(default_factory=dict)  # video -> the reader's complaint
-    problem: str = ""  # why the data cannot be used, with the place of the first error
-    notes: tuple[str, ...] = ()
-
-
 class Benchmark:
     """A benchmark: subclassed once in each `lmms_eval_tasks/<name>/tasks.py` (`BENCHMARK`)."""
 
@@ -181,8 +186,11 @@ class Benchmark:
     title: ClassVar[str]  # for people
     how_to_get: ClassVar[str]  # where the data are
     paper_judge: ClassVar[str]  # the model that judges in the paper
+    headline: ClassVar[int] = 1  # how many of `tables` stand without being asked for
     tasks: Mapping[str, Task]
     joins: Sequence[Join] = ()
+    # What is done before the model is loaded, counted; and what cannot be done with a task's items.
+    cuts: ClassVar[tuple[str, str]] = ("segments cut", "segments of {} can be cut")
 
     # --- data: what is there, what can be asked ------------------------------------------------
 
@@ -258,6 +266,10 @@ class Benchmark:
         """
         return judge
 
+    def judge_notes(self, judge: JudgeConfig) -> dict[str, Any]:  # noqa: ARG002
+        """What the results tell of the judge beside its settings and prompt, or in their place."""
+        return {}
+
     def is_judged(self, found: Found) -> bool:  # noqa: ARG002
         """Whether there is anything that a judge could be asked: not if references are withheld."""
         return True
@@ -295,6 +307,8 @@ class Benchmark:
     ) -> Sequence[Any]:
         """The paper's tables (rich renderables or lines) for labelled numbers of one or more runs.
 
+        The first ones are the headline; the others are splits (`--tables all`).
+
         Args:
             rows: label of a run (empty for a single one) and its numbers.
             section: of the results of that single run.
@@ -331,11 +345,8 @@ class Benchmark:
         """What to tell of the numbers of a model's saved runs, from the items of each task."""
         return ()
 
-    def submission(self, runs: Sequence[Any]) -> Mapping[str, Any] | None:  # noqa: ARG002
+    def submission(self, runs: Sequence[SavedRun]) -> Mapping[str, Any] | None:  # noqa: ARG002
         """`model`, `answers` and what else a file for withheld data holds; None if all is public.
-
-        Args:
-            runs: saved ones (runs/saved.Run).
 
         Raises:
             DataError: the runs cannot be submitted together.

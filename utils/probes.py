@@ -146,16 +146,18 @@ class _Memory:
 
     def refresh(self) -> None:
         """Read what processes have added."""
+        seen = self._seen  # other threads read as well
         with suppress(OSError), self._file.open("rb") as lines:
-            lines.seek(self._seen)
+            lines.seek(seen)
             for line in lines:
                 if not line.endswith(b"\n"):
                     break  # somebody is writing it
-                self._seen += len(line)
+                seen += len(line)
                 with suppress(ValueError, TypeError):  # a full disk or a kill cut a line short
                     *file, found = json.loads(line)
                     info = found if isinstance(found, str) else VideoInfo(**found)
                     self._known[_File(*file)] = info
+        self._seen = seen
 
     def add(self, file: _File, found: VideoInfo | str, *, lasting: bool) -> None:
         """Keep what was found, on disk if it is `lasting` and the disk lets us."""

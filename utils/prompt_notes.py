@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lmms_eval_tasks.judges import JudgeConfig
     from lmms_eval_tasks.utils.prompts import Prompt
 
 
@@ -17,10 +16,3 @@ def note(prompt: Prompt) -> dict[str, str]:
 def name(prompt: Prompt) -> str:
     """A prompt's file and hash, for people."""
     return f"{prompt.source} ({prompt.hash})"
-
-
-def judge(config: JudgeConfig, prompt: Prompt) -> dict[str, Any]:
-    """A judge and its prompt for a run's results, as plain types; no secrets."""
-    from lmms_eval_tasks import judges
-
-    return judges.describe(config) | {"prompt": note(prompt)}

@@ -5,16 +5,32 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.benchmark import DataStatus
 from lmms_eval_tasks.errors import DataError, TasksError
 
 _NOT_DATA = {"key.json", "manifest.json"}  # of the packaged sample
 
 Release = TypeVar("Release")
+
+
+@dataclass(frozen=True)
+class DataStatus:
+    """What `lmms-eval-tasks data status` shows of one benchmark."""
+
+    benchmark: str
+    where: Path
+    found: bool
+    version: str = ""
+    counts: dict[str, int] = field(default_factory=dict)  # questions, pools, pairs, ...
+    videos: int = 0
+    missing: dict[str, str] = field(default_factory=dict)  # video -> where it should be
+    unreadable: dict[str, str] = field(default_factory=dict)  # video -> the reader's complaint
+    problem: str = ""  # why the data cannot be used, with the place of the first error
+    notes: tuple[str, ...] = ()
 
 
 def find_file(folder: Path, names: Sequence[str]) -> Path:

@@ -12,13 +12,14 @@ import typer
 
 from lmms_eval_tasks import benchmarks, settings
 from lmms_eval_tasks.commands.saved_runs import Concurrency, MaxCalls, MaxCost, set_limits
-from lmms_eval_tasks.console import say, wide_console
+from lmms_eval_tasks.console import say, table_console
 from lmms_eval_tasks.errors import JudgeError, TasksError
+from lmms_eval_tasks.report.fold import show
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.judges import JudgeConfig
     from lmms_eval_tasks.judges.run import Run as JudgeRun
-    from lmms_eval_tasks.runs.agreement_task import Task
+    from lmms_eval_tasks.runs.agreement.task import Task
 
 RESAMPLES = 1000  # of each interval
 
@@ -56,9 +57,11 @@ def agreement_command(
 ) -> None:
     """Judge a release's own answers: how far does that agree with their published scores?"""
     from lmms_eval_tasks.judges import announcement, run
+    from lmms_eval_tasks.judges import costs as agreement_plan
     from lmms_eval_tasks.judges.config import KEY, NONE
-    from lmms_eval_tasks.runs import agreement_plan, agreement_task, before
-    from lmms_eval_tasks.runs.score_again import check_output
+    from lmms_eval_tasks.runs import before
+    from lmms_eval_tasks.runs.agreement import task as agreement_task
+    from lmms_eval_tasks.utils.json_files import check_output
     from lmms_eval_tasks.utils.released_files import user_folder
 
     if data is not None and source is not None:
@@ -71,7 +74,7 @@ def agreement_command(
         os.environ[settings.DATA] = data
     set_limits(max_calls, max_cost, concurrency)
     published = agreement_task.module(benchmark)
-    whose = benchmarks.get(benchmark)
+    whose = benchmarks.load(benchmark)
     task = agreement_task.load(benchmark, published, source or user_folder(benchmark), models)
     with run.use(run.from_settings(progress=not dry_run)) as current:
         # An estimate needs no key.
@@ -114,12 +117,12 @@ def _agree(
     from lmms_eval_tasks.judges import make
     from lmms_eval_tasks.judges.concurrency import ordered_map
     from lmms_eval_tasks.judges.ledger import lines
-    from lmms_eval_tasks.runs import preflight
-    from lmms_eval_tasks.runs.agreement_order import order
-    from lmms_eval_tasks.runs.agreement_scores import rows
-    from lmms_eval_tasks.runs.agreement_tables import agreement_table, order_table
-    from lmms_eval_tasks.runs.agreement_task import coverage
-    from lmms_eval_tasks.runs.score_again import write_json
+    from lmms_eval_tasks.runs import judging
+    from lmms_eval_tasks.runs.agreement.order import order
+    from lmms_eval_tasks.runs.agreement.tables import agreement_table, order_table
+    from lmms_eval_tasks.runs.agreement.task import coverage
+    from lmms_eval_tasks.utils.json_files import write_json
+    from lmms_eval_tasks.utils.score_agreement import rows
 
     published, data, judge = task.published, task.data, make(config)
     current.progress.expect((published.VERDICTS - 1) * len(task.asked))  # ordered_map: 1 for each
@@ -127,7 +130,7 @@ def _agree(
     done = ordered_map(lambda answer: published.judged(judge, answer), task.asked, task=name)
     current.progress.close()
     judged = list(zip(task.asked, done, strict=True))
-    console, dimensions = wide_console(), {}
+    console, dimensions = table_console(), {}
     for dimension in published.DIMENSIONS:
         own, whole = task.numbers(judged, dimension)
         found = rows(
@@ -140,9 +143,9 @@ def _agree(
         )
         ordered = order(whole, data.models, task.models, resamples=RESAMPLES)
         questions = len({answer.question_id for answer in data.answers})
-        console.print(agreement_table(dimension, found), "")
+        show(console, [agreement_table(dimension, found), ""])
         if task.models:
-            console.print(order_table(dimension, ordered, questions, len(data.models)), "")
+            show(console, [order_table(dimension, ordered, questions, len(data.models)), ""])
         dimensions[dimension] = {
             "rows": {title: row.as_dict() for title, row in found.items()},
             "order": ordered.as_dict(),
@@ -154,7 +157,7 @@ def _agree(
     for line in [*notes, *lines(usage, current.prices.origin), *current.stopped()]:
         print(line)
     counts = tuple(row.as_dict() for row in usage)
-    problems = preflight.invalid(preflight.Work(counts, frozenset({config.label})))
+    problems = judging.invalid(judging.Work(counts, frozenset({config.label})))
     if output is not None:
         content = {
             "benchmark": task.benchmark,
@@ -172,4 +175,4 @@ def _agree(
     for line in problems.values():
         say(f"INVALID: {line}")
     if problems:
-        raise typer.Exit(preflight.INVALID)
+        raise typer.Exit(judging.INVALID)

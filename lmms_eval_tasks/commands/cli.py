@@ -19,8 +19,9 @@ from lmms_eval_tasks.commands import (
     reliability_command,
     saved_runs,
 )
-from lmms_eval_tasks.console import say, wide_console
+from lmms_eval_tasks.console import say, table_console
 from lmms_eval_tasks.errors import DataError, TasksError
+from lmms_eval_tasks.report.fold import show
 
 app = typer.Typer(
     help="Published video benchmarks as lmms-eval tasks. Run them with `lmms_eval --tasks ...`.",
@@ -58,7 +59,7 @@ def demo(
     """Run the packaged sample end to end on this machine: tiny model, oracle and coin."""
     from lmms_eval_tasks.sample import demo as demonstration
 
-    demonstration.run(out, wide_console())
+    demonstration.run(out, table_console())
 
 
 @data_app.command()
@@ -69,7 +70,7 @@ def status() -> None:
         from lmms_eval_tasks import sample
 
         sample.build(root)
-    console = wide_console()
+    console = table_console()
     table = Table(title=f"Data root: {root} ({settings.DATA})", title_justify="left")
     for column in ("benchmark", "found", "where", "version"):
         table.add_column(column, no_wrap=column != "where")
@@ -91,7 +92,7 @@ def status() -> None:
         details += [f"{name}: {line}" for line in (found.problem, *found.notes) if line]
         details += [f"{name}: {video} {why}" for video, why in found.missing.items()]
         details += [f"{name}: {video} {why}" for video, why in found.unreadable.items()]
-    console.print(table)
+    show(console, [table])
     for line in details:
         print(line)
 

@@ -18,12 +18,11 @@ from lmms_eval_tasks.errors import DataError, TasksError
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.cvrr_es.candidates import Aligned
-    from lmms_eval_tasks.cvrr_es.reference_judges import Asked, Rated
+    from lmms_eval_tasks.cvrr_es.study.reference import Asked, Rated
     from lmms_eval_tasks.judges import JudgeConfig
     from lmms_eval_tasks.judges.run import Run as JudgeRun
 
-BENCHMARK = "cvrr_es"
-# Not .jsonl: a folder of ratings is read as all its .jsonl files (cvrr_es/rating_files.py).
+# Not .jsonl: a folder of ratings is read as all its .jsonl files (cvrr_es/study/ratings.py).
 ENDING = "_transcripts.ndjson"
 
 
@@ -72,10 +71,10 @@ def debate_command(
 ) -> None:
     """Rate candidates' answers 1 to 5 by the reference: a debate of models; can be resumed."""
     from lmms_eval_tasks import judges
-    from lmms_eval_tasks.cvrr_es import reference_judges, reference_plan
+    from lmms_eval_tasks.cvrr_es.study import reference
     from lmms_eval_tasks.judges import run
     from lmms_eval_tasks.judges.config import KEY
-    from lmms_eval_tasks.runs.score_again import check_output
+    from lmms_eval_tasks.utils.json_files import check_output
 
     said = (transcripts or out.parent) / f"{out.stem}{ENDING}"
     for file in (out, said):
@@ -89,20 +88,20 @@ def debate_command(
     with run.use(run.from_settings(progress=not dry_run)) as current:
         # An estimate needs no key.
         env = {**os.environ, KEY: os.environ.get(KEY) or "none"} if dry_run else os.environ
-        config = reference_judges.config(judge, env, single=single)
+        config = reference.config(judge, env, single=single)
         _check_old(out, config.label, asked)
         for line in notes:
             print(line)
-        planned = reference_plan.estimate(config, asked)
+        planned = reference.estimate(config, asked)
         if dry_run:
             print(f"{len(asked):,} answers to rate by {config.label}")
             print("\n".join(planned.lines()))
             return
-        judges.preflight(config, [reference_judges.criterion()])
-        say(judges.announcement(config, reference_judges.prompt_name()))
+        judges.preflight(config, [reference.criterion()])
+        say(judges.announcement(config, reference.prompt_name()))
         for line in planned.lines():
             say(line)
-        rated = reference_judges.rate(judges.make(config), asked)
+        rated = reference.rate(judges.make(config), asked)
         current.progress.close()
         _write(out, said, config.label, rated)
         problems = _tell(rated, config, current)
@@ -110,7 +109,7 @@ def debate_command(
     for line in _advice(rated, cached=current.cache is not None):
         print(line)
     if problems:
-        from lmms_eval_tasks.runs.preflight import INVALID
+        from lmms_eval_tasks.runs.judging import INVALID
 
         for line in problems.values():
             say(f"INVALID: {line}")
@@ -123,20 +122,18 @@ def _asked(paths: Sequence[Path]) -> tuple[list[Asked], list[str]]:
     Raises:
         DataError: the annotations or the candidates cannot be used, or do not fit each other.
     """
-    from lmms_eval_tasks.cvrr_es import candidates, reference_judges, schema
-    from lmms_eval_tasks.utils.released_files import required_folder
+    from lmms_eval_tasks.cvrr_es import candidates, release
+    from lmms_eval_tasks.cvrr_es.study import reference
     from lmms_eval_tasks.utils.video_checks import LEAVE_OUT, listed
 
-    files = "ROOT/cvrr_es/DIMENSION/annotations_DIMENSION.json"
-    # No video is opened: a debate is about texts.
-    release = schema.read(required_folder(BENCHMARK, "CVRR-ES", schema.HOW_TO_GET, files))
-    if release.problems and not settings.allow_bad_items():
+    found = release.load()  # no video is opened: a debate is about texts
+    if found.problems and not settings.allow_bad_items():
         raise DataError(
-            f"{len(release.problems):,} questions cannot be used:\n{listed(release.problems)}\n"
+            f"{len(found.problems):,} questions cannot be used:\n{listed(found.problems)}\n"
             f"{LEAVE_OUT}"
         )
-    aligned = candidates.fitting(paths, release)
-    asked = reference_judges.asked_about(release, aligned)
+    aligned = candidates.fitting(paths, found)
+    asked = reference.asked_about(found, aligned)
     notes = [note for one in aligned for note in (*one.problems, *one.notes)]
     return asked, [*notes, *map(_counted, aligned)]
 
@@ -156,14 +153,14 @@ def _check_old(out: Path, label: str, asked: Iterable[Asked]) -> None:
     Raises:
         DataError: it has ratings that this run does not make again.
     """
-    from lmms_eval_tasks.cvrr_es import rating_files
-    from lmms_eval_tasks.cvrr_es.rating_rows import Item
+    from lmms_eval_tasks.cvrr_es.study import ratings
+    from lmms_eval_tasks.cvrr_es.study.ratings import Item
 
     if not out.exists():
         return
     ours = {Item(one.id, one.candidate) for one in asked}
     try:
-        there = rating_files.read([out])
+        there = ratings.read([out])
     except DataError as error:
         raise DataError(
             f"--out {out}: is there already, and not ratings of such a run; name another file, or "
@@ -183,7 +180,7 @@ def _check_old(out: Path, label: str, asked: Iterable[Asked]) -> None:
 
 
 def _write(out: Path, said: Path, label: str, rated: Sequence[Rated]) -> None:
-    from lmms_eval_tasks.cvrr_es import rating_files
+    from lmms_eval_tasks.cvrr_es.study import ratings
 
     partial = said.with_name(f".{said.name}.part")
     lines = (json.dumps(one.transcript(label), ensure_ascii=False) + "\n" for one in rated)
@@ -193,13 +190,13 @@ def _write(out: Path, said: Path, label: str, rated: Sequence[Rated]) -> None:
         partial.replace(said)
     except OSError as error:
         raise TasksError(f"{said}: cannot be written ({error.strerror})") from None
-    rating_files.write(out, (one.row(label) for one in rated))
+    ratings.write(out, (one.row(label) for one in rated))
 
 
 def _tell(rated: Sequence[Rated], config: JudgeConfig, current: JudgeRun) -> Mapping[str, Any]:
     """Print what came out and what it cost; why the run is invalid, if it is."""
     from lmms_eval_tasks.judges.ledger import lines
-    from lmms_eval_tasks.runs import preflight
+    from lmms_eval_tasks.runs import judging
     from lmms_eval_tasks.utils.aggregate import mean
 
     for name in dict.fromkeys(one.asked.candidate for one in rated):
@@ -214,7 +211,7 @@ def _tell(rated: Sequence[Rated], config: JudgeConfig, current: JudgeRun) -> Map
     for line in [*lines(usage, current.prices.origin), *current.stopped()]:
         print(line)
     counts = tuple(row.as_dict() for row in usage)
-    return preflight.invalid(preflight.Work(counts, frozenset({config.label})))
+    return judging.invalid(judging.Work(counts, frozenset({config.label})))
 
 
 def _advice(rated: Iterable[Rated], *, cached: bool) -> Iterator[str]:
@@ -224,7 +221,7 @@ def _advice(rated: Iterable[Rated], *, cached: bool) -> Iterator[str]:
         rated: all answers.
         cached: whether replies were kept, so that a second run reads them again.
     """
-    from lmms_eval_tasks.utils import kept_replies
+    from lmms_eval_tasks.judges import kept_replies
 
     reasons = [
         f"{one.verdict.status}: {one.verdict.reason}" for one in rated if one.verdict.score is None

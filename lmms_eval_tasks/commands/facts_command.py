@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lmms_eval_tasks.commands.saved_runs import Concurrency, MaxCalls, MaxCost, set_limits
-from lmms_eval_tasks.console import say, wide_console
+from lmms_eval_tasks.console import say, table_console
 from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.report.fold import show
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.movierecapsqa.facts.recap_file import Recap
@@ -65,7 +66,7 @@ def facts_command(
     from lmms_eval_tasks.judges.config import KEY
     from lmms_eval_tasks.judges.ledger import lines
     from lmms_eval_tasks.movierecapsqa.facts import build, estimate, recap_file, review
-    from lmms_eval_tasks.runs.score_again import check_output, write_json
+    from lmms_eval_tasks.utils.json_files import check_output, write_json
 
     if draft is not None and dry_run:
         raise TasksError("either --draft writes a file or --dry-run an estimate, not both")
@@ -85,7 +86,7 @@ def facts_command(
         planned = build.plan(segments, config, out, append=append)
         steps, notes = estimate.estimate(planned.todo, planned.prompt, config)
         if dry_run:
-            wide_console().print(estimate.table(steps))
+            show(table_console(), [estimate.table(steps)])
             kept = len(segments) - len(planned.todo)
             print(f"{len(planned.todo)} segments to ask about, {kept} are in {out} already")
             print("\n".join(notes))

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lmms_eval_tasks.commands.saved_runs import Concurrency, MaxCalls, MaxCost, set_limits
-from lmms_eval_tasks.console import say, wide_console
+from lmms_eval_tasks.console import say, table_console
 from lmms_eval_tasks.errors import DataError, TasksError
+from lmms_eval_tasks.report.fold import show
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lmms_eval_tasks.haven.build.build import Job
-    from lmms_eval_tasks.haven.build.structure import Choices
-    from lmms_eval_tasks.haven.record import Record
+    from lmms_eval_tasks.haven.records.build import Job
+    from lmms_eval_tasks.haven.records.record import Record
+    from lmms_eval_tasks.haven.records.structure import Choices
     from lmms_eval_tasks.judges import JudgeConfig
 
 haven_app = typer.Typer(
@@ -76,8 +77,8 @@ def build_command(
 ) -> None:
     """Make HAVEN's record of your own videos: frames, shots, keyframes, texts; can be resumed."""
     from lmms_eval_tasks import judges
-    from lmms_eval_tasks.haven.build import build, report, steps
-    from lmms_eval_tasks.haven.build.structure import Choices
+    from lmms_eval_tasks.haven.records import build, report, steps
+    from lmms_eval_tasks.haven.records.structure import Choices
     from lmms_eval_tasks.judges import run
     from lmms_eval_tasks.judges.config import KEY
     from lmms_eval_tasks.judges.ledger import lines
@@ -130,7 +131,7 @@ def rate_command(
     seed: Annotated[int, typer.Option(help="Of the draw.")] = 0,
 ) -> None:
     """Write a rating sheet (1 to 5, the paper's Appendix B) for two people to fill in."""
-    from lmms_eval_tasks.haven import rating_form, rating_sheet, record_pictures
+    from lmms_eval_tasks.haven.records import picture, rating_form, rating_sheet
 
     drawn = rating_sheet.draw(_records(folder, source), videos, seed)
     try:
@@ -138,10 +139,10 @@ def rate_command(
     except OSError as error:
         raise TasksError(f"--out {out}: no folder can be made there ({error.strerror})") from None
     (out / "sheet.csv").write_text(rating_sheet.csv_text(drawn.rows), encoding="utf-8", newline="")
-    evidence = {one.id: record_pictures.evidence(one) for one in drawn.videos}
+    evidence = {one.id: picture.evidence(one) for one in drawn.videos}
     form = rating_form.html(drawn, evidence)
     (out / "sheet.html").write_text(form, encoding="utf-8")
-    for line in [*drawn.notes, *record_pictures.missing(evidence)]:
+    for line in [*drawn.notes, *picture.missing(evidence)]:
         print(line)
     print(f"{out}: sheet.csv and sheet.html, {len(drawn.videos)} videos, {len(drawn.rows)} ratings")
 
@@ -154,14 +155,14 @@ def agreement_command(
     output: Annotated[Path | None, typer.Option(help="Write the numbers as JSON.")] = None,
 ) -> None:
     """Mean ratings and the agreement of two raters, as in the paper's Table 2."""
-    from lmms_eval_tasks.haven import rating_agreement
-    from lmms_eval_tasks.runs.score_again import check_output, write_json
+    from lmms_eval_tasks.haven.records import rating_agreement
+    from lmms_eval_tasks.utils.json_files import check_output, write_json
 
     if output is not None:
         check_output(output)
     rows = rating_agreement.compare(first, second)
-    console = wide_console()
-    console.print(rating_agreement.table(rows))
+    console = table_console()
+    show(console, [rating_agreement.table(rows)])
     for line in rating_agreement.notes(rows):
         print(line)
     if output is not None:
@@ -176,8 +177,8 @@ def picture_command(
     out: Annotated[Path, typer.Option(help="The HTML file to write.")],
 ) -> None:
     """Draw one record as HTML: frames, shots, keyframes, sentences and their alignment."""
-    from lmms_eval_tasks.haven import picture, record_pictures
-    from lmms_eval_tasks.runs.score_again import check_output
+    from lmms_eval_tasks.haven.records import picture
+    from lmms_eval_tasks.utils.json_files import check_output
 
     check_output(out)
     records = _records(folder, video.partition("/")[0])
@@ -185,7 +186,7 @@ def picture_command(
     if found is None:
         some = ", ".join(record.id for record in records[:5])
         raise DataError(f"{folder}: has no video {video} that can be used; it has {some}")
-    out.write_text(picture.html(found, record_pictures.thumbnails(found)), encoding="utf-8")
+    out.write_text(picture.html(found, picture.thumbnails(found)), encoding="utf-8")
     print(f"{out}: {found.id}, {len(found.frames)} frames, {len(found.shots)} shots")
 
 
@@ -201,8 +202,7 @@ def _importance(scores: Path | None, picks: Path | None) -> tuple[str, Path]:
 
 
 def _check_source(source: str) -> None:
-    from lmms_eval_tasks.haven.build.build import OWN
-    from lmms_eval_tasks.haven.labels import SOURCES
+    from lmms_eval_tasks.haven.options import OWN, SOURCES
 
     known = list(dict.fromkeys([OWN, *SOURCES]))
     if source not in known:
@@ -210,16 +210,16 @@ def _check_source(source: str) -> None:
 
 
 def _print_estimate(jobs: Sequence[Job], choices: Choices, config: JudgeConfig) -> None:
-    from lmms_eval_tasks.haven.build import build, estimate, steps
+    from lmms_eval_tasks.haven.records import build, report, steps
 
     works = []
     for job in jobs:
         if not job.complete:
             made, frames, have = build.structured(job, choices)
-            works.append(estimate.Work(made, have, (frames.width, frames.height)))
-    wide_console().print(estimate.table(estimate.estimate(works, steps.prompt(), config)))
+            works.append(report.Work(made, have, (frames.width, frames.height)))
+    show(table_console(), [report.table(report.estimate(works, steps.prompt(), config))])
     print(f"{len(works)} videos to ask about, {len(jobs) - len(works)} are complete already")
-    for note in estimate.notes(config):
+    for note in report.notes(config):
         print(note)
 
 
@@ -229,13 +229,13 @@ def _records(folder: Path, source: str | None) -> Sequence[Record]:
     Raises:
         DataError: there is none.
     """
-    from lmms_eval_tasks.haven import schema
     from lmms_eval_tasks.haven.options import Options
+    from lmms_eval_tasks.haven.records import release as released
 
     if source is not None:
         _check_source(source)
     chosen = (source,) if source else ()
-    release = schema.read(folder, Options(sources=chosen, subset=0))
+    release = released.read(folder, Options(sources=chosen, subset=0))
     if not release.records:
         raise DataError(f"{folder}: no video of HAVEN that can be used")
     return release.records
@@ -243,12 +243,12 @@ def _records(folder: Path, source: str | None) -> Sequence[Record]:
 
 def _validated(out: Path, source: str) -> list[str]:
     """What whoever reads the written files will say about them."""
-    from lmms_eval_tasks.haven import schema
-    from lmms_eval_tasks.haven.build import files
     from lmms_eval_tasks.haven.options import Options
+    from lmms_eval_tasks.haven.records import files
+    from lmms_eval_tasks.haven.records import release as released
 
     if not files.json_file(out, source).exists():
         return []
-    release = schema.read(out, Options(sources=(source,), subset=0))
+    release = released.read(out, Options(sources=(source,), subset=0))
     lines = [f"{out}: of the source {source}, videos that fit HAVEN's form: {len(release.records)}"]
     return lines + [f"{name}: {why}" for name, why in release.problems.items()]

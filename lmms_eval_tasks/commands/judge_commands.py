@@ -10,8 +10,9 @@ from typing import Annotated
 import typer
 
 from lmms_eval_tasks import benchmarks, settings
-from lmms_eval_tasks.console import wide_console
+from lmms_eval_tasks.console import table_console
 from lmms_eval_tasks.errors import JudgeError, TasksError
+from lmms_eval_tasks.report.fold import show
 
 cache_app = typer.Typer(
     help="Look at, export, load and merge the judges' replies.", no_args_is_help=True
@@ -37,9 +38,9 @@ def estimate_command(
 ) -> None:
     """Say before a run how much it generates and judges, what that costs and how long it takes."""
     from lmms_eval_tasks.host import plugin
-    from lmms_eval_tasks.judges import run
+    from lmms_eval_tasks.judges import costs, run
     from lmms_eval_tasks.judges.config import KEY
-    from lmms_eval_tasks.runs import estimate
+    from lmms_eval_tasks.runs import before, estimate
 
     plugin.install()
     from lmms_eval.tasks import TaskManager
@@ -63,13 +64,13 @@ def estimate_command(
     found = []
     for task in chosen:
         judged = task["metadata"]["judged"]
-        benchmark = benchmarks.load(benchmarks.of_task(task))
+        benchmark = benchmarks.of(task["task"])
         # An estimate needs no key.
         env = {KEY: "none", **os.environ}
-        config = benchmark.judge_config(judge, env) if judged else None
+        config = before.judge_config(benchmark, judge, env) if judged else None
         found.append(estimate.estimate(task, config, limit))
-    assumed, why = estimate.default_rate()
-    wide_console().print(estimate.table(found, rate or assumed))
+    assumed, why = costs.default_rate()
+    show(table_console(), [estimate.table(found, rate or assumed)])
     notes = [note for one in found for note in one.notes]
     notes.append(
         f"judging takes: at {rate or assumed:g} calls a second"

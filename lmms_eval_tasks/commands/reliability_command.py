@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.console import wide_console
-from lmms_eval_tasks.cvrr_es.reliability.sums_bootstrap import RESAMPLES
+from lmms_eval_tasks.console import table_console
+from lmms_eval_tasks.cvrr_es.study.kappas import RESAMPLES
 from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.report.fold import show
 
 if TYPE_CHECKING:
-    from lmms_eval_tasks.cvrr_es.rating_rows import RatingRow
+    from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -56,11 +57,10 @@ def reliability_command(
     ] = False,
 ) -> None:
     """How far judges agree with a reference: kappas, intervals, panels, as tables and a page."""
-    from lmms_eval_tasks.cvrr_es import selection as mixture
-    from lmms_eval_tasks.cvrr_es.reliability import accuracy_files, tables
-    from lmms_eval_tasks.cvrr_es.reliability import html as page
-    from lmms_eval_tasks.cvrr_es.reliability.report import Options, report
-    from lmms_eval_tasks.runs.score_again import check_output, write_json
+    from lmms_eval_tasks.cvrr_es.study import leniency, page, panel_sheets
+    from lmms_eval_tasks.cvrr_es.study import selection as mixture
+    from lmms_eval_tasks.cvrr_es.study.report import Options, report
+    from lmms_eval_tasks.utils.json_files import check_output, write_json
 
     for file in filter(None, (output, html)):
         check_output(file)
@@ -71,7 +71,7 @@ def reliability_command(
     if allow_bad_items:
         os.environ[settings.ALLOW_BAD_ITEMS] = "1"
     options = Options(
-        accuracies=accuracy_files.read(accuracies) if accuracies else {},
+        accuracies=leniency.read_accuracies(accuracies) if accuracies else {},
         final_judge=final_judge,
         selection=mixture.parse(selection or ""),
         resamples=resamples,
@@ -81,9 +81,9 @@ def reliability_command(
     compared, more = _read(reference) if reference else ([], [])
     found = report(given, compared, options)
     found["notes"] = [*notes, *more, *found["notes"]]
-    console = wide_console()
-    for table in tables.tables(found):
-        console.print(table)
+    console = table_console()
+    for table in panel_sheets.tables(found):
+        show(console, [table])
     for note in found["notes"]:
         print(note)
     if output is not None:
@@ -98,12 +98,12 @@ def _read(paths: Sequence[Path]) -> tuple[list[RatingRow], list[str]]:
     """The rows of files, and lines on files without rows and rows that are left out.
 
     Raises:
-        DataError: as rating_files.read.
+        DataError: as ratings.read.
     """
-    from lmms_eval_tasks.cvrr_es import rating_files
+    from lmms_eval_tasks.cvrr_es.study import ratings
     from lmms_eval_tasks.utils.video_checks import listed
 
-    found = rating_files.load(paths)
+    found = ratings.load(paths)
     notes = [f"{file}: has no rows" for file in found.blank]
     if found.problems:
         # Of ratings off the scale the rows stay, as failures: the report counts them.

@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks.benchmark import SavedRun
 from lmms_eval_tasks.errors import DataError, TasksError
-from lmms_eval_tasks.runs import rescore
+from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.runs.saved_batches import read_batch, write_batch
-from lmms_eval_tasks.runs.score_again import Saved, check_output, score_again, write_json
+from lmms_eval_tasks.runs.score_again import Saved, score_again
+from lmms_eval_tasks.utils import saved_runs as saved_files
+from lmms_eval_tasks.utils.json_files import check_output, write_json
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.judges.run import Run as JudgeRun
@@ -101,7 +104,12 @@ def submit_command(
 ) -> None:
     """Write a model's answers for data whose truth is withheld."""
     check_output(output)
-    found = {name: benchmarks.load(name).submission(own) for name, own in _read(logs)}
+    found = {
+        name: benchmarks.load(name).submission(
+            [SavedRun(run.task, run.model, saved_files.saved_items(run)) for run in own]
+        )
+        for name, own in _read(logs)
+    }
     made = {name: answers for name, answers in found.items() if answers is not None}
     if not made:
         raise TasksError(f"the answers of {' and '.join(found)} are public: nothing to submit")
@@ -139,7 +147,7 @@ def _read(logs: Sequence[Path]) -> Saved:
     Raises:
         DataError: nothing of ours is there.
     """
-    runs = [rescore.read(file) for file in rescore.find(logs)]
+    runs = [saved_files.read(file) for file in saved_files.find(logs)]
     found = [
         (name, own)
         for name in benchmarks.NAMES
@@ -154,4 +162,4 @@ def _the_judge(saved: Saved) -> str:
     """The user's setting, or the paper's judge."""
     if spec := settings.judge_spec():
         return spec
-    return benchmarks.load(saved[0][0]).judge_config(env=os.environ).model
+    return before.judge_config(benchmarks.load(saved[0][0]), env=os.environ).model

@@ -6,22 +6,23 @@ task asks for them (PEP 562): `docs_TASK`, `metrics_TASK`, `data_BENCHMARK`, `jo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import traceback
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import benchmarks
 from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark, Doc, Task
+from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import rows_store
 from lmms_eval_tasks.judges.asking import Asker
 from lmms_eval_tasks.judges.candidate import usable
-from lmms_eval_tasks.judges.config import NONE, JudgeConfig
 from lmms_eval_tasks.runs import before, given, scoring
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
-    from lmms_eval_tasks.judges import Judge
+    from lmms_eval_tasks.judges.verdict import Asks, Verdict
 
 Kwargs = Mapping[str, Any] | None
 
@@ -40,14 +41,14 @@ def __getattr__(name: str) -> Any:
         return scoring.metric_list(task, benchmark.joins)
     if kind == "joined":
         group, _, number = rest.partition("__")
-        benchmark = benchmarks.of_group(group)
+        benchmark = benchmarks.of(group)
         (join,) = (one for one in benchmark.joins if one.group == group)
         return scoring.group_number(join, number)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _of(task: str) -> tuple[Benchmark, Task]:
-    benchmark = benchmarks.of_new_task(task)
+    benchmark = benchmarks.of(task)
     return benchmark, benchmark.tasks[task]
 
 
@@ -93,19 +94,22 @@ def process_results(doc: Doc, results: list[str]) -> dict[str, Any]:
         nothing = {**task.blank, "status": NOT_RUN, NOT_RUN: doc[NOT_RUN], "reply": ""}
         return scoring.spread(task, benchmark.joins, {**task.keep(doc), **nothing})
     kept = {**task.keep(doc), **_handed(task, doc)}
-    item = scoring.scored(task, kept, reply, Asker(_judge(benchmark, task)))
-    return scoring.spread(task, benchmark.joins, item)
+    # A task that asks nothing needs no judge that can be used.
+    answer = Asker(usable(lambda: before.run_judge(benchmark))) if task.asks else _nobody
+    return scoring.spread(task, benchmark.joins, scoring.scored(task, kept, reply, answer))
 
 
 def _handed(task: Task, doc: Doc) -> dict[str, Any]:
+    """What was handed over; where it cannot be told any more, the answer still counts."""
     try:
         return task.handed(doc)
-    except (TasksError, OSError):
-        return {"media": None}  # a file is gone by now: the answer still counts
+    except (TasksError, OSError):  # a file is gone by now
+        return {"media": None}
+    except Exception:
+        say(f"what {doc['id']} was given cannot be told")
+        traceback.print_exc()
+        return {"media": None}
 
 
-def _judge(benchmark: Benchmark, task: Task) -> Judge:
-    # A task that asks nothing needs no judge that can be used.
-    return usable(
-        lambda: before.judge_config(benchmark) if task.asks else JudgeConfig(NONE),
-    )
+def _nobody(asks: Asks) -> Sequence[Verdict]:
+    raise TypeError(f"a task without asks asks {[ask.name for ask in asks]}")

@@ -22,7 +22,6 @@ import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -30,13 +29,13 @@ from typing import TYPE_CHECKING, Any
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host.imports import when_imported
+from lmms_eval_tasks.running import KNOWN_HOSTS, host_version
 
 if TYPE_CHECKING:
-    from lmms_eval_tasks.host.sound import Interface
     from lmms_eval_tasks.running import Model
+    from lmms_eval_tasks.running.sound_table import Interface
 
 TASKS_PATH = Path(__file__).resolve().parent.parent
-KNOWN_HOSTS = ("0.7.3",)
 HOST_THREADS = 4  # the host's default of process_docs_parallel
 _FALLBACK = '--include_path "$(lmms-eval-tasks path)"'
 _MARK = "_lmms_eval_tasks"
@@ -87,14 +86,6 @@ def install() -> bool:
 def missed(name: str, error: Exception) -> None:
     """Say that a hook is not in place, and what to do."""
     say(f"could not hook {name} ({error!r}); pass {_FALLBACK}")
-
-
-def host_version() -> str | None:
-    """Version of the installed lmms-eval, or None."""
-    try:
-        return version("lmms_eval")
-    except PackageNotFoundError:
-        return None
 
 
 # --- the task manager -------------------------------------------------------------------------
@@ -187,9 +178,9 @@ def _name_scored_tasks(module: ModuleType) -> None:
 
     @functools.wraps(score)
     def process_results(self: Any, *args: Any, **kwargs: Any) -> Any:
-        from lmms_eval_tasks.runs import preflight
+        from lmms_eval_tasks.runs import judging
 
-        with preflight.scoring(self.config.task, len(getattr(self, "_instances", None) or ())):
+        with judging.scoring(self.config.task, len(getattr(self, "_instances", None) or ())):
             return score(self, *args, **kwargs)
 
     task_class.process_results = process_results
@@ -212,7 +203,7 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
         from lmms_eval.tasks import TaskManager
 
         from lmms_eval_tasks import running
-        from lmms_eval_tasks.runs import preflight
+        from lmms_eval_tasks.runs import after, before, judging
 
         given = signature.bind(*args, **kwargs).arguments
         names = given.get("tasks") or []
@@ -227,14 +218,14 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
             return evaluate(**given)
         with (
             _one_message(manager),
-            preflight.judging(tasks) as judged,
+            judging.judging(tasks) as judged,
             running.model(_running(given)),
             running.limited(given.get("limit"), given.get("offset") or 0),
         ):
-            preflight.check(tasks)
+            before.check(tasks)
             # With an offset the host takes other items than the first ones.
             limit = None if given.get("offset") else given.get("limit")
-            preflight.make_media(tasks, limit)
+            before.make_media(tasks, limit)
             if judged.begin():
                 asked = given.get("process_docs_parallel", HOST_THREADS)
                 given["process_docs_parallel"] = judged.threads(asked, HOST_THREADS)
@@ -242,7 +233,7 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
                 results = evaluate(**given)
             work = judged.end()
             if results is not None:
-                preflight.annotate(results, tasks, work)
+                after.annotate(results, tasks, work)
         return results
 
     setattr(simple_evaluate, _MARK, True)

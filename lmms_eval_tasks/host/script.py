@@ -51,13 +51,13 @@ def main() -> None:
     except ImportError as error:
         sys.exit(f"lmms-eval is not usable here ({error}); pip install 'lmms-eval==0.7.3'")
     host()
-    from lmms_eval_tasks.runs import preflight
+    from lmms_eval_tasks.runs import judging
 
     invalid = _print_tables()
     if outcome.failed:
         sys.exit(1)
     if invalid:
-        sys.exit(preflight.INVALID)
+        sys.exit(judging.INVALID)
 
 
 def _take_own_options(arguments: list[str]) -> list[str]:
@@ -100,6 +100,7 @@ OPTIONS = {
     "--cvrr-reference": settings.CVRR_REFERENCE,
     "--cvrr-selection": settings.CVRR_SELECTION,
     "--cvrr-name": settings.CVRR_NAME,
+    "--tables": settings.TABLES,
 }
 FLAGS = {
     "--allow-bad-items": settings.ALLOW_BAD_ITEMS,
@@ -152,9 +153,9 @@ def _is_hijacked(tasks: str) -> bool:
 
 def _print_tables() -> bool:
     """Print what belongs below the host's table; True if the run is invalid."""
-    from lmms_eval_tasks.runs import preflight
+    from lmms_eval_tasks.runs import after
 
-    if preflight.last_results is None:
+    if after.last_results is None:
         return False
-    preflight.print_tables(preflight.last_results)
-    return bool(preflight.last_results["lmms_eval_tasks"].get("invalid"))
+    after.print_tables(after.last_results)
+    return bool(after.last_results["lmms_eval_tasks"].get("invalid"))

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any, cast
 
 from lmms_eval_tasks import running, settings
-from lmms_eval_tasks.benchmark import DataStatus, Found
+from lmms_eval_tasks.benchmark import Found
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maia import schema
 from lmms_eval_tasks.maia.schema import PAPER_COUNTS, POOL_SIZE, Question, Release
 from lmms_eval_tasks.utils import probes, released_files
+from lmms_eval_tasks.utils.released_files import DataStatus
 
 HOW_TO_GET = (
     "MAIA's 20 % sample is public in the authors' repository (linked from the paper), the full set "

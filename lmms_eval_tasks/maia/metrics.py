@@ -37,7 +37,7 @@ def _family(
     interval: Callable[[Items], stats.Interval | None],
     shown: tuple[str, ...],
     *,
-    mean: bool = False,
+    mean: str = "",
 ) -> list[Metric]:
     """A share in its three forms, as the mean of the categories, and by category."""
     plain, valid, failed = forms
@@ -68,7 +68,7 @@ _POOLS = (
 )
 
 PAIRS = [
-    *_family("pair_acc", _SHARE, aggregate.accuracy_interval, ("status", "right"), mean=True),
+    *_family("pair_acc", _SHARE, aggregate.accuracy_interval, ("status", "right"), mean="right"),
     *_family("pool_acc", _POOLS, _pool_interval, ("id", "status", "right")),
 ]
 
@@ -128,9 +128,9 @@ def _scored(item: Item) -> bool:
 
 
 ANSWERS = [
-    *_family("judge_acc", _SHARE, aggregate.accuracy_interval, ("status", "right"), mean=True),
-    Metric("rouge_l", _mean_of("rouge_l"), shown=("rouge_l",)),
-    Metric("meteor", _mean_of("meteor"), shown=("meteor",)),
+    *_family("judge_acc", _SHARE, aggregate.accuracy_interval, ("status", "right"), mean="right"),
+    Metric("rouge_l", _mean_of("rouge_l"), shown=("rouge_l",), mean="rouge_l"),
+    Metric("meteor", _mean_of("meteor"), shown=("meteor",), mean="meteor"),
     Metric("bleu", bleu, _scored),
     Metric("cider", cider, _scored),
     Metric("bertscore", bertscore, _scored),

@@ -51,7 +51,7 @@ def tables(rows: Sequence[tuple[str, Numbers]]) -> list[Table]:
     Args:
         rows: label of a model (empty for a single run) and its numbers by task or group.
     """
-    made = []
+    made = _summary(rows)
     for metric, what, number in LAYOUT:
         shown = [
             (label, name, values)
@@ -80,6 +80,35 @@ def tables(rows: Sequence[tuple[str, Numbers]]) -> list[Table]:
     made += _similarity(rows)
     made += _cells(rows)
     return made
+
+
+def _summary(rows: Iterable[tuple[str, Numbers]]) -> list[Table]:
+    """The `Avg.` of the paper's tables, one row a setting."""
+    table = _table("averages over the categories (the paper's Tables 1, 2, 3 and 5)")
+    table.add_column("setting", overflow="fold")
+    for metric, what, _ in LAYOUT:
+        table.add_column(f"{what}\n{metric}", justify="right")
+    table.add_column("failed\nitems", justify="right")
+    for label, numbers in rows:
+        settings: dict[str, dict[str, Any]] = {}
+        for name, values in numbers.items():
+            found = settings.setdefault(_setting(name), {"failed": 0})
+            found |= {m: values[f"{m}_avg"] for m, *_ in LAYOUT if _has(values, f"{m}_avg")}
+            found["failed"] += values.get("failed", 0)
+        for setting, found in settings.items():
+            if len(found) > 1:
+                cells = (number_text(found.get(metric)) for metric, *_ in LAYOUT)
+                table.add_row(f"{label} {setting}".strip(), *cells, str(found["failed"]))
+    return [table] if table.rows else []
+
+
+def _setting(name: str) -> str:
+    """A task's or group's setting: `maia_vsv_black` and `maia_black` are `black`."""
+    for kind in ("maia_vsv", "maia_oevqa", "maia_unimodal", "maia"):
+        if name.startswith(kind):
+            end = name.removeprefix(kind).removeprefix("_")
+            return end or ("no video" if kind == "maia_unimodal" else "32 frames")
+    return name
 
 
 def _table(title: str) -> Table:

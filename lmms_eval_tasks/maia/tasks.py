@@ -94,14 +94,14 @@ def _task_prompts(language: str, override: Path | None) -> Prompt:
 
 # --- what the reply is worth ------------------------------------------------------------------
 
-_KEPT = ("id", "question_id", "video", "category", "setting", "n_frames", "data")
+_KEPT = ("id", "video", "category", "setting", "data")
 
 
 def keep(doc: Doc) -> dict[str, Any]:
-    """What the log keeps of a doc: all that `rescore` needs, in plain types."""
+    """What the log keeps of a doc: all that `rescore` needs; a pair's id tells its question."""
     item = {name: doc[name] for name in _KEPT}
     if "options" in doc:
-        return {**item, **{name: doc[name] for name in ("options", "answer", "index")}}
+        return {**item, "options": doc["options"], "answer": doc["answer"]}
     return {**item, "question": doc["question"], "references": list(doc["references"])}
 
 
@@ -110,7 +110,7 @@ def handed(doc: Doc) -> dict[str, Any]:
     if doc["setting"] == "text":
         return {"media": None}
     made = media_of(doc).as_dict()
-    kept = ("kind", "n_frames", "width", "height", "duration", "recipe")
+    kept = ("kind", "n_frames", "recipe")
     return {"media": {key: made[key] for key in kept}}
 
 

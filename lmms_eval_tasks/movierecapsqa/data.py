@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.benchmark import Cut, DataStatus, Doc, Found
+from lmms_eval_tasks.benchmark import Cut, Doc, Found
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.movierecapsqa import schema
 from lmms_eval_tasks.movierecapsqa.schema import PAPER_COUNTS, SPLITS, UNLABELLED, Release, Segment
 from lmms_eval_tasks.utils import clips, released_files, video_checks
+from lmms_eval_tasks.utils.released_files import DataStatus
 from lmms_eval_tasks.utils.video_checks import ALLOW_MISSING, LEAVE_OUT, listed
 
 HOW_TO_GET = (

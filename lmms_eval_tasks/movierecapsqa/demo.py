@@ -17,8 +17,8 @@ from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.config import NONE
 from lmms_eval_tasks.movierecapsqa.data import CONDITIONS, task_name
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, HIGHEST
-from lmms_eval_tasks.runs import rescore
 from lmms_eval_tasks.sample.demo import TINY, check_chance
+from lmms_eval_tasks.utils import saved_runs as saved
 
 TASKS = ("movierecapsqa",)
 _LEAVES = tuple(task_name("segment", slug) for slug in CONDITIONS)
@@ -63,7 +63,7 @@ def _items(samples: Path) -> Iterator[dict[str, Any]]:
     for task in _LEAVES:
         found = samples.rglob(f"*_samples_{task}.jsonl")
         newest = max(found, key=lambda path: path.stat().st_mtime)
-        for sample in rescore.read(newest).samples:
+        for sample in saved.read(newest).samples:
             yield sample["failed"]
 
 

@@ -2,20 +2,69 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks import settings
-from lmms_eval_tasks.benchmark import Benchmark, Items
-from lmms_eval_tasks.runs import before, rescore, scoring
+from lmms_eval_tasks import __version__, benchmarks, settings
+from lmms_eval_tasks.benchmark import Benchmark, Items, Numbers
+from lmms_eval_tasks.console import say, table_console
+from lmms_eval_tasks.report.fold import show
+from lmms_eval_tasks.runs import before, judging, scoring
+from lmms_eval_tasks.runs.judging import Work
 from lmms_eval_tasks.runs.scoring import Counted, Side
 from lmms_eval_tasks.utils import prompt_notes, provenance
+from lmms_eval_tasks.utils import saved_runs as saved
 
 SAMPLE = "made with the packaged sample: not a benchmark result"
 
 
-def annotate(benchmark: Benchmark, results: dict[str, Any], names: Sequence[str]) -> None:
-    """Our section of the host's results for one benchmark: `results["lmms_eval_tasks"][name]`.
+# What the last run of this process returned, for the tables our script prints after the host's.
+last_results: dict[str, Any] | None = None
+
+
+def annotate(
+    results: dict[str, Any], tasks: Sequence[Mapping[str, Any]], judged: Work | None = None
+) -> None:
+    """Our section of the host's results, under `lmms_eval_tasks`; remembers the results.
+
+    Args:
+        results: the host's.
+        tasks: YAML of the leaf tasks of ours.
+        judged: what the judges did (`Judging.end`); None if no task was judged.
+    """
+    judged = judged or Work()
+    global last_results  # noqa: PLW0603  # read once by host/script.py after the host has printed
+    section: dict[str, Any] = {"version": __version__, "data_root": str(settings.data_root())}
+    results["lmms_eval_tasks"] = section
+    if judged.usage:
+        section["judges"] = {
+            "usage": list(judged.usage),
+            "given_up": list(judged.given_up),
+            "prices": judged.prices,
+        }
+    section["invalid"] = problems = judging.invalid(judged)
+    for benchmark, names in benchmarks.chosen(tasks):
+        try:
+            section[benchmark.name] = _of_benchmark(benchmark, results, names)
+        except Exception:  # the answers are paid for: a mistake of ours must not lose them
+            say(f"{benchmark.name}: what is known about this run could not be added to its results")
+            traceback.print_exc()
+    _mark(results)
+    for line in judged.given_up:
+        say(
+            f"gave up on the judge {line}; everything is kept: judge what is missing with "
+            "lmms-eval-tasks judge LOGS (needs --log_samples), or run again"
+        )
+    for line in problems.values():
+        say(f"INVALID: {line}")
+    last_results = results
+
+
+def _of_benchmark(
+    benchmark: Benchmark, results: dict[str, Any], names: Sequence[str]
+) -> dict[str, Any]:
+    """What we know of one benchmark's part of a run.
 
     `numbers` has every number by task or group, `details` counts and intervals, `warnings` what
     makes a number not comparable; beside them stand data, prompts and judge. Tells of the data as
@@ -26,7 +75,7 @@ def annotate(benchmark: Benchmark, results: dict[str, Any], names: Sequence[str]
     unpack(results, names)
     made = {name: benchmark.tasks[name] for name in items}
     # First of all: what a metric was computed with is noted while it is (provenance.note).
-    numbers = {name: scoring.numbers(task.metrics, items[name]) for name, task in made.items()}
+    numbers = {name: scoring.numbers(task, items[name]) for name, task in made.items()}
     for join in benchmark.joins:
         if found_here := scoring.joined(join, items):
             numbers[join.group] = found_here
@@ -49,7 +98,7 @@ def annotate(benchmark: Benchmark, results: dict[str, Any], names: Sequence[str]
     section["details"] = {name: scoring.details(task, items[name]) for name, task in made.items()}
     section["numbers"] = numbers
     _show_groups(results, benchmark, numbers)
-    results["lmms_eval_tasks"][benchmark.name] = section
+    return section
 
 
 def _items(results: Mapping[str, Any], task: str) -> Items | None:
@@ -84,13 +133,60 @@ def _show_groups(
                 row[key] = numbers[join.group][name]
 
 
+def _mark(results: dict[str, Any]) -> None:
+    """Show it in the host's own table too: its first column is the alias."""
+    names = saved.invalid_names(results)
+    for table in (results["results"], results.get("groups", {})):
+        for name, values in table.items():
+            if name in names:
+                values["alias"] = f"{values.get('alias', name)} [INVALID]"
+
+
+# --- tables -------------------------------------------------------------------------------------
+
+
 def tables(benchmark: Benchmark, results: Mapping[str, Any]) -> list[Any]:
     """The paper's tables for the host's results, with the warnings that belong to them."""
     section = results["lmms_eval_tasks"][benchmark.name]
-    marked = rescore.invalid_names(results)
+    marked = saved.invalid_names(results)
     numbers = {
         f"{name} INVALID" if name in marked else name: values
         for name, values in sorted(section["numbers"].items())
     }
-    shown = benchmark.tables([("", numbers)], section)
+    shown = chosen_tables(benchmark, [("", numbers)], section)
     return [*shown, *(f"Note: {warning}" for warning in section["warnings"])]
+
+
+def chosen_tables(
+    benchmark: Benchmark,
+    rows: Sequence[tuple[str, Numbers]],
+    section: Mapping[str, Any] | None = None,
+) -> list[Any]:
+    """The tables that the user wants to see: the paper's headline, or with the splits."""
+    made = list(benchmark.tables(rows, section))
+    if settings.all_tables() or len(made) <= benchmark.headline:
+        return made
+    more = f"{benchmark.title}: {len(made) - benchmark.headline} more tables with --tables all"
+    return [*made[: benchmark.headline], more]
+
+
+def print_tables(results: Mapping[str, Any]) -> None:
+    """Print each paper's own tables from the host's results, and what the judges did."""
+    console = table_console()
+    for name in benchmarks.NAMES:
+        if name in results.get("lmms_eval_tasks", {}):
+            show(console, tables(benchmarks.load(name), results))
+    for line in judge_lines(results):
+        console.print(line, highlight=False, soft_wrap=True)
+
+
+def judge_lines(results: Mapping[str, Any]) -> list[str]:
+    """What the judges of a run did and cost, one line for each task and judge."""
+    work = results.get("lmms_eval_tasks", {}).get("judges")
+    if not work:
+        return []
+    from lmms_eval_tasks.judges.ledger import Ledger, lines
+
+    ledger = Ledger()
+    ledger.merge(work["usage"])
+    return lines(ledger.rows(), work["prices"])

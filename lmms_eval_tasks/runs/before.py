@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks import judges, settings
+from lmms_eval_tasks import benchmarks, judges, settings
 from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import JudgeConfig
 from lmms_eval_tasks.judges.config import NONE
-from lmms_eval_tasks.runs import cuts
+from lmms_eval_tasks.runs import media
 from lmms_eval_tasks.utils import prompt_notes
 from lmms_eval_tasks.utils.video_checks import LEAVE_OUT, listed
 
@@ -25,13 +25,28 @@ class Checked:
     def __init__(self, found: Found, names: Sequence[str]) -> None:
         self.found = found
         self.names = tuple(names)
-        self.lost: dict[cuts.Window, str] = {}  # windows that cannot be made, with the reason
+        self.lost: dict[media.Window, str] = {}  # windows that cannot be made, with the reason
 
 
 _checked: dict[str, Checked] = {}
 
 
-def check(benchmark: Benchmark, names: Sequence[str]) -> None:
+def check(tasks: Sequence[Mapping[str, Any]]) -> None:
+    """Can the selected tasks run?
+
+    Args:
+        tasks: their YAML; none is fine.
+
+    Raises:
+        TasksError: with one message that says what is missing and what to do.
+    """
+    if tasks:
+        settings.check()
+    for benchmark, names in benchmarks.chosen(tasks):
+        check_benchmark(benchmark, names)
+
+
+def check_benchmark(benchmark: Benchmark, names: Sequence[str]) -> None:
     """Data and videos, prompts, the judge where a task is judged, and what the benchmark adds.
 
     Raises:
@@ -93,7 +108,21 @@ def left_out(benchmark: Benchmark, known: Checked, name: str) -> dict[str, str]:
 # --- media --------------------------------------------------------------------------------------
 
 
-def make_media(benchmark: Benchmark, names: Sequence[str], limit: float | None = None) -> None:
+def make_media(tasks: Sequence[Mapping[str, Any]], limit: float | None = None) -> None:
+    """Make what the selected tasks hand over, after `check` and before the model is loaded.
+
+    Args:
+        tasks: their YAML.
+        limit: as the host's `--limit`.
+
+    Raises:
+        TasksError: it cannot be made, and the user did not allow to leave it out.
+    """
+    for benchmark, names in benchmarks.chosen(tasks):
+        make_media_of(benchmark, names, limit)
+
+
+def make_media_of(benchmark: Benchmark, names: Sequence[str], limit: float | None = None) -> None:
     """Make what the tasks hand over; it is kept, so that the run finds it.
 
     It costs nothing that the run would not. But a file that is damaged in the middle shows only
@@ -109,18 +138,19 @@ def make_media(benchmark: Benchmark, names: Sequence[str], limit: float | None =
             is left of a task.
     """
     known = checked(benchmark, names)
-    cut_of: dict[cuts.Window, Cut] = {}
-    needed: dict[str, list[cuts.Needed]] = {}
+    cut_of: dict[media.Window, Cut] = {}
+    needed: dict[str, list[media.Needed]] = {}
     totals = []
     for name in names:
         own = [benchmark.cut(known.found, name, doc) for doc in benchmark.docs(known.found, name)]
         totals.append(len(own))
-        needed[name] = [cuts.Needed(cut.name, cut.window, 1) for cut in own if cut is not None]
+        needed[name] = [media.Needed(cut.name, cut.window, 1) for cut in own if cut is not None]
         cut_of |= {cut.window: cut for cut in own if cut is not None}
-    asked = dict(zip(names, cuts.asked(totals, limit), strict=True))
-    parts = [cuts.Part(name, items, asked[name]) for name, items in needed.items() if items]
-    known.lost = cuts.make(parts, lambda window: cut_of[window].make(), benchmark.title)
-    lost = cuts.lost(parts, known.lost)
+    asked = dict(zip(names, media.asked(totals, limit), strict=True))
+    parts = [media.Part(name, items, asked[name]) for name, items in needed.items() if items]
+    done, impossible = benchmark.cuts
+    known.lost = media.make(parts, lambda window: cut_of[window].make(), benchmark.title, done)
+    lost = media.lost(parts, known.lost, impossible)
     if lost and not settings.allow_bad_items():
         told = benchmark.uncut(known.found, lost)
         raise DataError(f"{told}:\n{listed(lost)}\n{LEAVE_OUT}")
@@ -159,8 +189,8 @@ def check_judge(benchmark: Benchmark, spec: str | None = None) -> None:
 
 def describe_judge(benchmark: Benchmark, spec: str | None = None) -> dict[str, Any]:
     """Judge and prompts for a run's results, as plain types; no secrets."""
-    told = judges.describe(judge_config(benchmark, spec))
-    prompt = benchmark.judge_prompt()
+    config, prompt = judge_config(benchmark, spec), benchmark.judge_prompt()
+    told = {**judges.describe(config), **benchmark.judge_notes(config)}
     return told if prompt is None else {**told, "prompt": prompt_notes.note(prompt)}
 
 

@@ -15,13 +15,20 @@ def text_of(parts: Sequence[Part], kwargs: Mapping[str, Any] | None = None) -> s
 
     Args:
         parts: of a doc.
-        kwargs: the host's `lmms_eval_specific_kwargs`: `pre_prompt`, `post_prompt`, `placeholder`.
+        kwargs: the host's `lmms_eval_specific_kwargs`: `pre_prompt`, `post_prompt`, `placeholder`,
+            which may hold `{n}`, the number of the picture, from 1.
     """
     given = kwargs or {}
     texts = [part for part in parts if part.kind == "text"]
     mark = given.get("placeholder", PLACEHOLDER) if len(texts) > 1 else ""
-    body = "".join(part.given if part.kind == "text" else mark for part in parts)
-    return f"{given.get('pre_prompt', '')}{body}{given.get('post_prompt', '')}"
+    made, shown = [], 0
+    for part in parts:
+        if part.kind == "text":
+            made.append(part.given if part.simple is SAME else part.simple)
+        else:
+            shown += 1
+            made.append(mark.replace("{n}", str(shown)))
+    return f"{given.get('pre_prompt', '')}{''.join(made)}{given.get('post_prompt', '')}"
 
 
 def visuals_of(parts: Sequence[Part]) -> list[Any]:

@@ -1,31 +1,19 @@
-"""Saved runs (`--log_samples`) read back, to compute every metric again without a model."""
+"""Every metric of saved runs again, with the saved verdicts, another judge, or what is missing."""
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from lmms_eval_tasks.benchmarks import of_task_name
+from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark, Item, Items, Task
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.judges.verdict import Verdict
-
-_SAMPLES = re.compile(r"^(?P<run>.+)_samples_(?P<task>.+)\.jsonl$")
-
-
-@dataclass(frozen=True)
-class Run:
-    """The saved samples of one task in one run of the host."""
-
-    task: str
-    file: Path
-    samples: list[dict[str, Any]]
-    model: str | None  # as `name (arguments)`; None without the run's results file
-    saved: dict[str, Any]  # the metrics of the run's results file, by name without the filter
-    saved_groups: dict[str, dict[str, Any]] = field(default_factory=dict)
+from lmms_eval_tasks.judges import Judge, Verdict, concurrency
+from lmms_eval_tasks.judges.asking import Asker, given_by
+from lmms_eval_tasks.judges.candidate import usable
+from lmms_eval_tasks.judges.config import NONE, JudgeConfig
+from lmms_eval_tasks.runs import before, scoring
+from lmms_eval_tasks.utils.saved_runs import Run, refuse_twice, saved_items
 
 
 class Pair(NamedTuple):
@@ -46,208 +34,122 @@ class Rescored:
     notes: list[str] = field(default_factory=list)
 
 
-def find(paths: Iterable[Path]) -> list[Path]:
-    """Sample files among `paths` and in the folders among them, sorted.
-
-    Raises:
-        DataError: a path does not exist, or nothing was found.
-    """
-    files: list[Path] = []
-    given = list(paths)
-    for path in given:
-        if path.is_dir():
-            files += [p for p in path.rglob("*.jsonl") if _SAMPLES.match(p.name)]
-        elif path.is_file():
-            files.append(path)
-        else:
-            raise DataError(f"{path}: no such file or folder")
-    if not files:
-        raise DataError(
-            f"{', '.join(map(str, given))}: no *_samples_*.jsonl; run the host with "
-            "--log_samples --output_path DIR"
-        )
-    return sorted(set(files))
+Side = tuple[str | None, str]  # a model and the data that it was run on
 
 
-def read(file: Path) -> Run:
-    """Read one sample file and, beside it, the results file of the same run.
-
-    Raises:
-        DataError: the name or a line is not of the host's form; the message names the line.
-    """
-    match = _SAMPLES.match(file.name)
-    if match is None:
-        raise DataError(f"{file}: expected a name like DATE_samples_TASK.jsonl")
-    samples = []
-    with file.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, 1):
-            try:
-                sample = json.loads(line)
-            except json.JSONDecodeError as error:
-                raise DataError(f"{file}, line {number}: not JSON ({error.msg})") from None
-            if not isinstance(sample, dict):
-                raise DataError(f"{file}, line {number}: expected an object")
-            samples.append(sample)
-    if not samples:
-        raise DataError(f"{file}: no samples")
-    task = match["task"]
-    results_file = file.with_name(f"{match['run']}_results.json")
-    if not results_file.is_file():
-        return Run(task, file, samples, model=None, saved={})
-    try:
-        results = json.loads(results_file.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
-        raise DataError(f"{results_file}: not JSON ({error.msg})") from None
-    config = results.get("config", {})
-    own = _own_numbers(results)
-    return Run(
-        task,
-        file,
-        samples,
-        model=f"{config.get('model')} ({config.get('model_args')})",
-        saved=own.get(task) or plain_names(results.get("results", {}).get(task, {})),
-        saved_groups={
-            name: own.get(name) or plain_names(values)
-            for name, values in results.get("groups", {}).items()
-            if task in results.get("group_subtasks", {}).get(name, [])
-        },
-    )
-
-
-def refuse_twice(runs: Sequence[Run]) -> None:
-    """One of two runs of the same task and model would silently take the other's place.
-
-    Raises:
-        DataError: naming both files.
-    """
-    seen: dict[tuple[str, str | None], Run] = {}
-    for run in runs:
-        other = seen.setdefault((run.task, run.model), run)
-        if other is not run:
-            raise DataError(
-                f"{run.file}: a second {run.task} run of {run.model or 'an unknown model'}, beside "
-                f"{other.file}; name one of them"
-            )
-
-
-def saved_items(run: Run, first: str) -> list[dict[str, Any]]:
-    """A run's items in the order of their ids, from under the metric that has them whole.
-
-    Raises:
-        DataError: a sample lacks that metric's item, or two samples share an id; names the line.
-    """
-    seen: dict[str, dict[str, Any]] = {}
-    for number, sample in enumerate(run.samples, 1):
-        item = sample.get(first)
-        if not isinstance(item, dict) or "reply" not in item:
-            raise DataError(f"{run.file}, line {number}: no `{first}` item of this suite")
-        if item["id"] in seen:
-            raise DataError(f"{run.file}, line {number}: {item['id']} occurs twice")
-        seen[item["id"]] = item
-    return [seen[name] for name in sorted(seen)]
-
-
-def saved_verdict(item: Mapping[str, Any]) -> Verdict | None:
-    """The verdict in a saved item, None if nobody was asked.
-
-    Raises:
-        DataError: it is none.
-    """
-    saved = item.get("verdict")
-    try:
-        return None if saved is None else Verdict.from_dict(saved)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{item.get('id')}: the saved verdict is none ({error})") from None
-
-
-def kept_verdict(
-    item: Mapping[str, Any], setup: str | None, *, missing_only: bool
-) -> Verdict | None:
-    """The saved verdict that stands, None if the judge is to be asked.
+def rescore_saved(
+    benchmark: Benchmark, runs: Sequence[Run], judge: str | None, *, missing_only: bool = False
+) -> Rescored:
+    """Every metric again from saved samples; joined numbers of each model and data.
 
     Args:
-        item: a saved item.
-        setup: the judge that is at hand with its prompt (`judges.setup`); None keeps every saved
-            verdict.
-        missing_only: keep what that same judge has decided already, with the same settings.
+        benchmark: whose tasks were run.
+        runs: saved runs.
+        judge: judge the answers with this judge; None keeps the saved verdicts.
+        missing_only: keep the verdicts that this very judge has given already.
+
+    Raises:
+        DataError: a sample lacks what these tasks write, two samples of a run share an id, or two
+            runs are of one task and model.
+        JudgeError, PromptError: the judge cannot be used.
     """
-    verdict = saved_verdict(item)
-    if setup is None or verdict is None:
-        return verdict
-    same = verdict.setup == setup and verdict.score is not None
-    return verdict if missing_only and same else None
+    done = Rescored()
+    refuse_twice(runs)
+    several = len({run.task for run in runs}) < len(runs)
+    if judge:
+        before.check_judge(benchmark, judge)
+    # Without a judge the saved verdicts stand, and what has none stays unjudged.
+    ask = usable(
+        lambda: before.judge_config(benchmark, judge) if judge else JudgeConfig(NONE),
+    )
+    sides: dict[Side, dict[str, Items]] = {}
+    for run in runs:
+        task = benchmark.tasks.get(run.task)
+        if task is None:
+            raise DataError(f"{run.file}: {run.task} is no task of {benchmark.title}")
+        saved: Sequence[dict[str, Any]] = saved_items(run)
+        try:
+            saved = benchmark.reread(saved, judged=ask.config.provider != NONE)
+        except DataError as error:
+            raise DataError(f"{run.file}: {error}") from None
+        label = f"{run.task} {run.model}" if several else run.task
+        items, pairs = _again(run, task, saved, ask, missing_only=missing_only)
+        done.numbers[label] = scoring.numbers(task, items)
+        done.sidecar[label] = scoring.details(task, items)
+        if items[0]["status"] == NOT_RUN:
+            done.notes.append(f"{label}: not run: {items[0]['not_run']}")
+            continue
+        done.notes += [f"{label}: {note}" for note in task.notes(items)]
+        for name, own in pairs.items():
+            done.verdicts[f"{label} {name}".strip()] = own
+        sides.setdefault((run.model, str(items[0].get("data"))), {})[run.task] = items
+    _join(benchmark, sides, done)
+    asked: dict[str | None, dict[str, Items]] = {}
+    for (model, _), ran in sides.items():
+        asked.setdefault(model, {}).update(ran)
+    for model, ran in asked.items():
+        done.notes += [f"{model}: {one}" if several else one for one in benchmark.notes(ran)]
+    return done
 
 
-def plain_names(values: dict[str, Any]) -> dict[str, Any]:
-    """The host's `metric,filter` keys as metric names, without errors and aliases."""
-    return {
-        key.partition(",")[0]: value
-        for key, value in values.items()
-        if "," in key and "_stderr" not in key
-    }
+def verdicts(item: Item) -> dict[str, Verdict]:
+    """The verdicts in a saved item, by the name of their ask.
 
-
-def numbers(results: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Metrics by task and group of the host's results; a group's own row counts for a group."""
-    groups = results.get("groups", {})
-    found = {
-        name: plain_names(groups.get(name) or values) for name, values in results["results"].items()
-    }
-    return {**found, **_own_numbers(results)}
-
-
-def _own_numbers(results: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Every number in our section of the host's results, by task and group."""
-    found: dict[str, dict[str, Any]] = {}
-    for section in results.get("lmms_eval_tasks", {}).values():
-        if isinstance(section, dict):
-            found |= section.get("numbers", {})
+    Raises:
+        DataError: one of them is none.
+    """
+    found = {}
+    for name, saved in (item.get("verdicts") or {}).items():
+        try:
+            found[name] = Verdict.from_dict(saved)
+        except (AttributeError, TypeError, ValueError) as error:
+            raise DataError(
+                f"{item.get('id')}/{name}: the saved verdict is none ({error})"
+            ) from None
     return found
 
 
-def shown_numbers(results: Mapping[str, Any], benchmark: str) -> dict[str, dict[str, Any]]:
-    """`numbers` of a benchmark's tasks and groups by name, invalid ones marked so."""
-    marked = invalid_names(results)
-    return {
-        f"{name} INVALID" if name in marked else name: values
-        for name, values in sorted(numbers(results).items())
-        if of_task_name(name) == benchmark
-    }
+def _again(
+    run: Run, task: Task, saved: Sequence[dict[str, Any]], judge: Judge, *, missing_only: bool
+) -> tuple[list[dict[str, Any]], dict[str, list[Pair]]]:
+    """The items again, and each verdict as saved and as given now, by what it is compared on."""
+    given = [verdicts(item) for item in saved]
+    keeps = given_by(judge, missing_only=missing_only)
+
+    def score(place: int) -> dict[str, Any]:
+        item = saved[place]
+        if item["status"] == NOT_RUN:
+            return item
+        return scoring.scored(task, item, item["reply"], Asker(judge, given[place], keeps))
+
+    if not task.asks:
+        return [score(place) for place in range(len(saved))], {}
+    items = concurrency.ordered_map(score, range(len(saved)), task=run.task)
+    pairs: dict[str, list[Pair]] = {}
+    for item, old in zip(items, given, strict=True):
+        new = verdicts(item)
+        for name, compared in task.asks.items():
+            if compared is not None and (name in old or name in new):
+                own = item["id"] if len(task.asks) == 1 else f"{item['id']}/{name}"
+                pairs.setdefault(compared, []).append(Pair(own, old.get(name), new.get(name)))
+    return items, pairs
 
 
-def details(
-    results: Mapping[str, Any],
-    tasks: Iterable[Mapping[str, Any]],
-    of_task: Callable[[str, Sequence[Mapping[str, Any]]], dict[str, Any]],
-) -> dict[str, dict[str, Any]]:
-    """What `of_task` makes of each task's name and samples, where the host's results have some."""
-    samples = results.get("samples") or {}
-    return {
-        task["task"]: of_task(task["task"], samples[task["task"]])
-        for task in tasks
-        if samples.get(task["task"])
-    }
-
-
-def drop_placeholders(results: Mapping[str, Any]) -> None:
-    """Remove the nan that carries scores to a group (utils/aggregate.Carrier) and its errors."""
-    from lmms_eval_tasks.utils.aggregate import Carrier
-
-    for table in (results["results"], results.get("groups", {})):
-        for values in table.values():
-            for key in [key for key, value in values.items() if isinstance(value, Carrier)]:
-                metric, _, name = key.partition(",")
-                for suffix in ("", "_stderr", "_stderr_clt", "_stderr_clustered"):
-                    values.pop(f"{metric}{suffix},{name}", None)
-
-
-def invalid_names(results: Mapping[str, Any]) -> set[str]:
-    """Tasks with too many failed verdicts, and the groups they are part of."""
-    tasks = results.get("lmms_eval_tasks", {}).get("invalid", {}).keys()
-    groups = results.get("group_subtasks", {}).items()
-    return {*tasks, *(name for name, members in groups if tasks & set(members))}
-
-
-def difference(saved: Mapping[str, Any], again: Mapping[str, Any]) -> list[str]:
-    """Names of metrics whose value differs from the saved one in any digit."""
-    return sorted(name for name in saved.keys() & again.keys() if saved[name] != again[name])
+def _join(benchmark: Benchmark, sides: Mapping[Side, Mapping[str, Items]], done: Rescored) -> None:
+    for join in benchmark.joins:
+        made = {side: scoring.joined(join, items) for side, items in sides.items()}
+        made = {side: numbers for side, numbers in made.items() if numbers}
+        for side, numbers in made.items():
+            label = f"{join.group} {side[0]}" if len(made) > 1 else join.group
+            done.numbers[label] = numbers
+            own = {name: sides[side][name] for name in join.tasks if name in sides[side]}
+            done.notes += [f"{label}: {note}" for note in join.notes(own)]
+        apart = [side for side, items in sides.items() if set(items) & set(join.tasks)]
+        if not made and len(apart) > 1:
+            titles = {0: "model", 1: "data"}
+            unlike = [
+                f"{title} ({' / '.join(sorted({str(side[place]) for side in apart}))})"
+                for place, title in titles.items()
+                if len({side[place] for side in apart}) > 1
+            ]
+            done.notes.append(f"{join.group} not computed: the runs differ in {', '.join(unlike)}")

@@ -9,6 +9,8 @@ from typing import Any
 from lmms_eval_tasks import benchmarks
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.runs.rescore import rescore_saved
 from lmms_eval_tasks.runs.score_again import Saved, score_again
 
 # A batch pays for nothing while it is written or read, and asks no endpoint.
@@ -29,7 +31,7 @@ def _shown_batch_judge(saved: Saved, spec: str) -> str:
     """
     from lmms_eval_tasks.judges.config import OPENAI
 
-    config = benchmarks.load(saved[0][0]).judge_config(spec, os.environ)  # no run yet
+    config = before.judge_config(benchmarks.load(saved[0][0]), spec, os.environ)  # no run yet
     models = config.endpoints
     if not models or any(model.provider != OPENAI for model in models):
         raise TasksError(f"the judge {spec} has no batches: name a model at an endpoint (--judge)")
@@ -52,7 +54,7 @@ def write_batch(saved: Saved, spec: str, path: Path) -> None:
             writer = Writer(out)
             with run.use(run.from_settings(wrap=writer.wrap, progress=False, **_NO_LIMITS)):
                 for name, own in saved:
-                    benchmarks.load(name).rescore_saved(own, spec, missing_only=True)
+                    rescore_saved(benchmarks.load(name), own, spec, missing_only=True)
         if writer.count:
             partial.replace(path)
     except OSError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -11,14 +10,16 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from lmms_eval_tasks import benchmarks
-from lmms_eval_tasks.console import say, wide_console
-from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.runs import rescore
+from lmms_eval_tasks.console import say, table_console
+from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.runs.rescore import Pair, rescore_saved
+from lmms_eval_tasks.utils import saved_runs as saved_files
+from lmms_eval_tasks.utils.json_files import check_output, write_json
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.judges.run import Run as JudgeRun
 
-Saved = Sequence[tuple[str, list[rescore.Run]]]  # saved runs by benchmark
+Saved = Sequence[tuple[str, list[saved_files.Run]]]  # saved runs by benchmark
 
 
 def score_again(
@@ -37,24 +38,24 @@ def score_again(
     """
     from lmms_eval_tasks import judges
     from lmms_eval_tasks.judges.ledger import lines
-    from lmms_eval_tasks.runs import preflight, two_judges
+    from lmms_eval_tasks.report.fold import show
+    from lmms_eval_tasks.runs import after, judging, two_judges
 
     if output is not None:
         check_output(output)
-    console = wide_console()
+    console = table_console()
     written: dict[str, Any] = {}
     labels: set[str] = set()
     statuses: list[dict[str, Any]] = []
     for name, own in saved:
         benchmark = benchmarks.load(name)
         if judge:
-            config = benchmark.judge_config(judge)
+            config = before.judge_config(benchmark, judge)
             labels.add(config.label)
-            say(judges.announcement(config, benchmark.judge_prompt()))
-        done = benchmark.rescore_saved(own, judge, missing_only=missing_only)
+            say(judges.announcement(config, before.judge_prompt(benchmark)))
+        done = rescore_saved(benchmark, own, judge, missing_only=missing_only)
         run.progress.close()
-        for table in benchmark.numbers_tables([("", done.numbers)]):
-            console.print(table)
+        show(console, after.chosen_tables(benchmark, [("", done.numbers)]))
         label = config.label if judge else None  # the short form may hold a password
         judged = {task for task, pairs in done.verdicts.items() if pairs}
         for line in [*done.notes, *compared(own, done.numbers, label, judged)]:
@@ -67,7 +68,7 @@ def score_again(
         }
         side_by_side = {task: values for task, values in found.items() if values is not None}
         if judge and not missing_only and side_by_side:
-            console.print(two_judges.table(side_by_side))
+            show(console, [two_judges.table(side_by_side)])
         written[name] = {
             "numbers": done.numbers,
             "details": done.sidecar,
@@ -88,37 +89,20 @@ def score_again(
         write_json(output, written)
     for line in [*lines(rows, run.prices.origin), *run.stopped()]:
         print(line)
-    if problems := preflight.invalid(preflight.Work(tuple(statuses), frozenset(labels))):
+    if problems := judging.invalid(judging.Work(tuple(statuses), frozenset(labels))):
         for line in problems.values():
             say(f"INVALID: {line}")
-        raise typer.Exit(preflight.INVALID)
+        raise typer.Exit(judging.INVALID)
 
 
-def check_output(output: Path) -> None:
-    """Stop before work is done whose result could not be written.
-
-    Raises:
-        TasksError: `output` is no file in a folder that is there.
-    """
-    if output.is_dir() or not output.absolute().parent.is_dir():
-        raise TasksError(f"{output}: not a file in a folder that is there to write to")
-
-
-def write_json(output: Path, content: Any) -> None:
-    """Write a whole file or none: an earlier one stays until the new one is complete."""
-    partial = output.with_name(f".{output.name}.part")
-    partial.write_text(json.dumps(content, indent=2, ensure_ascii=False), encoding="utf-8")
-    partial.replace(output)
-
-
-def _statuses(task: str, label: str, pairs: Sequence[rescore.Pair]) -> dict[str, Any]:
-    """How a task's verdicts stand now, kept ones included (preflight.invalid)."""
+def _statuses(task: str, label: str, pairs: Sequence[Pair]) -> dict[str, Any]:
+    """How a task's verdicts stand now, kept ones included (judging.invalid)."""
     found = Counter(pair.after.status for pair in pairs if pair.after is not None)
     return {"task": task, "judge": label, "verdicts": found.total(), "by_status": dict(found)}
 
 
 def compared(
-    runs: Sequence[rescore.Run],
+    runs: Sequence[saved_files.Run],
     numbers: Mapping[str, Mapping[str, Any]],
     judge: str | None,
     judged: Collection[str] = (),
@@ -138,7 +122,7 @@ def compared(
         for name, values in pairs.items():
             if not values or name not in numbers:
                 continue
-            differing = rescore.difference(values, numbers[name])
+            differing = saved_files.difference(values, numbers[name])
             shared = len(values.keys() & numbers[name].keys())
             same = f"{shared - len(differing)} of {shared} numbers equal the saved ones"
             # What had no value lacked what has come since: a judge, reference ratings.

@@ -7,13 +7,11 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks.benchmark import NOT_RUN, Item, Items, Join, Metric, Task
+from lmms_eval_tasks.benchmark import NOT_RUN, Item, Items, Join, Task
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.judges.asking import Answer, settle
 from lmms_eval_tasks.utils import aggregate
-
-# The metric of every task that carries the whole item: how many items failed in some way.
-CARRIER = "failed"
+from lmms_eval_tasks.utils.saved_runs import CARRIER
 
 
 def scored(task: Task, kept: Item, reply: str, answer: Answer) -> dict[str, Any]:
@@ -39,11 +37,11 @@ def count_failed(items: Items) -> int:
     return sum(item["status"] not in ("ok", NOT_RUN) for item in items)
 
 
-def numbers(metrics: Sequence[Metric], items: Items) -> dict[str, Any]:
+def numbers(task: Task, items: Items) -> dict[str, Any]:
     """Every number of a task's items, by name; those of which it has no item are left out."""
     found = {}
     ran = [item for item in items if item["status"] != NOT_RUN]
-    for metric in metrics:
+    for metric in (*task.metrics, *task.more(ran)):
         if own := metric.own(ran):
             found[metric.name] = aggregate.never_raises(metric.of, metric.name)(own)
     return {CARRIER: count_failed(items), **found}
@@ -135,8 +133,8 @@ class Side(float):
 def spread(task: Task, joins: Sequence[Join], item: Item) -> dict[str, dict[str, Any]]:
     """The item under the metrics of the host's table: whole under `failed`, short under the others.
 
-    The key `score` brings the host's standard errors: only under means of `right`, and absent, not
-    None, where there is no number (host.md).
+    The key `score` brings the host's standard errors: only under plain means, and absent, not None,
+    where there is no number (host.md).
     """
     made: dict[str, dict[str, Any]] = {CARRIER: dict(item)}
     if item["status"] == NOT_RUN:
@@ -145,8 +143,8 @@ def spread(task: Task, joins: Sequence[Join], item: Item) -> dict[str, dict[str,
         if metric.shown is None or (metric.where is not None and not metric.where(item)):
             continue
         score = {}
-        if metric.mean and item.get("right") is not None:
-            score = {task.cluster: item[task.cluster], "score": item["right"]}
+        if metric.mean and item.get(metric.mean) is not None:
+            score = {task.cluster: item[task.cluster], "score": item[metric.mean]}
         made[metric.name] = {**_short(item, metric.shown), **score}
     for join in joins:
         if task.name in join.tasks:

@@ -62,8 +62,8 @@ class AnswerKey:
             if not isinstance(entries, dict) or not _is_texts(list(entries.values())):
                 raise TasksError(f"{path}: {part} must be an object of texts")
         named = content.get("pictures", [])
-        if not _is_texts(named) or not set(named) <= set(pictures.ORACLES):
-            known = ", ".join(pictures.ORACLES)
+        if not _is_texts(named) or not set(named) <= set(pictures.PLAYERS):
+            known = ", ".join(pictures.PLAYERS)
             raise TasksError(f"{path}: pictures must be a list of benchmarks, of {known}")
         return cls(
             pairs=tuple((true, false) for true, false in pairs),

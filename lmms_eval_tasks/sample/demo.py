@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from lmms_eval_tasks import benchmarks, settings
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.runs import rescore
+from lmms_eval_tasks.report.fold import show
+from lmms_eval_tasks.runs import after
+from lmms_eval_tasks.utils import saved_runs as saved
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -109,14 +111,13 @@ def run(out: Path, console: Console) -> None:
             tasks = [task for name in names for task in parts[name].TASKS]
             folder = out / label.replace(" ", "-") / names[0]
             result = _run_host(folder, model, tasks, judge, console)
-            numbers |= rescore.numbers(result)
+            numbers |= saved.numbers(result)
             if label == COIN:
                 coin |= dict.fromkeys(names, (result, folder))
         rows.append((label, numbers))
     console.print("\nSide by side, in the papers' layout (packaged sample):\n")
     for name in benchmarks.NAMES:
-        for table in benchmarks.load(name).numbers_tables(rows):
-            console.print(table)
+        show(console, after.chosen_tables(benchmarks.load(name), rows))
     for name, part in parts.items():
         _check_oracle(dict(rows)[ORACLE], part.ORACLE)
         result, folder = coin[name]

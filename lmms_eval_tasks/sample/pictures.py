@@ -5,10 +5,9 @@ pictures themselves say what is true, its oracle needs no answers: the key names
 `pictures`, and the modules here read the request. A request that is none of theirs is left to the
 players of text.
 
-A benchmark adds itself with one line in `ORACLES` and in `COINS`. An oracle's module offers
-`reply(parts) -> str | None`, a coin's `reply(parts, seed) -> str | None`; parts are the request's
-texts and PIL images in their order, and None says that the request is not the sample's. The modules
-see neither doc nor key.
+A benchmark adds itself with one line in `PLAYERS`. Its module offers `oracle(parts) -> str | None`
+and `coin(parts, seed) -> str | None`; parts are the request's texts and PIL images in their order,
+and None says that the request is not the sample's. Both see neither doc nor key.
 """
 
 from __future__ import annotations
@@ -23,19 +22,18 @@ if TYPE_CHECKING:
     Part = str | Image
 
 # Benchmark -> the module that plays its sample, imported when a key names it.
-ORACLES: dict[str, str] = {"haven": "lmms_eval_tasks.haven.sample_oracle"}
-COINS: dict[str, str] = {"haven": "lmms_eval_tasks.haven.sample_coin"}
+PLAYERS: dict[str, str] = {"haven": "lmms_eval_tasks.haven.sample_players"}
 
 
 def oracle(parts: Sequence[Part], names: Iterable[str]) -> str | None:
     """The right reply to a request of one of the samples `names`; None if it is none of theirs."""
-    replies = (importlib.import_module(ORACLES[name]).reply(parts) for name in names)
+    replies = (importlib.import_module(PLAYERS[name]).oracle(parts) for name in names)
     return next((reply for reply in replies if reply is not None), None)
 
 
 def coin(parts: Sequence[Part], names: Iterable[str], seed: int) -> str | None:
     """A random reply to a request of one of the samples `names`; None if it is none of theirs."""
-    replies = (importlib.import_module(COINS[name]).reply(parts, seed) for name in names)
+    replies = (importlib.import_module(PLAYERS[name]).coin(parts, seed) for name in names)
     return next((reply for reply in replies if reply is not None), None)
 
 

@@ -44,8 +44,8 @@ WHOLE_POOL_SHARE = 0.50
 # replies, which are neither a letter nor a reference. It offers `item(doc)`, what a reply's worth
 # is drawn by, and `reply(doc, worth)`.
 SCRIPTS: dict[str, str] = {
-    "kind": "lmms_eval_tasks.haven.scripted",
-    "candidate": "lmms_eval_tasks.cvrr_es.scripted",
+    "kind": "lmms_eval_tasks.haven.sample_players",
+    "candidate": "lmms_eval_tasks.cvrr_es.sample_answers",
 }
 
 _OPTION = re.compile(r"^[ \t]*\(?([A-H])[.):][ \t]*(\S.*)$", re.MULTILINE)

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks.cvrr_es import rating_scores, scores
 from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS
-from lmms_eval_tasks.runs import rescore
+from lmms_eval_tasks.cvrr_es.metrics import slug
+from lmms_eval_tasks.utils import saved_runs
 from tests.conftest import HostRun
 from tests.local_endpoint import last_user_text
 
@@ -79,13 +79,12 @@ def host_models(checkpoint: Path, url: str) -> dict[str, dict[str, Any]]:
 
 
 def numbers(run: HostRun) -> dict[str, dict[str, Any]]:
-    return rescore.numbers(run.results)
+    return saved_runs.numbers(run.results)
 
 
 def items(run: HostRun, task: str) -> list[dict[str, Any]]:
     """Whole items with the request's text."""
-    first = rating_scores.FIRST if task in JUDGE_TASKS else scores.FIRST
-    return [{**sample[first], "input": sample["input"]} for sample in run.samples(task)]
+    return [{**sample["failed"], "input": sample["input"]} for sample in run.samples(task)]
 
 
 def sklearn_kappas(rated_items: Sequence[dict[str, Any]]) -> dict[str, float | None]:
@@ -106,9 +105,7 @@ def sklearn_kappas(rated_items: Sequence[dict[str, Any]]) -> dict[str, float | N
     }
     expected = {f"kappa_{one}": value for one, value in dimensions.items()}
     expected |= {
-        f"kappa_of_{rating_scores.slug(one)}": mean(
-            kappa for cell, kappa in of.items() if cell[1] == one
-        )
+        f"kappa_of_{slug(one)}": mean(kappa for cell, kappa in of.items() if cell[1] == one)
         for _, one in cells
     }
     expected["kappa"] = mean(dimensions.values())

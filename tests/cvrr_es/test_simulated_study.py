@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval_tasks.cvrr_es import selection, simulated_study, simulation
-from lmms_eval_tasks.cvrr_es.reliability.fitting import judge_kappa
-from lmms_eval_tasks.cvrr_es.reliability.panel_ratings import PANELS, Judges
-from lmms_eval_tasks.cvrr_es.selection import Selection
-from lmms_eval_tasks.cvrr_es.simulated_study import MIXTURES, Row, study
-from lmms_eval_tasks.cvrr_es.simulation import WORLDS
+from benchmarks import simulated_study, simulation
+from benchmarks.simulated_study import MIXTURES, Row, study
+from benchmarks.simulation import WORLDS
+from lmms_eval_tasks.cvrr_es.study import selection
+from lmms_eval_tasks.cvrr_es.study.panels import PANELS, Judges
+from lmms_eval_tasks.cvrr_es.study.selection import Selection, judge_kappa
 from lmms_eval_tasks.report.paper_tables import fixed
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "judge_panels.py"

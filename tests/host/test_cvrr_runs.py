@@ -19,15 +19,7 @@ from pathlib import Path
 import pytest
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.cvrr_es import (
-    benchmark,
-    rating_scores,
-    sample,
-    sample_answers,
-    schema,
-    scores,
-    usability,
-)
+from lmms_eval_tasks.cvrr_es import benchmark, data, metrics, release, sample, sample_answers
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, JUDGE_TASKS
 from lmms_eval_tasks.cvrr_es.sample_answers import CAREFUL, FLAT, HASTY, MODELS, VAGUE
 from lmms_eval_tasks.runs import rescore
@@ -178,7 +170,7 @@ def test_main_numbers_lie_strictly_inside(runs: dict[str, HostRun]) -> None:
         assert sum(own[f"rating_share_{n}"] for n in range(1, 6)) == pytest.approx(1)
         assert own["empty_rated"] + own["empty_failed"] == 1
         of_candidates = {name for name in own if name.startswith("kappa_of_")}
-        assert of_candidates == {f"kappa_of_{rating_scores.slug(name)}" for name in MODELS}
+        assert of_candidates == {f"kappa_of_{metrics.slug(name)}" for name in MODELS}
 
 
 def test_the_groups_means(runs: dict[str, HostRun]) -> None:
@@ -188,7 +180,7 @@ def test_the_groups_means(runs: dict[str, HostRun]) -> None:
         assert found["cvrr_es"][f"mean_{name}"] == pytest.approx(sum(own) / 11)
         assert len(set(own)) > 1
         assert not [metric for metric in found[QUESTIONS[0]] if metric.startswith("mean_")]
-    assert set(found["cvrr_es"]) == {f"mean_{name}" for name in scores.MEANS}
+    assert set(found["cvrr_es"]) == {f"mean_{name}" for name in metrics.MEANS}
 
 
 @pytest.mark.parametrize("run", ["chat 1", "openai 1"])
@@ -254,7 +246,7 @@ def test_saved_answers_are_a_candidate(
     runs: dict[str, HostRun], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(settings.CVRR_CANDIDATES, str(runs["simple 2"].out))
-    (candidate,) = usability.aligned(schema.read(folder))
+    (candidate,) = data.aligned(release.read(folder))
     assert (candidate.candidate, candidate.ways) == ("Invented Hasty", {"id": 25})
 
 

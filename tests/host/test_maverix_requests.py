@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lmms_eval_tasks.host import sound as sound_table
-from lmms_eval_tasks.maverix import utils
+from lmms_eval_tasks.host import names
 from lmms_eval_tasks.maverix.labels import MODES
-from lmms_eval_tasks.maverix.sample_code import TICKS
+from lmms_eval_tasks.running import sound as sound_table
+from lmms_eval_tasks.sample.second_code import TICKS
 from tests.conftest import HostRun, Launch, host
 from tests.local_endpoint import LocalEndpoint, Recorded, last_user_text
 from tests.maverix import reading
@@ -100,7 +100,7 @@ def test_what_a_server_receives(
         shapes[bool(frames), len(sound), text.startswith("Subtitles")] += 1
         mode = "s" if text.startswith("Subtitles") else "av"  # modes with this very text
         (doc,) = (
-            d for d in docs("choice", mode, "localized")[:N_DOCS] if utils.doc_to_text(d) == text
+            d for d in docs("choice", mode, "localized")[:N_DOCS] if names.doc_to_text(d) == text
         )
         video, start, end = source(doc)
         if frames:
@@ -134,7 +134,7 @@ def test_a_run_says_that_the_sound_did_not_arrive(
     section = run.results["lmms_eval_tasks"]["maverix"]
     assert section["sound"] == {"maverix_a": alone, "maverix_av": "not delivered"}
     for mode, status in {"a": alone, "av": "not delivered", "v": "", "s": "", "vs": ""}.items():
-        items = [sample["acc"] for sample in run.samples(f"maverix_{mode}")]
+        items = [sample["failed"] for sample in run.samples(f"maverix_{mode}")]
         assert [item["sound"] for item in items] == [status] * N_DOCS
     warning = sound_table.warning("openai", interface, "video_and_audio")  # type: ignore[arg-type]
     assert warning is not None

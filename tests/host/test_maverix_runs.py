@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks.maverix import benchmark, scores
-from lmms_eval_tasks.maverix.labels import MODES
-from lmms_eval_tasks.runs import rescore
+from lmms_eval_tasks.maverix.labels import MODES, mode_of
+from lmms_eval_tasks.maverix.metrics import JOINED
+from lmms_eval_tasks.maverix.tasks import BENCHMARK
+from lmms_eval_tasks.runs import rescore, rescoring
 from tests.conftest import BIN, HostRun, Launch, host, torchrun
 from tests.local_endpoint import LocalEndpoint, last_user_text
 
@@ -76,7 +77,7 @@ def test_the_group_of_the_modes_alone(launch: Launch, tmp_path: Path) -> None:
     arguments = ["--tasks", "maverix", "--limit", "2", "--output_path", str(tmp_path)]
     done = launch(host("--model", "tasks_scripted", *arguments), tmp_path)
     assert done.code == 0, done.stderr[-3000:]
-    assert set(rescore.numbers(done.results)) == {"maverix", *(f"maverix_{m}" for m in MODES)}
+    assert set(rescore.numbers(done.results)) >= {"maverix", *(f"maverix_{m}" for m in MODES)}
     assert "Table 3" in done.stdout
 
 
@@ -102,7 +103,7 @@ def test_main_numbers_lie_strictly_inside(runs: dict[str, HostRun]) -> None:
 
 def test_a_task_shows_no_joined_number(runs: dict[str, HostRun]) -> None:
     found = numbers(runs["chat 1"])
-    assert not [name for task in TASKS for name in found[task] if name in scores.JOINED]
+    assert not [name for task in TASKS for name in found[task] if name in JOINED]
 
 
 def test_the_paper_s_tables_and_the_notes_are_printed(runs: dict[str, HostRun]) -> None:
@@ -110,7 +111,7 @@ def test_the_paper_s_tables_and_the_notes_are_printed(runs: dict[str, HostRun]) 
     for text in ("Table 3", "Best-Uni", "Tables 5 and 10", "Tables 8", "packaged sample", "sound"):
         assert text in printed
     section = runs["chat 1"].results["lmms_eval_tasks"]["maverix"]
-    assert set(section["sound"]) == {t for t in TASKS if MODES[mode_of(t)].sound}
+    assert set(section["sound"]) == {t for t in TASKS if mode_of(t).sound}
     # sound.json: the scripted model replies by the doc's id, in both interfaces.
     assert set(section["sound"].values()) == {"not delivered"}
     assert section["hears"] == {"a": "not delivered", "av": "not delivered"}
@@ -150,7 +151,9 @@ class TestWithoutSoundOrReferences:
         rows = [line.split() for line in silent.stdout.splitlines()]
         assert ["this", "run", "localized", *shown] in rows
         assert "S stands for A, and V+S for V+A" in " ".join(silent.stdout.split())
-        again = benchmark.rescore_saved([rescore.read(f) for f in rescore.find([silent.out])], None)
+        again = rescoring.rescore_saved(
+            BENCHMARK, [rescore.read(f) for f in rescore.find([silent.out])], None
+        )
         assert again.numbers["maverix_table3"] == {
             "best_uni": best,
             "best_multi": vs,
@@ -166,20 +169,14 @@ class TestWithoutSoundOrReferences:
         assert "saved samples" not in silent.stdout + silent.stderr
 
 
-def mode_of(task: str) -> str:
-    return benchmark.mode_of(task).slug
-
-
 def test_rescore_gives_the_same_to_the_last_digit(runs: dict[str, HostRun]) -> None:
     saved = [rescore.read(file) for file in rescore.find([runs["chat 2"].out])]
-    again = benchmark.rescore_saved(saved, judge=None)
+    again = rescoring.rescore_saved(BENCHMARK, saved, None)
     for run in saved:
         assert rescore.difference(run.saved, again.numbers[run.task]) == []
         assert len(run.saved) > 10
     joined = numbers(runs["chat 2"])["maverix_table3"]
-    assert {k: again.numbers["maverix_table3"][k] for k in scores.JOINED} == {
-        k: joined[k] for k in scores.JOINED
-    }
+    assert {k: again.numbers["maverix_table3"][k] for k in JOINED} == {k: joined[k] for k in JOINED}
 
 
 def test_submission(runs: dict[str, HostRun], launch: Launch, tmp_path: Path) -> None:
@@ -192,7 +189,7 @@ def test_submission(runs: dict[str, HostRun], launch: Launch, tmp_path: Path) ->
     ours = {a["id"]: a for a in made["answers"] if a["task"] == "maverix_av"}
     assert len(ours) == len(samples)
     for sample in samples:
-        item = sample["acc"]
+        item = sample["failed"]
         if item["letter"] is not None:
             place = "ABCDEFGH".index(item["letter"])
             assert ours[item["id"]]["letter"] == item["file_letters"][place]

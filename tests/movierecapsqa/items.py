@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, WORDS, bounds
 from lmms_eval_tasks.movierecapsqa.metrics import METRICS
+from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from lmms_eval_tasks.runs import scoring
 
+TASK = BENCHMARK.tasks["movierecapsqa_segment"]
 OWN = {"e": "empty", "f": "refused", "t": "truncated", "n": "no_claims"}  # the candidate's
 OTHER = {
     "m": "model_error",
@@ -74,4 +77,4 @@ def helmet(fluency: int | None, correctness: int | None, status: str = "ok") -> 
 def numbers(items: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Every number of the items that no model computes."""
     plain = [metric for metric in METRICS if not metric.name.startswith(("bert", "bart"))]
-    return scoring.numbers(plain, items)
+    return scoring.numbers(replace(TASK, metrics=plain), items)

@@ -19,7 +19,8 @@ from lmms_eval_tasks.movierecapsqa.baselines import HELMET_NAMES as HELMET
 from lmms_eval_tasks.movierecapsqa.baselines import criteria
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
-from lmms_eval_tasks.runs import before, rescore, rescoring, scoring
+from lmms_eval_tasks.runs import before, rescore, scoring
+from lmms_eval_tasks.utils.saved_runs import Run
 from tests.local_endpoint import Fault, LocalEndpoint, last_user_text
 from tests.movierecapsqa.asking import BEST, Script, claimed, claims_of, kind, labelled
 from tests.movierecapsqa.baseline_judge import drawn, graded
@@ -82,24 +83,24 @@ def score(task: str, reply: Callable[[dict[str, Any]], str]) -> list[Item]:
 
 def numbers(items: Sequence[Item]) -> dict[str, Any]:
     """What a run of the host says of the items."""
-    return scoring.numbers(BENCHMARK.tasks[TASK].metrics, items)
+    return scoring.numbers(BENCHMARK.tasks[TASK], items)
 
 
-def saved_run(task: str, items: Sequence[Item], model: str | None = "m (x)") -> rescore.Run:
+def saved_run(task: str, items: Sequence[Item], model: str | None = "m (x)") -> Run:
     """A saved run of one task."""
     samples = [{"doc_id": number, "failed": one} for number, one in enumerate(items)]
-    return rescore.Run(task, Path(f"out/20260101_samples_{task}.jsonl"), samples, model, {})
+    return Run(task, Path(f"out/20260101_samples_{task}.jsonl"), samples, model, {})
 
 
-def items_of(run: rescore.Run) -> list[Item]:
+def items_of(run: Run) -> list[Item]:
     return [sample["failed"] for sample in run.samples]
 
 
-def again(*runs: rescore.Run, judge: str | None = None, **options: bool) -> rescore.Rescored:
-    return rescoring.rescore_saved(BENCHMARK, runs, judge, **options)
+def again(*runs: Run, judge: str | None = None, **options: bool) -> rescore.Rescored:
+    return rescore.rescore_saved(BENCHMARK, runs, judge, **options)
 
 
-def write(folder: Path, run: rescore.Run) -> Path:
+def write(folder: Path, run: Run) -> Path:
     """A run as the host's files: samples and results."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"20260101_samples_{run.task}.jsonl"
@@ -119,7 +120,7 @@ def judged_run(
     baselines: str = "",
     task: str = TASK,
     **more: Any,
-) -> rescore.Run:
+) -> Run:
     """A run of the host whose judge was at an endpoint that is gone by now."""
     with judged_at(script or Rater(), monkeypatch, baselines=baselines):
         items = score(task, reply)

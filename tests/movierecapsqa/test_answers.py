@@ -19,7 +19,7 @@ from lmms_eval_tasks.movierecapsqa import judge as judging
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, Context
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from lmms_eval_tasks.runs import before
-from lmms_eval_tasks.runs.rescoring import verdicts
+from lmms_eval_tasks.runs.rescore import verdicts
 from lmms_eval_tasks.settings import JudgeLimits
 from lmms_eval_tasks.utils.aggregate import is_unjudged, is_valid
 from tests.judges.injections import INJECTIONS

@@ -286,14 +286,14 @@ def maker(user: Path, monkeypatch: pytest.MonkeyPatch) -> Maker:
 
 
 def prepared(names: Sequence[str], limit: float | None = None) -> None:
-    before.check(BENCHMARK, names)
-    before.make_media(BENCHMARK, names, limit)
+    before.check_benchmark(BENCHMARK, names)
+    before.make_media_of(BENCHMARK, names, limit)
 
 
 def test_clips_are_made_once_for_all_conditions(
     maker: Maker, user: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before.check(BENCHMARK, list(TASKS))
+    before.check_benchmark(BENCHMARK, list(TASKS))
     prepared(ALONE)
     assert maker.made == []
     prepared(list(TASKS))

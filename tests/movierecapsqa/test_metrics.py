@@ -25,14 +25,12 @@ from lmms_eval_tasks.movierecapsqa import metrics
 from lmms_eval_tasks.movierecapsqa.baselines import HELMET_NAMES
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS
-from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from lmms_eval_tasks.runs import scoring
 from lmms_eval_tasks.utils import bartscore, bertscore, provenance, text_scores
 from tests.conftest import SHARED
-from tests.movierecapsqa.items import answer, answers, geval, helmet, numbers
+from tests.movierecapsqa.items import TASK, answer, answers, geval, helmet, numbers
 from tests.utils import tiny_bert
 
-TASK = BENCHMARK.tasks["movierecapsqa_segment"]
 METRICS = {metric.name: metric for metric in metrics.METRICS}
 JUDGED = (*geval_ratings.MODES, *HELMET_NAMES)
 

@@ -12,7 +12,7 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges.prompts import render
 from lmms_eval_tasks.movierecapsqa import published
 from lmms_eval_tasks.movierecapsqa.judge import CLAIMS, LABELS, Context
-from lmms_eval_tasks.runs import agreement_task
+from lmms_eval_tasks.runs.agreement import task as agreement_task
 from tests.movierecapsqa.asking import CLAIMS as FOUND
 from tests.movierecapsqa.asking import Item, at, claimed, labelled, script
 from tests.movierecapsqa.entries import SPOKEN, entry, question, write

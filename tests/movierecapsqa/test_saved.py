@@ -275,7 +275,7 @@ def test_rescore_and_judge(
     rescore = ("rescore", logs, "--output", output)
     said = command(*rescore)
     assert f"{len(expected)} of {len(expected)} numbers equal the saved ones" in said
-    assert "Table 5" in said
+    assert "Table 4" in said
     made = json.loads(output.read_text(encoding="utf-8"))["movierecapsqa"]
     assert made["numbers"][TASK] == expected
     assert len(made["verdicts"][TASK]) == 9

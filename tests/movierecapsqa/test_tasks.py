@@ -233,7 +233,7 @@ def test_an_item_has_all_of_it(user: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert set(short) == {"rouge_l", *(f"{name}_valid" for name in DIMENSIONS)}
     assert all(len(text) <= 80 for text in short.values()), short
     rows = {row["metric"]: row["aggregation"] for row in names.metrics_movierecapsqa_segment}
-    for name, value in scoring.numbers(metrics.METRICS, [item]).items():
+    for name, value in scoring.numbers(BENCHMARK.tasks[BOTH], [item]).items():
         assert name not in rows or rows[name]([found[name]]) == value
 
 
@@ -354,15 +354,15 @@ WAITING = "not judged yet: judge the saved samples with `lmms-eval-tasks judge`"
 def annotated(*tasks: str, items: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The benchmark's section, as the host writes it into its results file."""
     rows = {name: {"failed,none": scoring.carried(own)} for name, own in (items or {}).items()}
-    results: dict[str, Any] = {"results": rows, "lmms_eval_tasks": {}}
-    after.annotate(BENCHMARK, results, tasks)
+    results: dict[str, Any] = {"results": rows}
+    after.annotate(results, [task(name) for name in tasks])
     section: dict[str, Any] = results["lmms_eval_tasks"]["movierecapsqa"]
     assert json.loads(json.dumps(section)) == section
     return section
 
 
 def test_data_prompts_judge_and_baselines(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before.check(BENCHMARK, [BOTH])
+    before.check_benchmark(BENCHMARK, [BOTH])
     section = annotated(BOTH)
     release = schema.read(user)
     file = {"file": str(user / "segments.json"), "hash": release.digest}
@@ -461,7 +461,7 @@ def test_what_goes_during_the_run(
     mine = tmp_path / "prompts" / "movierecapsqa"
     shutil.copytree(FOLDER / "prompts", mine)
     monkeypatch.setenv(settings.PROMPTS, str(mine.parent))
-    before.check(BENCHMARK, [BOTH])
+    before.check_benchmark(BENCHMARK, [BOTH])
     section = annotated(BOTH)
     assert section["judge"]["prompt"]["source"] == str(mine / "judge.yml")
     for content in ("{", "[]", None):

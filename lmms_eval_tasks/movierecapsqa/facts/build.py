@@ -125,7 +125,7 @@ def build(planned: Plan) -> Result:
         TasksError: the model cannot be used, or the file changed so that it cannot be added to.
     """
     from lmms_eval_tasks.judges.concurrency import ordered_map
-    from lmms_eval_tasks.runs.score_again import write_json
+    from lmms_eval_tasks.utils.json_files import write_json
 
     config, given = planned.config, planned.prompt
     judges.preflight(config, [steps.criterion(step, given) for step in SCHEMAS])

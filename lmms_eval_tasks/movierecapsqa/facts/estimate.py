@@ -47,9 +47,8 @@ def estimate(
     """
     from lmms_eval_tasks.judges import run
     from lmms_eval_tasks.judges.config import is_reasoning
+    from lmms_eval_tasks.judges.costs import REASONING_TOKENS, plan
     from lmms_eval_tasks.judges.tokens import counter
-    from lmms_eval_tasks.runs.agreement_plan import plan
-    from lmms_eval_tasks.runs.estimate import REASONING_TOKENS
 
     count = counter(config.model)
     asked: dict[str, list[tuple[Criterion, Mapping[str, Any], str]]]

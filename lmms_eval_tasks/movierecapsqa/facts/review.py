@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import settings
+from lmms_eval_tasks.judges import kept_replies
 from lmms_eval_tasks.movierecapsqa.schema import UNLABELLED
-from lmms_eval_tasks.utils import kept_replies
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.movierecapsqa.facts.build import Plan, Result
