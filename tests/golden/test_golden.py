@@ -96,7 +96,7 @@ def test_each_kind_of_difference_is_seen() -> None:
     for path, value in numbers.leaves(golden):
         if path[0] == "tasks" and isinstance(value, float) and "maia_oevqa_1frame" in path:
             close = any(part in ".".join(path) for part in numbers.CLOSE)
-            next_one = value * (1 + 1e-8) if close else math.nextafter(value, math.inf)
+            next_one = value * (1 + 1e-8) + 1e-8 if close else math.nextafter(value, math.inf)
             other = _with(golden, path, next_one)
             assert len(numbers.compare(golden, other, "other").differing) == 1, path
 
