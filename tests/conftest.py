@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests import warm
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SHARED = REPOSITORY.parent / "shared"
@@ -41,9 +44,18 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all workers of this session have in common."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
+@pytest.fixture(scope="session")
+def cache(shared: Path) -> Path:
     """The suite's cache folder: clips and the sample are made once for all tests."""
-    return tmp_path_factory.mktemp("cache")
+    folder = shared / "cache"
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 @pytest.fixture(scope="session")
@@ -88,8 +100,34 @@ Launch = Callable[..., HostRun]
 
 
 @pytest.fixture(scope="session")
-def launch(cache: Path) -> Launch:
+def server(cache: Path) -> Iterator[warm.Server]:
+    """Forks processes of the host that start in a second; this worker's only one."""
+    running = warm.Server(environment(cache))
+    yield running
+    running.close()
+
+
+@pytest.fixture(scope="session")
+def launch(cache: Path, server: warm.Server) -> Launch:
     """Run a command line in a process of its own, on the sample and with the offline judge."""
+    return launcher(cache, server)
+
+
+def environment(cache: Path) -> dict[str, str]:
+    """What every process of the tests is given."""
+    ours = ("LMMS_EVAL_", "OPENAI_", "AZURE_")
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
+    return environment | {
+        **OFFLINE,
+        "LMMS_EVAL_TASKS_CACHE": str(cache),
+        "LMMS_EVAL_TASKS_DATA": "sample",
+        "LMMS_EVAL_TASKS_JUDGE": "offline",
+        "HF_HOME": str(cache / "huggingface"),
+    }
+
+
+def launcher(cache: Path, server: warm.Server | None = None) -> Launch:
+    """The same for a given cache folder; without a server every process is a fresh one."""
 
     def run(
         command: list[str],
@@ -97,37 +135,42 @@ def launch(cache: Path) -> Launch:
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
         timeout: float = 600,
+        fresh: bool = False,
+        processes: int = 1,
     ) -> HostRun:
-        environment = {
-            key: value
-            for key, value in os.environ.items()
-            if not key.startswith(("LMMS_EVAL_", "OPENAI_"))
-        }
-        environment |= {
-            **OFFLINE,
-            "LMMS_EVAL_TASKS_CACHE": str(cache),
-            "LMMS_EVAL_TASKS_DATA": "sample",
-            "LMMS_EVAL_TASKS_JUDGE": "offline",
-            "HF_HOME": str(cache / "huggingface"),
-        }
-        for key, value in (env or {}).items():
-            if value:
-                environment[key] = value
-            else:
-                environment.pop(key, None)
+        """`processes` ranks are given what torchrun would tell them; an empty value unsets one."""
+        given = {**environment(cache), **(env or {})}
+        given = {key: value for key, value in given.items() if value}
         out.mkdir(parents=True, exist_ok=True)
-        done = subprocess.run(
-            command,
-            env=environment,
-            cwd=cwd or out,
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
-        )
-        return HostRun(done.returncode, done.stdout, done.stderr, out)
+        if fresh or server is None:
+            done = subprocess.run(
+                command,
+                env=given,
+                cwd=cwd or out,
+                capture_output=True,
+                text=True,
+                timeout=timeout,
+                check=False,
+            )
+            return HostRun(done.returncode, done.stdout, done.stderr, out)
+        ranks = [given] if processes == 1 else [given | rank for rank in ranks_of(processes)]
+        ended = server.run(command, ranks, cwd or out, int(timeout))
+        code = next((one.code for one in ended if one.code), 0)
+        stdout, stderr = ("".join(texts) for texts in zip(*(one[1:] for one in ended), strict=True))
+        return HostRun(code, stdout, stderr, out)
 
     return run
+
+
+def ranks_of(processes: int) -> list[dict[str, str]]:
+    """What torchrun tells each of so many processes."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    size = str(processes)
+    together = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    together |= {"WORLD_SIZE": size, "LOCAL_WORLD_SIZE": size}
+    return [together | {"RANK": str(n), "LOCAL_RANK": str(n)} for n in range(processes)]
 
 
 def host(*arguments: str) -> list[str]:
@@ -136,6 +179,6 @@ def host(*arguments: str) -> list[str]:
 
 
 def torchrun(processes: int, *arguments: str) -> list[str]:
-    """The host's module under torchrun."""
+    """The host's module under torchrun, which starts fresh processes."""
     flags = ["--standalone", "--nproc_per_node", str(processes)]
-    return [str(BIN / "torchrun"), *flags, "-m", "lmms_eval", *arguments]
+    return [sys.executable, "-m", "torch.distributed.run", *flags, "-m", "lmms_eval", *arguments]
