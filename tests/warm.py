@@ -11,8 +11,10 @@ a process of ours keeps, start from nothing. What only a real start shows is lau
 from __future__ import annotations
 
 import atexit
+import importlib
 import json
 import os
+import pickle
 import runpy
 import signal
 import subprocess
@@ -22,6 +24,9 @@ import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+# `evaluate` brings torch, transformers, datasets and scipy. Not openai, which reads its variables.
+PRELOADED = ("accelerate", "bert_score", "evaluate", "nltk", "pytablewriter", "rich", "sacrebleu")
 
 
 class Done(NamedTuple):
@@ -89,9 +94,8 @@ class Job(NamedTuple):
 
 
 def main() -> None:
-    import accelerate  # noqa: F401
-    import evaluate  # noqa: F401 - brings torch, transformers, datasets, torchvision, scipy
-    import sacrebleu  # noqa: F401
+    for name in PRELOADED:
+        importlib.import_module(name)
     from lmms_eval import utils
 
     utils.load_yaml_config = remembering(utils.load_yaml_config)
@@ -103,8 +107,6 @@ def main() -> None:
 
 def remembering(load: Any) -> Any:
     """The host's reader of YAMLs that has read those of the host's own tasks already."""
-    import pickle
-
     tasks = Path(sys.modules["lmms_eval"].__file__ or "").parent / "tasks"
     known = {
         str(file): pickle.dumps(load(yaml_path=str(file), mode="simple"))
