@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests import warm
+from tests.local_endpoint import LocalEndpoint
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SHARED = REPOSITORY.parent / "shared"
@@ -171,6 +172,29 @@ def ranks_of(processes: int) -> list[dict[str, str]]:
     together = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     together |= {"WORLD_SIZE": size, "LOCAL_WORLD_SIZE": size}
     return [together | {"RANK": str(n), "LOCAL_RANK": str(n)} for n in range(processes)]
+
+
+@pytest.fixture(scope="session")
+def golden_judge() -> Iterator[LocalEndpoint]:
+    """The judge of `golden_runs`: draws its replies by what it is asked."""
+    from tests.golden import judge
+
+    with LocalEndpoint(judge.reply, model="drawn") as endpoint:
+        yield endpoint
+
+
+@pytest.fixture(scope="session")
+def golden_runs(
+    golden_judge: LocalEndpoint,
+    launch: Launch,
+    cache: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Mapping[str, HostRun]:
+    """All benchmarks through the host, once a session: the runs of golden/run.py by name."""
+    from tests.golden import run
+
+    env = run.environment(cache, golden_judge.url)
+    return run.run_all(launch, tmp_path_factory.mktemp("golden"), env)
 
 
 def host(*arguments: str) -> list[str]:

@@ -1,0 +1,267 @@
+"""Numbers by task and name, wherever a run keeps them, and their comparison with recorded ones.
+
+A recording (`FILES`) holds for each benchmark and run what the host's table said, what our section
+of the results said, what `rescore` said otherwise, and the rows of the tables that were printed. A
+metric may move from the host's table to `PLACES` in our section: it is looked up in both.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).parent
+BENCHMARKS = ("maia", "maverix", "movierecapsqa", "haven", "cvrr_es")
+PLACES = {"metrics", "numbers", "splits"}  # where our section holds metrics of a task
+MODEL_MADE = ("bertscore", "bartscore", "clip")  # in names of metrics that a model computes
+TOLERANCE = 1e-9  # of those, relative; all others are equal to the last digit
+RESCORED = ("table", "details")  # what `rescore` computes again
+_ERRORS = re.compile(r"_stderr(_clt|_clustered)?$")
+_BETWEEN = " / "  # parts of a path, in a recording
+_UNSTABLE = ("judge", "details")  # parts of a section: addresses, versions, limits; by task
+_ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+")
+
+Path_ = tuple[str, ...]
+Values = dict[str, Any]
+
+
+def benchmark_of(task: str) -> str:
+    """The benchmark of a task or group, by its name."""
+    return "cvrr_es" if task.startswith("cvrr") else task.partition("_")[0]
+
+
+def of_results(results: Mapping[str, Any], cache: Path) -> dict[str, Values]:
+    """What a results file of the host says, by benchmark."""
+    section = results["lmms_eval_tasks"]
+    groups, counts = results.get("groups", {}), results["n-samples"]
+    found: dict[str, Values] = {}
+    for name in BENCHMARKS:
+        if name not in section:
+            continue
+        tasks: dict[str, Values] = {}
+        for task, values in results["results"].items():
+            if benchmark_of(task) == name:
+                tasks[task] = _of_table(groups.get(task) or values)
+                if task in counts:
+                    tasks[task]["n"] = counts[task]
+        for task, details in section[name].get("details", {}).items():
+            tasks.setdefault(task, _of_table({}))["details"] = details
+        for row in section.get("judges", {}).get("usage", []):
+            if row["task"] in tasks:
+                kept = {key: row[key] for key in ("verdicts", "by_status", "repaired")}
+                tasks[row["task"]]["judged"] = kept
+        facts = {k: v for k, v in section[name].items() if k not in _UNSTABLE}
+        invalid = {t: v for t, v in section.get("invalid", {}).items() if t in tasks}
+        found[name] = normal({"tasks": tasks, "facts": {**facts, "invalid": invalid}}, cache)
+    return found
+
+
+def of_rescore(written: Mapping[str, Any], cache: Path) -> dict[str, Values]:
+    """What the file of `rescore --output` says, in the same form."""
+    found: dict[str, Values] = {}
+    for name in BENCHMARKS:
+        if name in written:
+            own = written[name]
+            tasks = {task: {"table": dict(v), "errors": {}} for task, v in own["numbers"].items()}
+            for task, details in own["details"].items():
+                tasks.setdefault(task, _of_table({}))["details"] = details
+            found[name] = normal({"tasks": tasks, "facts": {"notes": own["notes"]}}, cache)
+    return found
+
+
+def tables(text: str, cache: Path) -> dict[str, list[str]]:
+    """Title of a printed table -> its headings and rows, each as words between single spaces."""
+    lines = [normal(line.rstrip(), cache) for line in text.splitlines()]
+    found: dict[str, list[str]] = {}
+    for place, line in enumerate(lines):
+        if not line.strip().startswith("──"):
+            continue
+        head = place
+        while lines[head - 1].strip():
+            head -= 1
+        rows = [" ".join(" ".join(lines[head:place]).split())]
+        for row in lines[place + 1 :]:
+            if not row.strip():
+                break
+            rows.append(" ".join(row.split()))
+        found.setdefault(lines[head - 2].strip(), []).extend(rows)
+    return found
+
+
+def normal(value: Any, cache: Path) -> Any:
+    """Without folders, addresses and the model's class of this run."""
+    if isinstance(value, dict):
+        return {str(key): normal(one, cache) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [normal(one, cache) for one in value]
+    if isinstance(value, str):
+        text = _ADDRESS.sub("URL", value.replace(str(cache), "CACHE"))
+        return re.sub(r"tasks_recorded \((?:simple|chat)\)", "tasks_recorded", text)
+    return value
+
+
+@dataclass
+class Outcome:
+    """What was compared, and which numbers differ."""
+
+    compared: int = 0
+    differing: list[str] = field(default_factory=list)
+
+    def check(self, what: str, same: bool, why: object = "") -> None:
+        self.compared += 1
+        if not same:
+            self.differing.append(f"{what}: {why}")
+
+
+MISSING = "missing"
+
+
+def compare(golden: Mapping[str, Any], found: Mapping[str, Any], run: str) -> Outcome:
+    """Hold one benchmark of a run against its recording."""
+    outcome = Outcome()
+    for task, expected in golden["tasks"].items():
+        own = flat(found["tasks"].get(task, {}))
+        for path, value in flat(expected).items():
+            if path[0] == "errors" and own.get(("table", _ERRORS.sub("", path[-1]))) is None:
+                continue  # the host makes them of what stands in its table
+            now = own.get(path, MISSING)
+            if now == MISSING and path[0] == "table":
+                moved = (v for p, v in own.items() if p[-1:] == path[-1:] and {*p[-2:-1]} & PLACES)
+                now = next(moved, MISSING)
+            equal = same(value, now, ".".join(path))
+            outcome.check(f"{run}, {task}, {'.'.join(path)}", equal, f"{value} -> {now}")
+    known = dict(leaves(found["facts"]))
+    for path, value in leaves(golden["facts"]):
+        now = known.get(path, MISSING)
+        moved_to = any(p[-1] == path[-1] and same(value, v) for p, v in known.items())
+        outcome.check(f"{run}, {'.'.join(path)}", same(value, now) or moved_to, f"{value} -> {now}")
+    return outcome
+
+
+def compare_tables(golden: Mapping[str, Any], found: Mapping[str, Any], run: str) -> Outcome:
+    """Every recorded row must stand in the table of the same title."""
+    outcome = Outcome()
+    for title, rows in golden.items():
+        for row in rows:
+            outcome.check(f"{run}, {title}", row in found.get(title, ()), row)
+    return outcome
+
+
+def compare_said(golden: Mapping[str, Any], found: Mapping[str, Any]) -> Outcome:
+    """Every line that a command printed must be printed, and its files hold what they held."""
+    outcome = Outcome()
+    for name, said in golden.items():
+        now = found.get(name, {})
+        outcome.check(f"{name}, exit code", said["code"] == now.get("code"), now.get("code"))
+        for stream in ("out", "err"):
+            for line in said[stream]:
+                outcome.check(f"{name}, {stream}", line in now.get(stream, ()), line)
+        there = dict(leaves(now.get("files")))
+        for path, value in leaves(said["files"]):
+            equal = same(value, there.get(path, MISSING), path[-1] if path else "")
+            outcome.check(f"{name}, {'.'.join(path)}", equal, f"{value} -> {there.get(path)}")
+    return outcome
+
+
+def same(value: Any, now: Any, name: str = "") -> bool:
+    """Equal, or within `TOLERANCE` for what a model computes."""
+    if isinstance(value, bool) or isinstance(now, bool):
+        return value is now
+    if not isinstance(value, (int, float)) or not isinstance(now, (int, float)):
+        return bool(value == now)
+    if math.isnan(value) or math.isnan(now):
+        return math.isnan(value) and math.isnan(now)
+    if any(part in name for part in MODEL_MADE):
+        return math.isclose(value, now, rel_tol=TOLERANCE, abs_tol=1e-15)
+    return value == now
+
+
+def difference(whole: Mapping[str, Any], other: Mapping[str, Any]) -> Values:
+    """What of `other` differs from `whole`: names that it lacks, and values that it has instead."""
+    lost: dict[str, list[str]] = {}
+    instead: dict[str, Values] = {}
+    for task, values in whole["tasks"].items():
+        now = flat(other["tasks"].get(task, {}))
+        for path, value in flat(values).items():
+            if path[0] in RESCORED and path not in now:
+                lost.setdefault(task, []).append(_BETWEEN.join(path))
+            elif path[0] in RESCORED and not same(value, now[path], path[-1]):
+                instead.setdefault(task, {})[_BETWEEN.join(path)] = now[path]
+    return {"lost": lost, "instead": instead, "facts": other["facts"]}
+
+
+def changed(golden: Mapping[str, Any], rescored: Mapping[str, Any]) -> Values:
+    """What `rescore` must say: the recorded run, with the `difference` that was recorded."""
+    tasks: Values = {}
+    for task, values in golden["tasks"].items():
+        lost = rescored["lost"].get(task, ())
+        instead = rescored["instead"].get(task, {})
+        expected: Values = {part: {} for part in RESCORED}
+        for path, value in flat(values).items():
+            name = _BETWEEN.join(path)
+            if path[0] in RESCORED and name not in lost:
+                inner = expected
+                for part in path[:-1]:
+                    inner = inner.setdefault(part, {})
+                inner[path[-1]] = instead.get(name, value)
+        tasks[task] = expected
+    return {"tasks": tasks, "facts": rescored["facts"]}
+
+
+def flat(values: Mapping[str, Any]) -> dict[Path_, Any]:
+    """What is known of a task, by path; empty containers are no numbers."""
+    return {path: value for path, value in leaves(values) if value not in ({}, [])}
+
+
+def leaves(value: Any, path: Path_ = ()) -> Iterator[tuple[Path_, Any]]:
+    """Path and value of everything that is no container; an empty one is a leaf itself."""
+    if isinstance(value, dict) and value:
+        for key, one in value.items():
+            yield from leaves(one, (*path, str(key)))
+    elif isinstance(value, list) and value:
+        for place, one in enumerate(value):
+            yield from leaves(one, (*path, str(place)))
+    else:
+        yield path, value
+
+
+def load(name: str) -> Values:
+    """A recording."""
+    found: Values = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    return found
+
+
+def save(name: str, content: Mapping[str, Any]) -> Path:
+    """Write a recording: a line for each leaf of depth `_DEPTH`, so that changes show in a diff."""
+    file = FOLDER / f"{name}.json"
+    file.write_text(_written(content, 4) + "\n", encoding="utf-8")
+    return file
+
+
+def _written(value: Any, depth: int) -> str:
+    if depth == 0 or not isinstance(value, (dict, list)) or not value:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    if isinstance(value, dict):
+        parts = [f"{json.dumps(k)}:{_written(v, depth - 1)}" for k, v in value.items()]
+        return "{\n" + ",\n".join(parts) + "}"
+    return "[\n" + ",\n".join(_written(one, depth - 1) for one in value) + "]"
+
+
+def _of_table(values: Mapping[str, Any]) -> Values:
+    """A task's metrics and the host's standard errors, by name without the filter."""
+    plain = {key.partition(",")[0]: value for key, value in values.items() if "," in key}
+    errors = {n: v for n, v in plain.items() if _ERRORS.search(n)}
+    return {
+        "table": {n: v for n, v in plain.items() if n not in errors},
+        "errors": {n: v for n, v in errors.items() if v != "N/A"},
+    }
+
+
+def report(outcomes: Iterable[tuple[str, Outcome]]) -> list[str]:
+    """Lines with the counts of numbers compared and differing."""
+    return [f"{n}: {o.compared:,} compared, {len(o.differing):,} differ" for n, o in outcomes]

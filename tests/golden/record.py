@@ -1,0 +1,90 @@
+"""Record the golden numbers again: `python -m tests.golden.record [--replies]`.
+
+With `--replies` the replies of the model under test are made anew, too. A commit that changes a
+recorded number says why.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from tests.conftest import HostRun, launcher
+from tests.golden import commands, interface, judge, numbers, replies, run
+from tests.golden.command import tasks_command
+from tests.local_endpoint import LocalEndpoint
+
+
+def main() -> None:
+    """Run everything and write the recordings."""
+    with (
+        tempfile.TemporaryDirectory(prefix="golden-") as folder,
+        LocalEndpoint(judge.reply, model="drawn") as endpoint,
+    ):
+        cache, out = Path(folder) / "cache", Path(folder) / "runs"
+        out.mkdir()
+        env = run.environment(cache, endpoint.url)
+        if "--replies" in sys.argv:
+            replies.make(docs(cache, env))
+        runs = run.run_all(launcher(cache), out, env)
+        for name, content in recorded(runs, cache).items():
+            save(name, content)
+        save("commands", commands.all_said(out, cache, runs))
+        interface.save()
+
+
+def save(name: str, content: Mapping[str, Any]) -> None:
+    """Write a recording and say how large it is."""
+    file = numbers.save(name, content)
+    print(f"{file.name}: {file.stat().st_size:,} bytes", flush=True)
+
+
+def recorded(runs: Mapping[str, HostRun], cache: Path) -> dict[str, dict[str, Any]]:
+    """The content of each file: a benchmark's numbers, and `tables`."""
+    found: dict[str, dict[str, Any]] = {n: {"runs": {}, "rescored": {}} for n in numbers.BENCHMARKS}
+    tables = {"main": numbers.tables(runs["chat"].stdout, cache)}
+    for label, name in run.LABELS.items():
+        again, printed = rescored(runs[name], cache)
+        for benchmark, values in numbers.of_results(runs[name].results, cache).items():
+            found[benchmark]["runs"][label] = values
+            found[benchmark]["rescored"][label] = numbers.difference(values, again[benchmark])
+        tables[f"{label} rescored"] = printed
+    return {**found, "tables": tables}
+
+
+def rescored(host_run: HostRun, cache: Path) -> tuple[dict[str, Any], dict[str, list[str]]]:
+    """What `rescore` says of a run's saved samples: numbers, and its tables."""
+    output = host_run.out / "rescored.json"
+    env = run.environment(cache, "http://127.0.0.1:9/v1")  # nobody is asked
+    said = tasks_command("rescore", host_run.out, "--output", output, cache=cache, env=env)
+    assert said.code == 0, said.stderr
+    written = json.loads(output.read_text(encoding="utf-8"))
+    return numbers.of_rescore(written, cache), numbers.tables(said.stdout, cache)
+
+
+def docs(cache: Path, env: Mapping[str, str]) -> dict[str, list[dict[str, Any]]]:
+    """The docs of every task on the packaged sample."""
+    given = {"LMMS_EVAL_TASKS_DATA": "sample", "LMMS_EVAL_TASKS_CACHE": str(cache), **env}
+    with mock.patch.dict(os.environ, given):
+        from lmms_eval.tasks import TaskManager, get_task_dict
+
+        from lmms_eval_tasks.plugin import TASKS_PATH
+
+        manager = TaskManager("ERROR", include_path=str(TASKS_PATH))
+        index = manager.task_index
+        ours = sorted(
+            name
+            for name, entry in index.items()
+            if entry["type"] == "task" and str(TASKS_PATH) in str(entry["yaml_path"])
+        )
+        return {name: list(get_task_dict([name], manager)[name].test_docs()) for name in ours}
+
+
+if __name__ == "__main__":
+    main()

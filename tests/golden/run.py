@@ -1,0 +1,109 @@
+"""All five benchmarks through the host, in one process: the models, the settings, the runs.
+
+`RUNS` are the runs that one process makes, one after the other (the host's `--config` takes a
+list); `run_all` makes them and gives each its `HostRun`, whose `results` and `samples` any
+end-to-end test can read. The packaged sample, recorded replies of the model under test
+(replies.py), a drawing judge (judge.py), tiny random models for the metrics that need one. In a
+test use the session fixture `golden_runs` (tests/conftest.py): it is made once.
+`python -m tests.golden.record` records what they say (record.py).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from lmms_eval_tasks import sample, settings
+from lmms_eval_tasks.cvrr_es import sample as cvrr_sample
+from tests.conftest import HostRun, Launch, host, torchrun
+from tests.golden import replies
+from tests.utils import tiny_bert, tiny_clip
+
+# No two of them share a task: the host cannot take two groups that do.
+GROUPS = (
+    *(f"maia{setting}{en}" for setting in ("", "_1frame", "_black") for en in ("", "_en")),
+    *("maia_unimodal", "haven", "haven_text", "movierecapsqa_all"),
+    *("maverix_table3", "maverix_oe", "maverix_long", "maverix_long_oe", "maverix_circular"),
+    *("cvrr_es", "cvrr_judge", "cvrr_judge_collective", "cvrr_judge_mixture"),
+)
+OTHER_GROUPS = ("maverix", "movierecapsqa", "movierecapsqa_lengths")  # of the same tasks
+
+
+class Setting(NamedTuple):
+    """One run of the host."""
+
+    model: str  # of replies.MODELS
+    interface: str  # simple or chat
+    tasks: tuple[str, ...]
+    limit: int | None = None
+
+
+# The host prints the tables of the last one only.
+RUNS: Mapping[str, Setting] = {
+    **{f"few {name}": Setting("main", "chat", (name,), 5) for name in OTHER_GROUPS},
+    "faulty": Setting("faulty", "simple", GROUPS),
+    "simple": Setting("main", "simple", GROUPS),
+    "chat": Setting("main", "chat", GROUPS),
+}
+# Recorded as -> the run; `simple` must say what `chat` says.
+LABELS = {"main": "chat", "faulty": "faulty", **{name: name for name in RUNS if " " in name}}
+
+
+def environment(cache: Path, judge: str) -> dict[str, str]:
+    """Every setting that adds numbers; models are made in `cache`."""
+    folder = sample.build(cache / "sample") / "cvrr_es"
+    models = cache / "golden"
+    if not models.is_dir():
+        tiny_bert.build(models / "bert")
+        tiny_bert.build(models / "bart", architecture="bart", positions=256, max_length=256)
+        tiny_clip.build(models / "clip")
+    return {
+        settings.JUDGE: f"drawn@{judge}",
+        settings.JUDGE_STOP_AFTER: "0",
+        settings.BERTSCORE: str(models / "bert"),
+        settings.BARTSCORE: str(models / "bart"),
+        settings.CLIPSCORE: str(models / "clip"),
+        settings.BASELINES: ",".join(settings.JUDGED_BASELINES),
+        settings.CVRR_CANDIDATES: str(folder / cvrr_sample.PREDICTIONS),
+        settings.CVRR_RATINGS: str(folder / cvrr_sample.FIRST),
+        settings.CVRR_REFERENCE: str(folder / cvrr_sample.REFERENCE),
+        settings.CVRR_NAME: "Invented Hasty",
+    }
+
+
+def run_all(
+    launch: Launch,
+    folder: Path,
+    env: Mapping[str, str],
+    runs: Mapping[str, Setting] = RUNS,
+    processes: int = 1,
+) -> dict[str, HostRun]:
+    """Make `runs` in one command; each has a folder of its own under `folder`.
+
+    Raises:
+        AssertionError: the host failed; ends with what it said.
+    """
+    files = replies.write(folder)
+    config: list[dict[str, Any]] = []
+    for name, one in runs.items():
+        arguments: dict[str, Any] = {
+            "model": "tasks_recorded",
+            "model_args": f"replies={files[one.model]}",
+            "tasks": ",".join(one.tasks),
+            "log_samples": True,
+            "output_path": str(folder / name.replace(" ", "-")),
+        }
+        arguments |= {"force_simple": True} if one.interface == "simple" else {}
+        arguments |= {"limit": one.limit} if one.limit is not None else {}
+        config.append(arguments)
+    file = folder / "config.yaml"
+    file.write_text(json.dumps(config), encoding="utf-8")
+    own = ("--config", str(file))
+    command = host(*own) if processes == 1 else torchrun(processes, *own)
+    done = launch(command, folder, env=env, timeout=3600)
+    # 3: the judge fails more often than a run may, so that the mark is recorded too.
+    assert done.code in (0, 3), done.stderr[-5000:]
+    return {name: dataclasses.replace(done, out=folder / name.replace(" ", "-")) for name in runs}

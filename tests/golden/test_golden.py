@@ -1,0 +1,120 @@
+"""The recorded numbers of the package: every one must still be what it was (`record` says how)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import HostRun
+from tests.golden import commands, numbers, record, replies, run
+from tests.golden.numbers import Outcome
+
+pytestmark = pytest.mark.host
+
+
+@pytest.fixture(scope="module")
+def found(golden_runs: Mapping[str, HostRun], cache: Path) -> dict[str, dict[str, numbers.Values]]:
+    """By run and benchmark."""
+    return {name: numbers.of_results(one.results, cache) for name, one in golden_runs.items()}
+
+
+def settle(outcomes: Mapping[str, Outcome]) -> None:
+    """Print the counts; fail with the first differences."""
+    print("\n" + "\n".join(numbers.report(outcomes.items())))
+    assert all(outcome.compared for outcome in outcomes.values())
+    differing = [line for outcome in outcomes.values() for line in outcome.differing]
+    assert not differing, f"{len(differing)} differ:\n" + "\n".join(differing[:20])
+
+
+@pytest.mark.parametrize("benchmark", numbers.BENCHMARKS)
+def test_host(benchmark: str, found: dict[str, dict[str, numbers.Values]]) -> None:
+    golden = numbers.load(benchmark)["runs"]
+    names = {label: [name] for label, name in run.LABELS.items() if label in golden}
+    names["main"].append("simple")
+    settle(
+        {
+            f"{benchmark}, {name}": numbers.compare(golden[label], found[name][benchmark], name)
+            for label, both in names.items()
+            for name in both
+        }
+    )
+
+
+def test_rescore_and_tables(golden_runs: Mapping[str, HostRun], cache: Path) -> None:
+    printed = numbers.load("tables")
+    files = {name: numbers.load(name) for name in numbers.BENCHMARKS}
+    now = {"main": numbers.tables(golden_runs["chat"].stdout, cache)}
+    outcomes = {}
+    for label, name in run.LABELS.items():
+        again, now[f"{label} rescored"] = record.rescored(golden_runs[name], cache)
+        for benchmark, golden in files.items():
+            if label in golden["runs"]:
+                expected = numbers.changed(golden["runs"][label], golden["rescored"][label])
+                outcomes[f"{benchmark}, {label} rescored"] = numbers.compare(
+                    expected, again[benchmark], f"{label} rescored"
+                )
+    for label, tables in printed.items():
+        outcomes[f"tables, {label}"] = numbers.compare_tables(tables, now[label], label)
+    settle(outcomes)
+
+
+def test_commands(golden_runs: Mapping[str, HostRun], cache: Path, tmp_path: Path) -> None:
+    said = commands.all_said(tmp_path, cache, golden_runs)
+    golden = numbers.load("commands")
+    settle(
+        {name: numbers.compare_said({name: recorded}, said) for name, recorded in golden.items()}
+    )
+
+
+def test_every_status_is_recorded() -> None:
+    """So that no number is golden by being always right."""
+    for benchmark in numbers.BENCHMARKS:
+        statuses = {
+            path[-1]
+            for one in numbers.load(benchmark)["runs"].values()
+            for path, count in numbers.leaves(one)
+            if "status" in path or "ratings" in path or "by_status" in path
+            if count
+        }
+        own = {"empty", "refused", "truncated", "model_error", "ok"}
+        judges = {"api_error", "parse_failure", "refused", "truncated"}
+        assert not own - statuses, (benchmark, own - statuses)
+        assert not judges - statuses, (benchmark, judges - statuses)
+
+
+def test_replies_are_recorded_for_every_model(tmp_path: Path) -> None:
+    files = replies.write(tmp_path)
+    assert set(files) == {one.model for one in run.RUNS.values()}
+
+
+# --- the comparison itself -----------------------------------------------------------------------
+
+
+def test_each_kind_of_difference_is_seen() -> None:
+    golden = numbers.load("maia")["runs"]["main"]
+    assert not numbers.compare(golden, golden, "same").differing
+    for path, value in numbers.leaves(golden):
+        if path[0] == "tasks" and isinstance(value, float) and "maia_oevqa_1frame" in path:
+            modelled = any(part in path[-1] for part in numbers.MODEL_MADE)
+            next_one = value * (1 + 1e-8) if modelled else math.nextafter(value, math.inf)
+            other = _with(golden, path, next_one)
+            assert len(numbers.compare(golden, other, "other").differing) == 1, path
+
+
+def test_a_metric_is_found_where_it_moved() -> None:
+    golden = numbers.load("maia")["runs"]["main"]
+    task = golden["tasks"]["maia_vsv"]
+    value = task["table"]["pool_acc"]
+    table = {name: one for name, one in task["table"].items() if name != "pool_acc"}
+    for moved, differing in ((value, 0), (value + 1e-12, 1)):
+        details = {**task["details"], "metrics": {"pool_acc": moved}}
+        other = _with(golden, ("tasks", "maia_vsv"), {**task, "table": table, "details": details})
+        assert len(numbers.compare(golden, other, "moved").differing) == differing
+
+
+def _with(content: numbers.Values, path: numbers.Path_, value: object) -> numbers.Values:
+    first, *rest = path
+    return {**content, first: _with(content[first], tuple(rest), value) if rest else value}
