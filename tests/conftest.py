@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests import warm
-from tests.local_endpoint import LocalEndpoint
+
+if TYPE_CHECKING:
+    from tests.golden.run import Golden
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SHARED = REPOSITORY.parent / "shared"
@@ -174,27 +177,59 @@ def ranks_of(processes: int) -> list[dict[str, str]]:
     return [together | {"RANK": str(n), "LOCAL_RANK": str(n)} for n in range(processes)]
 
 
-@pytest.fixture(scope="session")
-def golden_judge() -> Iterator[LocalEndpoint]:
-    """The judge of `golden_runs`: draws its replies by what it is asked."""
-    from tests.golden import judge
-
-    with LocalEndpoint(judge.reply, model="drawn") as endpoint:
-        yield endpoint
-
-
-@pytest.fixture(scope="session")
-def golden_runs(
-    golden_judge: LocalEndpoint,
+def launch_all(
     launch: Launch,
-    cache: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Mapping[str, HostRun]:
-    """All benchmarks through the host, once a session: the runs of golden/run.py by name."""
+    folder: Path,
+    runs: Mapping[str, Mapping[str, Any]],
+    processes: int = 1,
+    codes: Sequence[int] = (0,),
+    **options: Any,
+) -> dict[str, HostRun]:
+    """Make all `runs` in one command line, one after the other, each with an output folder.
+
+    Args:
+        runs: the host's arguments by a name of ours.
+        processes: more than one are started by torchrun.
+        codes: exit codes that are no failure.
+        options: of `launch`.
+
+    Raises:
+        AssertionError: the host failed; ends with what it said.
+    """
+    out = {name: folder / name.replace(" ", "-") for name in runs}
+    config = [
+        {**arguments, "log_samples": True, "output_path": str(out[name])}
+        for name, arguments in runs.items()
+    ]
+    file = folder / "config.yaml"
+    file.write_text(json.dumps(config), encoding="utf-8")
+    own = ("--config", str(file))
+    command = host(*own) if processes == 1 else torchrun(processes, *own)
+    done = launch(command, folder, **options)
+    assert done.code in codes, done.stderr[-5000:]
+    return {name: dataclasses.replace(done, out=out[name]) for name in runs}
+
+
+@pytest.fixture(scope="session")
+def golden_once(launch: Launch, cache: Path, shared: Path) -> Golden:
+    """All benchmarks through the host in one process."""
     from tests.golden import run
 
-    env = run.environment(cache, golden_judge.url)
-    return run.run_all(launch, tmp_path_factory.mktemp("golden"), env)
+    return run.once(launch, cache, shared / "golden-once", processes=1)
+
+
+@pytest.fixture(scope="session")
+def golden_twice(launch: Launch, cache: Path, shared: Path) -> Golden:
+    """The same, less of it, in two processes."""
+    from tests.golden import run
+
+    return run.once(launch, cache, shared / "golden-twice", processes=2)
+
+
+@pytest.fixture(scope="session")
+def golden_runs(golden_once: Golden, golden_twice: Golden) -> Mapping[str, HostRun]:
+    """All of them by name; those of two processes end with 2."""
+    return {**golden_once.runs, **golden_twice.runs}
 
 
 def host(*arguments: str) -> list[str]:

@@ -7,9 +7,7 @@ command line runs them all, one after the other.
 from __future__ import annotations
 
 import base64
-import dataclasses
 import io
-import json
 import math
 from collections import Counter
 from collections.abc import Iterator
@@ -28,7 +26,7 @@ from lmms_eval_tasks.maverix.labels import MODES
 from lmms_eval_tasks.maverix.sample_code import TICKS
 from lmms_eval_tasks.models import players
 from lmms_eval_tasks.models import sound as sound_table
-from tests.conftest import HostRun, Launch, host
+from tests.conftest import HostRun, Launch, launch_all
 from tests.cvrr_es import hosted
 from tests.local_endpoint import LocalEndpoint, Recorded, last_user_text
 from tests.maverix import reading
@@ -97,20 +95,13 @@ def runs(
             for one in INTERFACES
         },
     }
-    out = {name: folder / name for name in models}
-    config = [
-        {**one, "log_samples": True, "output_path": str(out[name])} for name, one in models.items()
-    ]
-    (folder / "config.yaml").write_text(json.dumps(config), encoding="utf-8")
     study = sample_root / "cvrr_es"
     env = {
         settings.CVRR_CANDIDATES: str(study / cvrr_sample.PREDICTIONS),
         settings.CVRR_RATINGS: str(study / cvrr_sample.FIRST),
         settings.CVRR_REFERENCE: str(study / cvrr_sample.REFERENCE),
     }
-    done = launch(host("--config", str(folder / "config.yaml")), folder, env=env)
-    assert done.code == 0, done.stderr[-3000:]
-    return {name: dataclasses.replace(done, out=out[name]) for name in models}
+    return launch_all(launch, folder, models, env=env)
 
 
 def numbers(run: HostRun, name: str) -> dict[str, Any]:
