@@ -49,6 +49,7 @@ def reply(request: Json) -> str | Fault:
         4: Fault(content="", finish_reason="content_filter"),
         5: server.no_content(),
         6: valid.replace(":", " is", 1),
+        11: server.error(404, "no such deployment"),
     }
     few = request["response_format"]["json_schema"]["name"].startswith(("cvrr", "haven"))
     place = number % (_EVERY_OF_FEW if few else _EVERY)

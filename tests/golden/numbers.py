@@ -7,6 +7,7 @@ metric may move from the host's table to `PLACES` in our section: it is looked u
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -14,6 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from tests.conftest import HostRun
 
 FOLDER = Path(__file__).parent
 BENCHMARKS = ("maia", "maverix", "movierecapsqa", "haven", "cvrr_es")
@@ -24,7 +27,11 @@ RESCORED = ("table", "details")  # what `rescore` computes again
 _ERRORS = re.compile(r"_stderr(_clt|_clustered)?$")
 _BETWEEN = " / "  # parts of a path, in a recording
 _UNSTABLE = ("judge", "details")  # parts of a section: addresses, versions, limits; by task
-_ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+")
+_OF_THE_RUN = {
+    r"http://127\.0\.0\.1:\d+": "URL",
+    r"tasks_recorded \((simple|chat)\)": "tasks_recorded",
+    r"/(?:[\w.+-]+/)+(?=replies-)": "",  # the folder of the recorded replies
+}
 
 Path_ = tuple[str, ...]
 Values = dict[str, Any]
@@ -35,20 +42,20 @@ def benchmark_of(task: str) -> str:
     return "cvrr_es" if task.startswith("cvrr") else task.partition("_")[0]
 
 
-def of_results(results: Mapping[str, Any], cache: Path) -> dict[str, Values]:
-    """What a results file of the host says, by benchmark."""
-    section = results["lmms_eval_tasks"]
-    groups, counts = results.get("groups", {}), results["n-samples"]
+def of_run(run: HostRun, cache: Path) -> dict[str, Values]:
+    """What a run's results file says, by benchmark; and a digest of what each task asked."""
+    results = run.results
+    section, groups = results["lmms_eval_tasks"], results.get("groups", {})
     found: dict[str, Values] = {}
-    for name in BENCHMARKS:
-        if name not in section:
-            continue
+    for name in section.keys() & {*BENCHMARKS}:
         tasks: dict[str, Values] = {}
         for task, values in results["results"].items():
             if benchmark_of(task) == name:
                 tasks[task] = _of_table(groups.get(task) or values)
-                if task in counts:
-                    tasks[task]["n"] = counts[task]
+        for task in tasks.keys() & results["n-samples"].keys():
+            tasks[task]["n"] = results["n-samples"][task]
+            asked = sorted((one["doc_id"], one["input"]) for one in run.samples(task))
+            tasks[task]["asked"] = hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:12]
         for task, details in section[name].get("details", {}).items():
             tasks.setdefault(task, _of_table({}))["details"] = details
         for row in section.get("judges", {}).get("usage", []):
@@ -64,13 +71,12 @@ def of_results(results: Mapping[str, Any], cache: Path) -> dict[str, Values]:
 def of_rescore(written: Mapping[str, Any], cache: Path) -> dict[str, Values]:
     """What the file of `rescore --output` says, in the same form."""
     found: dict[str, Values] = {}
-    for name in BENCHMARKS:
-        if name in written:
-            own = written[name]
-            tasks = {task: {"table": dict(v), "errors": {}} for task, v in own["numbers"].items()}
-            for task, details in own["details"].items():
-                tasks.setdefault(task, _of_table({}))["details"] = details
-            found[name] = normal({"tasks": tasks, "facts": {"notes": own["notes"]}}, cache)
+    for name in written.keys() & {*BENCHMARKS}:
+        own = written[name]
+        tasks = {task: {"table": values} for task, values in own["numbers"].items()}
+        for task, details in own["details"].items():
+            tasks.setdefault(task, {})["details"] = details
+        found[name] = normal({"tasks": tasks, "facts": {"notes": own["notes"]}}, cache)
     return found
 
 
@@ -93,16 +99,17 @@ def tables(text: str, cache: Path) -> dict[str, list[str]]:
     return found
 
 
-def normal(value: Any, cache: Path) -> Any:
+def normal(value: Any, cache: Path, folder: str = "/no") -> Any:
     """Without folders, addresses and the model's class of this run."""
     if isinstance(value, dict):
-        return {str(key): normal(one, cache) for key, one in value.items()}
+        return {str(key): normal(one, cache, folder) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
-        return [normal(one, cache) for one in value]
-    if isinstance(value, str):
-        text = _ADDRESS.sub("URL", value.replace(str(cache), "CACHE"))
-        return re.sub(r"tasks_recorded \((?:simple|chat)\)", "tasks_recorded", text)
-    return value
+        return [normal(one, cache, folder) for one in value]
+    if not isinstance(value, str):
+        return value
+    for pattern, name in _OF_THE_RUN.items():
+        value = re.sub(pattern, name, value)
+    return value.replace(str(cache), "CACHE").replace(folder, "FOLDER")
 
 
 @dataclass

@@ -51,7 +51,7 @@ def recorded(runs: Mapping[str, HostRun], cache: Path) -> dict[str, dict[str, An
     tables = {"main": numbers.tables(runs["chat"].stdout, cache)}
     for label, name in run.LABELS.items():
         again, printed = rescored(runs[name], cache)
-        for benchmark, values in numbers.of_results(runs[name].results, cache).items():
+        for benchmark, values in numbers.of_run(runs[name], cache).items():
             found[benchmark]["runs"][label] = values
             found[benchmark]["rescored"][label] = numbers.difference(values, again[benchmark])
         tables[f"{label} rescored"] = printed

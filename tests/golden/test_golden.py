@@ -18,7 +18,7 @@ pytestmark = pytest.mark.host
 @pytest.fixture(scope="module")
 def found(golden_runs: Mapping[str, HostRun], cache: Path) -> dict[str, dict[str, numbers.Values]]:
     """By run and benchmark."""
-    return {name: numbers.of_results(one.results, cache) for name, one in golden_runs.items()}
+    return {name: numbers.of_run(one, cache) for name, one in golden_runs.items()}
 
 
 def settle(outcomes: Mapping[str, Outcome]) -> None:
@@ -73,17 +73,14 @@ def test_commands(golden_runs: Mapping[str, HostRun], cache: Path, tmp_path: Pat
 def test_every_status_is_recorded() -> None:
     """So that no number is golden by being always right."""
     for benchmark in numbers.BENCHMARKS:
-        statuses = {
-            path[-1]
-            for one in numbers.load(benchmark)["runs"].values()
-            for path, count in numbers.leaves(one)
-            if "status" in path or "ratings" in path or "by_status" in path
-            if count
-        }
-        own = {"empty", "refused", "truncated", "model_error", "ok"}
-        judges = {"api_error", "parse_failure", "refused", "truncated"}
-        assert not own - statuses, (benchmark, own - statuses)
-        assert not judges - statuses, (benchmark, judges - statuses)
+        found: dict[str, set[str]] = {"details": set(), "judged": set()}
+        for one in numbers.load(benchmark)["runs"].values():
+            for path, count in numbers.leaves(one["tasks"]):
+                if path[1] in found and {"status", "by_status", "ratings"} & {*path} and count:
+                    found[path[1]].add(path[-1])
+        own = {"ok", "empty", "refused", "truncated", "model_error"}
+        assert not own - found["details"], benchmark
+        assert not {"ok", "api_error", "parse_failure", "refused"} - found["judged"], benchmark
 
 
 def test_replies_are_recorded_for_every_model(tmp_path: Path) -> None:
