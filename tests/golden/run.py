@@ -10,6 +10,7 @@ test use the session fixture `golden_runs` (tests/conftest.py): it is made once.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -118,8 +119,11 @@ def once(launch: Launch, cache: Path, folder: Path, processes: int) -> Golden:
             with LocalEndpoint(judge.reply, model="drawn") as endpoint:
                 runs = run_all(launch, folder, environment(cache, endpoint.url), processes)
                 asked = sorted({last_user_text(chat.json) for chat in endpoint.chats})
-            saved = {name: [one.code, one.stdout, one.stderr, str(one.out)] for name, one in runs.items()}
-            made.write_text(json.dumps({"runs": saved, "asked": asked}), encoding="utf-8")
+            said = {name: dataclasses.asdict(one) for name, one in runs.items()}
+            text = json.dumps({"runs": said, "asked": asked}, default=str)
+            made.write_text(text, encoding="utf-8")
     found = json.loads(made.read_text(encoding="utf-8"))
-    runs = {name: HostRun(*said, Path(out)) for name, (*said, out) in found["runs"].items()}
+    runs = {
+        name: HostRun(**{**one, "out": Path(one["out"])}) for name, one in found["runs"].items()
+    }
     return Golden(runs, found["asked"])
