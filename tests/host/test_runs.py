@@ -6,12 +6,14 @@ with each other. Here is what must hold of what a run writes beside its numbers.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es import sample_answers
 from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS
 from lmms_eval_tasks.cvrr_es.sample_answers import CAREFUL, FLAT, HASTY, MODELS
@@ -41,7 +43,7 @@ def runs(golden_twice: Golden, golden_once: Golden) -> Mapping[str, HostRun]:
 def samples(runs: Mapping[str, HostRun]) -> dict[str, list[dict[str, Any]]]:
     """The chat run's saved samples, by task."""
     found = {task: runs["chat"].samples(task) for task in runs["chat"].results["n-samples"]}
-    assert len(found) > 80
+    assert len(found) > 70
     return found
 
 
@@ -102,10 +104,10 @@ def test_only_groups_show_what_is_joined(runs: Mapping[str, HostRun]) -> None:
             assert not own or not shown, task
 
 
-def test_what_is_printed(runs: Mapping[str, HostRun]) -> None:
+def test_notes_are_printed_below_the_tables(runs: Mapping[str, HostRun]) -> None:
     printed = " ".join(runs["chat"].stdout.split())
-    assert "made with the packaged sample: not a benchmark result" in printed
-    for text in ("the paper's Table 3", "not comparable", "sound", "only frames", "text proxy"):
+    sample = "made with the packaged sample: not a benchmark result"
+    for text in (sample, "the paper's Table 3", "sound", "only frames", "text proxy"):
         assert text in printed
 
 
@@ -196,11 +198,7 @@ def test_what_each_round_is_shown(
         assert "The assistant's reply is empty" in empty["input"]
 
 
-def test_saved_answers_are_a_candidate(
-    runs: Mapping[str, HostRun], cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from lmms_eval_tasks import settings
-
-    env = {settings.CVRR_CANDIDATES: str(runs["simple"].out)}
-    said = tasks_command("data", "status", cache=cache, env=env)
-    assert "Invented Hasty" in said.stdout
+def test_saved_answers_are_a_candidate(runs: Mapping[str, HostRun], cache: Path) -> None:
+    env = {settings.CVRR_CANDIDATES: str(runs["simple"].out), settings.JUDGE: "none"}
+    said = tasks_command("estimate", "--tasks", "cvrr_judge", cache=cache, env=env)
+    assert re.search(r"cvrr_judge +25 ", said.stdout), said  # one, with all questions

@@ -1,4 +1,4 @@
-"""Models of the host's on the sample: its `openai` class, and a tiny checkpoint.
+"""Models on the sample: the host's `openai` class, a tiny checkpoint, two language models.
 
 An OpenAI-compatible endpoint of the test plays several models, by the name in the request. One
 command line runs them all, one after the other.
@@ -72,6 +72,8 @@ def runs(
         arguments = f"model={model},base_url={endpoint.url},api_key=no,max_frames_num={frames}"
         return {"model": "openai", "model_args": arguments, "tasks": tasks, **more}
 
+    language = [tiny.build(kind, folder / kind) for kind in ("llama", "gpt2")]
+    pair = f"pretrained={language[0]},{language[1]},device=cpu"
     dead = "model=m,base_url=http://127.0.0.1:9/v1,api_key=no,max_retries=1,timeout=1"
     qwen = f"pretrained={checkpoint},device=cpu,device_map=cpu,min_pixels=784,max_pixels=12544"
     modes = ",".join(f"maverix_{mode}" for mode in MODES)
@@ -87,6 +89,12 @@ def runs(
             "tasks": STUDY,
             "limit": 3,
             "gen_kwargs": "max_new_tokens=8",
+        },
+        "lm_pairs": {
+            "model": "lm_pairs",
+            "model_args": pair,
+            "tasks": "maia_unimodal",
+            "limit": 96,
         },
         **{
             f"maverix {one}": served(
@@ -148,6 +156,20 @@ def test_a_dead_endpoint_is_no_answer(runs: dict[str, HostRun]) -> None:
     assert oevqa["rouge_l"] == oevqa["meteor"] == 0
     item = runs["dead"].samples("maia_oevqa_1frame")[0]["judge_acc"]
     assert (item["status"], item["verdict"]) == ("model_error", None)
+
+
+def test_two_language_models_alone(runs: dict[str, HostRun]) -> None:
+    """The unimodal baseline: scores are kept, and the best of all makes the choice."""
+    items = [sample["pair_acc"] for sample in runs["lm_pairs"].samples("maia_unimodal")]
+    assert len(items) == 96
+    for item in items:
+        assert {Path(name).name for name in item["lm_scores"]} == {"llama", "gpt2"}
+        best = max((score, i) for own in item["lm_scores"].values() for i, score in enumerate(own))
+        assert item["letter"] == "AB"[best[1]]
+        assert item["right"] == int(item["letter"] == item["answer"])
+    found = numbers(runs["lm_pairs"], "maia_unimodal")
+    assert 0 < found["pair_acc"] < 1
+    assert found["pair_acc_failed"] == 0
 
 
 # --- judges of the study ------------------------------------------------------------------------
