@@ -11,7 +11,7 @@ import csv
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,11 @@ AGAIN = (
     *("cvrr_es_partial_actions", "cvrr_judge"),
 )
 _KEPT = 5_000  # characters of a list that are kept
+_BOX = "─━│┃┏┳┓┡╇┩└┴┘ "  # of a table's rules
 _VOLATILE = re.compile(r"; last \w+: .*|\b\d+(?:\.\d+)? (?:s|kB|MB)\b|\d{4}-\d\d-\d\dT[\d:.+]+")
+
+# Hashes that hold the endpoint's address; of several reasons the one that came last.
+_UNSTABLE = ("setup", "settings", "custom_id", "reasons")
 
 Reply = Callable[[dict[str, Any]], "str | Fault"]
 
@@ -68,9 +72,10 @@ class Desk:
         plain = (_VOLATILE.sub("~", self.normal(line)) for line in text.splitlines())
         found = (" ".join(line.split()) for line in plain)
         # How many numbers the host's table holds may change.
-        return [line for line in found if line.strip("─ ") and " equal the saved ones" not in line]
+        return [line for line in found if line.strip(_BOX) and " equal the saved ones" not in line]
 
     def normal(self, value: Any) -> Any:
+        value = _without(value, _UNSTABLE)
         return numbers.normal(value, self.cache, str(self.folder))
 
     def _kept(self, file: Path) -> Any:
@@ -78,15 +83,25 @@ class Desk:
         if not file.exists():
             return None
         text = file.read_text(encoding="utf-8")
-        if file.suffix == ".json":
-            return _shortened(self.normal(json.loads(text)))
-        return _shortened(self.normal(text).splitlines())
+        if file.suffix == ".csv":
+            return _shortened(text)
+        parts = [text] if file.suffix == ".json" else text.splitlines()
+        found = self.normal([json.loads(part) for part in parts])
+        # A batch's lines come in any order.
+        return _shortened(found[0] if file.suffix == ".json" else sorted(found, key=json.dumps))
 
     @contextmanager
     def endpoint(self, reply: Reply = judge.reply) -> Iterator[str]:
         """`MODEL@URL` of an endpoint that plays a model."""
         with LocalEndpoint(reply, model="drawn") as opened:
             yield f"other@{opened.url}"
+
+
+def _without(value: Any, names: Collection[str]) -> Any:
+    """Without the keys of these names, at any depth."""
+    if isinstance(value, dict):
+        return {name: _without(one, names) for name, one in value.items() if name not in names}
+    return [_without(one, names) for one in value] if isinstance(value, list) else value
 
 
 def _shortened(value: Any) -> Any:

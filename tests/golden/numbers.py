@@ -21,8 +21,8 @@ from tests.conftest import HostRun
 FOLDER = Path(__file__).parent
 BENCHMARKS = ("maia", "maverix", "movierecapsqa", "haven", "cvrr_es")
 PLACES = {"metrics", "numbers", "splits"}  # where our section holds metrics of a task
-# In names of what a model computes, and of what the host adds up in the order of a run's items.
-NEARLY = ("bertscore", "bartscore", "clip", "_stderr")
+# In names of what a model computes, or the host, whose standard errors depend on the items' order.
+CLOSE = ("bertscore", "bartscore", "clip", "_stderr")
 TOLERANCE = 1e-9  # of those, relative; all others are equal to the last digit
 RESCORED = ("table", "details")  # what `rescore` computes again
 _ERRORS = re.compile(r"_stderr(_clt|_clustered)?$")
@@ -32,6 +32,9 @@ _OF_THE_RUN = {
     r"http://127\.0\.0\.1:\d+": "URL",
     r"tasks_recorded \((simple|chat)\)": "tasks_recorded",
     r"/(?:[\w.+-]+/)+(?=replies-)": "",  # the folder of the recorded replies
+    r"\d{8}_\d{6}(?=_samples_)": "DATE",
+    # Counted over all runs of a process.
+    r"\d+ (texts of|of) \d+ (different pairs|sentences|texts) cut": r"N \1 N \2 cut",
 }
 
 Path_ = tuple[str, ...]
@@ -177,14 +180,14 @@ def compare_said(golden: Mapping[str, Any], found: Mapping[str, Any]) -> Outcome
 
 
 def same(value: Any, now: Any, name: str = "") -> bool:
-    """Equal, or within `TOLERANCE` for what is named in `NEARLY`."""
+    """Equal, or within `TOLERANCE` for the names of `CLOSE`."""
     if isinstance(value, bool) or isinstance(now, bool):
         return value is now
     if not isinstance(value, (int, float)) or not isinstance(now, (int, float)):
         return bool(value == now)
     if math.isnan(value) or math.isnan(now):
         return math.isnan(value) and math.isnan(now)
-    if any(part in name for part in NEARLY):
+    if any(part in name for part in CLOSE):
         return math.isclose(value, now, rel_tol=TOLERANCE, abs_tol=1e-15)
     return value == now
 
