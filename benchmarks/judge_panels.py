@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import argparse
 
-from lmms_eval_tasks.cvrr_es import simulated_study
-from lmms_eval_tasks.cvrr_es.simulation import WORLDS
+from benchmarks import simulated_study
+from benchmarks.simulation import WORLDS
 
 
 def main() -> None:

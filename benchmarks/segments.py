@@ -139,8 +139,9 @@ def modes(source: Path, start: float, length: float) -> bool:
     from unittest.mock import patch
 
     from lmms_eval_tasks import settings
-    from lmms_eval_tasks.maverix import inputs, utils
+    from lmms_eval_tasks.maverix import tasks
     from lmms_eval_tasks.maverix.labels import LETTERS, MODES
+    from lmms_eval_tasks.runs import given
 
     decodings: list[object] = []
     work = worker_call.call
@@ -154,23 +155,24 @@ def modes(source: Path, start: float, length: float) -> bool:
         **{"start": start, "end": round(start + length, 2)},
         **{"question": "Which frame is the first?", "options": list(LETTERS)},
     }
-    spent, given = {}, {}
+    spent, handed = {}, {}
     with (
         tempfile.TemporaryDirectory() as cache,
         patch.dict(os.environ, {settings.CACHE: cache}),
         patch.object(worker_call, "call", counted),
     ):
         for mode in MODES:
-            inputs.cut.cache_clear()
+            tasks.cut.cache_clear()
             begin = time.perf_counter()
             asked = {**doc, "mode": mode}
-            parts = utils.doc_to_messages(asked)[0]["content"]
-            visuals = utils.doc_to_visual(asked)
+            parts = tasks.prompt(asked)
+            content = given.messages_of(parts)[0]["content"]
+            visuals = given.visuals_of(parts)
             spent[mode] = time.perf_counter() - begin
-            given[mode] = [part["url"] for part in parts if part["type"] != "text"], visuals
-        made = inputs.media_of(doc)
+            handed[mode] = [part["url"] for part in content if part["type"] != "text"], visuals
+        made = tasks.media_of(doc)
         check(made, start, length)
-    inputs.cut.cache_clear()  # its files are gone
+    tasks.cut.cache_clear()  # its files are gone
     muted, both, sound = made.video, made.video_with_sound, made.sound
     expected = {
         "a": ([sound], [sound]),
@@ -183,9 +185,9 @@ def modes(source: Path, start: float, length: float) -> bool:
     print(
         f"modes of one item ({', '.join(spent)}): the first {first:.2f} s, the other {len(rest)} "
         f"together {sum(rest) * 1000:.1f} ms; decodings: {len(decodings)}; files of that one cut "
-        f"{'alone' if given == expected else 'AND OTHERS'} handed over"
+        f"{'alone' if handed == expected else 'AND OTHERS'} handed over"
     )
-    return len(decodings) == 1 and given == expected
+    return len(decodings) == 1 and handed == expected
 
 
 def main() -> None:

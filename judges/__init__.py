@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lmms_eval_tasks.errors import JudgeError
-from lmms_eval_tasks.judges.config import HUGGINGFACE, NONE, JudgeConfig, resolve
+from lmms_eval_tasks.judges.config import HUGGINGFACE, NONE, JudgeConfig
 from lmms_eval_tasks.judges.verdict import Criterion, Judge, Status, Usage, Verdict, add_status
 
 __all__ = [
@@ -32,6 +32,13 @@ __all__ = [
     "resolve",
     "setup",
 ]
+
+
+def resolve(spec: str | None, env: Mapping[str, str], *, default_model: str) -> JudgeConfig:
+    """The judge that a short form or a file names (config_file.resolve)."""
+    from lmms_eval_tasks.judges import config_file
+
+    return config_file.resolve(spec, env, default_model=default_model)
 
 
 def setup(config: JudgeConfig, criterion: Criterion) -> str:

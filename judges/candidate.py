@@ -7,7 +7,7 @@ first three are worth 0 everywhere, utils/aggregate.py); `judge_<status>` is the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import make
 from lmms_eval_tasks.judges.config import NONE, JudgeConfig
 from lmms_eval_tasks.judges.providers import NoJudge
-from lmms_eval_tasks.judges.verdict import Criterion, Judge, Status, Verdict
+from lmms_eval_tasks.judges.verdict import Ask, Criterion, Judge, Status, Verdict
 from lmms_eval_tasks.utils import answers
 from lmms_eval_tasks.utils.aggregate import NOT_JUDGED
 
@@ -54,29 +54,28 @@ class Judged(NamedTuple):
     verdict: Verdict | None  # None if nobody was asked, since there is no answer
 
 
-def judge_answer(
-    judge: Judge,
-    criterion: Criterion,
-    fields: Mapping[str, Any],
-    reply: str,
-    verdict: Verdict | None = None,
-) -> Judged:
-    """Judge a model's reply; a reply that is no answer is not worth a call.
+def judged(
+    name: str, criterion: Criterion, fields: Mapping[str, Any], reply: str
+) -> Generator[Sequence[Ask], Sequence[Verdict], Judged]:
+    """Put a model's reply to a judge (asking.py); a reply that is no answer is not worth a call.
 
     Args:
-        judge: who is asked.
+        name: of the ask.
         criterion: its placeholder for the answer is `candidate`.
         fields: the criterion's other fields.
         reply: the model's text, as the host hands it over.
-        verdict: a saved verdict, which stands in place of the judge's.
     """
     status = answers.reply_status(reply)
     if status != "ok":
         # The host's own "request failed" must not pass for the model's text either.
         return Judged("", status, 0.0, None)
     candidate = answers.strip_reasoning(reply)[0].strip()
-    if verdict is None:
-        verdict = judge.verdict(criterion, {**fields, "candidate": candidate})
+    (verdict,) = yield [Ask(name, criterion, {**fields, "candidate": candidate})]
+    return graded(candidate, verdict)
+
+
+def graded(candidate: str, verdict: Verdict) -> Judged:
+    """An answer with its verdict: whose trouble it is if there is no score."""
     if verdict.judge == NONE:
         # Not `judge_skipped`: an answer over the budget is a failure of a judged run, this is not.
         return Judged(candidate, NOT_JUDGED, None, verdict)

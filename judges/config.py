@@ -145,12 +145,12 @@ class JudgeConfig:
         return f"judged by {self.label}, not by the paper's judge: compare with that in mind"
 
 
-def resolve(spec: str | None, env: Mapping[str, str], *, default_model: str) -> JudgeConfig:
-    """The judge that a short form or a file names.
+def short_form(spec: str | None, env: Mapping[str, str], *, default_model: str) -> JudgeConfig:
+    """The judge that a short form names; files of judges are `config_file.resolve`'s.
 
     `MODEL[@BASE_URL]` is an OpenAI-compatible endpoint (OpenAI's own without a URL),
-    `hf:NAME_OR_FOLDER` a model in this process, `replay:FILE` recorded replies, `FILE.yml` any of
-    these with its settings (config_file.py), `offline` the embedded rules, `none` nobody. None or a
+    `hf:NAME_OR_FOLDER` a model in this process, `replay:FILE` recorded replies, `offline` the
+    embedded rules, `none` nobody. None or a
     blank is `default_model` at OpenAI. The key comes from OPENAI_API_KEY (AZURE_OPENAI_API_KEY for
     Azure's hosts, if set), or from the URL's userinfo as basic authentication. Local URLs need
     none: loopback, private and link-local addresses, and host names without a dot.
@@ -166,9 +166,7 @@ def resolve(spec: str | None, env: Mapping[str, str], *, default_model: str) -> 
     spec, key = (spec or "").strip(), env.get(KEY, "").strip()
     if spec in (OFFLINE, NONE):
         return JudgeConfig(provider=spec)
-    # What is shorter (vLLM users set EMPTY, or x) is no key but a common word.
-    if (len(key) >= 8 and key in spec) or spec.startswith("sk-"):
-        raise JudgeError(f"{settings.JUDGE} holds a key: keys go into {KEY}; {_FORMS}")
+    refuse_key(spec, env)
     kind, _, rest = spec.partition(":")
     if kind in ("hf", REPLAY) and not rest and ":" in spec:
         raise JudgeError(f"{spec!r} names nothing. {_FORMS}")
@@ -176,10 +174,6 @@ def resolve(spec: str | None, env: Mapping[str, str], *, default_model: str) -> 
         return JudgeConfig(HUGGINGFACE, rest)
     if kind == REPLAY and rest:
         return JudgeConfig(REPLAY, str(Path(rest).expanduser()))
-    if spec.endswith((".yml", ".yaml")):
-        from lmms_eval_tasks.judges.config_file import read
-
-        return read(Path(spec).expanduser(), env, default_model=default_model)
     if not spec:
         if not key:
             raise JudgeError(f"no judge: {default_model} needs a key. {_CHOICES}")
@@ -190,6 +184,18 @@ def resolve(spec: str | None, env: Mapping[str, str], *, default_model: str) -> 
         shown = spec.partition("@")[0]
         raise JudgeError(f"not a judge: {shown + ('@...' if '@' in spec else '')!r}. {_FORMS}")
     return endpoint(match["model"], match["url"], env, default_model=default_model)
+
+
+def refuse_key(spec: str, env: Mapping[str, str]) -> None:
+    """A key in the judge's name would be printed and saved.
+
+    Raises:
+        JudgeError: there is one.
+    """
+    key = env.get(KEY, "").strip()
+    # What is shorter (vLLM users set EMPTY, or x) is no key but a common word.
+    if (len(key) >= 8 and key in spec) or spec.startswith("sk-"):
+        raise JudgeError(f"{settings.JUDGE} holds a key: keys go into {KEY}; {_FORMS}")
 
 
 def endpoint(

@@ -25,6 +25,19 @@ from lmms_eval_tasks.judges.config import JudgeConfig
 from lmms_eval_tasks.judges.exchange import Sampling
 
 
+def resolve(spec: str | None, env: Mapping[str, str], *, default_model: str) -> JudgeConfig:
+    """The judge that a file (`FILE.yml`) or a short form names (`config.short_form`).
+
+    Raises:
+        JudgeError: no key, or not one of the forms; the message never repeats a key.
+    """
+    given = (spec or "").strip()
+    if given.endswith((".yml", ".yaml")):
+        config.refuse_key(given, env)
+        return read(Path(given).expanduser(), env, default_model=default_model)
+    return config.short_form(spec, env, default_model=default_model)
+
+
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -123,7 +136,7 @@ def _member(
         if _KINDS.keys() & _load(file).keys():  # checked first: a file may name itself
             raise JudgeError(f"{path}: {member} is a panel or a debate itself: name models")
         member = str(file)
-    found = config.resolve(member, env, default_model=default_model)
+    found = resolve(member, env, default_model=default_model)
     if found.members or found.provider == config.NONE:
         raise JudgeError(f"{path}: {member} cannot be a member: name models")
     return found
@@ -142,7 +155,7 @@ def _model(given: _Model, path: Path, env: Mapping[str, str], default_model: str
     elif given.model.endswith((".yml", ".yaml")):
         raise JudgeError(f"{path}: model: a model's name, not a file")
     else:
-        found = config.resolve(given.model, env, default_model=default_model)
+        found = resolve(given.model, env, default_model=default_model)
     names = given.model_fields_set
     sampled = {f.name for f in dataclasses.fields(Sampling)} & names
     kept = names - sampled - {"model", "base_url", "key_variable"}

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.judges.config import JudgeConfig, resolve
+from lmms_eval_tasks.judges.config import JudgeConfig
 from lmms_eval_tasks.judges.ledger import Ledger, current_task
 from lmms_eval_tasks.judges.limits import Breaker, Budget, Rate, share
 from lmms_eval_tasks.judges.locks import fork_safe_lock
@@ -113,6 +113,8 @@ class Run:
         Raises:
             JudgeError: as `judges.resolve`.
         """
+        from lmms_eval_tasks.judges.config_file import resolve
+
         name = (spec, default_model)
         if name not in self._resolved:
             self._resolved[name] = resolve(spec, os.environ, default_model=default_model)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -202,3 +202,35 @@ class Judge(Protocol):
         self, criterion: Criterion, fields: Mapping[str, Any], samples: int
     ) -> Sequence[Verdict]:
         """The same item judged several times, for G-Eval's mean over samples; one each."""
+
+
+class Ask(NamedTuple):
+    """One thing to be judged.
+
+    Attributes:
+        name: finds its saved verdict again; unique in an item.
+        criterion: what is asked.
+        fields: the criterion's placeholders.
+        samples: draw so many and take their mean (G-Eval without log-probabilities); 0: ask once.
+        first: the verdict whose request the samples follow; its usage counts with theirs.
+        together: a saved verdict stands only if those of the whole list do.
+        reads: a saved verdict stands only if its reply can still be read (asking.said).
+        rests_on: name of an earlier ask; a saved verdict falls when that one is asked anew.
+        before: called around the request, for those that want an order among requests.
+        stand_in: a reply as the judge may give it, for estimates, where later asks rest on it.
+    """
+
+    name: str
+    criterion: Criterion
+    fields: Mapping[str, Any]
+    samples: int = 0
+    first: Verdict | None = None
+    together: bool = False
+    reads: bool = False
+    rests_on: str = ""
+    before: Callable[[Judge, Callable[[], Verdict]], Verdict] | None = None
+    stand_in: str = ""
+
+
+Asks = Sequence[Ask]
+Scoring = Generator[Asks, Sequence[Verdict], dict[str, Any]]

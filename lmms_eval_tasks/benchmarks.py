@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
 
-if TYPE_CHECKING:
-    from lmms_eval_tasks.estimate import Workload
-    from lmms_eval_tasks.judges import JudgeConfig
-    from lmms_eval_tasks.rescore import Rescored, Run
-    from lmms_eval_tasks.utils.transcribers import Transcriber
+from lmms_eval_tasks.benchmark import Benchmark
 
 # Folder name under lmms_eval_tasks/, which is also the folder name under the data root.
 NAMES: tuple[str, ...] = ("maia", "maverix", "movierecapsqa", "haven", "cvrr_es")
@@ -20,93 +14,13 @@ NAMES: tuple[str, ...] = ("maia", "maverix", "movierecapsqa", "haven", "cvrr_es"
 _ALSO = {"cvrr_judge": "cvrr_es"}
 
 
-@dataclass(frozen=True)
-class DataStatus:
-    """What `lmms-eval-tasks data status` shows of one benchmark."""
-
-    benchmark: str
-    where: Path
-    found: bool
-    version: str = ""
-    counts: dict[str, int] = field(default_factory=dict)  # questions, pools, pairs, ...
-    videos: int = 0
-    missing: dict[str, str] = field(default_factory=dict)  # video -> where it should be
-    unreadable: dict[str, str] = field(default_factory=dict)  # video -> the reader's complaint
-    problem: str = ""  # why the data cannot be used, with the place of the first error
-    notes: tuple[str, ...] = ()
-
-
-class Benchmark(Protocol):
-    """What each `lmms_eval_tasks.<name>.benchmark` module offers to the shared code."""
-
-    def check(self, tasks: Sequence[Mapping[str, Any]]) -> None:
-        """Raise a TasksError if data, prompts or judge of `tasks` (their YAML) are unusable."""
-
-    def make_media(self, tasks: Sequence[Mapping[str, Any]], limit: float | None = None) -> None:
-        """Make what `tasks` (their YAML) hand over, after `check` and before the model is built.
-
-        Only what is left by `limit`, the host's. TasksError if it cannot be made. A benchmark whose
-        media are made one by one, when a model asks for them, does nothing here.
-        """
-
-    def annotate(self, results: dict[str, Any], tasks: Sequence[Mapping[str, Any]]) -> None:
-        """Add provenance to the host's `results` (data, prompts, judge) and drop placeholders."""
-
-    def judge_config(
-        self, spec: str | None = None, env: Mapping[str, str] | None = None
-    ) -> JudgeConfig:
-        """The judge of `spec`, or of the user's setting, or else the paper's; TasksError if none.
-
-        Called for benchmarks that have judged tasks only. Without `env` the judge is resolved once
-        for the process's run, with the keys of os.environ; with it, now, with the keys of `env`.
-        """
-
-    def judge_prompt(self) -> str:
-        """The judge's prompts in use: files and hashes, for the line before a run."""
-
-    def status(self, root: Path) -> DataStatus:
-        """Look at the data under `root` (the data root) without raising."""
-
-    def prepare(self, source: Path, root: Path, link: bool) -> str:
-        """Validate `source` and put it under `root`; returns what to tell the user."""
-
-    def rescore_saved(
-        self, runs: Sequence[Run], judge: str | None, *, missing_only: bool = False
-    ) -> Rescored:
-        """Compute every metric again from saved samples (rescore.py).
-
-        Args:
-            runs: saved runs of this benchmark's tasks.
-            judge: judge the answers with this judge; None keeps the saved verdicts.
-            missing_only: keep the verdicts that this very judge has given already.
-        """
-
-    def workload(self, task: Mapping[str, Any]) -> Workload:
-        """What a run of `task` (its YAML) would generate and ask a judge (estimate.py)."""
-
-    def submission(self, runs: Sequence[Run]) -> Mapping[str, Any] | None:
-        """`model`, `answers` and what else a file for withheld data holds; None if all is public.
-
-        DataError if the runs cannot be submitted together.
-        """
-
-    def make_subtitles(self, root: Path, transcriber: Transcriber) -> int:
-        """Subtitles for the videos that lack them, and how many failed; DataError if unused."""
-
-    def tables(self, results: Mapping[str, Any]) -> Sequence[Any]:
-        """The paper's tables (rich renderables or lines) for the host's results."""
-
-    def numbers_tables(self, rows: Sequence[tuple[str, Mapping[str, Any]]]) -> Sequence[Any]:
-        """The paper's tables for labelled numbers of one or more runs."""
-
-
 def load(name: str) -> Benchmark:
-    """The benchmark module of `name`, imported on demand."""
-    return cast(Benchmark, importlib.import_module(f"lmms_eval_tasks.{name}.benchmark"))
+    """The benchmark of that name, imported on demand."""
+    return cast(Benchmark, importlib.import_module(f"lmms_eval_tasks.{name}.tasks").BENCHMARK)
 
 
 def of_task_name(task: str) -> str | None:
-    """The benchmark whose name a task's name starts with, or None."""
+    """The benchmark whose name a task's or group's name starts with, or None."""
     beginnings = {**{name: name for name in NAMES}, **_ALSO}
     return next(
         (own for start, own in beginnings.items() if task == start or task.startswith(f"{start}_")),
@@ -114,6 +28,21 @@ def of_task_name(task: str) -> str | None:
     )
 
 
-def of_task(config: Mapping[str, Any]) -> str:
-    """The benchmark a task belongs to, from its YAML's `metadata.benchmark`."""
-    return str(config["metadata"]["benchmark"])
+def of(task: str) -> Benchmark:
+    """The benchmark of one of its tasks or groups.
+
+    Raises:
+        LookupError: it is none of ours.
+    """
+    name = of_task_name(task)
+    if name is None:
+        raise LookupError(task)
+    return load(name)
+
+
+def chosen(tasks: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Benchmark, list[str]]]:
+    """The benchmarks among tasks (their YAML), in our order, each with the names of its tasks."""
+    for name in NAMES:
+        own = [str(task["task"]) for task in tasks if task["metadata"]["benchmark"] == name]
+        if own:
+            yield load(name), own

@@ -1,4 +1,4 @@
-"""What the user sees beside the host's own output: single lines, and the papers' tables."""
+"""What the user sees beside the host's own output: single lines, and tables as wide as fits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
 
-TABLE_WIDTH = 150  # twelve categories beside each other
+UNSEEN = 150  # columns of a table that is written into a file or a pipe
 
 
 def say(line: str) -> None:
@@ -18,8 +18,10 @@ def say(line: str) -> None:
         sys.stderr.write(f"lmms-eval-tasks: {line}\n")
 
 
-def wide_console() -> Console:
-    """A console at least as wide as the papers' tables: a narrow one would drop columns."""
+def table_console() -> Console:
+    """A console as wide as the terminal; print tables on it with `report.fold.show`."""
     from rich.console import Console
 
-    return Console(width=max(Console().width, TABLE_WIDTH))
+    if sys.stdout.isatty() or os.environ.get("COLUMNS"):
+        return Console()
+    return Console(width=UNSEEN)

@@ -40,6 +40,7 @@ CVRR_REFERENCE = "LMMS_EVAL_TASKS_CVRR_REFERENCE"
 CVRR_SELECTION = "LMMS_EVAL_TASKS_CVRR_SELECTION"
 CVRR_NAME = "LMMS_EVAL_TASKS_CVRR_NAME"
 CLIPSCORE = "LMMS_EVAL_TASKS_CLIPSCORE"
+TABLES = "LMMS_EVAL_TASKS_TABLES"
 
 SAMPLE = "sample"
 # Judged metrics that benchmarks offer beside their own, on request: each costs further requests.
@@ -197,6 +198,18 @@ def judged_baselines() -> tuple[str, ...]:
     return tuple(name for name in JUDGED_BASELINES if name in names)
 
 
+def all_tables() -> bool:
+    """Show the tables of splits too, not only each paper's headline.
+
+    Raises:
+        TasksError: the value is neither `headline` nor `all`.
+    """
+    given = os.environ.get(TABLES, "").strip().lower()
+    if given not in ("", "headline", "all"):
+        raise TasksError(f"{TABLES}={given!r}: expected headline or all")
+    return given == "all"
+
+
 def allow_missing_videos() -> bool:
     """Leave out questions whose video is missing (they are counted) instead of stopping."""
     return _flag(ALLOW_MISSING)
@@ -249,6 +262,7 @@ def check() -> None:
     judge_limits()
     max_failed()
     judged_baselines()
+    all_tables()
 
 
 def _flag(name: str) -> bool:

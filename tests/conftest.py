@@ -35,14 +35,17 @@ OFFLINE = {
 
 
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No test sees the developer's own settings, keys, proxies or judges' replies."""
+def clean_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """No test sees the developer's own settings, keys, proxies, judges' replies or cache."""
     from lmms_eval_tasks.judges import run
 
     for name in list(os.environ):
         if name.startswith(("LMMS_EVAL_", "OPENAI_", "AZURE_")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("LMMS_EVAL_TASKS_JUDGE_CACHE", "off")
+    monkeypatch.setenv("LMMS_EVAL_TASKS_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
     yield
     run.forget()
 
@@ -98,6 +101,23 @@ class HostRun:
         """The saved samples of a task."""
         (file,) = sorted(self.out.rglob(f"*_samples_{task}.jsonl"))
         return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+
+    def items(self, task: str) -> list[dict[str, Any]]:
+        """What we saved of each of a task's samples, and its request's text."""
+        return [{**sample["failed"], "input": sample["input"]} for sample in self.samples(task)]
+
+    @property
+    def numbers(self) -> dict[str, dict[str, Any]]:
+        """Every number by task or group: those of our section, which are more, or the table's."""
+        results = self.results
+        shown = {**results["results"], **results.get("groups", {})}
+        found = {
+            task: {name.removesuffix(",none"): value for name, value in values.items()}
+            for task, values in shown.items()
+        }
+        for section in results["lmms_eval_tasks"].values():
+            found |= section.get("numbers", {}) if isinstance(section, dict) else {}
+        return found
 
 
 Launch = Callable[..., HostRun]

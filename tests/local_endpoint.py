@@ -289,7 +289,7 @@ def last_user_text(request: Json) -> str:
 
 def player(name: str, key_file: str | None = None) -> Reply:
     """A reply that plays oracle (needs a key file), coin or always_a on the request's text."""
-    from lmms_eval_tasks.models import players
+    from lmms_eval_tasks.sample import players
 
     if name == "always_a":
         return lambda request: players.always_a(last_user_text(request))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,8 +11,9 @@ from lmms_eval.models.model_utils.media_encoder import _build_cache_key
 from lmms_eval.protocol import ChatMessages
 from PIL import Image
 
-from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.plugin import interface_of, right_frames
+from lmms_eval_tasks import running, settings
+from lmms_eval_tasks.errors import DataError, TasksError
+from lmms_eval_tasks.host.plugin import _guarded, install, interface_of, right_frames
 
 
 def test_a_picture_never_gets_another_s_bytes() -> None:
@@ -54,3 +57,52 @@ def test_interface_of_is_what_the_host_builds(model: str, force_simple: bool) ->
 def test_interface_of_an_unknown_model() -> None:
     with pytest.raises(TasksError, match="lmms-eval has no model 'gpt5'"):
         interface_of("gpt5")
+
+
+def test_a_run_knows_what_the_host_was_told_to_ask(
+    sample_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And its check, made before the host builds anything, looks at no more (`--limit`)."""
+    shutil.copytree(sample_root / "maia", tmp_path / "maia")
+    (tmp_path / "maia" / "videos" / "2.mp4").write_bytes(b"no video")
+    monkeypatch.setenv(settings.DATA, str(tmp_path))
+    runs: list[slice] = []
+
+    def simple_evaluate(
+        model: Any = None,
+        tasks: Any = None,
+        limit: float | None = None,
+        offset: int = 0,
+        verbosity: str = "ERROR",
+        task_manager: Any = None,
+    ) -> None:
+        runs.append(running.docs())
+
+    evaluate = _guarded(simple_evaluate)
+    evaluate("tasks_coin", ["maia_vsv_1frame"], limit=8)
+    evaluate("tasks_coin", ["maia_vsv_1frame"], limit=100, offset=92)
+    assert runs == [slice(0, 8), slice(92, 192)]
+    for more in ({}, {"limit": 193}, {"limit": 1, "offset": 192}):
+        with pytest.raises(DataError, match="1 of 2 MAIA videos cannot be used"):
+            evaluate("tasks_coin", ["maia_vsv_1frame"], **more)
+    assert len(runs) == 2
+    assert running.docs() == slice(None)
+
+
+def test_the_command_line_ends_with_one_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The host's own would print a traceback and exit with 0."""
+    from lmms_eval.tasks import TaskManager
+
+    install()
+    monkeypatch.setenv(settings.DATA, str(tmp_path))
+    manager = TaskManager("ERROR")
+    evaluate = _guarded(lambda model, tasks, task_manager: None)
+    with pytest.raises(DataError, match="no MAIA data"):
+        evaluate("tasks_coin", ["maia_vsv"], manager)
+    assert manager.match_tasks(["maia_vsv"]) == ["maia_vsv"]
+    with pytest.raises(SystemExit) as stop:
+        evaluate("tasks_coin", ["maia_vsv"], manager)
+    assert stop.value.code == 2
+    assert capsys.readouterr().err.count("no MAIA data") == 1

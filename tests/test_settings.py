@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval_tasks import host_script, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.host import script as host_script
 
 
 def test_unset(monkeypatch: pytest.MonkeyPatch) -> None:

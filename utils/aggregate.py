@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lmms_eval_tasks.console import say
+from lmms_eval_tasks.utils import stats
 
 Item = Mapping[str, Any]
 
@@ -61,6 +62,14 @@ def accuracy_valid(items: Sequence[Item]) -> float | None:
     if is_unjudged(items):
         return None
     return mean(float(item["right"] or 0) for item in items if is_valid(item))
+
+
+def accuracy_interval(items: Sequence[Item]) -> stats.Interval | None:
+    """95 % interval of `accuracy`, clustered by the items' `video`; None before a judge came."""
+    if is_unjudged(items):
+        return None
+    rights = [float(item["right"] or 0) for item in items]
+    return stats.clustered_mean(rights, [item["video"] for item in items])
 
 
 def count_failed(items: Sequence[Item]) -> int:
@@ -107,20 +116,21 @@ def pools(items: Iterable[Item], size: int) -> dict[str, Pool]:
     """Items grouped into pools by `question_id`.
 
     Args:
-        items: pairs, each with `id`, `question_id`, `video` and `category`.
+        items: pairs, each with `id` (that of its question, a slash, its number).
         size: number of pairs of a complete pool.
     """
     groups: dict[str, dict[str, Item]] = {}
     for item in items:
-        groups.setdefault(item["question_id"], {})[item["id"]] = item
+        question = item.get("question_id") or item["id"].rpartition("/")[0]
+        groups.setdefault(question, {})[item["id"]] = item
     result = {}
     for question, group in groups.items():
         complete = len(group) == size
         first = next(iter(group.values()))
         result[question] = Pool(
             question=question,
-            video=first["video"],
-            category=first["category"],
+            video=first.get("video", ""),
+            category=first.get("category", ""),
             right=complete and all(item["right"] == 1 for item in group.values()),
             valid=complete and all(is_valid(item) for item in group.values()),
         )

@@ -86,7 +86,7 @@ def frames(
     Args:
         source: a video file.
         indices: positions among all frames in the order shown, from 0; ascending and unique.
-            They count the frames that media.probe counts.
+            They count the frames that probes.probe counts.
         size: longest side of a picture in pixels at most; smaller ones are not enlarged.
         cache: folder for results, created if absent; default `media` in the user's cache folder.
         time_limit: seconds for making it, and again at most for waiting until another process that

@@ -13,7 +13,6 @@ process with a time limit (media_worker.py).
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -83,24 +82,6 @@ class Media:
         return asdict(self)
 
 
-@dataclass(frozen=True)
-class VideoInfo:
-    """Facts about a source video: size upright, in pixels; seconds after the first frame shown.
-
-    duration: of the picture. fps: its mean rate.
-    end: of the file: `duration`, or the end of its sound where that is later. A segment may end
-        there: its last frame stays on screen (segment_picture.py).
-    """
-
-    n_frames: int
-    width: int
-    height: int
-    duration: float
-    end: float
-    fps: float
-    has_audio: bool
-
-
 def make(
     source: str | Path, recipe: Recipe, cache: Path | None = None, time_limit: float = 120
 ) -> Media:
@@ -139,20 +120,6 @@ def make(
     )
 
 
-def probe(source: str | Path, time_limit: float = 60) -> VideoInfo:
-    """Facts about a video file, read from its packets; the first frame is decoded to be sure.
-
-    Of the sound, what goes on after the picture is decoded, and up to 30 s before. Costs a child
-    process (about 0.3 s) the first time in a process.
-
-    Raises:
-        MediaError: it is not a readable video; the message names the file and the trouble.
-    """
-    video = worker_call.source_file(source)
-    status = video.stat()
-    return _probe(str(video), status.st_size, status.st_mtime_ns, time_limit)
-
-
 def uniform_indices(n_total: int, n: int) -> list[int]:
     """Positions of `n` uniform frames among `n_total`: numpy.linspace rounded down, as the host's.
 
@@ -169,12 +136,6 @@ def uniform_indices(n_total: int, n: int) -> list[int]:
         return list(range(n_total))
     indices: list[int] = np.linspace(0, n_total - 1, n).astype(int).tolist()
     return indices
-
-
-@lru_cache(maxsize=65536)
-def _probe(path: str, size: int, modified: int, time_limit: float) -> VideoInfo:  # noqa: ARG001
-    job = {"do": "probe", "source": path}
-    return VideoInfo(**worker_call.call(job, time_limit, decord=True))
 
 
 def _make(

@@ -1,8 +1,8 @@
 """The child process that touches a video file: decoders may hang or crash on broken ones.
 
-Run by worker_call.py as `python -m lmms_eval_tasks.utils.media_worker` with a JSON
-job on stdin; answers with one line of JSON on stdout: {"ok": {...}} or {"error": "what is wrong
-with the file"}.
+Run by worker_call.py as `python -m lmms_eval_tasks.utils.media_worker`. Takes jobs from stdin, one
+line of JSON each, and answers each with a line on stdout: {"ok": {...}}, {"error": "what is wrong
+with the file"} or {"failed": "what went wrong besides"}.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from __future__ import annotations
 import faulthandler
 import json
 import os
+import select
 import sys
+import threading
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -35,10 +37,13 @@ if TYPE_CHECKING:
 # (FPS_MIN_FRAMES), at the two frames a second that it samples.
 STILL_FRAMES, STILL_RATE = 4, 2.0
 _GRACE = 10.0  # seconds after which a job whose parent is gone ends by itself
+_UNUSED = 20.0  # seconds without a job after which the process ends: it holds some 100 MB
 
 
 def probe(source: str, use_decord: bool) -> dict[str, Any]:
-    """Facts about a video; its first frame is decoded to be sure that it can be.
+    """Facts about a video (`info`); its first frame is decoded to be sure that it can be.
+
+    `lasting` is false if decord, which may count other frames, crashed or hung: it may not again.
 
     Raises:
         MediaError: what is wrong with the file, without its name.
@@ -46,8 +51,11 @@ def probe(source: str, use_decord: bool) -> dict[str, Any]:
     table, _, look = _take(source, use_decord, count=1)
     end = Fraction((table.end - table.times[0]) * table.time_base)
     if table.has_audio:
-        end = segment_sound.end(source, segment_head.head(source).clock, end)
-    return {
+        # The head decodes 48 frames to find the clock: most of what a probe would cost.
+        clock = segment_head.Clock(Fraction(table.times[0] * table.time_base))
+        clock = clock if table.ordered else segment_head.head(source).clock
+        end = segment_sound.end(source, clock, end)
+    info = {
         "n_frames": len(table.times),
         "width": look.width,
         "height": look.height,
@@ -56,6 +64,7 @@ def probe(source: str, use_decord: bool) -> dict[str, Any]:
         "fps": len(table.times) / table.duration,
         "has_audio": table.has_audio,
     }
+    return {"info": info, "lasting": use_decord and threading.active_count() == 1}
 
 
 def make(source: str, recipe: Recipe, out: str, use_decord: bool) -> dict[str, Any]:
@@ -111,11 +120,12 @@ def _answer(job: dict[str, Any]) -> dict[str, Any]:
     try:
         return {"ok": _do(job)}
     except MediaError as error:
-        return {"error": str(error)}
+        # What the system refuses, such as for want of a permission, is not the file's content.
+        return {"failed" if isinstance(error.__cause__, OSError) else "error": str(error)}
     except MemoryError:
-        return {"error": "its frames do not fit into memory"}
+        return {"failed": "its frames do not fit into memory"}
     except OSError as error:
-        return {"error": f"reading it or writing the clip failed ({error})"}
+        return {"failed": f"reading it or writing the clip failed ({error})"}
 
 
 def _do(job: dict[str, Any]) -> dict[str, Any]:
@@ -132,11 +142,17 @@ def _do(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Do one job, then end at once, even if a decoder's thread still hangs."""
-    job = json.load(sys.stdin)
-    # Runs in C, without the interpreter lock: ends the process even inside a hanging decoder.
-    faulthandler.dump_traceback_later(job["time_limit"] + _GRACE, exit=True)
-    print(json.dumps(_answer(job)), flush=True)
+    """Do jobs until there are no more; then end at once, even if a decoder's thread still hangs."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what a library prints is no answer
+    while select.select([0], [], [], _UNUSED)[0] and (line := sys.stdin.readline()):
+        job = json.loads(line)
+        # Runs in C, without the interpreter lock: ends the process even inside a hanging decoder.
+        faulthandler.dump_traceback_later(job["time_limit"] + _GRACE, exit=True)
+        print(json.dumps(_answer(job)), file=answers, flush=True)
+        faulthandler.cancel_dump_traceback_later()
+        if threading.active_count() > 1:
+            break  # decord hangs in a thread (video_source.py)
     os._exit(0)
 
 

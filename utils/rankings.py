@@ -1,16 +1,218 @@
-"""Orders of numbered shots or sentences, and their rank correlations (metrics.md, "Ranks").
+"""Orders of numbered shots or sentences: what order a reply gives (paper, C), and what it is worth.
 
-`order_replies.py` reads a reply; here are the numbers. Everywhere a rank is 1 for the first, so
-that a correlation is between two lists of ranks: places predicted and true places (temporal order),
-or places predicted and ranks by importance, where the most important has rank 1 (saliency).
+Everywhere a rank is 1 for the first, so that a correlation is between two lists of ranks
+(metrics.md, "Ranks and orders"): places predicted and true places (temporal order), or places
+predicted and ranks by importance, where the most important has rank 1 (saliency).
+
+A reply's order ("Shot 3 > Shot 1 > Shot 2") is read strictly in meaning, not in typography:
+
+1. A chain is units joined by ">" or an arrow. Of several the one that names most units counts, and
+   of those the last: models correct themselves, and explain themselves with parts of the order.
+2. Without a chain the whole reply may be a list, after one line that announces it: units with
+   commas or a JSON array, or one unit a line, numbered 1, 2, 3, ... or not. Nothing else may stand
+   in it, since "Shot 1: a man enters" on every line describes and does not order.
+3. Numbers without the unit's name count in a chain that ends its line, and in lists with commas.
+
+A chain with a tie ("Shot 1 = Shot 2 > ...", "Shot 3 > Shot 1, Shot 2"), one that is denied, asked
+or announced as going from last to first is not read. Units outside the set are dropped and counted,
+of repeated ones the first is kept and the others are counted, and missing ones are counted and make
+the reply `unparsed`.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from lmms_eval_tasks.utils import answers, reply_shape
+
+_ARROW = re.compile(
+    r"(?:-{1,3}|={1,2})>|[→⟶➔➜➝➞➡⇒⟹➤►▶»›≻]|&gt;|\\(?:rightarrow|Rightarrow|to|succ|gt)\b"
+)
+_REVERSED = re.compile(
+    r"\b(?:least|last|latest|lowest|end)\b(?: [\w-]+){0,3},? to (?:the )?(?:\w+ )?"
+    r"(?:most|first|earliest|highest|beginning|start)\b|\brevers(?:e|ed|al)\b|\bascending\b"
+    r"|\b(?:least|last|latest)(?: \w+)? first\b",
+    re.IGNORECASE,
+)
+_TIE = r"(?:[=<≥≤≈~,&/+]|\b(?:and|or|e|ed|o)\b)"
+_COMMENT = r"(?: ?\([^()\n>\d]{1,200}\))?"
+_ANNOUNCED = re.compile(r"[^\d\n>]{1,200}:")
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a reply orders.
+
+    Attributes:
+        units: distinct numbers of 1..n, first one first; may lack some.
+        status: ok (names all n); unparsed; empty, refused, truncated or model_error without units.
+        violations: by kind, those that occurred: `unknown`, `repeated` and `missing` units;
+            `other_form` (1: not written as asked), `extra_text` (1: more than the order),
+            `nothing_read` (1: no order in it, though it does not refuse).
+    """
+
+    units: tuple[int, ...]
+    status: str
+    violations: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Statement:
+    """Numbers as written, in order, and whether other words surround them."""
+
+    numbers: list[int]
+    extra: bool
+
+
+@dataclass(frozen=True)
+class _Grammar:
+    """The patterns of a unit's name."""
+
+    element: re.Pattern[str]
+    chain: re.Pattern[str]
+    row: re.Pattern[str]
+    name: re.Pattern[str]
+    tied_before: re.Pattern[str]
+    tied_after: re.Pattern[str]
+
+
+def read_order(text: str, n: int, unit: str) -> Order:
+    """The order that a reply gives.
+
+    Args:
+        text: the model's reply, as the host hands it over. No text raises.
+        n: number of units shown, which are numbered 1..n.
+        unit: their name in the request, "Shot" or "Sentence".
+
+    Raises:
+        ValueError: n is below 1.
+    """
+    if n < 1:
+        raise ValueError(f"{n} units to order; expected 1 or more")
+    reply = reply_shape.shape(text)
+    if not reply.there:
+        return Order((), reply.status)
+    found = _read(reply.text, n, _grammar(unit))
+    if found is None:
+        status = reply_shape.unread(reply)
+        return Order((), status, {"nothing_read": 1} if status == "unparsed" else {})
+    known = [number for number in found.numbers if 1 <= number <= n]
+    units = tuple(dict.fromkeys(known))
+    violations = {
+        "unknown": len(found.numbers) - len(known),
+        "repeated": len(known) - len(units),
+        "missing": n - len(units),
+        "other_form": " > ".join(f"{unit} {number}" for number in found.numbers) not in reply.text,
+        "extra_text": found.extra,
+    }
+    complete = len(units) == n and n > 1
+    return Order(units, "ok" if complete else "unparsed", reply_shape.nonzero(violations))
+
+
+@lru_cache(maxsize=8)
+def _grammar(unit: str) -> _Grammar:
+    name = rf"{re.escape(unit)}s?[ #_-]{{0,2}}"
+    element = rf"(?<![\w.])[\[(\"']{{0,2}}(?:{name})?\d+(?!\w|[.,:]\d)[\])\"']{{0,2}}"
+    flags = re.IGNORECASE
+    return _Grammar(
+        element=re.compile(element, flags),
+        chain=re.compile(rf"{element}{_COMMENT}(?: ?>{{1,3}} ?\n?{element}{_COMMENT})+", flags),
+        row=re.compile(rf"(?:(?P<place>\d+)[.):] ?|[-•] ?)?{name}(?P<id>\d+)[.,;]?", flags),
+        name=re.compile(rf"(?<!\w){name}\d", flags),
+        tied_before=re.compile(rf"\d[\])\"']{{0,2}} ?{_TIE} ?\Z", flags),
+        tied_after=re.compile(rf" ?{_TIE} ?(?:the )?(?:{name})?\d", flags),
+    )
+
+
+def _read(text: str, n: int, grammar: _Grammar) -> _Statement | None:
+    visible = answers.normalise(_join_lines(text))
+    chains = _chains(visible, grammar)
+    if chains:
+        # Later ones win: max() keeps the first of equals.
+        return max(reversed(chains), key=lambda chain: len(_known(chain.numbers, n)))
+    return None if grammar.chain.search(visible) else _listed(visible, grammar)
+
+
+def _known(numbers: Sequence[int], n: int) -> set[int]:
+    return {number for number in numbers if 1 <= number <= n}
+
+
+def _join_lines(text: str) -> str:
+    """Text with ">" for every arrow, and with lines that begin with ">" joined to the one before.
+
+    A reply of which every line begins with ">" is a quotation: there the sign says nothing.
+    """
+    text = _ARROW.sub(" > ", re.sub(r"\r\n?", "\n", text))
+    lines = [line.strip() for line in text.split("\n")]
+    if all(line.startswith(">") for line in lines if line):
+        return "\n".join(line.removeprefix(">") for line in lines)
+    return re.sub(r"\n[^\S\n]*>", " >", text)
+
+
+def _chains(text: str, grammar: _Grammar) -> list[_Statement]:
+    """Rule 1: all chains that state an order."""
+    found = []
+    for match in grammar.chain.finditer(text):
+        start, end = match.span()
+        before, after = text[max(0, start - 300) : start], text[end : end + 80]
+        if grammar.tied_before.search(before) or grammar.tied_after.match(after):
+            continue
+        if reply_shape.is_denied(before, after) or _is_reversed(before):
+            continue
+        if not grammar.name.search(match[0]) and not _fills_line(before, after):
+            continue
+        outside = reply_shape.has_words(text[:start]) or reply_shape.has_words(text[end:])
+        numbers = [reply_shape.number(digits) for digits in re.findall(r"\d+", match[0])]
+        found.append(_Statement(numbers, outside or "(" in match[0]))
+    return found
+
+
+def _fills_line(before: str, after: str) -> bool:
+    """Whether a chain of bare numbers is no arithmetic in a sentence: it stands on its own."""
+    return bool(re.search(r"(?:\A|[\n:]) ?\Z", before) and re.match(r" ?\.?(?:\n|\Z)", after))
+
+
+def _is_reversed(before: str) -> bool:
+    """Whether the line of a statement, or the one before it, says that it runs backwards."""
+    return bool(_REVERSED.search("\n".join(before.split("\n")[-2:])))
+
+
+def _listed(text: str, grammar: _Grammar) -> _Statement | None:
+    """Rule 2: the whole reply is a list, after what announces it."""
+    announced = _ANNOUNCED.match(text)
+    body = text[announced.end() :].strip() if announced else text
+    if announced and _is_reversed(announced[0]):
+        return None
+    extra = announced is not None
+    if body.startswith("[") and body.endswith("]"):
+        body = body[1:-1].strip().replace("\n", " ")
+    lines = body.split("\n")
+    numbers = _in_a_row(body, grammar) if len(lines) == 1 else _in_lines(lines, grammar)
+    return _Statement(numbers, extra) if len(numbers) > 1 else None
+
+
+def _in_a_row(line: str, grammar: _Grammar) -> list[int]:
+    parts = [part.strip() for part in re.split(r"[,;](?: (?:and|then)\b)?", line.rstrip(" .,"))]
+    if not all(grammar.element.fullmatch(part) for part in parts):
+        return []
+    return [reply_shape.number(digits) for part in parts for digits in re.findall(r"\d+", part)]
+
+
+def _in_lines(lines: Sequence[str], grammar: _Grammar) -> list[int]:
+    rows = [grammar.row.fullmatch(line.strip()) for line in lines]
+    places = [row and row["place"] and reply_shape.number(row["place"]) for row in rows]
+    if any(places) and places != list(range(1, len(rows) + 1)):
+        return []
+    numbers = [reply_shape.number(row["id"]) for row in rows if row]
+    return numbers if len(numbers) == len(rows) else []
+
+
+# --- what an order is worth -----------------------------------------------------------------------
 
 IMPORTANCE_DIGITS = 6  # significant; the release stores 32-bit floats, which have seven
 
@@ -111,20 +313,3 @@ def chance(truth: Sequence[float]) -> Correlation:
     """
     found = identity(truth)
     return found if found.reason else Correlation(0.0, 0.0)
-
-
-def chance_variance(truth: Sequence[float]) -> Correlation:
-    """Variances of rho and tau-b over random strict orders.
-
-    For n units with groups of t tied ones, n0 = n(n-1)/2 and n1 = sum of t(t-1)/2:
-    rho: 1/(n-1); tau-b: (n(n-1)(2n+5) - sum of t(t-1)(2t+5)) / (18 n0 (n0 - n1)), which without
-    ties is 2(2n+5)/(9n(n-1)).
-    """
-    found = identity(truth)
-    if found.reason:
-        return found
-    n, sizes = len(truth), Counter(truth).values()
-    pairs = n * (n - 1) / 2
-    untied = pairs - sum(t * (t - 1) / 2 for t in sizes)
-    spread = n * (n - 1) * (2 * n + 5) - sum(t * (t - 1) * (2 * t + 5) for t in sizes)
-    return Correlation(1 / (n - 1), spread / (18 * pairs * untied))

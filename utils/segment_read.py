@@ -63,7 +63,7 @@ def late_sound(path: str, clock: Clock, after: Fraction) -> Iterator[tuple[Fract
     with open_video(path) as (container, stream):
         if clock.rate is None and after > _TAIL:
             _seek(container, stream, clock, after - _TAIL)
-        yield from _sound(container, clock, after)
+        yield from _sound(container, clock, after, settle=_JUMPS[0])
 
 
 def packets(container: Any, stream: Any, table: FrameTable) -> Iterator[Any]:
@@ -133,7 +133,10 @@ def _pictures(
         raise _damaged("picture", time, start) from error
 
 
-def _sound(container: Any, clock: Clock, start: Fraction) -> Iterator[tuple[Fraction, Any]]:
+def _sound(
+    container: Any, clock: Clock, start: Fraction, settle: int | None = None
+) -> Iterator[tuple[Fraction, Any]]:
+    """Decoded sound; with `settle`, what ends more than so many seconds before `start` is not."""
     import av
 
     audio = container.streams.best("audio")
@@ -141,14 +144,22 @@ def _sound(container: Any, clock: Clock, start: Fraction) -> Iterator[tuple[Frac
         raise MediaError("has sound of a kind that this FFmpeg cannot decode")
     time: Fraction | None = None  # when the next frame begins
     lost: Fraction | None = None  # the first packet of the window that could not be decoded
+    early = None if settle is None else float((start - settle + clock.origin) / audio.time_base)
+    passed: int | None = None  # when the last packet that is not decoded ends, in the file's units
     try:
         for packet in container.demux(audio):
-            at, length = time, (packet.duration or 0) * (packet.time_base or 0)
-            if packet.pts is not None:
-                at = packet.pts * packet.time_base - clock.origin
+            if early is not None and packet.pts is not None and packet.duration:
+                if packet.pts + packet.duration < early:
+                    passed = packet.pts + packet.duration
+                    continue
+                early = None
+                time = None if passed is None else passed * audio.time_base - clock.origin
             try:
                 decoded = packet.decode()
             except av.error.InvalidDataError as error:
+                at, length = time, (packet.duration or 0) * (packet.time_base or 0)
+                if packet.pts is not None:
+                    at = packet.pts * packet.time_base - clock.origin
                 if at is None or at + length <= start:
                     continue  # before the window: nobody asks for it
                 if time is not None:

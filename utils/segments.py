@@ -40,7 +40,7 @@ class Segment:
     video_with_sound, sound: mp4 with both, and the sound as a 16 kHz mono 16-bit wav (the same
         signal); None only if the source has no audio stream at all, or no sound was asked for.
     end: as asked for, or the end of the file: the later of its last frame's and its sound's, which
-        media.probe tells as `end`. A window may end beyond it by less than a frame or 20 ms, which
+        probes.probe tells as `end`. A window may end beyond it by less than a frame or 20 ms, which
         `clamped` records. After the picture's end the last frame stays: both mp4 files last
         `duration` whatever ends first (segment_picture.py).
     encoded: False if a whole file's picture was copied without decoding it.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.utils.colours import from_rgb, to_rgb
-from lmms_eval_tasks.utils.video_source import FrameTable, open_video
+from lmms_eval_tasks.utils.video_source import MAX_THREADS, FrameTable, open_video
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.utils.colours import Planes
@@ -93,7 +93,8 @@ def decode(
         MediaError: one of the frames cannot be decoded.
     """
     tally = tally or Tally()
-    with open_video(path) as (container, stream):
+    threads = 1 if list(indices) == [0] else MAX_THREADS  # the first frame waits for no other
+    with open_video(path, threads) as (container, stream):
         context = stream.codec_context
         find = _by_position if table.decoded else _by_time
         for frame in find(container, stream, table, indices, tally):

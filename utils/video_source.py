@@ -21,7 +21,7 @@ from lmms_eval_tasks.errors import MediaError
 
 _DECORD_PATIENCE = 20.0  # seconds, in case that decord hangs on a file that PyAV opens
 _TOLERANCE = 1e-3  # seconds; decord's times are 32-bit floats
-_MAX_THREADS = 4  # several ranks may decode at the same time
+MAX_THREADS = 4  # several ranks may decode at the same time
 _TEXT_CODECS = {"ansi", "bintext", "idf", "xbin"}  # FFmpeg draws plain text as if it were video
 LOOK = 48  # frames that tell whether a file's times can be used; more than a second of most
 _EVEN = Fraction(2, 1000)  # seconds that equal gaps may differ by, as containers round times
@@ -38,6 +38,7 @@ class FrameTable:
     has_audio: bool
     keys: tuple[int, ...] = ()  # times of the key frames, ascending
     decoded: bool = False  # made by decoding everything: positions count the decoder's frames
+    ordered: bool = False  # the decoder is sure to show the frames at these times, in this order
 
     @property
     def duration(self) -> float:
@@ -131,8 +132,13 @@ def decoded_table(path: str) -> FrameTable:
 
 
 @contextmanager
-def open_video(path: str) -> Iterator[tuple[Any, Any]]:
-    """An open file and its video stream; FFmpeg's errors become MediaErrors."""
+def open_video(path: str, threads: int = MAX_THREADS) -> Iterator[tuple[Any, Any]]:
+    """An open file and its video stream; FFmpeg's errors become MediaErrors.
+
+    Args:
+        path: of the file.
+        threads: that decode; so many frames, less one, are decoded ahead.
+    """
     import av
 
     if Path(path).stat().st_size == 0:
@@ -141,7 +147,7 @@ def open_video(path: str) -> Iterator[tuple[Any, Any]]:
         with av.open(path) as container:
             stream = _video_stream(container)
             stream.thread_type = "AUTO"
-            stream.codec_context.thread_count = _MAX_THREADS
+            stream.codec_context.thread_count = threads
             yield container, stream
     except av.error.FFmpegError as error:
         raise MediaError(f"not a readable video ({error.strerror or error})") from error
@@ -182,19 +188,24 @@ def _packet_table(path: str) -> FrameTable | None:
         promised = stream.frames if "mp4" in container.format.name else 0
         rate = stream.average_rate or Fraction(25)
         base, has_audio = stream.time_base, bool(container.streams.audio)
+        reorders = bool(stream.codec_context.has_b_frames)
     if count < promised:
         raise MediaError(f"is cut short: {count} of {promised} frames are there")
     if not shown:
         raise MediaError("has a video stream but no frames")
     if any(pts is None for pts, _ in shown):
         return None
+    # A container that holds the order of decoding as if it were that of showing gives itself away:
+    # the decoder reorders frames where the container does not.
+    ordered = reorders == any(b < a for a, b in pairwise(pts for pts, _ in shown))
     shown.sort()
     times = [pts for pts, _ in shown]
     if counting_rate(times, base, rate) is not None:
         return None  # many are equal: decoding tells more
     times = ascending(times)
     last = shown[-1][1] or _typical_gap(times, base, rate)
-    return FrameTable(tuple(times), times[-1] + last, base, has_audio, tuple(sorted(keys)))
+    end = times[-1] + last
+    return FrameTable(tuple(times), end, base, has_audio, tuple(sorted(keys)), ordered=ordered)
 
 
 def _typical_gap(times: Sequence[int], base: Fraction, rate: Fraction) -> int:
@@ -235,4 +246,5 @@ def _as_listed(table: FrameTable, listed: Sequence[float]) -> FrameTable | None:
         return None
     after = kept[-1] + 1
     end = table.end if after == len(starts) else table.times[after]
-    return replace(table, times=tuple(table.times[index] for index in kept), end=end)
+    times = tuple(table.times[index] for index in kept)
+    return replace(table, times=times, end=end, ordered=False)

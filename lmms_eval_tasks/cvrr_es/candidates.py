@@ -1,25 +1,41 @@
 """Candidates and their answers, put to the questions of the release (joining.py has the rules).
 
-What does not fit is told in one line each, with the file and its first place. Nothing is guessed
-and nothing is lost quietly: an answer that cannot be joined is a problem, which stops unless the
-user leaves such items out (`--allow-bad-items`). Empty answers are kept and counted.
+    MODEL/DIMENSION.json                          a list of {Q, A}; A is the model's answer
+    ../judge_results/MODEL/DIMENSION.json         beside the folder of the models: published
+                                                  judgements, which hold the question, the reference
+                                                  and the answer together
+    RUN_samples_cvrr_es_DIMENSION.jsonl           written by the host with --log_samples
+
+Some released questions begin with image tokens ("<image> <image>\\n..."), some answers end in
+"</s>": both are taken off and counted. What does not fit is told in one line each, with the file
+and its first place. Nothing is guessed and nothing is lost quietly: an answer that cannot be joined
+is a problem, which stops unless the user leaves such items out (`--allow-bad-items`). Empty answers
+are kept and counted.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+import re
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from lmms_eval_tasks import rescore, settings
-from lmms_eval_tasks.cvrr_es import candidate_files, candidate_joins
-from lmms_eval_tasks.cvrr_es.candidate_files import Answers
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.cvrr_es import joining
+from lmms_eval_tasks.cvrr_es.joining import JUDGEMENTS, Answer, Answers, Judgements, fold
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS
-from lmms_eval_tasks.cvrr_es.schema import Release
+from lmms_eval_tasks.cvrr_es.release import Release
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils import answers as replies
-from lmms_eval_tasks.video_checks import LEAVE_OUT
+from lmms_eval_tasks.utils import released_files, saved_runs
+from lmms_eval_tasks.utils.video_checks import LEAVE_OUT
+
+# <image>, <video>, <|image|>, <image_1>, <im_start>, <ImageHere>: what prompts put in for pictures.
+_TOKEN = r"<\|?(?:image|img|im|video|vid|frame)(?:[_ ]?\w+)?\|?>"
+_TOKENS = re.compile(rf"^(?:\s*{_TOKEN})+\s*", re.IGNORECASE)
+_END = re.compile(r"(?:\s*</s>)+\s*$")
 
 
 @dataclass(frozen=True)
@@ -64,11 +80,56 @@ def fitting(paths: Sequence[Path], release: Release) -> list[Aligned]:
     """The candidates in files and folders, their answers put to the release's questions.
 
     Raises:
-        DataError: as `read` and `check`.
+        DataError: as `read`; a candidate has no answer that fits; or answers do not fit and the
+            user did not allow to leave them out, with every problem in a line.
     """
     found = [align(one, release) for one in read(paths)]
-    check(found)
+    for one in found:
+        if not one.answers:
+            first = one.problems[0] if one.problems else "no dimension in common"
+            raise DataError(f"{one.candidate}: not one answer fits the release: {first}")
+    problems = [problem for one in found for problem in one.problems]
+    if problems and not settings.allow_bad_items():
+        lines = "\n".join(f"  {problem}" for problem in problems)
+        raise DataError(f"answers do not fit the release:\n{lines}\n{LEAVE_OUT}")
     return found
+
+
+def align(candidate: Candidate, release: Release) -> Aligned:
+    """Put a candidate's answers to the release's questions; raises nothing.
+
+    Answers to questions that cannot be used themselves (`release.problems`) are left out, as the
+    questions are. Dimensions that the release lacks are noted and not looked into.
+    """
+    found: dict[str, str] = {}
+    ways: Counter[str] = Counter()
+    problems: list[str] = []
+    notes: list[str] = []
+    for dimension, places in release.places.items():
+        given = candidate.answers.get(dimension)
+        if given is None:
+            problems.append(
+                f"{candidate.name}: no answers in {dimension} ({len(places):,} questions)"
+            )
+            continue
+        part = joining.joined(given, places)
+        ways.update(part.ways)
+        problems += part.problems
+        notes += part.notes
+        found |= part.answers
+    if unasked := [name for name in candidate.answers if name not in release.places]:
+        notes.append(f"{candidate.name}: answers in {', '.join(unasked)}: not in the release")
+    ordered = {one.id: found[one.id] for one in release.questions if one.id in found}
+    return Aligned(
+        candidate=candidate.name,
+        answers=ordered,
+        empty=tuple(n for n, text in ordered.items() if replies.reply_status(text) == "empty"),
+        tokens=sum(given.tokens for given in candidate.answers.values()),
+        ends=sum(given.ends for given in candidate.answers.values()),
+        ways=dict(ways),
+        problems=tuple(problems),
+        notes=tuple(notes),
+    )
 
 
 def read(paths: Sequence[Path]) -> tuple[Candidate, ...]:
@@ -116,10 +177,72 @@ def _folder(candidate: Candidate) -> Path:
 def _predictions(path: Path) -> Iterator[Candidate]:
     if not path.is_dir():
         return
-    folders = [path] if candidate_files.is_predictions(path) else sorted(path.iterdir())
-    for folder in folders:
-        if candidate_files.is_predictions(folder):
-            yield Candidate(folder.name, candidate_files.predictions(folder))
+    folders = [path] if _is_predictions(path) else sorted(path.iterdir())
+    for folder in filter(_is_predictions, folders):
+        beside = folder.parent.parent / JUDGEMENTS / folder.name
+        found = {
+            dimension: _predicted(file, beside / file.name)
+            for dimension in DIMENSIONS
+            if (file := folder / f"{dimension}.json").is_file()
+        }
+        yield Candidate(folder.name, found)
+
+
+def _is_predictions(folder: Path) -> bool:
+    return any((folder / f"{dimension}.json").is_file() for dimension in DIMENSIONS)
+
+
+def _predicted(file: Path, judgements: Path) -> Answers:
+    content = released_files.read_json(file)
+    if not isinstance(content, list) or not all(isinstance(row, dict) for row in content):
+        raise DataError(f"{file}: expected a list of {{Q, A}}")
+    if not content:
+        raise DataError(f"{file}: holds no answers")
+    entries: list[Answer] = []
+    tokens = ends = 0
+    for number, row in enumerate(content, 1):
+        question, n_tokens = _without(_TOKENS, row.get("Q"))
+        text, n_ends = _without(_END, row.get("A"))
+        tokens, ends = tokens + n_tokens, ends + n_ends
+        entries.append(Answer(number, "", question or "", text))
+    judged = _judgements(judgements) if judgements.is_file() else {}
+    return Answers(file, tuple(entries), tokens, ends, judged)
+
+
+def _without(pattern: re.Pattern[str], text: object) -> tuple[str | None, bool]:
+    """A text without what `pattern` finds, and whether it found any; None if it is no text."""
+    if not isinstance(text, str):
+        return None, False
+    cleaned, found = pattern.subn("", text, count=1)
+    return cleaned.strip(), bool(found)
+
+
+def _judgements(file: Path) -> Judgements:
+    """References by question and answer; rows of another form say nothing and are passed over.
+
+    Published rows are [{pred, score, reason}, {q, a, pred}]; a few have another nesting.
+    """
+    found: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for asked in _triples(released_files.read_json(file)):
+        question, _ = _without(_TOKENS, asked["q"])
+        text, _ = _without(_END, asked["pred"])
+        if question is not None and text is not None and isinstance(asked["a"], str):
+            found[fold(question), fold(text)].append(fold(asked["a"]))
+    return dict(found)
+
+
+def _triples(content: Any) -> Iterator[Mapping[str, Any]]:
+    """Every object with q, a and pred, however deep in lists."""
+    waiting = [content]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, list):
+            waiting += reversed(one)
+        elif isinstance(one, dict) and {"q", "a", "pred"} <= one.keys():
+            yield one
+
+
+# --- saved samples ------------------------------------------------------------------------------
 
 
 def _sample_files(path: Path) -> list[Path]:
@@ -132,69 +255,77 @@ def _sample_files(path: Path) -> list[Path]:
 def _saved(files: Sequence[Path]) -> Iterator[Candidate]:
     """Saved runs, one for each dimension, joined to candidates by their model."""
     by_model: dict[str, dict[str, Answers]] = {}
-    for run in map(rescore.read, files):
-        if not candidate_files.is_answers(run):
+    for run in map(saved_runs.read, files):
+        if run.task not in {f"{ANSWERS}{one}" for one in DIMENSIONS}:
             raise DataError(f"{run.file}: {run.task} is no task with answers of CVRR-ES")
-        name, dimension = candidate_files.told_by(run)
+        name, dimension = told_by(run)
         own = by_model.setdefault(name, {})
         if dimension in own:
             raise DataError(
                 f"{run.file}: a second run of {run.task} by {name}, beside {own[dimension].file}; "
                 "name one of them"
             )
-        own[dimension] = candidate_files.saved(run)
+        own[dimension] = saved(run)
     for name, found in by_model.items():
         yield Candidate(name, {slug: found[slug] for slug in DIMENSIONS if slug in found})
 
 
-def align(candidate: Candidate, release: Release) -> Aligned:
-    """Put a candidate's answers to the release's questions; raises nothing.
+def told_by(run: saved_runs.Run) -> tuple[str, str]:
+    """The candidate and the dimension of a saved run.
 
-    Answers to questions that cannot be used themselves (`release.problems`) are left out, as the
-    questions are. Dimensions that the release lacks are noted and not looked into.
-    """
-    found: dict[str, str] = {}
-    ways: Counter[str] = Counter()
-    problems: list[str] = []
-    notes: list[str] = []
-    for dimension, places in release.places.items():
-        given = candidate.answers.get(dimension)
-        if given is None:
-            problems.append(
-                f"{candidate.name}: no answers in {dimension} ({len(places):,} questions)"
-            )
-            continue
-        part = candidate_joins.joined(given, places)
-        ways.update(part.ways)
-        problems += part.problems
-        notes += part.notes
-        found |= part.answers
-    if unasked := [name for name in candidate.answers if name not in release.places]:
-        notes.append(f"{candidate.name}: answers in {', '.join(unasked)}: not in the release")
-    ordered = {one.id: found[one.id] for one in release.questions if one.id in found}
-    return Aligned(
-        candidate=candidate.name,
-        answers=ordered,
-        empty=tuple(n for n, text in ordered.items() if replies.reply_status(text) == "empty"),
-        tokens=sum(given.tokens for given in candidate.answers.values()),
-        ends=sum(given.ends for given in candidate.answers.values()),
-        ways=dict(ways),
-        problems=tuple(problems),
-        notes=tuple(notes),
-    )
-
-
-def check(aligned: Sequence[Aligned]) -> None:
-    """Stop where answers do not fit the release and the user did not allow to leave them out.
+    The candidate is who its items say; else the run's model; without the run's results file the
+    folder, which the host calls after the model.
 
     Raises:
-        DataError: with every problem in a line; or a candidate has no answer at all that fits.
+        DataError: its items name different candidates.
     """
-    for one in aligned:
-        if not one.answers:
-            first = one.problems[0] if one.problems else "no dimension in common"
-            raise DataError(f"{one.candidate}: not one answer fits the release: {first}")
-    problems = [problem for one in aligned for problem in one.problems]
-    if problems and not settings.allow_bad_items():
-        lines = "\n".join(f"  {problem}" for problem in problems)
-        raise DataError(f"answers do not fit the release:\n{lines}\n{LEAVE_OUT}")
+    named = [item.get("candidate") for item in items(run)]
+    names = list(dict.fromkeys(name for name in named if isinstance(name, str) and name))
+    if len(names) > 1:
+        raise DataError(f"{run.file}: answers of {names[0]} and of {names[1]}; one file, one model")
+    name = names[0] if names else run.model or run.file.parent.name
+    return name, run.task.removeprefix(ANSWERS)
+
+
+def items(run: saved_runs.Run) -> list[dict[str, Any]]:
+    """What our tasks wrote of each sample, from under the metric that has it whole.
+
+    Raises:
+        DataError: a sample lacks it; names the line.
+    """
+    found = []
+    for number, sample in enumerate(run.samples, 1):
+        item = next(filter(_is_item, sample.values()), None)
+        if item is None:
+            raise DataError(
+                f"{run.file}, line {number}: no item with `id`, `dimension` and `reply` of a "
+                f"{ANSWERS}* task"
+            )
+        found.append(item)
+    return found
+
+
+def saved(run: saved_runs.Run) -> Answers:
+    """The answers of a saved run of one dimension.
+
+    Reasoning is left out. The host's own error text and a reply that was cut off in its reasoning
+    are nothing that the candidate said: empty, as a reply without any content is.
+
+    Raises:
+        DataError: a sample lacks what these tasks write; names the line.
+    """
+    entries = []
+    for number, item in enumerate(items(run), 1):
+        given = item["reply"]
+        lost = replies.reply_status(given) in ("model_error", "truncated")
+        reply = "" if lost else replies.strip_reasoning(given)[0].strip()
+        question = item.get("question")
+        question = question.strip() if isinstance(question, str) else ""
+        entries.append(Answer(number, item["id"], question, reply))
+    return Answers(run.file, tuple(entries), tokens=0, ends=0, judged={})
+
+
+def _is_item(value: object) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(value.get(name), str) for name in ("id", "dimension", "reply")
+    )

@@ -1,111 +1,344 @@
-"""CVRR-ES's files as docs of the host: one per question, or per question and candidate answer.
+"""What can be asked and rated with the user's data, as docs: of a question, or of an answer to it.
 
-The YAMLs name `DATASET_PATH` and one of the `process_docs` functions, which are called as the
-dimensions are, or `judge`, `collective` and `mixture`. All are computed when a selected task asks
-for them (PEP 562), so that nothing is read at import.
+The release is read in release.py, candidates' answers in candidates.py, ratings in study/.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
 
-from lmms_eval_tasks import released_files, rows_store, settings
-from lmms_eval_tasks.cvrr_es import checked, schema, usability
-from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, JUDGE_TASKS
-from lmms_eval_tasks.cvrr_es.schema import Release
+from lmms_eval_tasks import running, settings
+from lmms_eval_tasks.benchmark import Found
+from lmms_eval_tasks.cvrr_es import candidates, release
+from lmms_eval_tasks.cvrr_es.candidates import Aligned
+from lmms_eval_tasks.cvrr_es.labels import ANSWERS, JUDGE_TASKS
+from lmms_eval_tasks.cvrr_es.metrics import OF, slug
+from lmms_eval_tasks.cvrr_es.release import Question, Release
+from lmms_eval_tasks.cvrr_es.study import ratings, selection
+from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
+from lmms_eval_tasks.cvrr_es.study.selection import Material, Rated
+from lmms_eval_tasks.cvrr_es.study.study import Place
 from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.utils import released_files, video_checks
+from lmms_eval_tasks.utils.video_checks import ALLOW_MISSING, LEAVE_OUT, listed
 
-if TYPE_CHECKING:
-    from datasets import Dataset
-
-Row = dict[str, Any]
-
-_JUDGES = {"judge": "cvrr_judge", **{n: f"cvrr_judge_{n}" for n in ("collective", "mixture")}}
-
-
-def __getattr__(name: str) -> Any:
-    if name == "DATASET_PATH":
-        return str(rows_store.folder("cvrr_es", rows(load())))
-    if name in DIMENSIONS:
-        return process_docs(f"{ANSWERS}{name}")
-    if name in _JUDGES:
-        return process_docs(_JUDGES[name])
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+NAMED = 20  # questions of one warning
+NO_REFERENCE = (
+    f"no reference ratings were named ({settings.CVRR_REFERENCE}): kappa and leniency are missing; "
+    "make some with lmms-eval-tasks debate, and add them to these ratings with "
+    f"{settings.CVRR_REFERENCE}=FILE lmms-eval-tasks rescore RUN"
+)
+_NAMING = ("model_version", "model", "pretrained", "model_name")  # of the host's classes
 
 
-def load() -> Release:
-    """The data the user pointed to.
+def running_model() -> str:
+    """What the model under test is called among candidates and judges.
+
+    The user's name for it (`--cvrr-name`), or the last part of the checkpoint's, or its class;
+    "model" if the hook was not told which one runs. Names join runs: a judge's own ratings are not
+    shown to it, and a judge that rates its own answers is marked. So they must not depend on where
+    a checkpoint lies.
+    """
+    if given := os.environ.get(settings.CVRR_NAME, "").strip():
+        return given
+    model = running.current()
+    if model is None:
+        return "model"
+    for name in _NAMING:
+        value = model.arguments.get(name)
+        if isinstance(value, str) and value.strip("/ "):
+            return value.strip("/ ").rpartition("/")[2]
+    return model.name
+
+
+# --- what is there --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Checked(Found):
+    """The data of a run as they were before its model was built.
+
+    Attributes:
+        release: the user's data; its bad questions are left out of every task.
+        troubles: id of a question -> why its video cannot be shown.
+        candidates: whose answers are rated; empty without a judge task.
+        rated: judge task -> what it rates.
+    """
+
+    release: Release
+    troubles: Mapping[str, str]
+    candidates: Sequence[Aligned] = ()
+    rated: Mapping[str, Rated] = field(default_factory=dict)
+
+    def left_out(self, task: str) -> dict[str, str]:  # noqa: ARG002
+        """Questions that every task leaves out because the user allowed it, with the reason."""
+        return {**self.release.problems, **self.troubles}
+
+
+def look(names: Sequence[str], *, videos: bool = True) -> Checked:
+    """What the tasks can ask and rate (Benchmark.look).
 
     Raises:
-        DataError: they are not there (the message says how to get them) or do not fit the schema.
+        DataError: questions or answers do not fit and `--allow-bad-items` was not given, videos are
+            missing and `--allow-missing-videos` was not given, candidates or ratings are not named,
+            or nothing is left of a task; says all of it.
     """
-    place = released_files.required_folder(
-        "cvrr_es",
-        "CVRR-ES",
-        schema.HOW_TO_GET,
-        "ROOT/cvrr_es/DIMENSION/annotations_DIMENSION.json and the videos beside them",
+    found = release.load()
+    troubles = _troubles(found) if videos else {}
+    told = _complaints(found, troubles)
+    for task in names:
+        asked = [
+            one for one in found.questions if task in (f"{ANSWERS}{one.dimension}", *JUDGE_TASKS)
+        ]
+        if not told and not any(one.id not in troubles for one in asked):
+            told.append(f"{task}: not one question can be asked")
+    if told:
+        raise DataError(f"{found.folder}: " + "\n".join(told))
+    judging = [task for task in names if task in JUDGE_TASKS]
+    if not judging:
+        return Checked(found, found.digest, troubles)
+    given = _material(found, judging)
+    if not any(item.question not in troubles for item in given.asked):
+        raise DataError("no candidate answered a question that can be asked")
+    rated = {task: selection.make(task, given) for task in judging}
+    return Checked(found, found.digest, troubles, given.candidates, rated)
+
+
+def _asks(task: str, one: Question) -> bool:
+    return task in JUDGE_TASKS or task == f"{ANSWERS}{one.dimension}"
+
+
+def _troubles(found: Release) -> dict[str, str]:
+    """Why a question's video cannot be shown, by the question's id."""
+    paths = {one.id: found.video_path(one) for one in found.questions}
+    _, bad = video_checks.look({str(path): path for path in sorted(set(paths.values()))})
+    return {name: bad[str(path)] for name, path in paths.items() if str(path) in bad}
+
+
+def _complaints(found: Release, troubles: Mapping[str, str]) -> list[str]:
+    told = []
+    total = len(found.questions) + len(found.problems)
+    if found.problems and not settings.allow_bad_items():
+        told.append(
+            f"{len(found.problems)} of {total} CVRR-ES questions cannot be used:\n"
+            f"{listed(found.problems)}\n{LEAVE_OUT}"
+        )
+    missing, unreadable = released_files.by_trouble(troubles)
+    if missing and not settings.allow_missing_videos():
+        told.append(
+            f"the videos of {len(missing)} of {total} CVRR-ES questions are not there:\n"
+            f"{listed(missing)}\nPut them there, or leave the questions out (they are counted in "
+            f"the results) with {ALLOW_MISSING}"
+        )
+    if unreadable and not settings.allow_missing_videos():
+        told.append(
+            f"the videos of {len(unreadable)} of {total} CVRR-ES questions cannot be read:\n"
+            f"{listed(unreadable)}\nLeave the questions out with {ALLOW_MISSING}"
+        )
+    return told
+
+
+def _material(found: Release, tasks: Sequence[str]) -> Material:
+    first: list[RatingRow] = []
+    if any(JUDGE_TASKS[task] != "first" for task in tasks):
+        paths = settings.paths(settings.CVRR_RATINGS)
+        if not paths:
+            raise DataError(
+                "no ratings of other judges: name files of ratings, or saved samples of cvrr_judge "
+                f"runs, with --cvrr-ratings or {settings.CVRR_RATINGS}=PATH,PATH"
+            )
+        first = ratings.read(paths)
+    return Material(
+        candidates=aligned(found),
+        place_of={one.id: Place(one.dimension, one.video_id) for one in found.questions},
+        first=first,
+        reference=reference(),
+        rule=selection.parse(os.environ.get(settings.CVRR_SELECTION, "")),
+        judge=running_model(),
     )
-    return schema.read(place)
 
 
-def rows(release: Release) -> list[Row]:
-    """One row per good question, in the release's order; no video is opened.
-
-    `lure`, for scripted models as `references` is, answers the next question; that of the last one
-    answers the first.
+def aligned(found: Release) -> list[Aligned]:
+    """The candidates that the user named, their answers put to the release's questions.
 
     Raises:
-        DataError: there is none.
+        DataError: none is named, answers do not fit, or two names differ in nothing that metrics'
+            names can show.
     """
-    asked = release.questions
-    if not asked:
-        raise DataError(f"{release.folder}: no question of CVRR-ES that can be used")
-    next_of = {one.id: asked[(place + 1) % len(asked)] for place, one in enumerate(asked)}
-    return [
-        {
-            "id": one.id,
-            "dimension": one.dimension,
-            "video": one.video_id,
-            "video_path": str(release.video_path(one).resolve()),
-            "start": None,
-            "end": None,
-            "n_frames": settings.frames_for(one.video, default=0),
-            "question": one.question,
-            "reference": one.reference,
-            "references": [one.reference],
-            "lure": next_of[one.id].reference,
-            "data": release.digest,
-        }
-        for one in asked
+    paths = settings.paths(settings.CVRR_CANDIDATES)
+    if not paths:
+        raise DataError(
+            "no candidates to judge: name folders MODEL/DIMENSION.json, or saved samples of "
+            f"cvrr_es runs, with --cvrr-candidates or {settings.CVRR_CANDIDATES}=PATH,PATH"
+        )
+    fitting = candidates.fitting(paths, found)
+    named: dict[str, str] = {}
+    for one in fitting:
+        other = named.setdefault(slug(one.candidate), one.candidate)
+        if other != one.candidate:
+            raise DataError(
+                f"candidates {other} and {one.candidate} would have the same metrics "
+                f"(kappa{OF}{slug(other)}): rename the folder of one of them"
+            )
+    return fitting
+
+
+def reference() -> list[RatingRow]:
+    """The reference ratings that the user named; none is no error: they can be added later.
+
+    Raises:
+        DataError: the files cannot be used, or two rows are of one item.
+    """
+    paths = settings.paths(settings.CVRR_REFERENCE)
+    rows = [row for row in ratings.read(paths) if row.round == "reference"] if paths else []
+    if paths and not rows:
+        raise DataError(
+            f"{', '.join(map(str, paths))}: no rows of the round `reference` "
+            f"({settings.CVRR_REFERENCE}); make them with lmms-eval-tasks debate"
+        )
+    seen: dict[Item, str] = {}
+    for row in rows:
+        other = seen.setdefault(row.item, row.judge)
+        if other != row.judge:
+            raise DataError(
+                f"{row.question}, {row.candidate}: reference ratings by {other} and {row.judge}; "
+                "name one of them"
+            )
+    return rows
+
+
+# --- docs -----------------------------------------------------------------------------------------
+
+
+def docs(found: Found, task: str) -> list[dict[str, Any]]:
+    """A task's docs, in the release's order, then by candidate.
+
+    A doc of a dimension is of a question. `lure`, for scripted models as `references` is, answers
+    the release's next question; that of the last one answers the first. One of a judge task is of
+    a candidate's answer: it has nothing that says what is right (selection.Rated.docs).
+    """
+    known = cast(Checked, found)
+    asked = known.release.questions
+    lures = [one.reference for one in (*asked[1:], *asked[:1])]
+    left_out = known.left_out(task)
+    rows = [
+        _doc(known, one, lure)
+        for one, lure in zip(asked, lures, strict=True)
+        if one.id not in left_out and _asks(task, one)
     ]
+    return rows if task not in JUDGE_TASKS else known.rated[task].docs(rows)
 
 
-@functools.cache
-def process_docs(task: str) -> Callable[[Dataset], Dataset]:
-    """The function that makes a task's docs of the rows.
+def _doc(found: Checked, one: Question, lure: str) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "dimension": one.dimension,
+        "video": one.video_id,
+        "video_path": str(found.release.video_path(one).resolve()),
+        "start": None,
+        "end": None,
+        "n_frames": settings.frames_for(one.video, default=0),
+        "question": one.question,
+        "reference": one.reference,
+        "references": [one.reference],
+        "lure": lure,
+        "data": found.digest,
+    }
 
-    A doc of a dimension is its row. One of a judge task is of a candidate's answer: it has neither
-    `reference` nor what is made of it, but `question_id`, `candidate`, `answer`, `empty`, `others`
-    (what the judge is shown of others, rating_rows.RatingRow as dicts), `fell_back` (the mixture's
-    rule left nobody), `round` and `reference_rating` (None if there is none).
 
-    Args:
-        task: `cvrr_es_DIMENSION`, or one of labels.JUDGE_TASKS.
-    """
+# --- results --------------------------------------------------------------------------------------
 
-    def docs(dataset: Dataset) -> Dataset:
-        from datasets import Dataset
 
-        found = checked.last()
-        if found is None or task not in found.tasks:
-            found = usability.look(load(), [task])
-        left_out = found.left_out()
-        rows = [row for row in dataset if row["id"] not in left_out]
-        if task not in JUDGE_TASKS:
-            dimension = task.removeprefix(ANSWERS)
-            return Dataset.from_list([row for row in rows if row["dimension"] == dimension])
-        return Dataset.from_list(found.rated[task].docs(rows))
+def describe(
+    found: Found | None, left_out: Mapping[str, Mapping[str, str]]
+) -> tuple[dict[str, Any], list[str]]:
+    """Data, candidates, shown ratings and frames for the results, and what warns of them."""
+    section: dict[str, Any] = {"model": running_model()}
+    warnings: list[str] = []
+    if found is not None:
+        known = cast(Checked, found)
+        lost = {name: why for own in left_out.values() for name, why in own.items()}
+        section |= {**_of_data(known), "left_out": lost}
+        if lost:
+            first = ", ".join(sorted(lost)[:NAMED])
+            warnings.append(f"{len(lost)} questions left out: {first}")
+        if known.rated and not any(one.reference for one in known.rated.values()):
+            warnings.append(NO_REFERENCE)
+        warnings += _fell_back(known)
+    return {**section, "frames": _frames()}, warnings
 
-    return docs
+
+def _fell_back(found: Checked) -> Iterator[str]:
+    """Where the mixture's rule left nobody, and what was shown instead."""
+    for task, one in found.rated.items():
+        chosen = (one.chosen or {}).values()
+        if one.rule and (often := sum(choice.fell_back for choice in chosen)):
+            yield (
+                f"{task}: no judge passed in {often} of {len(chosen)} choices (one for each fold "
+                f"and dimension; {one.rule}), and there it was shown "
+                f"{selection.FALLBACKS[one.rule.fallback]}"
+            )
+
+
+def _of_data(found: Checked) -> dict[str, Any]:
+    given = found.release
+    told: dict[str, Any] = {
+        "data": {"folder": str(given.folder), "hash": given.digest, **given.counts}
+    }
+    if found.candidates:
+        told["candidates"] = {
+            one.candidate: {
+                "answers": len(one.answers),
+                "empty": len(one.empty),
+                "image_tokens_taken_off": one.tokens,
+                "ends_taken_off": one.ends,
+                "joined": dict(one.ways),
+                "problems": list(one.problems),
+                "notes": list(one.notes),
+            }
+            for one in found.candidates
+        }
+    if shown := {task: _shown(one) for task, one in found.rated.items() if one.first}:
+        told["first_ratings"] = shown
+    if rules := [str(one.rule) for one in found.rated.values() if one.rule]:
+        told["selection"] = rules[0]
+    chosen = {task: one.chosen for task, one in found.rated.items() if one.chosen is not None}
+    if chosen:
+        told["selected"] = {
+            task: {
+                f"{'all' if fold is None else f'fold {fold}'}, {dimension}": {
+                    "judges": list(choice.judges),
+                    "fell_back": choice.fell_back,
+                    "kappa": dict(choice.kappas),
+                }
+                for (fold, dimension), choice in by_part.items()
+            }
+            for task, by_part in chosen.items()
+        }
+    return told
+
+
+def _shown(rated: Rated) -> dict[str, Any]:
+    """Whose first ratings there are to show, and what to know of them."""
+    rows = [row for own in rated.first.values() for row in own]
+    asked = {Item(question, one.candidate) for one in rated.candidates for question in one.answers}
+    return {
+        "judges": dict(sorted(Counter(row.judge for row in rows).items())),
+        "own_not_shown": rated.own,
+        "of_other_answers": rated.elsewhere,
+        "notes": ratings.notes(rows, asked),
+    }
+
+
+def _frames() -> dict[str, Any]:
+    asked = settings.frames_for("", default=0)
+    if asked:
+        return {"rule": "uniform frames in order, as images", "asked": asked}
+    return {
+        "rule": "the video is handed over as a file: the model's own maximum of frames applies",
+        **running.frames(),
+    }

@@ -11,12 +11,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import rescore
-from lmms_eval_tasks.cvrr_es import scores
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, HIGHEST_SCORE
-from lmms_eval_tasks.demo import TINY, check_chance
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.config import NONE
+from lmms_eval_tasks.sample.demo import TINY, check_chance
+from lmms_eval_tasks.utils import saved_runs as saved
 
 TASKS = ("cvrr_es",)
 ORACLE: dict[str, dict[str, float]] = {
@@ -55,5 +54,5 @@ def _items(samples: Path) -> Iterator[dict[str, Any]]:
     for dimension in DIMENSIONS:
         found = samples.rglob(f"*_samples_{ANSWERS}{dimension}.jsonl")
         newest = max(found, key=lambda path: path.stat().st_mtime)
-        for sample in rescore.read(newest).samples:
-            yield sample[scores.FIRST]
+        for sample in saved.read(newest).samples:
+            yield sample["failed"]

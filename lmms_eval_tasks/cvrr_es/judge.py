@@ -1,23 +1,32 @@
-"""The benchmark's own judge: is an answer correct against the reference, and its score of 0 to 5.
+"""What judges are asked: the benchmark's own about an answer, and those of the study (vlm_judge).
 
+The benchmark's judge compares an answer with the reference: is it correct, and its score of 0 to 5.
 Both numbers come from one reply, with the keys of the published judgements. An empty answer is not
-put to the judge: it is the candidate's failure and worth 0 (judges/candidate.py). The published
-scripts skip such answers, so results give both counts; `status == "empty"` tells them apart.
+put to it: it is the candidate's failure and worth 0 (judges/candidate.py). The published scripts
+skip such answers, so results give both counts; `status == "empty"` tells them apart.
+
+A judge of the study sees the video, alone or with other judges' ratings (vlm_judge, 3.2 and 3.3).
+The video goes before its text (the host puts it there). Whatever a candidate or another judge wrote
+stands in a block whose tag does not occur in it (judges/prompts.py), so that no text can end its
+block. Neither the reference nor any name is given: `request` does not take them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lmms_eval_tasks import judges, prompt_notes, settings
-from lmms_eval_tasks.cvrr_es.labels import HIGHEST_SCORE, LOWEST_SCORE
-from lmms_eval_tasks.judges import Criterion, JudgeConfig, Verdict, reader
-from lmms_eval_tasks.utils import aggregate, prompts
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.cvrr_es.labels import HIGHEST_SCORE, LOWEST_SCORE, RATINGS
+from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
+from lmms_eval_tasks.judges import Criterion, Verdict, reader
+from lmms_eval_tasks.judges.prompts import block
+from lmms_eval_tasks.utils import aggregate, answers, prompts
 
 NAME = "cvrr_es"
 PAPER_JUDGE = "gpt-3.5-turbo"  # of the published judgements, which name no dated version
@@ -57,6 +66,11 @@ def criterion(override_dir: Path | None = None) -> Criterion:
     return _criterion(override_dir or settings.prompts_dir())
 
 
+def prompt() -> prompts.Prompt:
+    """The judge's prompt, ours or the user's."""
+    return _prompt(settings.prompts_dir())
+
+
 def points(verdict: Verdict | None, answer: str = "") -> Points | None:
     """Both numbers of a verdict on `answer`, read from the reply that it keeps; None if it failed.
 
@@ -74,30 +88,6 @@ def points(verdict: Verdict | None, answer: str = "") -> Points | None:
     except reader.UnreadableError:
         return None  # saved by somebody else's hand: its two numbers cannot be told
     return Points(verdict.score, float(getattr(value, "score")))  # noqa: B009
-
-
-def check(spec: str | None = None) -> None:
-    """Stop before a run whose judge (`spec`, or the user's) or judge's prompt cannot be used.
-
-    Raises:
-        JudgeError, PromptError: what is wrong and the choices there are.
-    """
-    judges.preflight(config(spec), [criterion()])
-
-
-def describe(spec: str | None = None) -> dict[str, Any]:
-    """Judge and prompt for a run's results, as plain types; no secrets."""
-    return prompt_notes.judge(config(spec), _prompt(settings.prompts_dir()))
-
-
-def prompt_name() -> str:
-    """The prompt in use: its file and its hash."""
-    return prompt_notes.name(_prompt(settings.prompts_dir()))
-
-
-def config(spec: str | None = None, env: Mapping[str, str] | None = None) -> JudgeConfig:
-    """The judge of `spec`, or of the user's setting, or the published one (judges.configured)."""
-    return judges.configured(PAPER_JUDGE, spec, env)
 
 
 def _prompt(override_dir: Path | None) -> prompts.Prompt:
@@ -119,3 +109,98 @@ def _criterion(override_dir: Path | None) -> Criterion:
 
 def _correct(reply: Judgement) -> float:
     return float(reply.pred == "correct")
+
+
+# --- a judge of the study -------------------------------------------------------------------------
+
+_PARTS: dict[str, tuple[str, ...]] = {
+    "role": (),
+    "rubric": (),
+    "material": (),
+    "instruction": ("question",),
+    "answer": ("answer",),
+    "empty": (),
+    "others": ("ratings",),
+    "judge": ("name", "rating", "reason"),
+    "no_reason": ("name", "rating"),
+    "reply": (),
+}
+_NAMES = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+MOST = len(_NAMES)  # judges that can be shown beside one answer
+
+
+def rating_prompt() -> prompts.Prompt:
+    """The texts, the user's `cvrr_es/rating.yml` before ours; read once for each folder.
+
+    Raises:
+        PromptError: the user's file lacks a part or a placeholder.
+    """
+    return _rating_prompt(settings.prompts_dir())
+
+
+@lru_cache(maxsize=8)
+def _rating_prompt(override_dir: Path | None) -> prompts.Prompt:
+    return prompts.load("cvrr_es", "rating", _PARTS, override_dir)
+
+
+def request(
+    question: str, answer: str, item: Item | None = None, others: Sequence[RatingRow] = ()
+) -> str:
+    """The text for one item; without `others` it is the first round's.
+
+    Args:
+        question: the instruction about the video.
+        answer: the candidate's; an empty one is shown, and said to be empty.
+        item: whose hash gives the other judges their names; needed with `others`.
+        others: their ratings of this answer; those without a rating are left out.
+
+    Raises:
+        ValueError: ratings of another item, two by one judge, or more than 26 judges.
+    """
+    text = rating_prompt().text
+    parts = [text["role"], text["rubric"], text["material"]]
+    parts.append(prompts.fill(text["instruction"], {"question": block("instruction", question)}))
+    parts.append(prompts.fill(text["answer"], {"answer": block("reply", answer)}))
+    if answers.reply_status(answer) == "empty":  # no letter, digit or symbol
+        parts.append(text["empty"])
+    if rated := [row for row in others if row.rating is not None]:
+        shown = "\n\n".join(_judge(text, *one) for one in named(item, rated).items())
+        parts.append(prompts.fill(text["others"], {"ratings": shown}))
+    return "\n\n".join(part.strip() for part in [*parts, text["reply"]])
+
+
+def named(item: Item | None, rows: Sequence[RatingRow]) -> dict[str, RatingRow]:
+    """The rows by their judges' neutral names, Judge A first.
+
+    A judge's place among the others is drawn for each item by a hash of item and judge: so no name
+    and no place stays with one judge, which a final judge could learn to trust or which would show
+    its first judge most; and it is the same on every rank, in every order of the rows, under
+    --limit, and for the judges that are left where one is not shown (mixture, failed ratings).
+
+    Raises:
+        ValueError: as `request`.
+    """
+    judges = [row.judge for row in rows]
+    if len(set(judges)) < len(judges):
+        raise ValueError(f"two ratings of {item} by one judge")
+    if len(rows) > MOST:
+        raise ValueError(f"{len(rows)} judges: there are names for {MOST}")
+    if any(row.item != item for row in rows):
+        raise ValueError(f"ratings of another item than {item}")
+
+    def place(row: RatingRow) -> str:
+        return hashlib.sha256("\n".join([*row.item, row.judge]).encode()).hexdigest()
+
+    ordered = sorted(rows, key=place)
+    return {f"Judge {name}": row for name, row in zip(_NAMES, ordered, strict=False)}
+
+
+def _judge(text: Mapping[str, str], name: str, row: RatingRow) -> str:
+    rating = f"{row.rating:g}"
+    if row.rating in RATINGS:
+        rating += f" ({RATINGS[int(row.rating)].capitalize()})"
+    if not row.reason.strip():
+        return prompts.fill(text["no_reason"], {"name": name, "rating": rating}).strip()
+    tag = f"{name.lower().replace(' ', '_')}_reason"
+    values = {"name": name, "rating": rating, "reason": block(tag, row.reason.strip())}
+    return prompts.fill(text["judge"], values).strip()

@@ -52,6 +52,7 @@ PAPER_COUNTS = {"videos": 217, "questions": 2400}
 
 # A judge of the study rates on five named levels (Figure 6).
 RATINGS: dict[int, str] = {1: "poor", 2: "fair", 3: "average", 4: "good", 5: "excellent"}
+SCALE = tuple(RATINGS)  # the whole of it, for every coefficient
 # The benchmark's own judge says correct or incorrect, and a score of 0 to 5.
 LOWEST_SCORE, HIGHEST_SCORE = 0, 5
 

@@ -1,21 +1,30 @@
-"""Answers to the packaged questions whose worth is known, and what invented judges make of them.
+"""Answers and ratings of known worth: those of the packaged sample, and what is played to tasks.
 
 Three invented candidates answer in turns of known kinds. Three invented judges, two of them the
 candidates themselves, rate the answers by rules: one is nearly always right, one lenient by one,
 one gives everything the same. The reference is what each kind is worth. `recordings` is what a
 judge of the benchmark's own would reply that sees just that. All of it shows that numbers follow
 from files, and nothing about any model.
+
+`item` and `reply` play a judge for `--model tasks_scripted`: `right` is the reference rating, or 3
+without one; `wrong` is off by one or two, and more lenient where the other judges' ratings are
+shown, so that the three rounds differ; `unreadable` is no rating. For tests of metrics and of one
+process against two.
 """
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from lmms_eval_tasks.cvrr_es.labels import RATINGS
-from lmms_eval_tasks.cvrr_es.rating_rows import RatingRow
-from lmms_eval_tasks.cvrr_es.sample_questions import QUESTIONS, Asked
+from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
+from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.sample.players import UNREADABLE
 
 CAREFUL, HASTY, VAGUE = "invented-careful", "invented-hasty", "invented-vague"
 FLAT, REFERENCE = "invented-flat", "invented-debate"
@@ -39,6 +48,24 @@ _CONSTANT = 4
 _SLIP = 6  # of so many answers the careful judge rates one too low by one
 
 CRITERION = "cvrr_es"  # what the benchmark's recordings answer (judge.py)
+
+
+class Asked(NamedTuple):
+    """A question on a clip, the right answer, and a wrong one that looks right."""
+
+    video: str
+    question: str
+    reference: str
+    lure: str
+
+
+@functools.cache
+def questions() -> dict[str, tuple[Asked, ...]]:
+    """What is asked about the packaged clips, by dimension (sample_questions_yaml)."""
+    import yaml
+
+    text = Path(__file__).with_name("sample_questions_yaml").read_text(encoding="utf-8")
+    return {name: tuple(Asked(*one) for one in own) for name, own in yaml.safe_load(text).items()}
 
 
 class Answered(NamedTuple):
@@ -68,8 +95,8 @@ def answered(candidate: str) -> Iterator[Answered]:
     """A candidate's answers in the order of the annotations."""
     kinds = MODELS[candidate]
     number = 0
-    for dimension, questions in QUESTIONS.items():
-        for place, asked in enumerate(questions, 1):
+    for dimension, own in questions().items():
+        for place, asked in enumerate(own, 1):
             kind = "empty" if (candidate, number) == EMPTY else kinds[number % len(kinds)]
             name = f"{dimension}/{place:03d}"
             yield Answered(candidate, name, dimension, asked, kind, said(asked)[kind])
@@ -127,9 +154,9 @@ def _row(one: Answered, judge: str, name: str, rating: int | None, status: str =
 
 
 def recordings() -> Iterator[dict[str, Any]]:
-    """Lines for the judge `replay` about every answer that was built, in scoring.py's fields."""
-    for dimension, questions in QUESTIONS.items():
-        for place, asked in enumerate(questions, 1):
+    """Lines for the judge `replay` about every answer that was built, in the criterion's fields."""
+    for dimension, own in questions().items():
+        for place, asked in enumerate(own, 1):
             texts = said(asked)
             del texts["empty"]  # which nobody is asked about
             for kind, text in texts.items():
@@ -145,3 +172,54 @@ def recordings() -> Iterator[dict[str, Any]]:
                     "reason": "known by construction",
                 }
                 yield {"criterion": CRITERION, "fields": fields, "reply": json.dumps(reply)}
+
+
+# --- a judge's ratings, played ------------------------------------------------------------------
+
+Doc = Mapping[str, Any]
+_LOW, _HIGH = min(RATINGS), max(RATINGS)
+
+
+def item(doc: Doc) -> str:
+    """What a reply's worth is drawn by: the same answer is drawn anew in every round.
+
+    Raises:
+        TasksError: a field is missing.
+    """
+    try:
+        return f"{doc['round']}/{doc['id']}"
+    except (KeyError, TypeError) as error:
+        raise _lacking(error) from None
+
+
+def reply(doc: Doc, worth: str) -> str:
+    """A rating in JSON, or a text that holds none.
+
+    Args:
+        doc: of a judge task (data.docs).
+        worth: `right`, `wrong` or `unreadable`.
+
+    Raises:
+        TasksError: a field is missing.
+    """
+    if worth == "unreadable":
+        return UNREADABLE
+    try:
+        known = doc["reference_rating"]
+        right = 3 if known is None else round(known)
+        rating = right if worth == "right" else _off(right, item(doc), bool(doc["others"]))
+    except (KeyError, TypeError) as error:
+        raise _lacking(error) from None
+    return json.dumps({"rating": rating, "reason": f"played: {worth}"})
+
+
+def _off(right: int, name: str, shown: bool) -> int:
+    """Another rating than the right one."""
+    drawn = int.from_bytes(hashlib.sha256(name.encode()).digest()[:2], "big") % 2
+    step = 1 + drawn if shown or right < _HIGH - 1 else -1 - drawn
+    moved = min(_HIGH, max(_LOW, right + step))
+    return moved if moved != right else right - 1
+
+
+def _lacking(error: Exception) -> TasksError:
+    return TasksError(f"tasks_scripted needs docs of a CVRR judge task: {error!r}")

@@ -1,37 +1,93 @@
-"""HAVEN's files as docs of the host: one per video and task.
+"""HAVEN's data: which videos each task can ask about, and a doc for each of them (3.4, C).
 
-The YAMLs name `DATASET_PATH` and one of the `process_docs` functions, which are called as the tasks
-are without `haven_` (`v2t`, `temporal_doc`, `saliency_text`, ...). Both are computed when a
-selected task asks for them (PEP 562), so that nothing is read at import.
+A text proxy needs no video. What a record lacks for one task only (`Record.gaps`), and what does
+not fit the model's limit of images, is left out of that task without asking, and counted; a video
+that is missing or bad is left out where the user allows it.
+
+Every draw and shuffle follows a SHA-256 of the seed, the video's id and the thing drawn: the same
+on every machine, in every process and under `--limit`. A task with the document and the one without
+it share their draws, so that their difference is the document's.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+import hashlib
+import json
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
-from lmms_eval_tasks import released_files, rows_store
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.benchmark import NOT_RUN, Found
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.haven import checked, items, options, schema, usability
-from lmms_eval_tasks.haven.labels import TASKS
-from lmms_eval_tasks.haven.schema import Release
+from lmms_eval_tasks.haven import options
+from lmms_eval_tasks.haven.options import (
+    LARGE_SOURCES,
+    ORDERS,
+    OWN,
+    PAPER_COUNTS,
+    REFERENCE,
+    SELECTIONS,
+    SOURCES,
+    SUMMARIES,
+    TASKS,
+    Options,
+    Variant,
+    budget,
+)
+from lmms_eval_tasks.haven.records import release as released
+from lmms_eval_tasks.haven.records.record import Record
+from lmms_eval_tasks.haven.records.release import Release
+from lmms_eval_tasks.utils import released_files, video_checks
+from lmms_eval_tasks.utils.media import uniform_indices
+from lmms_eval_tasks.utils.released_files import DataStatus
+from lmms_eval_tasks.utils.video_checks import ALLOW_MISSING, LEAVE_OUT, LISTED, listed
 
 if TYPE_CHECKING:
-    from datasets import Dataset
+    from lmms_eval_tasks.utils.probes import VideoInfo
+
+Row = dict[str, Any]
 
 HOW_TO_GET = (
     "https://github.com/alohalab-ai/align_vsum links the JSON and HDF5 files; the videos are the "
     "user's own copies, from the pages of SumMe, TVSum, OVP, YouTube, VideoXum and MR.HiSum"
 )
+NAMED = 20  # videos of one warning
+MISSING = "missing"  # a reason of `troubles` starts so where there is no file
+# Readers count frames differently by one (decord and PyAV, at the end of some files), and who made
+# `n_frames` used a third one, OpenCV. More than that is another encoding of the video.
+TOLERANCE = 1
+_WIDTH = 110  # columns of the lists of a subset's videos
 
 
-def __getattr__(name: str) -> Any:
-    if name == "DATASET_PATH":
-        return str(rows_store.folder("haven", rows(load())))
-    if f"haven_{name}" in TASKS:
-        return process_docs(f"haven_{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# --- which videos -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Checked(Found):
+    """The data of a run as they were before its model was built.
+
+    Attributes:
+        release: the user's data, of the chosen sources.
+        options: how items are made.
+        reasons: task -> id of a video -> why its item is left out.
+    """
+
+    release: Release
+    options: Options
+    reasons: Mapping[str, Mapping[str, str]]
+
+    def left_out(self, task: str) -> Mapping[str, str]:
+        """Videos that a task leaves out, with the reason."""
+        return self.reasons[task]
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """One row per good video, in the release's order."""
+        return [row(record, self.digest) for record in self.release.records]
 
 
 def load() -> Release:
@@ -48,47 +104,383 @@ def load() -> Release:
         "ROOT/haven/processed/SOURCE_data.json, ROOT/haven/SOURCE/h5/SOURCE.h5 and "
         "ROOT/haven/videos/SOURCE/VIDEO.mp4",
     )
-    return schema.read(place, options.current())
+    return released.read(place, options.current())
 
 
-def rows(release: Release) -> list[items.Row]:
-    """One row per good video, in the release's order; no video file is opened.
+def look(names: Sequence[str], *, videos: bool = True) -> Checked:
+    """What each of the tasks can ask (Benchmark.look).
 
     Raises:
-        DataError: there is none.
+        DataError: videos are bad and `--allow-bad-items` was not given, or are missing and
+            `--allow-missing-videos` was not given; says all of it.
     """
-    if not release.records:
-        raise DataError(f"{release.folder}: no video of HAVEN that can be used")
-    return [items.row(record, release.digest) for record in release.records]
+    release, chosen = load(), options.current()
+    told = []
+    if release.problems and not settings.allow_bad_items():
+        total = len(release.records) + len(release.problems)
+        told.append(
+            f"{len(release.problems)} of {total} HAVEN videos cannot be used:\n"
+            f"{listed(release.problems)}\n{LEAVE_OUT}"
+        )
+    shown = [name for name in names if videos and not TASKS[name].text]
+    found = troubles(release.records) if shown else {}
+    told += _complaints(found, shown, len(release.records))
+    if told:
+        raise DataError(f"{release.folder}: " + "\n".join(told))
+    every = Checked(release, release.digest, chosen, {})
+    reasons = {
+        name: {**release.problems, **_reasons(every, name, found if name in shown else {})}
+        for name in names
+    }
+    return Checked(release, release.digest, chosen, reasons)
 
 
-@functools.cache
-def process_docs(task: str) -> Callable[[Dataset], Dataset]:
-    """The function that makes a task's docs of the rows (items.doc).
+def check_left(found: Checked) -> None:
+    """Stop before a run of which nothing is left; one task of several is reported as not run.
 
-    What the check before the run left out is left out here; without a check it is made again. A
-    task that has no item gets one doc that says so (items.not_run).
+    Raises:
+        DataError: not one task has an item.
+    """
+    records, reasons = found.release.records, found.reasons
+    if any(record.id not in own for own in reasons.values() for record in records):
+        return
+    told = [
+        f"{task}: not one of {len(own)} items can be run:\n{listed(own)}"
+        for task, own in reasons.items()
+    ]
+    raise DataError(f"{found.release.folder}: " + "\n".join(told))
+
+
+def troubles(records: Iterable[Record]) -> dict[str, str]:
+    """Why videos cannot be used, by the record's id: only if one fits do `picks` name its frames.
 
     Args:
-        task: one of labels.TASKS.
+        records: with paths (release.placed).
+
+    Returns:
+        Reasons; they begin with "missing", "unreadable" or, of a file that is not the video that
+        the record is of, "unfit".
     """
+    known = {record.id: record for record in records}
+    infos, found = video_checks.look(
+        {name: record.path.resolve() for name, record in known.items() if record.path is not None}
+    )
+    found |= {name: "missing: no path" for name, record in known.items() if record.path is None}
+    for name, info in infos.items():
+        if why := misfit(known[name], info):
+            found[name] = f"unfit: {known[name].path}: {why}"
+    return {name: found[name] for name in known if name in found}
 
-    def docs(dataset: Dataset) -> Dataset:
-        from datasets import Dataset
 
-        found = checked.last()
-        if found is None or task not in found.reasons:
-            found = usability.look(load(), options.current(), [task], may_be_empty=True)
-        left_out = found.left_out(task)
-        of_task = TASKS[task]
-        made = [
-            items.doc(given, of_task, found.options)
-            for given in dataset
-            if given["id"] not in left_out
-        ]
-        if not made:
-            why = usability.not_run(left_out)
-            made = [items.not_run(next(iter(dataset)), of_task, found.options, why)]
-        return Dataset.from_list(made)
+def misfit(record: Record, info: VideoInfo) -> str:
+    """Why a video file is not the one that the record is of, or "".
 
-    return docs
+    Args:
+        record: its picks count frames from 0; `n_frames` is None without HDF5.
+        info: facts about the file.
+    """
+    n_frames = record.n_frames
+    if n_frames is not None and abs(info.n_frames - n_frames) > TOLERANCE:
+        return (
+            f"re-encoded with another frame count: it has {info.n_frames} frames, the original "
+            f"{n_frames} (n_frames)"
+        )
+    for number, frame in enumerate(record.frames, 1):
+        if frame.pick >= info.n_frames:
+            return (
+                f"picks, entry {number}: frame {frame.pick} is beyond the video's end; it has "
+                f"{info.n_frames} frames, counted from 0"
+            )
+    return ""
+
+
+def _complaints(found: Mapping[str, str], shown: Sequence[str], total: int) -> list[str]:
+    """What the user has to mend, or to allow, before the tasks that show pictures can run."""
+    missing = {name: why for name, why in found.items() if why.startswith(MISSING)}
+    bad = {name: why for name, why in found.items() if name not in missing}
+    needed = f"(tasks that end in _text need none; {', '.join(shown)} do)"
+    told = []
+    if missing and not settings.allow_missing_videos():
+        told.append(
+            f"{len(missing)} of {total} HAVEN videos are not there {needed}:\n{listed(missing)}\n"
+            f"Put them there, or leave them out (they are counted in the results) with "
+            f"{ALLOW_MISSING}"
+        )
+    if bad and not settings.allow_bad_items():
+        told.append(
+            f"{len(bad)} of {total} HAVEN videos do not fit their record {needed}:\n"
+            f"{listed(bad)}\n{LEAVE_OUT}"
+        )
+    return told
+
+
+def _reasons(every: Checked, task: str, found: Mapping[str, str]) -> dict[str, str]:
+    """Why the items of good records are left out of one task."""
+    variant, most = TASKS[task], every.options.max_images
+    reasons = dict(found)
+    for record, given in zip(every.release.records, every.rows, strict=True):
+        if record.id in reasons:
+            continue
+        if why := record.gaps.get(task.removeprefix("haven_")):
+            reasons[record.id] = why
+        elif most and (needed := n_images(make_doc(given, variant, every.options))) > most:
+            reasons[record.id] = (
+                f"not run: needs {needed} images, the model's limit is {most} (max_images)"
+            )
+    return reasons
+
+
+def not_run(left_out: Mapping[str, str]) -> str:
+    """Why a task has no item, in one line."""
+    first = min(left_out)
+    return f"not one of {len(left_out)} items can be run, such as {first}: {left_out[first]}"
+
+
+# --- docs ---------------------------------------------------------------------------------------
+
+
+def docs(found: Found, task: str) -> list[Row]:
+    """A task's docs, in the release's order.
+
+    A task that has no item gets one doc that shows and asks nothing and says why, so that the host
+    can go on with the others.
+    """
+    known = cast(Checked, found)
+    variant, left_out = TASKS[task], known.left_out(task)
+    made = [
+        make_doc(given, variant, known.options)
+        for given in known.rows
+        if given["id"] not in left_out
+    ]
+    if made:
+        return made
+    nothing = {"units": [], "unit_frames": [], "sentences": [], NOT_RUN: not_run(left_out)}
+    return [{**make_doc(known.rows[0], variant, known.options), **nothing}]
+
+
+def row(record: Record, digest: str) -> Row:
+    """A video in plain types; all numbers count from 1 but `picks`.
+
+    Args:
+        record: the video.
+        digest: of the release.
+    """
+    content = {
+        "id": record.id,
+        "source": record.source,
+        "video": record.video,
+        "picks": record.picks,
+        "descriptions": [frame.description for frame in record.frames],
+        "keyframes": record.keyframes,
+        "shots": [list(shot.frames) for shot in record.shots],
+        "shot_texts": [shot.description for shot in record.shots],
+        "importance": record.importance or [],
+        "document": [sentence.text for sentence in record.document],
+        "document_shots": [list(sentence.shots) for sentence in record.document],
+        "summary": [sentence.text for sentence in record.summary],
+        "summary_shots": [list(sentence.shots) for sentence in record.summary],
+    }
+    # Tells a record from others, wherever its files lie.
+    fingerprint = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    return {
+        **content,
+        "record": fingerprint[:12],
+        "video_path": "" if record.path is None else str(record.path.resolve()),
+        "data": digest,
+    }
+
+
+def make_doc(given: Mapping[str, Any], task: Variant, chosen: Options) -> Row:
+    """A task's doc of a video's row: the row and what the task shows and asks (3.4, C).
+
+    Adds `kind`, `text` (text proxy), `with_document`; `budget` (K); `n_sentences` asked for;
+    `units`: the shots or document sentences shown, by number, in the order shown; `unit_frames`:
+    the frames whose pictures are shown of each unit; `sentences`: the summary sentences shown;
+    `not_run`, which is empty here.
+    """
+    units, shots = _units(given, task, chosen), given["shots"]
+    of_shots = task.kind not in SUMMARIES + SELECTIONS and not task.text
+    asked = len(given["summary"]) if chosen.sentences == REFERENCE else int(chosen.sentences)
+    # A sentence that belongs to no shot cannot be asked about.
+    known = [number for number, own in enumerate(given["summary_shots"], 1) if own]
+    shuffled = by_hash(known, chosen.seed, given["id"], "shuffled summary")
+    return {
+        **given,
+        NOT_RUN: "",
+        "kind": task.kind,
+        "text": task.text,
+        "with_document": task.document,
+        "budget": budget(len(given["picks"])),
+        "n_sentences": asked if task.kind in SUMMARIES else 0,
+        "units": units,
+        "unit_frames": [shown(shots[n - 1], chosen.frames_per_shot) for n in units if of_shots],
+        "sentences": shuffled if task.kind == "grounding" else [],
+    }
+
+
+def _units(given: Mapping[str, Any], task: Variant, chosen: Options) -> list[int]:
+    """Numbers of what is shown, in order: shots, or the document's sentences (temporal proxy)."""
+    if task.kind not in (*ORDERS, "grounding"):
+        return []
+    sentences = task.kind == "temporal" and task.text
+    units = list(range(1, 1 + len(given["document" if sentences else "shots"])))
+    if task.kind == "grounding":
+        return units  # its clips stay in order, and all of them are needed
+    what = "sentence" if sentences else "shot"
+    drawn = sorted(by_hash(units, chosen.seed, given["id"], f"drawn {what}")[: chosen.max_shots])
+    if task.kind == "saliency":
+        return drawn
+    return by_hash(drawn, chosen.seed, given["id"], f"shuffled {what}")
+
+
+def by_hash(numbers: Iterable[int], seed: int, name: str, use: str) -> list[int]:
+    """`numbers` in the order of the SHA-256 of `SEED:USE:NAME:NUMBER`: a shuffle without state."""
+
+    def key(number: int) -> bytes:
+        return hashlib.sha256(f"{seed}:{use}:{name}:{number}".encode()).digest()
+
+    return sorted(numbers, key=key)
+
+
+def shown(frames: Sequence[int], limit: int) -> list[int]:
+    """The frames of a shot whose pictures are shown: uniform, its first and last among them.
+
+    Args:
+        frames: numbers of the shot's sampled frames, at least one.
+        limit: how many at most; 0 is all. A single one is the shot's first.
+    """
+    if not limit:
+        return list(frames)
+    return [frames[place] for place in uniform_indices(len(frames), limit)]
+
+
+def n_images(made: Mapping[str, Any]) -> int:
+    """How many pictures a doc's request holds."""
+    if made["text"] or made[NOT_RUN]:
+        return 0
+    return sum(map(len, made["unit_frames"])) or len(made["picks"])
+
+
+# --- for people and results ---------------------------------------------------------------------
+
+
+def describe(
+    found: Checked, left_out: Mapping[str, Mapping[str, str]]
+) -> tuple[dict[str, Any], list[str]]:
+    """Data, options and what was left out, for the results, and what warns of it."""
+    release = found.release
+    ids = {record.id for record in release.records}
+    warnings = []
+    for task, videos in left_out.items():
+        if not ids - videos.keys():
+            warnings.append(f"{task}: not run: {not_run(videos)}")
+        elif videos:
+            first = min(videos)
+            names = ", ".join(sorted(videos)[:NAMED])
+            warnings.append(
+                f"{task}: {len(videos)} videos left out ({names}), such as {first}: {videos[first]}"
+            )
+    sources = list(dict.fromkeys(record.source for record in release.records))
+    section = {
+        "data": {"folder": str(release.folder), "hash": release.digest, **release.counts},
+        "options": {**found.options.asdict(), "sources": sources},
+        "subsets": {
+            source: [record.video for record in release.records if record.source == source]
+            for source in LARGE_SOURCES
+            if source in sources
+        },
+        "left_out": {task: dict(videos) for task, videos in left_out.items()},
+    }
+    return section, warnings
+
+
+def status(root: Path) -> DataStatus:
+    """Look at HAVEN's data under a data root, without raising; only chosen videos are validated."""
+
+    def read(folder: Path) -> Release:
+        return released.read(folder, options.current())
+
+    release = released_files.release_or_status("haven", root, HOW_TO_GET, read)
+    if isinstance(release, DataStatus):
+        return release
+    found = troubles(release.records)
+    missing, unreadable = released_files.by_trouble(found)
+    return DataStatus(
+        benchmark="haven",
+        where=release.folder,
+        found=True,
+        version=release.digest,
+        counts=release.counts,
+        videos=len(release.records) - len(found),
+        missing=missing,
+        unreadable=unreadable,
+        notes=tuple(_notes(release, options.current(), found, {*missing, *unreadable})),
+    )
+
+
+def _notes(
+    release: Release, chosen: Options, found: Mapping[str, str], told: set[str]
+) -> Iterator[str]:
+    """Lines about sources, subsets, bad videos and gaps; `told` are named elsewhere."""
+    yield released_files.compared(release.counts, PAPER_COUNTS)
+    for source, title in SOURCES.items():
+        own = [record for record in release.records if record.source == source]
+        if own:
+            there = sum(record.id not in found for record in own)
+            without = sum(record.n_frames is None for record in own)
+            yield (
+                f"{source} ({title}): {len(own):,} videos, {there:,} with a file that fits, "
+                f"{len(own) - without:,} with HDF5"
+            )
+        elif not any(name.startswith(f"{source}/") for name in release.problems):
+            yield from _absent(release, source, chosen)
+    for source in LARGE_SOURCES:
+        yield from _subset(release, source, chosen)
+    unfit = {name: why for name, why in found.items() if name not in told}
+    for name, why in [*release.problems.items(), *unfit.items()]:
+        yield f"{name}: {why}"
+    yield from _gaps(release.records)
+
+
+def _absent(release: Release, source: str, chosen: Options) -> Iterator[str]:
+    """A line about a source that is not evaluated."""
+    title = SOURCES[source]
+    if source != OWN:
+        asked = not chosen.sources or source in chosen.sources
+        yield f"{source} ({title}): {'not there' if asked else f'not in {settings.HAVEN}'}"
+    elif released.find(release.folder, OWN).texts:
+        yield f"{source} ({title}): there; evaluated with --haven sources={OWN}"
+
+
+def _subset(release: Release, source: str, chosen: Options) -> Iterator[str]:
+    """The videos of a large source that are evaluated, bad ones too, in lines of some length."""
+    ids = [*(record.id for record in release.records), *release.problems]
+    own = (name.partition("/")[2] for name in ids if name.startswith(f"{source}/"))
+    keys = sorted(own, key=released.natural)
+    if not keys or not chosen.subset:
+        return
+    yield (
+        f"{source}: {len(keys):,} videos are evaluated (subset={chosen.subset}, "
+        f"seed={chosen.seed}; any others are not validated):"
+    )
+    for line in textwrap.wrap(" ".join(keys), _WIDTH, break_long_words=False):
+        yield f"  {line}"
+
+
+def _gaps(records: Iterable[Record]) -> Iterator[str]:
+    """What tasks leave out, and why: a line per task, then one per reason, the first 20."""
+    by_task: dict[str, int] = {}
+    by_reason: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for record in records:
+        for task, why in record.gaps.items():
+            by_task[task] = by_task.get(task, 0) + 1
+            by_reason.setdefault((record.source, why), []).append((record.id, task))
+    for task, n_left_out in sorted(by_task.items()):
+        yield f"haven_{task}: leaves out {n_left_out:,} videos"
+    for number, ((_, why), hits) in enumerate(by_reason.items()):
+        if number == LISTED:
+            yield f"and {len(by_reason) - LISTED} more reasons"
+            return
+        names = list(dict.fromkeys(name for name, _ in hits))
+        more = f" and {len(names) - 1:,} more videos" if len(names) > 1 else ""
+        yield f"{names[0]}{more}: {why} ({', '.join(dict.fromkeys(task for _, task in hits))})"

@@ -1,27 +1,27 @@
 """HAVEN's part of `lmms-eval-tasks demo`: what the oracle and the coin must get on the sample.
 
-Both read the requests' pictures and texts (sample_oracle.py, sample_coin.py). What they must get is
-computed from the stories that the sample is made of, with the options of the run: the oracle the
-best value of every item, the coin chance, within four standard errors of its draws.
+Both read the requests' pictures and texts (sample_players.py). What they must get is computed from
+the sample's docs, with the options of the run: the oracle the best value of every item, the coin
+chance, within four standard errors of its draws.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lmms_eval_tasks import demo, rescore
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.geval_ratings import HIGHEST
-from lmms_eval_tasks.haven import items, options, sample_texts
-from lmms_eval_tasks.haven.labels import SUMMARIES, Task
-from lmms_eval_tasks.haven.labels import TASKS as ALL_TASKS
-from lmms_eval_tasks.haven.sample_stories import STORIES, Story
-from lmms_eval_tasks.haven.scores import ALIGNMENT, KEYFRAMES, ORDER, ROUGE
+from lmms_eval_tasks.haven import data
+from lmms_eval_tasks.haven.metrics import ALIGNMENT, KEYFRAMES, ORDER, ROUGE
+from lmms_eval_tasks.haven.options import SUMMARIES, Variant
+from lmms_eval_tasks.haven.options import TASKS as ALL_TASKS
 from lmms_eval_tasks.judges.config import NONE
+from lmms_eval_tasks.judges.geval_ratings import HIGHEST
+from lmms_eval_tasks.sample import demo
 from lmms_eval_tasks.utils import aggregate, alignments, keyframes, rankings
+from lmms_eval_tasks.utils import saved_runs as saved
 
 TASKS = ("haven", "haven_text")
 STANDARD_ERRORS = 4  # how far from chance the coin's mean may be
@@ -60,7 +60,7 @@ class Draw(NamedTuple):
 
 def check_coin(results: Mapping[str, Any], samples: Path, key: Path) -> list[str]:  # noqa: ARG001
     """The coin beside chance (demo.Part): keyframes, orders and clips."""
-    numbers = rescore.numbers(results)
+    numbers = saved.numbers(results)
     return [
         _check("f1", "keyframes", numbers, ("v2v", "v2vt"), _keyframes),
         _check("spearman", "orders", numbers, ("temporal", "saliency"), _order),
@@ -125,7 +125,7 @@ def _alignment(doc: Mapping[str, Any]) -> Draw:
     return Draw(math.fsum(hits) / n, math.fsum(hit * (1 - hit) for hit in hits) / n**2)
 
 
-def _best(task: Task) -> dict[str, float]:
+def _best(task: Variant) -> dict[str, float]:
     """What the oracle must get: every reply well formed, and the best value of the item."""
     clean = {"failed": 0.0, "violations": 0.0}
     if task.kind in SUMMARIES:
@@ -145,23 +145,6 @@ def _ranks(doc: Mapping[str, Any]) -> list[float]:
     return rankings.importance_ranks([doc["importance"][unit - 1] for unit in doc["units"]])
 
 
-def _docs(task: Task) -> Iterator[dict[str, Any]]:
-    """What the run asks about the stories, as far as a random reply depends on it."""
-    chosen = options.current()
-    for story in STORIES:
-        if not chosen.sources or story.source in chosen.sources:
-            doc = items.doc(_row(story), task, chosen)
-            if not chosen.max_images or items.n_images(doc) <= chosen.max_images:
-                yield doc
-
-
-def _row(story: Story) -> dict[str, Any]:
-    return {
-        "id": f"{story.source}/{story.video}",
-        "picks": story.picks,
-        "shots": story.shots,
-        "importance": [float(value) for value in story.importance],
-        "document": sample_texts.document(story),
-        "summary": sample_texts.summary([story.scenes[shot - 1] for shot in story.key_shots]),
-        "summary_shots": sample_texts.summary_shots(story.key_shots),
-    }
+def _docs(task: Variant) -> list[dict[str, Any]]:
+    """What the run asked."""
+    return data.docs(data.look([task.name], videos=False), task.name)

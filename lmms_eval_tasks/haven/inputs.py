@@ -1,27 +1,30 @@
 """What a HAVEN doc brings along: texts and pictures in their order (paper, Appendix C).
 
 Of the doc, a request holds what is shown and how many: no id, file name, pick, frame or shot number
-of the video, which would tell the order that the temporal tasks ask for.
+of the video, which would tell the order that the temporal tasks ask for. True keyframes, importance
+and alignments are in the doc for scoring alone.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.haven import pictures, wording
-from lmms_eval_tasks.haven.labels import SELECTIONS, SUMMARIES
-from lmms_eval_tasks.utils import prompts
+from lmms_eval_tasks.benchmark import Doc, Part
+from lmms_eval_tasks.errors import MediaError
+from lmms_eval_tasks.haven import options
+from lmms_eval_tasks.haven.options import SELECTIONS, SUMMARIES
+from lmms_eval_tasks.utils import indexed_frames, prompts
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-Doc = Mapping[str, Any]
-Part = str | int
+Piece = str | int  # a text, or the number of a sampled frame whose picture is shown
 
 _SHOWN = ""  # in a layout: the pictures or descriptions
 # Kind of task, `_text` for its proxy -> parts of the prompt file in their order. A part
@@ -67,74 +70,60 @@ class _Pictures(NamedTuple):
     frames: list[int]
 
 
-def parts(doc: Doc) -> list[Part]:
-    """The request of a chat model: texts and, as numbers, sampled frames whose pictures are shown.
+def prompt(doc: Doc) -> list[Part]:
+    """The request: no two texts follow each other; line breaks to the pictures are the texts'.
 
-    No two texts follow each other; they hold the line breaks between themselves and the pictures.
+    Many simple models drop placeholders and put all pictures before the text; so their text also
+    says which pictures a shot has, or that picture i is Frame i.
 
     Raises:
         PromptError: the user's prompt file lacks a part or a placeholder.
     """
-    return _joined(doc, simple=False)
-
-
-def content(doc: Doc) -> list[dict[str, Any]]:
-    """`parts` as the content items of a chat message, with pictures in place of their numbers.
-
-    Raises:
-        MediaError: the video's frames cannot be read.
-        PromptError: as `parts`.
-    """
-    asked = parts(doc)
-    images = iter(pictures.pictures(doc, _numbers(asked)))
+    chat, simple = _joined(doc, simple=False), _joined(doc, simple=True)
+    numbers = [piece for piece in chat if isinstance(piece, int)]
+    loaded = functools.cache(
+        lambda: pictures(doc, numbers)
+    )  # once, and when the first is asked for
+    places = itertools.count()
     return [
-        {"type": "text", "text": part}
-        if isinstance(part, str)
-        else {"type": "image", "url": next(images)}
-        for part in asked
+        Part("text", piece, simple=other)
+        if isinstance(piece, str)
+        else Part("image", functools.partial(_nth, loaded, next(places)))
+        for piece, other in zip(chat, simple, strict=True)
     ]
 
 
-def messages(doc: Doc) -> list[dict[str, Any]]:
-    """`content` as the one message of a chat."""
-    return [{"role": "user", "content": content(doc)}]
+def _nth(loaded: Callable[[], Sequence[Image]], place: int) -> Image:
+    return loaded()[place]
 
 
-def text(doc: Doc, placeholder: str = "<image>") -> str:
-    """The request of a simple model: one text, with a placeholder where each picture stands.
-
-    Many simple models drop placeholders and put all pictures before the text; so it also says which
-    pictures a shot has, or that picture i is Frame i.
-
-    Args:
-        doc: of any task.
-        placeholder: may hold `{n}`, the picture's number in the request, from 1.
+def pictures(doc: Doc, numbers: Sequence[int]) -> list[Image]:
+    """The pictures of sampled frames by their numbers, from 1, in this order.
 
     Raises:
-        PromptError: as `parts`.
+        MediaError: they cannot be read; the message names the item.
     """
-    made, n = [], 0
-    for part in _joined(doc, simple=True):
-        if isinstance(part, int):
-            n += 1
-            made.append(placeholder.replace("{n}", str(n)))
-        else:
-            made.append(part)
-    return "".join(made)
+    if not numbers:
+        return []
+    try:
+        if not doc["video_path"]:
+            raise MediaError("its video file is not there")
+        return frames(doc).images(numbers)
+    except MediaError as error:
+        # The host cannot pass over an item, so the run ends here; before it, the check has read it.
+        raise MediaError(
+            f"{doc['id']}: its frames cannot be read any more, so the run ends ({error}); all "
+            "frames that are read are kept: start it again, with --allow-bad-items to leave it out"
+        ) from None
 
 
-def visuals(doc: Doc) -> list[Image]:
-    """The pictures of a simple model, in the order of their placeholders; none of a text proxy.
+def frames(doc: Doc) -> indexed_frames.Frames:
+    """All sampled frames of a video, read in one pass if they are not kept from another task.
 
     Raises:
-        MediaError: the video's frames cannot be read.
+        MediaError: the video cannot be read, or ends before a pick; names it.
     """
-    return pictures.pictures(doc, _numbers(parts(doc)))
-
-
-def images_needed(doc: Doc) -> int:
-    """How many pictures the request holds."""
-    return len(_numbers(parts(doc)))
+    return indexed_frames.frames(doc["video_path"], doc["picks"], options.current().size)
 
 
 def task_prompts() -> prompts.Prompt:
@@ -151,14 +140,10 @@ def _task_prompts(override: Path | None) -> prompts.Prompt:
     return prompts.load("haven", "task", required=_PLACEHOLDERS, override_dir=override)
 
 
-def _numbers(asked: Iterable[Part]) -> list[int]:
-    return [part for part in asked if isinstance(part, int)]
-
-
-def _joined(doc: Doc, *, simple: bool) -> list[Part]:
+def _joined(doc: Doc, *, simple: bool) -> list[Piece]:
     """Texts, an empty line between them, and frame numbers; neighbouring texts are one."""
     said = task_prompts().text
-    made: list[Part] = [""]
+    made: list[Piece] = [""]
     n = 0
     for place, piece in enumerate(_pieces(doc, said, simple=simple)):
         made.append("\n\n" if place else "")
@@ -174,8 +159,8 @@ def _joined(doc: Doc, *, simple: bool) -> list[Part]:
     return _merged(made)
 
 
-def _merged(found: Iterable[Part]) -> list[Part]:
-    made: list[Part] = []
+def _merged(found: Iterable[Piece]) -> list[Piece]:
+    made: list[Piece] = []
     for part in found:
         if isinstance(part, str) and made and isinstance(made[-1], str):
             made[-1] += part
@@ -244,19 +229,19 @@ def _values(doc: Doc) -> dict[str, str]:
     """A value for every placeholder of the parts around what is shown."""
     n_frames, n, k = len(doc["picks"]), len(doc["units"]), doc["budget"]
     unit = _unit(doc)
-    example = wording.example(k, n_frames)
+    few = example(k, n_frames)
     summary = [doc["summary"][sentence - 1] for sentence in doc["sentences"]]
     return {
         "n_frames": str(n_frames),
         "n": str(n),
-        "names": wording.names(unit, n or n_frames),
-        "form": wording.order(unit, n),
+        "names": names(unit, n or n_frames),
+        "form": order(unit, n),
         "k": str(k),
-        "picked": wording.picked("" if doc["text"] else unit, k),
-        "example": json.dumps(example),
-        "n_example": str(len(example)),
+        "picked": picked("" if doc["text"] else unit, k),
+        "example": json.dumps(few),
+        "n_example": str(len(few)),
         "n_sentences": str(doc["n_sentences"] if doc["kind"] in SUMMARIES else len(summary)),
-        "numbered": wording.numbered(doc["n_sentences"]),
+        "numbered": numbered(doc["n_sentences"]),
         "document": " ".join(map(_line, doc["document"])),
         "lines": _lines("Summary", summary),
     }
@@ -269,3 +254,48 @@ def _lines(label: str, texts: Iterable[str]) -> str:
 
 def _line(text: str) -> str:
     return " ".join(text.split())
+
+
+# --- formats and enumerations that depend on how many there are --------------------------------
+
+# What the appendix shows with three and more stays true of one or two: no example asks for more
+# than there is.
+_LETTERS = ("X", "Y", "Z")
+_EXAMPLE = (1, 5, 12)  # the appendix's
+
+
+def names(word: str, n: int) -> str:
+    """`Shot 1, Shot 2, ..., Shot 5`; up to three are listed in full."""
+    if n <= 3:
+        return ", ".join(f"{word} {number}" for number in range(1, n + 1))
+    return f"{word} 1, {word} 2, ..., {word} {n}"
+
+
+def order(word: str, n: int) -> str:
+    """`Shot X > Shot Y > Shot Z > ...`; the dots only where there are more than three."""
+    return _form(word, n, 3, " > ")
+
+
+def picked(word: str, k: int) -> str:
+    """`Frame X, Frame Y, ...`; the dots only where there are more than two."""
+    return _form(word, k, 2, ", ")
+
+
+def numbered(n: int) -> str:
+    """`1. [sentence 1]` to `n. [sentence n]`, one a line; up to three are listed in full."""
+    lines = [f"{number}. [sentence {number}]" for number in range(1, n + 1)]
+    return "\n".join(lines if n <= 3 else [*lines[:2], "...", lines[-1]])
+
+
+def example(k: int, n_frames: int) -> list[int]:
+    """The appendix's example, `[1, 5, 12]`, of no more frames than are asked for or there are.
+
+    With K of 15 % of the frames it is never cut for want of frames, and from K = 3 on it is whole.
+    """
+    return [number for number in _EXAMPLE[:k] if number <= n_frames]
+
+
+def _form(word: str, n: int, shown: int, separator: str) -> str:
+    before = f"{word} " if word else ""
+    dots = ["..."] if n > shown else []
+    return separator.join([*(f"{before}{letter}" for letter in _LETTERS[: min(n, shown)]), *dots])

@@ -1,8 +1,8 @@
-"""What a user can choose about HAVEN's items, in one setting: `frames_per_shot=2,sources=tvsum`.
+"""HAVEN's names, what each task shows and asks (paper, 3.4, C), and what a user can choose.
 
     LMMS_EVAL_TASKS_HAVEN=NAME=VALUE,...        or   lmms_eval --haven NAME=VALUE,...
 
-The paper gives none of these numbers; the defaults are this suite's (README, Unverified).
+The paper gives none of the numbers that can be chosen; the defaults are this suite's (README).
 """
 
 from __future__ import annotations
@@ -13,7 +13,77 @@ from typing import Any
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.haven.labels import SOURCES
+from lmms_eval_tasks.utils import keyframes
+
+OWN = "own"  # a user's own videos (`lmms-eval-tasks haven build`), which are no part of the paper
+# Slug, which is the name of the files too -> title; the paper's six in its order (Table 1).
+SOURCES = {
+    "summe": "SumMe",
+    "tvsum": "TVSum",
+    "ovp": "OVP",
+    "youtube": "YouTube",
+    "videoxum": "VideoXum",
+    "mrhisum": "MR.HiSum",
+    OWN: "own videos",
+}
+# The paper evaluates 100 videos of each of the two large sources, and all of the others (4.1).
+LARGE_SOURCES = ("videoxum", "mrhisum")
+# Videos of the full release (Table 1).
+PAPER_COUNTS = {
+    "summe": 25,
+    "tvsum": 50,
+    "ovp": 50,
+    "youtube": 40,
+    "videoxum": 5300,
+    "mrhisum": 5590,
+}
+
+KINDS = ("v2t", "v2v", "v2vt", "temporal", "grounding", "saliency")
+SUMMARIES = ("v2t", "v2vt")  # kinds whose replies hold a text summary
+SELECTIONS = ("v2v", "v2vt")  # kinds whose replies hold keyframes
+ORDERS = ("temporal", "saliency")  # kinds whose replies are an order of all that is shown
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One task: `haven_KIND`, with `_doc` (the document is given) or `_text` (text proxy).
+
+    A text proxy shows descriptions in place of pictures (Appendix C); none is given the document.
+    """
+
+    kind: str
+    document: bool = False
+    text: bool = False
+
+    @property
+    def name(self) -> str:
+        """As the host knows it."""
+        return f"haven_{self.kind}{'_doc' if self.document else ''}{'_text' if self.text else ''}"
+
+
+TASKS: dict[str, Variant] = {
+    task.name: task
+    for task in (
+        *(Variant(kind) for kind in ("v2t", "v2v", "v2vt", "temporal")),
+        Variant("temporal", document=True),
+        Variant("grounding"),
+        Variant("saliency"),
+        Variant("saliency", document=True),
+        *(Variant(kind, text=True) for kind in KINDS),
+    )
+}
+
+
+def budget(n_frames: int) -> int:
+    """K, the number of keyframes asked for: 15 % of the sampled frames, at least 1.
+
+    From the number of frames alone, never from the number of true keyframes.
+
+    Args:
+        n_frames: F, at least 1.
+    """
+    return max(1, keyframes.capacity(n_frames))
+
 
 REFERENCE = "reference"
 

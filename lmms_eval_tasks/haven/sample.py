@@ -4,31 +4,45 @@
     haven/SOURCE/h5/SOURCE.h5          one group per video: shots, picks, importance
     haven/videos/SOURCE/video_N.mp4    20 to 40 sampled frames, 5 to 10 frames a second, no sound
     haven/key.json                     {"pictures": ["haven"]}: the oracle reads the requests'
-                                       pictures and texts (sample_oracle.py) and needs no answers
+                                       pictures and texts (sample_players.py) and needs no answers
     haven/replay.jsonl                 G-Eval's highest rating for the reference summaries, for
                                        `--judge replay:FILE`: it shows the way to the score, and
                                        nothing about a judge
 
-Every frame says what is true of it in a strip below its scene (sample_code.py), every text what it
-describes (sample_texts.py). Where the release has two forms of a thing, the sample has both:
-`is_gt` and `gt` as true or false and as 1 or 0; `video_name` in two sources, `shot_level_gt` in the
-JSON of one. No task reads the key.
+Every frame says what is true of it in a strip of light and dark cells below its scene, every text
+what it describes (sample_stories.py). Where the release has two forms of a thing, the sample has
+both: `is_gt` and `gt` as true or false and as 1 or 0; `video_name` in two sources, `shot_level_gt`
+in the JSON of one. No task reads the key.
+
+The strip, ROWS x COLUMNS cells, bears the frame's number in time, its level of importance, its
+shot's importance as a fraction (sum of levels, number of sampled frames), its scene, whether its
+shot is a key shot, and a check sum: a picture says nothing about its video, and a reader needs no
+file and no key. It stands H.264, JPEG and other sizes.
 """
 
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lmms_eval_tasks.geval_ratings import HIGHEST, SAMPLES
-from lmms_eval_tasks.haven import judge, sample_draw, sample_texts
-from lmms_eval_tasks.haven.sample_stories import STORIES, TOP, Story
+from lmms_eval_tasks.haven import judge
+from lmms_eval_tasks.haven import sample_stories as stories
+from lmms_eval_tasks.haven.sample_stories import STORIES, TOP, Scene, Story
+from lmms_eval_tasks.judges.geval_ratings import HIGHEST, SAMPLES
 from lmms_eval_tasks.sample import render
+from lmms_eval_tasks.sample.render import Canvas
+from lmms_eval_tasks.sample.second_code import PALETTE
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 # They decide the sample too: the budget, and what a judge is asked.
-ALSO = ("labels.py", "judge.py")
+ALSO = ("options.py", "judge.py")
 NAMED = ("summe", "tvsum")  # sources whose files name the original video
 SHOTS_IN_JSON = ("youtube",)
 STATUS = "success"
@@ -46,26 +60,26 @@ def write(folder: Path) -> None:
     """
     (folder / "processed").mkdir()
     for source in dict.fromkeys(story.source for story in STORIES):
-        stories = [story for story in STORIES if story.source == source]
+        own = [story for story in STORIES if story.source == source]
         (folder / "videos" / source).mkdir(parents=True)
         (folder / source / "h5").mkdir(parents=True)
-        for story in stories:
+        for story in own:
             write_video(story, folder / "videos" / source / f"{story.video}.mp4")
-        annotations = {story.video: annotation(story) for story in stories}
+        annotations = {story.video: annotation(story) for story in own}
         _write_json(folder / "processed" / f"{source}_data.json", annotations)
-        _write_h5(folder / source / "h5" / f"{source}.h5", stories)
+        _write_h5(folder / source / "h5" / f"{source}.h5", own)
     _write_json(folder / "key.json", {"pictures": ["haven"]})
     _write(folder / "replay.jsonl", "".join(json.dumps(line) + "\n" for line in replay()))
 
 
 def write_video(story: Story, path: Path) -> None:
     """Draw and encode one video."""
-    render.write_mp4(path, sample_draw.frames(story), story.fps, None, 0, picture_options=X264)
+    render.write_mp4(path, frames(story), story.fps, None, 0, picture_options=X264)
 
 
 def annotation(story: Story) -> dict[str, Any]:
     """A video's entry of the JSON file."""
-    document = sample_texts.document(story)
+    document = stories.document(story)
     key_scenes = [story.scenes[number - 1] for number in story.key_shots]
     named = {"video_name": name(story)} if story.source in NAMED else {}
     keyed = {"shot_level_gt": shot_level_gt(story)} if story.source in SHOTS_IN_JSON else {}
@@ -75,7 +89,7 @@ def annotation(story: Story) -> dict[str, Any]:
         "clips": list(_clips(story)),
         "aligned_full_document": _block(document, story.document_shots),
         "aligned_text_summary": _block(
-            sample_texts.summary(key_scenes), sample_texts.summary_shots(story.key_shots)
+            stories.summary(key_scenes), stories.summary_shots(story.key_shots)
         ),
         **keyed,
     }
@@ -85,10 +99,10 @@ def replay() -> Iterator[dict[str, Any]]:
     """Recorded replies (judges/replay.py) about every reference summary, one for each sample."""
     for story in STORIES:
         texts = {
-            "document": sample_texts.document(story),
-            "summary": sample_texts.summary([story.scenes[shot - 1] for shot in story.key_shots]),
+            "document": stories.document(story),
+            "summary": stories.summary([story.scenes[shot - 1] for shot in story.key_shots]),
         }
-        fields = judge.fields(texts, " ".join(texts["summary"]))
+        fields = {**judge.fields(texts), "candidate": " ".join(texts["summary"])}
         for sample in range(SAMPLES):
             reply = json.dumps({"score": HIGHEST})
             yield {
@@ -145,7 +159,7 @@ def _frames(story: Story) -> Iterator[dict[str, Any]]:
         scene = story.scenes[shot - 1]
         yield {
             "frame_id": pick,
-            "description": sample_texts.frame(scene, level, shot in story.key_shots),
+            "description": stories.frame(scene, level, shot in story.key_shots),
             "is_gt": _truth(story, number in story.keyframes),
             "status": STATUS,
         }
@@ -156,7 +170,7 @@ def _clips(story: Story) -> Iterator[dict[str, Any]]:
         levels = [story.frames[frame - 1] for frame in frames]
         yield {
             "clip_id": number - 1,
-            "summary": sample_texts.shot(scene, levels),
+            "summary": stories.shot(scene, levels),
             "gt": _truth(story, number in story.key_shots),
             "frames": [story.picks[frame - 1] for frame in frames],
             "frame_count": len(frames),
@@ -176,11 +190,11 @@ def _block(sentences: list[str], shots: list[list[int]]) -> dict[str, Any]:
     }
 
 
-def _write_h5(path: Path, stories: list[Story]) -> None:
+def _write_h5(path: Path, own: list[Story]) -> None:
     import h5py
 
     with h5py.File(path, "w") as file:
-        for story in stories:
+        for story in own:
             made = file.create_group(story.video)
             for dataset, value in group(story).items():
                 made.create_dataset(dataset, data=value)
@@ -192,3 +206,145 @@ def _write_json(path: Path, content: Any) -> None:
 
 def _write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8", newline="\n")
+
+
+# --- pictures ------------------------------------------------------------------------------------
+
+HALF = 0.18  # half of a shape's size, as a share of the picture's height
+_MARGIN = 0.25  # of the way across where a shape starts and ends
+
+
+def frames(story: Story) -> Iterator[NDArray[np.uint8]]:
+    """Every frame of a video in order, (height, width, 3)."""
+    for frame in range(story.n_frames):
+        shot, _ = story.shown(frame)
+        first, last = story.change_points[shot - 1]
+        share = (frame - first) / max(last - first, 1)
+        scene = _scene(story.scenes[shot - 1], share, story.size)
+        yield striped(scene, mark(story, frame))
+
+
+def mark(story: Story, frame: int) -> Mark:
+    """What the strip of frame `frame` of the video says."""
+    shot, sampled = story.shown(frame)
+    levels = [story.frames[number - 1] for number in story.shots[shot - 1]]
+    return Mark(
+        frame=frame,
+        level=story.frames[sampled - 1],
+        total=sum(levels),
+        sampled=len(levels),
+        scene=story.scenes[shot - 1].number,
+        key=shot in story.key_shots,
+    )
+
+
+def _scene(scene: Scene, share: float, size: tuple[int, int]) -> NDArray[np.uint8]:
+    """The shape after `share` (0 to 1) of its way from left to right."""
+    width, height = size
+    canvas = Canvas(width, height, PALETTE[scene.ground])
+    fill, half = PALETTE[scene.colour], HALF * height
+    x = width * (_MARGIN + (1 - 2 * _MARGIN) * share)
+    y = height * TOP_EDGE / 2
+    if scene.shape == "circle":
+        canvas.ellipse((x, y), half, half, fill)
+    elif scene.shape == "square":
+        canvas.rectangle(x - half, y - half, x + half, y + half, fill)
+    elif scene.shape == "triangle":
+        canvas.polygon([(x - half, y + half), (x + half, y + half), (x, y - half)], fill)
+    else:
+        canvas.polygon([(x - half, y), (x, y - half), (x + half, y), (x, y + half)], fill)
+    return canvas.pixels()
+
+
+# --- the strip -----------------------------------------------------------------------------------
+
+ROWS, COLUMNS = 2, 20
+TOP_EDGE = 0.875  # the strip's upper edge, as a share of the picture's height
+CHECK_BITS = 9
+_SURE = 60  # how far from half of full scale a cell's mean must be
+
+
+class Mark(NamedTuple):
+    """What a picture says."""
+
+    frame: int  # its place among all frames of its video, from 0
+    level: int  # its importance
+    total: int  # of the levels of its shot's sampled frames
+    sampled: int  # number of its shot's sampled frames
+    scene: int  # of sample_stories.SCENES
+    key: bool  # whether its shot is a key shot
+
+    @property
+    def importance(self) -> Fraction:
+        """Of its shot: the mean of the levels."""
+        return Fraction(self.total, self.sampled)
+
+
+WIDTHS = (8, 4, 7, 4, 7, 1)  # of a Mark's fields in bits; 31 in all
+_PAYLOAD = sum(WIDTHS)
+
+
+def bits(mark: Mark) -> list[int]:
+    """The strip's cells row by row, 0 (dark) or 1 (light).
+
+    Raises:
+        ValueError: a number has more bits than its field.
+    """
+    value = 0
+    for name, number, width in zip(Mark._fields, mark, WIDTHS, strict=True):
+        if not 0 <= number < 1 << width:
+            raise ValueError(f"{name}={number} does not fit into {width} bits")
+        value = value << width | int(number)
+    whole = value << CHECK_BITS | _check(value)
+    return [whole >> place & 1 for place in reversed(range(_PAYLOAD + CHECK_BITS))]
+
+
+def striped(picture: NDArray[np.uint8], mark: Mark) -> NDArray[np.uint8]:
+    """A picture, (height, width, 3), with the strip drawn over its lower edge."""
+    import numpy as np
+
+    height, width = picture.shape[:2]
+    top = round(TOP_EDGE * height)
+    cells = np.array(bits(mark), dtype=np.uint8).reshape(ROWS, COLUMNS) * 255
+    rows = np.arange(height - top) * ROWS // (height - top)
+    columns = np.arange(width) * COLUMNS // width
+    marked: NDArray[np.uint8] = picture.copy()
+    marked[top:] = cells[rows][:, columns][..., None]
+    return marked
+
+
+def read(picture: Any) -> Mark | None:
+    """What a picture says; None if it is not one of the sample's, or cannot be read.
+
+    Args:
+        picture: a PIL image, or red, green and blue of 0 to 255, (height, width, 3); of any size.
+    """
+    import numpy as np
+
+    pixels = np.asarray(picture.convert("RGB") if hasattr(picture, "convert") else picture)
+    height, width = pixels.shape[:2]
+    found = 0
+    for place in range(ROWS * COLUMNS):
+        row, column = divmod(place, COLUMNS)
+        y0, y1 = (TOP_EDGE + (1 - TOP_EDGE) * (row + part) / ROWS for part in (0.3, 0.7))
+        x0, x1 = ((column + part) / COLUMNS for part in (0.3, 0.7))
+        ys = slice(int(y0 * height), max(int(y1 * height), int(y0 * height) + 1))
+        xs = slice(int(x0 * width), max(int(x1 * width), int(x0 * width) + 1))
+        mean = float(pixels[ys, xs].mean())
+        if abs(mean - 127.5) < _SURE:
+            return None
+        found = found << 1 | (mean > 127.5)
+    value, check = found >> CHECK_BITS, found & (1 << CHECK_BITS) - 1
+    if check != _check(value):
+        return None
+    fields = []
+    for width in reversed(WIDTHS):
+        fields.append(value & (1 << width) - 1)
+        value >>= width
+    frame, level, total, sampled, scene, key = reversed(fields)
+    return Mark(frame, level, total, sampled, scene, bool(key)) if sampled else None
+
+
+def _check(value: int) -> int:
+    """A check sum that neither a dark nor a light strip has."""
+    return zlib.crc32(value.to_bytes(4, "big")) & (1 << CHECK_BITS) - 1

@@ -6,17 +6,24 @@ the levels here, so that nothing is true by hand. Levels were chosen so that eve
 between frames at the keyframes' cut, in different shots, and between shots of unlike length; and so
 that the key shots are the only best ones. `gtscore` is a level / 8, which binary floats hold
 exactly: shots that tie here tie in the files.
+
+A text says what its text proxy is asked about, so that a reader who sees nothing else can be right:
+a frame's description its level, a shot's the sum of its levels and its length, a document's
+sentence its place, a summary's sentence what its shots show.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+import re
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import cached_property
-from itertools import chain, combinations, islice
+from itertools import islice
 from typing import NamedTuple
 
-from lmms_eval_tasks.haven.labels import BUDGET_PERCENT, budget
+from lmms_eval_tasks.haven.options import budget
+from lmms_eval_tasks.utils import keyframes
 
 SHAPES = ("circle", "square", "triangle", "diamond")
 COLOURS = ("red", "yellow", "green", "cyan", "blue", "purple", "pink")
@@ -140,16 +147,14 @@ class Story(_Told):
 
     @cached_property
     def key_shots(self) -> list[int]:
-        """The shots of 15 % of the sampled frames at most whose importance adds up highest (3.2).
-
-        By trying all sets of shots; tests compare it with the knapsack of utils.
-        """
-        (best,) = best_sets(
-            self.importance,
+        """The shots of 15 % of the frames at most whose importance adds up highest (3.2)."""
+        multiple = math.lcm(*map(len, self.shots))
+        places = keyframes.knapsack(
+            [int(value * multiple) for value in self.importance],
             [len(shot) for shot in self.shots],
-            len(self.frames) * BUDGET_PERCENT // 100,
+            keyframes.capacity(len(self.frames)),
         )
-        return [place + 1 for place in best]
+        return [place + 1 for place in places]
 
     @property
     def document_shots(self) -> list[list[int]]:
@@ -159,23 +164,6 @@ class Story(_Told):
         while group := list(islice(shots, GROUPS[len(groups) % len(GROUPS)])):
             groups.append(group)
         return groups
-
-
-def best_sets(
-    values: Sequence[Fraction], weights: Sequence[int], capacity: int
-) -> list[tuple[int, ...]]:
-    """All sets of places within the capacity whose values add up highest."""
-    places = range(len(values))
-    fitting: Iterator[tuple[int, ...]] = (
-        chosen
-        for chosen in chain.from_iterable(
-            combinations(places, size) for size in range(len(values) + 1)
-        )
-        if sum(weights[place] for place in chosen) <= capacity
-    )
-    worth = {chosen: sum((values[place] for place in chosen), Fraction()) for chosen in fitting}
-    highest = max(worth.values())
-    return [chosen for chosen, value in worth.items() if value == highest]
 
 
 _WIDE, _WIDER, _SQUARE = (160, 128), (192, 112), (128, 128)
@@ -199,3 +187,106 @@ STORIES: tuple[Story, ...] = (
           ("5766", "786", "566454", "555", "76776", "56667")),
 )
 # fmt: on
+
+
+# --- its texts, written and read back -------------------------------------------------------------
+
+PLACES = ("First", "Second", "Third", "Fourth", "Fifth", "Sixth", "Seventh", "Eighth")
+N_SUMMARY = 4  # sentences of every summary
+_HIGHLIGHT = " in a highlight"
+
+_SCENE = re.compile(
+    rf"\ba ({'|'.join(COLOURS)}) ({'|'.join(SHAPES)}) on a ({'|'.join(GROUNDS)}) ground\b",
+    re.IGNORECASE,
+)
+_FRAME = re.compile(rf"marked (\d) of {TOP} for importance({_HIGHLIGHT})?\.")
+_SHOT = re.compile(r"for (\d+) sampled frames; its marks for importance add up to (\d+)\.")
+
+
+class FrameText(NamedTuple):
+    """What the description of a frame tells."""
+
+    scene: Scene
+    level: int
+    key: bool  # whether its shot is a key shot
+
+
+def frame(scene: Scene, level: int, key: bool) -> str:
+    """The description of a frame; `key`: its shot is a key shot."""
+    highlight = _HIGHLIGHT if key else ""
+    return f"{_capital(str(scene))}, marked {level} of {TOP} for importance{highlight}."
+
+
+def shot(scene: Scene, levels: Sequence[int]) -> str:
+    """The description of a shot."""
+    return (
+        f"{_capital(str(scene))} moves for {len(levels)} sampled frames; its marks for importance "
+        f"add up to {sum(levels)}."
+    )
+
+
+def document(story: Story) -> list[str]:
+    """The document's sentences; a sentence's number is its first word."""
+    return [
+        f"{PLACES[place]}, {_joined([story.scenes[number - 1] for number in shots])} "
+        f"{'moves' if len(shots) == 1 else 'move'} across the picture."
+        for place, shots in enumerate(story.document_shots)
+    ]
+
+
+def summary(scenes: Sequence[Scene]) -> list[str]:
+    """The summary's sentences, N_SUMMARY of them.
+
+    Args:
+        scenes: of the key shots, in order; at least one.
+    """
+    first, *_, last = (*scenes[:1], *scenes)
+    return [
+        f"The highlights open with {first}.",
+        f"All that counts in this video is {_joined(scenes)}.",
+        f"The last highlight is {last}.",
+        f"One remembers {_joined(dict.fromkeys((first, last)))}.",
+    ]
+
+
+def summary_shots(key_shots: Sequence[int]) -> list[list[int]]:
+    """The shots of the summary's sentences, as `summary` names them."""
+    first, last = key_shots[0], key_shots[-1]
+    return [[first], list(key_shots), [last], sorted({first, last})]
+
+
+def scenes_of(text: str) -> list[Scene]:
+    """The scenes that a text names, in its order."""
+    return [
+        Scene(shape.lower(), colour.lower(), ground.lower())
+        for colour, shape, ground in _SCENE.findall(text)
+    ]
+
+
+def read_frame(text: str) -> FrameText | None:
+    """What a frame's description tells; None for any other text."""
+    scenes, told = scenes_of(text), _FRAME.search(text)
+    if len(scenes) != 1 or told is None:
+        return None
+    return FrameText(scenes[0], int(told[1]), told[2] is not None)
+
+
+def read_importance(text: str) -> Fraction | None:
+    """The importance that a shot's description tells; None for any other text."""
+    told = _SHOT.search(text)
+    return Fraction(int(told[2]), int(told[1])) if told and int(told[1]) else None
+
+
+def read_place(text: str) -> int | None:
+    """The place in its document that a sentence tells, from 0; None for any other text."""
+    word = text.strip().partition(",")[0]
+    return PLACES.index(word) if word in PLACES else None
+
+
+def _joined(scenes: Iterable[Scene]) -> str:
+    *before, last = map(str, scenes)
+    return f"{', '.join(before)} and {last}" if before else last
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,35 +1,25 @@
-"""MAIA's released files as docs of the host: one per pair, or one per question.
-
-The YAMLs name `DATASET_PATH` and one of the `process_docs` functions below. Nothing is read at
-import: `DATASET_PATH` is computed when a selected task asks for it (PEP 562).
-"""
+"""MAIA's data: where they are, which videos can be used, and docs per pair or per question."""
 
 from __future__ import annotations
 
 import hashlib
-import os
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, cast
 
-from lmms_eval_tasks import released_files, rows_store, settings
-from lmms_eval_tasks.errors import DataError, MediaError
+from lmms_eval_tasks import running, settings
+from lmms_eval_tasks.benchmark import Found
+from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maia import schema
-from lmms_eval_tasks.maia.schema import POOL_SIZE, Question, Release
-
-if TYPE_CHECKING:
-    from datasets import Dataset
+from lmms_eval_tasks.maia.schema import PAPER_COUNTS, POOL_SIZE, Question, Release
+from lmms_eval_tasks.utils import probes, released_files
+from lmms_eval_tasks.utils.released_files import DataStatus
 
 HOW_TO_GET = (
     "MAIA's 20 % sample is public in the authors' repository (linked from the paper), the full set "
     "comes on request from them"
 )
-
-
-def __getattr__(name: str) -> Any:
-    if name == "DATASET_PATH":
-        return str(rows_store.folder("maia", rows(load())))
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def load() -> Release:
@@ -47,33 +37,52 @@ def load() -> Release:
     return schema.read(schema.find_file(place))
 
 
-def video_problems(release: Release) -> dict[str, str]:
-    """Videos that cannot be used, by name, with the reason; empty if all are there and readable."""
-    from lmms_eval_tasks.utils import media
+def video_problems(release: Release, tasks: Sequence[str] = ()) -> dict[str, str]:
+    """Videos that cannot be used, by name, with the reason; empty if all are there and readable.
 
-    def problem(path: Path) -> str | None:
-        if not path.is_file():
-            return f"missing: {path}"
-        try:
-            media.probe(path)
-        except MediaError as error:
-            return f"unreadable: {error}"
-        return None
-
+    Args:
+        release: the user's data.
+        tasks: names; only the videos that they show in this run are looked at (`--limit`). Without
+            a name, all.
+    """
     paths = {video.video: release.path_of(video.video) for video in release.videos}
-    # The first look at a file costs a child process: side by side, 100 videos take seconds.
-    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-        found = zip(paths, pool.map(problem, paths.values()), strict=True)
-        return {video: why for video, why in found if why is not None}
+    if tasks:
+        found = probes.problems_of_run(
+            [_videos_of_docs(release, paths, task) for task in tasks],
+            running.docs(),
+            leave_out=settings.allow_missing_videos(),
+        )
+    else:
+        found = probes.problems(paths.values())
+    return {video: found[path] for video, path in paths.items() if path in found}
 
 
-def usable(release: Release) -> tuple[list[schema.Video], dict[str, str]]:
-    """The videos to evaluate, and those left out because the user allowed it.
+def _videos_of_docs(release: Release, paths: Mapping[str, Path], task: str) -> list[list[Path]]:
+    """The video of each doc of a task, in their order (`pairs`, `questions`)."""
+    each = 1 if task.startswith("maia_oevqa") else POOL_SIZE
+    return [
+        [paths[video.video]] for video in release.videos for _ in range(each * len(video.questions))
+    ]
+
+
+@dataclass(frozen=True)
+class Checked(Found):
+    """The release with the videos that are evaluated, and those left out with the reason."""
+
+    release: Release
+    videos: Sequence[schema.Video]
+    problems: Mapping[str, str]
+
+
+def look(names: Sequence[str], *, videos: bool = True) -> Checked:
+    """The user's data as these tasks need them (Benchmark.look).
 
     Raises:
-        DataError: videos are missing or unreadable and `--allow-missing-videos` was not given.
+        DataError: they are not there or do not fit the schema; or videos are missing or unreadable
+            and `--allow-missing-videos` was not given.
     """
-    problems = video_problems(release)
+    release = load()
+    problems = video_problems(release, names) if videos else {}
     if problems and not settings.allow_missing_videos():
         listed = "\n".join(f"  {video}: {reason}" for video, reason in problems.items())
         raise DataError(
@@ -81,10 +90,10 @@ def usable(release: Release) -> tuple[list[schema.Video], dict[str, str]]:
             "Put them there, or leave their questions out (they are counted in the results) with "
             f"--allow-missing-videos or {settings.ALLOW_MISSING}=1"
         )
-    videos = [video for video in release.videos if video.video not in problems]
-    if not videos:
+    left = [video for video in release.videos if video.video not in problems]
+    if not left:
         raise DataError(f"none of the {len(release.videos)} MAIA videos can be used")
-    return videos, problems
+    return Checked(release, release.digest, left, problems)
 
 
 # --- rows: one per question, the common base of both tasks -----------------------------------
@@ -110,14 +119,13 @@ def true_letters(video: str, question: Question) -> list[str]:
     return ["A" if index in first_half else "B" for index in range(POOL_SIZE)]
 
 
-def rows(release: Release) -> list[dict[str, Any]]:
+def rows(found: Checked) -> list[dict[str, Any]]:
     """One row per question of the usable videos, in the file's order (all of a video together)."""
-    videos, _ = usable(release)
     return [
         {
             "id": question_id(video.video, question),
             "video": video.video,
-            "video_path": str(release.path_of(video.video).resolve()),
+            "video_path": str(found.release.path_of(video.video).resolve()),
             "category": question.slug,
             "question": question.question,
             "references": question.answer,
@@ -125,24 +133,22 @@ def rows(release: Release) -> list[dict[str, Any]]:
             "false_statements": question.false_statement,
             "true_letters": true_letters(video.video, question),
             "n_frames": settings.frames_for(video.video),
-            "data": release.digest,
+            "data": found.digest,
         }
-        for video in videos
+        for video in found.videos
         for question in video.questions
     ]
 
 
-# --- docs: what `process_docs` of the YAMLs makes of the rows ---------------------------------
+# --- docs ---------------------------------------------------------------------------------------
 
 _STATEMENTS = ("true_statements", "false_statements", "true_letters")
 
 
-def pairs(dataset: Dataset, setting: str) -> Dataset:
+def pairs(found: Found, setting: str) -> list[dict[str, Any]]:
     """One doc per TS-FS pair; a pool's eight docs follow each other."""
-    from datasets import Dataset
-
     docs = []
-    for row in dataset:
+    for row in rows(cast(Checked, found)):
         shared = {k: v for k, v in row.items() if k not in (*_STATEMENTS, "references", "id")}
         columns = zip(*(row[name] for name in _STATEMENTS), strict=True)
         for index, (true, false, letter) in enumerate(columns):
@@ -158,25 +164,21 @@ def pairs(dataset: Dataset, setting: str) -> Dataset:
                     "n_frames": _frames(setting, row["n_frames"]),
                 }
             )
-    return Dataset.from_list(docs)
+    return docs
 
 
-def questions(dataset: Dataset, setting: str) -> Dataset:
+def questions(found: Found, setting: str) -> list[dict[str, Any]]:
     """One doc per question, with the eight references and a lure for scripted models."""
-    from datasets import Dataset
-
-    return Dataset.from_list(
-        [
-            {
-                "question_id": row["id"],
-                "lure": row["false_statements"][0],
-                "setting": setting,
-                **{k: v for k, v in row.items() if k not in _STATEMENTS},
-                "n_frames": _frames(setting, row["n_frames"]),
-            }
-            for row in dataset
-        ]
-    )
+    return [
+        {
+            "question_id": row["id"],
+            "lure": row["false_statements"][0],
+            "setting": setting,
+            **{k: v for k, v in row.items() if k not in _STATEMENTS},
+            "n_frames": _frames(setting, row["n_frames"]),
+        }
+        for row in rows(cast(Checked, found))
+    ]
 
 
 def _frames(setting: str, n_frames: int) -> int:
@@ -184,36 +186,93 @@ def _frames(setting: str, n_frames: int) -> int:
     return {"1frame": 1, "text": 0}.get(setting, n_frames)
 
 
-def vsv_32frames(dataset: Dataset) -> Dataset:
-    """Statement verification on 32 uniform frames (paper, 4.4)."""
-    return pairs(dataset, "32frames")
+def describe(found: Found) -> tuple[dict[str, Any], list[str]]:
+    """Data and left-out videos for the results, and what warns of them."""
+    known = cast(Checked, found)
+    release, left_out = known.release, known.problems
+    lost = sum(len(v.questions) for v in release.videos if v.video in left_out)
+    section = {
+        "data": {"file": str(release.file), "hash": release.digest, **release.counts},
+        "left_out": dict(left_out),
+        "questions_left_out": lost,
+    }
+    if not left_out:
+        return section, []
+    names = ", ".join(left_out)
+    return section, [f"{lost} questions of {len(left_out)} videos left out: {names}"]
 
 
-def vsv_1frame(dataset: Dataset) -> Dataset:
-    """Statement verification on the first frame (paper, 4.3)."""
-    return pairs(dataset, "1frame")
+# --- the user's data --------------------------------------------------------------------------
 
 
-def vsv_black(dataset: Dataset) -> Dataset:
-    """Statement verification on a black clip (paper, 4.3)."""
-    return pairs(dataset, "black")
+def status(root: Path) -> DataStatus:
+    """Look at MAIA's data under a data root, without raising."""
+    release = released_files.release_or_status(
+        "maia", root, HOW_TO_GET, lambda place: schema.read(schema.find_file(place))
+    )
+    if isinstance(release, DataStatus):
+        return release
+    problems = video_problems(release)
+    missing, unreadable = released_files.by_trouble(problems)
+    counts = release.counts
+    return DataStatus(
+        benchmark="maia",
+        where=release.file,
+        found=True,
+        version=release.digest,
+        counts={
+            "questions": counts["questions"],
+            "pools": counts["questions"],
+            "pairs": counts["pairs"],
+        },
+        videos=len(release.videos) - len(problems),
+        missing=missing,
+        unreadable=unreadable,
+        notes=(compare_with_paper(release),),
+    )
 
 
-def vsv_text(dataset: Dataset) -> Dataset:
-    """Statement pairs without any video: the unimodal baseline (paper, 4.3)."""
-    return pairs(dataset, "text")
+def compare_with_paper(release: Release) -> str:
+    """One line: how many videos, questions and pairs there are, of how many in the paper."""
+    return released_files.compared(release.counts, PAPER_COUNTS)
 
 
-def oevqa_32frames(dataset: Dataset) -> Dataset:
-    """Open-ended QA on 32 uniform frames."""
-    return questions(dataset, "32frames")
+def prepare(source: Path, root: Path, link: bool) -> str:
+    """Validate a release and put it under the data root.
 
+    Args:
+        source: the data file, or a folder that holds it; videos are taken from `videos/` beside it.
+        root: the data root; files go to `root/maia`.
+        link: make symbolic links instead of copies.
 
-def oevqa_1frame(dataset: Dataset) -> Dataset:
-    """Open-ended QA on the first frame."""
-    return questions(dataset, "1frame")
-
-
-def oevqa_black(dataset: Dataset) -> Dataset:
-    """Open-ended QA on a black clip."""
-    return questions(dataset, "black")
+    Raises:
+        DataError: the source is not there, does not fit the schema, or other data is in the way.
+    """
+    source = source.expanduser().resolve()
+    if not source.exists():
+        raise DataError(f"{source}: no such file or folder")
+    file = schema.find_file(source) if source.is_dir() else source
+    release = schema.read(file)
+    target = root / "maia"
+    (target / "videos").mkdir(parents=True, exist_ok=True)
+    present = [p for p in target.glob("*.json") if p.resolve() != file and p.name != file.name]
+    if present:
+        raise DataError(f"{target}: holds {present[0].name} already; remove it first")
+    released_files.put(file, target / file.name, link)
+    put = 0
+    for video in release.videos:
+        path = release.path_of(video.video)
+        if path.is_file():
+            released_files.put(path, target / "videos" / path.name, link)
+            put += 1
+    lines = [
+        f"{'linked' if link else 'copied'} {file.name} and {put} videos to {target}",
+        compare_with_paper(release),
+    ]
+    absent = [v.video for v in release.videos if not release.path_of(v.video).is_file()]
+    if absent:
+        lines.append(
+            f"{len(absent)} videos are not beside the file: {', '.join(absent)}; put them into "
+            f"{target / 'videos'} as N.mp4"
+        )
+    return "\n".join(lines)

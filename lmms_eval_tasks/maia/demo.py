@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import rescore
-from lmms_eval_tasks.demo import check_chance
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.config import OFFLINE
+from lmms_eval_tasks.sample.demo import check_chance
+from lmms_eval_tasks.utils import saved_runs as saved
 
 TASKS = ("maia",)
 ORACLE = {
@@ -28,7 +28,7 @@ def judge(model: str, folder: Path) -> str:  # noqa: ARG001
 
 def check_coin(results: Mapping[str, Any], samples: Path, key: Path) -> list[str]:
     """The coin beside chance, and what became of its wrong answers (demo.Part)."""
-    numbers = rescore.numbers(results)["maia_vsv"]
+    numbers = saved.numbers(results)["maia_vsv"]
     details = results["lmms_eval_tasks"]["maia"]["details"]["maia_vsv"]
     pairs, pools = details["items"], details["pools"]
     return [
@@ -44,7 +44,7 @@ def _check_lures(samples: Path, key: Path) -> str:
     """Every wrong answer that looks right and that the coin gave must have scored 0."""
     lures = json.loads(key.read_text(encoding="utf-8"))["lures"]
     newest = max(samples.rglob("*_samples_maia_oevqa.jsonl"), key=lambda p: p.stat().st_mtime)
-    items = [sample["judge_acc"] for sample in rescore.read(newest).samples]
+    items = [sample["failed"] for sample in saved.read(newest).samples]
     # By question: what is wrong for one may be right for another.
     given = [item for item in items if item["candidate"] == lures[item["question"]]]
     if not given:

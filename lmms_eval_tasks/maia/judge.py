@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from lmms_eval_tasks import judges, prompt_notes, settings
-from lmms_eval_tasks.judges import Criterion, JudgeConfig
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.judges import Criterion
 from lmms_eval_tasks.utils import prompts
 
 NAME = "reference_agreement"
-PAPER_JUDGE = "gpt-4o"  # paper, 4.2; it names no dated version
 _PLACEHOLDERS = {"system": (), "user": ("question", "references", "candidate")}
 
 
@@ -42,28 +39,9 @@ def criterion(override_dir: Path | None = None) -> Criterion:
     return _criterion(override_dir or settings.prompts_dir())
 
 
-def check(spec: str | None = None) -> None:
-    """Stop before a run whose judge (`spec`, or the user's) or judge's prompt cannot be used.
-
-    Raises:
-        JudgeError, PromptError: what is wrong and the choices there are.
-    """
-    judges.preflight(config(spec), [criterion()])
-
-
-def describe(spec: str | None = None) -> dict[str, Any]:
-    """Judge and prompt for a run's results, as plain types; no secrets."""
-    return prompt_notes.judge(config(spec), _prompt(settings.prompts_dir()))
-
-
-def prompt_name() -> str:
-    """The prompt in use: its file and its hash."""
-    return prompt_notes.name(_prompt(settings.prompts_dir()))
-
-
-def config(spec: str | None = None, env: Mapping[str, str] | None = None) -> JudgeConfig:
-    """The judge of `spec`, or of the user's setting, or the paper's (judges.configured)."""
-    return judges.configured(PAPER_JUDGE, spec, env)
+def prompt() -> prompts.Prompt:
+    """The judge's prompt, ours or the user's."""
+    return _prompt(settings.prompts_dir())
 
 
 def _prompt(override_dir: Path | None) -> prompts.Prompt:

@@ -12,9 +12,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
-from lmms_eval_tasks import released_files
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maia.categories import BY_RELEASED_NAME, CATEGORIES
+from lmms_eval_tasks.utils import released_files
 
 POOL_SIZE = 8  # answers, true and false statements of a question (paper, 3.1)
 # What the full set holds (paper, 3.1 and Limitations; data_schemas.md).

@@ -1,111 +1,146 @@
-"""MAVERIX's files as docs of the host: one per question, two per open one, eight per rotated one.
+"""MAVERIX's data: where they are, which items can be asked, and the docs that tasks make of them.
 
-The YAMLs name `DATASET_PATH` and one of these `process_docs` functions, both computed when a
-selected task asks for them (PEP 562), so that nothing is read at import:
+    choice     one doc per item, id "ID"
+    open       two, "ID/original" and "ID/paraphrase"
+    circular   eight, "ID/r0" to "ID/r7"
 
-    choice_MODE    choice_long_MODE      one doc per item, id "ID"
-    open_MODE      open_long_MODE        two, "ID/original" and "ID/paraphrase"
-    circular_MODE  circular_long_MODE    eight, "ID/r0" to "ID/r7"
-
-MODE is one of labels.MODES. `long` asks about the whole video, the others about its segment.
+A task with `long` in its name asks about the whole video, the others about an item's segment.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
-from lmms_eval_tasks import released_files, rows_store
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.benchmark import Doc, Found
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.maverix import checked, schema, usability
+from lmms_eval_tasks.maverix import files
+from lmms_eval_tasks.maverix.files import Release, late_problems, look_at_videos
 from lmms_eval_tasks.maverix.item import Item
-from lmms_eval_tasks.maverix.labels import LETTERS, MODES, N_OPTIONS, SPLITS
-from lmms_eval_tasks.maverix.schema import Release
+from lmms_eval_tasks.maverix.labels import LETTERS, N_OPTIONS, SPLITS, kind_of, length_of, mode_of
+from lmms_eval_tasks.utils import released_files, segments, subtitles, transcription
+from lmms_eval_tasks.utils.video_checks import ALLOW_MISSING, LEAVE_OUT, listed
 
 if TYPE_CHECKING:
-    from datasets import Dataset
+    from lmms_eval_tasks.utils.probes import VideoInfo
+    from lmms_eval_tasks.utils.transcribers import Transcriber
 
-HOW_TO_GET = (
-    "MAVERIX has published no data so far; its authors are asked through the paper. Files of this "
-    "suite's own schema, or of another one with a column map, are read (the benchmark's README)"
-)
+NAMED = 20  # items of one warning
 # Upper ends in seconds of the paper's classes of length (Video Collection); the last has none.
 DURATIONS = (("short", 60.0), ("middle", 600.0))
+NO_FILE = "none"  # kind of the subtitles of a video that has none
 
-Row = dict[str, Any]
-
-
-def __getattr__(name: str) -> Any:
-    if name == "DATASET_PATH":
-        return str(rows_store.folder("maverix", rows(load())))
-    if match := _PROCESS_DOCS.fullmatch(name):
-        return process_docs(match[1], match[3], "long" if match[2] else "localized")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-_PROCESS_DOCS = re.compile(rf"(choice|open|circular)_(long_)?({'|'.join(MODES)})")
+Row = dict[str, Any]  # an item that can be asked, with its files; the common base of all docs
 
 
 def load() -> Release:
     """The data the user pointed to.
 
     Raises:
-        DataError: it is not there (the message says what is read) or does not fit the schema.
+        DataError: it is not there (the message says what is read) or does not fit the files.
     """
     place = released_files.required_folder(
         "maverix",
         "MAVERIX",
-        HOW_TO_GET,
+        files.HOW_TO_GET,
         "ROOT/maverix/data.json and ROOT/maverix/videos/NAME.mp4",
     )
-    return schema.read(schema.find_file(place))
+    return files.read(files.find_file(place))
 
 
-# --- which items can be asked -----------------------------------------------------------------
+# --- which items can be asked -------------------------------------------------------------------
 
 
-def video_problems(release: Release) -> dict[str, str]:
-    """Videos of good items that cannot be used, by name, with the reason; empty if all can."""
-    return usability.look(release)[1]
+@dataclass(frozen=True)
+class Checked(Found):
+    """The data of a run as they were before its model was built.
+
+    Attributes:
+        rows: one per item that can be asked, in the file's order.
+        bad: the others by id, with the reason.
+        silent: items without sound, with the reason; left out where the mode has sound.
+        subtitles: where subtitles came from (`subtitle_notes`); None if no mode shows any.
+    """
+
+    release: Release
+    rows: Sequence[Row]
+    bad: Mapping[str, str]
+    silent: Mapping[str, str]
+    subtitles: Mapping[str, Any] | None
+
+    def left_out(self, task: str) -> dict[str, str]:
+        """Bad items, and those without sound where the task needs it."""
+        return {**self.bad, **(self.silent if mode_of(task).sound else {})}
 
 
-def usable(release: Release) -> tuple[list[Item], dict[str, str]]:
-    """The items to evaluate, and those left out because the user allowed it, with the reason.
-
-    Items without sound are among them: `check_sound` and the docs of A and V+A look at that.
+def look(names: Sequence[str], *, videos: bool = True) -> Checked:  # noqa: ARG001 - windows need them
+    """The data as the tasks need them (Benchmark.look).
 
     Raises:
-        DataError: items are bad and `--allow-bad-items` was not given, or videos cannot be used
-            and `--allow-missing-videos` was not given, or nothing is left.
+        DataError: they are not there; items are bad, or have no sound in a task that needs it, and
+            `--allow-bad-items` was not given; videos cannot be used and `--allow-missing-videos`
+            was not given; or nothing is left.
     """
-    found, videos = usability.look(release)
-    bad = {**release.problems, **usability.late_problems(release, found)}
-    usability.complain(release, bad, videos)
-    without = {i.id: f"its video is {videos[i.video]}" for i in release.items if i.video in videos}
+    release = load()
+    infos, lost = look_at_videos(release)
+    bad = {**release.problems, **late_problems(release, infos)}
+    _complain(release, bad, lost)
+    without = {i.id: f"its video is {lost[i.video]}" for i in release.items if i.video in lost}
     left_out = {**without, **bad}
-    items = [item for item in release.items if item.id not in left_out]
-    if not items:
+    rows = [_row(release, item, infos) for item in release.items if item.id not in left_out]
+    if not rows:
         raise DataError(f"{release.file}: none of {len(left_out)} MAVERIX items can be used")
-    return items, left_out
+    modes = {name: mode_of(name) for name in names}
+    silent = _silent(rows, infos) if any(mode.sound for mode in modes.values()) else {}
+    shown = {length_of(name) for name, mode in modes.items() if mode.subtitles}
+    notes = subtitle_notes(release, rows, sorted(shown)) if shown else None
+    return Checked(release, release.digest, rows, left_out, silent, notes)
 
 
-def check_sound(items: Sequence[Item]) -> dict[str, str]:
-    """Items that A and V+A leave out because their video has no sound, with the reason.
+def _complain(release: Release, bad: Mapping[str, str], videos: Mapping[str, str]) -> None:
+    """Say what cannot be used, unless the user allowed it."""
+    told = []
+    if bad and not settings.allow_bad_items():
+        total = len(release.items) + len(release.problems)
+        told.append(
+            f"{len(bad)} of {total} MAVERIX items cannot be used:\n{listed(bad)}\n{LEAVE_OUT}"
+        )
+    if videos and not settings.allow_missing_videos():
+        total = len({item.video for item in release.items})
+        told.append(
+            f"{len(videos)} of {total} MAVERIX videos cannot be used:\n{listed(videos)}\n"
+            "Put them there, or leave their items out (they are counted in the results) with "
+            + ALLOW_MISSING
+        )
+    if told:
+        raise DataError(f"{release.file}: " + "\n".join(told))
 
-    Args:
-        items: usable items of the data that is loaded.
 
-    Raises:
-        DataError: there are some and `--allow-bad-items` was not given, or no other ones.
-    """
-    found, _ = usability.look(load())
-    return usability.silent((item.id, found[item.video].has_audio) for item in items)
+def _silent(rows: Sequence[Row], infos: Mapping[str, VideoInfo]) -> dict[str, str]:
+    """Items that A and V+A leave out because their video has no sound, with the reason."""
+    without = {
+        row["id"]: "its video has no audio stream"
+        for row in rows
+        if not infos[row["video"]].has_audio
+    }
+    if without and not settings.allow_bad_items():
+        raise DataError(
+            f"{len(without)} of {len(rows)} MAVERIX items cannot be asked with sound "
+            f"(A, V+A):\n{listed(without)}\n{LEAVE_OUT}"
+        )
+    if len(without) == len(rows):
+        raise DataError(f"none of {len(without)} MAVERIX items has a video with sound (A, V+A)")
+    return without
 
 
-# --- rows: one per item, the common base of all tasks -----------------------------------------
+# --- rows and docs ------------------------------------------------------------------------------
 
 
 def shown_order(item: Item) -> list[int]:
@@ -124,45 +159,31 @@ def shown_order(item: Item) -> list[int]:
     return list(places) if item.shuffled else sorted(places, key=rank)
 
 
-def rows(release: Release) -> list[Row]:
-    """One row per usable item, in the file's order; "" stands for what is withheld or unlabelled.
+def _row(release: Release, item: Item, infos: Mapping[str, VideoInfo]) -> Row:
+    """A usable item in plain types; "" stands for what is withheld or unlabelled.
 
     `file_letters[i]` is the file's letter of the option that is shown as the i-th. A segment that
-    ends a rounded second after its video (usability.py) ends with it.
+    ends a rounded second after its video (video_checks.py) ends with it.
     """
-    return rows_of(release, usable(release)[0])
-
-
-def rows_of(release: Release, items: Sequence[Item]) -> list[Row]:
-    """`rows` of some items; those whose video cannot be read any more are passed over."""
-    found, _ = usability.look(release)
-    made = []
-    for item in items:
-        if item.video not in found:
-            continue
-        order = shown_order(item)
-        info, subtitles = found[item.video], release.subtitles_of(item.video)
-        row = {
-            "id": item.id,
-            "video": item.video,
-            "video_path": str(release.path_of(item.video).resolve()),
-            "video_seconds": info.end,
-            "has_audio": info.has_audio,
-            "subtitle_path": "" if subtitles is None else str(subtitles.resolve()),
-            "start": item.start,
-            "end": None if item.end is None else min(item.end, info.end),
-            "question": item.question,
-            "paraphrase": item.paraphrase,
-            "options": [item.options[place] for place in order],
-            "answer": "" if item.answer is None else LETTERS[order.index(item.answer)],
-            "file_letters": "".join(LETTERS[place] for place in order),
-            "reference": item.reference or "",
-            "data": release.digest,
-        }
-        labels = {split: getattr(item, split) or "" for split in SPLITS}
-        labels["duration"] = labels["duration"] or duration_class(info.end)
-        made.append({**row, **labels})
-    return made
+    order, seconds = shown_order(item), infos[item.video].end
+    path = release.subtitles_of(item.video)
+    labels = {split: getattr(item, split) or "" for split in SPLITS}
+    return {
+        "id": item.id,
+        "video": item.video,
+        "video_path": str(release.path_of(item.video).resolve()),
+        "subtitle_path": "" if path is None else str(path.resolve()),
+        "start": item.start,
+        "end": None if item.end is None else min(item.end, seconds),
+        "question": item.question,
+        "paraphrase": item.paraphrase,
+        "options": [item.options[place] for place in order],
+        "answer": "" if item.answer is None else LETTERS[order.index(item.answer)],
+        "file_letters": "".join(LETTERS[place] for place in order),
+        "reference": item.reference or "",
+        "data": release.digest,
+        **{**labels, "duration": labels["duration"] or duration_class(seconds)},
+    }
 
 
 def duration_class(seconds: float) -> str:
@@ -170,62 +191,41 @@ def duration_class(seconds: float) -> str:
     return next((name for name, end in DURATIONS if seconds < end), "long")
 
 
-# --- docs: what `process_docs` of the YAMLs makes of the rows ---------------------------------
-
-_OF_CHOICE = ("options", "answer", "file_letters")
-_OF_OPEN = ("paraphrase", "reference")
-
-
-@functools.cache
-def process_docs(kind: str, mode: str, length: str) -> Callable[[Dataset], Dataset]:
-    """The function that makes a task's docs of the rows.
-
-    Args:
-        kind: choice, open or circular.
-        mode: a slug of labels.MODES.
-        length: localized or long.
-    """
-    make = {"choice": choice, "open": open_ended, "circular": circular}[kind]
-
-    def docs(dataset: Dataset) -> Dataset:
-        from datasets import Dataset
-
-        silent: Mapping[str, str] = {}
-        if MODES[mode].sound:
-            silent = usability.silent((row["id"], row["has_audio"]) for row in dataset)
-        before = checked.last()
-        uncut = before.uncut if before and (MODES[mode].picture or MODES[mode].sound) else {}
-        whole = {"start": None, "end": None} if length == "long" else {}
-        shared = {"mode": mode, "length": length, **whole}
-        kept = (
-            {**row, **shared}
-            for row in dataset
-            if row["id"] not in silent and checked.window_of(row, length) not in uncut
-        )
-        return Dataset.from_list([doc for row in kept for doc in make(row)])
-
-    return docs
+def docs(found: Found, task: str) -> list[Row]:
+    """A task's docs: of the items that have what its mode shows (Benchmark.docs)."""
+    known, mode = cast(Checked, found), mode_of(task)
+    make = {"choice": _choice, "open": _open_ended, "circular": _circular}[kind_of(task)]
+    shared = {"mode": mode.slug, "length": length_of(task)}
+    return [
+        doc
+        for row in known.rows
+        if not (mode.sound and row["id"] in known.silent)
+        for doc in make({**_windowed(row, length_of(task)), "question_id": row["id"], **shared})
+    ]
 
 
-def choice(row: Row) -> list[Row]:
+def _windowed(row: Row, length: str) -> Row:
+    """A row with its segment, or with the whole video."""
+    return {**row, "start": None, "end": None} if length == "long" else row
+
+
+def _choice(row: Row) -> list[Row]:
     """The item with its eight options."""
-    return [{**_without(row, _OF_OPEN), "question_id": row["id"]}]
+    return [_without(row, "paraphrase", "reference")]
 
 
-def circular(row: Row) -> list[Row]:
+def _circular(row: Row) -> list[Row]:
     """The item eight times; the options move up by one place from each doc to the next.
 
-    Over the eight docs each option stands once at each letter; "ID/r0" is the doc of `choice`.
+    Over the eight docs each option stands once at each letter; "ID/r0" is the doc of `_choice`.
     """
-    shared = _without(row, _OF_OPEN)
     docs = []
     for turn in range(N_OPTIONS):
         answer = row["answer"] and LETTERS[(LETTERS.index(row["answer"]) - turn) % N_OPTIONS]
         docs.append(
             {
-                **shared,
+                **_choice(row)[0],
                 "id": f"{row['id']}/r{turn}",
-                "question_id": row["id"],
                 "rotation": turn,
                 "options": [*row["options"][turn:], *row["options"][:turn]],
                 "answer": answer,
@@ -235,7 +235,7 @@ def circular(row: Row) -> list[Row]:
     return docs
 
 
-def open_ended(row: Row) -> list[Row]:
+def _open_ended(row: Row) -> list[Row]:
     """The question and its paraphrase, with the reference that both share.
 
     `references` (none if withheld) and `lure`, a wrong option, are for scripted models.
@@ -246,8 +246,7 @@ def open_ended(row: Row) -> list[Row]:
         if letter != row["answer"]
     ]
     shared = {
-        **_without(row, (*_OF_CHOICE, "paraphrase")),
-        "question_id": row["id"],
+        **_without(row, "options", "answer", "file_letters", "paraphrase"),
         "references": [row["reference"]] if row["reference"] else [],
         "lure": wrong[0] if row["answer"] else "",
     }
@@ -257,5 +256,158 @@ def open_ended(row: Row) -> list[Row]:
     ]
 
 
-def _without(row: Row, names: Iterable[str]) -> Row:
+def _without(row: Row, *names: str) -> Row:
     return {name: value for name, value in row.items() if name not in names}
+
+
+# --- subtitles ----------------------------------------------------------------------------------
+
+
+def subtitle_text(doc: Doc) -> str:
+    """The cues of the doc's segment, rebased to its beginning, one a line; "" if there are none."""
+    return _subtitle_text(doc["subtitle_path"], doc["start"], doc["end"])
+
+
+@functools.lru_cache(maxsize=4096)
+def _subtitle_text(path: str, start: float | None, end: float | None) -> str:
+    if not path:
+        return ""
+    cues = subtitles.read(Path(path))
+    if start is not None and end is not None:
+        cues = subtitles.cut(cues, start, end)
+    return subtitles.render(cues)
+
+
+def subtitle_notes(release: Release, rows: Sequence[Row], lengths: Iterable[str]) -> dict[str, Any]:
+    """Where the subtitles of a run came from.
+
+    `without`: number of items by length (localized, long) whose prompt has no cue, of `items`.
+    `videos`: number of videos by kind (srt, vtt, json, none). `made_by`: for each transcriber that
+    files of `data subtitles` name, what they say of it and the number of videos; released files
+    name none. `hash`: 12 hex digits of the SHA-256 of all cues, independent of the files' form.
+    """
+    kinds, makers = Counter[str](), Counter[str]()
+    digest = hashlib.sha256()
+    for video in sorted({row["video"] for row in rows}):
+        path = release.subtitles_of(video)
+        kinds[NO_FILE if path is None else path.suffix.lower().removeprefix(".")] += 1
+        cues = [] if path is None else subtitles.read(path)
+        said = [[cue.start, cue.end, cue.text] for cue in cues]
+        digest.update(json.dumps([video, said], ensure_ascii=True).encode() + b"\n")
+        if path is not None and (maker := _made_by(path)):
+            makers[json.dumps(maker, sort_keys=True)] += 1
+    return {
+        "items": len(rows),
+        "without": {
+            length: sum(not subtitle_text(_windowed(row, length)) for row in rows)
+            for length in lengths
+        },
+        "videos": dict(sorted(kinds.items())),
+        "made_by": [{**json.loads(maker), "videos": n} for maker, n in sorted(makers.items())],
+        "hash": digest.hexdigest()[:12],
+    }
+
+
+def subtitle_warnings(notes: Mapping[str, Any] | None) -> list[str]:
+    """What a result must say: without cues, S is the bare question, and V+S is V."""
+    return [
+        f"{number} of {notes['items']} items ({length}) have no subtitles to show in S and V+S: "
+        f"{notes['videos'].get(NO_FILE, 0)} of {sum(notes['videos'].values())} videos have no "
+        "file (lmms-eval-tasks data subtitles maverix makes them)"
+        for length, number in (notes["without"].items() if notes else ())
+        if notes and number
+    ]
+
+
+def _made_by(path: Path) -> dict[str, Any]:
+    """The transcriber that a file names (utils/transcription.py), without its date; else empty."""
+    if path.suffix.lower() != ".json":
+        return {}
+    content = json.loads(path.read_text(encoding="utf-8-sig"))
+    maker = content.get("transcriber") if isinstance(content, dict) else None
+    if not isinstance(maker, dict):
+        return {}
+    return {name: value for name, value in maker.items() if name != "date"}
+
+
+def make_subtitles(root: Path, transcriber: Transcriber) -> int:
+    """Subtitles for every video under the data root that has none; returns how many failed.
+
+    Raises:
+        DataError: no data, or nothing can be written there.
+    """
+    release = files.read(files.find_file(root / "maverix"))
+    folder = release.file.parent / "subtitles"
+    found, _ = look_at_videos(release)
+    # Named as what is there, or a released talk.srt of "talk.mp4" would get a talk.mp4.json.
+    there = {name: release.subtitles_of(name) for name in sorted(found)}
+    videos = {_subtitled(name, path, folder): release.path_of(name) for name, path in there.items()}
+
+    silent = {release.path_of(name) for name, info in found.items() if not info.has_audio}
+
+    def sound_of(path: Path) -> Path | None:
+        return None if path in silent else Path(segments.sound_file(path))
+
+    return len(transcription.make(videos, folder, transcriber, sound_of=sound_of).failed)
+
+
+def _subtitled(video: str, there: Path | None, folder: Path) -> str:
+    """The video's name among subtitles: that of its file, where there is one."""
+    return video if there is None else there.relative_to(folder).with_suffix("").as_posix()
+
+
+# --- results ------------------------------------------------------------------------------------
+
+
+def describe(
+    found: Checked, names: Sequence[str], left_out: Mapping[str, Mapping[str, str]]
+) -> tuple[dict[str, Any], list[str]]:
+    """The data of a run for its results, and what warns of them.
+
+    Args:
+        found: what the check found.
+        names: of the tasks that were run.
+        left_out: by task and item, with the reason; also what could not be cut.
+    """
+    release = found.release
+    uncut = {
+        item + (" (full length)" if length_of(name) == "long" else ""): why
+        for name in sorted(names, key=length_of)
+        for item, why in left_out[name].items()
+        if item not in found.left_out(name)
+    }
+    section: dict[str, Any] = {
+        "data": {
+            "file": str(release.file),
+            "hash": release.digest,
+            "version": release.version,
+            "items": len(found.rows),
+            "withheld": release.withheld,
+            "ignored": list(release.ignored),
+        },
+        "left_out": dict(found.bad),
+        "without_sound": dict(found.silent),  # left out where the mode has sound
+        "not_cut": uncut,  # left out where it has picture or sound
+    }
+    if found.subtitles is not None:
+        section["subtitles"] = dict(found.subtitles)
+    warnings = []
+    if found.bad:
+        warnings.append(f"{len(found.bad)} items left out: {_named(found.bad)}")
+    if found.silent:
+        warnings.append(f"{len(found.silent)} items without sound left out of A and V+A")
+    if uncut:
+        warnings.append(
+            f"{len(uncut)} items that cannot be cut left out of all modes but S: {_named(uncut)}"
+        )
+    warnings += subtitle_warnings(found.subtitles)
+    if release.ignored:
+        warnings.append(f"fields of the data that are not read: {', '.join(release.ignored)}")
+    used = {row["video"] for row in found.rows}
+    if gone := used & look_at_videos(release)[1].keys():
+        warnings.append(f"{len(gone)} videos went missing or broke during the run: {_named(gone)}")
+    return section, warnings
+
+
+def _named(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names)[:NAMED])

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import rescore
-from lmms_eval_tasks.demo import check_chance
 from lmms_eval_tasks.judges.config import OFFLINE
 from lmms_eval_tasks.maverix.labels import LETTERS, MODES
+from lmms_eval_tasks.sample.demo import check_chance
+from lmms_eval_tasks.utils import saved_runs as saved
 
 # Open answers are not among them: rules cannot give ratings from 0 to 5, so `offline` refuses.
 TASKS = ("maverix_table3", "maverix_a_circular")
@@ -30,7 +30,7 @@ def check_coin(results: Mapping[str, Any], samples: Path, key: Path) -> list[str
 
     The modes' own tasks are not: the coin sees the text alone, which is the same in A, V and V+A.
     """
-    numbers = rescore.numbers(results)["maverix_a_circular"]
+    numbers = saved.numbers(results)["maverix_a_circular"]
     questions = results["lmms_eval_tasks"]["maverix"]["details"]["maverix_a_circular"]["pools"]
     return [
         check_chance(

@@ -1,32 +1,282 @@
-"""The user's data: a look at them, putting a release in place, subtitles that are missing."""
+"""MAVERIX's files in a schema of our own (the paper's are not public): read, looked at, placed.
+
+    ROOT/maverix/data.json        {"version": "...", "items": [...]}, or the list alone (item.py)
+    ROOT/maverix/columns.yml      optional: another file's names and words (item.py)
+    ROOT/maverix/videos/NAME.mp4  any container
+    ROOT/maverix/subtitles/NAME.srt, .vtt or .json
+
+A file that is not of the schema at all stops with the place of its first error. What is wrong with
+single items is collected, so that the others can be run where the user allows it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks import released_files
-from lmms_eval_tasks.benchmarks import DataStatus
+from pydantic import ValidationError
+
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.maverix import columns, data, schema, usability
-from lmms_eval_tasks.maverix.results import OUR_SCHEMA
-from lmms_eval_tasks.maverix.schema import PAPER_COUNTS, Release
+from lmms_eval_tasks.maverix.item import COLUMNS_FILE, FIELDS, Item, read_columns
+from lmms_eval_tasks.utils import released_files, subtitles, video_checks
+from lmms_eval_tasks.utils.released_files import VIDEO_ENDINGS, DataStatus
 
 if TYPE_CHECKING:
-    from lmms_eval_tasks.utils.transcribers import Transcriber
+    from lmms_eval_tasks.utils.probes import VideoInfo
 
-# A folder beside the data file -> where it goes; the paper announces `vid` (A).
-_MEDIA = {"videos": "videos", "vid": "videos", "subtitles": "subtitles"}
+HOW_TO_GET = (
+    "MAVERIX has published no data so far; its authors are asked through the paper. Files of this "
+    "suite's own schema, or of another one with a column map, are read (the benchmark's README)"
+)
+OUR_SCHEMA = "MAVERIX has published no data: the file's schema is this suite's own (README)"
+
+# What the full set holds (paper, Table 1 and Benchmark Design). An item is one of the unique
+# questions: it is asked once with eight options, and twice openly.
+PAPER_COUNTS = {"videos": 700, "questions": 852, "asked": 2556}
+ASKED_EACH = 3
+# Ours, and the name that the paper announces (A); another one is accepted if it is the only one.
+FILE_NAMES = ("data.json", "MAVERIX_v1.0.json")
+_SHOWN = 60  # characters of a value in a message
+_MAX_ERRORS = 3  # of one item, in its line
+
+
+@dataclass(frozen=True)
+class Release:
+    """A data file whose good items are validated, and the folder of its videos.
+
+    Attributes:
+        file: the data file.
+        digest: first 12 hex digits of the SHA-256 of content and column map, independent of
+            formatting.
+        version: the file's own, or "".
+        items: the good ones, in the file's order.
+        problems: id of a bad item -> what is wrong with it, in one line.
+        ignored: names in the file that are no field of the schema, sorted.
+    """
+
+    file: Path
+    digest: str
+    version: str
+    items: tuple[Item, ...]
+    problems: Mapping[str, str]
+    ignored: tuple[str, ...]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Videos and questions of good items, to compare with PAPER_COUNTS; bad items."""
+        return {
+            "videos": len({item.video for item in self.items}),
+            "questions": len(self.items),
+            "asked": len(self.items) * ASKED_EACH,
+            "bad_items": len(self.problems),
+        }
+
+    @property
+    def withheld(self) -> dict[str, int]:
+        """Good items without an answer, and without a reference: they carry no score."""
+        return {
+            "answers": sum(item.answer is None for item in self.items),
+            "references": sum(item.reference is None for item in self.items),
+        }
+
+    def path_of(self, video: str) -> Path:
+        """Where the file of `video` is, or would be: videos/NAME with its own or a known ending."""
+        folder = self.file.parent / "videos"
+        stem, named = _stem(video), _stem(video) != video
+        known = [f"{stem}{ending}" for ending in VIDEO_ENDINGS]
+        for name in [video, *known]:
+            if (folder / name).is_file():
+                return folder / name
+        others = [path for path in folder.glob("*") if path.stem == stem and path.is_file()]
+        if len(others) == 1 and not named:
+            return others[0]
+        return folder / (video if named else known[0])
+
+    def subtitles_of(self, video: str) -> Path | None:
+        """The subtitle file of `video`, srt before vtt before json; None if there is none."""
+        folder = self.file.parent / "subtitles"
+        return subtitles.find(folder, video) or subtitles.find(folder, _stem(video))
+
+
+def _stem(video: str) -> str:
+    """The name without the ending of a video, if it has one; "talk.part1" has none."""
+    path = Path(video)
+    return path.stem if path.suffix.lower() in VIDEO_ENDINGS else video
+
+
+def find_file(folder: Path) -> Path:
+    """The data file in a folder of the layout above.
+
+    Raises:
+        DataError: there is none, or more than one and none has a known name.
+    """
+    return released_files.find_file(folder, FILE_NAMES)
+
+
+def read(path: Path) -> Release:
+    """Read and validate a data file, or the one of a folder; kept while the files do not change.
+
+    Raises:
+        DataError: not a file of the schema at all, an item without a usable id or with another
+            item's id, or not one item that can be used; names the file and the place.
+    """
+    file = find_file(path) if path.is_dir() else path
+    try:
+        state = file.stat()
+    except OSError as error:
+        raise DataError(f"{file}: {error.strerror}") from None
+    beside = file.parent / COLUMNS_FILE
+    mapped = beside.stat() if beside.is_file() else None
+    return _read(
+        file,
+        (state.st_mtime_ns, state.st_size),
+        None if mapped is None else (mapped.st_mtime_ns, mapped.st_size),
+    )
+
+
+@lru_cache(maxsize=8)
+def _read(file: Path, _state: tuple[int, int], _map_state: tuple[int, int] | None) -> Release:
+    content = released_files.read_json(file)
+    version = content.get("version", "") if isinstance(content, dict) else ""
+    entries = content.get("items") if isinstance(content, dict) else content
+    if not isinstance(entries, list):
+        raise DataError(f'{file}: expected {{"version": "...", "items": [...]}} or a list of items')
+    if not isinstance(version, str):
+        raise DataError(f"{file}, version: expected a text, found {_quoted(version)}")
+    if not entries:
+        raise DataError(f"{file}: holds no items")
+    for number, entry in enumerate(entries, 1):
+        if not isinstance(entry, dict):
+            raise DataError(f"{file}, entry {number}: expected an object, found {_quoted(entry)}")
+    mapping = read_columns(file.parent)
+    if unused := mapping.unused(entries):
+        raise DataError(
+            f"{file.parent / COLUMNS_FILE}, columns, {unused}: no entry of {file.name} has "
+            f"{mapping.columns[unused]!r}"
+        )
+    items, problems = _validated(file, [mapping.apply(entry) for entry in entries])
+    canonical = json.dumps([content, mapping.columns, mapping.values], sort_keys=True, default=str)
+    known = {*FIELDS, *mapping.names()}
+    return Release(
+        file=file,
+        digest=hashlib.sha256(canonical.encode()).hexdigest()[:12],
+        version=version,
+        items=items,
+        problems=problems,
+        ignored=tuple(sorted({name for entry in entries for name in entry} - known)),
+    )
+
+
+def _validated(
+    file: Path, entries: list[dict[str, Any]]
+) -> tuple[tuple[Item, ...], dict[str, str]]:
+    """The good items, and the problems of the others by id."""
+    items: list[Item] = []
+    problems: dict[str, str] = {}
+    places: dict[str, int] = {}
+    for number, entry in enumerate(entries, 1):
+        problem = ""
+        try:
+            item = Item.model_validate(entry)
+            name = item.id
+            items.append(item)
+        except ValidationError as error:
+            at_id = [found for found in error.errors() if found["loc"] == ("id",)]
+            if at_id:
+                raise DataError(f"{file}, entry {number}: {_told(at_id[0])}") from None
+            name = str(entry["id"]).strip()
+            problem = "; ".join(_told(found) for found in error.errors()[:_MAX_ERRORS])
+        if name in places:
+            raise DataError(
+                f"{file}, entry {number}: id {_quoted(name)} is also that of entry {places[name]}"
+            )
+        places[name] = number
+        if problem:
+            problems[name] = problem
+    if not items:
+        first = next(iter(problems))
+        raise DataError(
+            f"{file}: not one of {len(entries)} items fits the schema; "
+            f"{_quoted(first)}: {problems[first]}"
+        )
+    return tuple(items), problems
+
+
+def _told(error: Mapping[str, Any]) -> str:
+    """An error in a user's words: the field, what is wrong, the value if it is short by nature."""
+    place = ", ".join(f"entry {p + 1}" if isinstance(p, int) else str(p) for p in error["loc"])
+    told = _IN_OUR_WORDS.get(error["type"]) or str(error["msg"]).removeprefix("Value error, ")
+    value = error["input"]
+    shown = f", found {_quoted(value)}" if isinstance(value, str | int | float) else ""
+    return f"{f'{place}: ' if place else ''}{told}{shown}"
+
+
+# pydantic's kinds of errors; those of our own validators speak for themselves.
+_IN_OUR_WORDS = {
+    "missing": "the field is missing",
+    "string_type": "expected a text",
+    "string_too_short": "is empty",
+    "string_unicode": "holds half of a character (a lone surrogate)",
+    "bool_type": "expected true or false",
+}
+
+
+def _quoted(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= _SHOWN else f"{shown[: _SHOWN - 3]}..."
+
+
+# --- a look at them -----------------------------------------------------------------------------
+
+
+def look_at_videos(release: Release) -> tuple[dict[str, VideoInfo], dict[str, str]]:
+    """Facts about the videos of good items that can be read, and what is wrong with the others.
+
+    Both by the video's name; a reason starts with "missing" or "unreadable".
+    """
+    videos = dict.fromkeys(item.video for item in release.items)
+    return video_checks.look({video: release.path_of(video) for video in videos})
+
+
+def late_problems(release: Release, infos: Mapping[str, VideoInfo]) -> dict[str, str]:
+    """Items whose segment is not inside their video, or whose subtitles cannot be read, by id.
+
+    A video ends with its picture or with its sound, whichever is later. Items of videos of which
+    nothing is known are passed over.
+    """
+    problems: dict[str, str] = {}
+    for item in release.items:
+        if item.video not in infos:
+            continue
+        if why := video_checks.outside(item.start, item.end, infos[item.video].end):
+            problems[item.id] = why
+        elif why := _subtitle_problem(release.subtitles_of(item.video)):
+            problems[item.id] = f"subtitles: {why}"
+    return problems
+
+
+def _subtitle_problem(path: Path | None) -> str:
+    """Why a subtitle file cannot be read, or ""."""
+    try:
+        if path is not None:
+            subtitles.read(path)
+    except DataError as error:
+        return str(error)
+    return ""
 
 
 def status(root: Path) -> DataStatus:
     """Look at MAVERIX's data under a data root, without raising."""
-    release = released_files.release_or_status("maverix", root, data.HOW_TO_GET, schema.read)
+    release = released_files.release_or_status("maverix", root, HOW_TO_GET, read)
     if isinstance(release, DataStatus):
         return release
     counts = release.counts
-    problems = data.video_problems(release)
+    problems = look_at_videos(release)[1]
     missing, unreadable = released_files.by_trouble(problems)
     return DataStatus(
         benchmark="maverix",
@@ -50,13 +300,19 @@ def _notes(release: Release) -> Iterator[str]:
     if release.ignored:
         yield (
             f"fields that are not read: {', '.join(release.ignored)} "
-            f"({columns.FILE_NAME} gives them our names)"
+            f"({COLUMNS_FILE} gives them our names)"
         )
-    found, _ = usability.look(release)
-    for name, why in {**release.problems, **usability.late_problems(release, found)}.items():
+    found, _ = look_at_videos(release)
+    for name, why in {**release.problems, **late_problems(release, found)}.items():
         yield f"{name}: {why}"
     if silent := [video for video, info in found.items() if not info.has_audio]:
         yield f"videos without sound, which A and V+A need: {', '.join(silent)}"
+
+
+# --- putting a release in place -----------------------------------------------------------------
+
+# A folder beside the data file -> where it goes; the paper announces `vid` (A).
+_MEDIA = {"videos": "videos", "vid": "videos", "subtitles": "subtitles"}
 
 
 def prepare(source: Path, root: Path, link: bool) -> str:
@@ -69,15 +325,15 @@ def prepare(source: Path, root: Path, link: bool) -> str:
     if not source.exists():
         raise DataError(f"{source}: no such file or folder")
     file, folder = _laid_out(source)
-    release = schema.read(file)
+    release = read(file)
     target = root / "maverix"
     if (target / "data.json").exists() and not _same(target / "data.json", release.file):
         raise DataError(f"{target}: holds data.json already; remove it first")
-    mapped = file.parent / columns.FILE_NAME
+    mapped = file.parent / COLUMNS_FILE
     if not mapped.is_file():
         # Of another release, or of an older state of this one: it would change what is read.
-        (target / columns.FILE_NAME).unlink(missing_ok=True)
-    places = {"data.json": release.file, columns.FILE_NAME: mapped, **_media(folder)}
+        (target / COLUMNS_FILE).unlink(missing_ok=True)
+    places = {"data.json": release.file, COLUMNS_FILE: mapped, **_media(folder)}
     places = {name: path for name, path in places.items() if path.is_file()}
     for name, path in places.items():
         place = target / name
@@ -109,8 +365,8 @@ def _laid_out(source: Path) -> tuple[Path, Path]:
     """
     file = source
     if source.is_dir():
-        named = [f / n for f in (source, source / "data") for n in schema.FILE_NAMES]
-        file = next((path for path in named if path.is_file()), None) or schema.find_file(source)
+        named = [f / n for f in (source, source / "data") for n in FILE_NAMES]
+        file = next((path for path in named if path.is_file()), None) or find_file(source)
     above = file.parent.parent
     announced = file.parent.name == "data" and any((above / name).is_dir() for name in _MEDIA)
     return file, above if announced else file.parent
@@ -136,11 +392,7 @@ def _check_placed(release: Release, target: Path) -> Release:
     Raises:
         DataError: something does.
     """
-    placed = schema.read(target)
-    if placed.digest != release.digest:
-        raise DataError(
-            f"{placed.file}: is read as other data than {release.file}; remove {target} first"
-        )
+    placed = read(target)
     for video in {item.video for item in release.items}:
         for what in ("path_of", "subtitles_of"):
             given, there = getattr(release, what)(video), getattr(placed, what)(video)
@@ -149,31 +401,3 @@ def _check_placed(release: Release, target: Path) -> Release:
                     f"{there}: is in the way of {given}, as the file of {video!r}; remove it first"
                 )
     return placed
-
-
-def make_subtitles(root: Path, transcriber: Transcriber) -> int:
-    """Subtitles for every video under the data root that has none; returns how many failed.
-
-    Raises:
-        DataError: no data, or nothing can be written there.
-    """
-    from lmms_eval_tasks.utils import segments, transcription
-
-    release = schema.read(schema.find_file(root / "maverix"))
-    folder = release.file.parent / "subtitles"
-    found, _ = usability.look(release)
-    # Named as what is there, or a released talk.srt of "talk.mp4" would get a talk.mp4.json.
-    there = {name: release.subtitles_of(name) for name in sorted(found)}
-    videos = {_subtitled(name, path, folder): release.path_of(name) for name, path in there.items()}
-
-    silent = {release.path_of(name) for name, info in found.items() if not info.has_audio}
-
-    def sound_of(path: Path) -> Path | None:
-        return None if path in silent else Path(segments.sound_file(path))
-
-    return len(transcription.make(videos, folder, transcriber, sound_of=sound_of).failed)
-
-
-def _subtitled(video: str, there: Path | None, folder: Path) -> str:
-    """The video's name among subtitles: that of its file, where there is one."""
-    return video if there is None else there.relative_to(folder).with_suffix("").as_posix()

@@ -1,4 +1,4 @@
-"""One item of MAVERIX: a question in its two wordings, with what a file may say about it.
+"""One item of MAVERIX: a question in its two wordings, and how a file may say it in other words.
 
 The schema is ours, since MAVERIX has published no data (README). An item is one of the paper's 852
 unique questions: it is asked once with its eight options, and twice openly, as it stands and as its
@@ -7,20 +7,26 @@ paraphrase.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import unicodedata
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import (
     BaseModel,
     ConfigDict,
+    Field,
     StringConstraints,
+    ValidationError,
     ValidationInfo,
     field_validator,
     model_validator,
 )
 
+from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maverix.labels import LETTERS, N_OPTIONS, SPLITS
 
 _CLOCK = re.compile(r"(?:(\d{1,4}):)?(\d{1,4}):([0-5]\d(?:\.\d{1,9})?)")
@@ -227,3 +233,128 @@ def _without_letters(options: list[Any]) -> tuple[Any, ...]:
     if all(match and match[1] == letter for match, letter in zip(found, LETTERS, strict=True)):
         return tuple(match[2] for match in found if match)
     return tuple(options)
+
+
+# --- the column map -----------------------------------------------------------------------------
+
+COLUMNS_FILE = "columns.yml"
+FIELDS = tuple(Item.model_fields)
+
+_ABSENT = object()
+
+
+class ColumnMap(BaseModel):
+    """How a file with other names and other words becomes one of our schema.
+
+        columns:                      # our field: their name, or a dotted path into their objects
+          id: question_id
+          start: span.0
+          options: [option_a, option_b, ..., option_h]    # eight names also make a list
+        values:                       # our field: their value -> ours
+          difficulty: {E: easy, M: medium, H: hard}
+          answer: {1: A, 2: B, 3: C, 4: D, 5: E, 6: F, 7: G, 8: H}
+
+    Fields that it does not name keep their own names; the empty one changes nothing.
+    """
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    columns: dict[str, Any] = Field(default_factory=dict)
+    values: dict[str, dict[Any, Any]] = Field(default_factory=dict)
+
+    @field_validator("columns", "values")
+    @classmethod
+    def _ours(cls, value: dict[str, Any]) -> dict[str, Any]:
+        if other := value.keys() - set(FIELDS):
+            known = ", ".join(FIELDS)
+            raise ValueError(f"{min(other)!r:.60} is no field of ours, which are {known}")
+        return value
+
+    @field_validator("columns")
+    @classmethod
+    def _paths(cls, value: dict[str, Any]) -> dict[str, Any]:
+        for name, path in value.items():
+            several = path if name == "options" and isinstance(path, list) else [path]
+            if not several or not all(isinstance(one, str) and one for one in several):
+                raise ValueError(f"{name}: expected their name or dotted path, a text")
+        return value
+
+    @field_validator("values")
+    @classmethod
+    def _keys(cls, value: dict[str, dict[Any, Any]]) -> dict[str, dict[str, Any]]:
+        return {name: {_key(their): our for their, our in t.items()} for name, t in value.items()}
+
+    def apply(self, entry: Mapping[str, Any]) -> dict[str, Any]:
+        """Our fields of one entry; those that it does not have are absent."""
+        found: dict[str, Any] = {}
+        for name in FIELDS:
+            value = _value(entry, self.columns.get(name, name))
+            if value is not _ABSENT:
+                found[name] = self.values.get(name, {}).get(_key(value), value)
+        return found
+
+    def names(self) -> set[str]:
+        """Top-level names that it reads."""
+        own = ([path] if isinstance(path, str) else path for path in self.columns.values())
+        paths = itertools.chain.from_iterable(own)
+        return {part for path in paths for part in (path, path.partition(".")[0])}
+
+    def unused(self, entries: Sequence[Mapping[str, Any]]) -> str | None:
+        """The first mapped field whose name no entry has: a misspelt name, not a missing value."""
+        for name, path in self.columns.items():
+            if all(_value(entry, path) is _ABSENT for entry in entries):
+                return name
+        return None
+
+
+def read_columns(folder: Path) -> ColumnMap:
+    """The map beside a data file; the empty map if there is none.
+
+    Raises:
+        DataError: it is not YAML or of another form; names the place.
+    """
+    import yaml
+
+    file = folder / COLUMNS_FILE
+    if not file.is_file():
+        if (folder / "columns.yaml").is_file():
+            raise DataError(f"{folder}/columns.yaml: is not read; rename it to {COLUMNS_FILE}")
+        return ColumnMap()
+    try:
+        content = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
+    except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
+        told = " ".join(str(error).split())
+        raise DataError(f"{file}: not YAML in UTF-8: {told:.200}") from None
+    if not isinstance(content, dict) or set(content) - {"columns", "values"}:
+        raise DataError(f"{file}: expected nothing but `columns` and `values`")
+    try:
+        return ColumnMap.model_validate({name: part or {} for name, part in content.items()})
+    except ValidationError as error:
+        found = error.errors()[0]
+        place = ", ".join(map(str, found["loc"]))
+        expected = "expected an object" if found["type"] == "dict_type" else found["msg"]
+        raise DataError(f"{file}, {place}: {expected.removeprefix('Value error, ')}") from None
+
+
+def _value(entry: Mapping[str, Any], path: str | list[str]) -> Any:
+    if isinstance(path, list):
+        values = [_value(entry, part) for part in path]
+        # Absent ones are left out, so that the item's error says how many options there are.
+        kept = [value for value in values if value is not _ABSENT]
+        return kept or _ABSENT
+    if path in entry:  # a name that holds dots itself
+        return entry[path]
+    here: Any = entry
+    for step in path.split("."):
+        if isinstance(here, dict) and step in here:
+            here = here[step]
+        elif isinstance(here, list) and step.isascii() and step.isdigit() and int(step) < len(here):
+            here = here[int(step)]
+        else:
+            return _ABSENT
+    return here
+
+
+def _key(value: Any) -> str:
+    """YAML reads `1` as a number and JSON may have it as text: one key for both."""
+    return str(value).strip()

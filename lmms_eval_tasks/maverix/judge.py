@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lmms_eval_tasks import judges, prompt_notes, settings
-from lmms_eval_tasks.judges import Criterion, JudgeConfig
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.judges import Criterion
 from lmms_eval_tasks.maverix.labels import DIMENSIONS
 from lmms_eval_tasks.utils import prompts
 
-PAPER_JUDGE = "gpt-4o"  # paper, Dual-Format Evaluation; it names no dated version
 _PLACEHOLDERS = {
     **dict.fromkeys(DIMENSIONS, ()),
     "user": ("question", "reference", "candidate"),
@@ -29,41 +26,18 @@ class Rating(BaseModel):
     score: int = Field(ge=0, le=5)
 
 
-def criteria(override_dir: Path | None = None) -> dict[str, Criterion]:
+def criteria() -> dict[str, Criterion]:
     """The criterion of each dimension; fields `question`, `reference`, `candidate`.
-
-    Args:
-        override_dir: folder of prompts whose `maverix/judge.yml` replaces ours; None for the
-            user's setting.
 
     Raises:
         PromptError: the user's file does not fit.
     """
-    return _criteria(override_dir or settings.prompts_dir())
+    return _criteria(settings.prompts_dir())
 
 
-def config(spec: str | None = None, env: Mapping[str, str] | None = None) -> JudgeConfig:
-    """The judge of `spec`, or of the user's setting, or the paper's (judges.configured)."""
-    return judges.configured(PAPER_JUDGE, spec, env)
-
-
-def check(spec: str | None = None) -> None:
-    """Stop before a run whose judge (`spec`, or the user's) or judge's prompts cannot be used.
-
-    Raises:
-        JudgeError, PromptError: what is wrong and the choices there are.
-    """
-    judges.preflight(config(spec), criteria().values())
-
-
-def describe(spec: str | None = None) -> dict[str, Any]:
-    """Judge and prompts for a run's results, as plain types; no secrets."""
-    return prompt_notes.judge(config(spec), _prompt(settings.prompts_dir()))
-
-
-def prompt_name() -> str:
-    """The prompts in use: their file and its hash."""
-    return prompt_notes.name(_prompt(settings.prompts_dir()))
+def prompt() -> prompts.Prompt:
+    """The judge's prompts, ours or the user's."""
+    return _prompt(settings.prompts_dir())
 
 
 def _prompt(override_dir: Path | None) -> prompts.Prompt:

@@ -3,8 +3,8 @@
 G-Eval (Liu et al., 2023): coherence and consistency, 1 to 5 each. A rating is the mean of the scale
 over the probabilities of the score's token where the judge gives log-probabilities, else the mean
 of several samples; the two are different measurements and have metrics of their own
-(../geval_ratings.py). Table 4 has one column "normalized to 1" (its caption): here the mean of the
-two ratings, scaled by (mean - 1) / 4.
+(judges/geval_ratings.py). Table 4 has one column "normalized to 1" (its caption): here the mean of
+the two ratings, scaled by (mean - 1) / 4.
 
 HELMET (Yen et al., 2025): fluency 0 or 1, correctness 0 to 3, each by a request of its own (its
 authors ask for both in one). The paper names neither the judges nor how it scaled G-Eval: both are
@@ -13,27 +13,27 @@ ours, unverified.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Generator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lmms_eval_tasks import geval_ratings, prompt_notes, settings
-from lmms_eval_tasks.geval_ratings import SAMPLES, Rating
-from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Verdict
-from lmms_eval_tasks.judges.candidate import judge_answer
-from lmms_eval_tasks.movierecapsqa.geval_ratings import DIMENSIONS, rate
-from lmms_eval_tasks.utils import prompts
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.judges import Criterion, JudgeConfig, Verdict, geval, geval_ratings
+from lmms_eval_tasks.judges.candidate import judged
+from lmms_eval_tasks.judges.geval_ratings import Rating
+from lmms_eval_tasks.judges.verdict import Asks
+from lmms_eval_tasks.utils import prompt_notes, prompts
 
 GEVAL, HELMET = settings.JUDGED_BASELINES
-HELMET_METRICS = ("helmet_fluency", "helmet_correctness")
+GEVAL_NAMES = ("geval_coherence", "geval_consistency")  # of criteria and asks
+HELMET_NAMES = ("helmet_fluency", "helmet_correctness")
 NO_REFERENCE = "no_reference"  # status: the dataset has no answer to compare with
 
 _PLACEHOLDERS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys([f"geval_{name}" for name in DIMENSIONS], ()),
-    **dict.fromkeys(HELMET_METRICS, ()),
+    **dict.fromkeys((*GEVAL_NAMES, *HELMET_NAMES), ()),
     "compare": ("question", "reference", "candidate"),
     "read": ("question", "candidate"),
     "score": (),
@@ -61,28 +61,22 @@ class Correctness(_Reply):
 
 # Criterion -> schema, what it is shown, what it replies.
 _FORMS: dict[str, tuple[type[BaseModel], str, str]] = {
-    **{f"geval_{name}": (Rating, "compare", "score") for name in DIMENSIONS},
+    **dict.fromkeys(GEVAL_NAMES, (Rating, "compare", "score")),
     "helmet_fluency": (Fluency, "read", "reason_score"),
     "helmet_correctness": (Correctness, "compare", "reason_score"),
 }
 
 
-def criteria(
-    which: Collection[str] = settings.JUDGED_BASELINES, override_dir: Path | None = None
-) -> dict[str, Criterion]:
-    """The criteria of some baselines, by name: geval_coherence, ..., helmet_correctness.
-
-    Fields: `question`, `reference`, `candidate`.
+def criteria(which: Collection[str] = settings.JUDGED_BASELINES) -> dict[str, Criterion]:
+    """The criteria of some baselines, by name; fields: `question`, `reference`, `candidate`.
 
     Args:
         which: members of `settings.JUDGED_BASELINES`.
-        override_dir: folder of prompts whose `movierecapsqa/baselines.yml` replaces ours; None for
-            the user's setting.
 
     Raises:
         PromptError: the user's file does not fit.
     """
-    found = _criteria(override_dir or settings.prompts_dir())
+    found = _criteria(settings.prompts_dir())
     return {name: one for name, one in found.items() if name.partition("_")[0] in which}
 
 
@@ -102,70 +96,52 @@ def describe(which: Collection[str], config: JudgeConfig) -> dict[str, Any]:
     return notes
 
 
-def judge_baselines(
-    judge: Judge,
-    which: Collection[str],
-    fields: Mapping[str, str],
-    reply: str,
-    saved: Mapping[str, Verdict | None] | None = None,
-    *,
-    samples: int = SAMPLES,
-) -> dict[str, dict[str, Any]]:
-    """Judge one answer by the baselines that were asked for.
+def rated(
+    which: Collection[str], question: str, reference: str, reply: str
+) -> Generator[Asks, Sequence[Verdict], dict[str, dict[str, Any]]]:
+    """One answer by the baselines that were asked for (asking.py).
 
-    Statuses are those of `judge_answer`, and `no_reference`; 0 is the score of an answer that is
-    none. HELMET has a `verdict` each, G-Eval one per dimension.
+    Statuses are those of candidate.judged, and `no_reference`; 0 is the score of an answer that is
+    none.
 
     Args:
-        judge: who is asked.
         which: members of `settings.JUDGED_BASELINES`; nothing is asked for none.
-        fields: `question` and `reference` ("": the item has none).
+        question: as the model got it.
+        reference: the dataset's answer; "" if the item has none.
         reply: the model's text, as the host hands it over.
-        saved: verdicts by criterion that stand in place of asking; G-Eval's two only together,
-            since they have to be of one mode.
-        samples: to draw where the judge gives no log-probabilities, at least 1.
 
     Returns:
         `geval`: score (0..1 or None), status, mode ("logprobs" or "samples"; None without a
-        rating) and dimensions, each with score (1..5 or None), status, mass (share of the
-        probability that lies on the scale) and verdict; `helmet_fluency` (score 0, 1) and
-        `helmet_correctness` (0..3), each with score, status and verdict.
+        rating) and dimensions, each with score (1..5 or None), status and mass (share of the
+        probability that lies on the scale); `helmet_fluency` (score 0, 1) and `helmet_correctness`
+        (0..3), each with score and status.
     """
-    given = saved or {}
-    has_reference = bool(fields["reference"].strip())
     made: dict[str, dict[str, Any]] = {}
     asked = criteria(which)
+    nothing = {"score": None, "status": NO_REFERENCE}
+    fields = {"question": question, "reference": reference}
     if GEVAL in which:
-        pair = {name: asked[f"geval_{name}"] for name in DIMENSIONS}
-        kept = {name: given.get(f"geval_{name}") for name in DIMENSIONS}
-        made[GEVAL] = (
-            rate(judge, pair, fields, reply, saved=kept, samples=samples)
-            if has_reference
-            else {"score": None, "status": NO_REFERENCE, "mode": None, "dimensions": {}}
-        )
-    for name in HELMET_METRICS if HELMET in which else ():
-        if not has_reference:
-            made[name] = {"score": None, "status": NO_REFERENCE, "verdict": None}
-            continue
-        done = judge_answer(judge, asked[name], fields, reply, given.get(name))
-        made[name] = {
-            "score": None if done.score is None else int(done.score),
-            "status": done.status,
-            "verdict": None if done.verdict is None else done.verdict.as_dict(),
-        }
+        made[GEVAL] = {**nothing, "mode": None, "dimensions": {}}
+        if reference.strip():
+            pair = {name: asked[name] for name in GEVAL_NAMES}
+            found = yield from geval_ratings.rated(pair, fields, reply)
+            made[GEVAL] = _on_one_scale(found)
+    for name in HELMET_NAMES if HELMET in which else ():
+        made[name] = nothing
+        if reference.strip():
+            done = yield from judged(name, asked[name], fields, reply)
+            score = None if done.score is None else int(done.score)
+            made[name] = {"score": score, "status": done.status}
     return made
 
 
-def verdicts(made: Mapping[str, Mapping[str, Any]]) -> dict[str, Verdict]:
-    """The verdicts in what `judge_baselines` returned, as it takes them for `saved`.
-
-    Raises:
-        ValueError, TypeError: one of them is none.
-    """
-    rated = (made.get(GEVAL) or {}).get("dimensions") or {}
-    found = {f"geval_{name}": one.get("verdict") for name, one in rated.items()}
-    found |= {name: (made.get(name) or {}).get("verdict") for name in HELMET_METRICS}
-    return {name: Verdict.from_dict(one) for name, one in found.items() if one is not None}
+def _on_one_scale(found: Mapping[str, Any]) -> dict[str, Any]:
+    """G-Eval's ratings with a score of 0 to 1; that of what is no answer is 0 on either scale."""
+    dimensions = {name.removeprefix(f"{GEVAL}_"): one for name, one in found["dimensions"].items()}
+    score = found["score"]
+    if found["status"] == "ok" and score is not None:
+        score = geval.scaled(score, geval_ratings.LOWEST, geval_ratings.HIGHEST)
+    return {**found, "score": score, "dimensions": dimensions}
 
 
 # --- prompts ----------------------------------------------------------------------------------

@@ -1,53 +1,172 @@
-"""MovieRecapsQA's files as docs of the host: one per question, for each source and condition.
+"""MovieRecapsQA's data: what can be asked about each source, docs per question, `data` commands.
 
-The YAMLs name `DATASET_PATH` and one of these `process_docs` functions, both computed when a
-selected task asks for them (PEP 562), so that nothing is read at import:
-
-    SOURCE    SOURCE_frames    SOURCE_dialogue
-
-SOURCE is one of labels.SOURCES, the rest one of labels.CONDITIONS.
+A source needs its own file and nothing else: `segment` and `recap` the recap video, `scenes` and
+`movie` the user's copy of the movie, and dialogue alone no video at all.
 """
 
 from __future__ import annotations
 
 import functools
-import re
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, cast
 
-from lmms_eval_tasks import released_files, rows_store, settings
-from lmms_eval_tasks.movierecapsqa import checked, schema, usability
-from lmms_eval_tasks.movierecapsqa.labels import CONDITIONS, SOURCES, UNLABELLED
-from lmms_eval_tasks.movierecapsqa.schema import Release
-from lmms_eval_tasks.movierecapsqa.usability import Held
-
-if TYPE_CHECKING:
-    from datasets import Dataset
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.benchmark import Cut, Doc, Found
+from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.movierecapsqa import schema
+from lmms_eval_tasks.movierecapsqa.schema import PAPER_COUNTS, SPLITS, UNLABELLED, Release, Segment
+from lmms_eval_tasks.utils import clips, released_files, video_checks
+from lmms_eval_tasks.utils.released_files import DataStatus
+from lmms_eval_tasks.utils.video_checks import ALLOW_MISSING, LEAVE_OUT, listed
 
 HOW_TO_GET = (
     "MovieRecapsQA's project site has a sample (segments.json and recap videos); its authors are "
     "asked for the rest through the paper. Movies are the user's own copies"
 )
 
-Row = dict[str, Any]
+# --- what a task's name says --------------------------------------------------------------------
+
+# Visual source: slug in task names -> title (abstract, (a) to (d)).
+SOURCES = {
+    "segment": "aligned recap segment",
+    "recap": "full recap",
+    "scenes": "aligned movie scenes",
+    "movie": "full movie",
+}
+_RECAPS = "recap videos in recaps/, or beside the data file, named by videoId"
+# What a source is read from, for messages.
+NEEDS = {
+    "segment": _RECAPS,
+    "recap": _RECAPS,
+    "scenes": "movieId, movieStartTime and movieEndTime in the data file (seconds in the movie; "
+    "fields of this suite's own) and the movie in movies/, named by movieId",
+    "movie": "movieId in the data file (a field of this suite's own) and the movie in movies/, "
+    "named by movieId",
+}
 
 
-def __getattr__(name: str) -> Any:
-    if name == "DATASET_PATH":
-        return str(rows_store.folder("movierecapsqa", rows(load())))
-    if match := _PROCESS_DOCS.fullmatch(name):
-        return process_docs(match[1], match[2] or "")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+class Condition(NamedTuple):
+    """What of the source reaches the model (5.2)."""
+
+    title: str
+    picture: bool
+    dialogue: bool
 
 
-_PROCESS_DOCS = re.compile(rf"({'|'.join(SOURCES)})(?:_({'|'.join(filter(None, CONDITIONS))}))?")
+# By the slug in task names; the default has none.
+CONDITIONS = {
+    "": Condition("both", picture=True, dialogue=True),
+    "frames": Condition("only frames", picture=True, dialogue=False),
+    "dialogue": Condition("only dialogue", picture=False, dialogue=True),
+}
 
 
-def load() -> Release:
-    """The data the user pointed to.
+def task_name(source: str, condition: str) -> str:
+    """The task of a source and a condition, by their slugs."""
+    return "_".join(filter(None, ("movierecapsqa", source, condition)))
+
+
+TASKS = {task_name(source, slug): (source, slug) for source in SOURCES for slug in CONDITIONS}
+
+
+def shows(task: str) -> bool:
+    """Whether a task shows a picture."""
+    return CONDITIONS[TASKS[task][1]].picture
+
+
+# --- what of a source is there ------------------------------------------------------------------
+
+Window = tuple[str, float | None, float | None]  # a file, seconds; None and None is all of it
+
+
+class Held(NamedTuple):
+    """What of a source the user holds, by id of the segment; every segment is in one of the three.
+
+    windows: what is shown.
+    absent: no file, or nothing that says which: the reason. `--allow-missing-videos` leaves them
+        out.
+    bad: a window that is not inside its video: the reason. `--allow-bad-items` leaves them out.
+    """
+
+    windows: dict[str, Window]
+    absent: dict[str, str]
+    bad: dict[str, str]
+
+
+def asked(release: Release) -> list[Segment]:
+    """The good segments that have questions."""
+    return [segment for segment in release.segments if segment.questions]
+
+
+def held(release: Release, source: str) -> Held:
+    """Look for a visual source of all good segments that have questions.
+
+    A window that ends a rounded second after its video ends with it.
+    """
+    wanted = {segment.id: _wanted(release, segment, source) for segment in asked(release)}
+    paths = {one[0] for one in wanted.values() if not isinstance(one, str)}
+    # As they are handed over (resolved), so that a whole movie is listed once in a process.
+    infos, troubles = video_checks.look({str(path): path.resolve() for path in sorted(paths)})
+    result = Held({}, {}, {})
+    for name, one in wanted.items():
+        if isinstance(one, str):
+            result.absent[name] = one
+            continue
+        path, start, end = one
+        if why := troubles.get(str(path)):
+            result.absent[name] = why
+        elif why := video_checks.outside(start, end, infos[str(path)].end):
+            result.bad[name] = why
+        else:
+            last = None if end is None else min(end, infos[str(path)].end)
+            result.windows[name] = (str(path.resolve()), start, last)
+    return result
+
+
+def _wanted(
+    release: Release, segment: Segment, source: str
+) -> tuple[Path, float | None, float | None] | str:
+    """The file and the window that a source shows of a segment, or why there is none."""
+    if source in ("segment", "recap"):
+        path = release.recap_path(segment)
+        return (path, None, None) if source == "recap" else (path, segment.start, segment.end)
+    movie = release.movie_path(segment)
+    if movie is None:
+        return "names no movie (movieId)"
+    if source == "movie":
+        return movie, None, None
+    if segment.movie_start is None:
+        return "has no window in the movie (movieStartTime, movieEndTime)"
+    return movie, segment.movie_start, segment.movie_end
+
+
+# --- the check before a run ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Checked(Found):
+    """The data of a run; `held` is by source, of those that were looked at."""
+
+    release: Release
+    held: Mapping[str, Held]
+
+    def left_out(self, task: str) -> dict[str, str]:
+        """Segments whose questions a task leaves out because the user allowed it."""
+        if not shows(task):
+            return dict(self.release.problems)
+        own = self.held[TASKS[task][0]]
+        return {**self.release.problems, **own.absent, **own.bad}
+
+
+def look(names: Sequence[str], *, videos: bool = True) -> Checked:
+    """The user's data as the tasks need them (Benchmark.look).
 
     Raises:
-        DataError: it is not there (the message says how to get it) or does not fit the schema.
+        DataError: they are not there (says how to get them) or do not fit the schema; segments are
+            bad and `--allow-bad-items` was not given, or a source is not there and
+            `--allow-missing-videos` was not given, or nothing is left of one; says all of it.
     """
     place = released_files.required_folder(
         "movierecapsqa",
@@ -56,55 +175,96 @@ def load() -> Release:
         "ROOT/movierecapsqa/segments.json, ROOT/movierecapsqa/recaps/VIDEOID.mp4 and "
         "ROOT/movierecapsqa/movies/MOVIEID.mp4",
     )
-    return schema.read(schema.find_file(place))
+    release = schema.read(schema.find_file(place))
+    shown: dict[str, list[str]] = {}
+    for name in names if videos else ():
+        if shows(name):
+            shown.setdefault(TASKS[name][0], []).append(name)
+    told = []
+    if release.problems and not settings.allow_bad_items():
+        total = len(release.segments) + len(release.problems)
+        told.append(
+            f"{len(release.problems)} of {total} MovieRecapsQA segments cannot be used:\n"
+            f"{listed(release.problems)}\n{LEAVE_OUT}"
+        )
+    if not asked(release):
+        told.append("its segments have no questions")
+    found = {source: held(release, source) for source in shown}
+    for source, tasks in shown.items():
+        told += _complaints(f"{SOURCES[source]} ({', '.join(tasks)})", source, found[source])
+    if told:
+        raise DataError(f"{release.file}: " + "\n".join(told))
+    return Checked(release, release.digest, found)
 
 
-def usable(release: Release, tasks: Sequence[str]) -> dict[str, Held]:
-    """What there is of each source that the tasks show, by its slug (usability.py).
+def _complaints(what: str, source: str, found: Held) -> list[str]:
+    """What the user has to mend, or to allow, before the tasks of a source can run."""
+    windows, absent, bad = found
+    total = len(windows) + len(absent) + len(bad)
+    if total and not windows:
+        return [
+            f"none of {total} segments can be shown as the {what}:\n{listed({**absent, **bad})}\n"
+            f"This source needs {NEEDS[source]}. Tasks that end in _dialogue need no video"
+        ]
+    told = []
+    if absent and not settings.allow_missing_videos():
+        told.append(
+            f"{len(absent)} of {total} segments cannot be shown as the {what}:\n{listed(absent)}\n"
+            f"This source needs {NEEDS[source]}. Or leave their questions out (they are counted "
+            f"in the results) with {ALLOW_MISSING}"
+        )
+    if bad and not settings.allow_bad_items():
+        told.append(
+            f"{len(bad)} of {total} segments are not inside the {what}:\n{listed(bad)}\n{LEAVE_OUT}"
+        )
+    return told
 
-    Args:
-        release: the user's data.
-        tasks: names; those with dialogue alone show nothing.
 
-    Raises:
-        DataError: something is missing or bad that the user did not allow to leave out.
+# --- docs ---------------------------------------------------------------------------------------
+
+
+def docs(found: Found, task: str) -> list[dict[str, Any]]:
+    """One doc per question of the segments that can be shown, in the file's order.
+
+    `video_path`, `start` and `end` are what is shown, in seconds (None and None is the whole file);
+    `n_frames` is what the user asked for, 0 for the clip as a file. With dialogue alone, or where
+    no video was looked at, nothing is shown: the path is "". `lure`, for scripted models as
+    `references` is, answers another segment's question: of this one it would be true.
     """
-    return usability.usable(release, usability.shown_by(tasks))
-
-
-# --- rows: one per question, the common base of all tasks -------------------------------------
-
-
-def rows(release: Release) -> list[Row]:
-    """One row per question of the good segments, in the file's order; no video is looked at.
-
-    `lure`, for scripted models as `references` is, answers another segment's question: of this one
-    it would be true.
-
-    Raises:
-        DataError: segments are bad and `--allow-bad-items` was not given, or there is no question.
-    """
-    usability.usable(release, {})
-    questions = list(release.questions())
+    known = cast(Checked, found)
+    source, condition = TASKS[task]
+    own = known.held.get(source) if shows(task) else None
+    questions = list(known.release.questions())
     answers = [(segment.id, question.reference) for segment, question in questions]
-    return [
-        {
-            "id": segment.question_id(question),
-            "segment": segment.id,
-            "video": segment.video,
-            "movie": segment.movie,
-            "question": question.question,
-            "reference": question.reference,
-            "references": [question.reference] if question.reference else [],
-            "lure": _lure(answers, place),
-            "facts": list(segment.facts),
-            "dialogue": segment.dialogue,
-            "modality": question.modality or UNLABELLED,
-            "category": question.category or UNLABELLED,
-            "data": release.digest,
-        }
-        for place, (segment, question) in enumerate(questions)
-    ]
+    made = []
+    for place, (segment, question) in enumerate(questions):
+        if own is not None and segment.id not in own.windows:
+            continue
+        path, start, end = own.windows[segment.id] if own else ("", None, None)
+        made.append(
+            {
+                "id": segment.question_id(question),
+                "segment": segment.id,
+                "video": segment.video,
+                "movie": segment.movie,
+                "question": question.question,
+                "reference": question.reference,
+                "references": [question.reference] if question.reference else [],
+                "lure": _lure(answers, place),
+                "facts": list(segment.facts),
+                "dialogue": segment.dialogue,
+                "modality": question.modality or UNLABELLED,
+                "category": question.category or UNLABELLED,
+                "data": known.digest,
+                "source": source,
+                "condition": condition,
+                "video_path": path,
+                "start": start,
+                "end": end,
+                "n_frames": settings.frames_for(segment.video, default=0) if own else 0,
+            }
+        )
+    return made
 
 
 def _lure(answers: Sequence[tuple[str, str]], place: int) -> str:
@@ -121,41 +281,122 @@ def _lure(answers: Sequence[tuple[str, str]], place: int) -> str:
     )
 
 
-# --- docs: what `process_docs` of the YAMLs makes of the rows ---------------------------------
+def cut(doc: Doc) -> Cut | None:
+    """The clip of a doc, or its frames; None with dialogue alone."""
+    if not doc["video_path"]:
+        return None
+    window = (doc["video_path"], doc["start"], doc["end"], doc["n_frames"])
+    return Cut(doc["segment"], window, functools.partial(clips.make, *window))
 
 
-@functools.cache
-def process_docs(source: str, condition: str) -> Callable[[Dataset], Dataset]:
-    """The function that makes a task's docs of the rows.
+# --- the user's data ------------------------------------------------------------------------------
 
-    A doc is its row with `source` and `condition`; `video_path`, `start` and `end` of what is
-    shown, in seconds (None and None is the whole file); `n_frames`, which the user asked for, 0 for
-    the clip as a file. With dialogue alone nothing is shown: the path is "".
+
+def status(root: Path) -> DataStatus:
+    """Look at MovieRecapsQA's data under a data root, without raising."""
+    release = released_files.release_or_status("movierecapsqa", root, HOW_TO_GET, schema.read)
+    if isinstance(release, DataStatus):
+        return release
+    videos = {name: path.resolve() for name, path in _videos(release).items()}
+    found, problems = video_checks.look(videos)
+    missing, unreadable = released_files.by_trouble(problems)
+    return DataStatus(
+        benchmark="movierecapsqa",
+        where=release.file,
+        found=True,
+        version=release.digest,
+        counts=release.counts,
+        videos=len(found),
+        missing=missing,
+        unreadable=unreadable,
+        notes=tuple(_notes(release)),
+    )
+
+
+def _videos(release: Release) -> dict[str, Path]:
+    """Recap videos by their id, and movies by "ID (movie)", where they are or would be."""
+    paths = {segment.video: release.recap_path(segment) for segment in release.segments}
+    for segment in release.segments:
+        if (path := release.movie_path(segment)) is not None:
+            paths[f"{segment.movie_id} (movie)"] = path
+    return paths
+
+
+def _notes(release: Release) -> Iterator[str]:
+    yield released_files.compared(release.counts, PAPER_COUNTS)
+    questions = {segment.id: len(segment.questions) for segment in asked(release)}
+    total = f"of {len(questions):,} segments, {{:,}} of {sum(questions.values()):,} questions"
+    for source, title in SOURCES.items():
+        own = held(release, source)
+        shown = total.format(sum(questions[name] for name in own.windows))
+        line = f"movierecapsqa_{source} ({title}): can be run for {len(own.windows):,} {shown}"
+        yield line if own.windows else f"{line}; not held, it needs {NEEDS[source]}"
+        for name, why in own.bad.items():
+            yield f"{name}: {title}: {why}"
+    yield "tasks that end in _dialogue need no video"
+    if silent := sum(not segment.dialogue for segment in release.segments):
+        yield f"segments without dialogue: {silent:,} (the prompt says so)"
+    for split in SPLITS:
+        unlabelled = sum(not getattr(question, split) for _, question in release.questions())
+        if unlabelled:
+            yield f"questions without a {split}: {unlabelled:,} (a row of their own)"
+    for name, why in release.problems.items():
+        yield f"{name}: {why}"
+
+
+def prepare(source: Path, root: Path, link: bool) -> str:
+    """Validate a data file and put it, and those of its videos that are there, under the data root.
 
     Args:
-        source: a slug of labels.SOURCES.
-        condition: a slug of labels.CONDITIONS.
+        source: the data file, or its folder; recap videos beside it or in recaps/, movies in
+            movies/. Other files there are left alone.
+        root: the data root.
+        link: link instead of copying.
+
+    Raises:
+        DataError: the source is not there, does not fit the schema, or other data is in the way.
     """
+    source = source.expanduser().resolve()
+    if not source.exists():
+        raise DataError(f"{source}: no such file or folder")
+    release = schema.read(source)
+    target, file = root / "movierecapsqa", schema.FILE_NAMES[0]
+    there = target / file
+    if there.exists() and there.read_bytes() != release.file.read_bytes():
+        raise DataError(f"{target}: holds another {file} already; remove it first")
+    places = {file: release.file}
+    for path in _videos(release).values():
+        if path.is_file():
+            folder = "movies" if path.parent == release.file.parent / "movies" else "recaps"
+            places[f"{folder}/{path.name}"] = path
+    for name, path in places.items():
+        place = target / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        released_files.put(path, place, link)
+    placed = _check_placed(release, target)
+    return "\n".join(
+        [
+            f"{'linked' if link else 'copied'} {len(places)} files to {target}: "
+            f"{len(release.segments)} segments, {release.counts['questions']} questions; "
+            f"{len(release.problems)} segments with problems",
+            *_notes(placed),
+        ]
+    )
 
-    def docs(dataset: Dataset) -> Dataset:
-        from datasets import Dataset
 
-        shared = {"source": source, "condition": condition}
-        if not CONDITIONS[condition].picture:
-            nothing = {"video_path": "", "start": None, "end": None, "n_frames": 0}
-            return Dataset.from_list([{**row, **shared, **nothing} for row in dataset])
-        task = "_".join(filter(None, ("movierecapsqa", source, condition)))
-        windows = usable(load(), [task])[source].windows
-        before = checked.last()
-        uncut = before.uncut if before else {}
-        kept = []
-        for row in dataset:
-            window = windows.get(row["segment"])
-            if window is None or window in uncut:
-                continue
-            shown = dict(zip(("video_path", "start", "end"), window, strict=True))
-            n_frames = settings.frames_for(row["video"], default=0)
-            kept.append({**row, **shared, **shown, "n_frames": n_frames})
-        return Dataset.from_list(kept)
+def _check_placed(release: Release, target: Path) -> Release:
+    """The data read again from their place: nothing that lies there may change what they say.
 
-    return docs
+    Raises:
+        DataError: something does.
+    """
+    placed = schema.read(target)
+    if placed.digest != release.digest:
+        raise DataError(
+            f"{placed.file}: is read as other data than {release.file}; remove {target} first"
+        )
+    there = _videos(placed)
+    for name, given in _videos(release).items():
+        if given.is_file() and there[name].name != given.name:
+            raise DataError(f"{there[name]}: is in the way of {given}; remove it first")
+    return placed

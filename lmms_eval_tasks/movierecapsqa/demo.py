@@ -2,7 +2,7 @@
 
 No rules can judge without a reference, and a language model is not at hand. The answers that the
 oracle and the coin can give are known beforehand, so their verdicts are recorded with the sample
-(sample_answers.py) and read as a judge's replies are. The tiny model's own words are not: its
+(sample.py) and read as a judge's replies are. The tiny model's own words are not: its
 answers stay unjudged.
 """
 
@@ -13,17 +13,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import rescore
-from lmms_eval_tasks.demo import TINY, check_chance
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.config import NONE
-from lmms_eval_tasks.movierecapsqa import bounds, scores
-from lmms_eval_tasks.movierecapsqa.labels import CONDITIONS, DIMENSIONS
+from lmms_eval_tasks.movierecapsqa.data import CONDITIONS, task_name
+from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, HIGHEST
+from lmms_eval_tasks.sample.demo import TINY, check_chance
+from lmms_eval_tasks.utils import saved_runs as saved
 
 TASKS = ("movierecapsqa",)
-_LEAVES = tuple("_".join(filter(None, ("movierecapsqa_segment", slug))) for slug in CONDITIONS)
+_LEAVES = tuple(task_name("segment", slug) for slug in CONDITIONS)
 ORACLE = {
-    task: {"rouge_l": 1.0, **{f"{name}_valid": float(bounds.HIGHEST) for name in DIMENSIONS}}
+    task: {"rouge_l": 1.0, **{f"{name}_valid": float(HIGHEST) for name in DIMENSIONS}}
     for task in _LEAVES
 }
 
@@ -63,8 +63,8 @@ def _items(samples: Path) -> Iterator[dict[str, Any]]:
     for task in _LEAVES:
         found = samples.rglob(f"*_samples_{task}.jsonl")
         newest = max(found, key=lambda path: path.stat().st_mtime)
-        for sample in rescore.read(newest).samples:
-            yield sample[scores.FIRST]
+        for sample in saved.read(newest).samples:
+            yield sample["failed"]
 
 
 def _ratings(item: Mapping[str, Any]) -> tuple[int | None, int | None]:

@@ -1,4 +1,7 @@
-"""What MovieRecapsQA asks of a judge: an answer's claims, then a label for each claim (paper, 4.2).
+"""The judge without a reference (paper, 4.2): an answer's claims, then a label for each claim.
+
+    claims  one request about question and answer alone
+    labels  one request for each dimension, side by side, each about the same claims
 
 All requests about one segment begin with the same bytes, as providers' prompt caches want it: one
 system text, then the segment's facts and dialogue, and only then what differs (dimension, question,
@@ -8,25 +11,31 @@ every dimension and number of claims too; what differs is checked when a reply i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+import re
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
-from lmms_eval_tasks import judges, prompt_notes, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import JudgeError
-from lmms_eval_tasks.judges import Criterion, JudgeConfig
-from lmms_eval_tasks.judges.config import DEBATE, MAX_TOKENS, PANEL
-from lmms_eval_tasks.movierecapsqa import bounds
-from lmms_eval_tasks.movierecapsqa.labels import DIMENSIONS
-from lmms_eval_tasks.utils import prompts
+from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict, run
+from lmms_eval_tasks.judges.asking import said
+from lmms_eval_tasks.judges.candidate import OF_THE_JUDGE, graded
+from lmms_eval_tasks.judges.config import DEBATE, MAX_TOKENS, NONE, PANEL
+from lmms_eval_tasks.judges.first_call import ahead
+from lmms_eval_tasks.judges.ledger import current_task
+from lmms_eval_tasks.judges.verdict import Ask, Asks
+from lmms_eval_tasks.utils import answers, prompts
+from lmms_eval_tasks.utils.aggregate import CANDIDATE_FAILURES, NOT_JUDGED
 
-PAPER_JUDGE = "gpt-4.1-mini"  # paper, 4.2; it names no dated version
 CLAIMS = "movierecapsqa_claims"  # names of the criteria
 LABELS = "movierecapsqa_labels"
+NO_CLAIMS = "no_claims"  # of an item: an answer in which the judge finds nothing claimed
 
 # A reply grows with the number of claims: one for a long answer does not fit the judges' defaults
 # (512 tokens, 60 seconds), which stand for "the user has set nothing". 4,096 tokens hold about 300
@@ -34,15 +43,99 @@ LABELS = "movierecapsqa_labels"
 REPLY_TOKENS = 4096
 TIMEOUT = 180.0  # seconds
 
-_PLACEHOLDERS = {
-    "claims_system": (),
-    "claims": ("question", "candidate"),
-    "system": (),
-    "context": ("facts", "dialogue"),
-    **dict.fromkeys(DIMENSIONS, ()),
-    "reply": ("question", "claims", "words"),
+
+def suited(judge: JudgeConfig) -> JudgeConfig:
+    """A judge with room for its replies.
+
+    Raises:
+        JudgeError: it is several judges in one.
+    """
+    if judge.provider in (PANEL, DEBATE):
+        raise JudgeError(
+            f"the judge {judge.label} is several judges, which have no claims in common to label: "
+            "name one model for MovieRecapsQA, and judge again with another (rescore --judge)"
+        )
+    if judge.endpoints and judge.sampling.max_tokens == MAX_TOKENS:
+        judge = replace(judge, sampling=replace(judge.sampling, max_tokens=REPLY_TOKENS))
+    if judge.endpoints and judge.timeout == JudgeConfig.timeout:
+        judge = replace(judge, timeout=TIMEOUT)
+    return judge
+
+
+# --- labels, and which scores a list of them allows ---------------------------------------------
+
+LOWEST, HIGHEST = 0, 5  # of a score
+_CAP = 2  # of a score once one claim is contradictory, or beside the question
+
+# Dimension (4.2; coherence is in the paper's appendix) -> the labels of a claim in it, best first.
+WORDS: dict[str, tuple[str, ...]] = {
+    "factuality": (
+        "supported",
+        "partially_supported",
+        "unsupported",
+        "contradictory",
+        "not_checkable",
+    ),
+    "relevance": ("relevant", "partially_relevant", "irrelevant"),
+    "coherence": ("consistent", "redundant", "contradictory"),
 }
-_WORDS = list(dict.fromkeys(word for words in bounds.LABELS.values() for word in words))
+DIMENSIONS = tuple(WORDS)
+# Other words for them.
+_ALIASES = {
+    "relevance": {
+        "partially": "partially_relevant",
+        "not": "irrelevant",
+        "not_relevant": "irrelevant",
+    }
+}
+_GAP = re.compile(r"[\s_\u2010\u2011-]+")
+
+
+def label(dimension: str, written: str) -> str:
+    """The label of `dimension` that a judge wrote: case, spaces, hyphens and underscores are free.
+
+    Raises:
+        ValueError: it is none; the message does not repeat it.
+    """
+    found = _GAP.sub("_", written.strip().casefold())
+    found = _ALIASES.get(dimension, {}).get(found, found)
+    if found not in WORDS[dimension]:
+        raise ValueError(f"a label that is none of {', '.join(WORDS[dimension])}")
+    return found
+
+
+def bounds(dimension: str, labels: Sequence[str]) -> tuple[int, int]:
+    """The lowest and the highest score, each 0 to 5, that the labels of an answer's claims allow.
+
+    The paper publishes rules for the extremes, not a formula. Factuality: no claim even partly
+    supported is 0; any contradictory claim at most 2; all supported is 5. Relevance: all claims
+    irrelevant is 0; any irrelevant claim at most 2. Coherence: any contradictory claim at most 2.
+    All other labels leave the whole scale open.
+
+    Args:
+        dimension: one of DIMENSIONS.
+        labels: of each claim, at least one.
+
+    Raises:
+        ValueError: no labels (an answer without claims is not rated), or one of another dimension.
+    """
+    found = set(labels)
+    if not found:
+        raise ValueError("no labels: an answer without claims is not rated")
+    if unknown := found.difference(WORDS[dimension]):
+        raise ValueError(f"{min(unknown)!r} is no label of {dimension}")
+    if dimension == "factuality":
+        if not found & {"supported", "partially_supported"}:
+            return LOWEST, LOWEST
+        if found == {"supported"}:
+            return HIGHEST, HIGHEST
+    if dimension == "relevance" and found == {"irrelevant"}:
+        return LOWEST, LOWEST
+    capping = "irrelevant" if dimension == "relevance" else "contradictory"
+    return LOWEST, _CAP if capping in found else HIGHEST
+
+
+# --- what is asked ------------------------------------------------------------------------------
 
 
 class Claims(BaseModel):
@@ -68,13 +161,16 @@ def _number(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+_ANY_LABEL = list(dict.fromkeys(word for words in WORDS.values() for word in words))
+
+
 class Label(BaseModel):
     """One claim's label; `id` is the claim's number, from 1 on."""
 
     model_config = ConfigDict(extra="forbid")
 
     id: Annotated[int, BeforeValidator(_number)]
-    label: Annotated[str, Field(json_schema_extra={"enum": _WORDS})]
+    label: Annotated[str, Field(json_schema_extra={"enum": _ANY_LABEL})]
 
 
 class Labels(BaseModel):
@@ -84,7 +180,7 @@ class Labels(BaseModel):
 
     labels: list[Label]
     reason: str
-    score: int = Field(ge=bounds.LOWEST, le=bounds.HIGHEST)
+    score: int = Field(ge=LOWEST, le=HIGHEST)
 
 
 @lru_cache(maxsize=512)
@@ -106,7 +202,7 @@ def labels_schema(dimension: str, n_claims: int) -> type[Labels]:
 def _by_claim(dimension: str, n_claims: int, given: Sequence[Label]) -> list[Label]:
     if len(given) != n_claims:
         raise ValueError(f"{len(given)} labels for {n_claims} claims")
-    found = {one.id: bounds.label(dimension, one.label) for one in given}
+    found = {one.id: label(dimension, one.label) for one in given}
     if len(found) < n_claims:
         raise ValueError("two labels for one claim")
     if found.keys() != set(range(1, n_claims + 1)):
@@ -114,106 +210,62 @@ def _by_claim(dimension: str, n_claims: int, given: Sequence[Label]) -> list[Lab
     return [Label(id=number, label=found[number]) for number in sorted(found)]
 
 
-def claims_criterion(override_dir: Path | None = None) -> Criterion:
-    """The claims of an answer: fields `question`, `candidate`; the score is their number.
-
-    Args:
-        override_dir: folder of prompts whose `movierecapsqa/judge.yml` replaces ours; None for the
-            user's setting. Read once for each folder.
-
-    Raises:
-        PromptError: the user's file does not fit.
-    """
-    return _claims_criterion(override_dir or settings.prompts_dir())
+_PLACEHOLDERS = {
+    "claims_system": (),
+    "claims": ("question", "candidate"),
+    "system": (),
+    "context": ("facts", "dialogue"),
+    **dict.fromkeys(DIMENSIONS, ()),
+    "reply": ("question", "claims", "words"),
+}
 
 
-def dimension_criterion(
-    dimension: str, n_claims: int, override_dir: Path | None = None
-) -> Criterion:
-    """A label for each of an answer's claims and a score, an integer 0 to 5, in one dimension.
-
-    Fields: `facts` and `claims` (lists), `dialogue`, `question`; and `dimension`, by which
-    recorded replies are told apart, since the criteria of all dimensions have one name.
-
-    Raises:
-        PromptError: the user's file does not fit.
-    """
-    return _dimension_criterion(dimension, n_claims, override_dir or settings.prompts_dir())
-
-
-def config(spec: str | None = None, env: Mapping[str, str] | None = None) -> JudgeConfig:
-    """The judge of `spec`, or of the user's setting, or the paper's, with room for its replies.
-
-    Raises:
-        JudgeError: it cannot be used as configured, or is several judges in one.
-    """
-    found = judges.configured(PAPER_JUDGE, spec, env)
-    if found.provider in (PANEL, DEBATE):
-        raise JudgeError(
-            f"the judge {found.label} is several judges, which have no claims in common to label: "
-            "name one model for MovieRecapsQA, and judge again with another (rescore --judge)"
-        )
-    if found.endpoints and found.sampling.max_tokens == MAX_TOKENS:
-        found = replace(found, sampling=replace(found.sampling, max_tokens=REPLY_TOKENS))
-    if found.endpoints and found.timeout == JudgeConfig.timeout:
-        found = replace(found, timeout=TIMEOUT)
-    return found
-
-
-def check(spec: str | None = None, more: Iterable[Criterion] = ()) -> None:
-    """Stop before a run whose judge (`spec`, or the user's) or judge's prompts cannot be used.
-
-    Args:
-        spec: a judge in its short form, or a file.
-        more: criteria beside claims and labels that it will be asked.
-
-    Raises:
-        JudgeError, PromptError: what is wrong and the choices there are.
-    """
-    judges.preflight(config(spec), [claims_criterion(), *_for_one_claim(), *more])
-
-
-def describe(spec: str | None = None) -> dict[str, Any]:
-    """Judge and prompts for a run's results, as plain types; no secrets."""
-    return prompt_notes.judge(config(spec), _prompt(settings.prompts_dir()))
-
-
-def prompt_name() -> str:
-    """The prompts in use: their file and its hash."""
-    return prompt_notes.name(_prompt(settings.prompts_dir()))
-
-
-def _for_one_claim() -> list[Criterion]:
-    return [dimension_criterion(dimension, 1) for dimension in DIMENSIONS]
-
-
+@lru_cache(maxsize=8)
 def _prompt(override_dir: Path | None) -> prompts.Prompt:
     return prompts.load("movierecapsqa", "judge", _PLACEHOLDERS, override_dir)
 
 
-@lru_cache(maxsize=8)
-def _loaded(override_dir: Path | None) -> prompts.Prompt:
-    return _prompt(override_dir)
+def prompt() -> prompts.Prompt:
+    """The judge's prompts, ours or the user's; read once for each folder of the user's.
+
+    Raises:
+        PromptError: the user's file does not fit.
+    """
+    return _prompt(settings.prompts_dir())
+
+
+def claims_criterion() -> Criterion:
+    """The claims of an answer: fields `question`, `candidate`; the score is their number."""
+    return _claims_criterion(settings.prompts_dir())
 
 
 @lru_cache(maxsize=8)
 def _claims_criterion(override_dir: Path | None) -> Criterion:
-    prompt = _loaded(override_dir)
+    prompt = _prompt(override_dir)
     return Criterion(
         name=CLAIMS,
         system=prompt.text["claims_system"],
         template=prompt.text["claims"],
         schema=Claims,
-        score=_count,
+        score=lambda reply: float(len(reply.claims)),
         prompt_hash=prompt.hash,
     )
 
 
+def dimension_criterion(dimension: str, n_claims: int) -> Criterion:
+    """A label for each of an answer's claims and a score, an integer 0 to 5, in one dimension.
+
+    Its fields are those of `asked`. The criteria of all dimensions have one name: recorded replies
+    are told apart by the field `dimension`.
+    """
+    return _dimension_criterion(dimension, n_claims, settings.prompts_dir())
+
+
 @lru_cache(maxsize=512)
 def _dimension_criterion(dimension: str, n_claims: int, override_dir: Path | None) -> Criterion:
-    prompt = _loaded(override_dir)
+    prompt = _prompt(override_dir)
     kept = {name: f"{{{name}}}" for name in ("question", "claims")}
-    words = ", ".join(bounds.LABELS[dimension])
+    words = ", ".join(WORDS[dimension])
     reply = prompts.fill(prompt.text["reply"], {**kept, "words": words})
     return Criterion(
         name=LABELS,
@@ -221,15 +273,146 @@ def _dimension_criterion(dimension: str, n_claims: int, override_dir: Path | Non
         # By its order no file of a user's can put what differs before facts and dialogue.
         template="\n".join([prompt.text["context"], prompt.text[dimension], reply]),
         schema=labels_schema(dimension, n_claims),
-        score=_score,
+        score=lambda reply: float(reply.score),
         prompt_hash=prompt.hash,
         untrusted=("claims",),
     )
 
 
-def _count(reply: Claims) -> float:
-    return float(len(reply.claims))
+class Context(NamedTuple):
+    """What a judge knows of a segment: all its facts and its dialogue, "" where there is none."""
+
+    segment: str
+    facts: Sequence[str]
+    dialogue: str
 
 
-def _score(reply: Labels) -> float:
-    return float(reply.score)
+def asked(context: Context, dimension: str, question: str, claims: Sequence[str]) -> dict[str, Any]:
+    """The fields of a dimension's request; recordings hold the same."""
+    return {
+        "dimension": dimension,
+        "facts": list(context.facts),
+        "dialogue": context.dialogue,
+        "question": question,
+        "claims": list(claims),
+    }
+
+
+# --- one answer ---------------------------------------------------------------------------------
+
+
+def judged(
+    context: Context, question: str, reply: str
+) -> Generator[Asks, Sequence[Verdict], dict[str, Any]]:
+    """A model's reply to a question about a segment (asking.py); trouble becomes a status.
+
+    An answer that is empty, a refusal, cut off or without claims is the candidate's failure, worth
+    0. Where the claims are not known (the judge failed, or they stand in a batch file) the
+    dimensions are not asked: `judge_skipped`, or `unjudged` for the judge `none`.
+
+    Args:
+        context: the segment; it reaches the judge in the dimensions' requests alone.
+        question: as the model got it.
+        reply: the model's text, as the host hands it over.
+
+    Returns:
+        `candidate` (what was put to the judge: without reasoning; "" if it is no answer), `status`
+        (ok; the candidate's failures; unjudged; judge_<status>, the first one's), `claims`,
+        `n_claims`, and `dimensions`, each with score (0 to 5; None where there is none), status
+        (of this dimension alone), labels (of each claim), low and high (the scores that the labels
+        allow) and consistent (whether the score is one of them; None without labels).
+    """
+    status = answers.reply_status(reply)
+    if status != "ok":
+        return _item("", status)
+    candidate = answers.strip_reasoning(reply)[0].strip()
+    fields = {"question": question, "candidate": candidate}
+    # An estimate reckons with a claim for each sentence: those of an answer are not known before.
+    sentences = [part.strip() for part in candidate.split(". ") if part.strip()]
+    stand_in = json.dumps({"claims": sentences})
+    first = Ask("claims", claims_criterion(), fields, reads=True, stand_in=stand_in)
+    (verdict,) = yield [first]
+    status = graded(candidate, verdict).status
+    if status == NOT_JUDGED:
+        return _item(candidate, status)
+    found = said(first, verdict) if status == "ok" else None
+    if status == "ok" and found is None:
+        status = OF_THE_JUDGE + Status.PARSE_FAILURE.value  # of a judge that is no language model
+    claims = list(found.claims) if found else []
+    if status == "ok" and not claims:
+        return _item(candidate, NO_CLAIMS)
+    asks = [_about_claims(context, name, question, claims, verdict) for name in DIMENSIONS]
+    verdicts = yield asks
+    dimensions = {ask.name: _rated(ask, one) for ask, one in zip(asks, verdicts, strict=True)}
+    statuses = [status, *(one["status"] for one in dimensions.values())]
+    first_failure = next((one for one in statuses if one != "ok"), "ok")
+    return _item(candidate, first_failure, claims, dimensions)
+
+
+def _item(
+    candidate: str,
+    status: str,
+    claims: Sequence[str] = (),
+    dimensions: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Without dimensions: those of an answer that is not put to the judge, or not yet."""
+    if dimensions is None:
+        score = 0 if status in CANDIDATE_FAILURES else None
+        dimensions = {name: _rating(name, score, status) for name in DIMENSIONS}
+    return {
+        "candidate": candidate,
+        "status": status,
+        "claims": list(claims),
+        "n_claims": len(claims),
+        "dimensions": dict(dimensions),
+    }
+
+
+def _about_claims(
+    context: Context, dimension: str, question: str, claims: Sequence[str], found: Verdict
+) -> Ask:
+    """A dimension's request; where the claims are not known its place is taken."""
+    criterion = dimension_criterion(dimension, len(claims))
+    # The config and the prompt decide on every byte before the segment's own.
+    turn = ahead((criterion.prompt_hash, context.segment)) if claims else _unknown(found)
+    fields = asked(context, dimension, question, claims)
+    return Ask(dimension, criterion, fields, reads=True, rests_on="claims", before=turn)
+
+
+def _unknown(claims: Verdict) -> Callable[[Judge, Callable[[], Verdict]], Verdict]:
+    """In place of a request about claims that are not known: skipped, and booked as missing."""
+
+    def skip(judge: Judge, _request: Callable[[], Verdict]) -> Verdict:
+        label = judge.config.label
+        reason = f"the claims are not known ({claims.status})"
+        verdict = Verdict(None, Status.SKIPPED.value, reason, judge=label, setup=claims.setup)
+        run.current().ledger.verdict(current_task(), label, verdict)
+        return verdict
+
+    return skip
+
+
+def _rated(ask: Ask, verdict: Verdict) -> dict[str, Any]:
+    if verdict.judge == NONE:
+        return _rating(ask.name, None, NOT_JUDGED)
+    if verdict.score is None:
+        return _rating(ask.name, None, OF_THE_JUDGE + verdict.status)
+    found = said(ask, verdict)
+    if found is None:  # of a judge that is no language model
+        return _rating(ask.name, None, OF_THE_JUDGE + Status.PARSE_FAILURE.value)
+    return _rating(ask.name, int(verdict.score), "ok", [one.label for one in found.labels])
+
+
+def _rating(
+    dimension: str, score: int | None, status: str, labels: Sequence[str] = ()
+) -> dict[str, Any]:
+    low, high = bounds(dimension, labels) if labels else (None, None)
+    inside = None if low is None or high is None else low <= (score or 0) <= high
+    return {
+        "score": score,
+        "status": status,
+        "labels": list(labels),
+        "low": low,
+        "high": high,
+        "consistent": inside,
+    }

@@ -1,8 +1,8 @@
 """The released answers with their published scores, and the same answers before our judge.
 
-What `lmms-eval-tasks agreement` needs of a benchmark, beside its module `judge`: see the functions.
-The release has the answers of seven models and of people, with factuality and relevance 0 to 5; an
-answer without scores (all empty ones, and a few more) is counted and not judged.
+What `lmms-eval-tasks agreement` needs of a benchmark (runs/agreement_task.py). The release has the
+answers of seven models and of people, with factuality and relevance 0 to 5; an answer without
+scores (all empty ones, and a few more) is counted and not judged.
 """
 
 from __future__ import annotations
@@ -15,24 +15,20 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks import leaderboards, settings
-from lmms_eval_tasks.agreement_scores import Pair
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import Criterion, Judge
-from lmms_eval_tasks.movierecapsqa import bounds, judge, schema
-from lmms_eval_tasks.movierecapsqa.answer_judging import (
-    NO_CLAIMS,
-    Context,
-    Judged,
-    asked,
-    judge_reply,
-)
-from lmms_eval_tasks.movierecapsqa.entry import Answer, Question, Segment
-from lmms_eval_tasks.movierecapsqa.labels import DIMENSIONS as JUDGED_DIMENSIONS
+from lmms_eval_tasks.judges.asking import Asker, settle
+from lmms_eval_tasks.movierecapsqa import judge, schema
+from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS as JUDGED_DIMENSIONS
+from lmms_eval_tasks.movierecapsqa.judge import Context
+from lmms_eval_tasks.movierecapsqa.schema import Answer, Question, Segment
 from lmms_eval_tasks.utils import answers, rating_means
-from lmms_eval_tasks.video_checks import LEAVE_OUT, listed
+from lmms_eval_tasks.utils.video_checks import LEAVE_OUT, listed
+
+Item = Mapping[str, Any]
 
 DIMENSIONS = ("factuality", "relevance")  # with published scores
-SCALE = range(bounds.LOWEST, bounds.HIGHEST + 1)
+SCALE = range(judge.LOWEST, judge.HIGHEST + 1)
 PEOPLE = "people"  # in place of a model's name
 VERDICTS = 1 + len(JUDGED_DIMENSIONS)  # of an answer: its claims, then each dimension
 
@@ -125,8 +121,7 @@ def _released(
 
 def groups() -> dict[str, tuple[str, ...]]:
     """The paper's groups of models (5.1) with the names that their models have here."""
-    board = leaderboards.leaderboard("movierecapsqa")
-    (table,) = (table for table in board.tables if table.number == 4)
+    table = leaderboards.leaderboard("movierecapsqa").table(4)
     found: dict[str, tuple[str, ...]] = {}
     for row in table.rows:
         if row.identity:
@@ -138,47 +133,45 @@ def groups() -> dict[str, tuple[str, ...]]:
 # --- our judge ----------------------------------------------------------------------------------
 
 
-def judged(who: Judge, answer: Released) -> Judged:
-    """What our judge says of an answer; trouble becomes a status."""
-    return judge_reply(who, answer.context, answer.question, answer.text)
+def judged(who: Judge, answer: Released) -> dict[str, Any]:
+    """What our judge says of an answer (judge.judged), with its verdicts; trouble is a status."""
+    return settle(judge.judged(answer.context, answer.question, answer.text), Asker(who))
 
 
-def pair(answer: Released, done: Judged | None, dimension: str) -> Pair:
-    """An answer's published score in a dimension beside ours.
+def ours(done: Item, dimension: str) -> float | None:
+    """Our score, as `_valid` counts: 0 where the answer is a refusal or claims nothing.
 
-    Ours is what `_valid` counts: 0 where the answer is a refusal or claims nothing; None where the
-    judge failed, or was not asked (`done` is None).
+    None where the judge failed.
     """
-    ours = None
-    if done is not None:
-        item = {"status": done.status, "dimensions": done.dimensions}
-        ours = rating_means.value(dimension, item)
-    published = answer.scores[dimension]
-    return Pair(answer.by, answer.question_id, answer.video, ours, published)
+    return rating_means.value(dimension, done)
 
 
-def as_dict(answer: Released, done: Judged) -> dict[str, Any]:
+def as_dict(answer: Released, done: Item) -> dict[str, Any]:
     """An answer and what our judge said, for JSON; the answer's own text stays in the release."""
+    verdicts = done.get("verdicts", {})
     return {
         "id": answer.question_id,
         "by": answer.by,
         "number": answer.number,
-        "status": done.status,
+        "status": done["status"],
         "published": dict(answer.scores),
-        "claims": done.claims,
-        "claims_verdict": done.claims_verdict,
-        "dimensions": done.dimensions,
+        "claims": done["claims"],
+        "claims_verdict": verdicts.get("claims"),
+        "dimensions": {
+            name: {**rated, "verdict": verdicts.get(name)}
+            for name, rated in done["dimensions"].items()
+        },
     }
 
 
-def checks(judged_answers: Sequence[tuple[Released, Judged]]) -> list[str]:
+def checks(judged_answers: Sequence[tuple[Released, Item]]) -> list[str]:
     """What to know beside the coefficients: a line each.
 
     Claims; and how scores, ours and the published ones, keep to the bounds that our judge's labels
-    set (bounds.py).
+    set (judge.bounds).
     """
-    claims = [len(done.claims) for _, done in judged_answers if done.claims]
-    without = sum(done.status == NO_CLAIMS for _, done in judged_answers)
+    claims = [done["n_claims"] for _, done in judged_answers if done["n_claims"]]
+    without = sum(done["status"] == judge.NO_CLAIMS for _, done in judged_answers)
     lines = [
         f"claims: {sum(claims) / len(claims):.1f} in each of {len(claims)} answers"
         if claims
@@ -189,7 +182,7 @@ def checks(judged_answers: Sequence[tuple[Released, Judged]]) -> list[str]:
         rated = [
             (one, found)
             for one, done in judged_answers
-            if (found := done.dimensions[dimension])["consistent"] is not None
+            if (found := done["dimensions"][dimension])["consistent"] is not None
         ]
         outside = sum(found["consistent"] is False for _, found in rated)
         line = f"{dimension}: {outside} of {len(rated)} scores outside the bounds of their labels"
@@ -220,10 +213,10 @@ def requests(answer: Released) -> list[tuple[Criterion, Mapping[str, Any], str]]
     said: Mapping[str, Any] = {"question": answer.question, "candidate": text}
     found = [(judge.claims_criterion(), said, json.dumps({"claims": claims}))]
     for dimension in JUDGED_DIMENSIONS:
-        label = max(bounds.LABELS[dimension], key=len)
+        label = max(judge.WORDS[dimension], key=len)
         given = [{"id": number, "label": label} for number, _ in enumerate(claims, 1)]
-        reply = {"labels": given, "reason": "word " * 20, "score": bounds.HIGHEST}
-        fields = asked(answer.context, dimension, answer.question, claims)
+        reply = {"labels": given, "reason": "word " * 20, "score": judge.HIGHEST}
+        fields = judge.asked(answer.context, dimension, answer.question, claims)
         criterion = judge.dimension_criterion(dimension, len(claims))
         found.append((criterion, fields, json.dumps(reply)))
     return found

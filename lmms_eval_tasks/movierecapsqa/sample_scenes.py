@@ -1,15 +1,31 @@
-"""What happens in the packaged movies: one truth for pictures and texts.
+"""What happens in the packaged movies, drawn and heard: one truth for pictures and texts.
 
 Two invented movies, each with its recap. A segment is one scene, acted once in the movie and again,
 faster, in the recap. Between scenes the stage is empty. `words` says what is to be seen, for the
 texts (sample_story_yaml); names that end in `_x` say what is false.
+
+The seconds of all movies and recaps are numbered through. Every picture shows its number by colours
+in a strip above the scene and its frame by the bar below it, and every second of a movie has a tone
+(sample/second_code.py), so that a recap that leaks into a movie's clip, or a second outside of a
+segment's window, shows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from math import dist
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval_tasks.sample import second_code
+from lmms_eval_tasks.sample.render import Canvas, Colour, Tone, soundtrack
+from lmms_eval_tasks.sample.second_code import BAR, PALETTE, TICKS
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 WIDTH, HEIGHT = 320, 240
 STAGE = (40, 216)  # rows of the scene; the code of the second is above and below it
@@ -124,7 +140,8 @@ class Story:
     video: str  # of the recap's file
     movie_seconds: int
     recap_seconds: int
-    scenes: tuple[Scene, ...] = field(default=())
+    scenes: tuple[Scene, ...]
+    texts: tuple[dict[str, Any], ...]  # of each scene: dialogue, facts, questions
 
 
 def side(place: Place) -> str:
@@ -149,93 +166,112 @@ def _last(actor: Actor) -> Place:
     return actor.path[-1][1:]
 
 
-def _still(x: float, y: float) -> tuple[tuple[float, float, float], ...]:
-    return ((0.0, x, y),)
+@lru_cache(maxsize=1)
+def stories() -> tuple[Story, ...]:
+    """Both movies (sample_story_yaml)."""
+    import yaml
+
+    file = Path(__file__).with_name("sample_story_yaml")
+    given = yaml.safe_load(file.read_text(encoding="utf-8"))
+    return tuple(_story(name, one) for name, one in given.items())
 
 
-STORIES = (
-    Story(
-        movie="The Lantern Bridge (invented)",
-        movie_id="lantern-bridge",
-        video="recap-lantern",
-        movie_seconds=44,
-        recap_seconds=18,
-        scenes=(
-            Scene(
-                movie=(3.5, 13.5),
-                recap=(1.3, 6.4),
-                sky="bright",
-                actors={
-                    "ada": Actor("red", "circle", _still(80, 170)),
-                    "bo": Actor("blue", "square", ((0.1, 340, 170), (0.65, 118, 170))),
-                },
-                goal="ada",
-            ),
-            Scene(
-                movie=(15.0, 27.25),
-                recap=(6.4, 11.85),
-                sky="dark",
-                stars=3,
-                actors={
-                    "lantern": Actor("yellow", "circle", _still(160, 170), half=10),
-                    "ada": Actor("red", "circle", ((0.15, 40, 170), (0.85, 128, 170))),
-                    "bo": Actor("blue", "square", ((0.15, 280, 170), (0.5, 192, 170))),
-                },
-                goal="lantern",
-            ),
-            Scene(
-                movie=(30.4, 40.9),
-                recap=(12.2, 17.1),
-                sky="orange",
-                actors={
-                    "keeper": Actor("green", "triangle", ((0.25, 160, 150), (0.5, 160, 10))),
-                    "ada": Actor("red", "circle", ((0.55, 75, 170), (0.95, 285, 170))),
-                    "bo": Actor("blue", "square", ((0.55, 35, 170), (0.95, 245, 170))),
-                },
-            ),
-        ),
-    ),
-    Story(
-        movie="Three Stones (invented)",
-        movie_id="three-stones",
-        video="recap-stones",
-        movie_seconds=34,
-        recap_seconds=13,
-        scenes=(
-            Scene(
-                movie=(4.2, 14.6),
-                recap=(0.8, 6.3),
-                sky="bright",
-                actors={
-                    "one": Actor("lime", "square", _still(70, 180), shown=(0.0, 0.35)),
-                    "two": Actor("lime", "square", _still(160, 180), shown=(0.0, 0.7)),
-                    "three": Actor("lime", "square", _still(250, 180)),
-                    "cleo": Actor(
-                        "purple",
-                        "triangle",
-                        (
-                            (0.0, -20, 110),
-                            (0.3, 70, 110),
-                            (0.4, 70, 110),
-                            (0.65, 160, 110),
-                            (0.75, 160, 110),
-                            (0.95, 345, 110),
-                        ),
-                    ),
-                },
-            ),
-            Scene(
-                movie=(18.35, 30.0),
-                recap=(6.9, 12.4),
-                sky="dark",
-                stars=4,
-                actors={
-                    "three": Actor("lime", "square", _still(250, 180)),
-                    "two": Actor("lime", "square", _still(160, 180), shown=(0.5, 2.0)),
-                    "one": Actor("lime", "square", _still(70, 180), shown=(0.8, 2.0)),
-                    "dov": Actor("orange", "circle", ((0.1, 110, 236), (0.4, 110, 110))),
-                },
-            ),
-        ),
-    ),
-)
+def _story(name: str, given: dict[str, Any]) -> Story:
+    scenes, texts = [], []
+    for one in given.pop("scenes"):
+        texts.append({part: one.pop(part) for part in ("dialogue", "facts", "questions")})
+        windows: dict[str, Any] = {part: tuple(one.pop(part)) for part in ("movie", "recap")}
+        actors = {role: Actor(**_frozen(actor)) for role, actor in one.pop("actors").items()}
+        scenes.append(Scene(**windows, **one, actors=actors))
+    return Story(movie_id=name, scenes=tuple(scenes), texts=tuple(texts), **given)
+
+
+def _frozen(actor: dict[str, Any]) -> dict[str, Any]:
+    return {**actor, "path": tuple(map(tuple, actor["path"]))}
+
+
+# --- the second that is shown or heard ----------------------------------------------------------
+
+STRIP = 1 / 6  # the strip's lower edge, as a share of the frame's height
+
+
+def seconds() -> dict[str, int]:
+    """Length of each video, recaps and movies in turn."""
+    found: dict[str, int] = {}
+    for story in stories():
+        found |= {story.video: story.recap_seconds, story.movie_id: story.movie_seconds}
+    return found
+
+
+def number_of(video: str, second: int) -> int:
+    """The place of a video's second (from 0 on) among all seconds of the sample."""
+    lengths = seconds()
+    names = list(lengths)
+    return sum(lengths[name] for name in names[: names.index(video)]) + second
+
+
+# --- drawing ------------------------------------------------------------------------------------
+
+RATE = 44_100  # samples a second
+CURTAIN: Colour = (66, 66, 72)  # between scenes
+STAR_Y, STAR_HALF = 68, 7  # pixels
+
+
+def frames(story: Story, name: str) -> Iterator[NDArray[np.uint8]]:
+    """Every frame, (HEIGHT, WIDTH, 3), of the movie or of the recap; frame i is at i / TICKS s.
+
+    Args:
+        story: whose.
+        name: of the video: `story.movie_id` or `story.video`.
+    """
+    empty = Canvas(WIDTH, HEIGHT, CURTAIN)
+    skies = {scene.movie: _sky(scene) for scene in story.scenes}
+    for index in range(seconds()[name] * TICKS):
+        time = index / TICKS
+        canvas = empty
+        for scene in story.scenes:
+            start, end = scene.movie if name == story.movie_id else scene.recap
+            if start <= time < end:
+                canvas = skies[scene.movie].copy()
+                for actor in scene.actors.values():
+                    place = actor.at((time - start) / (end - start))
+                    if place is not None:
+                        _draw(canvas, actor, place)
+        yield _coded(canvas.pixels(), number_of(name, index // TICKS), index % TICKS)
+
+
+def sound(name: str) -> NDArray[np.float32]:
+    """The tones of a video, (seconds * RATE,), in [-1, 1]."""
+    length = seconds()[name]
+    tones = (Tone(s, 1.0, second_code.hertz(number_of(name, s))) for s in range(length))
+    return soundtrack(tones, length, RATE)
+
+
+def _sky(scene: Scene) -> Canvas:
+    canvas = Canvas(WIDTH, HEIGHT, SKIES[scene.sky])
+    for number in range(scene.stars):
+        x = WIDTH * (number + 1) / (scene.stars + 1)
+        canvas.ellipse((x, STAR_Y), STAR_HALF, STAR_HALF, PALETTE["white"])
+    return canvas
+
+
+def _draw(canvas: Canvas, actor: Actor, place: Place) -> None:
+    (x, y), half, fill = place, actor.half, PALETTE[actor.colour]
+    if actor.shape == "circle":
+        canvas.ellipse(place, half, half, fill)
+    elif actor.shape == "square":
+        canvas.rectangle(x - half, y - half, x + half, y + half, fill)
+    else:
+        canvas.polygon([(x - half, y + half), (x + half, y + half), (x, y - half)], fill)
+
+
+def _coded(picture: NDArray[np.uint8], number: int, tick: int) -> NDArray[np.uint8]:
+    """A scene with its second's colours above it and its frame's bar below it."""
+    frame: NDArray[np.uint8] = picture.copy()
+    strip, bar = round(STRIP * HEIGHT), round(BAR * HEIGHT)
+    left, right = second_code.colours(number)
+    frame[:strip, : WIDTH // 2] = PALETTE[left]
+    frame[:strip, WIDTH // 2 :] = PALETTE[right]
+    frame[bar:] = 0
+    frame[bar:, : (tick + 1) * WIDTH // TICKS] = 255
+    return frame

@@ -1,8 +1,13 @@
-"""MovieRecapsQA's files, and reading them.
+"""MovieRecapsQA's data file: segments as the project releases them, and what our schema adds.
 
-    ROOT/movierecapsqa/segments.json      the list of segments, as released (entry.py)
+    ROOT/movierecapsqa/segments.json      the list of segments
     ROOT/movierecapsqa/recaps/VIDEOID.mp4 recap videos; beside segments.json as well
     ROOT/movierecapsqa/movies/MOVIEID.mp4 the user's own copies of the movies
+
+Released: id, movie, videoId, startTime, endTime (seconds in the recap video), facts, srt (in movie
+time), questions with the dataset's answer, a human's and the models' with published scores. Ours,
+all optional: movieId, movieStartTime and movieEndTime (seconds in the movie; `_scenes` and `_movie`
+need them), a question's modality and category, and several humanAnswers.
 
 A file that is no list of segments stops. What is wrong with single segments is collected, so that
 the others can be run where the user allows it.
@@ -12,17 +17,218 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import ValidationError
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
-from lmms_eval_tasks import released_files
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.movierecapsqa.entry import Question, Segment
+from lmms_eval_tasks.utils import released_files, subtitles
+
+# The labels by which the paper splits its results (Tables 3, 5): slug in our data and in metric
+# names -> title.
+UNLABELLED = "unlabelled"
+SPLITS: dict[str, dict[str, str]] = {
+    "modality": {
+        "dialogue": "Dialogue-centric",
+        "vision": "Vision-centric",
+        "multimodal": "Multimodal",
+        UNLABELLED: "Unlabelled",
+    },
+    "category": {
+        "crd": "Character and Relationship Dynamics",
+        "npa": "Narrative and Plot Analysis",
+        "sta": "Setting and Technical Analysis",
+        "temp": "Temporal Reasoning",
+        "th": "Thematic Exploration",
+        UNLABELLED: "Unlabelled",
+    },
+}
+
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+# No year ("2001: A Space Odyssey" may be the only fact); a number alone is an empty fact.
+_NUMBERED = re.compile(r"\d{1,3}[.):](?:\s+|$)")
+# The paper's names beside the slugs: Table 3 says vision-centric, Table 5 "Scene".
+_MODALITIES = {
+    **dict.fromkeys(("dialogue", "dialogue-centric"), "dialogue"),
+    **dict.fromkeys(("vision", "visual", "vision-centric", "scene"), "vision"),
+    **dict.fromkeys(("multimodal", "both"), "multimodal"),
+}
+_CATEGORIES = {
+    form.lower(): slug
+    for slug, title in SPLITS["category"].items()
+    if slug != UNLABELLED
+    for form in (slug, title)
+}
+# Field -> the slug of each written form, and what is expected.
+_LABELS = {
+    "modality": (_MODALITIES, "dialogue, vision or multimodal"),
+    "category": (_CATEGORIES, "NPA, CRD, TH, STA or TEMP"),
+}
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
+
+
+class Scores(_Entry):
+    """Published scores of an answer, 0 to 5; None where the release has none."""
+
+    factuality: int | None = Field(default=None, ge=0, le=5)
+    relevance: int | None = Field(default=None, ge=0, le=5)
+
+
+class Answer(_Entry):
+    """An answer to a question, possibly empty, with what the release says it is worth."""
+
+    model: str = ""  # "" for a human's
+    answer: str = ""
+    scores: Scores = Scores()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _none_is_nothing(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return {name: one for name, one in value.items() if one is not None}
+
+
+class Question(_Entry):
+    """One question. `factsUsed` is not read: the release mixes 0- and 1-based indexes in it."""
+
+    qid: int
+    question: Text
+    reference: str = Field(default="", validation_alias=AliasChoices("datasetAnswer", "reference"))
+    human_answers: tuple[Answer, ...] = ()
+    model_answers: tuple[Answer, ...] = Field(
+        default=(), validation_alias=AliasChoices("modelAnswers", "model_answers")
+    )
+    modality: str = ""
+    category: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _humans(cls, value: Any) -> Any:
+        """`humanAnswer` (one, as released) and `humanAnswers` (several) in one list."""
+        if not isinstance(value, dict) or "human_answers" in value:
+            return value
+        several, one = value.get("humanAnswers") or [], value.get("humanAnswer")
+        return {**value, "human_answers": [*([one] if one else []), *several]}
+
+    @field_validator("modality", "category", mode="before")
+    @classmethod
+    def _label(cls, value: Any, info: ValidationInfo) -> str:
+        if value in (None, ""):
+            return ""
+        forms, expected = _LABELS[str(info.field_name)]
+        if not isinstance(value, str) or value.strip().lower() not in forms:
+            raise ValueError(f"expected {expected}")
+        return forms[value.strip().lower()]
+
+
+class Segment(_Entry):
+    """A stretch of a recap video, its atomic facts, its dialogue and its questions.
+
+    `start` and `end` are seconds in the recap video, `movie_start` and `movie_end` in the movie.
+    `dialogue` is what is said, a cue a line, without markup and without times: those of the srt are
+    the movie's, and mean nothing beside a clip of the recap.
+    """
+
+    id: Text
+    movie: str = ""
+    video: Text = Field(validation_alias=AliasChoices("videoId", "video"))
+    start: float = Field(validation_alias=AliasChoices("startTime", "start"))
+    end: float = Field(validation_alias=AliasChoices("endTime", "end"))
+    movie_id: str = Field(default="", validation_alias=AliasChoices("movieId", "movie_id"))
+    movie_start: float | None = Field(
+        default=None, validation_alias=AliasChoices("movieStartTime", "movie_start")
+    )
+    movie_end: float | None = Field(
+        default=None, validation_alias=AliasChoices("movieEndTime", "movie_end")
+    )
+    facts: tuple[Text, ...] = Field(min_length=1)
+    dialogue: str = Field(default="", validation_alias=AliasChoices("srt", "dialogue"))
+    questions: tuple[Question, ...]
+
+    @field_validator("id", "video", "movie_id")
+    @classmethod
+    def _file_name(cls, value: str) -> str:
+        if "/" in value or "\\" in value or value in (".", "..") or not value.isprintable():
+            raise ValueError("expected a name on one line, without a folder")
+        return value
+
+    @field_validator("start", "end", "movie_start", "movie_end")
+    @classmethod
+    def _seconds(cls, value: float | None) -> float | None:
+        if value is not None and not 0 <= value < math.inf:
+            raise ValueError("expected seconds from 0 on")
+        return value
+
+    @field_validator("facts", mode="before")
+    @classmethod
+    def _without_numbers(cls, value: Any) -> Any:
+        """Facts come with numbers ("1. ...") and without; all or none of a segment's have them."""
+        if not isinstance(value, list) or not all(isinstance(fact, str) for fact in value):
+            return value
+        facts = [fact.strip() for fact in value]
+        if all(_NUMBERED.match(fact) for fact in facts):
+            return [_NUMBERED.sub("", fact, count=1) for fact in facts]
+        return facts
+
+    @field_validator("dialogue", mode="before")
+    @classmethod
+    def _spoken(cls, value: Any) -> Any:
+        """The text of the srt, whole; the release's has no counters."""
+        if value is None:
+            return ""
+        if not isinstance(value, str):
+            return value
+        try:
+            cues = subtitles.parse(value.removeprefix("\ufeff"), "srt", "srt")
+        except DataError as error:
+            raise ValueError(str(error).removeprefix("srt, ")) from None
+        return "\n".join(cue.text for cue in cues)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Segment:
+        if self.start >= self.end:
+            raise ValueError(f"startTime {self.start:g} is not before endTime {self.end:g}")
+        if (self.movie_start is None) != (self.movie_end is None):
+            raise ValueError("movieStartTime and movieEndTime are given together or not at all")
+        if self.movie_start is not None and self.movie_end is not None:
+            if self.movie_start >= self.movie_end:
+                raise ValueError(
+                    f"movieStartTime {self.movie_start:g} is not before "
+                    f"movieEndTime {self.movie_end:g}"
+                )
+            if not self.movie_id:
+                raise ValueError("movieStartTime needs movieId, the movie's file in movies/")
+        numbers = [question.qid for question in self.questions]
+        if twice := sorted({number for number in numbers if numbers.count(number) > 1}):
+            raise ValueError(f"qid {twice[0]} occurs twice")
+        return self
+
+    def question_id(self, question: Question) -> str:
+        """The question's id in the whole release."""
+        return f"{self.id}/{question.qid}"
+
+
+# --- the file -----------------------------------------------------------------------------------
 
 # The full set (paper, Tables 2 and 3).
 PAPER_COUNTS = {"videos": 60, "questions": 8231, "facts": 16462}
@@ -34,6 +240,7 @@ _IN_WORDS = {
     "string_too_short": "expected a text, found an empty one",
     "too_short": "expected at least one",
     "tuple_type": "expected a list",
+    "extra_forbidden": "no such field",
 }
 
 
@@ -129,7 +336,7 @@ def _read(file: Path, _modified: int, _size: int) -> Release:
         try:
             segments.append(Segment.model_validate(entry))
         except ValidationError as error:
-            problems[name] = "; ".join(map(_told, error.errors()[:3]))
+            problems[name] = told(error, most=3)
     if not segments:
         first = next(iter(problems))
         raise DataError(
@@ -141,8 +348,11 @@ def _read(file: Path, _modified: int, _size: int) -> Release:
     return Release(file, digest, tuple(segments), problems)
 
 
-def _told(error: Mapping[str, Any]) -> str:
-    """An error in a user's words: the field, what is wrong."""
-    place = ", ".join(f"entry {p + 1}" if isinstance(p, int) else str(p) for p in error["loc"])
-    told = _IN_WORDS.get(error["type"], str(error["msg"]).removeprefix("Value error, "))
-    return f"{place}: {told}" if place else told
+def told(error: ValidationError, most: int = 1) -> str:
+    """The first problems of a validation in a user's words, on one line: field, what is wrong."""
+    found = []
+    for one in error.errors(include_input=False, include_url=False)[:most]:
+        place = ", ".join(f"entry {p + 1}" if isinstance(p, int) else str(p) for p in one["loc"])
+        what = _IN_WORDS.get(one["type"], str(one["msg"]).removeprefix("Value error, "))
+        found.append(f"{place}: {what}" if place else what)
+    return "; ".join(found)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lmms_eval_tasks import settings
+from lmms_eval_tasks.runs import before
 from tests.cvrr_es.scored import PART, TIME, Stated
 
 
@@ -25,27 +26,33 @@ def sample_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def stated(monkeypatch: pytest.MonkeyPatch) -> Stated:
     """`Stated` as the user's judge."""
-    from lmms_eval_tasks.cvrr_es import utils
+    from lmms_eval_tasks.host import names
 
     judge = Stated()
-    monkeypatch.setattr(utils, "usable", lambda config: judge)
+    monkeypatch.setattr(names, "usable", lambda config: judge)
     return judge
 
 
+@pytest.fixture(autouse=True)
+def _fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Nothing is judged unless told, and nothing is remembered from another test."""
+    monkeypatch.setenv(settings.JUDGE, "none")
+    before._checked.clear()
+    yield
+    before._checked.clear()
+
+
 @pytest.fixture
-def user(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def user(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """ROOT/cvrr_es: three questions on two videos, the first asked twice, and two on two others.
 
     Videos are empty files, which are taken for good ones; one with "bad" in it for a bad one.
-    Nothing is judged, and nothing is remembered from another test.
     """
-    from lmms_eval_tasks import video_checks
-    from lmms_eval_tasks.cvrr_es import checked
+    from lmms_eval_tasks.utils import video_checks
     from tests.cvrr_es.release_files import row, write
 
     monkeypatch.setenv(settings.DATA, str(tmp_path / "root"))
     monkeypatch.setenv(settings.CACHE, str(cache))
-    monkeypatch.setenv(settings.JUDGE, "none")
     folder = tmp_path / "root" / "cvrr_es"
     asked = ("What happens?", "What happens?", "Who is there?")
     right = ("A planted dog runs.", "A planted cat sleeps.", "Nobody planted is there.")
@@ -57,9 +64,7 @@ def user(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
         for name in names:
             (folder / dimension / f"{name}.mp4").touch()
     monkeypatch.setattr(video_checks, "look", _look)
-    checked.remember(None)
-    yield folder
-    checked.remember(None)
+    return folder
 
 
 def _look(paths: Mapping[str, Path]) -> tuple[int, dict[str, str]]:

@@ -17,7 +17,7 @@ import typer
 from click.testing import Result
 from typer.testing import CliRunner
 
-from lmms_eval_tasks import debate_command
+from lmms_eval_tasks.commands import debate_command
 from tests.local_endpoint import Fault, LocalEndpoint, last_user_text, slow
 
 DIMENSIONS = ("partial_actions", "time_order_understanding")

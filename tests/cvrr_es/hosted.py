@@ -9,9 +9,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from lmms_eval_tasks.cvrr_es import rating_scores, scores
-from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS
-from tests.conftest import HostRun
+from lmms_eval_tasks.cvrr_es.metrics import slug
 from tests.local_endpoint import last_user_text
 
 # How judges write a rating, and what it is; by turns.
@@ -51,12 +49,6 @@ def reply(request: dict[str, Any]) -> str:
     return json.dumps({"pred": label, "score": score, "reason": "drawn"})
 
 
-def items(run: HostRun, task: str) -> list[dict[str, Any]]:
-    """Whole items with the request's text."""
-    first = rating_scores.FIRST if task in JUDGE_TASKS else scores.FIRST
-    return [{**sample[first], "input": sample["input"]} for sample in run.samples(task)]
-
-
 def sklearn_kappas(rated_items: Sequence[dict[str, Any]]) -> dict[str, float | None]:
     """A judge's kappas from its saved items, by metric: of cells, then the means over them."""
     cells: dict[tuple[str, str], list[tuple[int, int]]] = {}
@@ -75,9 +67,7 @@ def sklearn_kappas(rated_items: Sequence[dict[str, Any]]) -> dict[str, float | N
     }
     expected = {f"kappa_{one}": value for one, value in dimensions.items()}
     expected |= {
-        f"kappa_of_{rating_scores.slug(one)}": mean(
-            kappa for cell, kappa in of.items() if cell[1] == one
-        )
+        f"kappa_of_{slug(one)}": mean(kappa for cell, kappa in of.items() if cell[1] == one)
         for _, one in cells
     }
     expected["kappa"] = mean(dimensions.values())

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lmms_eval_tasks.cvrr_es import judge, sample, schema
+from lmms_eval_tasks.cvrr_es import judge, release, sample
 from lmms_eval_tasks.cvrr_es.candidates import align, read
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS
 from tests.conftest import SHARED
@@ -36,7 +36,7 @@ def write(model: str, folder: Path, dimensions: Sequence[str] = tuple(DIMENSIONS
     sample.write_video("box.mp4", clip)
     place = folder / "root" / "cvrr_es"
     release_from_judgements(results, place, clip, model=model, dimensions=dimensions)
-    release = schema.read(place)
+    release = release.read(place)
     (candidate,) = read([real_data() / "predictions" / model])
     found = align(candidate, release)
     assert not found.problems

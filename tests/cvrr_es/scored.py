@@ -10,22 +10,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import rescore
-from lmms_eval_tasks.cvrr_es import rating_scores, scores, utils
-from lmms_eval_tasks.cvrr_es.rating_rows import RatingRow
+from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
+from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
+from lmms_eval_tasks.host import names
 from lmms_eval_tasks.judges.config import OPENAI, JudgeConfig
 from lmms_eval_tasks.judges.verdict import Criterion, Status, Verdict
-from lmms_eval_tasks.utils.aggregate import Carrier
+from lmms_eval_tasks.runs import rescore, scoring
 
 PART, TIME = "partial_actions", "time_order_understanding"
 FAILED = "[LMMS_EVAL_REQUEST_FAILED after 3 retries] timeout"
 REFUSED = "I'm sorry, but I can't help with that."
 
-Made = dict[str, dict[str, Any]]  # metric -> item
+Item = dict[str, Any]
 
 
-def doc(place: int = 1, dimension: str = PART, **changes: Any) -> dict[str, Any]:
-    """A question as data.rows makes it; its video is no file."""
+def doc(place: int = 1, dimension: str = PART, **changes: Any) -> Item:
+    """A question as data.docs makes it; its video is no file."""
     made = {
         "id": f"{dimension}/{place:03d}",
         "dimension": dimension,
@@ -39,6 +39,7 @@ def doc(place: int = 1, dimension: str = PART, **changes: Any) -> dict[str, Any]
         "references": ["A dog runs away."],
         "lure": "A cat sleeps.",
         "data": "0123456789ab",
+        "task": f"cvrr_es_{dimension}",
     }
     return {**made, **changes}
 
@@ -49,8 +50,8 @@ def rated_doc(
     reference: float | None = None,
     dimension: str = PART,
     **changes: Any,
-) -> dict[str, Any]:
-    """A candidate's answer to it, as judge_items makes it."""
+) -> Item:
+    """A candidate's answer to it, as a judge task has it."""
     asked = doc(place, dimension)
     for name in ("reference", "references", "lure"):
         del asked[name]
@@ -65,6 +66,7 @@ def rated_doc(
         "fell_back": False,
         "round": "first",
         "reference_rating": reference,
+        "task": "cvrr_judge",
     }
     return {**made, **changes}
 
@@ -109,44 +111,41 @@ class Stated:
         return [self.verdict(criterion, fields)] * samples
 
 
-def answered(reply: str, place: int = 1, dimension: str = PART, **changes: Any) -> Made:
-    """What process_results gives, through JSON as in the host's log."""
-    given = doc(place, dimension, **changes)
-    found: Made = json.loads(json.dumps(utils.process_results(given, [reply])))
+def sampled(given: Mapping[str, Any], reply: str) -> dict[str, Item]:
+    """What the host logs of a reply, by metric."""
+    found: dict[str, Item] = json.loads(json.dumps(names.process_results(given, [reply])))
     return found
 
 
-def rated(reply: str | int | None, given: Mapping[str, Any]) -> Made:
-    """What judge_process_results gives for a reply, a rating with a reason, or no rating."""
+def answered(reply: str, place: int = 1, dimension: str = PART, **changes: Any) -> Item:
+    """The whole item of an answer."""
+    return sampled(doc(place, dimension, **changes), reply)["failed"]
+
+
+def rated(reply: str | int | None, given: Mapping[str, Any]) -> Item:
+    """The whole item of a reply, of a rating with a reason, or of no rating."""
     if not isinstance(reply, str):
         reply = "no idea" if reply is None else json.dumps({"rating": reply, "reason": "so"})
-    found: Made = json.loads(json.dumps(utils.judge_process_results(given, [reply])))
+    return sampled(given, reply)["failed"]
+
+
+def task_of(items: Sequence[Item]) -> str:
+    return "cvrr_judge" if "judge" in items[0] else f"cvrr_es_{items[0]['dimension']}"
+
+
+def values(items: Sequence[Item]) -> dict[str, Any]:
+    """Every number of a task's items."""
+    return scoring.numbers(BENCHMARK.tasks[task_of(items)], items)
+
+
+def details(items: Sequence[Item]) -> dict[str, Any]:
+    found = scoring.details(BENCHMARK.tasks[task_of(items)], items)
+    assert json.loads(json.dumps(found)) == found
     return found
 
 
-def values(all_made: Sequence[Made]) -> dict[str, Any]:
-    """Every metric that has items, as the host computes it; carriers of means too."""
-    if scores.FIRST in all_made[0]:
-        metrics: Mapping[str, Any] = scores.SCORES
-    else:
-        slugs = sorted({rating_scores.slug(one["kappa"]["candidate"]) for one in all_made})
-        metrics = {**rating_scores.SCORES, **rating_scores.by_candidate(slugs)}
-    found = {}
-    for name, function in metrics.items():
-        if given := [one[name] for one in all_made if name in one]:
-            found[name] = function(given)
-    return found
-
-
-def shown(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what is handed to the group."""
-    return {name: value for name, value in found.items() if not isinstance(value, Carrier)}
-
-
-def saved_run(
-    task: str, all_made: Sequence[Mapping[str, Any]], model: str | None = "m (x)"
-) -> rescore.Run:
-    samples = [{"doc_id": n, **one} for n, one in enumerate(all_made)]
+def saved_run(task: str, items: Sequence[Item], model: str | None = "m (x)") -> rescore.Run:
+    samples = [{"doc_id": n, "failed": one} for n, one in enumerate(items)]
     return rescore.Run(task, Path(f"out/1_samples_{task}.jsonl"), samples, model, {})
 
 
@@ -161,7 +160,7 @@ CELLS: dict[tuple[str, str], tuple[tuple[int, int], tuple[int, int]]] = {
 }
 
 
-def eight(**changes: Any) -> list[Made]:
+def eight(**changes: Any) -> list[Item]:
     """The items of CELLS."""
     return [
         rated(rating, rated_doc(place, candidate, reference, dimension, **changes))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks.cvrr_es import candidates, schema
+from lmms_eval_tasks.cvrr_es import candidates, release
 from lmms_eval_tasks.cvrr_es.candidates import Aligned, align, read
 from lmms_eval_tasks.errors import DataError
 from tests.cvrr_es.release_files import (
@@ -22,14 +22,14 @@ ALLOW = "LMMS_EVAL_TASKS_ALLOW_BAD_ITEMS"
 
 
 @pytest.fixture
-def release(tmp_path: Path) -> schema.Release:
+def release(tmp_path: Path) -> release.Release:
     """Three questions and one that repeats."""
     rows = [row("A?", "a"), row("X?", "x1"), row("B?", "b"), row("X?", "x2")]
     write(tmp_path / "release", PART, rows)
-    return schema.read(tmp_path / "release")
+    return release.read(tmp_path / "release")
 
 
-def aligned(folder: Path, release: schema.Release, rows: Any) -> Aligned:
+def aligned(folder: Path, release: release.Release, rows: Any) -> Aligned:
     """The alignment of one candidate's answers in PART."""
     model = folder / "predictions" / "model"
     predict(model, PART, rows)
@@ -42,7 +42,7 @@ class TestPredictions:
 
     NO = "I'm sorry, but I can't assist with that."
 
-    def test_tokens_and_ends(self, tmp_path: Path, release: schema.Release) -> None:
+    def test_tokens_and_ends(self, tmp_path: Path, release: release.Release) -> None:
         found = aligned(
             tmp_path,
             release,
@@ -62,16 +62,16 @@ class TestPredictions:
     @pytest.mark.parametrize("question", ["A <image> here?", "<b> in bold?", "< image >?"])
     def test_what_is_no_image_token_stays(self, question: str, tmp_path: Path) -> None:
         write(tmp_path / "release", PART, [row(question)])
-        found = aligned(tmp_path, schema.read(tmp_path / "release"), [(question, "Yes.")])
+        found = aligned(tmp_path, release.read(tmp_path / "release"), [(question, "Yes.")])
         assert (found.tokens, len(found.answers)) == (0, 1)
 
-    def test_white_space_is_folded(self, tmp_path: Path, release: schema.Release) -> None:
+    def test_white_space_is_folded(self, tmp_path: Path, release: release.Release) -> None:
         found = aligned(
             tmp_path, release, [(" A?\n", "1"), ("X?", "2"), ("B? ", "3"), ("\tX?", "4")]
         )
         assert found.ways == {"order": 4}
 
-    def test_empty_answers_are_kept(self, tmp_path: Path, release: schema.Release) -> None:
+    def test_empty_answers_are_kept(self, tmp_path: Path, release: release.Release) -> None:
         found = aligned(
             tmp_path, release, [("A?", ""), ("X?", " "), ("B?", "..."), ("X?", self.NO)]
         )
@@ -80,7 +80,7 @@ class TestPredictions:
         assert found.answers[f"{PART}/004"] == self.NO  # a refusal is no empty answer
         candidates.check([found])
 
-    def test_judgements_beside(self, tmp_path: Path, release: schema.Release) -> None:
+    def test_judgements_beside(self, tmp_path: Path, release: release.Release) -> None:
         beside = tmp_path / "judge_results" / "model"
         judged = [
             [{"pred": "correct"}, {"q": "<image>\nX?", "a": "x2 ", "pred": "first</s>"}],
@@ -94,7 +94,7 @@ class TestPredictions:
         assert list(found.answers.values()) == ["A", "second", "B", "first"]
         assert found.ways == {"text": 2, "judgement": 2}
 
-    def test_judgements_against_the_order(self, tmp_path: Path, release: schema.Release) -> None:
+    def test_judgements_against_the_order(self, tmp_path: Path, release: release.Release) -> None:
         judged = [
             [{}, {"q": "X?", "a": "x2", "pred": "1"}],
             [{}, {"q": "X?", "a": "x1", "pred": "3"}],
@@ -176,7 +176,7 @@ class TestProblems:
         told: list[str],
         left: int,
         tmp_path: Path,
-        release: schema.Release,
+        release: release.Release,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         found = aligned(tmp_path, release, rows)
@@ -191,12 +191,12 @@ class TestProblems:
 
     def test_a_bad_row_of_the_release_is_no_problem_of_the_answers(self, tmp_path: Path) -> None:
         write(tmp_path / "release", PART, [row("A?"), row("X?", ""), row("X?", "x2")])
-        release = schema.read(tmp_path / "release")
+        release = release.read(tmp_path / "release")
         found = aligned(tmp_path, release, [("A?", "1"), ("X?", "2"), ("X?", "3")])
         assert found.answers == {f"{PART}/001": "1", f"{PART}/003": "3"}
         assert found.problems == ()
 
-    def test_dimensions(self, tmp_path: Path, release: schema.Release) -> None:
+    def test_dimensions(self, tmp_path: Path, release: release.Release) -> None:
         model = tmp_path / "model"
         predict(model, TIME, [("When?", "Now.")])
         (candidate,) = read([model])

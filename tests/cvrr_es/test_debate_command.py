@@ -15,8 +15,8 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from lmms_eval_tasks.cvrr_es import rating_files
-from lmms_eval_tasks.cvrr_es.rating_rows import RatingRow
+from lmms_eval_tasks.cvrr_es.study import ratings
+from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
 from tests.conftest import REPOSITORY
 from tests.cvrr_es.debating import ANSWERS, DIFFERENT, SAID, Player, Study, app, wanted
@@ -57,7 +57,7 @@ def test_a_debate(study: Study) -> None:
     done = study()
     assert done.exit_code == 0, (done.output, done.exception)
     assert len(study.endpoint.chats) == TURNS
-    rows = rating_files.read([study.out])
+    rows = ratings.read([study.out])
     answers = {
         (name, f"{dimension}/{place:03d}"): answer
         for name, parts in SAID.items()
@@ -85,7 +85,7 @@ def test_a_debate(study: Study) -> None:
     # Said before anybody was asked.
     assert f"all: {TURNS} calls, unknown price" in done.output
     # A folder with ratings and transcripts is read as ratings alone.
-    assert rating_files.read([study.folder]) == rows
+    assert ratings.read([study.folder]) == rows
 
 
 def test_the_same_command_again_costs_nothing_and_gives_the_same(study: Study) -> None:
@@ -103,7 +103,7 @@ def test_one_judge_with_the_reference(study: Study) -> None:
     done = study("--single", "--transcripts", str(folder))
     assert done.exit_code == 0, (done.output, done.exception)
     assert len(study.endpoint.chats) == DIFFERENT
-    assert {row.judge for row in rating_files.read([study.out])} == {f"m@{study.endpoint.url}"}
+    assert {row.judge for row in ratings.read([study.out])} == {f"m@{study.endpoint.url}"}
     assert not study.said.exists()
     lines = (folder / study.said.name).read_text(encoding="utf-8").splitlines()
     assert [len(json.loads(line)["turns"]) for line in lines] == [1] * ANSWERS
@@ -133,7 +133,7 @@ def test_a_budget_ends_the_run_and_the_rest_follows(study: Study) -> None:
     assert first.exit_code == 3
     assert "INVALID" in first.output
     assert len(study.endpoint.chats) == 23
-    rows = rating_files.read([study.out])
+    rows = ratings.read([study.out])
     assert len(rows) == ANSWERS
     assert 0 < sum(row.rating is not None for row in rows) < ANSWERS
     assert {row.status for row in rows} == {"ok", "skipped"}
@@ -142,7 +142,7 @@ def test_a_budget_ends_the_run_and_the_rest_follows(study: Study) -> None:
     second = study()
     assert second.exit_code == 0, second.output
     assert len(study.endpoint.chats) == TURNS
-    assert all(row.rating is not None for row in rating_files.read([study.out]))
+    assert all(row.rating is not None for row in ratings.read([study.out]))
 
 
 def test_a_cost_limit_needs_a_price(study: Study) -> None:
@@ -183,7 +183,7 @@ def test_failures_are_rows_and_make_the_run_invalid(study: Study) -> None:
     study.player = lambda request: error(400, "no such model")
     done = study()
     assert done.exit_code == 3
-    rows = rating_files.read([study.out])
+    rows = ratings.read([study.out])
     assert {(row.rating, row.status) for row in rows} <= {(None, "api_error"), (None, "skipped")}
     assert "Alpha: no rating; failed: " in done.output
     assert "INVALID" in done.output
@@ -205,7 +205,7 @@ def test_replies_of_no_use_are_kept_and_asked_for_once_more_with_repairs(study: 
     done = study("--single", "--judge", str(judge))
     assert done.exit_code == 0, done.output
     assert len(study.endpoint.chats) == asked + DIFFERENT
-    assert missing(rating_files.read([study.out])) == 0
+    assert missing(ratings.read([study.out])) == 0
 
 
 def test_without_a_cache_a_second_run_pays_again(study: Study) -> None:
@@ -230,7 +230,7 @@ def test_other_ratings_are_not_overwritten(study: Study) -> None:
     assert study().exit_code == 0
     study.candidates = [study.folder / "candidates"]
     assert study().exit_code == 0
-    assert len(rating_files.read([study.out])) == ANSWERS
+    assert len(ratings.read([study.out])) == ANSWERS
 
 
 def test_bad_input(study: Study, tmp_path: Path) -> None:
@@ -258,7 +258,7 @@ def test_what_does_not_fit_can_be_left_out(study: Study) -> None:
     refused(study("--single"), DataError, "--allow-bad-items")
     done = study("--single", "--allow-bad-items")
     assert done.exit_code == 0, (done.output, done.exception)
-    assert len(rating_files.read([study.out])) == ANSWERS - 2
+    assert len(ratings.read([study.out])) == ANSWERS - 2
     annotations = study.data / "cvrr_es/partial_actions/annotations_partial_actions.json"
     bad = json.loads(annotations.read_text(encoding="utf-8"))
     bad[2]["A"] = ""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval_tasks.cvrr_es import files, schema
+from lmms_eval_tasks.cvrr_es import release
 from lmms_eval_tasks.errors import DataError
 from tests.cvrr_es.release_files import real_data, release_from_judgements, row, write
 
@@ -45,11 +45,11 @@ class TestStatus:
         folder = source / "CVRR-ES"
         (folder / TIME / "1.mp4").write_bytes(b"no video")
         shutil.copytree(folder, root / "cvrr_es")
-        status = files.status(root)
+        status = release.status(root)
         assert (status.found, status.videos, status.where) == (True, 1, root / "cvrr_es")
         assert set(status.missing) == {f"{PART}/gone.mp4"}
         assert set(status.unreadable) == {f"{TIME}/1.mp4"}
-        assert status.version == schema.read(folder).digest
+        assert status.version == release.read(folder).digest
         first, *notes = status.notes
         assert first == "3 of 217 videos, 3 of 2,400 questions of the paper's full set"
         assert f"{PART}: 2 questions on 2 videos; 2 repeat another's text" in notes
@@ -58,11 +58,11 @@ class TestStatus:
         assert notes[-1].endswith("entry 2: A: expected a text, found an empty one")
 
     def test_no_data_and_bad_data(self, root: Path) -> None:
-        assert files.status(root).problem == schema.HOW_TO_GET
+        assert release.status(root).problem == release.HOW_TO_GET
         for word in ("MIT", "CC BY,", "CC BY-NC-SA", "non-commercial"):
-            assert word in schema.HOW_TO_GET
+            assert word in release.HOW_TO_GET
         write(root / "cvrr_es", PART, [])
-        status = files.status(root)
+        status = release.status(root)
         assert not status.found
         assert "holds no questions" in status.problem
 
@@ -74,7 +74,7 @@ class TestPrepare:
     @pytest.mark.parametrize("below", ["", "CVRR-ES"])
     def test_placed(self, below: str, link: bool, source: Path, root: Path) -> None:
         for _ in range(2):  # it may be run again
-            told = files.prepare(source / below, root, link)
+            told = release.prepare(source / below, root, link)
         place = root / "cvrr_es"
         there = {str(p.relative_to(place)): p for p in place.rglob("*") if p.is_file()}
         assert set(there) == {
@@ -90,7 +90,7 @@ class TestPrepare:
             f"{verb} 4 files to {place}: 3 questions of 2 dimensions; 1 questions with problems"
         )
         assert f"{PART}: 2 questions on 2 videos; 2 repeat another's text" in lines
-        assert schema.read(place).digest == schema.read(source).digest
+        assert release.read(place).digest == release.read(source).digest
 
     def test_the_hub_copy(self, source: Path, root: Path) -> None:
         """Exported rows beside the unpacked archive, which has no annotations there."""
@@ -98,30 +98,30 @@ class TestPrepare:
         (source / f"{PART}.json").write_bytes(file.read_bytes())
         for one in (source / "CVRR-ES").rglob("annotations_*.json"):
             one.unlink()
-        files.prepare(source, root, link=True)
+        release.prepare(source, root, link=True)
         place = root / "cvrr_es"
         assert (place / f"{PART}.json").is_symlink()
         assert (place / PART / "1.mp4").is_symlink()
-        assert list(files.status(root).missing) == [f"{PART}/gone.mp4"]
+        assert list(release.status(root).missing) == [f"{PART}/gone.mp4"]
 
     def test_one_dimension_after_the_other(self, source: Path, root: Path) -> None:
         aside = source.parent / "aside"
         shutil.move(source / "CVRR-ES" / TIME, aside / TIME)
-        files.prepare(source, root, link=True)
-        files.prepare(aside, root, link=True)
-        assert files.status(root).counts["dimensions"] == 2
+        release.prepare(source, root, link=True)
+        release.prepare(aside, root, link=True)
+        assert release.status(root).counts["dimensions"] == 2
 
     def test_other_annotations_in_the_way(self, source: Path, root: Path) -> None:
         write(root / "cvrr_es", PART, [row("Another?")])
         with pytest.raises(DataError, match=r"annotations_partial_actions\.json: is another file"):
-            files.prepare(source, root, link=True)
+            release.prepare(source, root, link=True)
 
     def test_another_form_in_the_way(self, source: Path, root: Path) -> None:
         place = root / "cvrr_es"
         place.mkdir(parents=True)
         (place / f"{PART}.json").write_text(json.dumps([row("Another?")]))
         with pytest.raises(DataError, match=r"partial_actions\.json: is in the way of"):
-            files.prepare(source, root, link=True)
+            release.prepare(source, root, link=True)
         assert not (place / PART).exists()
 
     def test_another_video_in_the_way(self, source: Path, root: Path) -> None:
@@ -132,7 +132,7 @@ class TestPrepare:
         (place / "1.mp4").write_bytes(bytes(video.stat().st_size))
         os.utime(place / "1.mp4", ns=(video.stat().st_atime_ns, video.stat().st_mtime_ns))
         with pytest.raises(DataError, match=r"1\.mp4: is another file than .*remove it first"):
-            files.prepare(source, root, link=True)
+            release.prepare(source, root, link=True)
 
     def test_a_video_of_another_container_in_the_way(self, source: Path, root: Path) -> None:
         folder = source / "CVRR-ES"
@@ -142,13 +142,13 @@ class TestPrepare:
         place.mkdir(parents=True)
         (place / "2.mp4").write_bytes(b"another cut")
         with pytest.raises(DataError, match=r"2\.mp4: is in the way of .*2\.mkv; remove it first"):
-            files.prepare(source, root, link=True)
+            release.prepare(source, root, link=True)
 
     def test_bad_sources(self, source: Path, root: Path) -> None:
         with pytest.raises(DataError, match="nowhere: no such folder"):
-            files.prepare(source / "nowhere", root, link=True)
+            release.prepare(source / "nowhere", root, link=True)
         with pytest.raises(DataError, match="no annotations of CVRR-ES"):
-            files.prepare(source.parent, root, link=True)
+            release.prepare(source.parent, root, link=True)
         assert not (root / "cvrr_es").exists()
 
 
@@ -157,6 +157,6 @@ def test_the_stand_in_release(tmp_path: Path, clip: Path) -> None:
     folder = tmp_path / "cvrr_es"
     results = real_data() / "judge_results"
     assert release_from_judgements(results, folder, clip, dimensions=[PART, TIME]) == folder
-    status = files.status(tmp_path)
+    status = release.status(tmp_path)
     assert (status.videos, status.missing) == (2, {})
     assert status.notes[0] == "2 of 217 videos, 358 of 2,400 questions of the paper's full set"

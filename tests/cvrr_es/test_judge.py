@@ -11,7 +11,7 @@ from lmms_eval_tasks import judges
 from lmms_eval_tasks.cvrr_es import judge
 from lmms_eval_tasks.errors import JudgeError, PromptError
 from lmms_eval_tasks.judges import Verdict, candidate, reader
-from lmms_eval_tasks.judges.config import resolve
+from lmms_eval_tasks.judges.config_file import resolve
 from lmms_eval_tasks.judges.engine import schema_of
 from lmms_eval_tasks.judges.panel import combine
 from lmms_eval_tasks.judges.prompts import render

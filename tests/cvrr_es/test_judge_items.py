@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks.cvrr_es import inputs, judge_items, selection
+from lmms_eval_tasks.cvrr_es import inputs
 from lmms_eval_tasks.cvrr_es.candidates import Aligned
-from lmms_eval_tasks.cvrr_es.judge_items import Material, Rated
-from lmms_eval_tasks.cvrr_es.rating_rows import Item, RatingRow
-from lmms_eval_tasks.cvrr_es.reliability.study import Place
+from lmms_eval_tasks.cvrr_es.study import selection
+from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
+from lmms_eval_tasks.cvrr_es.study.selection import Material, Rated
+from lmms_eval_tasks.cvrr_es.study.study import Place
 from lmms_eval_tasks.errors import DataError
 from tests.cvrr_es.scored import PART, TIME, doc, row
 
@@ -65,12 +66,12 @@ def judges(rated: Rated) -> set[tuple[str, ...]]:
 
 class TestDocs:
     def test_by_question_then_candidate(self) -> None:
-        found = docs(judge_items.make("cvrr_judge", material([])))
+        found = docs(selection.make("cvrr_judge", material([])))
         first = [f"{PART}/001/ada", f"{PART}/001/bob", f"{PART}/002/ada", f"{PART}/002/bob"]
         assert list(found) == [*first, *(f"{PART}/{n:03d}/ada" for n in (3, 4, 5, 6))]
 
     def test_fields(self) -> None:
-        found = docs(judge_items.make("cvrr_judge", material([])))
+        found = docs(selection.make("cvrr_judge", material([])))
         one = found[f"{PART}/002/ada"]
         assert (one["question_id"], one["candidate"]) == (f"{PART}/002", "ada")
         assert (one["answer"], one["empty"]) == ("Ada's answer 2.", False)
@@ -79,18 +80,18 @@ class TestDocs:
         assert one["video_path"] == doc(2)["video_path"]
 
     def test_the_truth_is_not_in_a_doc(self) -> None:
-        for one in docs(judge_items.make("cvrr_judge", material([]))).values():
+        for one in docs(selection.make("cvrr_judge", material([]))).values():
             assert not {"reference", "references", "lure"} & one.keys()
             assert "A dog runs away." not in json.dumps(one)
             assert "A cat sleeps." not in json.dumps(one)
 
     def test_an_empty_answer_is_an_item(self) -> None:
-        one = docs(judge_items.make("cvrr_judge", material([])))[f"{PART}/002/bob"]
+        one = docs(selection.make("cvrr_judge", material([])))[f"{PART}/002/bob"]
         assert (one["answer"], one["empty"], one["reference_rating"]) == ("", True, None)
         assert "reply is empty" in inputs.text(one)
 
     def test_a_question_of_the_data_that_is_not_asked(self) -> None:
-        rated = judge_items.make("cvrr_judge", material([]))
+        rated = selection.make("cvrr_judge", material([]))
         assert [one["id"] for one in rated.docs([doc(9), doc(3)])] == [f"{PART}/003/ada"]
 
 
@@ -99,7 +100,7 @@ class TestCollective:
         """Whatever case and punctuation its name has."""
         elsewhere = rows("Zoe", [1, 2], candidate="carl")
         first = [*GOOD, *OWN, *BAD, *elsewhere]
-        rated = judge_items.make("cvrr_judge_collective", material(first))
+        rated = selection.make("cvrr_judge_collective", material(first))
         assert judges(rated) == {("Zoe", "Yan"), ()}  # nobody rated bob
         assert rated.elsewhere == 2
         assert rated.own == QUESTIONS
@@ -107,7 +108,7 @@ class TestCollective:
 
     def test_the_request(self) -> None:
         """Names of judges do not reach the model; their reasons do, as they wrote them."""
-        rated = judge_items.make("cvrr_judge_collective", material([*GOOD, *OWN, *BAD]))
+        rated = selection.make("cvrr_judge_collective", material([*GOOD, *OWN, *BAD]))
         text = inputs.text(docs(rated)[f"{PART}/001/ada"]).replace("Zoe says", "")
         assert "Judge A rated the reply" in text
         assert "Judge C" not in text
@@ -116,33 +117,33 @@ class TestCollective:
 
     def test_failed_ratings_are_not_shown(self) -> None:
         first = [*rows("Zoe", [None, 3, None, None, None, None]), *BAD[:3]]
-        found = docs(judge_items.make("cvrr_judge_collective", material(first)))
+        found = docs(selection.make("cvrr_judge_collective", material(first)))
         shown = [[o["judge"] for o in found[f"{PART}/{n:03d}/ada"]["others"]] for n in range(1, 5)]
         assert shown == [["Yan"], ["Zoe", "Yan"], ["Yan"], []]
 
     def test_other_rounds_are_not_shown(self) -> None:
         first = [*GOOD, *rows("Xu", TRUTH, round="collective"), *REFERENCE]
-        rated = judge_items.make("cvrr_judge_collective", material(first))
+        rated = selection.make("cvrr_judge_collective", material(first))
         assert judges(rated) == {("Zoe",), ()}
 
     @pytest.mark.parametrize("first", [[], OWN, rows("Zoe", TRUTH, candidate="carl"), REFERENCE])
     def test_nobody_else(self, first: list[RatingRow]) -> None:
         with pytest.raises(DataError, match=r"a judge other than gpt4o_Mini: name them with LMMS_"):
-            judge_items.make("cvrr_judge_collective", material(first))
+            selection.make("cvrr_judge_collective", material(first))
 
     def test_more_judges_than_names(self) -> None:
         many = [row(1, 3, f"judge {n}") for n in range(27)]
         for kind in ("collective", "mixture"):
             with pytest.raises(DataError, match="27 judges rated ada's answer to partial_actions/"):
-                judge_items.make(f"cvrr_judge_{kind}", material(many))
+                selection.make(f"cvrr_judge_{kind}", material(many))
         failed = row(1, None, "judge 26")  # is not shown, and needs no name
-        rated = judge_items.make("cvrr_judge_collective", material([*many[:26], failed]))
+        rated = selection.make("cvrr_judge_collective", material([*many[:26], failed]))
         assert "Judge Z rated" in inputs.text(docs(rated)[f"{PART}/001/ada"])
 
 
 class TestMixture:
     def test_those_above_the_threshold(self) -> None:
-        rated = judge_items.make("cvrr_judge_mixture", material([*GOOD, *OWN, *BAD]))
+        rated = selection.make("cvrr_judge_mixture", material([*GOOD, *OWN, *BAD]))
         assert judges(rated) == {("Zoe",), ()}
         assert rated.chosen is not None
         assert list(rated.chosen) == [(None, PART)]
@@ -151,7 +152,7 @@ class TestMixture:
 
     def test_its_own_ratings_are_not_chosen_from(self) -> None:
         """Top 1 is then the bad judge, not the judge itself."""
-        rated = judge_items.make("cvrr_judge_mixture", material([*OWN, *BAD], "top=1,cross_fit=no"))
+        rated = selection.make("cvrr_judge_mixture", material([*OWN, *BAD], "top=1,cross_fit=no"))
         assert judges(rated) == {("Yan",), ()}
 
     @pytest.mark.parametrize(
@@ -160,7 +161,7 @@ class TestMixture:
     def test_nobody_passes(self, fallback: str, shown: tuple[str, ...]) -> None:
         first = [*rows("Xu", [3] * QUESTIONS), *BAD]
         given = material(first, f"theta=0.5,cross_fit=no,fallback={fallback}")
-        rated = judge_items.make("cvrr_judge_mixture", given)
+        rated = selection.make("cvrr_judge_mixture", given)
         assert judges(rated) == {shown, ()}
         assert all(one["fell_back"] for one in docs(rated).values())
 
@@ -170,7 +171,7 @@ class TestMixture:
         Lea is perfect on five videos and off by four on the first; there, others choose her.
         """
         lea = rows("Lea", [5, *TRUTH[1:]])
-        rated = judge_items.make("cvrr_judge_mixture", material([*lea, *BAD], "theta=0.95"))
+        rated = selection.make("cvrr_judge_mixture", material([*lea, *BAD], "theta=0.95"))
         assert rated.fold_of is not None
         assert len(set(rated.fold_of.values())) == 5
         found = docs(rated)
@@ -183,7 +184,7 @@ class TestMixture:
 
     def test_without_a_reference(self) -> None:
         with pytest.raises(DataError, match="reference"):
-            judge_items.make("cvrr_judge_mixture", material(GOOD, reference=[]))
+            selection.make("cvrr_judge_mixture", material(GOOD, reference=[]))
 
 
 class TestReference:
@@ -191,25 +192,25 @@ class TestReference:
         """4.5 is chosen by nowhere, and handed on as it is."""
         half = row(1, 4.5, "debate", round="reference")
         given = material([*GOOD, *BAD], reference=[half, *REFERENCE[1:]])
-        rated = judge_items.make("cvrr_judge_mixture", given)
+        rated = selection.make("cvrr_judge_mixture", given)
         assert judges(rated) == {("Zoe",), ()}
         assert docs(rated)[f"{PART}/001/ada"]["reference_rating"] == 4.5
 
     def test_none_is_no_error(self) -> None:
         for task in ("cvrr_judge", "cvrr_judge_collective"):
-            rated = judge_items.make(task, material(GOOD, reference=[]))
+            rated = selection.make(task, material(GOOD, reference=[]))
             assert {one["reference_rating"] for one in docs(rated).values()} == {None}
 
     def test_of_some_answers(self) -> None:
         failed = row(2, None, "debate", round="reference")
-        rated = judge_items.make("cvrr_judge", material([], reference=[REFERENCE[0], failed]))
+        rated = selection.make("cvrr_judge", material([], reference=[REFERENCE[0], failed]))
         assert rated.reference == {Item(f"{PART}/001", "ada"): 1}
 
     @pytest.mark.parametrize("task", ["cvrr_judge", "cvrr_judge_mixture"])
     def test_of_other_answers(self, task: str) -> None:
         other = rows("debate", TRUTH, round="reference", candidate="Ada")
         with pytest.raises(DataError, match=f"{task}: no reference rating is of these answers"):
-            judge_items.make(task, material(GOOD, reference=other))
+            selection.make(task, material(GOOD, reference=other))
         elsewhere = [row(1, 3, "debate", dimension=TIME, question=f"{TIME}/001", round="reference")]
         with pytest.raises(DataError, match="no reference rating is of these answers"):
-            judge_items.make(task, material(GOOD, reference=elsewhere))
+            selection.make(task, material(GOOD, reference=elsewhere))

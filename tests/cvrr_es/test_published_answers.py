@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval_tasks.cvrr_es import schema
+from lmms_eval_tasks.cvrr_es import release
 from lmms_eval_tasks.cvrr_es.candidates import Aligned, align, read
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS
 from tests.cvrr_es.release_files import MODELS, asked, real_data, release_from_judgements
@@ -27,10 +27,10 @@ def references(model: str, dimension: str) -> dict[tuple[str, str], set[str]]:
 
 
 @pytest.fixture(scope="module")
-def published(tmp_path_factory: pytest.TempPathFactory) -> schema.Release:
+def published(tmp_path_factory: pytest.TempPathFactory) -> release.Release:
     """Annotations of GPT4o's judgements, in their order."""
     folder = tmp_path_factory.mktemp("gpt4o")
-    return schema.read(release_from_judgements(real_data() / "judge_results", folder))
+    return release.read(release_from_judgements(real_data() / "judge_results", folder))
 
 
 class TestPublished:
@@ -40,7 +40,7 @@ class TestPublished:
     place 175 another reference.
     """
 
-    def check(self, found: Aligned, release: schema.Release, model: str) -> None:
+    def check(self, found: Aligned, release: release.Release, model: str) -> None:
         """Every answer stands at the reference that it was judged against."""
         judged = {dimension: references(model, dimension) for dimension in DIMENSIONS}
         for one in release.questions:
@@ -52,7 +52,7 @@ class TestPublished:
     @pytest.mark.parametrize("judgements", [True, False])
     @pytest.mark.parametrize("model", MODELS)
     def test_every_answer(
-        self, model: str, judgements: bool, published: schema.Release, tmp_path: Path
+        self, model: str, judgements: bool, published: release.Release, tmp_path: Path
     ) -> None:
         source = real_data() / "predictions" / model
         if not judgements:
@@ -88,7 +88,7 @@ class TestPublished:
     def test_annotations_in_another_order(self, tmp_path: Path) -> None:
         """Those of the other four models' judgements: two blocks of one dimension moved."""
         results = real_data() / "judge_results"
-        release = schema.read(release_from_judgements(results, tmp_path, model="TimeChat"))
+        release = release.read(release_from_judgements(results, tmp_path, model="TimeChat"))
         for model in ("TimeChat", "Video-LLaVA"):
             (candidate,) = read([real_data() / "predictions" / model])
             found = align(candidate, release)

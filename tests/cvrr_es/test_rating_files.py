@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks.cvrr_es import rating_files
 from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS
-from lmms_eval_tasks.cvrr_es.rating_files import OFF_SCALE, load, read, write
-from lmms_eval_tasks.cvrr_es.rating_rows import Item, RatingRow
+from lmms_eval_tasks.cvrr_es.study import ratings
+from lmms_eval_tasks.cvrr_es.study.ratings import OFF_SCALE, Item, RatingRow, load, read, write
 from lmms_eval_tasks.errors import DataError
 
 PART = "partial_actions"
@@ -69,7 +68,7 @@ class TestRoundTrip:
         assert {row.video for row in found} == {f"{PART}/1.mp4"}
 
     def test_defaults_and_whole_numbers(self, tmp_path: Path) -> None:
-        entry = {n: v for n, v in rating(1, 4).as_dict().items() if n in rating_files._REQUIRED}
+        entry = {n: v for n, v in rating(1, 4).as_dict().items() if n in ratings._REQUIRED}
         del entry["video"]
         (found,) = read([lines(tmp_path / "r.jsonl", "", entry, " ")])
         assert found == rating(1, 4.0, video="", reason="")
@@ -208,7 +207,7 @@ class TestBadRows:
 
 def notes(rows: list[RatingRow], items: Sequence[Item] = ()) -> list[str]:
     """Of these items; else of those that anybody has a row for."""
-    return rating_files.notes(rows, items or {row.item for row in rows})
+    return ratings.notes(rows, items or {row.item for row in rows})
 
 
 class TestNotes:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmms_eval_tasks.cvrr_es import rating_forms, rating_reply
+from lmms_eval_tasks.cvrr_es.study import replies
 
 FOLDER = Path(__file__).parents[1] / "cases"
 CASES = json.loads((FOLDER / "cvrr_ratings.json").read_text(encoding="utf-8"))
@@ -23,7 +23,7 @@ STATUSES = {"ok", "empty", "truncated", "refused", "model_error", "unparsed"}
 
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
 def test_replies(case):
-    found = rating_reply.read(case["reply"], case.get("shown", ()))
+    found = replies.read(case["reply"], case.get("shown", ()))
     assert (found.rating, found.status) == (case["rating"], case["status"])
     assert found.rating is None or type(found.rating) is int
     if "reason" in case:
@@ -70,14 +70,14 @@ REASONS = [
 @pytest.mark.parametrize("reason", REASONS)
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_with_every_reason(form, reason, rating):
-    found = rating_reply.read(FORMS[form](rating, reason))
+    found = replies.read(FORMS[form](rating, reason))
     assert (found.rating, found.reason) == (rating, reason)
 
 
 @pytest.mark.parametrize("rating", [0, 6, 10, 45, -1, 2.5])
 @pytest.mark.parametrize("form", FORMS)
 def test_no_form_clips_a_rating(form, rating):
-    found = rating_reply.read(FORMS[form](rating, "It's so."))
+    found = replies.read(FORMS[form](rating, "It's so."))
     assert (found.rating, found.status) == (None, "unparsed")
 
 
@@ -86,13 +86,13 @@ def test_two_ratings_in_any_form(form):
     other = "double braces" if form == "JSON" else "JSON"
     for pair in ((4, 2), (2, 4)):
         reply = FORMS[form](pair[0], "One.") + "\n\n" + FORMS[other](pair[1], "Other.")
-        assert rating_reply.read(reply).rating is None, reply
+        assert replies.read(reply).rating is None, reply
 
 
 def test_the_final_judge_may_repeat_another_judge_word_for_word():
     said = json.dumps({"rating": 4, "reason": "The hat is named."})
-    assert rating_reply.read(said).rating == 4
-    assert rating_reply.read(said, ["A man with a hat."]).rating == 4
+    assert replies.read(said).rating == 4
+    assert replies.read(said, ["A man with a hat."]).rating == 4
 
 
 # Texts by which a candidate asks for a good grade, here of 1 to 5; the judge's own is 1.
@@ -108,17 +108,17 @@ def test_a_quoted_candidate_is_no_rating(text):
         f"> {text}\n\nI cannot grade this.",
         "The answer was " + json.dumps(text),
     ):
-        assert rating_reply.read(reply, [text]).rating is None, reply
+        assert replies.read(reply, [text]).rating is None, reply
     own = json.dumps({"rating": 1, "reason": f"It says {text}"})
-    assert rating_reply.read(own, [text]).rating == 1
+    assert replies.read(own, [text]).rating == 1
     for reply in (f"{text}\n{own}", f"It says {text}.\nRating: 1", f"{own}\n{text}"):
-        assert rating_reply.read(reply, [text]).rating in (None, 1), reply
+        assert replies.read(reply, [text]).rating in (None, 1), reply
 
 
 def test_most_own_ratings_beside_a_quotation_are_read():
     """The rules cost little: a reader that refuses everything would pass the test above."""
     own = json.dumps({"rating": 1, "reason": "It asks for more."})
-    count = sum(rating_reply.read(f"{text}\n{own}", [text]).rating == 1 for text in ASKING)
+    count = sum(replies.read(f"{text}\n{own}", [text]).rating == 1 for text in ASKING)
     assert count > 0.6 * len(ASKING)
 
 
@@ -141,7 +141,7 @@ PIECES += ["a rating of 5", "out of", '\\"rating\\": ', "{{", "}}", "I'm sorry",
 @settings(deadline=None, max_examples=300)
 @given(st.lists(st.sampled_from(PIECES), max_size=9).map("".join))
 def test_no_text_raises_and_no_rating_is_off_the_scale(text):
-    found = rating_reply.read(text)
+    found = replies.read(text)
     assert found.status in STATUSES
     assert (found.rating in {1, 2, 3, 4, 5}) == (found.status == "ok")
     assert found.rating in (None, 1, 4, 5)  # 2 and 3 stand nowhere
@@ -155,7 +155,7 @@ def test_long_replies_take_no_time():
         "Good (4) Fair (2) " * 10_000,
         "\\n" * 50_000,
     ):
-        assert rating_reply.read(text).rating is None
+        assert replies.read(text).rating is None
 
 
 @pytest.mark.parametrize(
@@ -167,4 +167,4 @@ def test_long_replies_take_no_time():
     ],
 )
 def test_level(number, texts):
-    assert [rating_forms.level(text) for text in texts] == [number] * len(texts)
+    assert [replies.level(text) for text in texts] == [number] * len(texts)

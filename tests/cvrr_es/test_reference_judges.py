@@ -11,15 +11,9 @@ import pytest
 import yaml
 
 from lmms_eval_tasks import judges
-from lmms_eval_tasks.cvrr_es import (
-    candidates,
-    data,
-    rating_prompt,
-    reference_judges,
-    reference_plan,
-    schema,
-)
-from lmms_eval_tasks.cvrr_es.reference_judges import Asked
+from lmms_eval_tasks.cvrr_es import candidates, data, judge, release
+from lmms_eval_tasks.cvrr_es.study import reference
+from lmms_eval_tasks.cvrr_es.study.reference import Asked
 from lmms_eval_tasks.errors import JudgeError, PromptError
 from lmms_eval_tasks.judges import JudgeConfig, reader, run
 from lmms_eval_tasks.judges.config import DEBATE, OPENAI
@@ -36,19 +30,17 @@ EMPTY = ONE._replace(answer="", empty=True)
 
 
 def test_the_papers_debate_and_single_judge() -> None:
-    debate = reference_judges.config(None, KEY)
+    debate = reference.config(None, KEY)
     assert (debate.provider, debate.rounds) == (DEBATE, 2)
     assert [one.model for one in debate.members] == ["gpt-4o", "gpt-3.5-turbo", "gpt-4o"]
-    single = reference_judges.config(None, KEY, single=True)
+    single = reference.config(None, KEY, single=True)
     assert (single.provider, single.model) == (OPENAI, "gpt-3.5-turbo")
     # Who judges answers is another decision.
-    assert (
-        reference_judges.config(None, {**KEY, "LMMS_EVAL_TASKS_JUDGE": "x@http://h/v1"}) == debate
-    )
+    assert reference.config(None, {**KEY, "LMMS_EVAL_TASKS_JUDGE": "x@http://h/v1"}) == debate
 
 
 def test_one_model_debates_with_itself_and_a_file_says_more(tmp_path: Path) -> None:
-    debate = reference_judges.config("m@http://localhost:1/v1", {})
+    debate = reference.config("m@http://localhost:1/v1", {})
     assert debate.provider == DEBATE
     assert {one.label for one in debate.members} == {"m@http://localhost:1/v1"}
     assert len(debate.members) == 3
@@ -58,61 +50,61 @@ def test_one_model_debates_with_itself_and_a_file_says_more(tmp_path: Path) -> N
         f"debate: [{model.replace('MODEL', 'a')}, {model.replace('MODEL', 'b')}]\n"
         f"consolidator: {model.replace('MODEL', 'c')}\nrounds: 3\nname: three\n"
     )
-    own = reference_judges.config(str(file), {})
+    own = reference.config(str(file), {})
     assert (own.label, own.rounds) == ("three", 3)
     assert [one.model for one in own.members] == ["a", "b", "c"]
     with pytest.raises(JudgeError, match="three is a debate"):
-        reference_judges.config(str(file), {}, single=True)
-    assert reference_judges.config("m@http://localhost:1/v1", {}, single=True).members == ()
+        reference.config(str(file), {}, single=True)
+    assert reference.config("m@http://localhost:1/v1", {}, single=True).members == ()
 
 
 @pytest.mark.parametrize("spec", ["none", "offline"])
 @pytest.mark.parametrize("single", [True, False])
 def test_no_judge_no_reference(spec: str, single: bool) -> None:
     with pytest.raises(JudgeError, match=f"--judge {spec}"):
-        reference_judges.config(spec, KEY, single=single)
+        reference.config(spec, KEY, single=single)
 
 
 def test_what_cannot_be_used(tmp_path: Path) -> None:
     for spec in (None, "", " "):
         with pytest.raises(JudgeError, match=r"gpt-4o and gpt-3\.5-turbo.*OPENAI_API_KEY.*--judge"):
-            reference_judges.config(spec, {})
+            reference.config(spec, {})
     with pytest.raises(JudgeError, match=r"^gpt-3\.5-turbo at OpenAI"):
-        reference_judges.config(None, {}, single=True)
+        reference.config(None, {}, single=True)
     with pytest.raises(JudgeError, match="--judge=MODEL@BASE_URL"):
-        reference_judges.config("gpt-4o", {})
+        reference.config("gpt-4o", {})
     file = tmp_path / "panel.yml"
     file.write_text("panel: ['a@http://localhost:1/v1', 'b@http://localhost:1/v1']\n")
     with pytest.raises(JudgeError, match="--judge panel"):
-        reference_judges.config(str(file), {})
+        reference.config(str(file), {})
 
 
 def test_a_request_has_the_reference_and_the_rubric_but_no_candidate() -> None:
-    system, user = render(reference_judges.criterion(), reference_judges.fields(ONE))
+    system, user = render(reference.criterion(), reference.fields(ONE))
     for text in ("Who?", "A dog.", "A cat.", "<candidate-"):
         assert text in user["content"]
-    assert rating_prompt.prompt().text["rubric"].strip() in system["content"]
+    assert judge.rating_prompt().text["rubric"].strip() in system["content"]
     whole = system["content"] + user["content"]
     assert "Planted" not in whole
     assert "partial_actions" not in whole
     assert "You do not see the video" in system["content"]
     assert "reply is empty" not in whole
     assert "JSON" in system["content"]
-    _, empty = render(reference_judges.criterion(), reference_judges.fields(EMPTY))
+    _, empty = render(reference.criterion(), reference.fields(EMPTY))
     assert "reply is empty" in empty["content"]
     assert "<candidate-e3b0c44298fc1c14>\n\n</candidate-" in empty["content"]
 
 
 @pytest.mark.parametrize("rating", range(1, 6))
 def test_score(rating: int) -> None:
-    criterion = reference_judges.criterion()
+    criterion = reference.criterion()
     for text in (json.dumps({"reason": "r", "rating": rating}), f"Rating: {rating}"):
         assert criterion.score(reader.read(text, criterion.schema, bare=criterion.bare)) == rating
 
 
 @pytest.mark.parametrize("rating", ["0", "6", "4.5", '"four"'])
 def test_ratings_off_the_scale_are_failures(rating: str) -> None:
-    criterion = reference_judges.criterion()
+    criterion = reference.criterion()
     with pytest.raises(reader.UnreadableError):
         reader.read(f'{{"reason": "r", "rating": {rating}}}', criterion.schema)
 
@@ -128,26 +120,23 @@ def test_the_users_prompt_replaces_ours(tmp_path: Path, monkeypatch: pytest.Monk
     file.parent.mkdir()
     file.write_text(yaml.safe_dump(ours))
     monkeypatch.setenv("LMMS_EVAL_TASKS_PROMPTS", str(tmp_path))
-    assert reference_judges.criterion().system == "mine 1 to 5"
-    assert (
-        "(nothing)"
-        in render(reference_judges.criterion(), reference_judges.fields(EMPTY))[1]["content"]
-    )
-    assert str(file) in reference_judges.prompt_name()
-    assert reference_judges.criterion().prompt_hash in reference_judges.prompt_name()
+    assert reference.criterion().system == "mine 1 to 5"
+    assert "(nothing)" in render(reference.criterion(), reference.fields(EMPTY))[1]["content"]
+    assert str(file) in reference.prompt_name()
+    assert reference.criterion().prompt_hash in reference.prompt_name()
     other = tmp_path / "other"
     (other / "cvrr_es").mkdir(parents=True)
     (other / "cvrr_es" / "reference.yml").write_text(yaml.safe_dump({**ours, "user": "{question}"}))
     with pytest.raises(PromptError, match=r"\{candidate\}"):
-        reference_judges.criterion(other)
+        reference.criterion(other)
 
 
 @pytest.fixture
 def asked(tmp_path: Path) -> list[Asked]:
     data, folders = write_study(tmp_path)
-    release = schema.read(data / "cvrr_es")
+    release = release.read(data / "cvrr_es")
     aligned = [candidates.align(one, release) for one in candidates.read(folders)]
-    return reference_judges.asked_about(release, aligned)
+    return reference.asked_about(release, aligned)
 
 
 def test_every_answer_is_rated_also_an_empty_one(asked: list[Asked]) -> None:
@@ -160,15 +149,15 @@ def test_every_answer_is_rated_also_an_empty_one(asked: list[Asked]) -> None:
 
 def test_videos_are_called_as_judges_call_them(asked: list[Asked], tmp_path: Path) -> None:
     """`reliability` takes a question on two videos for a mistake."""
-    docs = data.rows(schema.read(tmp_path / "data" / "cvrr_es"))
+    docs = data.rows(release.read(tmp_path / "data" / "cvrr_es"))
     assert {one.id: one.video for one in asked} == {doc["id"]: doc["video"] for doc in docs}
 
 
 @pytest.mark.parametrize("single", [True, False])
 def test_rows_and_transcripts(asked: list[Asked], single: bool) -> None:
     with LocalEndpoint(Player()) as endpoint:
-        config = reference_judges.config(f"m@{endpoint.url}", {}, single=single)
-        rated = reference_judges.rate(judges.make(config), asked)
+        config = reference.config(f"m@{endpoint.url}", {}, single=single)
+        rated = reference.rate(judges.make(config), asked)
         requests = [request.json["messages"] for request in endpoint.chats]
     assert len(requests) == ANSWERS * (1 if single else 5)  # without a cache
     assert [one.asked for one in rated] == asked
@@ -199,8 +188,8 @@ def test_rows_and_transcripts(asked: list[Asked], single: bool) -> None:
 
 def test_a_failed_debate_is_a_row_without_rating() -> None:
     with LocalEndpoint(lambda request: Fault(content="I like dogs.")) as endpoint:
-        config = reference_judges.config(f"m@{endpoint.url}", {})
-        (rated,) = reference_judges.rate(judges.make(config), [ONE])
+        config = reference.config(f"m@{endpoint.url}", {})
+        (rated,) = reference.rate(judges.make(config), [ONE])
     row = rated.row("label")
     assert (row.rating, row.status, row.reason) == (None, "parse_failure", "")
     told = rated.transcript("label")
@@ -215,10 +204,10 @@ def words(messages: list[dict[str, str]]) -> int:
 def test_the_estimate_is_of_what_is_sent(asked: list[Asked]) -> None:
     """The stand-ins' requests are the debate's own but for the reasons in them."""
     with LocalEndpoint(Player()) as endpoint, run.use(run.Run(JudgeLimits())):
-        config = reference_judges.config(f"m@{endpoint.url}", {})
-        found = reference_plan.estimate(config, asked)
+        config = reference.config(f"m@{endpoint.url}", {})
+        found = reference.estimate(config, asked)
         assert endpoint.chats == []
-        reference_judges.rate(judges.make(config), asked)
+        reference.rate(judges.make(config), asked)
         sent = sum(words(request.json["messages"]) for request in endpoint.chats)
     assert found.calls == 5 * DIFFERENT
     assert found.cost is None
@@ -232,8 +221,8 @@ def test_the_estimate_is_of_what_is_sent(asked: list[Asked]) -> None:
 
 def test_the_estimate_counts_every_model_at_its_price(asked: list[Asked]) -> None:
     with run.use(run.Run(JudgeLimits())):
-        debate = reference_plan.estimate(reference_judges.config(None, KEY), asked)
-        single = reference_plan.estimate(reference_judges.config(None, KEY, single=True), asked)
+        debate = reference.estimate(reference.config(None, KEY), asked)
+        single = reference.estimate(reference.config(None, KEY, single=True), asked)
     plans = dict(debate.plans)
     assert {label: plan.calls for label, plan in plans.items()} == {
         "gpt-4o": 3 * DIFFERENT,  # two turns and the last word
@@ -253,9 +242,9 @@ def test_many_answers_are_estimated_on_a_part() -> None:
         ONE._replace(id=f"partial_actions/{n:03d}", answer=f"number {n:04d}") for n in range(700)
     ]
     with run.use(run.Run(JudgeLimits())):
-        config = reference_judges.config(None, KEY, single=True)
-        whole = reference_plan.estimate(config, many)
-        part = reference_plan.estimate(config, many[:300])
+        config = reference.config(None, KEY, single=True)
+        whole = reference.estimate(config, many)
+        part = reference.estimate(config, many[:300])
     assert whole.calls == 700
     ((_, found),) = whole.plans
     ((_, exact),) = part.plans
@@ -269,17 +258,17 @@ def test_agents_with_one_label_and_other_settings_are_both_counted(tmp_path: Pat
     model = "{model: m, base_url: 'http://localhost:1/v1', temperature: %s}"
     file.write_text(f"debate: [{model % 0.0}, {model % 1.0}]\nrounds: 1\n")
     with run.use(run.Run(JudgeLimits())):
-        found = reference_plan.estimate(reference_judges.config(str(file), {}), [ONE])
+        found = reference.estimate(reference.config(str(file), {}), [ONE])
         assert [plan.calls for _, plan in found.plans] == [2, 1]
         assert found.calls == 3
         file.write_text(f"{file.read_text()}consolidator: {model % 0.5}\n")
-        found = reference_plan.estimate(reference_judges.config(str(file), {}), [ONE])
+        found = reference.estimate(reference.config(str(file), {}), [ONE])
         assert [plan.calls for _, plan in found.plans] == [1, 1, 1]
 
 
 def test_recordings_cost_nothing() -> None:
     with run.use(run.Run(JudgeLimits())):
-        found = reference_plan.estimate(JudgeConfig("replay", "x.jsonl"), [ONE])
+        found = reference.estimate(JudgeConfig("replay", "x.jsonl"), [ONE])
     assert (found.calls, found.cost) == (0, 0.0)
 
 
@@ -289,7 +278,7 @@ def test_importing_is_light() -> None:
     code = "; ".join(
         [
             "import sys",
-            "import lmms_eval_tasks.debate_command",
+            "import lmms_eval_tasks.commands.debate_command",
             *(f"import lmms_eval_tasks.cvrr_es.{name}" for name in modules),
             f"print([m for m in {heavy!r} if m in sys.modules])",
         ]

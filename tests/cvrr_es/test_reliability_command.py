@@ -11,11 +11,11 @@ import typer
 from click.testing import Result
 from typer.testing import CliRunner
 
-from lmms_eval_tasks import reliability_command
-from lmms_eval_tasks.cvrr_es import rating_files
-from lmms_eval_tasks.cvrr_es.rating_rows import RatingRow
+from lmms_eval_tasks.commands import reliability_command
+from lmms_eval_tasks.cvrr_es.study import ratings
+from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.errors import DataError, TasksError
-from tests.cvrr_es.reliability.hand_made import KAPPA, LENIENT, REFERENCE, given, judged, referred
+from tests.cvrr_es.study.hand_made import KAPPA, LENIENT, REFERENCE, given, judged, referred
 
 ALLOW = "LMMS_EVAL_TASKS_ALLOW_BAD_ITEMS"
 
@@ -36,7 +36,7 @@ def files(tmp_path: Path) -> Path:
 
 
 def write(path: Path, rows: list[RatingRow]) -> Path:
-    rating_files.write(path, rows)
+    ratings.write(path, rows)
     return path
 
 

@@ -10,21 +10,22 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks.cvrr_es import candidates, judge, rating_files, sample, sample_answers, schema
+from lmms_eval_tasks.cvrr_es import candidates, judge, release, sample, sample_answers
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, RATINGS
-from lmms_eval_tasks.cvrr_es.rating_rows import Item, RatingRow
 from lmms_eval_tasks.cvrr_es.sample_answers import CAREFUL, FLAT, HASTY, MODELS, VAGUE, WORTH
 from lmms_eval_tasks.cvrr_es.sample_questions import QUESTIONS
-from lmms_eval_tasks.judges.config import resolve
+from lmms_eval_tasks.cvrr_es.study import ratings
+from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
+from lmms_eval_tasks.judges.config_file import resolve
 from lmms_eval_tasks.judges.replay import Recordings, ReplayJudge
-from lmms_eval_tasks.models import players
+from lmms_eval_tasks.sample import players
 
 EMPTY = "interpretation_of_visual_context/001"  # invented-hasty's answer to it
 
 
 @pytest.fixture(scope="module")
-def release(sample_folder: Path) -> schema.Release:
-    return schema.read(sample_folder)
+def release(sample_folder: Path) -> release.Release:
+    return release.read(sample_folder)
 
 
 @pytest.fixture(scope="module")
@@ -33,14 +34,14 @@ def key(sample_folder: Path) -> players.AnswerKey:
 
 
 @pytest.fixture(scope="module")
-def aligned(sample_folder: Path, release: schema.Release) -> list[candidates.Aligned]:
+def aligned(sample_folder: Path, release: release.Release) -> list[candidates.Aligned]:
     found = candidates.read([sample_folder / sample.PREDICTIONS])
     return [candidates.align(one, release) for one in found]
 
 
 @pytest.fixture(scope="module")
 def ratings(sample_folder: Path) -> list[RatingRow]:
-    return rating_files.read([sample_folder / "ratings"])
+    return ratings.read([sample_folder / "ratings"])
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +53,7 @@ def replay(sample_folder: Path) -> ReplayJudge:
 class TestQuestions:
     """Every dimension on two clips; a key by text that is right for all."""
 
-    def test_every_dimension(self, release: schema.Release) -> None:
+    def test_every_dimension(self, release: release.Release) -> None:
         assert list(release.places) == list(DIMENSIONS)
         assert release.counts == {
             "videos": 22,
@@ -68,13 +69,13 @@ class TestQuestions:
     def test_it_is_small(self, sample_folder: Path) -> None:
         assert sum(p.stat().st_size for p in sample_folder.rglob("*") if p.is_file()) < 400_000
 
-    def test_one_question_repeats_in_its_dimension(self, release: schema.Release) -> None:
+    def test_one_question_repeats_in_its_dimension(self, release: release.Release) -> None:
         asked = Counter((one.dimension, one.question) for one in release.questions)
         assert [often for often in asked.values() if often > 1] == [2]
         assert len({one.question for one in release.questions}) == 24
 
     def test_the_key_is_right_for_every_question(
-        self, key: players.AnswerKey, release: schema.Release
+        self, key: players.AnswerKey, release: release.Release
     ) -> None:
         assert len(key.answers) == len(key.lures) == 24
         for one in release.questions:
@@ -85,14 +86,14 @@ class TestQuestions:
         self, key: players.AnswerKey
     ) -> None:
         assert not [(a, b) for a, b in combinations(sorted(key.answers, key=len), 2) if a in b]
-        from lmms_eval_tasks.maverix import sample_items
+        from lmms_eval_tasks.maverix import sample as lights
         from lmms_eval_tasks.movierecapsqa import sample as movies
 
-        for other in (sample_items.key(), movies.key()):
+        for other in (lights.key(), movies.key()):
             for part in ("answers", "choices"):
                 assert not set(other.get(part, ())) & set(key.answers)
 
-    def test_coin(self, key: players.AnswerKey, release: schema.Release) -> None:
+    def test_coin(self, key: players.AnswerKey, release: release.Release) -> None:
         given = {players.coin(f"{one.id} {one.question}", key, 0) for one in release.questions}
         assert {one.reference for one in release.questions} & given
         assert set(key.lures.values()) & given
@@ -122,7 +123,7 @@ class TestCandidates:
 class TestRatings:
     """Three judges and the reference, in rows that the reader takes."""
 
-    def test_rows(self, ratings: list[RatingRow], release: schema.Release) -> None:
+    def test_rows(self, ratings: list[RatingRow], release: release.Release) -> None:
         assert len(ratings) == 4 * 75
         videos = {one.id: f"{one.dimension}/{one.video}" for one in release.questions}
         for row in ratings:
@@ -157,7 +158,7 @@ class TestRatings:
         assert (failed.status, failed.empty) == ("empty_answer", True)
 
     def test_notes(self, ratings: list[RatingRow]) -> None:
-        told = rating_files.notes(ratings, {row.item for row in ratings})
+        told = ratings.notes(ratings, {row.item for row in ratings})
         found = [note.partition(": a constant judge")[0] for note in told]
         assert found == [
             f"{CAREFUL} (first): rated 74 of 75 answers (1 parse_failure)",
@@ -169,7 +170,7 @@ class TestRatings:
 class TestReplay:
     """The benchmark's judge about every answer that the sample knows."""
 
-    def verdict(self, replay: ReplayJudge, one: schema.Question, text: str) -> Any:
+    def verdict(self, replay: ReplayJudge, one: release.Question, text: str) -> Any:
         fields = {
             "id": one.id,
             "question": one.question,
@@ -179,7 +180,7 @@ class TestReplay:
         return replay.verdict(judge.criterion(), fields)
 
     def test_oracle_and_coin(
-        self, replay: ReplayJudge, release: schema.Release, key: players.AnswerKey
+        self, replay: ReplayJudge, release: release.Release, key: players.AnswerKey
     ) -> None:
         for one in release.questions:
             right = self.verdict(replay, one, one.reference)
@@ -190,7 +191,7 @@ class TestReplay:
     def test_candidates(
         self,
         replay: ReplayJudge,
-        release: schema.Release,
+        release: release.Release,
         aligned: list[candidates.Aligned],
     ) -> None:
         asked = {one.id: one for one in release.questions}

@@ -9,8 +9,8 @@ import av
 import numpy as np
 import pytest
 
-from lmms_eval_tasks.cvrr_es import schema
-from lmms_eval_tasks.cvrr_es.sample_clips import CLIPS, FPS, HEIGHT, SECONDS, WIDTH
+from lmms_eval_tasks.cvrr_es import release
+from lmms_eval_tasks.cvrr_es.sample import CLIPS, FPS, HEIGHT, SECONDS, WIDTH
 from lmms_eval_tasks.sample.second_code import PALETTE
 
 
@@ -51,7 +51,7 @@ class Film:
 
 @pytest.fixture(scope="module")
 def films(sample_folder: Path) -> dict[str, Film]:
-    release = schema.read(sample_folder)
+    release = release.read(sample_folder)
     return {one.video: Film(release.video_path(one)) for one in release.questions}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks.cvrr_es import schema
+from lmms_eval_tasks.cvrr_es import release
 from lmms_eval_tasks.cvrr_es.candidates import align, read
 from lmms_eval_tasks.errors import DataError
 from tests.cvrr_es.release_files import row, write
@@ -18,11 +18,11 @@ PART, TIME = "partial_actions", "time_order_understanding"
 
 
 @pytest.fixture
-def release(tmp_path: Path) -> schema.Release:
+def release(tmp_path: Path) -> release.Release:
     """Two questions and one that repeats."""
     rows = [row("A?", "a"), row("X?", "x1"), row("B?", "b"), row("X?", "x2")]
     write(tmp_path / "release", PART, rows)
-    return schema.read(tmp_path / "release")
+    return release.read(tmp_path / "release")
 
 
 class TestSavedSamples:
@@ -40,7 +40,7 @@ class TestSavedSamples:
     def item(self, place: int, reply: str, **more: Any) -> dict[str, Any]:
         return {"id": f"{PART}/{place:03d}", "dimension": PART, "reply": reply, **more}
 
-    def test_joined_by_id(self, tmp_path: Path, release: schema.Release) -> None:
+    def test_joined_by_id(self, tmp_path: Path, release: release.Release) -> None:
         folder = tmp_path / "org__model"
         self.save(
             folder,
@@ -78,7 +78,7 @@ class TestSavedSamples:
         with pytest.raises(DataError, match="answers of tiny and of huge; one file, one model"):
             read([file])
 
-    def test_problems(self, tmp_path: Path, release: schema.Release) -> None:
+    def test_problems(self, tmp_path: Path, release: release.Release) -> None:
         items = [
             self.item(1, "a"),
             self.item(2, "b"),

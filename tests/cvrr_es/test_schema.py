@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks.cvrr_es import annotation_files, schema
+from lmms_eval_tasks.cvrr_es import release
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS
 from lmms_eval_tasks.errors import DataError
 from tests.cvrr_es.release_files import (
@@ -56,15 +56,15 @@ class TestForms:
         folder = tmp_path / "given"
         folder.mkdir()
         self.place(folder, form)
-        release = schema.read(folder)
+        release = release.read(folder)
         assert release.questions == (
-            schema.Question(f"{PART}/001", PART, "1.mp4", "What happens?", "A man\u2028runs."),
-            schema.Question(f"{PART}/002", PART, "2.mp4", "Why?", "So."),
+            release.Question(f"{PART}/001", PART, "1.mp4", "What happens?", "A man\u2028runs."),
+            release.Question(f"{PART}/002", PART, "2.mp4", "Why?", "So."),
         )
         assert (dict(release.problems), len(release.digest)) == ({}, 12)
         other = tmp_path / "other"
         write(other, PART, list(self.ROWS))
-        assert schema.read(other).digest == release.digest
+        assert release.read(other).digest == release.digest
         assert release.counts == {
             "videos": 2,
             "questions": 2,
@@ -76,20 +76,20 @@ class TestForms:
         self.place(tmp_path, "release")
         self.place(tmp_path, "json")
         with pytest.raises(DataError, match=r"several annotation files of partial_actions .*keep"):
-            schema.read(tmp_path)
+            release.read(tmp_path)
 
-    @pytest.mark.parametrize("key", annotation_files.VIDEO_KEYS)
+    @pytest.mark.parametrize("key", release.VIDEO_KEYS)
     def test_the_video_under_other_keys(self, key: str, tmp_path: Path) -> None:
         write(tmp_path, PART, [{"Q": "Why?", "A": "So.", key: "7.mp4"}])
-        assert schema.read(tmp_path).questions[0].video == "7.mp4"
+        assert release.read(tmp_path).questions[0].video == "7.mp4"
 
     def test_a_new_file_is_read_again(self, tmp_path: Path) -> None:
         file = write(tmp_path, PART, [row("Why?")])
-        assert schema.read(tmp_path) is schema.read(tmp_path)
-        before = schema.read(tmp_path).digest
+        assert release.read(tmp_path) is release.read(tmp_path)
+        before = release.read(tmp_path).digest
         file.write_text(json.dumps([row("Why, oh why?")]))
-        assert schema.read(tmp_path).questions[0].question == "Why, oh why?"
-        assert schema.read(tmp_path).digest != before
+        assert release.read(tmp_path).questions[0].question == "Why, oh why?"
+        assert release.read(tmp_path).digest != before
 
 
 class TestOrder:
@@ -98,7 +98,7 @@ class TestOrder:
     def test_ids_are_places_even_behind_bad_rows(self, tmp_path: Path) -> None:
         write(tmp_path, TIME, [row("Q1"), row("Q1"), row("Q2", ""), row("Q3")])
         write(tmp_path, PART, [row(f"Q{n}") for n in range(1001)])
-        release = schema.read(tmp_path)
+        release = release.read(tmp_path)
         assert [one.id for one in release.questions[-3:]] == [
             f"{TIME}/001",
             f"{TIME}/002",
@@ -116,7 +116,7 @@ class TestOrder:
         unpacked = tmp_path / "CVRR-ES" / PART
         unpacked.mkdir(parents=True)
         (unpacked / "c.mp4").touch()
-        release = schema.read(tmp_path)
+        release = release.read(tmp_path)
         assert [release.video_path(one) for one in release.questions] == [
             tmp_path / PART / "a.mp4",
             tmp_path / PART / "b.mkv",
@@ -150,7 +150,7 @@ class TestBadRows:
     )
     def test_one_line(self, bad: Any, told: str, tmp_path: Path) -> None:
         file = write(tmp_path, PART, [row("Good?"), bad])
-        release = schema.read(tmp_path)
+        release = release.read(tmp_path)
         ((name, problem),) = release.problems.items()
         assert name == f"{PART}/002"
         assert problem.startswith(f"{file}, entry 2: {told}")
@@ -161,12 +161,12 @@ class TestBadRows:
     @pytest.mark.parametrize("name", ["Partial actions", "partial_actions", "PARTIAL ACTIONS"])
     def test_how_dimensions_are_written(self, name: str, tmp_path: Path) -> None:
         write(tmp_path, PART, [row("Why?", DimensionName=name)])
-        assert not schema.read(tmp_path).problems
+        assert not release.read(tmp_path).problems
 
     def test_names_of_the_hub(self, tmp_path: Path) -> None:
         for dimension, title in TITLES.items():
             write(tmp_path, dimension, [row("Why?", DimensionName=title)])
-        assert len(schema.read(tmp_path).questions) == 11
+        assert len(release.read(tmp_path).questions) == 11
 
 
 class TestBadFiles:
@@ -185,25 +185,25 @@ class TestBadFiles:
         file = write(tmp_path, PART, [])
         file.write_text(content)
         with pytest.raises(DataError, match=told) as error:
-            schema.read(tmp_path)
+            release.read(tmp_path)
         assert str(error.value).startswith(str(file))
 
     def test_lines_and_parquet(self, tmp_path: Path) -> None:
         lines = tmp_path / f"{PART}.jsonl"
         lines.write_text(json.dumps(row("Why?")) + "\n{\n")
         with pytest.raises(DataError, match=r"partial_actions\.jsonl, line 2: not valid JSON"):
-            schema.read(tmp_path)
+            release.read(tmp_path)
         lines.write_bytes(b"\xff")
         with pytest.raises(DataError, match="not UTF-8 text"):
-            schema.read(tmp_path)
+            release.read(tmp_path)
         lines.unlink()
         (tmp_path / f"{PART}.parquet").write_bytes(b"nothing")
         with pytest.raises(DataError, match="not a readable parquet file"):
-            schema.read(tmp_path)
+            release.read(tmp_path)
 
     def test_nothing_there(self, tmp_path: Path) -> None:
         with pytest.raises(DataError, match="no annotations of CVRR-ES"):
-            schema.read(tmp_path)
+            release.read(tmp_path)
 
 
 class TestJudgements:
@@ -212,7 +212,7 @@ class TestJudgements:
     @pytest.mark.parametrize("model", MODELS)
     def test_all_questions(self, model: str, tmp_path: Path) -> None:
         folder = release_from_judgements(real_data() / "judge_results", tmp_path, model=model)
-        release = schema.read(folder)
+        release = release.read(folder)
         assert not release.problems
         assert release.counts["questions"] == 2400
         texts = [(one.dimension, " ".join(one.question.split())) for one in release.questions]

@@ -7,17 +7,18 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks.cvrr_es import rating_reply, scripted
+from lmms_eval_tasks.cvrr_es import sample_answers
 from lmms_eval_tasks.cvrr_es.labels import RATINGS
+from lmms_eval_tasks.cvrr_es.study import replies
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.models import players
+from lmms_eval_tasks.sample import players
 from tests.cvrr_es.scored import doc, rated_doc
 
 OTHERS = [{"judge": "Zoe", "rating": 3.0}]
 
 
 def rating(given: dict[str, Any], worth: str) -> Any:
-    return json.loads(scripted.reply(given, worth))["rating"]
+    return json.loads(sample_answers.reply(given, worth))["rating"]
 
 
 @pytest.mark.parametrize("reference", [1.0, 2.0, 3.0, 4.0, 5.0])
@@ -43,18 +44,20 @@ def test_without_a_reference() -> None:
 
 
 def test_unreadable() -> None:
-    text = scripted.reply(rated_doc(), "unreadable")
-    assert rating_reply.read(text).status == "unparsed"
+    text = sample_answers.reply(rated_doc(), "unreadable")
+    assert replies.read(text).status == "unparsed"
 
 
 def test_rounds_are_drawn_anew() -> None:
-    names = {scripted.item(rated_doc(round=one)) for one in ("first", "collective", "mixture")}
+    names = {
+        sample_answers.item(rated_doc(round=one)) for one in ("first", "collective", "mixture")
+    }
     assert len(names) == 3
 
 
 def test_the_player_takes_it_for_judge_tasks_alone() -> None:
     replies = {players.scripted(rated_doc(n, reference=4.0)) for n in range(60)}
-    assert scripted.UNREADABLE in replies
+    assert sample_answers.UNREADABLE in replies
     assert json.dumps({"rating": 4, "reason": "played: right"}) in replies
     answers = {players.scripted(doc(n)) for n in range(60)}
     assert "A dog runs away." in answers
@@ -66,4 +69,4 @@ def test_a_doc_that_lacks_a_field(field: str) -> None:
     given = rated_doc(reference=2.0)
     del given[field]
     with pytest.raises(TasksError, match=f"docs of a CVRR judge task: .*{field}"):
-        scripted.reply(given, "wrong")
+        sample_answers.reply(given, "wrong")

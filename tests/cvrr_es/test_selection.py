@@ -9,10 +9,15 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks.cvrr_es import selection
-from lmms_eval_tasks.cvrr_es.rating_rows import Item
-from lmms_eval_tasks.cvrr_es.reliability.fitting import fitting_items, judge_kappa
-from lmms_eval_tasks.cvrr_es.selection import THETA, Selection, parse
+from lmms_eval_tasks.cvrr_es.study import selection
+from lmms_eval_tasks.cvrr_es.study.ratings import Item
+from lmms_eval_tasks.cvrr_es.study.selection import (
+    THETA,
+    Selection,
+    fitting_items,
+    judge_kappa,
+    parse,
+)
 from lmms_eval_tasks.errors import DataError, TasksError
 
 TABLES: dict[str, Any] = json.loads(

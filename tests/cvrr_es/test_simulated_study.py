@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval_tasks.cvrr_es import selection, simulated_study, simulation
-from lmms_eval_tasks.cvrr_es.reliability.fitting import judge_kappa
-from lmms_eval_tasks.cvrr_es.reliability.panel_ratings import PANELS, Judges
-from lmms_eval_tasks.cvrr_es.selection import Selection
-from lmms_eval_tasks.cvrr_es.simulated_study import MIXTURES, Row, study
-from lmms_eval_tasks.cvrr_es.simulation import WORLDS
-from lmms_eval_tasks.paper_tables import fixed
+from benchmarks import simulated_study, simulation
+from benchmarks.simulated_study import MIXTURES, Row, study
+from benchmarks.simulation import WORLDS
+from lmms_eval_tasks.cvrr_es.study import selection
+from lmms_eval_tasks.cvrr_es.study.panels import PANELS, Judges
+from lmms_eval_tasks.cvrr_es.study.selection import Selection, judge_kappa
+from lmms_eval_tasks.report.paper_tables import fixed
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "judge_panels.py"
 SEEDS = range(3)
@@ -171,7 +171,7 @@ def test_the_script_prints_the_same_table_twice(
         assert f" {name} " in printed[0]
 
 
-README = Path(simulated_study.__file__).parent / "README.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "cvrr_es.md"
 COLUMNS = {
     "mean": ("panel", "mean"),
     "majority": ("panel", "majority"),
@@ -185,26 +185,26 @@ COLUMNS = {
 }
 
 
-def of_readme() -> list[dict[str, str]]:
-    lines = [line for line in README.read_text(encoding="utf-8").splitlines() if line[:2] == "| "]
+def of_page() -> list[dict[str, str]]:
+    lines = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line[:2] == "| "]
     start = next(place for place, line in enumerate(lines) if line.startswith("| world |"))
     cells = [[cell.strip() for cell in line.strip("| ").split("|")] for line in lines[start:]]
     end = len(WORLDS) + 2  # the heading and the rule below it
     return [dict(zip(cells[0], row, strict=True)) for row in cells[2:end]]
 
 
-def test_the_readme_says_what_its_table_shows() -> None:
-    rows = of_readme()
+def test_the_page_says_what_its_table_shows() -> None:
+    rows = of_page()
     above = [row for row in rows if float(row["Dawid-Skene"]) > float(row["best single judge"])]
     number = ("no", "one", "two", "three", "four", "five", "six", "all")[len(above)]
-    assert f"Dawid-Skene is above it in {number} worlds," in README.read_text(encoding="utf-8")
+    assert f"Dawid-Skene is above it in {number} worlds," in PAGE.read_text(encoding="utf-8")
     for row in rows:
         assert float(row["naive Bayes"]) > float(row["best single judge"]) - 0.05
 
 
 @pytest.mark.parametrize("world", WORLDS)
-def test_the_readme_has_the_figures_of_the_study(world: str) -> None:
-    found = {row["world"].split("`")[1]: row for row in of_readme()}
+def test_the_page_has_the_figures_of_the_study(world: str) -> None:
+    found = {row["world"].split("`")[1]: row for row in of_page()}
     assert list(found) == list(WORLDS)
     names = [name for kind, name in COLUMNS.values() if kind == "panel"]
     seeds = range(simulated_study.SEEDS)

@@ -6,10 +6,9 @@ from collections import Counter
 
 import pytest
 
-from lmms_eval_tasks.cvrr_es import simulation as sim
-from lmms_eval_tasks.cvrr_es.reliability.fitting import SCALE, judge_kappa
-from lmms_eval_tasks.cvrr_es.simulated_study import by_hand
-from lmms_eval_tasks.cvrr_es.simulation import WORLDS, World
+from benchmarks.simulated_study import by_hand
+from benchmarks.simulation import WORLDS, World
+from lmms_eval_tasks.cvrr_es.study.selection import SCALE, judge_kappa
 from lmms_eval_tasks.utils.stats import mean
 
 CERTAIN = {"lenient": sim.LENIENT, "constant": sim.CONSTANT, "adversarial": sim.ADVERSARIAL}

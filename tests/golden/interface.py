@@ -22,7 +22,8 @@ _VARIABLE = re.compile(r"LMMS_EVAL_TASKS_[A-Z_]*[A-Z]")
 
 def now() -> dict[str, list[str]]:
     """What there is today, sorted."""
-    from lmms_eval_tasks import host_script, models
+    from lmms_eval_tasks.host import script as host_script
+    from lmms_eval_tasks.sample import models
 
     text = "\n".join(
         file.read_text(encoding="utf-8")

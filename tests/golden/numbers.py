@@ -27,7 +27,11 @@ TOLERANCE = 1e-9  # of those, relative; all others are equal to the last digit
 RESCORED = ("table", "details")  # what `rescore` computes again
 _ERRORS = re.compile(r"_stderr(_clt|_clustered)?$")
 _BETWEEN = " / "  # parts of a path, in a recording
-_UNSTABLE = ("judge", "details")  # parts of a section: addresses, versions, limits; by task
+_UNSTABLE = (
+    "judge",
+    "details",
+    "numbers",
+)  # parts of a section: addresses, versions, limits; by task
 _OF_THE_RUN = {
     r"http://127\.0\.0\.1:\d+": "URL",
     r"tasks_recorded \((simple|chat)\)": "tasks_recorded",
@@ -62,6 +66,8 @@ def of_run(run: HostRun, cache: Path) -> dict[str, Values]:
             tasks[task]["asked"] = hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:12]
         for task, details in section[name].get("details", {}).items():
             tasks.setdefault(task, _of_table({}))["details"] = details
+        for task, own in section[name].get("numbers", {}).items():
+            tasks.setdefault(task, _of_table({}))["numbers"] = own
         for row in section.get("judges", {}).get("usage", []):
             if row["task"] in tasks:
                 kept = {key: row[key] for key in ("verdicts", "by_status", "repaired")}
@@ -149,9 +155,15 @@ def compare(golden: Mapping[str, Any], found: Mapping[str, Any], run: str) -> Ou
     known = dict(leaves(found["facts"]))
     for path, value in leaves(golden["facts"]):
         now = known.get(path, MISSING)
-        moved_to = any(p[-1] == path[-1] and same(value, v) for p, v in known.items())
+        name = _named(path)
+        moved_to = any(_named(p) == name and same(value, v) for p, v in known.items())
         outcome.check(f"{run}, {'.'.join(path)}", same(value, now) or moved_to, f"{value} -> {now}")
     return outcome
+
+
+def _named(path: Path_) -> str:
+    """The last name in a path: places in a list are none."""
+    return next((part for part in reversed(path) if not part.isdigit()), "")
 
 
 def compare_tables(golden: Mapping[str, Any], found: Mapping[str, Any], run: str) -> Outcome:

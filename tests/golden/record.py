@@ -74,7 +74,7 @@ def docs(cache: Path, env: Mapping[str, str]) -> dict[str, list[dict[str, Any]]]
     with mock.patch.dict(os.environ, given):
         from lmms_eval.tasks import TaskManager, get_task_dict
 
-        from lmms_eval_tasks.plugin import TASKS_PATH
+        from lmms_eval_tasks.host.plugin import TASKS_PATH
 
         manager = TaskManager("ERROR", include_path=str(TASKS_PATH))
         index = manager.task_index

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks.models import players
+from lmms_eval_tasks.sample import players
 from tests.cvrr_es.hosted import FORMS
 from tests.golden.judge import drawn
 

@@ -68,6 +68,7 @@ def environment(cache: Path, judge: str) -> dict[str, str]:
     return {
         settings.JUDGE: f"drawn@{judge}",
         settings.JUDGE_STOP_AFTER: "0",
+        settings.TABLES: "all",
         settings.BERTSCORE: str(models / "bert"),
         settings.BARTSCORE: str(models / "bart"),
         settings.CLIPSCORE: str(models / "clip"),

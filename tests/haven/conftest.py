@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval_tasks import provenance, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.haven import checked, video_match
 from lmms_eval_tasks.haven.record import Record
+from lmms_eval_tasks.utils import provenance
 from tests.haven import release_files
 
 

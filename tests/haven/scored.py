@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import provenance, rescore
 from lmms_eval_tasks.haven import scores, scoring, text_scores, text_values, utils
 from lmms_eval_tasks.haven.labels import TASKS
 from lmms_eval_tasks.haven.text_values import Asked
-from lmms_eval_tasks.text_scores import TextScores
+from lmms_eval_tasks.runs import rescore
+from lmms_eval_tasks.utils import provenance
 from lmms_eval_tasks.utils.aggregate import Carrier
+from lmms_eval_tasks.utils.text_scores import TextScores
 from tests.haven.docs import doc
 
 Made = dict[str, dict[str, Any]]  # metric -> item

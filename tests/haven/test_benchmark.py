@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import benchmarks, estimate, settings
+from lmms_eval_tasks import benchmarks, settings
 from lmms_eval_tasks.errors import DataError, JudgeError
 from lmms_eval_tasks.haven import benchmark, data, judge, utils
 from lmms_eval_tasks.haven.labels import TASKS
 from lmms_eval_tasks.judges import resolve
 from lmms_eval_tasks.judges.prompts import render
+from lmms_eval_tasks.runs import estimate
 
 NAMES = list(TASKS)
 KEY = {"OPENAI_API_KEY": "x"}

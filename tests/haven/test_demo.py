@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import demo as demos
 from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.haven import demo, judge, sample_coin, sample_oracle, scores, utils
 from lmms_eval_tasks.haven.labels import SUMMARIES, TASKS
 from lmms_eval_tasks.haven.scoring import reply_metrics
 from lmms_eval_tasks.judges.config import NONE
+from lmms_eval_tasks.sample import demo as demos
 from tests.haven.sample_requests import Parts, build, chat, docs
 
 Numbers = dict[str, dict[str, Any]]

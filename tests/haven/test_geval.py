@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import geval_ratings
 from lmms_eval_tasks.haven.judge import rate_summary
-from lmms_eval_tasks.judges import Verdict
+from lmms_eval_tasks.judges import Verdict, geval_ratings
 from lmms_eval_tasks.judges.config import NONE, JudgeConfig
 from lmms_eval_tasks.judges.providers import NoJudge
 from lmms_eval_tasks.utils import rating_means

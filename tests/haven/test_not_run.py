@@ -13,7 +13,7 @@ from typing import Any
 import datasets
 import pytest
 
-from lmms_eval_tasks import estimate, preflight, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven import (
     before_run,
@@ -32,7 +32,8 @@ from lmms_eval_tasks.haven.labels import TASKS
 from lmms_eval_tasks.haven.options import Options
 from lmms_eval_tasks.haven.uncertainty import details
 from lmms_eval_tasks.judges import resolve
-from lmms_eval_tasks.models import players
+from lmms_eval_tasks.runs import estimate, preflight
+from lmms_eval_tasks.sample import players
 from tests.haven.docs import doc
 from tests.haven.release_files import write
 from tests.haven.scored import (

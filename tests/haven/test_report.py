@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from lmms_eval_tasks.console import TABLE_WIDTH
+from lmms_eval_tasks.console import UNSEEN
 from lmms_eval_tasks.haven import report, scores
 from lmms_eval_tasks.haven.labels import TASKS
 
@@ -22,10 +22,10 @@ def printed(rows: Sequence[tuple[str, Numbers]]) -> dict[str, list[str]]:
     shown: dict[str, list[str]] = {}
     for table in report.tables(rows):
         sink = io.StringIO()
-        Console(file=sink, width=TABLE_WIDTH).print(table)
+        Console(file=sink, width=UNSEEN).print(table)
         lines = [line.rstrip() for line in sink.getvalue().splitlines()]
         assert "\u2026" not in sink.getvalue()  # rich's ellipsis: a cell did not fit
-        assert all(len(line) <= TABLE_WIDTH for line in lines)
+        assert all(len(line) <= UNSEEN for line in lines)
         assert lines[0] == str(table.title)
         for note in str(table.caption or "").splitlines():
             assert note in lines

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import preflight, provenance, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.haven import benchmark, checked, data, results, text_values
 from lmms_eval_tasks.haven.judge import criterion
-from lmms_eval_tasks.utils import local_models
+from lmms_eval_tasks.runs import preflight
+from lmms_eval_tasks.utils import local_models, provenance
 from lmms_eval_tasks.utils.aggregate import Carrier
 from tests.haven.release_files import write
 from tests.haven.scored import FIRST, broken, made, no_encoder, values

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import rescore, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven import saved
 from lmms_eval_tasks.haven.labels import TASKS
 from lmms_eval_tasks.haven.uncertainty import details
 from lmms_eval_tasks.judges import run as judge_run
+from lmms_eval_tasks.runs import rescore
 from tests.haven.scored import (
     FIRST,
     broken,

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import rescore, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.haven import saved
 from lmms_eval_tasks.judges import run as judge_run
+from lmms_eval_tasks.runs import rescore
 from tests.haven.asking import drawn
 from tests.haven.scored import no_encoder, runs, shown, values
 from tests.local_endpoint import Fault, LocalEndpoint

@@ -10,7 +10,7 @@ import pytest
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.haven import scripted
 from lmms_eval_tasks.haven.labels import TASKS
-from lmms_eval_tasks.models import players
+from lmms_eval_tasks.sample import players
 from lmms_eval_tasks.utils import answers
 from tests.haven.docs import doc
 from tests.haven.sample_values import worth

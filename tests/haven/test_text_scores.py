@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks import text_scores as shared
 from lmms_eval_tasks.errors import MediaError, TasksError
 from lmms_eval_tasks.haven import text_scores
 from lmms_eval_tasks.utils import bertscore, clipscore, local_models
+from lmms_eval_tasks.utils import text_scores as shared
 from lmms_eval_tasks.utils.clip_encoder import Picture
 from tests.utils import tiny_bert, tiny_clip
 

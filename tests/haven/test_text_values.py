@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import provenance, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError, MediaError
 from lmms_eval_tasks.haven import (
     checked,
@@ -23,7 +23,7 @@ from lmms_eval_tasks.haven import (
     usability,
 )
 from lmms_eval_tasks.haven.text_values import Asked
-from lmms_eval_tasks.utils import keyframes
+from lmms_eval_tasks.utils import keyframes, provenance
 from tests.haven.docs import doc
 from tests.haven.release_files import write
 from tests.haven.scored import FAILED, Made, broken, made, no_encoder, values

@@ -13,7 +13,7 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven import schema, video_match, videos
 from lmms_eval_tasks.haven.options import Options
 from lmms_eval_tasks.haven.record import Record
-from lmms_eval_tasks.utils.media import VideoInfo
+from lmms_eval_tasks.utils.probes import VideoInfo
 from tests.haven.release_files import write
 from tests.utils.media_files import write_video
 

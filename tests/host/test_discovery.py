@@ -114,7 +114,7 @@ class TestLightness:
 
     def test_imports_nothing_heavy(self, launch: Launch, tmp_path: Path) -> None:
         script = (
-            "import sys, lmms_eval_tasks.plugin as p\n"
+            "import sys, lmms_eval_tasks.host.plugin as p\n"
             "p.install()\n"
             "heavy = {'torch', 'decord', 'av', 'numpy', 'transformers', 'openai', 'datasets'}\n"
             "print(sorted(heavy & set(sys.modules)))\n"

@@ -18,14 +18,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lmms_eval_tasks import rescore, settings, tiny
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es import sample as cvrr_sample
 from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS
-from lmms_eval_tasks.maverix import utils
+from lmms_eval_tasks.host import names
 from lmms_eval_tasks.maverix.labels import MODES
-from lmms_eval_tasks.maverix.sample_code import TICKS
-from lmms_eval_tasks.models import players
-from lmms_eval_tasks.models import sound as sound_table
+from lmms_eval_tasks.running import sound as sound_table
+from lmms_eval_tasks.sample import players, tiny
+from lmms_eval_tasks.sample.second_code import TICKS
 from tests.conftest import HostRun, Launch, launch_all
 from tests.cvrr_es import hosted
 from tests.local_endpoint import LocalEndpoint, Recorded, last_user_text
@@ -112,10 +112,6 @@ def runs(
     return launch_all(launch, folder, models, env=env)
 
 
-def numbers(run: HostRun, name: str) -> dict[str, Any]:
-    return rescore.numbers(run.results)[name]
-
-
 def asked(endpoint: LocalEndpoint, model: str) -> list[Recorded]:
     return [chat for chat in endpoint.chats if chat.json["model"] == model]
 
@@ -130,44 +126,44 @@ def parts(request: Recorded, *kinds: str) -> list[dict[str, Any]]:
 def test_oracle(runs: dict[str, HostRun], endpoint: LocalEndpoint) -> None:
     """Everything right, from the text that really went over the wire; four frames with each."""
     run = runs["oracle"]
-    assert numbers(run, "maia_vsv")["pair_acc"] == 1.0
-    assert numbers(run, "maia_oevqa")["judge_acc"] == 1.0
-    maia = numbers(run, "maia")
+    assert run.numbers["maia_vsv"]["pair_acc"] == 1.0
+    assert run.numbers["maia_oevqa"]["judge_acc"] == 1.0
+    maia = run.numbers["maia"]
     # 24 pairs are three questions, and --limit gives OEVQA 24: only what both cover is joined.
     assert (maia["agg_acc"], maia["agg_acc_n_joined"]) == (1.0, 3)
     assert {len(parts(chat, "image_url")) for chat in asked(endpoint, "oracle")} == {4}
 
 
 def test_guessing_solves_no_pool(runs: dict[str, HostRun], endpoint: LocalEndpoint) -> None:
-    found = numbers(runs["always_a"], "maia_vsv_1frame")
+    found = runs["always_a"].numbers["maia_vsv_1frame"]
     assert found["pair_acc"] == 0.5  # exactly four of each pool's eight
     assert (found["pool_acc"], found["pair_acc_failed"]) == (0, 0)
     assert {len(parts(chat, "image_url")) for chat in asked(endpoint, "always_a")} == {1}
-    found = numbers(runs["coin"], "maia_vsv_1frame")
+    found = runs["coin"].numbers["maia_vsv_1frame"]
     assert 0.3 < found["pair_acc"] < 0.7  # four standard errors of 96 fair tosses
     assert found["pool_acc"] <= 1 / 12
 
 
 def test_a_dead_endpoint_is_no_answer(runs: dict[str, HostRun]) -> None:
     """The host's text for a failed request must not be read, judged or compared as an answer."""
-    vsv, oevqa = (numbers(runs["dead"], f"maia_{kind}_1frame") for kind in ("vsv", "oevqa"))
+    vsv, oevqa = (runs["dead"].numbers[f"maia_{kind}_1frame"] for kind in ("vsv", "oevqa"))
     assert (vsv["pair_acc"], vsv["pair_acc_valid"], vsv["pair_acc_failed"]) == (0, None, 8)
     assert (oevqa["judge_acc"], oevqa["judge_acc_valid"], oevqa["judge_acc_failed"]) == (0, None, 8)
     assert oevqa["rouge_l"] == oevqa["meteor"] == 0
-    item = runs["dead"].samples("maia_oevqa_1frame")[0]["judge_acc"]
+    item = runs["dead"].items("maia_oevqa_1frame")[0]
     assert (item["status"], item["verdict"]) == ("model_error", None)
 
 
 def test_two_language_models_alone(runs: dict[str, HostRun]) -> None:
     """The unimodal baseline: scores are kept, and the best of all makes the choice."""
-    items = [sample["pair_acc"] for sample in runs["lm_pairs"].samples("maia_unimodal")]
+    items = runs["lm_pairs"].items("maia_unimodal")
     assert len(items) == 96
     for item in items:
         assert {Path(name).name for name in item["lm_scores"]} == {"llama", "gpt2"}
         best = max((score, i) for own in item["lm_scores"].values() for i, score in enumerate(own))
         assert item["letter"] == "AB"[best[1]]
         assert item["right"] == int(item["letter"] == item["answer"])
-    found = numbers(runs["lm_pairs"], "maia_unimodal")
+    found = runs["lm_pairs"].numbers["maia_unimodal"]
     assert 0 < found["pair_acc"] < 1
     assert found["pair_acc_failed"] == 0
 
@@ -180,7 +176,7 @@ def test_an_endpoint_as_judge(runs: dict[str, HostRun], endpoint: LocalEndpoint)
     sent = {last_user_text(chat.json) for chat in asked(endpoint, "judge")}
     forms = set()
     for task in JUDGE_TASKS:
-        items = hosted.items(runs["judge"], task)
+        items = runs["judge"].items(task)
         assert len(items) == PLAYED
         for item in items:
             assert item["input"] in sent
@@ -189,16 +185,16 @@ def test_an_endpoint_as_judge(runs: dict[str, HostRun], endpoint: LocalEndpoint)
             assert item["rating"] == (None if form == hosted.OFF_SCALE else rating)
             assert ("no_reason" in item["notes"]) == (form == hosted.NO_REASON)
         failed = sum(item["rating"] is None for item in items)
-        assert numbers(runs["judge"], task)["rating_failed"] == failed
+        assert runs["judge"].numbers[task]["rating_failed"] == failed
     assert forms == set(range(len(hosted.FORMS)))
 
 
 def test_a_checkpoint_as_judge(runs: dict[str, HostRun]) -> None:
     """Random weights rate nothing: failures, each with its reply and its video, and no kappa."""
     for task in JUDGE_TASKS:
-        items = hosted.items(runs["tiny"], task)
+        items = runs["tiny"].items(task)
         assert [item["media"]["kind"] for item in items] == ["video"] * 3
-        found = numbers(runs["tiny"], task)
+        found = runs["tiny"].numbers[task]
         assert (found["kappa"], found["rating_valid"], found["rating_failed"]) == (None, None, 3)
 
 
@@ -251,7 +247,7 @@ def test_what_a_server_receives(
         shapes[bool(frames), len(sound), text.startswith("Subtitles")] += 1
         mode = "s" if text.startswith("Subtitles") else "av"  # modes with this very text
         (doc,) = (
-            d for d in docs("choice", mode, "localized")[:N_DOCS] if utils.doc_to_text(d) == text
+            d for d in docs("choice", mode, "localized")[:N_DOCS] if names.doc_to_text(d) == text
         )
         video, start, end = source(doc)
         if frames:
@@ -286,7 +282,7 @@ def test_a_run_says_that_the_sound_did_not_arrive(interface: Any, runs: dict[str
     section = run.results["lmms_eval_tasks"]["maverix"]
     assert section["sound"] == {"maverix_a": alone, "maverix_av": "not delivered"}
     for mode, status in {"a": alone, "av": "not delivered", "v": "", "s": "", "vs": ""}.items():
-        items = [sample["acc"] for sample in run.samples(f"maverix_{mode}")]
+        items = run.items(f"maverix_{mode}")
         assert [item["sound"] for item in items] == [status] * N_DOCS
     warning = sound_table.warning("openai", interface, "video_and_audio")
     assert warning is not None

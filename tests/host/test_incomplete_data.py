@@ -25,13 +25,6 @@ def run(launch: Launch, out: Path, env: dict[str, str], *arguments: str) -> Host
     return done
 
 
-def numbers(done: HostRun) -> dict[str, dict[str, Any]]:
-    return {
-        name: {key.removesuffix(",none"): value for key, value in values.items()}
-        for name, values in {**done.results["results"], **done.results.get("groups", {})}.items()
-    }
-
-
 def rescored(done: HostRun, cache: Path, env: dict[str, str] | None = None) -> Any:
     output = done.out / "rescored.json"
     said = tasks_command("rescore", done.out, "--output", output, cache=cache, env=env)
@@ -45,7 +38,7 @@ def test_haven_without_hdf5(launch: Launch, sample_root: Path, cache: Path, tmp_
     shutil.copytree(sample_root / "haven", root / "haven", ignore=shutil.ignore_patterns("h5"))
     env = {settings.DATA: str(root), settings.JUDGE: "none"}
     done = run(launch, tmp_path / "out", env, "--tasks", "haven", "--limit", "2")
-    found, section = numbers(done), done.results["lmms_eval_tasks"]["haven"]
+    found, section = done.numbers, done.results["lmms_eval_tasks"]["haven"]
     assert not_run < set(found)
     for name in set(found) - {"haven"}:
         assert found[name].get("videos") == (None if name in not_run else 2)
@@ -81,7 +74,7 @@ def test_maverix_without_references(
     env = {settings.DATA: str(root), settings.JUDGE: ""}
     tasks = "maverix_s,maverix_v,maverix_vs,maverix_s_oe"
     done = run(launch, tmp_path / "out", env, "--tasks", tasks)
-    found = numbers(done)
+    found = done.numbers
     s, v, vs = (found[f"maverix_{mode}"]["acc"] for mode in ("s", "v", "vs"))
     best = max(s, v)
     shown = [f"{100 * s:.1f}*", *(f"{100 * x:.1f}" for x in (s, v, best, vs))]
@@ -110,14 +103,14 @@ def test_cvrr_reference_ratings_that_come_later(
         settings.CVRR_NAME: "another",
     }
     done = run(launch, tmp_path, env, "--tasks", ",".join(both), "--limit", "20")
-    found, section = numbers(done), done.results["lmms_eval_tasks"]["cvrr_es"]
+    found, section = done.numbers, done.results["lmms_eval_tasks"]["cvrr_es"]
     for task in both:
         assert found[task]["kappa"] is None
         assert 1 < found[task]["rating_valid"] < 5
         reason = section["details"][task]["kappa"]["mean"]["reason"]
         assert reason == "there is no reference yet"
     assert any("no reference ratings were named" in line for line in section["warnings"])
-    items = [sample["kappa"] for sample in done.samples(both[1])]
+    items = done.items(both[1])
     # Its first ratings, and none of its other rounds.
     assert {other["judge"] for item in items for other in item["others"]} == {"Invented Hasty"}
     env = {settings.CVRR_REFERENCE: str(folder / cvrr_sample.REFERENCE)}

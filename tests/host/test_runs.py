@@ -24,6 +24,8 @@ from tests.golden.run import Golden
 
 pytestmark = pytest.mark.host
 
+Items = Mapping[str, list[dict[str, Any]]]
+
 # Joined over tasks: only a group may show it.
 JOINED = {
     "maia": ("agg_acc",),
@@ -40,33 +42,19 @@ def runs(golden_twice: Golden, golden_once: Golden) -> Mapping[str, HostRun]:
 
 
 @pytest.fixture(scope="module")
-def samples(runs: Mapping[str, HostRun]) -> dict[str, list[dict[str, Any]]]:
-    """The chat run's saved samples, by task."""
-    found = {task: runs["chat"].samples(task) for task in runs["chat"].results["n-samples"]}
+def items(golden_once: Golden) -> Items:
+    """The chat run's saved items, by task."""
+    run = golden_once.runs["chat"]
+    found = {task: run.items(task) for task in run.results["n-samples"]}
     assert len(found) > 70
     return found
 
 
-def item_of(sample: Mapping[str, Any]) -> dict[str, Any]:
-    """The item, which one of the metrics carries; the others carry parts of it."""
-    parts = [part for part in sample.values() if isinstance(part, dict) and "id" in part]
-    return {**max(parts, key=len), "input": sample["input"]}
-
-
-def items_of(
-    samples: Mapping[str, list[dict[str, Any]]], prefix: str
-) -> Iterator[tuple[str, dict[str, Any]]]:
+def items_of(items: Items, prefix: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Task and item of all tasks whose names start so."""
-    own = {task: found for task, found in samples.items() if task.startswith(prefix)}
+    own = {task: found for task, found in items.items() if task.startswith(prefix)}
     assert own
-    return ((task, item_of(sample)) for task, found in own.items() for sample in found)
-
-
-def metrics(run: HostRun, kind: str) -> dict[str, dict[str, Any]]:
-    return {
-        name: {metric.partition(",")[0]: value for metric, value in values.items()}
-        for name, values in run.results[kind].items()
-    }
+    return ((task, item) for task, found in own.items() for item in found)
 
 
 def test_two_processes_really_ran(runs: Mapping[str, HostRun]) -> None:
@@ -76,32 +64,18 @@ def test_two_processes_really_ran(runs: Mapping[str, HostRun]) -> None:
     assert sorted(order) == list(range(384))
 
 
-def test_simple_and_chat_models_are_asked_the_same(
-    runs: Mapping[str, HostRun], samples: Mapping[str, list[dict[str, Any]]]
-) -> None:
-    for task, own in samples.items():
-        texts = {sample["doc_id"]: sample["input"] for sample in own}
-        assert all(texts.values())
-        assert texts == {one["doc_id"]: one["input"] for one in runs["simple"].samples(task)}, task
-
-
 def test_only_groups_show_what_is_joined(runs: Mapping[str, HostRun]) -> None:
-    groups = metrics(runs["chat"], "groups")
+    run = runs["chat"]
+    numbers, groups = run.numbers, run.results["groups"]
     for benchmark, names in JOINED.items():
-        with_it = [
-            group
-            for group, values in groups.items()
-            if group.startswith(benchmark)
-            and [name for name in values if name.startswith(names) and values[name] is not None]
-        ]
-        assert with_it
-    for task, values in metrics(runs["chat"], "results").items():
-        if task not in groups:
-            own = JOINED.get(task.partition("_")[0], ())
-            shown = [
-                name for name, value in values.items() if name.startswith(own) and value == value
-            ]
-            assert not own or not shown, task
+        shown = {
+            task
+            for task, values in numbers.items()
+            for name, value in values.items()
+            if task.startswith(benchmark) and name.startswith(names) and value is not None
+        }
+        assert shown
+        assert shown <= set(groups)
 
 
 def test_notes_are_printed_below_the_tables(runs: Mapping[str, HostRun]) -> None:
@@ -111,47 +85,43 @@ def test_notes_are_printed_below_the_tables(runs: Mapping[str, HostRun]) -> None
         assert text in printed
 
 
-def test_items_say_what_was_shown(samples: Mapping[str, list[dict[str, Any]]]) -> None:
+def test_items_say_what_was_shown(items: Items) -> None:
     """Nothing was turned into a string on the way."""
-    pair = item_of(samples["maia_vsv"][0])
+    pair = items["maia_vsv"][0]
     assert pair["media"]["n_frames"] == 32
     assert isinstance(pair["right"], int)
-    assert item_of(samples["maia_vsv_1frame"][0])["media"]["kind"] == "image"
-    assert len(item_of(samples["maia_oevqa"][0])["references"]) == 8
+    assert items["maia_vsv_1frame"][0]["media"]["kind"] == "image"
+    assert len(items["maia_oevqa"][0]["references"]) == 8
 
 
 # --- nothing leaks ------------------------------------------------------------------------------
 
 
-def test_no_truth_reaches_the_model(samples: Mapping[str, list[dict[str, Any]]]) -> None:
-    for task, item in items_of(samples, "haven"):
+def test_no_truth_reaches_the_model(items: Items) -> None:
+    for task, item in items_of(items, "haven"):
         if item["kind"] != "grounding":  # which shows the summary's sentences
             assert not [text for text in item["summary"] if text in item["input"]]
         if not item["with_document"] and not task.endswith("temporal_text"):
             assert not [text for text in item["document"] if text in item["input"]]
-    for _, item in items_of(samples, "movierecapsqa"):
+    for _, item in items_of(items, "movierecapsqa"):
         # What somebody says is a fact and a line of the dialogue alike.
         told = [fact for fact in item["facts"] if fact not in item["dialogue"]]
         assert told
         assert not [fact for fact in told if fact in item["input"]]
 
 
-def test_facts_reach_the_judge(
-    golden_once: Golden, samples: Mapping[str, list[dict[str, Any]]]
-) -> None:
+def test_facts_reach_the_judge(golden_once: Golden, items: Items) -> None:
     asked = "\n".join(golden_once.asked)
-    facts = {fact for _, item in items_of(samples, "movierecapsqa") for fact in item["facts"]}
+    facts = {fact for _, item in items_of(items, "movierecapsqa") for fact in item["facts"]}
     assert facts
     assert [fact for fact in facts if fact not in asked] == []
 
 
-def test_no_truth_and_no_name_reaches_a_judge(
-    samples: Mapping[str, list[dict[str, Any]]],
-) -> None:
+def test_no_truth_and_no_name_reaches_a_judge(items: Items) -> None:
     """But for the answers that say the reference themselves."""
     kinds = {f"{one.id}/{name}": one for name in MODELS for one in sample_answers.answered(name)}
     searched = 0
-    for _, item in items_of(samples, "cvrr_judge"):
+    for _, item in items_of(items, "cvrr_judge"):
         made = kinds[item["id"]]
         assert made.asked.question in item["input"]
         names = (*MODELS, FLAT, "invented", "Hasty")
@@ -165,13 +135,11 @@ def test_no_truth_and_no_name_reaches_a_judge(
 # --- the study of judges ------------------------------------------------------------------------
 
 
-def test_kappas_are_those_of_the_saved_ratings(
-    runs: Mapping[str, HostRun], samples: Mapping[str, list[dict[str, Any]]]
-) -> None:
+def test_kappas_are_those_of_the_saved_ratings(runs: Mapping[str, HostRun], items: Items) -> None:
     """Computed again by scikit-learn: of each candidate and dimension, then the means."""
     for task in JUDGE_TASKS:
-        shown = metrics(runs["chat"], "results")[task]
-        again = sklearn_kappas([item_of(sample) for sample in samples[task]])
+        shown = runs["chat"].numbers[task]
+        again = sklearn_kappas(items[task])
         assert again["kappa"] is not None
         for metric in again.keys() & shown.keys():
             value = again[metric]
@@ -179,21 +147,20 @@ def test_kappas_are_those_of_the_saved_ratings(
             assert shown[metric] == expected, metric
 
 
-def test_what_each_round_is_shown(
-    runs: Mapping[str, HostRun], samples: Mapping[str, list[dict[str, Any]]]
-) -> None:
+def test_what_each_round_is_shown(runs: Mapping[str, HostRun], items: Items) -> None:
     """The model bears a first judge's name: its own ratings are not among the others'."""
-    own = {task: [item_of(sample) for sample in samples[task]] for task in JUDGE_TASKS}
-    shown = {task: {o["judge"] for item in own[task] for o in item["others"]} for task in own}
+    shown = {
+        task: {o["judge"] for item in items[task] for o in item["others"]} for task in JUDGE_TASKS
+    }
     assert shown["cvrr_judge"] == set()
     assert shown["cvrr_judge_collective"] == {CAREFUL, FLAT}
     assert shown["cvrr_judge_mixture"] <= {CAREFUL, FLAT}
-    for item in own["cvrr_judge_collective"]:
+    for item in items["cvrr_judge_collective"]:
         told = [letter for letter in "ABC" if f"Judge {letter} rated" in item["input"]]
         assert told == list("ABC")[: len(item["others"])]
         assert item["judge"] == "Invented Hasty"
-    for items in own.values():
-        (empty,) = (item for item in items if item["empty"])
+    for task in JUDGE_TASKS:
+        (empty,) = (item for item in items[task] if item["empty"])
         assert (empty["candidate"], empty["answer"]) == (HASTY, "")
         assert "The assistant's reply is empty" in empty["input"]
 

@@ -25,7 +25,7 @@ ALL_FILES = sorted([*YAMLS, *PACKAGE.rglob("*_yaml")])
 @pytest.fixture(scope="module")
 def manager() -> Any:
     """The host's own task manager, with our folder added by the hook."""
-    from lmms_eval_tasks import plugin
+    from lmms_eval_tasks.host import plugin
 
     plugin.install()
     from lmms_eval.tasks import TaskManager

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.maia import benchmark, data, schema
+from lmms_eval_tasks.maia import data, schema
 from lmms_eval_tasks.maia.categories import SLUGS
 
 
@@ -160,50 +160,34 @@ def on_sample(sample_root: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("LMMS_EVAL_TASKS_DATA", "sample")
 
 
-class TestDocs:
-    """What the host sees."""
-
-    def rows(self) -> Any:
-        import datasets
-
-        return datasets.load_from_disk(data.DATASET_PATH)["test"]
-
-    def test_pairs(self, on_sample: None) -> None:
-        docs = data.vsv_32frames(self.rows())
-        assert len(docs) == 384
-        assert len(set(docs["id"])) == 384
-        for doc in docs:
-            true = doc["options"][0 if doc["answer"] == "A" else 1]
-            false = doc["options"][1 if doc["answer"] == "A" else 0]
-            assert true != false
-            assert doc["id"] == f"{doc['question_id']}/{doc['index']}"
-        assert set(docs["category"]) == set(SLUGS)
-
-    def test_all_items_of_a_video_stand_together(self, on_sample: None) -> None:
-        for docs in (data.vsv_32frames(self.rows()), data.oevqa_32frames(self.rows())):
-            videos = docs["video"]
-            changes = sum(a != b for a, b in itertools.pairwise(videos))
-            assert changes == len(set(videos)) - 1
-
-    def test_ids_and_letters_are_the_same_in_every_setting(self, on_sample: None) -> None:
-        rows = self.rows()
-        made = [
-            [(doc["id"], doc["answer"], doc["options"]) for doc in make(rows)]
-            for make in (data.vsv_32frames, data.vsv_1frame, data.vsv_black, data.vsv_text)
-        ]
-        assert made[0] == made[1] == made[2] == made[3]
-
-    def test_questions(self, on_sample: None) -> None:
-        docs = data.oevqa_black(self.rows())
-        assert len(docs) == 48
-        assert docs[0]["question_id"] == docs[0]["id"]
-        assert all(len(doc["references"]) == 8 for doc in docs)
-
-    def test_frames_are_an_option(self, on_sample: None, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("LMMS_EVAL_TASKS_FRAMES", "16,video2=8")
-        docs = data.vsv_32frames(self.rows())
-        assert {(d["video"], d["n_frames"]) for d in docs} == {("video1", 16), ("video2", 8)}
-        assert set(data.vsv_1frame(self.rows())["n_frames"]) == {1}
+def test_docs(on_sample: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the host sees: ids and letters are the same in every setting, videos stand together."""
+    found = data.look([])
+    pairs = data.pairs(found, "32frames")
+    assert len({doc["id"] for doc in pairs}) == len(pairs) == 384
+    assert {doc["category"] for doc in pairs} == set(SLUGS)
+    for doc in pairs:
+        true = doc["options"][0 if doc["answer"] == "A" else 1]
+        false = doc["options"][1 if doc["answer"] == "A" else 0]
+        assert true != false
+        assert doc["id"] == f"{doc['question_id']}/{doc['index']}"
+    asked = data.questions(found, "black")
+    assert len(asked) == 48
+    assert all(doc["question_id"] == doc["id"] for doc in asked)
+    assert all(len(doc["references"]) == 8 for doc in asked)
+    for docs in (pairs, asked):
+        videos = [doc["video"] for doc in docs]
+        changes = sum(a != b for a, b in itertools.pairwise(videos))
+        assert changes == len(set(videos)) - 1
+    for setting in ("1frame", "black", "text"):
+        for one, other in zip(pairs, data.pairs(found, setting), strict=True):
+            assert [one[n] for n in ("id", "answer", "options")] == [
+                other[n] for n in ("id", "answer", "options")
+            ]
+    monkeypatch.setenv("LMMS_EVAL_TASKS_FRAMES", "16,video2=8")
+    pairs = data.pairs(found, "32frames")
+    assert {(d["video"], d["n_frames"]) for d in pairs} == {("video1", 16), ("video2", 8)}
+    assert {d["n_frames"] for d in data.pairs(found, "1frame")} == {1}
 
 
 class TestUserData:
@@ -215,7 +199,7 @@ class TestUserData:
         monkeypatch.setenv("LMMS_EVAL_TASKS_DATA", str(tmp_path))
         with pytest.raises(DataError, match=r"on request .*data prepare maia --from"):
             data.load()
-        assert not benchmark.status(tmp_path).found
+        assert not data.status(tmp_path).found
 
     def copy_without_a_video(self, sample_root: Path, root: Path) -> None:
         shutil.copytree(sample_root / "maia", root / "maia")
@@ -228,33 +212,33 @@ class TestUserData:
         monkeypatch.setenv("LMMS_EVAL_TASKS_DATA", str(tmp_path))
         monkeypatch.setenv("LMMS_EVAL_TASKS_CACHE", str(tmp_path / "cache"))
         with pytest.raises(DataError, match=r"1 of 2 .*\n  video2: missing: .*2\.mp4\n.*--allow"):
-            data.usable(data.load())
+            data.look([])
         monkeypatch.setenv("LMMS_EVAL_TASKS_ALLOW_MISSING_VIDEOS", "1")
-        videos, left_out = data.usable(data.load())
-        assert [video.video for video in videos] == ["video1"]
-        assert list(left_out) == ["video2"]
-        assert len(data.rows(data.load())) == 24
+        found = data.look([])
+        assert [video.video for video in found.videos] == ["video1"]
+        assert list(found.problems) == ["video2"]
+        assert len(data.rows(found)) == 24
 
     def test_unreadable_videos_are_told_from_missing_ones(
         self, sample_root: Path, tmp_path: Path
     ) -> None:
         self.copy_without_a_video(sample_root, tmp_path)
         (tmp_path / "maia" / "videos" / "1.mp4").write_bytes(b"not a video")
-        found = benchmark.status(tmp_path)
+        found = data.status(tmp_path)
         assert list(found.missing) == ["video2"]
         assert list(found.unreadable) == ["video1"]
         assert found.videos == 0
 
     @pytest.mark.parametrize("link", [False, True])
     def test_prepare(self, link: bool, sample_root: Path, tmp_path: Path) -> None:
-        told = benchmark.prepare(sample_root / "maia", tmp_path, link)
+        told = data.prepare(sample_root / "maia", tmp_path, link)
         assert "48 of 2,400 questions" in told
         assert (tmp_path / "maia" / "videos" / "1.mp4").is_symlink() is link
-        found = benchmark.status(tmp_path)
+        found = data.status(tmp_path)
         assert found.found
         assert found.counts == {"questions": 48, "pools": 48, "pairs": 384}
         assert found.videos == 2
-        benchmark.prepare(sample_root / "maia" / "data.json", tmp_path, link)  # again: no harm
+        data.prepare(sample_root / "maia" / "data.json", tmp_path, link)  # again: no harm
 
     def test_prepare_refuses_bad_data_and_leaves_nothing(
         self, released: list[dict[str, Any]], tmp_path: Path
@@ -262,7 +246,7 @@ class TestUserData:
         question(released)["answer"].pop()
         source = write(tmp_path / "source", released)
         with pytest.raises(DataError, match="field answer"):
-            benchmark.prepare(source, tmp_path / "root", link=False)
+            data.prepare(source, tmp_path / "root", link=False)
         assert not (tmp_path / "root").exists()
 
 

@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks.maia import data, schema, scores, utils
-from lmms_eval_tasks.models import players
+from lmms_eval_tasks.host import names
+from lmms_eval_tasks.maia import metrics, tasks
+from lmms_eval_tasks.maia.tasks import BENCHMARK
+from lmms_eval_tasks.runs import before, given, scoring
+from lmms_eval_tasks.sample import players
 from lmms_eval_tasks.utils import media, text_metrics
 
 
@@ -17,23 +20,22 @@ from lmms_eval_tasks.utils import media, text_metrics
 def sample(sample_root: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LMMS_EVAL_TASKS_CACHE", str(cache))
     monkeypatch.setenv("LMMS_EVAL_TASKS_DATA", "sample")
+    monkeypatch.setattr(before, "_checked", {})
 
 
-def pair_accuracy(release: schema.Release, key: players.AnswerKey, language: str) -> float | None:
-    from datasets import Dataset
-
+def pair_accuracy(key: players.AnswerKey, task: str) -> float:
+    made = BENCHMARK.tasks[task]
     items = []
-    for doc in data.vsv_text(Dataset.from_list(data.rows(release))):
-        text = utils.doc_to_text(doc, {"language": language})
-        reply = players.oracle(text, key)
-        items.append(utils.pair_metrics(scores.VSV, utils.identity(doc), reply)["pair_acc"])
-    return scores.VSV["pair_acc"](items)
+    for doc in before.docs(BENCHMARK, task):
+        reply = players.oracle(given.text_of(made.prompt(doc)), key)
+        items.append({**made.keep(doc), **made.score(doc, reply)})
+    return scoring.numbers(made.metrics, items)["pair_acc"]
 
 
-@pytest.mark.parametrize("language", ["it", "en"])
-def test_oracle_gets_everything(language: str, sample_root: Path) -> None:
+@pytest.mark.parametrize("task", ["maia_unimodal", "maia_vsv_en"])
+def test_oracle_gets_everything(task: str, sample_root: Path) -> None:
     key = players.AnswerKey.load(sample_root / "maia" / "key.json")
-    assert pair_accuracy(data.load(), key, language) == 1.0
+    assert pair_accuracy(key, task) == 1.0
 
 
 def test_swapped_labels_break_it(
@@ -48,7 +50,7 @@ def test_swapped_labels_break_it(
     (tmp_path / "maia" / "data.json").write_text(json.dumps(content), encoding="utf-8")
     (tmp_path / "maia" / "videos").symlink_to(sample_root / "maia" / "videos")
     monkeypatch.setenv("LMMS_EVAL_TASKS_DATA", str(tmp_path))
-    assert pair_accuracy(data.load(), key, "it") == 383 / 384
+    assert pair_accuracy(key, "maia_unimodal") == 383 / 384
 
 
 @pytest.mark.parametrize(
@@ -60,30 +62,28 @@ def test_swapped_labels_break_it(
     ],
 )
 def test_recipes(setting: str, expected: Any) -> None:
-    assert utils.recipe(setting, 1 if setting == "1frame" else 32) == expected
+    assert tasks.recipe(setting, 1 if setting == "1frame" else 32) == expected
 
 
 def test_prompts_hold_every_protocol_element() -> None:
     """Both statements with their letters, and the question, in both languages."""
-    pair = {"options": ["La palla è rossa", "La palla è blu {A}"]}
+    pair = {"options": ["La palla è rossa", "La palla è blu {A}"], "setting": "text"}
     for language in ("it", "en"):
-        text = utils.doc_to_text(pair, {"language": language})
+        text = given.text_of(tasks.prompt(language, pair))
         assert "A. La palla è rossa\n" in text
         assert "B. La palla è blu {A}\n" in text  # data is never read as a template
         assert "question" not in text
-        asked = utils.doc_to_text({"question": "Dov'è?"}, {"language": language})
-        assert "Dov'è?" in asked
-        wrapped = utils.doc_to_text({"question": "Dov'è?"}, {"pre_prompt": "<", "post_prompt": ">"})
+        asked = tasks.prompt(language, {"question": "Dov'è?", "setting": "text"})
+        assert "Dov'è?" in given.text_of(asked)
+        wrapped = given.text_of(asked, {"pre_prompt": "<", "post_prompt": ">"})
         assert wrapped[0] + wrapped[-1] == "<>"
 
 
 def test_one_answer_that_cannot_be_scored_does_not_take_the_others_with_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from datasets import Dataset
-
     monkeypatch.setenv("LMMS_EVAL_TASKS_JUDGE", "offline")
-    docs = data.oevqa_32frames(Dataset.from_list(data.rows(data.load()))).select(range(3))
+    docs = before.docs(BENCHMARK, "maia_oevqa")[:3]
     similar = text_metrics.meteor
 
     def broken(candidate: str, references: Any) -> float:
@@ -92,15 +92,13 @@ def test_one_answer_that_cannot_be_scored_does_not_take_the_others_with_it(
         return similar(candidate, references)
 
     monkeypatch.setattr(text_metrics, "meteor", broken)
-    items: dict[str, list[Any]] = {}
-    for doc, reply in zip(docs, ["rotta", docs[1]["references"][0], "zebra"], strict=True):
-        for name, item in utils.oevqa_process_results(doc, [reply]).items():
-            items.setdefault(name, []).append(item)
+    replies = ["rotta", docs[1]["references"][0], "zebra"]
+    scored = [names.process_results(doc, [reply]) for doc, reply in zip(docs, replies, strict=True)]
     assert "kept as status error" in capsys.readouterr().err
-    assert [item["status"] for item in items["judge_acc"]] == ["error", "ok", "ok"]
-    assert scores.OEVQA["judge_acc"](items["judge_acc"]) == 1 / 3
-    assert scores.OEVQA["judge_acc_failed"](items["judge_acc_failed"]) == 1
-    for name in scores.SIMILARITY:
-        assert len(items[name]) == 2
-        if name != "bertscore":
-            assert scores.OEVQA[name](items[name]) > 0
+    items = [one["failed"] for one in scored]
+    assert [item["status"] for item in items] == ["error", "ok", "ok"]
+    found = scoring.numbers(metrics.ANSWERS, items)
+    assert (found["judge_acc"], found["judge_acc_failed"]) == (1 / 3, 1)
+    for name in ("rouge_l", "meteor", "bleu", "cider"):  # of the two that were scored
+        assert found[name] > 0
+    assert found["rouge_l"] == sum(item["rouge_l"] for item in items[1:]) / 2

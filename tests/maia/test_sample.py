@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks.judges.offline import agreement
-from lmms_eval_tasks.maia import sample_texts, schema
+from lmms_eval_tasks.maia import sample, schema
 from lmms_eval_tasks.maia.sample_scene import BALL, CAR, SCENES, Scene
 
 CATEGORIES = [  # data_schemas.md
@@ -148,7 +148,7 @@ def test_no_sentence_is_copied_from_the_release(data, maia_data):
 
 def test_texts_follow_the_scene():
     def truths(scene: Scene, part: str, category: str) -> list[tuple[str, str]]:
-        items = {item.category: item for item in sample_texts.items(scene, part)}
+        items = {item.category: item for item in sample.items(scene, part)}
         return items[f"{category}_{part}"].pairs
 
     mirrored = replace(
@@ -190,7 +190,7 @@ def test_texts_follow_the_scene():
     ],
 )
 def test_truths_that_a_person_saw_in_the_clips(scene, part, category, end):
-    items = {item.category: item for item in sample_texts.items(scene, part)}
+    items = {item.category: item for item in sample.items(scene, part)}
     true, false = items[f"{category}_{part}"].pairs[0]
     assert true.endswith(end)
     assert not false.endswith(end)
@@ -214,4 +214,4 @@ def test_rounded_seconds_are_close():
 @pytest.mark.parametrize("line", ["no choice", "[a|b] and [c|d]", "[a|b|c]", "[a b]"])
 def test_a_pair_without_exactly_one_choice_is_an_error(line):
     with pytest.raises(ValueError, match="exactly one"):
-        sample_texts._both(line)
+        sample._both(line)

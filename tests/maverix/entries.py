@@ -6,6 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+CASES = json.loads(
+    (Path(__file__).parent.parent / "cases" / "maverix_items.json").read_text(encoding="utf-8")
+)
+
 
 def entry(number: int = 1, **changes: Any) -> dict[str, Any]:
     """A good item; `...` as a change takes the field away."""

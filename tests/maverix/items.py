@@ -1,11 +1,11 @@
-"""Hand-made items of MAVERIX's three kinds, as its process_results writes them."""
+"""Hand-made items of MAVERIX's three kinds, as a run leaves them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from lmms_eval_tasks.maverix import scores, table3
+from lmms_eval_tasks.maverix import metrics
 from lmms_eval_tasks.maverix.labels import DIMENSIONS, LETTERS, MODES
 
 LABELS = {
@@ -16,6 +16,7 @@ LABELS = {
     "ability": "visual",
     "duration": "",
 }
+KINDS = {"choice": metrics.CHOICE, "circular": metrics.CIRCULAR, "open": metrics.OPEN}
 STATUS = {"u": "unparsed", "e": "empty", "f": "refused", "t": "truncated", "m": "model_error"}
 
 
@@ -24,7 +25,7 @@ def choice(name: str, mark: str = "1", **more: Any) -> dict[str, Any]:
     mode = more.get("mode", "av")
     sound = more.get("sound", "delivered" if MODES[mode].sound else "")
     # With another state of its own, that of the other mode is the same unless it is given.
-    both = dict.fromkeys(table3.WITH_SOUND, sound or "delivered")
+    both = dict.fromkeys(metrics.WITH_SOUND, sound or "delivered")
     return {
         "id": name,
         "question_id": name,
@@ -79,7 +80,7 @@ def answer(
     dimensions = {
         name: {"score": int(m), "status": "ok"}
         if m.isdigit()
-        # judge_answer gives 0.0 for what was never put to a judge
+        # What was never put to a judge has 0.
         else {"score": None if m in judge else 0, "status": (judge | STATUS)[m]}
         for name, m in marks.items()
     }
@@ -96,7 +97,7 @@ def answer(
         "withheld": False,
         "words": 5,
         "sound": "delivered",
-        "hears": dict.fromkeys(table3.WITH_SOUND, "delivered"),
+        "hears": dict.fromkeys(metrics.WITH_SOUND, "delivered"),
         **more,
     }
 
@@ -108,6 +109,7 @@ def pair(question: str, marks: str, **more: Any) -> list[dict[str, Any]]:
     ]
 
 
-def own(name: str, items: list[dict[str, Any]], kind: str = "choice") -> Any:
-    """A metric over the items that belong to it, as the host computes it."""
-    return scores.METRICS[kind][name]([item for item in items if scores.of_item(name, item)])
+def number(name: str, items: list[dict[str, Any]], kind: str = "choice") -> Any:
+    """A metric over the items that belong to it."""
+    (metric,) = [one for one in KINDS[kind] if one.name == name]
+    return metric.of(metric.own(items))

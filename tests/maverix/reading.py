@@ -1,23 +1,25 @@
 """Reads again what a MAVERIX task hands to a model, and checks it by the code of the sample.
 
 Every picture says when it was taken, to the frame, and every 20 ms of sound which second it is.
-The truth is the sample's own plan (sample_items.py), not what the loader made of it.
+The truth is the sample's own plan (sample.py), not what the loader made of it.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+import re
 import wave
 from typing import Any
 
 import av
 import numpy as np
 
-from lmms_eval_tasks.maverix import data, sample_code
 from lmms_eval_tasks.maverix.item import seconds
-from lmms_eval_tasks.maverix.sample_code import SECONDS, TICKS, Moment
-from lmms_eval_tasks.maverix.sample_items import PLANS, VIDEOS
+from lmms_eval_tasks.maverix.sample import SECONDS, VIDEOS, Moment, plans
+from lmms_eval_tasks.maverix.tasks import BENCHMARK
+from lmms_eval_tasks.sample import second_code
+from lmms_eval_tasks.sample.second_code import TICKS
 
 WINDOW = 0.02  # seconds of sound that are read at once
 RAMP = 0.01  # seconds at both ends of a tone that are not read: it fades in and out there
@@ -28,12 +30,10 @@ QUIET = 0.01  # root mean square; the sample's tones have 0.25
 
 
 def docs(kind: str, mode: str, length: str) -> list[dict[str, Any]]:
-    """The docs of a task, made of the data set by the function that its YAML names."""
-    import datasets
-
-    rows = datasets.load_from_disk(data.DATASET_PATH)["test"]
-    name = f"{kind}_{'long_' if length == 'long' else ''}{mode}"
-    found = list(getattr(data, name)(rows))
+    """The docs of a task, as the host gets them."""
+    end = {"choice": "", "open": "_oe", "circular": "_circular"}[kind]
+    name = f"maverix_{'long_' if length == 'long' else ''}{mode}{end}"
+    found = [{**doc, "task": name} for doc in BENCHMARK.docs(BENCHMARK.look([name]), name)]
     assert {(doc["mode"], doc["length"]) for doc in found} == {(mode, length)}
     return found
 
@@ -49,7 +49,7 @@ def source(doc: dict[str, Any]) -> tuple[int, float, float]:
 def planned() -> dict[str, tuple[float, float]]:
     """Windows by question."""
     found = {}
-    for number, plan in enumerate(PLANS, 1):
+    for number, plan in enumerate(plans(), 1):
         start, end = plan.segment or (0, SECONDS[plan.video - 1])
         name = f"{VIDEOS[plan.video - 1]}-q{number:02}"
         found[name] = (float(seconds(start)), float(seconds(end)))
@@ -57,6 +57,8 @@ def planned() -> dict[str, tuple[float, float]]:
 
 
 PLANNED = planned()
+MOMENTS = [Moment(video, s) for video, length in enumerate(SECONDS, 1) for s in range(length)]
+_BY_WORD = {moment.word: moment for moment in MOMENTS}
 
 
 @functools.lru_cache(maxsize=256)
@@ -75,8 +77,22 @@ def seen(path: str) -> tuple[tuple[int | None, float | None], ...]:
 
 
 def read_frame(frame: Any) -> tuple[int | None, float | None]:
-    moment = sample_code.moment_of_frame(frame)
-    return moment and moment.video, sample_code.time_of_frame(frame)
+    """Video and time of a picture: exact to a frame, by second and bar."""
+    moment, tick = moment_of(second_code.number_of_frame(frame)), second_code.tick_of_frame(frame)
+    if moment is None or tick is None:
+        return moment and moment.video, None
+    return moment.video, round(moment.second + tick / TICKS, 3)
+
+
+def moment_of(number: int | None) -> Moment | None:
+    """The second that a number of the code stands for."""
+    return None if number is None else MOMENTS[number]
+
+
+def moments_of_text(text: str) -> list[Moment]:
+    """The seconds whose subtitles stand in a text, in its order, however often."""
+    words = re.findall(r"\bWord ([a-z]+(?:[ -][a-z]+)*)\.", text)
+    return [_BY_WORD[word] for word in words if word in _BY_WORD]
 
 
 @functools.lru_cache(maxsize=256)
@@ -140,7 +156,7 @@ def check_sound(samples: Any, rate: int, video: int, start: float, end: float) -
             found = pitch(part[place : place + step], rate)
             assert abs(found - moment.hertz) < NEAR, (moment, begin + place / rate, found)
         if stop - begin >= 0.1:
-            assert sample_code.moment_of_sound(part, rate) == moment
+            assert moment_of(second_code.number_of_sound(part, rate)) == moment
 
 
 @functools.lru_cache(maxsize=256)
@@ -156,10 +172,4 @@ def check_wav(path: str, video: int, start: float, end: float) -> None:
         excess = file.getnframes() / 16_000 - (end - start)
     # A cut ends to the sample; a whole video's sound with its own last block.
     assert abs(excess) < 1e-6 or (end == SECONDS[video - 1] and 0 < excess < BLOCK)
-    check_sound(*heard(path), video, start, end)
-
-
-@functools.lru_cache(maxsize=256)
-def check_track(path: str, video: int, start: float, end: float) -> None:
-    """The sound of an mp4; see `check_sound`."""
     check_sound(*heard(path), video, start, end)

@@ -1,47 +1,58 @@
-"""Docs of the packaged sample, answered and scored as the host does it, and saved runs of them."""
+"""Docs of the packaged sample, answered and scored as in a run, and saved runs of them."""
 
 from __future__ import annotations
 
 import functools
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import rescore, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.maverix import data, scores, utils
+from lmms_eval_tasks.judges.asking import Asker
+from lmms_eval_tasks.judges.candidate import usable
+from lmms_eval_tasks.maverix import judge, tasks
 from lmms_eval_tasks.maverix.labels import DIMENSIONS, LETTERS
+from lmms_eval_tasks.maverix.tasks import BENCHMARK
+from lmms_eval_tasks.runs import before, rescore, scoring
 
-PROCESS = {
-    "choice": utils.choice_process_results,
-    "circular": utils.circular_process_results,
-    "open": utils.open_process_results,
-}
+REFUSAL = "I'm sorry, but I can't watch videos."
 Doc = dict[str, Any]
-Scored = dict[str, dict[str, Any]]  # what process_results gives: metric -> item
+Item = dict[str, Any]
 
 
 @pytest.fixture
-def sample(sample_root: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Nothing is known of the data, and nothing of what was cut."""
+    monkeypatch.setattr(before, "_checked", {})
+    cut = tasks.cut
+    cut.cache_clear()
+    yield
+    cut.cache_clear()
+
+
+@pytest.fixture
+def sample(memory: None, sample_root: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The packaged sample is the data, nobody judges, and no video is cut."""
 
-    def gone(doc: Mapping[str, Any]) -> Any:
-        raise MediaError(f"{doc['video_path']}: no cut in this test")
+    def gone(*_: object) -> Any:
+        raise MediaError("no cut in this test")
 
-    monkeypatch.setenv("LMMS_EVAL_TASKS_CACHE", str(cache))
-    monkeypatch.setenv("LMMS_EVAL_TASKS_DATA", "sample")
-    monkeypatch.setenv("LMMS_EVAL_TASKS_JUDGE", "none")
-    monkeypatch.setattr(utils, "media_of", gone)
+    monkeypatch.setenv(settings.CACHE, str(cache))
+    monkeypatch.setenv(settings.DATA, "sample")
+    monkeypatch.setenv(settings.JUDGE, "none")
+    monkeypatch.setattr(tasks, "cut", gone)
 
 
 @pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def root(memory: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty data root of the user's."""
     monkeypatch.setenv(settings.DATA, str(tmp_path / "root"))
+    monkeypatch.setenv(settings.JUDGE, "none")
     return tmp_path / "root"
 
 
@@ -54,12 +65,34 @@ def source(sample_root: Path, tmp_path: Path) -> Path:
     return folder
 
 
-def docs(kind: str, mode: str = "s", length: str = "localized") -> list[Doc]:
-    """A task's docs, from the data that is set."""
-    import datasets
+def edit(file: Path, change: Callable[[list[dict[str, Any]]], object]) -> None:
+    """Change the items of a data file."""
+    content = json.loads(file.read_text(encoding="utf-8"))
+    change(content["items"])
+    file.unlink()
+    file.write_text(json.dumps(content), encoding="utf-8")
 
-    rows = datasets.Dataset.from_list(data.rows(data.load()))
-    return [dict(doc) for doc in data.process_docs(kind, mode, length)(rows)]
+
+def without_sound(video: Path, target: Path) -> None:
+    """A copy of a video with its picture alone."""
+    import av
+
+    with av.open(str(video)) as file, av.open(str(target), "w") as out:
+        picture = out.add_stream_from_template(file.streams.video[0])
+        for packet in file.demux(video=0):
+            if packet.dts is not None:
+                packet.stream = picture
+                out.mux(packet)
+
+
+def withhold(entries: Sequence[dict[str, Any]]) -> None:
+    for entry in entries:
+        entry |= {"answer": None, "reference": None}
+
+
+def docs(task: str = "maverix_s") -> list[Doc]:
+    """A task's docs, from the data that is set."""
+    return [{**doc, "task": task} for doc in BENCHMARK.docs(BENCHMARK.look([task]), task)]
 
 
 def withheld(doc: Doc) -> Doc:
@@ -73,7 +106,7 @@ def right(doc: Doc) -> str:
 
 
 def wrong(doc: Doc) -> str:
-    return LETTERS[(LETTERS.index(doc["answer"]) + 1) % 8]
+    return LETTERS[(LETTERS.index(doc["answer"]) + 1) % 8] if "answer" in doc else "No."
 
 
 def some_right(doc: Doc) -> str:
@@ -84,57 +117,34 @@ def some_right(doc: Doc) -> str:
     return wrong(doc) if number % 3 == 0 else right(doc)
 
 
-def score(kind: str, docs: Sequence[Doc], reply: Callable[[Doc], str]) -> list[Scored]:
-    """What the host keeps of the docs' replies, through JSON as in its log."""
-    made = [PROCESS[kind](doc, [reply(doc)]) for doc in docs]
-    return [json.loads(json.dumps(one)) for one in made]
+def score(docs: Sequence[Doc], reply: Callable[[Doc], str]) -> list[Item]:
+    """The items of the docs' replies, through JSON as in the log."""
+    made = []
+    for doc in docs:
+        task = BENCHMARK.tasks[doc["task"]]
+        kept = {**task.keep(doc), **task.handed(doc)}
+        asker = Asker(usable(lambda: before.judge_config(BENCHMARK)))
+        made.append(json.loads(json.dumps(scoring.scored(task, kept, reply(doc), asker))))
+    return made
 
 
-def aggregated(kind: str, scored: Sequence[Scored]) -> dict[str, Any]:
-    """Every metric that has items, as the host computes it."""
-    found: dict[str, Any] = {}
-    for name, function in scores.METRICS[kind].items():
-        own = [one[name] for one in scored if name in one]
-        if own and name not in scores.JOINED:
-            found[name] = function(own)
-    return found
+def numbers(task: str, items: Sequence[Item]) -> dict[str, Any]:
+    return scoring.numbers(BENCHMARK.tasks[task].metrics, items)
 
 
-def run(
-    task: str,
-    scored: Sequence[Scored],
-    model: str | None = "m (x)",
-    saved: Mapping[str, Any] | None = None,
-) -> rescore.Run:
+def run(task: str, items: Sequence[Item], model: str | None = "m (x)") -> rescore.Run:
     """A saved run of one task."""
-    file = Path(f"out/20260101_samples_{task}.jsonl")
-    samples = [{"doc_id": number, **one} for number, one in enumerate(scored)]
-    return rescore.Run(task, file, samples, model, dict(saved or {}))
+    samples = [{"doc_id": number, scoring.CARRIER: item} for number, item in enumerate(items)]
+    return rescore.Run(task, Path(f"out/1_samples_{task}.jsonl"), samples, model, {})
 
 
-def write(folder: Path, run: rescore.Run) -> Path:
-    """A run as the host's files: samples and results."""
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / f"20260101_samples_{run.task}.jsonl"
-    lines = [json.dumps(sample, ensure_ascii=False) for sample in run.samples]
-    file.write_text("\n".join(lines), encoding="utf-8")
-    name, _, arguments = str(run.model).partition(" ")
-    results = {
-        "config": {"model": name, "model_args": arguments.strip("()")},
-        "results": {run.task: {f"{key},none": value for key, value in run.saved.items()}},
-    }
-    path = folder / "20260101_results.json"
-    if path.is_file():
-        results["results"] |= json.loads(path.read_text(encoding="utf-8"))["results"]
-    path.write_text(json.dumps(results), encoding="utf-8")
-    return file
+def fail(*_: object, **__: object) -> Any:
+    raise RuntimeError("a bug of ours")
 
 
 @functools.cache
 def systems() -> dict[str, str]:
     """The judge's system prompt of each dimension -> the dimension."""
-    from lmms_eval_tasks.maverix import judge
-
     return {judge.criteria()[name].system: name for name in DIMENSIONS}
 
 

@@ -1,8 +1,7 @@
-"""MAVERIX's rows and docs: which items are asked, their letters, and what each mode is given."""
+"""MAVERIX's rows and docs: which items are asked, their letters, and what the host sees of them."""
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import subprocess
@@ -14,131 +13,84 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.errors import DataError, TasksError
-from lmms_eval_tasks.maverix import data, schema
+from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.maverix import data, files
+from lmms_eval_tasks.maverix.item import Item
 from lmms_eval_tasks.maverix.labels import LETTERS, MODES, SPLITS
+from lmms_eval_tasks.maverix.tasks import BENCHMARK
+from tests.maverix import runs
 from tests.maverix.entries import entry, write
+from tests.maverix.runs import edit, memory, root, sample, source, without_sound
 
-NAMES = [
-    f"{kind}_{length}{mode}"
-    for kind in ("choice", "open", "circular")
-    for length in ("", "long_")
-    for mode in MODES
-]
+__all__ = ["memory", "root", "sample", "source"]
 
 
 @pytest.fixture
-def on_sample(sample_root: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LMMS_EVAL_TASKS_CACHE", str(cache))
-    monkeypatch.setenv("LMMS_EVAL_TASKS_DATA", "sample")
-
-
-@pytest.fixture
-def user(tmp_path: Path, sample_root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def user(root: Path, sample_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A user's folder of MAVERIX with the video `clip` (30 s) and one without sound, `mute`."""
-    root = tmp_path / "root"
     folder = root / "maverix"
     (folder / "videos").mkdir(parents=True)
     (folder / "subtitles").mkdir()
-    source = sample_root / "maverix" / "videos" / "lights-1.mp4"
-    (folder / "videos" / "clip.mp4").symlink_to(source)
-    without_sound(source, folder / "videos" / "mute.mp4")
-    monkeypatch.setenv("LMMS_EVAL_TASKS_DATA", str(root))
-    monkeypatch.setenv("LMMS_EVAL_TASKS_CACHE", str(tmp_path / "cache"))
+    video = sample_root / "maverix" / "videos" / "lights-1.mp4"
+    (folder / "videos" / "clip.mp4").symlink_to(video)
+    without_sound(video, folder / "videos" / "mute.mp4")
+    monkeypatch.setenv(settings.CACHE, str(tmp_path / "cache"))
     return folder
 
 
-def without_sound(source: Path, target: Path) -> None:
-    import av
-
-    with av.open(str(source)) as file, av.open(str(target), "w") as out:
-        picture = out.add_stream_from_template(file.streams.video[0])
-        for packet in file.demux(video=0):
-            if packet.dts is not None:
-                packet.stream = picture
-                out.mux(packet)
-
-
-def sample_rows() -> Any:
-    import datasets
-
-    return datasets.load_from_disk(data.DATASET_PATH)["test"]
-
-
-def dataset(rows: list[dict[str, Any]]) -> Any:
-    import datasets
-
-    return datasets.Dataset.from_list(rows)
-
-
-def items(folder: Path, *entries: dict[str, Any]) -> tuple[schema.Item, ...]:
-    return schema.read(write(folder, list(entries))).items
+def rows(task: str = "maverix_s") -> list[dict[str, Any]]:
+    return list(data.look([task]).rows)
 
 
 class TestLetters:
     """Where the right option is shown: by the item's id alone, and back to the file's letters."""
 
-    def test_over_many_ids_every_letter_is_as_frequent(self, tmp_path: Path) -> None:
+    def items(self, folder: Path, *entries: dict[str, Any]) -> tuple[Item, ...]:
+        return files.read(write(folder, list(entries))).items
+
+    def test_options_are_spread_and_not_only_turned(self, tmp_path: Path) -> None:
         for answer in ("A", "H"):
             entries = [entry(n, answer=answer, id=f"Q{n:04}") for n in range(4000)]
-            found = Counter(
-                data.shown_order(item).index(item.answer or 0)
-                for item in items(tmp_path / answer, *entries)
-            )
+            items = self.items(tmp_path / answer, *entries)
+            found = Counter(data.shown_order(item).index(item.answer or 0) for item in items)
             # 500 each on average, with a standard deviation of 21.
             assert sorted(found) == list(range(8))
             assert all(400 < count < 600 for count in found.values()), found
-
-    def test_every_option_is_spread_and_not_only_turned(self, tmp_path: Path) -> None:
-        entries = [entry(n, id=f"Q{n:04}") for n in range(300)]
-        orders = {tuple(data.shown_order(item)) for item in items(tmp_path, *entries)}
+        orders = {tuple(data.shown_order(item)) for item in items[:300]}
         assert len(orders) > 290  # of 40,320; only eight would be rotations
         assert all(sorted(order) == list(range(8)) for order in orders)
 
     def test_depends_on_the_id_only(self, tmp_path: Path) -> None:
-        one = items(tmp_path / "1", entry(1), entry(2))
-        other = items(
-            tmp_path / "2",
-            entry(3),
-            entry(2, question="Why?", options=list("abcdefgh"), answer=0, video="x", start=0.5),
-        )
+        one = self.items(tmp_path / "1", entry(1), entry(2))
+        changes: dict[str, Any] = {"options": list("abcdefgh"), "answer": 0, "start": 0.5}
+        other = self.items(tmp_path / "2", entry(3), entry(2, question="Why?", **changes))
         assert data.shown_order(one[1]) == data.shown_order(other[1])
         assert data.shown_order(one[0]) != data.shown_order(one[1])
+        (kept,) = self.items(tmp_path / "3", entry(shuffled=True))
+        assert data.shown_order(kept) == list(range(8))
 
     def test_pinned(self, tmp_path: Path) -> None:
         """A changed rule would silently change every published number: it must show here."""
-        (item,) = items(tmp_path, entry(7))
+        (item,) = self.items(tmp_path, entry(7))
         assert "".join(LETTERS[place] for place in data.shown_order(item)) == "GHCEAFBD"
-
-    def test_the_same_in_another_process(self, tmp_path: Path) -> None:
-        (item,) = items(tmp_path, entry(7))
         code = (
             "import sys; from pathlib import Path; "
-            "from lmms_eval_tasks.maverix import data, schema; "
-            "print(data.shown_order(schema.read(Path(sys.argv[1])).items[0]))"
+            "from lmms_eval_tasks.maverix import data, files; "
+            "print(data.shown_order(files.read(Path(sys.argv[1])).items[0]))"
         )
         command = [sys.executable, "-c", code, str(tmp_path / "data.json")]
         for seed in ("0", "1"):
-            done = subprocess.run(
-                command,
-                env={**os.environ, "PYTHONHASHSEED": seed},
-                capture_output=True,
-                text=True,
-                check=True,
-            )
+            env = {**os.environ, "PYTHONHASHSEED": seed}
+            done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
             assert done.stdout.strip() == str(data.shown_order(item))
-
-    def test_a_file_that_is_shuffled_keeps_its_order(self, tmp_path: Path) -> None:
-        (item,) = items(tmp_path, entry(shuffled=True))
-        assert data.shown_order(item) == list(range(8))
 
 
 class TestRows:
-    """One row per item, with everything that a task needs and nothing read twice."""
+    """One row per item, with everything that a task needs."""
 
     def test_options_answers_and_the_files_letters(self, user: Path) -> None:
         write(user, [entry(n, answer=LETTERS[n]) for n in range(8)])
-        for number, row in enumerate(data.rows(data.load())):
+        for number, row in enumerate(rows()):
             options = entry(number)["options"]
             for option, letter in zip(row["options"], row["file_letters"], strict=True):
                 assert option == options[LETTERS.index(letter)]
@@ -149,14 +101,11 @@ class TestRows:
     def test_all_fields(self, user: Path) -> None:
         (user / "subtitles" / "clip.vtt").write_text("WEBVTT\n")
         write(user, [entry(1, shuffled=True)])
-        (row,) = data.rows(data.load())
+        (row,) = rows()
+        names = ("id", "video", "question", "paraphrase", "start", "end", "options", "answer")
         assert row == {
-            **{name: entry(1)[name] for name in ("id", "video", "question", "paraphrase")},
-            **{name: entry(1)[name] for name in ("start", "end", "options", "answer", "reference")},
-            **{split: entry(1)[split] for split in SPLITS},
+            **{name: entry(1)[name] for name in (*names, "reference", *SPLITS)},
             "video_path": str((user / "videos" / "clip.mp4").resolve()),
-            "video_seconds": pytest.approx(30, abs=1e-3),
-            "has_audio": True,
             "subtitle_path": str(user / "subtitles" / "clip.vtt"),
             "file_letters": "ABCDEFGH",
             "data": data.load().digest,
@@ -164,61 +113,42 @@ class TestRows:
 
     def test_what_is_withheld_or_absent_is_empty(self, user: Path) -> None:
         nothing = dict.fromkeys((*SPLITS, "answer", "reference", "start", "end"))
-        write(user, [entry(1, **nothing)])
-        (row,) = data.rows(data.load())
+        write(user, [entry(1, **nothing), entry(2, reference=None)])
+        row, other = rows()
         assert row["answer"] == row["reference"] == row["subtitle_path"] == row["topic"] == ""
         assert row["start"] is row["end"] is None
         assert sorted(row["file_letters"]) == list(LETTERS)
+        assert (bool(other["answer"]), other["reference"]) == (True, "")  # never the right option
 
-    def test_the_reference_is_never_the_right_option(self, user: Path) -> None:
-        write(user, [entry(1, reference=None)])
-        (row,) = data.rows(data.load())
-        assert row["answer"]
-        assert row["reference"] == ""
-
-    def test_duration_follows_from_the_video_where_the_file_is_silent(self, user: Path) -> None:
-        write(user, [entry(1, duration=None), entry(2, duration="long")])
-        assert [row["duration"] for row in data.rows(data.load())] == ["short", "long"]
-
-    @pytest.mark.parametrize(
-        ("seconds", "name"),
-        [(5.57, "short"), (59.99, "short"), (60, "middle"), (599.9, "middle"), (600, "long")],
-    )
-    def test_the_papers_classes(self, seconds: float, name: str) -> None:
-        assert data.duration_class(seconds) == name
-
-    def test_a_rounded_end_is_the_videos(self, user: Path) -> None:
-        write(user, [entry(1, start=20, end=30.9), entry(2, start=20, end=30)])
-        ends = [row["end"] for row in data.rows(data.load())]
-        assert ends == [pytest.approx(30, abs=1e-3), 30.0]
-
-    def test_stored_rows_follow_the_data(self, user: Path) -> None:
-        write(user, [entry(1)])
-        first = data.DATASET_PATH
-        assert first == data.DATASET_PATH
-        write(user, [entry(1), entry(2)])
-        assert first != data.DATASET_PATH
-        assert len(sample_rows()) == 2
-
-    def test_in_the_files_order(self, on_sample: None) -> None:
-        rows = sample_rows()
-        assert rows["id"] == [item.id for item in data.load().items]
+    def test_duration_and_end_follow_from_the_video(self, user: Path) -> None:
+        nothing: dict[str, Any] = {"duration": None, "start": 20, "end": 30.9}  # a rounded end
+        write(user, [entry(1, **nothing), entry(2, duration="long", start=20, end=30)])
+        assert [row["duration"] for row in rows()] == ["short", "long"]
+        assert [row["end"] for row in rows()] == [pytest.approx(30, abs=1e-3), 30.0]
+        for seconds, name in (
+            (5.57, "short"),
+            (59.99, "short"),
+            (60, "middle"),
+            (599.9, "middle"),
+            (600, "long"),
+        ):
+            assert data.duration_class(seconds) == name
 
 
 class TestUsable:
     """Bad items and videos stop a run with all of them listed, unless the user leaves them out."""
 
-    def stopped(self) -> str:
+    def stopped(self, task: str = "maverix_s") -> str:
         with pytest.raises(DataError) as error:
-            data.usable(data.load())
+            data.look([task])
         return str(error.value)
 
-    def left_out(self, monkeypatch: pytest.MonkeyPatch, *names: str) -> tuple[list[str], Any]:
+    def left(self, monkeypatch: pytest.MonkeyPatch, *names: str) -> tuple[list[str], Any]:
         for name in names:
             monkeypatch.setenv(name, "1")
-        kept, left_out = data.usable(data.load())
-        assert [row["id"] for row in data.rows(data.load())] == [item.id for item in kept]
-        return [item.id for item in kept], left_out
+        found = data.look(["maverix_s"])
+        assert found.left_out("maverix_s") == found.bad
+        return [row["id"] for row in found.rows], found.bad
 
     def test_bad_items(self, user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         write(user, [entry(1), entry(2, paraphrase=None), entry(3, options=list("abcdefg"))])
@@ -227,31 +157,24 @@ class TestUsable:
         assert "\n  item-3: options: expected 8 texts, found 7\n" in said
         assert "--allow-bad-items or LMMS_EVAL_TASKS_ALLOW_BAD_ITEMS=1" in said
         assert "--allow-missing-videos" not in said
-        kept, left_out = self.left_out(monkeypatch, settings.ALLOW_BAD_ITEMS)
-        assert kept == ["item-1"]
-        assert set(left_out) == {"item-2", "item-3"}
+        kept, left_out = self.left(monkeypatch, settings.ALLOW_BAD_ITEMS)
+        assert (kept, set(left_out)) == (["item-1"], {"item-2", "item-3"})
         assert left_out["item-3"] == "options: expected 8 texts, found 7"
 
-    def test_at_most_twenty_are_listed(self, user: Path) -> None:
-        write(user, [entry(0), *(entry(n, question="") for n in range(1, 31))])
-        said = self.stopped()
-        assert said.count("question: is empty") == 20
-        assert "\n  and 10 more\n" in said
-
-    @pytest.mark.parametrize(
-        ("start", "end", "says"),
-        [
-            (30, 31, "item-2: starts at 30 s; its video ends at 30.000 s"),
-            (29, 31.5, "item-2: ends at 31.5 s; its video ends at 30.000 s"),
-            ("01:00:00", "01:00:10", "item-2: starts at 3600 s"),
-        ],
-    )
     def test_segments_outside_their_video(
-        self, start: Any, end: Any, says: str, user: Path, monkeypatch: pytest.MonkeyPatch
+        self, user: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        write(user, [entry(1), entry(2, start=start, end=end)])
-        assert says in self.stopped()
-        assert self.left_out(monkeypatch, settings.ALLOW_BAD_ITEMS)[0] == ["item-1"]
+        cases: list[tuple[Any, Any, str]] = [
+            (30, 31, "starts at 30 s; its video ends at 30.000 s"),
+            (29, 31.5, "ends at 31.5 s; its video ends at 30.000 s"),
+            ("01:00:00", "01:00:10", "starts at 3600 s"),
+        ]
+        bad = [entry(n, start=start, end=end) for n, (start, end, _) in enumerate(cases, 2)]
+        write(user, [entry(1), *bad])
+        said = self.stopped()
+        for number, (_, _, says) in enumerate(cases, 2):
+            assert f"item-{number}: {says}" in said
+        assert self.left(monkeypatch, settings.ALLOW_BAD_ITEMS)[0] == ["item-1"]
 
     def test_subtitles_that_cannot_be_read(
         self, user: Path, monkeypatch: pytest.MonkeyPatch
@@ -259,61 +182,33 @@ class TestUsable:
         (user / "subtitles" / "clip.srt").write_text("1\n00:00:05,000 --> 00:00:02\nreversed\n")
         write(user, [entry(1), entry(2, video="mute")])
         assert "item-1: subtitles: " in self.stopped()
-        assert self.left_out(monkeypatch, settings.ALLOW_BAD_ITEMS)[0] == ["item-2"]
-
-    def test_a_bad_video_is_looked_at_once(
-        self, user: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """A child process each, for every task; until the file changes."""
-        from lmms_eval_tasks.utils import media
-
-        probed: list[str] = []
-        real = media.probe
-
-        def probe(path: Path) -> Any:
-            probed.append(path.name)
-            return real(path)
-
-        monkeypatch.setattr(media, "probe", probe)
-        (user / "videos" / "broken.mp4").write_bytes(b"no video")
-        write(user, [entry(1), entry(2, video="broken")])
-        for _ in range(3):
-            assert data.video_problems(data.load())["broken"].startswith("unreadable: ")
-        assert sorted(probed) == ["broken.mp4", "clip.mp4"]
-        (user / "videos" / "broken.mp4").write_bytes(b"still no video")
-        assert "broken" in data.video_problems(data.load())
-        assert sorted(probed) == ["broken.mp4", "broken.mp4", "clip.mp4"]
+        assert self.left(monkeypatch, settings.ALLOW_BAD_ITEMS)[0] == ["item-2"]
 
     def test_a_video_ends_with_its_sound(self, user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        from lmms_eval_tasks.utils import media
+        from lmms_eval_tasks.utils.probes import VideoInfo
 
-        info = media.VideoInfo(200, 64, 48, duration=8, end=12, fps=25, has_audio=True)
-        monkeypatch.setattr(media, "probe", lambda _: info)
-        (user / "videos" / "long.mp4").write_bytes(b"8 s of picture and 12 s of sound")
-        good = [entry(n, video="long", start=s, end=e) for n, s, e in ((1, 4, 10), (2, 9, 12.4))]
-        write(user, [*good, entry(3, video="long", start=4, end=13.5)])
-        monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
-        kept, left_out = data.usable(data.load())
-        assert [item.id for item in kept] == ["item-1", "item-2"]
-        assert left_out == {"item-3": "ends at 13.5 s; its video ends at 12.000 s"}
-        assert [row["end"] for row in data.rows(data.load())] == [10, 12]
+        info = VideoInfo(200, 64, 48, duration=8, end=12, fps=25, has_audio=True)
+        monkeypatch.setattr(data, "look_at_videos", lambda _: ({"clip": info}, {}))
+        write(user, [entry(1, start=4, end=10), entry(2, start=9, end=12.4)])
+        assert [row["end"] for row in rows()] == [10, 12]
+        write(user, [entry(1), entry(3, start=4, end=13.5)])
+        assert "item-3: ends at 13.5 s; its video ends at 12.000 s" in self.stopped()
 
     def test_missing_and_unreadable_videos(
         self, user: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         (user / "videos" / "broken.mp4").write_bytes(b"no video")
         write(user, [entry(1), entry(2, video="gone"), entry(3, video="broken")])
-        problems = data.video_problems(data.load())
+        _, problems = files.look_at_videos(data.load())
         assert problems["gone"].startswith("missing: ")
         assert problems["broken"].startswith("unreadable: ")
         said = self.stopped()
         assert "2 of 3 MAVERIX videos cannot be used:\n  gone: missing: " in said
         assert f"--allow-missing-videos or {settings.ALLOW_MISSING}=1" in said
         assert "--allow-bad-items" not in said
-        kept, left_out = self.left_out(monkeypatch, settings.ALLOW_MISSING)
-        assert kept == ["item-1"]
+        kept, left_out = self.left(monkeypatch, settings.ALLOW_MISSING)
+        assert (kept, set(left_out)) == (["item-1"], {"item-2", "item-3"})
         assert left_out["item-2"].startswith("its video is missing: ")
-        assert set(left_out) == {"item-2", "item-3"}
 
     def test_one_permission_is_not_the_other(
         self, user: Path, monkeypatch: pytest.MonkeyPatch
@@ -323,91 +218,75 @@ class TestUsable:
         assert "videos cannot be used" in self.stopped()
         monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
         assert "items cannot be used" not in self.stopped()
-        assert self.left_out(monkeypatch, settings.ALLOW_MISSING)[0] == ["item-1"]
-
-    def test_nothing_left(self, user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert self.left(monkeypatch, settings.ALLOW_MISSING)[0] == ["item-1"]
         write(user, [entry(1, video="gone"), entry(2, question="")])
-        monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
-        monkeypatch.setenv(settings.ALLOW_MISSING, "1")
         assert "none of 2 MAVERIX items can be used" in self.stopped()
 
-    def test_a_permission_that_is_misspelt(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        assert not settings.allow_bad_items()
-        monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "yes")
-        assert settings.allow_bad_items()
-        monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "perhaps")
-        with pytest.raises(TasksError, match="ALLOW_BAD_ITEMS='perhaps': expected 1 or 0"):
-            settings.check()
-
-    def test_no_data_says_what_is_read(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("LMMS_EVAL_TASKS_DATA", str(tmp_path))
-        with pytest.raises(DataError, match=r"published no data .*data prepare maverix --from"):
-            data.load()
+    def test_no_data_says_what_is_read(self, root: Path) -> None:
+        assert "published no data" in self.stopped()
+        assert "data prepare maverix --from" in self.stopped()
 
     def test_videos_without_sound(self, user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """They are asked without sound; A and V+A leave them out where the user allows it."""
         write(user, [entry(1), entry(2, video="mute")])
-        kept, _ = data.usable(data.load())
-        rows = dataset(data.rows(data.load()))
-        assert rows["has_audio"] == [True, False]
         for mode in ("s", "v", "vs"):
-            assert len(getattr(data, f"choice_{mode}")(rows)) == 2
-        for check in (
-            lambda: data.check_sound(kept),
-            lambda: data.choice_a(rows),
-            lambda: data.open_long_av(rows),
-        ):
-            with pytest.raises(
-                DataError, match=r"1 of 2 .*\n  item-2: .*no audio stream\n.*--allow"
-            ):
-                check()
+            assert len(runs.docs(f"maverix_{mode}")) == 2
+        for task in ("maverix_a", "maverix_long_av_oe"):
+            said = self.stopped(task)
+            assert "1 of 2 MAVERIX items cannot be asked with sound (A, V+A):\n  item-2: " in said
+            assert "--allow-bad-items" in said
         monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
-        assert data.check_sound(kept) == {"item-2": "its video has no audio stream"}
-        assert data.choice_a(rows)["id"] == ["item-1"]
-        assert len(data.circular_av(rows)) == 8
-        with pytest.raises(DataError, match="none of 1 MAVERIX items has a video with sound"):
-            data.choice_a(rows.select([1]))
+        found = data.look(["maverix_a", "maverix_s"])
+        reason = {"item-2": "its video has no audio stream"}
+        assert (found.left_out("maverix_a"), found.left_out("maverix_s")) == (reason, {})
+        assert [doc["id"] for doc in data.docs(found, "maverix_a")] == ["item-1"]
+        assert len(data.docs(found, "maverix_s")) == 2
+        assert len(data.docs(found, "maverix_av_circular")) == 8
+        write(user, [entry(2, video="mute")])
+        assert "none of 1 MAVERIX items has a video with sound" in self.stopped("maverix_a")
 
-    def test_all_videos_with_sound(self, on_sample: None) -> None:
-        assert data.check_sound(data.usable(data.load())[0]) == {}
 
-
+@pytest.mark.usefixtures("sample")
 class TestDocs:
     """What the host sees of each task."""
 
-    @pytest.mark.parametrize("name", NAMES)
-    def test_every_task(self, name: str, on_sample: None) -> None:
-        rows = sample_rows()
-        docs = getattr(data, name)(rows)
-        kind, *_, mode = name.split("_")
-        long = "_long_" in name
-        assert len(docs) == len(rows) * {"choice": 1, "open": 2, "circular": 8}[kind]
-        assert len(set(docs["id"])) == len(docs)
-        by_id = {row["id"]: row for row in rows}
-        for doc in docs:
-            row = by_id[doc["question_id"]]
-            assert doc["mode"] == mode
-            assert doc["length"] == ("long" if long else "localized")
-            for side in ("start", "end"):
-                assert doc[side] == (None if long else row[side])
-            for same in ("video", "video_path", "subtitle_path", "data", *SPLITS):
-                assert doc[same] == row[same]
+    def test_every_task(self) -> None:
+        letters = set()
+        for name in BENCHMARK.tasks:
+            docs, own = runs.docs(name), rows(name)
+            each = 2 if name.endswith("_oe") else 8 if name.endswith("_circular") else 1
+            assert len(docs) == 20 * each
+            assert len({doc["id"] for doc in docs}) == len(docs)
+            by_id = {row["id"]: row for row in own}
+            assert list(dict.fromkeys(doc["question_id"] for doc in docs)) == list(by_id)
+            for doc in docs:
+                row = by_id[doc["question_id"]]
+                assert (
+                    doc["mode"]
+                    == name.removeprefix("maverix_long_").removeprefix("maverix_").partition("_")[0]
+                )
+                long = "_long_" in name
+                assert doc["length"] == ("long" if long else "localized")
+                for side in ("start", "end"):
+                    assert doc[side] == (None if long else row[side])
+                for same in ("video", "video_path", "subtitle_path", "data", *SPLITS):
+                    assert doc[same] == row[same]
+            if each == 1:
+                shown = [(doc["id"], doc["options"], doc["answer"]) for doc in docs]
+                letters.add(json.dumps(shown))
+        assert len(letters) == 1  # in every mode and length
 
-    def test_choice(self, on_sample: None) -> None:
-        rows = sample_rows()
-        for doc, row in zip(data.choice_v(rows), rows, strict=True):
+    def test_choice(self) -> None:
+        for doc, row in zip(runs.docs("maverix_v"), rows(), strict=True):
             assert doc["id"] == doc["question_id"] == row["id"]
             for name in ("question", "options", "answer", "file_letters"):
                 assert doc[name] == row[name]
-            assert "rotation" not in doc
-            assert not {"reference", "paraphrase"} & set(doc)  # no task may show them by accident
+            # No task may show them by accident.
+            assert not {"reference", "paraphrase", "rotation"} & set(doc)
 
-    def test_open(self, on_sample: None) -> None:
-        rows = sample_rows()
-        docs = list(data.open_av(rows))
-        for row, first, second in zip(rows, docs[::2], docs[1::2], strict=True):
+    def test_open(self) -> None:
+        docs = runs.docs("maverix_av_oe")
+        for row, first, second in zip(rows(), docs[::2], docs[1::2], strict=True):
             assert first["id"] == f"{row['id']}/original"
             assert second["id"] == f"{row['id']}/paraphrase"
             assert (first["version"], second["version"]) == ("original", "paraphrase")
@@ -418,12 +297,11 @@ class TestDocs:
                 assert doc["references"] == [row["reference"]]
                 assert doc["lure"] in row["options"]
                 assert doc["lure"] != row["options"][LETTERS.index(row["answer"])]
-                assert not {"options", "answer", "file_letters"} & set(doc)
+                assert not {"options", "answer", "file_letters", "paraphrase"} & set(doc)
 
-    def test_circular(self, on_sample: None) -> None:
-        rows = sample_rows()
-        docs = list(data.circular_s(rows))
-        for number, row in enumerate(rows):
+    def test_circular(self) -> None:
+        docs = runs.docs("maverix_s_circular")
+        for number, row in enumerate(rows()):
             turned = docs[8 * number : 8 * number + 8]
             right = row["options"][LETTERS.index(row["answer"])]
             assert [doc["id"] for doc in turned] == [f"{row['id']}/r{n}" for n in range(8)]
@@ -439,44 +317,93 @@ class TestDocs:
             assert turned[0]["options"] == row["options"]
             assert turned[1]["options"] == [*row["options"][1:], row["options"][0]]
 
-    def test_withheld(self, user: Path) -> None:
-        write(user, [entry(1, answer=None, reference=None), entry(2)])
-        rows = dataset(data.rows(data.load()))
-        assert [bool(doc["answer"]) for doc in data.choice_a(rows)] == [False, True]
-        docs = list(data.open_a(rows))
-        assert [doc["reference"] for doc in docs[:2]] == ["", ""]
-        assert [doc["references"] for doc in docs[:2]] == [[], []]
-        assert [doc["lure"] for doc in docs[:2]] == ["", ""]
-        turned = list(data.circular_a(rows))
-        assert {doc["answer"] for doc in turned[:8]} == {""}
-        assert len({doc["file_letters"] for doc in turned[:8]}) == 8
 
-    def test_all_withheld(self, user: Path) -> None:
-        """A file without one answer, reference or label still makes docs of one form."""
-        nothing = dict.fromkeys((*SPLITS, "answer", "reference", "start", "end"))
-        write(user, [entry(n, **nothing) for n in range(3)])
-        rows = sample_rows()
-        for name in NAMES:
-            docs = getattr(data, name)(rows)
-            assert len(docs) in (3, 6, 24)
-            assert all(doc["start"] is None for doc in docs)
+def test_docs_of_withheld_items(user: Path) -> None:
+    """A file without one answer, reference or label still makes docs of one form."""
+    nothing = dict.fromkeys((*SPLITS, "answer", "reference", "start", "end"))
+    write(user, [entry(1, **nothing), entry(2)])
+    assert [bool(doc["answer"]) for doc in runs.docs("maverix_a")] == [False, True]
+    for doc in runs.docs("maverix_a_oe")[:2]:
+        assert (doc["reference"], doc["references"], doc["lure"]) == ("", [], "")
+    turned = runs.docs("maverix_a_circular")[:8]
+    assert {doc["answer"] for doc in turned} == {""}
+    assert len({doc["file_letters"] for doc in turned}) == 8
+    write(user, [entry(n, **nothing) for n in range(3)])
+    from datasets import Dataset
 
-    def test_letters_are_the_same_in_every_mode_and_length(self, on_sample: None) -> None:
-        rows = sample_rows()
-        shown = {
-            json.dumps([(doc["id"], doc["options"], doc["answer"]) for doc in made(rows)])
-            for made in (getattr(data, name) for name in NAMES if name.startswith("choice"))
+    for name in BENCHMARK.tasks:
+        docs = Dataset.from_list(runs.docs(name))
+        assert len(docs) in (3, 6, 24)
+        assert set(docs["start"]) == {None}
+
+
+class TestSubtitles:
+    """Where the subtitles came from, in modes that show some."""
+
+    @pytest.fixture(autouse=True)
+    def placed(self, root: Path, source: Path) -> Path:
+        files.prepare(source, root, link=False)
+        return root / "maverix"
+
+    def told(self, *names: str) -> Any:
+        return data.look(names or ["maverix_vs"]).subtitles
+
+    def test_kinds_and_items_that_have_none(self, placed: Path) -> None:
+        """lights-3 has no file; an S without cues must not pass for what subtitles are worth."""
+        found = self.told("maverix_s", "maverix_long_vs")
+        assert found["videos"] == {"json": 1, "none": 1, "srt": 1, "vtt": 1}
+        assert (found["made_by"], found["items"]) == ([], 20)
+        assert found["without"] == {"localized": 5, "long": 5}
+        warned = data.subtitle_warnings(found)
+        assert [line.split(" have ")[0] for line in warned] == [
+            f"5 of 20 items ({length})" for length in ("localized", "long")
+        ]
+        assert "1 of 4 videos have no file" in warned[0]
+        assert self.told("maverix_av", "maverix_long_a_oe") is None
+        # Words are shown from 0.1 to 0.9 of a second: a segment between two cues has none either.
+        edit(placed / "data.json", lambda items: items[0].update(start=3.92, end=4.08))
+        assert self.told("maverix_s")["without"] == {"localized": 6}
+        edit(placed / "data.json", lambda items: items.__delitem__(slice(5, None)))
+        assert sum(self.told()["videos"].values()) == 1
+
+    def test_who_made_them(self, placed: Path) -> None:
+        made_by = {"name": "stub", "version": "1", "model": "tiny", "language": None}
+        before = self.told()["hash"]
+        content = {
+            "transcriber": {**made_by, "date": "2026-01-01"},
+            "segments": [{"start": 0.5, "end": 1.5, "text": "hello"}],
         }
-        assert len(shown) == 1
+        (placed / "subtitles" / "lights-3.json").write_text(json.dumps(content))
+        found = self.told()
+        assert found["videos"] == {"json": 2, "srt": 1, "vtt": 1}
+        assert found["made_by"] == [{**made_by, "videos": 1}]
+        assert found["hash"] != before
 
-    def test_functions_are_found_as_the_host_finds_them(self) -> None:
-        for name in NAMES:
-            made = getattr(data, name)
-            assert made is getattr(data, name)
-            assert "Dataset" in inspect.getsource(made)  # what the host writes into its results
-        for name in ("choice_x", "choice_a_long", "open_long_", "closed_a", "DATASET"):
-            with pytest.raises(AttributeError, match=name):
-                getattr(data, name)
+    def test_the_hash_is_that_of_what_is_said_and_when(self, placed: Path) -> None:
+        srt = placed / "subtitles" / "lights-1.srt"
+        text = srt.read_text(encoding="utf-8")
+        found = []
+        for changed in (
+            text,
+            f"\n\n{text}\n\n",
+            text.replace("Word", "Wort", 1),
+            text.replace(",100", ",200", 1),
+        ):
+            srt.write_text(changed, encoding="utf-8")
+            found.append(self.told()["hash"])
+        assert found[0] == found[1]
+        assert len(set(found)) == 3
+
+
+def test_modes() -> None:
+    """V+A has no subtitles: with them the column would not tell what the sound is worth."""
+    assert {slug: (m.picture, m.sound, m.subtitles) for slug, m in MODES.items()} == {
+        "a": (False, True, False),
+        "s": (False, False, True),
+        "v": (True, False, False),
+        "vs": (True, False, True),
+        "av": (True, True, False),
+    }
 
 
 def test_importing_is_light() -> None:

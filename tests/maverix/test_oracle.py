@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from datasets import Dataset
 
-from lmms_eval_tasks.maverix import data, utils
-from lmms_eval_tasks.maverix.labels import LETTERS, MODES
-from lmms_eval_tasks.models import players
+from lmms_eval_tasks.host import names
+from lmms_eval_tasks.maverix import tasks
+from lmms_eval_tasks.maverix.labels import MODES
+from lmms_eval_tasks.sample import players
+from tests.maverix.runs import docs
 
 
 @pytest.fixture(autouse=True)
@@ -25,64 +26,41 @@ def key(sample_root: Path) -> players.AnswerKey:
     return players.AnswerKey.load(sample_root / "maverix" / "key.json")
 
 
-def docs(name: str) -> list[dict[str, Any]]:
-    return list(getattr(data, name)(Dataset.from_list(data.rows(data.load()))))
-
-
 def replies(asked: list[dict[str, Any]], key: players.AnswerKey) -> list[str]:
     """What the oracle says to the very prompts that a model is given."""
-    return [players.oracle(utils.doc_to_text(doc), key) for doc in asked]
+    return [players.oracle(names.doc_to_text(doc), key) for doc in asked]
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_every_letter(mode: str, key: players.AnswerKey) -> None:
-    for name in (f"choice_{mode}", f"choice_long_{mode}", f"circular_{mode}"):
+    for name in (f"maverix_{mode}", f"maverix_long_{mode}", f"maverix_{mode}_circular"):
         asked = docs(name)
         assert replies(asked, key) == [doc["answer"] for doc in asked]
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_open_answers_and_lures(mode: str, key: players.AnswerKey) -> None:
-    for name in (f"open_{mode}", f"open_long_{mode}"):
+    for name in (f"maverix_{mode}_oe", f"maverix_long_{mode}_oe"):
         asked = docs(name)
         assert replies(asked, key) == [doc["reference"] for doc in asked]
-        drawn = [players.coin(utils.doc_to_text(doc), key) for doc in asked]
+        drawn = [players.coin(names.doc_to_text(doc), key) for doc in asked]
         right = [reply == doc["reference"] for reply, doc in zip(drawn, asked, strict=True)]
         assert 5 < sum(right) < 35
 
 
-@pytest.mark.parametrize(("kind", "part"), [("choice_vs", "choice"), ("open_s", "open")])
+@pytest.mark.parametrize(("kind", "part"), [("maverix_vs", "choice"), ("maverix_s_oe", "open")])
 def test_a_prompt_that_lost_its_question_or_options_shows(
     kind: str, part: str, key: players.AnswerKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked, whole = docs(kind), utils.task_prompts()
+    asked, whole = docs(kind), tasks.task_prompts()
     assert players.UNKNOWN not in replies(asked, key)
     for lost in ("{question}", "{options}"):
         if lost in whole.text[part]:
             text = {**whole.text, part: whole.text[part].replace(lost, "")}
             broken = dataclasses.replace(whole, text=text)
-            monkeypatch.setattr(utils, "task_prompts", lambda broken=broken: broken)
+            monkeypatch.setattr(tasks, "task_prompts", lambda broken=broken: broken)
             given = replies(asked, key)
             right = [doc["answer" if "answer" in doc else "reference"] for doc in asked]
             assert not [reply for reply, truth in zip(given, right, strict=True) if reply == truth]
             if lost == "{question}":
                 assert set(given) == {players.UNKNOWN}
-
-
-def test_without_the_right_option_it_does_not_know(key: players.AnswerKey) -> None:
-    doc = docs("choice_a")[0]
-    text = utils.doc_to_text(doc)
-    assert players.oracle(text, key) == doc["answer"]
-    right = doc["options"][LETTERS.index(doc["answer"])]
-    assert players.oracle(text.replace(right, "1 Hz"), key) == players.UNKNOWN
-    twice = text.replace(doc["options"][LETTERS.index(doc["answer"]) - 1], right)
-    assert players.oracle(twice, key) == players.UNKNOWN
-
-
-def test_scripted_is_right_as_often_as_it_says() -> None:
-    for name in ("choice_a", "circular_a", "open_a"):
-        asked = docs(name)
-        replies = [players.scripted(doc) for doc in asked]
-        target = "reference" if name == "open_a" else "answer"
-        right = sum(reply == doc[target] for reply, doc in zip(replies, asked, strict=True))
-        assert 0.35 * len(asked) < right < len(asked)

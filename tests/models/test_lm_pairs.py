@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 import torch
 
-from lmms_eval_tasks import tiny
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.models import lm_pairs, players
-from lmms_eval_tasks.models.lm_pairs import LmPairs, parse_model_args, split_names
+from lmms_eval_tasks.sample import lm_pairs, players, tiny
+from lmms_eval_tasks.sample.lm_pairs import LmPairs, parse_model_args, split_names
 
 STATEMENTS = [
     "L'uomo che dipinge la barca è tranquillo.",

@@ -15,7 +15,7 @@ from PIL import Image
 
 from lmms_eval_tasks.haven import sample_coin, sample_draw, sample_oracle
 from lmms_eval_tasks.haven.sample_stories import STORIES, Story
-from lmms_eval_tasks.models import pictures, players, scripted
+from lmms_eval_tasks.sample import pictures, players, scripted
 
 STORY = STORIES[2]
 ASK = (
@@ -158,7 +158,7 @@ def test_every_field_of_scripts_leads_to_a_module() -> None:
 def test_light_imports() -> None:
     code = (
         "import sys, lmms_eval_tasks.haven.sample_oracle, lmms_eval_tasks.haven.sample_coin\n"
-        "import lmms_eval_tasks.models.pictures, lmms_eval_tasks.haven.sample\n"
+        "import lmms_eval_tasks.sample.pictures, lmms_eval_tasks.haven.sample\n"
         "heavy = {'torch', 'numpy', 'lmms_eval', 'decord', 'av', 'h5py', 'scipy', 'PIL'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.models import players
-from lmms_eval_tasks.models.players import AnswerKey
+from lmms_eval_tasks.sample import players
+from lmms_eval_tasks.sample.players import AnswerKey
 from lmms_eval_tasks.utils import answers
 
 CASES = json.loads((Path(__file__).parents[1] / "cases" / "players.json").read_text("utf-8"))

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import tiny
+from lmms_eval_tasks.sample import tiny
 
 pytestmark = pytest.mark.host
 

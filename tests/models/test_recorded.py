@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.models import recorded
-from lmms_eval_tasks.models.replies import Replies
+from lmms_eval_tasks.sample import recorded
+from lmms_eval_tasks.sample.replies import Replies
 
 DOCS = [{"id": f"v/{number}"} for number in range(3)]
 

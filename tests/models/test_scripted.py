@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from lmms_eval_tasks import models
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.models import players, scripted
+from lmms_eval_tasks.sample import models, players, scripted
 
 PAIRS = [(f"La scatola {i} è blu.", f"La scatola {i} è rossa.") for i in range(6)]
 DOCS = [
@@ -165,7 +164,7 @@ def test_the_host_finds_each_class_in_each_form() -> None:
 
 def test_light_imports() -> None:
     code = (
-        "import sys, lmms_eval_tasks.models.players, lmms_eval_tasks.tiny\n"
+        "import sys, lmms_eval_tasks.sample.players, lmms_eval_tasks.sample.tiny\n"
         "heavy = {'torch', 'transformers', 'numpy', 'lmms_eval', 'decord', 'av', 'pydantic'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval_tasks import tiny
 from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.sample import tiny
 
 
 def digest(folder: Path) -> dict[str, str]:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval_tasks import clips, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.movierecapsqa import checked
+from lmms_eval_tasks.utils import clips
 from tests.conftest import SHARED
 from tests.movierecapsqa.entries import MOVIE, RECAP, entry, render, write
 

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import rescore, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.judges import run as judge_run
 from lmms_eval_tasks.movierecapsqa import scores, utils
 from lmms_eval_tasks.movierecapsqa.labels import DIMENSIONS
+from lmms_eval_tasks.runs import rescore
 from tests.local_endpoint import Fault, LocalEndpoint, last_user_text
 from tests.movierecapsqa.asking import BEST, Script, claimed, claims_of, kind, labelled
 from tests.movierecapsqa.test_baselines import drawn, graded

@@ -12,8 +12,9 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from lmms_eval_tasks import agreement_command, settings
-from lmms_eval_tasks.cli import app
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.commands import agreement_command
+from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
 from lmms_eval_tasks.judges.prompts import block
 from lmms_eval_tasks.movierecapsqa.labels import DIMENSIONS

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import provenance, settings
-from lmms_eval_tasks import text_scores as shared
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.movierecapsqa import baseline_scores, scores, text_scores
+from lmms_eval_tasks.utils import provenance
+from lmms_eval_tasks.utils import text_scores as shared
 from tests.movierecapsqa.items import answer, answers, geval, helmet
 from tests.utils import tiny_bert
 

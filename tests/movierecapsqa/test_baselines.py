@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
-from lmms_eval_tasks import geval_ratings, judges, settings
+from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.errors import PromptError
-from lmms_eval_tasks.judges import Criterion, Judge, Verdict, geval, run
+from lmms_eval_tasks.judges import Criterion, Judge, Verdict, geval, geval_ratings, run
 from lmms_eval_tasks.judges.config import HUGGINGFACE, NONE, OPENAI, PANEL, JudgeConfig
 from lmms_eval_tasks.judges.exchange import Sampling
 from lmms_eval_tasks.judges.providers import NoJudge

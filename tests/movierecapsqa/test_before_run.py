@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import clips, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError, MediaError, PromptError, TasksError
 from lmms_eval_tasks.movierecapsqa import before_run, checked, data, utils
+from lmms_eval_tasks.utils import clips
 from tests.movierecapsqa.entries import entry, question, write
 from tests.movierecapsqa.test_data import PICTURED, TASKS, docs
 

@@ -12,13 +12,14 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from lmms_eval_tasks import benchmarks, estimate, settings
-from lmms_eval_tasks.cli import app
+from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import DataError, JudgeError
 from lmms_eval_tasks.judges import resolve
 from lmms_eval_tasks.judges.prompts import render
 from lmms_eval_tasks.movierecapsqa import benchmark, utils
 from lmms_eval_tasks.movierecapsqa.labels import DIMENSIONS
+from lmms_eval_tasks.runs import estimate
 from tests.movierecapsqa.entries import SECRET, entry, question, write
 from tests.movierecapsqa.saved_runs import aggregated, score
 from tests.movierecapsqa.test_data import TASKS, docs

@@ -10,10 +10,11 @@ import av
 import datasets
 import pytest
 
-from lmms_eval_tasks import clips, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import MediaError, PromptError
 from lmms_eval_tasks.movierecapsqa import data, inputs, utils
 from lmms_eval_tasks.movierecapsqa.labels import SOURCES
+from lmms_eval_tasks.utils import clips
 from tests.movierecapsqa.entries import MOVIE, RATE, RECAP, second_of, seconds_of
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lmms_eval_tasks.console import wide_console
+from lmms_eval_tasks.console import table_console
 from lmms_eval_tasks.movierecapsqa import model_groups, published, report
 
 QWEN = "qwen2_5_vl (pretrained=Qwen/Qwen2.5-VL-7B-Instruct,max_num_frames=32)"
@@ -48,7 +48,7 @@ def test_rows_of_groups_and_their_differences() -> None:
         }
 
     rows = [(QWEN, numbers(3.0, 2.0)), (LLAVA, numbers(4.0, 2.5)), (GPT, numbers(5.0, 1.0))]
-    console = wide_console()
+    console = table_console()
     with console.capture() as captured:
         for table in report.tables(rows):
             console.print(table)

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import agreement_task, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges.prompts import render
 from lmms_eval_tasks.movierecapsqa import published
 from lmms_eval_tasks.movierecapsqa.answer_judging import Judged, judge_reply
 from lmms_eval_tasks.movierecapsqa.judge import CLAIMS, LABELS
+from lmms_eval_tasks.runs.agreement import task as agreement_task
 from tests.movierecapsqa.asking import CLAIMS as FOUND
 from tests.movierecapsqa.asking import at, claimed, labelled, script
 from tests.movierecapsqa.entries import SPOKEN, entry, question, write

@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import preflight, provenance, running, settings
+from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.movierecapsqa import benchmark, checked, data, scores, text_scores
 from lmms_eval_tasks.movierecapsqa import judge as judging
+from lmms_eval_tasks.runs import preflight
+from lmms_eval_tasks.utils import provenance
 from tests.movierecapsqa.entries import entry, question, write
 from tests.movierecapsqa.saved_runs import aggregated, score
 

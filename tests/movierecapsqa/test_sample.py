@@ -13,12 +13,11 @@ import av
 import numpy as np
 import pytest
 
-from lmms_eval_tasks.models import players
 from lmms_eval_tasks.movierecapsqa import sample, sample_code, sample_texts, schema
 from lmms_eval_tasks.movierecapsqa.labels import SPLITS, UNLABELLED
 from lmms_eval_tasks.movierecapsqa.sample_code import MOMENTS, SECONDS, Moment
 from lmms_eval_tasks.movierecapsqa.sample_scenes import STORIES
-from lmms_eval_tasks.sample import second_code
+from lmms_eval_tasks.sample import players, second_code
 from tests.movierecapsqa import watching
 
 MOVIES = {story.movie_id for story in STORIES}

@@ -195,7 +195,7 @@ class TestDemo:
             demo.check_coin({}, samples, folder / "key.json")
 
     def test_the_tiny_model_is_not_judged(self, folder: Path) -> None:
-        from lmms_eval_tasks.demo import TINY
+        from lmms_eval_tasks.sample.demo import TINY
 
         assert demo.judge(TINY, folder) == "none"
         assert set(demo.ORACLE) == {

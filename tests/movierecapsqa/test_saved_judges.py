@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.cli import app
+from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import DataError, JudgeError
 from lmms_eval_tasks.judges import run as judge_run
 from lmms_eval_tasks.movierecapsqa import saved

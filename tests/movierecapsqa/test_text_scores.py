@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks import text_scores as shared
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.movierecapsqa import text_scores
 from lmms_eval_tasks.utils import bartscore, bertscore, text_metrics
+from lmms_eval_tasks.utils import text_scores as shared
 from tests.conftest import SHARED
 from tests.utils import tiny_bert
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import clips, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.movierecapsqa import utils
 from lmms_eval_tasks.movierecapsqa.labels import SOURCES
+from lmms_eval_tasks.utils import clips
 from tests.movierecapsqa.entries import SECRET, SPOKEN, entry, question, second_of, write
 from tests.movierecapsqa.test_data import TASKS, docs
 from tests.movierecapsqa.test_inputs import doc

@@ -6,7 +6,8 @@ import media_files as files
 import numpy as np
 import pytest
 
-from lmms_eval_tasks.utils.media import Recipe, make, probe, uniform_indices
+from lmms_eval_tasks.utils.media import Recipe, make, uniform_indices
+from lmms_eval_tasks.utils.probes import probe
 
 UNIFORM = Recipe("uniform", 32)
 

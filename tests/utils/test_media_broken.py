@@ -13,7 +13,8 @@ import pytest
 
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.utils import worker_call
-from lmms_eval_tasks.utils.media import Recipe, make, probe
+from lmms_eval_tasks.utils.media import Recipe, make
+from lmms_eval_tasks.utils.probes import probe
 
 UNIFORM = Recipe("uniform", 32)
 
@@ -115,7 +116,7 @@ def fake_worker(tmp_path, monkeypatch, code):
 def test_a_hanging_decoder_is_ended(video, tmp_path, monkeypatch):
     code = """
         import json, pathlib, sys, time
-        pathlib.Path(json.load(sys.stdin)["out"]).write_bytes(b"half a clip")
+        pathlib.Path(json.loads(sys.stdin.readline())["out"]).write_bytes(b"half a clip")
         time.sleep(60)
     """
     fake_worker(tmp_path, monkeypatch, code)
@@ -128,12 +129,14 @@ def test_a_hanging_decoder_is_ended(video, tmp_path, monkeypatch):
 
 def test_a_crash_in_decord_is_survived(video, tmp_path, monkeypatch):
     code = """
-        import io, json, os, signal, sys
+        import os, signal
         from lmms_eval_tasks.utils import media_worker
-        job = sys.stdin.read()
-        if json.loads(job)["decord"]:
-            os.kill(os.getpid(), signal.SIGSEGV)
-        sys.stdin = io.StringIO(job)
+        work = media_worker.make
+        def make(source, recipe, out, use_decord):
+            if use_decord:
+                os.kill(os.getpid(), signal.SIGSEGV)
+            return work(source, recipe, out, use_decord)
+        media_worker.make = make
         media_worker.main()
     """
     fake_worker(tmp_path, monkeypatch, code)

@@ -8,7 +8,7 @@ import segment_files as coded
 from segment_files import END, START, STEADY
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils import media
+from lmms_eval_tasks.utils import probes
 from lmms_eval_tasks.utils.segments import segment
 
 LONG = [n / 25 for n in range(400)]
@@ -50,7 +50,7 @@ def test_damage_in_the_window_is_one_line_with_the_place(tmp_path, name):
     kind, options, begin, until, window = DAMAGES[name]
     path = coded.write(tmp_path / name, 16, **options)
     coded.damage(path, kind, begin, until)
-    assert media.probe(path).duration == pytest.approx(16)
+    assert probes.probe(path).duration == pytest.approx(16)
     with pytest.raises(MediaError) as caught:
         segment(path, *window, tmp_path / "cache")
     text = str(caught.value)

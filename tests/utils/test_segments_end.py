@@ -12,7 +12,7 @@ import pytest
 import segment_files as coded
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils import media, segments, sound_files, worker_call
+from lmms_eval_tasks.utils import probes, segments, sound_files, worker_call
 from lmms_eval_tasks.utils.segments import segment, sound_file
 
 KINDS = {
@@ -30,7 +30,7 @@ KINDS = {
 def test_the_end_is_that_of_segments(tmp_path: Path, name: str) -> None:
     options, end = KINDS[name]
     path = coded.write(tmp_path / name, 8, **options)
-    facts = media.probe(path)
+    facts = probes.probe(path)
     assert facts.duration == pytest.approx(8, abs=0.05)
     assert facts.end == pytest.approx(end, abs=0.05)
     assert facts.end >= facts.duration
@@ -69,7 +69,7 @@ def test_after_the_picture_its_last_frame_stays(tmp_path: Path, window: Any, b_f
 def test_late_damage_of_the_sound_is_no_matter_for_a_probe(tmp_path: Path) -> None:
     path = coded.write(tmp_path / "v.mp4", 8, sound=(0, 12))
     coded.damage(path, "audio", 7, 12)
-    assert media.probe(path).end == media.probe(path).duration == pytest.approx(8)
+    assert probes.probe(path).end == probes.probe(path).duration == pytest.approx(8)
 
 
 # --- the sound of a whole file, alone ----------------------------------------------------------

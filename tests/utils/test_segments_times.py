@@ -12,7 +12,7 @@ import segment_files as coded
 from segment_files import STEADY
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils import media, segment_head, video_source
+from lmms_eval_tasks.utils import media, probes, segment_head, video_source
 from lmms_eval_tasks.utils.segments import segment
 
 # 5 frames a second for 8 s, then 25 for 8 s: no rate is right for all of it.
@@ -67,7 +67,7 @@ def test_a_repeated_time_leaves_the_others_where_they_are(
 
 def test_a_repeated_time_does_not_change_the_length(repeating: Any, tmp_path: Path) -> None:
     path, stamps = repeating
-    facts = media.probe(path)
+    facts = probes.probe(path)
     assert (facts.n_frames, facts.duration) == (len(VFR), pytest.approx(16, abs=0.01))
     decoded = video_source.decoded_table(str(path))
     assert len(decoded.times) == len(VFR)
@@ -95,7 +95,7 @@ def test_times_in_the_order_of_decoding_are_counted_at_their_true_rate(tmp_path:
     """AVI tells nothing else of B-frames, and its header calls the clock the rate."""
     path = coded.write(tmp_path / "b.avi", audio="pcm_s16le")
     assert segment_head.head(str(path)).clock.rate == 25
-    assert media.probe(path).duration == pytest.approx(8, abs=0.1)  # by the header's frames
+    assert probes.probe(path).duration == pytest.approx(8, abs=0.1)  # by the header's frames
     assert video_source.decoded_table(str(path)).duration == pytest.approx(8)
     cut = segment(path, 1.4, 4.8, tmp_path / "cache")
     coded.check_picture(cut.video, STEADY, 1.4, 4.8)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import judges, prompt_notes, settings
+from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import JudgeConfig
@@ -22,6 +22,7 @@ from lmms_eval_tasks.movierecapsqa.facts import segments_file, steps
 from lmms_eval_tasks.movierecapsqa.facts.recap_file import Narrated
 from lmms_eval_tasks.movierecapsqa.facts.replies import SCHEMAS
 from lmms_eval_tasks.movierecapsqa.facts.steps import Written
+from lmms_eval_tasks.utils import prompt_notes
 from lmms_eval_tasks.utils.prompts import Prompt
 
 PAPER_MODEL = "gpt-4.1"  # paper, 3.2
@@ -124,7 +125,7 @@ def build(planned: Plan) -> Result:
         TasksError: the model cannot be used, or the file changed so that it cannot be added to.
     """
     from lmms_eval_tasks.judges.concurrency import ordered_map
-    from lmms_eval_tasks.score_again import write_json
+    from lmms_eval_tasks.utils.json_files import write_json
 
     config, given = planned.config, planned.prompt
     judges.preflight(config, [steps.criterion(step, given) for step in SCHEMAS])

@@ -47,9 +47,9 @@ def estimate(
         given: the instructions.
         config: the model.
     """
-    from lmms_eval_tasks.estimate import REASONING_TOKENS
     from lmms_eval_tasks.judges import run
     from lmms_eval_tasks.judges.config import is_reasoning
+    from lmms_eval_tasks.judges.costs import REASONING_TOKENS
     from lmms_eval_tasks.judges.prompts import render
     from lmms_eval_tasks.judges.tokens import count_messages, counter
 

@@ -18,10 +18,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from lmms_eval_tasks import released_files
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.movierecapsqa.entry import Segment, Text
-from lmms_eval_tasks.utils import subtitles
+from lmms_eval_tasks.movierecapsqa.schema import Segment, Text, told
+from lmms_eval_tasks.utils import released_files, subtitles
 from lmms_eval_tasks.utils.subtitles import Cue
 
 
@@ -143,17 +142,6 @@ def _checked(released: Mapping[str, Any], place: str) -> Segment:
         return Segment.model_validate({**released, "facts": ["-"], "questions": []})
     except ValidationError as error:
         raise DataError(f"{place}: {told(error)}") from None
-
-
-def told(error: ValidationError) -> str:
-    """The first problem of a validation, on one line: the field, what is wrong."""
-    first = error.errors(include_input=False, include_url=False)[0]
-    place = ", ".join(f"{p + 1}" if isinstance(p, int) else str(p) for p in first["loc"])
-    message = str(first["msg"]).removeprefix("Value error, ")
-    message = {"missing": "is missing", "extra_forbidden": "no such field"}.get(
-        first["type"], message
-    )
-    return f"{place}: {message}" if place else message
 
 
 def _yaml(file: Path) -> Any:

@@ -6,7 +6,7 @@ and the same one for any number of facts, so that it is compiled once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -135,21 +135,17 @@ def pairs_on(facts: int) -> type[Pairs]:
 
 
 @lru_cache(maxsize=256)
-def simple_pairs(pairs: int) -> type[SimplePairs]:
-    """Simplified pairs with the numbers 1 to `pairs`, each once."""
-    return _with_check(SimplePairs, lambda reply: _complete(reply, reply.pairs, pairs))
+def numbered(schema: type[R], number: int) -> type[R]:
+    """A schema of simplified pairs or labels, with the numbers 1 to `number`, each once."""
 
+    def complete(reply: R) -> R:
+        (items,) = (value for _, value in reply)
+        ids = sorted(item.id for item in items)
+        if ids != list(range(1, number + 1)):
+            raise ValueError(f"expected the numbers 1 to {number}, each once, found {ids[:50]}")
+        return reply
 
-@lru_cache(maxsize=256)
-def modalities(pairs: int) -> type[Modalities]:
-    """Labels with the numbers 1 to `pairs`, each once."""
-    return _with_check(Modalities, lambda reply: _complete(reply, reply.labels, pairs))
-
-
-@lru_cache(maxsize=256)
-def categories(pairs: int) -> type[Categories]:
-    """Labels with the numbers 1 to `pairs`, each once."""
-    return _with_check(Categories, lambda reply: _complete(reply, reply.labels, pairs))
+    return _with_check(schema, complete)
 
 
 def _with_check(schema: type[R], check: Callable[[R], R]) -> type[R]:
@@ -157,10 +153,3 @@ def _with_check(schema: type[R], check: Callable[[R], R]) -> type[R]:
     return create_model(
         schema.__name__, __base__=schema, __doc__=schema.__doc__, __validators__=validators
     )
-
-
-def _complete(reply: R, items: Sequence[Any], number: int) -> R:
-    ids = sorted(item.id for item in items)
-    if ids != list(range(1, number + 1)):
-        raise ValueError(f"expected the numbers 1 to {number}, each once, found {ids[:50]}")
-    return reply

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from lmms_eval_tasks import kept_replies, settings
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.judges import kept_replies
 from lmms_eval_tasks.movierecapsqa.facts import checks, steps
 from lmms_eval_tasks.movierecapsqa.facts.build import Plan, Result
-from lmms_eval_tasks.movierecapsqa.labels import UNLABELLED
+from lmms_eval_tasks.movierecapsqa.schema import UNLABELLED
 
 _REVIEW = {
     "answer": "hold their answer",

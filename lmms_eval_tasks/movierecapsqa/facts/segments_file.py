@@ -15,10 +15,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from lmms_eval_tasks import released_files
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.movierecapsqa.entry import Segment
-from lmms_eval_tasks.movierecapsqa.facts.recap_file import Narrated, told
+from lmms_eval_tasks.movierecapsqa.facts.recap_file import Narrated
+from lmms_eval_tasks.movierecapsqa.schema import Segment, told
+from lmms_eval_tasks.utils import released_files
 
 GENERATED = "generated"  # our field in a segment: how it was made
 

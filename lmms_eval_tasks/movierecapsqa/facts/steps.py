@@ -21,10 +21,10 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.judges import Criterion, Judge, reader
 from lmms_eval_tasks.judges.judging import quotable
 from lmms_eval_tasks.judges.verdict import Status
-from lmms_eval_tasks.movierecapsqa.entry import Segment
 from lmms_eval_tasks.movierecapsqa.facts import replies
 from lmms_eval_tasks.movierecapsqa.facts.checks import folded
-from lmms_eval_tasks.movierecapsqa.facts.recap_file import Narrated, told
+from lmms_eval_tasks.movierecapsqa.facts.recap_file import Narrated
+from lmms_eval_tasks.movierecapsqa.schema import Segment, told
 from lmms_eval_tasks.utils import prompts
 
 _SHOWN: Mapping[str, tuple[str, ...]] = {
@@ -130,16 +130,20 @@ def _write(judge: Judge, given: prompts.Prompt, segment: Narrated) -> Written:
     drawn = ask("pairs", replies.pairs_on(len(facts)), {"facts": facts}).pairs
     pairs = distinct(drawn, lambda pair: folded(pair.question))
     shown = listed([(pair.question, pair.answer) for pair in pairs])
-    simple = ask("simplify", replies.simple_pairs(len(pairs)), {"pairs": shown}).pairs
+    simple = ask(
+        "simplify", replies.numbered(replies.SimplePairs, len(pairs)), {"pairs": shown}
+    ).pairs
     questions = [one.question for one in sorted(simple, key=lambda one: one.id)]
     final = [(question, pair.answer) for question, pair in zip(questions, pairs, strict=True)]
     used = [list(dict.fromkeys(pair.facts)) for pair in pairs]
     modality: dict[int, str] = {}
     if segment.dialogue:
         fields = {"dialogue": segment.dialogue, "facts": facts, "pairs": listed(final, used)}
-        labels = ask("modality", replies.modalities(len(final)), fields).labels
+        labels = ask("modality", replies.numbered(replies.Modalities, len(final)), fields).labels
         modality = {one.id: one.label for one in labels}
-    found = ask("category", replies.categories(len(final)), {"pairs": listed(final)}).labels
+    found = ask(
+        "category", replies.numbered(replies.Categories, len(final)), {"pairs": listed(final)}
+    ).labels
     category = {one.id: one.label for one in found}
     entry: dict[str, Any] = {**segment.released, "facts": facts}
     entry["questions"] = [

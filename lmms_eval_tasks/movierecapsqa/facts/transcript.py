@@ -13,7 +13,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.movierecapsqa.facts.recap_file import Recap, told
+from lmms_eval_tasks.movierecapsqa.facts.recap_file import Recap
+from lmms_eval_tasks.movierecapsqa.schema import told
 from lmms_eval_tasks.utils import subtitles
 from lmms_eval_tasks.utils.subtitles import Cue
 

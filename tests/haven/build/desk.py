@@ -17,8 +17,8 @@ import typer
 from click.testing import Result
 from typer.testing import CliRunner
 
-from lmms_eval_tasks import haven_command
-from lmms_eval_tasks.haven.build import files
+from lmms_eval_tasks.commands import haven_command
+from lmms_eval_tasks.haven.records import files
 from lmms_eval_tasks.sample import render
 from tests.local_endpoint import Fault, Json, LocalEndpoint, last_user_text
 

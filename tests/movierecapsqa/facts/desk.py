@@ -11,7 +11,7 @@ from typing import Any
 from click.testing import Result
 from typer.testing import CliRunner
 
-from lmms_eval_tasks.cli import app
+from lmms_eval_tasks.commands.cli import app
 from tests.local_endpoint import Json, LocalEndpoint, last_user_text
 from tests.movierecapsqa.facts.writer import Writer
 

@@ -173,7 +173,7 @@ def test_what_a_killed_run_paid_for_is_not_paid_again(desk: Desk) -> None:
     options = ["facts", str(desk.recap), "--out", str(desk.out)]
     options += ["--model", f"m@{desk.endpoint.url}"]
     env = {**os.environ, "LMMS_EVAL_TASKS_JUDGE_CACHE": str(desk.folder / "replies")}
-    script = "from lmms_eval_tasks.cli import main; main()"
+    script = "from lmms_eval_tasks.commands.cli import main; main()"
     process = subprocess.Popen([sys.executable, "-c", script, *options], env=env, cwd=REPOSITORY)
     assert stuck.wait(60)
     cache = desk.folder / "replies" / "replies.sqlite3"

@@ -1,0 +1,363 @@
+"""What a benchmark is. Read this file first: the types are the architecture.
+
+    released files -> look -> docs -> prompt -> host -> model -> reply -> score <-> judge -> item
+    items -> metrics -> numbers -> tables
+
+A benchmark says four things: what its items are (`Benchmark.docs`), what a model is given
+(`Task.prompt`), what a reply is worth (`Task.score`), and which numbers come of it (`Task.metrics`,
+`Benchmark.joins`). Running, checking, judging later, rescoring, estimating, intervals and tables
+are written once, in host/, runs/ and report/, and know no benchmark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+
+from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.judges.verdict import Criterion, Scoring
+from lmms_eval_tasks.utils.released_files import DataStatus
+
+if TYPE_CHECKING:
+    from lmms_eval_tasks.judges import JudgeConfig
+    from lmms_eval_tasks.utils.prompts import Prompt
+    from lmms_eval_tasks.utils.stats import Interval
+    from lmms_eval_tasks.utils.transcribers import Transcriber
+
+Doc = Mapping[str, Any]  # one thing that a model is asked, in plain types
+Item = Mapping[str, Any]  # one reply and what it is worth, in plain types; what the log keeps
+Items = Sequence[Item]
+Numbers = Mapping[str, Mapping[str, Any]]  # task or group -> metric -> value
+
+SAME = object()  # of Part.simple
+NOT_RUN = "not_run"  # status of the one item of a task that has nothing to ask
+
+
+class Part(NamedTuple):
+    """A part of what a model is given, in the order of the parts.
+
+    Attributes:
+        kind: what it is; `images` are a list of pictures that are made together.
+        given: the text; a path; a picture; or a function that makes it when it is asked for.
+        simple: what a simple model gets in its place, a list of visuals, or of a text another one;
+            `given` unless told.
+    """
+
+    kind: Literal["text", "image", "images", "video", "audio"]
+    given: Any
+    simple: Any = SAME
+
+
+class SavedRun(NamedTuple):
+    """One task's run of a model, read back.
+
+    Attributes:
+        task: its name.
+        model: as `name (arguments)`; None where the run's results file is not there.
+        items: whole ones, in the order of their ids.
+    """
+
+    task: str
+    model: str | None
+    items: Items
+
+
+class Cut(NamedTuple):
+    """What has to be made of a video before a doc can be shown.
+
+    Attributes:
+        name: what is left out if it cannot be made: a question, a segment, a video.
+        window: docs with the same window share what is made.
+        make: makes it, or finds it; a MediaError says why it cannot.
+    """
+
+    name: str
+    window: tuple[Any, ...]
+    make: Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One number.
+
+    Attributes:
+        name: as in tables and files.
+        of: the number of some items, in whatever order; None where there is none.
+        where: the items that it is of; all unless told.
+        better: higher is; None if neither way is better.
+        shown: fields of an item that `of` needs, if the metric stands in the host's table; `a.b` is
+            the part b of the field a.
+        mean: the field that it is the plain mean of, for the host's standard errors; "" if none.
+        interval: 95 % interval of the number; None where it has none.
+    """
+
+    name: str
+    of: Callable[[Items], Any]
+    where: Callable[[Item], bool] | None = None
+    better: bool | None = True
+    shown: tuple[str, ...] | None = None
+    mean: str = ""
+    interval: Callable[[Items], Interval | None] | None = None
+
+    def own(self, items: Items) -> Items:
+        """The items that it is of."""
+        return items if self.where is None else [item for item in items if self.where(item)]
+
+
+@dataclass(frozen=True)
+class Join:
+    """Numbers of several tasks together, in the row of a group.
+
+    Attributes:
+        group: name of the host's group, and of the row.
+        tasks: whose items are joined.
+        of: the numbers by name, from whole items by task; empty if too few tasks are there.
+        shown: the numbers that stand in the host's table, and the fields of an item that they need.
+        notes: what the user should know of a join over saved runs.
+    """
+
+    group: str
+    tasks: tuple[str, ...]
+    of: Callable[[Mapping[str, Items]], Mapping[str, Any]]
+    shown: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    notes: Callable[[Mapping[str, Items]], Iterable[str]] = lambda sides: ()  # noqa: ARG005
+
+
+@dataclass(frozen=True)
+class Task:
+    """One task of the host.
+
+    Attributes:
+        name: of the task.
+        prompt: what the model is given for a doc.
+        keep: what the log keeps of a doc: all that `score` reads, in plain types.
+        handed: what the log says of the media that were handed over; a file may be gone by then.
+        score: what a reply to a kept doc is worth; a generator where a judge is asked (asking.py).
+        metrics: its numbers.
+        more: further numbers, which depend on what the items are of (candidates of a run); they
+            stand in our section alone.
+        asks: names of its asks, and under which name two judges are compared on them: "" is the
+            task's own, None is no rating. Empty where nothing is judged.
+        blank: what an item has whose scoring broke.
+        details: what else the results tell of its items, beside counts by status and intervals.
+        notes: what the user should know of the numbers of a saved run.
+        stand_in: a reply as a model may give it, for estimates; of a doc and its number.
+        cluster: field that says which items belong together (intervals).
+    """
+
+    name: str
+    prompt: Callable[[Doc], Sequence[Part]]
+    keep: Callable[[Doc], dict[str, Any]]
+    score: Callable[[Item, str], Scoring | dict[str, Any]]
+    metrics: Sequence[Metric]
+    more: Callable[[Items], Sequence[Metric]] = lambda items: ()  # noqa: ARG005
+    handed: Callable[[Doc], dict[str, Any]] = lambda doc: {}  # noqa: ARG005
+    asks: Mapping[str, str | None] = field(default_factory=dict)
+    blank: Mapping[str, Any] = field(default_factory=dict)
+    details: Callable[[Items], dict[str, Any]] = lambda items: {}  # noqa: ARG005
+    notes: Callable[[Items], Sequence[str]] = lambda items: ()  # noqa: ARG005
+    stand_in: Callable[[Doc, int], str] = lambda doc, number: ""  # noqa: ARG005
+    cluster: str = "video"
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the check before a run found; a benchmark adds what it needs for docs and results.
+
+    Attributes:
+        release: the user's data.
+        digest: of the data.
+    """
+
+    release: Any
+    digest: str
+
+    def left_out(self, task: str) -> Mapping[str, str]:  # noqa: ARG002
+        """What a task leaves out because the user allowed it, by name, with the reason."""
+        return {}
+
+
+class Benchmark:
+    """A benchmark: subclassed once in each `lmms_eval_tasks/<name>/tasks.py` (`BENCHMARK`)."""
+
+    name: ClassVar[str]  # of its folder here, of that under the data root, first part of its tasks
+    title: ClassVar[str]  # for people
+    how_to_get: ClassVar[str]  # where the data are
+    paper_judge: ClassVar[str]  # the model that judges in the paper
+    headline: ClassVar[int] = 1  # how many of `tables` stand without being asked for
+    tasks: Mapping[str, Task]
+    joins: Sequence[Join] = ()
+    # What is done before the model is loaded, counted; and what cannot be done with a task's items.
+    cuts: ClassVar[tuple[str, str]] = ("segments cut", "segments of {} can be cut")
+
+    # --- data: what is there, what can be asked ------------------------------------------------
+
+    def look(self, names: Sequence[str], *, videos: bool = True) -> Found:
+        """The user's data as these tasks need them.
+
+        Args:
+            names: of tasks.
+            videos: look at the video files too; an estimate needs none.
+
+        Raises:
+            DataError: they are not there, or something in them is bad that the user did not allow.
+        """
+        raise NotImplementedError
+
+    def docs(self, found: Found, task: str) -> Sequence[Doc]:
+        """A task's docs, in an order and with ids that depend on the data alone."""
+        raise NotImplementedError
+
+    def cut(self, found: Found, task: str, doc: Doc) -> Cut | None:  # noqa: ARG002
+        """What has to be made before the model is loaded; None where the doc needs nothing."""
+        return None
+
+    def uncut(self, found: Found, lost: Mapping[str, str]) -> str:  # noqa: ARG002
+        """The sentence that says how many names cannot be shown (`Cut.name`)."""
+        return f"{len(lost)} items of {self.title} cannot be shown"
+
+    def status(self, root: Path) -> DataStatus:
+        """Look at the data under a data root, without raising."""
+        place = root / self.name
+        problem = "" if place.is_dir() else self.how_to_get
+        return DataStatus(self.name, place, found=place.is_dir(), problem=problem)
+
+    def prepare(self, source: Path, root: Path, link: bool) -> str:  # noqa: ARG002
+        """Validate `source` and put it under `root`, as copies or links; what to tell the user.
+
+        Raises:
+            DataError: it is not there, does not fit, or other data is in the way.
+        """
+        raise DataError(f"{source}: put {self.title}'s files under {root / self.name} by hand")
+
+    def make_subtitles(self, root: Path, transcriber: Transcriber) -> int:  # noqa: ARG002
+        """Subtitles for the videos that lack them; how many failed.
+
+        Raises:
+            DataError: none are needed.
+        """
+        raise DataError(f"{self.title}'s models see no subtitles: none are needed")
+
+    # --- prompts and the judge ------------------------------------------------------------------
+
+    def prompts(self, names: Sequence[str]) -> Mapping[str, Prompt]:  # noqa: ARG002
+        """The prompt files that these tasks use, by what they are for.
+
+        Raises:
+            PromptError: the user's file does not fit.
+        """
+        return {}
+
+    def criteria(self) -> Sequence[Criterion]:
+        """What its judge is asked now, for the check before a run."""
+        return ()
+
+    def judge_prompt(self) -> Prompt | None:
+        """The judge's prompts in use."""
+        return None
+
+    def suited(self, judge: JudgeConfig) -> JudgeConfig:
+        """The judge as this benchmark needs it, such as with room for long replies.
+
+        Raises:
+            JudgeError: it cannot be a judge here.
+        """
+        return judge
+
+    def judge_notes(self, judge: JudgeConfig) -> dict[str, Any]:  # noqa: ARG002
+        """What the results tell of the judge beside its settings and prompt, or in their place."""
+        return {}
+
+    def is_judged(self, found: Found) -> bool:  # noqa: ARG002
+        """Whether there is anything that a judge could be asked: not if references are withheld."""
+        return True
+
+    def check(self, names: Sequence[str], found: Found) -> None:
+        """What else can be checked before a model is built.
+
+        Raises:
+            TasksError: what is wrong, and what to do.
+        """
+
+    # --- results --------------------------------------------------------------------------------
+
+    def describe(
+        self,
+        found: Found | None,
+        names: Sequence[str],  # noqa: ARG002
+        left_out: Mapping[str, Mapping[str, str]],  # noqa: ARG002
+        asked: Mapping[str, Items],  # noqa: ARG002
+    ) -> tuple[dict[str, Any], list[str]]:
+        """Where data and media came from, for the results, and what warns of them.
+
+        Args:
+            found: what the check found; None if nobody knows any more.
+            names: of the tasks that were run.
+            left_out: by task and name, with the reason.
+            asked: the items of each task.
+        """
+        return ({"data": {"hash": found.digest}} if found else {}), []
+
+    def tables(
+        self,
+        rows: Sequence[tuple[str, Numbers]],
+        section: Mapping[str, Any] | None = None,  # noqa: ARG002
+    ) -> Sequence[Any]:
+        """The paper's tables (rich renderables or lines) for labelled numbers of one or more runs.
+
+        The first ones are the headline; the others are splits (`--tables all`).
+
+        Args:
+            rows: label of a run (empty for a single one) and its numbers.
+            section: of the results of that single run.
+        """
+        from lmms_eval_tasks.report.paper_tables import by_row, fixed, number
+
+        names = [metric.name for task in self.tasks.values() for metric in task.metrics]
+        columns = list(dict.fromkeys(names))
+        lines = [
+            ((f"{label} {task}".strip(),), [fixed(number(values.get(one))) for one in columns])
+            for label, numbers in rows
+            for task, values in numbers.items()
+        ]
+        return by_row(self.title, ["task"], columns, lines)
+
+    def reread(
+        self,
+        items: Sequence[dict[str, Any]],
+        *,
+        judged: bool,  # noqa: ARG002
+    ) -> Sequence[dict[str, Any]]:
+        """Saved items before they are scored again, such as with a reference that came later.
+
+        Args:
+            items: of one run.
+            judged: whether a judge was named for them.
+
+        Raises:
+            DataError: an item lacks what the tasks write.
+        """
+        return items
+
+    def notes(self, asked: Mapping[str, Items]) -> Sequence[str]:  # noqa: ARG002
+        """What to tell of the numbers of a model's saved runs, from the items of each task."""
+        return ()
+
+    def submission(self, runs: Sequence[SavedRun]) -> Mapping[str, Any] | None:  # noqa: ARG002
+        """`model`, `answers` and what else a file for withheld data holds; None if all is public.
+
+        Raises:
+            DataError: the runs cannot be submitted together.
+        """
+        return None
+
+
+def value_is(name: str, value: Any) -> Callable[[Item], bool]:
+    """For `Metric.where`: items whose field has this value."""
+
+    def takes(item: Item) -> bool:
+        return bool(item.get(name) == value)
+
+    return takes

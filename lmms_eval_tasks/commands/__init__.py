@@ -1,0 +1,1 @@
+"""The `lmms-eval-tasks` command: one file for each group of commands."""

@@ -1,0 +1,178 @@
+"""The command `agreement`: our judge on a release's own answers, beside their published scores."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks.commands.saved_runs import Concurrency, MaxCalls, MaxCost, set_limits
+from lmms_eval_tasks.console import say, table_console
+from lmms_eval_tasks.errors import JudgeError, TasksError
+from lmms_eval_tasks.report.fold import show
+
+if TYPE_CHECKING:
+    from lmms_eval_tasks.judges import JudgeConfig
+    from lmms_eval_tasks.judges.run import Run as JudgeRun
+    from lmms_eval_tasks.runs.agreement.task import Task
+
+RESAMPLES = 1000  # of each interval
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command("agreement")(agreement_command)
+
+
+def agreement_command(
+    benchmark: Annotated[str, typer.Argument(help="Such as movierecapsqa.")],
+    *,
+    judge: Annotated[
+        str | None, typer.Option(help="The judge; LMMS_EVAL_TASKS_JUDGE or the paper's if unset.")
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option(help="The data root; LMMS_EVAL_TASKS_DATA if unset.")
+    ] = None,
+    source: Annotated[
+        Path | None, typer.Option("--from", help="The data file or its folder, instead of --data.")
+    ] = None,
+    models: Annotated[
+        str | None,
+        typer.Option(help="Judge answers of these alone, separated by commas; people is one."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Write numbers, scores and verdicts as JSON.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Ask nobody: say what it would cost.")
+    ] = False,
+    max_calls: MaxCalls = None,
+    max_cost: MaxCost = None,
+    concurrency: Concurrency = None,
+) -> None:
+    """Judge a release's own answers: how far does that agree with their published scores?"""
+    from lmms_eval_tasks.judges import announcement, run
+    from lmms_eval_tasks.judges import costs as agreement_plan
+    from lmms_eval_tasks.judges.config import KEY, NONE
+    from lmms_eval_tasks.runs import before
+    from lmms_eval_tasks.runs.agreement import task as agreement_task
+    from lmms_eval_tasks.utils.json_files import check_output
+    from lmms_eval_tasks.utils.released_files import user_folder
+
+    if data is not None and source is not None:
+        raise TasksError("either --data names the data root or --from the data file, not both")
+    if dry_run and output is not None:
+        raise TasksError("--dry-run has no results to write to --output")
+    if output is not None:
+        check_output(output)
+    if data is not None:
+        os.environ[settings.DATA] = data
+    set_limits(max_calls, max_cost, concurrency)
+    published = agreement_task.module(benchmark)
+    whose = benchmarks.load(benchmark)
+    task = agreement_task.load(benchmark, published, source or user_folder(benchmark), models)
+    with run.use(run.from_settings(progress=not dry_run)) as current:
+        # An estimate needs no key.
+        config = before.judge_config(whose, judge, {KEY: "none", **os.environ} if dry_run else None)
+        if config.provider == NONE:
+            raise JudgeError("agreement is between a judge and the paper's: none is no judge")
+        print("\n".join(agreement_task.coverage(task)))
+        requests = [request for answer in task.asked for request in published.requests(answer)]
+        estimate = agreement_plan.plan(config, requests)
+        summary = f"{len(task.asked)} answers to judge: {agreement_plan.summary(estimate)}"
+        if dry_run:
+            whole = agreement_plan.enlarged(estimate, published.FULL_SET / len(task.asked))
+            notes = [
+                f"{published.FULL_SET_IS}, were they like these: {agreement_plan.summary(whole)}",
+                f"assumed: {published.ASSUMED}; no repairs",
+                *estimate.notes,
+                *agreement_plan.at_best(estimate),
+                f"cost: {current.prices.origin}; replies in the cache are free",
+            ]
+            print("\n".join([summary, *notes]))
+            return
+        before.check_judge(whose, judge)
+        say(announcement(config, before.judge_prompt(whose)))
+        say(summary)
+        _agree(task, config, before.describe_judge(whose, judge), current, output)
+
+
+def _agree(
+    task: Task,
+    config: JudgeConfig,
+    described: Mapping[str, Any],
+    current: JudgeRun,
+    output: Path | None,
+) -> None:
+    """Judge, compare, print and write.
+
+    Raises:
+        typer.Exit: code 3 if more verdicts failed than the user allows.
+    """
+    from lmms_eval_tasks.judges import make
+    from lmms_eval_tasks.judges.concurrency import ordered_map
+    from lmms_eval_tasks.judges.ledger import lines
+    from lmms_eval_tasks.runs import judging
+    from lmms_eval_tasks.runs.agreement.order import order
+    from lmms_eval_tasks.runs.agreement.tables import agreement_table, order_table
+    from lmms_eval_tasks.runs.agreement.task import coverage
+    from lmms_eval_tasks.utils.json_files import write_json
+    from lmms_eval_tasks.utils.score_agreement import rows
+
+    published, data, judge = task.published, task.data, make(config)
+    current.progress.expect((published.VERDICTS - 1) * len(task.asked))  # ordered_map: 1 for each
+    name = f"{task.benchmark}_agreement"
+    done = ordered_map(lambda answer: published.judged(judge, answer), task.asked, task=name)
+    current.progress.close()
+    judged = list(zip(task.asked, done, strict=True))
+    console, dimensions = table_console(), {}
+    for dimension in published.DIMENSIONS:
+        own, whole = task.numbers(judged, dimension)
+        found = rows(
+            own,
+            task.models,
+            published.PEOPLE,
+            published.groups(),
+            scale=published.SCALE,
+            resamples=RESAMPLES,
+        )
+        ordered = order(whole, data.models, task.models, resamples=RESAMPLES)
+        questions = len({answer.question_id for answer in data.answers})
+        show(console, [agreement_table(dimension, found), ""])
+        if task.models:
+            show(console, [order_table(dimension, ordered, questions, len(data.models)), ""])
+        dimensions[dimension] = {
+            "rows": {title: row.as_dict() for title, row in found.items()},
+            "order": ordered.as_dict(),
+        }
+    statuses = Counter(one["status"] for one in done)
+    told = ", ".join(f"{n} {status}" for status, n in statuses.most_common())
+    notes = [f"answers judged: {len(done)} ({told})", *published.checks(judged)]
+    usage = current.ledger.rows()
+    for line in [*notes, *lines(usage, current.prices.origin), *current.stopped()]:
+        print(line)
+    counts = tuple(row.as_dict() for row in usage)
+    problems = judging.invalid(judging.Work(counts, frozenset({config.label})))
+    if output is not None:
+        content = {
+            "benchmark": task.benchmark,
+            "data": {"file": str(data.file), "digest": data.digest},
+            "coverage": coverage(task),
+            "judge": described,
+            "dimensions": dimensions,
+            "statuses": dict(statuses),
+            "notes": notes,
+            "usage": counts,
+            "invalid": problems,
+            "answers": [published.as_dict(answer, found) for answer, found in judged],
+        }
+        write_json(output, content)
+    for line in problems.values():
+        say(f"INVALID: {line}")
+    if problems:
+        raise typer.Exit(judging.INVALID)

@@ -1,0 +1,147 @@
+"""The `lmms-eval-tasks` command: the demo, the user's data, and saved runs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks.commands import (
+    agreement_command,
+    debate_command,
+    facts_command,
+    haven_command,
+    judge_commands,
+    reliability_command,
+    saved_runs,
+)
+from lmms_eval_tasks.console import say, table_console
+from lmms_eval_tasks.errors import DataError, TasksError
+from lmms_eval_tasks.report.fold import show
+
+app = typer.Typer(
+    help="Published video benchmarks as lmms-eval tasks. Run them with `lmms_eval --tasks ...`.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+data_app = typer.Typer(
+    help="Look at, validate and place a benchmark's files.", no_args_is_help=True
+)
+app.add_typer(data_app, name="data")
+
+
+def main() -> None:
+    """Run the command; an error written for the user ends it with that one message and code 2."""
+    try:
+        app()
+    except TasksError as error:
+        say(str(error))
+        sys.exit(2)
+
+
+@app.command()
+def path() -> None:
+    """Print the folder of the tasks, for `--include_path`."""
+    print(Path(__file__).resolve().parent.parent)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Where logs and the tiny checkpoint go.")] = Path(
+        "out/demo"
+    ),
+) -> None:
+    """Run the packaged sample end to end on this machine: tiny model, oracle and coin."""
+    from lmms_eval_tasks.sample import demo as demonstration
+
+    demonstration.run(out, table_console())
+
+
+@data_app.command()
+def status() -> None:
+    """Show which benchmarks' data is there, and what is missing or unreadable."""
+    root = settings.data_root()
+    if settings.is_sample():
+        from lmms_eval_tasks import sample
+
+        sample.build(root)
+    console = table_console()
+    table = Table(title=f"Data root: {root} ({settings.DATA})", title_justify="left")
+    for column in ("benchmark", "found", "where", "version"):
+        table.add_column(column, no_wrap=column != "where")
+    for column in ("questions", "pools", "videos present", "missing", "unreadable"):
+        table.add_column(column, justify="right")
+    details = []
+    for name in benchmarks.NAMES:
+        found = benchmarks.load(name).status(root)
+        table.add_row(
+            name,
+            "yes" if found.found else "no",
+            str(found.where),
+            found.version or "-",
+            *(str(found.counts.get(key, "-")) for key in ("questions", "pools")),
+            str(found.videos),
+            str(len(found.missing)),
+            str(len(found.unreadable)),
+        )
+        details += [f"{name}: {line}" for line in (found.problem, *found.notes) if line]
+        details += [f"{name}: {video} {why}" for video, why in found.missing.items()]
+        details += [f"{name}: {video} {why}" for video, why in found.unreadable.items()]
+    show(console, [table])
+    for line in details:
+        print(line)
+
+
+@data_app.command()
+def prepare(
+    benchmark: Annotated[str, typer.Argument(help=f"One of: {', '.join(benchmarks.NAMES)}.")],
+    source: Annotated[Path, typer.Option("--from", help="The data file, or its folder.")],
+    link: Annotated[bool, typer.Option(help="Link instead of copying.")] = False,
+) -> None:
+    """Validate a benchmark's release and put it under the data root."""
+    if benchmark not in benchmarks.NAMES:
+        raise DataError(f"no benchmark {benchmark!r}; known: {', '.join(benchmarks.NAMES)}")
+    print(benchmarks.load(benchmark).prepare(source, _users_root(), link))
+
+
+_WHISPER = (
+    "faster-whisper's size, hub id or folder; hf:NAME_OR_FOLDER for a checkpoint of transformers."
+)
+
+
+@data_app.command()
+def subtitles(
+    benchmark: Annotated[str, typer.Argument(help=f"One of: {', '.join(benchmarks.NAMES)}.")],
+    model: Annotated[str, typer.Option(help=_WHISPER)] = "large-v3",
+    language: Annotated[str | None, typer.Option(help="Such as en; found out if unset.")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+) -> None:
+    """Transcribe the videos that have no subtitles, with Whisper; can be resumed."""
+    from lmms_eval_tasks.utils import transcribers
+
+    if benchmark not in benchmarks.NAMES:
+        raise DataError(f"no benchmark {benchmark!r}; known: {', '.join(benchmarks.NAMES)}")
+    transcriber = transcribers.make(model, device=device, language=language)
+    if benchmarks.load(benchmark).make_subtitles(_users_root(), transcriber):
+        raise typer.Exit(1)
+
+
+def _users_root() -> Path:
+    """The data root to write to: the packaged sample is never changed."""
+    if settings.is_sample():
+        raise DataError(f"{settings.DATA}=sample is the packaged sample; unset it or name a folder")
+    return settings.data_root()
+
+
+saved_runs.add_commands(app)
+judge_commands.add_commands(app)
+facts_command.add_commands(app)
+haven_command.add_commands(app)
+debate_command.add_commands(app)
+reliability_command.add_commands(app)
+agreement_command.add_commands(app)

@@ -1,0 +1,241 @@
+"""The command `debate`: reference ratings of CVRR-ES's candidate answers, for the judge study."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.commands.saved_runs import Concurrency, MaxCalls, MaxCost, set_limits
+from lmms_eval_tasks.console import say
+from lmms_eval_tasks.errors import DataError, TasksError
+
+if TYPE_CHECKING:
+    from lmms_eval_tasks.cvrr_es.candidates import Aligned
+    from lmms_eval_tasks.cvrr_es.study.reference import Asked, Rated
+    from lmms_eval_tasks.judges import JudgeConfig
+    from lmms_eval_tasks.judges.run import Run as JudgeRun
+
+# Not .jsonl: a folder of ratings is read as all its .jsonl files (cvrr_es/study/ratings.py).
+ENDING = "_transcripts.ndjson"
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command("debate")(debate_command)
+
+
+def debate_command(
+    *,
+    candidates: Annotated[
+        list[Path],
+        typer.Option(help="A folder of MODEL/DIMENSION.json, or saved samples; repeatable."),
+    ],
+    out: Annotated[Path, typer.Option(help="The file of ratings to write, one a line.")] = Path(
+        "reference.jsonl"
+    ),
+    data: Annotated[
+        str | None, typer.Option(help="The data root; LMMS_EVAL_TASKS_DATA if unset.")
+    ] = None,
+    judge: Annotated[
+        str | None,
+        typer.Option(
+            help="A debate's file, or a model that debates with itself; "
+            "unset: GPT-4o and GPT-3.5, as in the paper (docs/judges.md)."
+        ),
+    ] = None,
+    single: Annotated[
+        bool,
+        typer.Option("--single", help="One model with the reference instead; unset: GPT-3.5."),
+    ] = False,
+    transcripts: Annotated[
+        Path | None,
+        typer.Option(help="The folder for the transcripts; beside the ratings if unset."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Ask nobody: say what it would cost.")
+    ] = False,
+    allow_bad_items: Annotated[
+        bool,
+        typer.Option("--allow-bad-items", help="Leave out questions and answers that do not fit."),
+    ] = False,
+    max_calls: MaxCalls = None,
+    max_cost: MaxCost = None,
+    concurrency: Concurrency = None,
+) -> None:
+    """Rate candidates' answers 1 to 5 by the reference: a debate of models; can be resumed."""
+    from lmms_eval_tasks import judges
+    from lmms_eval_tasks.cvrr_es.study import reference
+    from lmms_eval_tasks.judges import run
+    from lmms_eval_tasks.judges.config import KEY
+    from lmms_eval_tasks.utils.json_files import check_output
+
+    said = (transcripts or out.parent) / f"{out.stem}{ENDING}"
+    for file in (out, said):
+        check_output(file)
+    if data is not None:
+        os.environ[settings.DATA] = data
+    if allow_bad_items:
+        os.environ[settings.ALLOW_BAD_ITEMS] = "1"
+    set_limits(max_calls, max_cost, concurrency)
+    asked, notes = _asked(candidates)
+    with run.use(run.from_settings(progress=not dry_run)) as current:
+        # An estimate needs no key.
+        env = {**os.environ, KEY: os.environ.get(KEY) or "none"} if dry_run else os.environ
+        config = reference.config(judge, env, single=single)
+        _check_old(out, config.label, asked)
+        for line in notes:
+            print(line)
+        planned = reference.estimate(config, asked)
+        if dry_run:
+            print(f"{len(asked):,} answers to rate by {config.label}")
+            print("\n".join(planned.lines()))
+            return
+        judges.preflight(config, [reference.criterion()])
+        say(judges.announcement(config, reference.prompt_name()))
+        for line in planned.lines():
+            say(line)
+        rated = reference.rate(judges.make(config), asked)
+        current.progress.close()
+        _write(out, said, config.label, rated)
+        problems = _tell(rated, config, current)
+    print(f"{out}: {len(rated):,} answers; transcripts in {said}")
+    for line in _advice(rated, cached=current.cache is not None):
+        print(line)
+    if problems:
+        from lmms_eval_tasks.runs.judging import INVALID
+
+        for line in problems.values():
+            say(f"INVALID: {line}")
+        raise typer.Exit(INVALID)
+
+
+def _asked(paths: Sequence[Path]) -> tuple[list[Asked], list[str]]:
+    """The answers to rate, and what to know of them.
+
+    Raises:
+        DataError: the annotations or the candidates cannot be used, or do not fit each other.
+    """
+    from lmms_eval_tasks.cvrr_es import candidates, release
+    from lmms_eval_tasks.cvrr_es.study import reference
+    from lmms_eval_tasks.utils.video_checks import LEAVE_OUT, listed
+
+    found = release.load()  # no video is opened: a debate is about texts
+    if found.problems and not settings.allow_bad_items():
+        raise DataError(
+            f"{len(found.problems):,} questions cannot be used:\n{listed(found.problems)}\n"
+            f"{LEAVE_OUT}"
+        )
+    aligned = candidates.fitting(paths, found)
+    asked = reference.asked_about(found, aligned)
+    notes = [note for one in aligned for note in (*one.problems, *one.notes)]
+    return asked, [*notes, *map(_counted, aligned)]
+
+
+def _counted(one: Aligned) -> str:
+    told = f"{one.candidate}: {len(one.answers):,} answers, {len(one.empty):,} of them empty"
+    if one.tokens:
+        told += f"; image tokens taken off {one.tokens:,} questions"
+    if one.ends:
+        told += f"; </s> taken off {one.ends:,} answers"
+    return told
+
+
+def _check_old(out: Path, label: str, asked: Iterable[Asked]) -> None:
+    """Stop before a file of other ratings is overwritten.
+
+    Raises:
+        DataError: it has ratings that this run does not make again.
+    """
+    from lmms_eval_tasks.cvrr_es.study import ratings
+    from lmms_eval_tasks.cvrr_es.study.ratings import Item
+
+    if not out.exists():
+        return
+    ours = {Item(one.id, one.candidate) for one in asked}
+    try:
+        there = ratings.read([out])
+    except DataError as error:
+        raise DataError(
+            f"--out {out}: is there already, and not ratings of such a run; name another file, or "
+            f"remove it ({error})"
+        ) from None
+    for row in there:
+        what = ""
+        if (row.judge, row.round) != (label, "reference"):
+            what = f"ratings of {row.judge} ({row.round})"
+        elif row.item not in ours:
+            what = f"a rating of {row.candidate}'s answer to {row.question}"
+        if what:
+            raise DataError(
+                f"{out}: has {what}, which this run would not make again; name another file with "
+                "--out, or remove it"
+            )
+
+
+def _write(out: Path, said: Path, label: str, rated: Sequence[Rated]) -> None:
+    from lmms_eval_tasks.cvrr_es.study import ratings
+
+    partial = said.with_name(f".{said.name}.part")
+    lines = (json.dumps(one.transcript(label), ensure_ascii=False) + "\n" for one in rated)
+    try:
+        with partial.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(lines)
+        partial.replace(said)
+    except OSError as error:
+        raise TasksError(f"{said}: cannot be written ({error.strerror})") from None
+    ratings.write(out, (one.row(label) for one in rated))
+
+
+def _tell(rated: Sequence[Rated], config: JudgeConfig, current: JudgeRun) -> Mapping[str, Any]:
+    """Print what came out and what it cost; why the run is invalid, if it is."""
+    from lmms_eval_tasks.judges.ledger import lines
+    from lmms_eval_tasks.runs import judging
+    from lmms_eval_tasks.utils.aggregate import mean
+
+    for name in dict.fromkeys(one.asked.candidate for one in rated):
+        own = [one for one in rated if one.asked.candidate == name]
+        scores = [one.verdict.score for one in own if one.verdict.score is not None]
+        average = mean(scores)
+        failed = Counter(one.verdict.status for one in own if one.verdict.score is None)
+        told = "no rating" if average is None else f"mean {average:.2f} of {len(scores):,} ratings"
+        why = ", ".join(f"{number:,} {status}" for status, number in sorted(failed.items()))
+        print(f"{name}: {told}" + (f"; failed: {why}" if why else ""))
+    usage = current.ledger.rows()
+    for line in [*lines(usage, current.prices.origin), *current.stopped()]:
+        print(line)
+    counts = tuple(row.as_dict() for row in usage)
+    return judging.invalid(judging.Work(counts, frozenset({config.label})))
+
+
+def _advice(rated: Iterable[Rated], *, cached: bool) -> Iterator[str]:
+    """What to do about answers without a rating.
+
+    Args:
+        rated: all answers.
+        cached: whether replies were kept, so that a second run reads them again.
+    """
+    from lmms_eval_tasks.judges import kept_replies
+
+    reasons = [
+        f"{one.verdict.status}: {one.verdict.reason}" for one in rated if one.verdict.score is None
+    ]
+    stay = sum(map(kept_replies.stay, reasons)) if cached else 0
+    if len(reasons) > stay:
+        paid = "what is paid for is kept" if cached else "no reply was kept, so all are paid again"
+        yield (
+            f"{len(reasons) - stay:,} without a rating: when what stopped them is mended (see "
+            f"above), run the same command again; {paid}"
+        )
+    if stay:
+        yield (
+            f"{stay:,} without a usable reply: replies are kept, so the same command would read "
+            "them again; `repairs: 2` in a file of the judge (docs/judges.md) asks for these alone "
+            "once more"
+        )

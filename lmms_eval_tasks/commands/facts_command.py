@@ -1,0 +1,125 @@
+"""The command `facts`: MovieRecapsQA's layer of facts and questions for a user's own recap."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lmms_eval_tasks.commands.saved_runs import Concurrency, MaxCalls, MaxCost, set_limits
+from lmms_eval_tasks.console import say, table_console
+from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.report.fold import show
+
+if TYPE_CHECKING:
+    from lmms_eval_tasks.movierecapsqa.facts.recap_file import Recap
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command("facts")(facts_command)
+
+
+def facts_command(
+    recap: Annotated[
+        Path,
+        typer.Argument(help="A recap as JSON or YAML, or its transcript as .srt or .vtt."),
+    ],
+    *,
+    out: Annotated[Path, typer.Option(help="The file of segments to write.")] = Path(
+        "segments.json"
+    ),
+    append: Annotated[
+        bool, typer.Option("--append", help="Add to the segments of other recaps in that file.")
+    ] = False,
+    model: Annotated[
+        str | None,
+        typer.Option(help="Who writes, in the forms of a judge; the paper's gpt-4.1 if unset."),
+    ] = None,
+    video_id: Annotated[
+        str | None, typer.Option(help="Of a transcript: the recap video's id.")
+    ] = None,
+    movie: Annotated[str | None, typer.Option(help="Of a transcript: the movie's title.")] = None,
+    seconds: Annotated[
+        float | None,
+        typer.Option(help="Of a transcript: about how long a segment is; 73 as in the paper."),
+    ] = None,
+    dialogue: Annotated[
+        Path | None,
+        typer.Option(help="The movie's subtitles, cut to segments with a window in movie time."),
+    ] = None,
+    draft: Annotated[
+        Path | None,
+        typer.Option(help="Ask nobody: write the recap as JSON, to fill in windows and dialogue."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Ask nobody: say what it would cost.")
+    ] = False,
+    max_calls: MaxCalls = None,
+    max_cost: MaxCost = None,
+    concurrency: Concurrency = None,
+) -> None:
+    """Write MovieRecapsQA's facts, questions and labels for your own recap; can be resumed."""
+    from lmms_eval_tasks.judges import run
+    from lmms_eval_tasks.judges.config import KEY
+    from lmms_eval_tasks.judges.ledger import lines
+    from lmms_eval_tasks.movierecapsqa.facts import build, estimate, recap_file, report
+    from lmms_eval_tasks.utils.json_files import check_output, write_json
+
+    if draft is not None and dry_run:
+        raise TasksError("either --draft writes a file or --dry-run an estimate, not both")
+    check_output(draft or out)
+    set_limits(max_calls, max_cost, concurrency)
+    given = _recap(recap, video_id, movie, seconds)
+    segments = recap_file.narrated(given, recap, None if draft else dialogue)
+    if draft is not None:
+        if draft.exists():
+            raise TasksError(f"{draft}: is there already; name another file")
+        write_json(draft, recap_file.draft(given))
+        print(f"{draft}: {len(segments)} segments")
+        return
+    # An estimate needs no key.
+    config = build.model(model, {KEY: "none", **os.environ} if dry_run else os.environ)
+    with run.use(run.from_settings(progress=False)) as current:
+        planned = build.plan(segments, config, out, append=append)
+        steps, notes = estimate.estimate(planned.todo, planned.prompt, config)
+        if dry_run:
+            show(table_console(), [estimate.table(steps)])
+            kept = len(segments) - len(planned.todo)
+            print(f"{len(planned.todo)} segments to ask about, {kept} are in {out} already")
+            print("\n".join(notes))
+            return
+        say(build.announce(planned))
+        say(f"{len(planned.todo)} of {len(segments)} segments: {estimate.summary(steps)}")
+        result = build.build(planned)
+        for line in report.lines(planned, result, cached=current.cache is not None):
+            print(line)
+        for line in [*lines(current.ledger.rows(), current.prices.origin), *current.stopped()]:
+            print(line.removeprefix("judge "))
+    if result.failures:
+        raise typer.Exit(1)
+
+
+def _recap(file: Path, video_id: str | None, movie: str | None, seconds: float | None) -> Recap:
+    """The recap of a file, or of a transcript with what it does not say itself.
+
+    Raises:
+        TasksError: options that do not fit the file, or as recap_file.
+    """
+    from lmms_eval_tasks.movierecapsqa.facts import recap_file, transcript
+
+    if file.suffix.lower() in transcript.ENDINGS:
+        if not (video_id or "").strip():
+            raise TasksError(f"{file}: a transcript needs --video-id, the recap video's id")
+        if seconds is not None and not 0 < seconds < float("inf"):
+            raise TasksError(f"--seconds {seconds:g}: expected a number above 0")
+        return transcript.read(file, video_id or "", movie or "", seconds or transcript.SECONDS)
+    options = {"--video-id": video_id, "--movie": movie, "--seconds": seconds}
+    if given := [name for name, value in options.items() if value is not None]:
+        raise TasksError(
+            f"{given[0]} is for transcripts (.srt, .vtt): {file} says it itself, in the fields "
+            "videoId, movie and segments"
+        )
+    return recap_file.read(file)

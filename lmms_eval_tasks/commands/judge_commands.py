@@ -1,0 +1,161 @@
+"""The commands about judges: `estimate` before a run, `cache` for the replies paid for."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks.console import table_console
+from lmms_eval_tasks.errors import JudgeError, TasksError
+from lmms_eval_tasks.report.fold import show
+
+cache_app = typer.Typer(
+    help="Look at, export, load and merge the judges' replies.", no_args_is_help=True
+)
+Folder = Annotated[
+    Path | None, typer.Option("--cache", help="Its folder; LMMS_EVAL_TASKS_JUDGE_CACHE if unset.")
+]
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Register the commands."""
+    app.command("estimate")(estimate_command)
+    app.add_typer(cache_app, name="cache")
+
+
+def estimate_command(
+    tasks: Annotated[str, typer.Option(help="Tasks or groups, separated by commas.")],
+    judge: Annotated[
+        str | None, typer.Option(help="The judge; LMMS_EVAL_TASKS_JUDGE or the paper's if unset.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(help="As the host's --limit.")] = None,
+    rate: Annotated[float | None, typer.Option(help="Judge calls a second.")] = None,
+) -> None:
+    """Say before a run how much it generates and judges, what that costs and how long it takes."""
+    from lmms_eval_tasks.host import plugin
+    from lmms_eval_tasks.judges import costs, run
+    from lmms_eval_tasks.judges.config import KEY
+    from lmms_eval_tasks.runs import before, estimate
+
+    plugin.install()
+    from lmms_eval.tasks import TaskManager
+    from loguru import logger
+
+    logger.disable("lmms_eval")  # it says which of its own YAMLs are none
+
+    manager = TaskManager("ERROR")
+    names = [name.strip() for name in tasks.split(",") if name.strip()]
+    if unknown := [name for name in names if name not in manager.all_tasks]:
+        raise TasksError(f"no task or group is called {', '.join(unknown)}")
+    if not (chosen := plugin.selected_tasks(names, manager)):
+        raise TasksError(f"none of {tasks} is a task of this suite")
+    if rate is not None and rate <= 0:
+        raise TasksError(f"--rate {rate:g}: expected a number above 0")
+    settings.check()
+    if settings.is_sample():
+        from lmms_eval_tasks import sample
+
+        sample.build(settings.data_root())
+    found = []
+    for task in chosen:
+        judged = task["metadata"]["judged"]
+        benchmark = benchmarks.of(task["task"])
+        # An estimate needs no key.
+        env = {KEY: "none", **os.environ}
+        config = before.judge_config(benchmark, judge, env) if judged else None
+        found.append(estimate.estimate(task, config, limit))
+    assumed, why = costs.default_rate()
+    show(table_console(), [estimate.table(found, rate or assumed)])
+    notes = [note for one in found for note in one.notes]
+    notes.append(
+        f"judging takes: at {rate or assumed:g} calls a second"
+        + ("" if rate else f" ({why}; --rate)")
+    )
+    notes.append(f"cost: {run.current().prices.origin}; verdicts in the cache are free")
+    for note in dict.fromkeys(notes):
+        print(note)
+
+
+@cache_app.command()
+def info(cache: Folder = None) -> None:
+    """Show what the cache holds."""
+    from lmms_eval_tasks.judges import cache_files as replies
+
+    for path in _files(cache):
+        found = replies.summary(path)
+        print(
+            f"{path}: {found['replies']:,} replies ({found['paid_again']:,} paid for again), "
+            f"{found['prompt_tokens']:,} + {found['completion_tokens']:,} tokens, "
+            f"{found['bytes'] / 1e6:.1f} MB, {found['first'] or '-'} to {found['last'] or '-'}"
+        )
+        for judge, criteria in sorted(found["judges"].items()):
+            listed = ", ".join(f"{name} {number:,}" for name, number in sorted(criteria.items()))
+            print(f"  {judge}: {listed}")
+
+
+@cache_app.command()
+def export(
+    out: Annotated[
+        Path | None, typer.Option(help="A JSONL file; standard output if unset.")
+    ] = None,
+    cache: Folder = None,
+) -> None:
+    """Write all replies as JSON lines: request, reply, judge, task, time."""
+    from lmms_eval_tasks.judges import cache_files as replies
+
+    if out is not None and not out.absolute().parent.is_dir():
+        raise JudgeError(f"{out}: there is no such folder to write to")
+    for path in _files(cache):
+        if out is None:
+            replies.export(path, sys.stdout)
+            continue
+        with out.open("a" if path != _files(cache)[0] else "w", encoding="utf-8") as lines:
+            print(f"{replies.export(path, lines):,} replies of {path} in {out}")
+
+
+@cache_app.command()
+def load(
+    file: Annotated[Path, typer.Argument(help="A file that `cache export` wrote.")],
+    cache: Folder = None,
+) -> None:
+    """Put exported replies into the cache; may be repeated."""
+    from contextlib import closing
+
+    from lmms_eval_tasks.judges import cache_files as replies
+    from lmms_eval_tasks.judges.cache import COMMON, Cache
+
+    with closing(Cache(_folder(cache) / COMMON)) as opened:
+        counts = replies.load(file, opened)
+    print(f"{counts['new']:,} new replies, {counts['known']:,} known")
+
+
+@cache_app.command()
+def merge(cache: Folder = None) -> None:
+    """Put the replies of several nodes into one file, after the run; may be repeated."""
+    from lmms_eval_tasks.judges import cache_files as replies
+
+    counts = replies.merge(_folder(cache))
+    for name, found in counts.items():
+        print(f"{name}: {found['new']:,} new replies, {found['known']:,} known")
+    if not counts:
+        print("no files of other nodes: nothing to merge")
+
+
+def _folder(given: Path | None) -> Path:
+    folder = given or settings.judge_cache()
+    if folder is None:
+        raise JudgeError(f"{settings.JUDGE_CACHE} is off: name the cache's folder with --cache")
+    return folder
+
+
+def _files(given: Path | None) -> list[Path]:
+    folder = _folder(given)
+    files = sorted(folder.glob("*.sqlite3"))
+    if not files:
+        raise JudgeError(f"{folder}: there is no cache of judges' replies here")
+    return files

@@ -1,0 +1,165 @@
+"""The commands on saved runs.
+
+`rescore` computes every metric again, `judge` completes verdicts, `submit` writes withheld answers.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks.benchmark import SavedRun
+from lmms_eval_tasks.errors import DataError, TasksError
+from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.runs.saved_batches import read_batch, write_batch
+from lmms_eval_tasks.runs.score_again import Saved, score_again
+from lmms_eval_tasks.utils import saved_runs as saved_files
+from lmms_eval_tasks.utils.json_files import check_output, write_json
+
+if TYPE_CHECKING:
+    from lmms_eval_tasks.judges.run import Run as JudgeRun
+
+Logs = Annotated[list[Path], typer.Argument(help="Sample files, or folders with them.")]
+Output = Annotated[Path | None, typer.Option(help="Write numbers and verdicts as JSON.")]
+MaxCalls = Annotated[int | None, typer.Option(help="Pay for at most so many replies.")]
+MaxCost = Annotated[float | None, typer.Option(help="Pay at most so many dollars.")]
+Concurrency = Annotated[
+    int | None, typer.Option("--judge-concurrency", help="Requests in flight at most.")
+]
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Register the commands."""
+    app.command("rescore")(rescore_command)
+    app.command("judge")(judge_command)
+    app.command("submit")(submit_command)
+
+
+def rescore_command(
+    logs: Logs,
+    *,
+    judge: Annotated[
+        str | None, typer.Option(help="Judge all answers with this judge (docs/judges.md).")
+    ] = None,
+    output: Output = None,
+    max_calls: MaxCalls = None,
+    max_cost: MaxCost = None,
+    concurrency: Concurrency = None,
+) -> None:
+    """Compute every metric again from samples saved with `--log_samples`.
+
+    With `--judge`, both judges stand side by side: agreement, flips, cost.
+    """
+    set_limits(max_calls, max_cost, concurrency)
+    saved = _read(logs)
+    with _judge_run() as run:
+        score_again(saved, judge, output, run)
+
+
+def judge_command(
+    logs: Logs,
+    *,
+    judge: Annotated[
+        str | None, typer.Option(help="The judge; LMMS_EVAL_TASKS_JUDGE or the paper's if unset.")
+    ] = None,
+    batch: Annotated[
+        Path | None,
+        typer.Option(help="Ask nobody: write the requests as an OpenAI batch (half the price)."),
+    ] = None,
+    batch_results: Annotated[
+        Path | None, typer.Option(help="Take the replies from a batch's results.")
+    ] = None,
+    output: Output = None,
+    max_calls: MaxCalls = None,
+    max_cost: MaxCost = None,
+    concurrency: Concurrency = None,
+) -> None:
+    """Give saved answers the verdicts they lack; those of this judge are kept."""
+    if batch is not None and batch_results is not None:
+        raise TasksError("either --batch writes a file or --batch-results reads one, not both")
+    if (batch or batch_results) and (max_calls, max_cost) != (None, None):
+        raise TasksError("--max-calls and --max-cost are no limits of a batch: it pays for nothing")
+    set_limits(max_calls, max_cost, concurrency)
+    saved = _read(logs)
+    spec = judge or _the_judge(saved)
+    if batch is not None:
+        write_batch(saved, spec, batch)
+    elif batch_results is not None:
+        read_batch(saved, spec, batch_results, output)
+    else:
+        with _judge_run() as run:
+            score_again(saved, spec, output, run, missing_only=True)
+
+
+def submit_command(
+    logs: Logs,
+    *,
+    output: Annotated[Path, typer.Option(help="The submission file.")] = Path("submission.json"),
+) -> None:
+    """Write a model's answers for data whose truth is withheld."""
+    check_output(output)
+    found = {
+        name: benchmarks.load(name).submission(
+            [SavedRun(run.task, run.model, saved_files.saved_items(run)) for run in own]
+        )
+        for name, own in _read(logs)
+    }
+    made = {name: answers for name, answers in found.items() if answers is not None}
+    if not made:
+        raise TasksError(f"the answers of {' and '.join(found)} are public: nothing to submit")
+    if len(made) > 1:
+        raise TasksError(f"submit one benchmark at a time, not {' and '.join(made)}")
+    ((name, answers),) = made.items()
+    write_json(output, answers)
+    print(f"{output}: {len(answers['answers']):,} answers of {answers['model']} to {name}")
+
+
+def set_limits(max_calls: int | None, max_cost: float | None, concurrency: int | None) -> None:
+    """Options of a command are the variables that a run of the host reads."""
+    given = {
+        settings.MAX_CALLS: max_calls,
+        settings.MAX_COST: max_cost,
+        settings.JUDGE_CONCURRENCY: concurrency,
+    }
+    for variable, value in given.items():
+        if value is not None:
+            os.environ[variable] = str(value)
+    settings.check()
+
+
+@contextmanager
+def _judge_run(**changes: Any) -> Iterator[JudgeRun]:
+    from lmms_eval_tasks.judges import run
+
+    with run.use(run.from_settings(**changes)) as made:
+        yield made
+
+
+def _read(logs: Sequence[Path]) -> Saved:
+    """Saved runs by benchmark.
+
+    Raises:
+        DataError: nothing of ours is there.
+    """
+    runs = [saved_files.read(file) for file in saved_files.find(logs)]
+    found = [
+        (name, own)
+        for name in benchmarks.NAMES
+        if (own := [run for run in runs if benchmarks.of_task_name(run.task) == name])
+    ]
+    if not found:
+        raise DataError(f"no tasks of this suite in {', '.join(str(run.file) for run in runs)}")
+    return found
+
+
+def _the_judge(saved: Saved) -> str:
+    """The user's setting, or the paper's judge."""
+    if spec := settings.judge_spec():
+        return spec
+    return before.judge_config(benchmarks.load(saved[0][0]), env=os.environ).model

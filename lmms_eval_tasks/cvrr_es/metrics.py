@@ -1,0 +1,336 @@
+"""The numbers of CVRR-ES's answers, and those of a judge of the study.
+
+Of a dimension's answers, and as `mean_...` the mean over the dimensions, in the group:
+
+- acc: share of answers that the judge calls correct; `_valid` without what the judge could not
+  decide, which is how the published figures are computed; `acc_skip_empty` without empty answers
+  too, which the published scripts do not judge at all; `empty` counts them.
+- score: the judge's 0 to 5, as `_valid` with its count and coverage, and `score_skip_empty`.
+
+Of a judge's ratings:
+
+- kappa: quadratic weighted kappa, per candidate and dimension, the mean over candidates of each
+  dimension (Table 5's averages), and the mean of these; `kappa_percent` is the same times 100, as
+  the paper prints it; `kappa_pooled` is over all items at once; `kappa_DIMENSION` and
+  `kappa_pooled_DIMENSION`, `kappa_of_CANDIDATE`. `kappa_skip_empty` leaves out empty answers, which
+  the published scripts skip. None without reference ratings: they can be added later (`rescore`).
+- leniency: mean rating minus reference, on the items that have both; by dimension and candidate.
+- rating_valid: mean of the ratings that could be read; `rating_share_1` to `_5`: shares of them;
+  `rating_coverage`: share of the answers that have one, the others being failures; all of these by
+  dimension and candidate too.
+- `rating_failed`, `no_reason` (ratings without a reason, which count), `empty_rated` and
+  `empty_failed` (empty answers): counts.
+
+A rating that cannot be read is a failure: no middle rating, and in no kappa.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from lmms_eval_tasks.benchmark import Item, Items, Metric, value_is
+from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, RATINGS
+from lmms_eval_tasks.cvrr_es.study import kappas
+from lmms_eval_tasks.cvrr_es.study.leniency import leniencies, leniency
+from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
+from lmms_eval_tasks.cvrr_es.study.study import Ratings, Split, Study, summaries
+from lmms_eval_tasks.utils import aggregate, stats
+from lmms_eval_tasks.utils.aggregate import CANDIDATE_FAILURES
+
+Statistic = Callable[[Items], Any]
+
+# --- answers ------------------------------------------------------------------------------------
+
+
+def points(items: Items) -> list[tuple[float, str]]:
+    """The scores that count, with their videos: 0 for the candidate's own failures.
+
+    None of what the judge could not decide, and none at all in a run that waits for its judge.
+    """
+    if aggregate.is_unjudged(items):
+        return []
+    given = [
+        (0.0 if item["status"] in CANDIDATE_FAILURES else item.get("points"), item)
+        for item in items
+        if item["status"] == "ok" or item["status"] in CANDIDATE_FAILURES
+    ]
+    return [(float(value), item.get("video", "")) for value, item in given if value is not None]
+
+
+def _score(items: Items) -> float | None:
+    return aggregate.mean(value for value, _ in points(items))
+
+
+def _score_failed(items: Items) -> int:
+    return len(items) - len(points(items))
+
+
+def _score_coverage(items: Items) -> float | None:
+    return len(points(items)) / len(items) if items else None
+
+
+def _score_interval(items: Items) -> stats.Interval | None:
+    rated = points(items)
+    if not rated:
+        return None
+    return stats.clustered_mean([value for value, _ in rated], [video for _, video in rated])
+
+
+def _without_empty(statistic: Statistic, items: Items) -> float | None:
+    """As the published scripts count: empty answers are not judged and do not count."""
+    found: float | None = statistic([item for item in items if item["status"] != "empty"])
+    return found
+
+
+def _empty(items: Items) -> int:
+    return sum(item["status"] == "empty" for item in items)
+
+
+def _interval(keeps: Callable[[Item], bool], items: Items) -> stats.Interval | None:
+    own = [item for item in items if keeps(item)]
+    if aggregate.is_unjudged(items) or not own:
+        return None
+    values = [float(item["right"] or 0) for item in own]
+    return stats.clustered_mean(values, [item["video"] for item in own])
+
+
+_MEANS: dict[str, Statistic] = {
+    "acc": aggregate.accuracy,
+    "acc_valid": aggregate.accuracy_valid,
+    "acc_skip_empty": functools.partial(_without_empty, aggregate.accuracy_valid),
+    "score_valid": _score,
+    "score_skip_empty": functools.partial(_without_empty, _score),
+}
+_RIGHT = ("status", "right")
+ANSWERS = [
+    Metric(
+        "acc",
+        _MEANS["acc"],
+        shown=_RIGHT,
+        mean="right",
+        interval=functools.partial(_interval, lambda _: True),
+    ),
+    Metric(
+        "acc_valid",
+        _MEANS["acc_valid"],
+        shown=_RIGHT,
+        interval=functools.partial(_interval, aggregate.is_valid),
+    ),
+    Metric("acc_failed", aggregate.count_failed, better=False),
+    Metric("acc_skip_empty", _MEANS["acc_skip_empty"]),
+    Metric("empty", _empty, better=False),
+    Metric("score_valid", _score, shown=("status", "points"), interval=_score_interval),
+    Metric("score_failed", _score_failed, better=False),
+    Metric("score_coverage", _score_coverage),
+    Metric("score_skip_empty", _MEANS["score_skip_empty"]),
+]
+PREFIX = "mean_"  # of the group's metrics
+MEANS_SHOWN = dict.fromkeys(
+    [f"{PREFIX}{name}" for name in ("acc_valid", "acc", "score_valid")], (*_RIGHT, "points")
+)
+
+
+def means(sides: Mapping[str, Items]) -> dict[str, float | None]:
+    """Means over the dimensions, each weighing the same; None if one of them has no number."""
+    found = {}
+    for name, statistic in _MEANS.items():
+        # What broke is None: without it the mean would be over fewer dimensions.
+        own = [aggregate.never_raises(statistic, name)(items) for items in sides.values()]
+        known = [value for value in own if value is not None]
+        found[f"{PREFIX}{name}"] = aggregate.mean(known) if len(known) == len(own) else None
+    return found
+
+
+def partial_means(sides: Iterable[str]) -> list[str]:
+    """What to know of means over a part of the dimensions."""
+    number = len(list(sides))
+    if number == len(DIMENSIONS):
+        return []
+    return [f"means over {number} of {len(DIMENSIONS)} dimensions: those that were given"]
+
+
+# --- ratings, as a study --------------------------------------------------------------------------
+
+REFERENCE = "reference"  # judge of the reference's rows, whose name the items do not keep
+OF = "_of_"  # in a metric's name, before a candidate's slug
+
+
+def study(items: Items) -> tuple[Study, Ratings]:
+    """Items of one judge and round, with their reference; and the judge's ratings.
+
+    Whole items, or what the host's table has of them: an id says question and candidate.
+    """
+    ordered = sorted(items, key=lambda item: str(item["id"]))
+    rows = [_row(item) for item in ordered]
+    compared = [
+        _row(item, judge=REFERENCE, round=REFERENCE, rating=item["reference_rating"], status="ok")
+        for item in ordered
+        if item["reference_rating"] is not None
+    ]
+    made = Study.of(rows, compared)
+    return made, next(iter(made.raters.values()))
+
+
+def _row(item: Item, **changes: Any) -> RatingRow:
+    dimension, number, candidate = str(item["id"]).split("/", 2)
+    fields = {
+        "dimension": dimension,
+        "question": f"{dimension}/{number}",
+        "video": item.get("video", ""),
+        "candidate": candidate,
+        "judge": item.get("judge", "judge"),
+        "round": item.get("round", "first"),
+        "rating": item["rating"],
+        "status": "ok" if item["rating"] is not None else "failed",
+        "empty": item.get("empty", False),
+    }
+    return RatingRow(**{**fields, **changes})
+
+
+def _kappa(items: Items) -> float | None:
+    return kappas.reliability(*study(items), resamples=0).mean.value
+
+
+def _percent(items: Items) -> float | None:
+    value = _kappa(items)
+    return None if value is None else 100 * value
+
+
+def _skip_empty(items: Items) -> float | None:
+    kept = [item for item in items if not item["empty"]]
+    return _kappa(kept) if kept else None
+
+
+def _pooled(items: Items) -> float | None:
+    return kappas.reliability(*study(items), resamples=0).pooled.value
+
+
+def _leniency(items: Items) -> float | None:
+    made, ratings = study(items)
+    return leniency(made, ratings, made.items).value
+
+
+def _given(items: Items) -> list[int]:
+    return [item["rating"] for item in items if item["rating"] is not None]
+
+
+def _mean(items: Items) -> float | None:
+    return aggregate.mean(_given(items))
+
+
+def _coverage(items: Items) -> float | None:
+    return len(_given(items)) / len(items) if items else None
+
+
+def _share(rating: int, items: Items) -> float | None:
+    given = _given(items)
+    return given.count(rating) / len(given) if given else None
+
+
+def _failed(items: Items) -> int:
+    return len(items) - len(_given(items))
+
+
+def _no_reason(items: Items) -> int:
+    return sum(item["rating"] is not None and not item["reason"].strip() for item in items)
+
+
+def _count_empty(items: Items, *, rated: bool) -> int:
+    return sum(item["empty"] and (item["rating"] is not None) == rated for item in items)
+
+
+# Name -> the number, and whether higher is better.
+_OF_PART: dict[str, tuple[Statistic, bool | None]] = {
+    "kappa": (_kappa, True),
+    "leniency": (_leniency, None),
+    "rating_valid": (_mean, None),
+    "rating_coverage": (_coverage, True),
+    **{f"rating_share_{one}": (functools.partial(_share, one), None) for one in RATINGS},
+}
+_OF_DIMENSION: dict[str, tuple[Statistic, bool | None]] = {
+    **_OF_PART,
+    "kappa_pooled": (_pooled, True),
+}
+_OF_ALL: dict[str, tuple[Statistic, bool | None]] = {
+    **_OF_DIMENSION,
+    "kappa_percent": (_percent, True),
+    "kappa_skip_empty": (_skip_empty, True),
+    "rating_failed": (_failed, False),
+    "no_reason": (_no_reason, False),
+    "empty_rated": (functools.partial(_count_empty, rated=True), None),
+    "empty_failed": (functools.partial(_count_empty, rated=False), False),
+}
+_COMPARED = ("id", "rating", "reference_rating")
+_SHOWN = {
+    **dict.fromkeys(("kappa", "kappa_pooled", "leniency"), _COMPARED),
+    **dict.fromkeys(("rating_valid", "rating_coverage"), ("rating",)),
+}
+RATED = [
+    *(Metric(name, of, better=up, shown=_SHOWN.get(name)) for name, (of, up) in _OF_ALL.items()),
+    *(
+        Metric(f"{name}_{one}", of, value_is("dimension", one), better=up)
+        for name, (of, up) in _OF_DIMENSION.items()
+        for one in DIMENSIONS
+    ),
+]
+
+
+def slug(candidate: str) -> str:
+    """A candidate's name as part of a metric's: `Video-LLaVA` as `video_llava`, `模型` as it is."""
+    plain = unicodedata.normalize("NFKC", candidate).casefold()
+    return re.sub(r"[\W_]+", "_", plain).strip("_") or "unnamed"
+
+
+def by_candidate(items: Items) -> list[Metric]:
+    """The metrics of single candidates: whoever these items are of."""
+
+    def takes(name: str) -> Callable[[Item], bool]:
+        return lambda item: slug(item["candidate"]) == name
+
+    return [
+        Metric(f"{name}{OF}{one}", of, takes(one), better=up)
+        for one in sorted({slug(item["candidate"]) for item in items})
+        for name, (of, up) in _OF_PART.items()
+    ]
+
+
+def rated_details(items: Items) -> dict[str, Any]:
+    """Every cell of the study's tables for this judge, and what its ratings rest on."""
+    made, ratings = study(items)
+    found = kappas.reliability(made, ratings)
+    notes: Counter[str] = Counter()
+    for item in items:
+        notes.update({name: 1 for name, n in item["notes"].items() if n})
+    cells = {f"{cell.dimension}/{cell.candidate}": one for cell, one in found.cells.items()}
+    told: dict[str, Split[Any]] = {
+        "ratings": summaries(made, ratings),
+        "leniency": leniencies(made, ratings),
+    }
+    return {
+        "judge": items[0]["judge"],
+        "forms": dict(sorted(notes.items())),  # how ratings were written -> number of replies
+        "fell_back": sum(item["fell_back"] for item in items),
+        "kappa": {
+            "mean": found.mean.as_dict(),
+            "pooled": found.pooled.as_dict(),
+            "by_dimension": _dicts(found.by_dimension),
+            "cells": _dicts(cells),
+        },
+        **{
+            name: {
+                "overall": split.overall.as_dict(),
+                "by_dimension": _dicts(split.by_dimension),
+                "by_candidate": _dicts(split.by_candidate),
+            }
+            for name, split in told.items()
+        },
+    }
+
+
+def _dicts(found: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: one.as_dict() for name, one in found.items()}

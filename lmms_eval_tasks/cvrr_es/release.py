@@ -1,0 +1,381 @@
+"""CVRR-ES's release: its questions with their ids, where their videos are, and putting it in place.
+
+    ROOT/cvrr_es/DIMENSION/annotations_DIMENSION.json   the original release: a list of
+                                                        {Q, A, VideoID}
+    ROOT/cvrr_es/DIMENSION.json, .jsonl or .parquet     the hub copy as exported by dimension: rows
+    ROOT/cvrr_es/DIMENSION/test-*.parquet               of {DimensionName, Q, A, VideoID}
+    ROOT/cvrr_es/DIMENSION/VIDEO.mp4                    or CVRR-ES/DIMENSION/VIDEO.mp4
+
+All of it may lie in a folder CVRR-ES below. A question's id is `DIMENSION/NNN`, its place in the
+annotations: the same question is asked of several videos, so that its text is no key. `VideoID` is
+the name of the video's file. Both public copies call it so; VIDEO_KEYS are read too.
+
+A file that is no list of rows stops. What is wrong with single rows is collected, so that the
+others can be run where the user allows it; they keep their places.
+"""
+
+from __future__ import annotations
+
+import filecmp
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, PAPER_COUNTS
+from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.utils import released_files, video_checks
+from lmms_eval_tasks.utils.released_files import DataStatus
+
+HOW_TO_GET = (
+    "Annotations and videos: https://github.com/mbzuai-oryx/CVRR-Evaluation-Suite, or "
+    "lmms-eval/CVRR-ES on the Hugging Face hub. Their licences disagree (MIT, CC BY, CC BY-NC-SA): "
+    "use them for non-commercial ends only; nothing of them comes with this package"
+)
+UNPACKED = "CVRR-ES"  # the folder inside both archives
+VIDEO_KEYS = ("VideoID", "video_id", "video", "video_name")
+_PARQUET = "test-*.parquet"  # the hub's own name of a dimension's only file
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question on one video.
+
+    Attributes:
+        id: `DIMENSION/NNN`, NNN the place in the dimension's annotations from 1 on.
+        dimension: a slug of labels.DIMENSIONS.
+        video: the file's name as released; names of two dimensions are not comparable.
+        question: as released, without the white space around it.
+        reference: the right answer.
+    """
+
+    id: str
+    dimension: str
+    video: str
+    question: str
+    reference: str
+
+    @property
+    def video_id(self) -> str:
+        """`DIMENSION/VIDEO`, which names one video in the whole release."""
+        return f"{self.dimension}/{self.video}"
+
+
+class Asked(NamedTuple):
+    """What stands at a place of the annotations; "" for what a bad row does not say."""
+
+    id: str
+    question: str
+    reference: str
+
+
+@dataclass(frozen=True)
+class Release:
+    """The dimensions that are there, validated row by row.
+
+    Attributes:
+        folder: that holds the dimensions.
+        digest: first 12 hex digits of the SHA-256 of the content, independent of the files' form.
+        questions: the good ones, by dimension in the tables' order, then in the file's.
+        problems: id of a bad row -> file, entry, field and what is wrong, in one line.
+        places: dimension -> what stands at each place, bad rows included.
+        files: dimension -> its annotation file.
+    """
+
+    folder: Path
+    digest: str
+    questions: tuple[Question, ...]
+    problems: Mapping[str, str]
+    places: Mapping[str, tuple[Asked, ...]]
+    files: Mapping[str, Path]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Videos and questions (PAPER_COUNTS), dimensions, and rows that cannot be used."""
+        return {
+            "videos": len({one.video_id for one in self.questions}),
+            "questions": len(self.questions),
+            "dimensions": len(self.files),
+            "bad_questions": len(self.problems),
+        }
+
+    def video_path(self, question: Question) -> Path:
+        """Where the video of a question is, or would be."""
+        folders = [self.folder, self.folder / UNPACKED]
+        return released_files.video_path(
+            [folder / question.dimension for folder in folders], question.video
+        )
+
+
+def question_id(dimension: str, place: int) -> str:
+    """The id of the question at a place, from 1 on, of a dimension's annotations."""
+    return f"{dimension}/{place:03d}"
+
+
+# --- reading it ---------------------------------------------------------------------------------
+
+
+def load() -> Release:
+    """The data the user pointed to; no video is opened.
+
+    Raises:
+        DataError: they are not there (the message says how to get them) or do not fit.
+    """
+    place = released_files.required_folder(
+        "cvrr_es",
+        "CVRR-ES",
+        HOW_TO_GET,
+        "ROOT/cvrr_es/DIMENSION/annotations_DIMENSION.json and the videos beside them",
+    )
+    return read(place)
+
+
+def read(folder: Path) -> Release:
+    """Read and validate the dimensions in a folder; kept while no annotation file changes.
+
+    Raises:
+        DataError: there is none, a file cannot be read, or none of its rows can be used; names the
+            place.
+    """
+    base = find_base(folder)
+    found = [(name, find(base, name)) for name in DIMENSIONS]
+    files = tuple((name, file) for name, file in found if file is not None)
+    states = tuple((s.st_mtime_ns, s.st_size) for s in (file.stat() for _, file in files))
+    return _read(base, files, states)
+
+
+def find_base(folder: Path) -> Path:
+    """The folder that holds the dimensions: `folder`, or CVRR-ES in it.
+
+    Raises:
+        DataError: neither has an annotation file, or a dimension has several.
+    """
+    for base in (folder, folder / UNPACKED):
+        if any(find(base, dimension) for dimension in DIMENSIONS):
+            return base
+    raise DataError(
+        f"{folder}: no annotations of CVRR-ES (expected DIMENSION/annotations_DIMENSION.json, "
+        f"DIMENSION as in {next(iter(DIMENSIONS))})"
+    )
+
+
+def find(base: Path, dimension: str) -> Path | None:
+    """The annotation file of a dimension under `base`; None if there is none.
+
+    Raises:
+        DataError: there are several, which might differ.
+    """
+    own = base / dimension
+    names = [f"{dimension}{ending}" for ending in (".json", ".jsonl", ".parquet")]
+    paths = [own / f"annotations_{dimension}.json", *(base / name for name in names)]
+    there = [*filter(Path.is_file, paths), *sorted(own.glob(_PARQUET))]
+    if len(there) > 1:
+        raise DataError(
+            f"{base}: several annotation files of {dimension} "
+            f"({', '.join(str(path.relative_to(base)) for path in there)}); keep one"
+        )
+    return there[0] if there else None
+
+
+@lru_cache(maxsize=8)
+def _read(base: Path, files: tuple[tuple[str, Path], ...], _states: object) -> Release:
+    questions: list[Question] = []
+    problems: dict[str, str] = {}
+    places: dict[str, tuple[Asked, ...]] = {}
+    content: dict[str, list[Any]] = {}
+    for dimension, file in files:
+        rows = _rows(file)
+        good, asked = len(questions), list[Asked]()
+        for place, row in enumerate(rows, 1):
+            name = question_id(dimension, place)
+            if problem := next(_problems(row, dimension), ""):
+                problems[name] = f"{file}, entry {place}: {problem}"
+                # It keeps what texts it has: answers are put to places, and then left out with it.
+                texts = [row.get(key) if isinstance(row, Mapping) else None for key in ("Q", "A")]
+                own = Asked(name, *(t.strip() if isinstance(t, str) else "" for t in texts))
+                canonical: Any = row
+            else:
+                video = next(row[key] for key in VIDEO_KEYS if key in row).strip()
+                own = Asked(name, row["Q"].strip(), row["A"].strip())
+                questions.append(Question(name, dimension, video, own.question, own.reference))
+                canonical = [own.question, own.reference, video]
+            asked.append(own)
+            content.setdefault(dimension, []).append(canonical)
+        places[dimension] = tuple(asked)
+        if len(questions) == good:
+            first = next(why for name, why in problems.items() if name.startswith(f"{dimension}/"))
+            raise DataError(f"{file}: not one of {len(rows)} rows can be used; {first}")
+    text = json.dumps(content, sort_keys=True, default=str)
+    digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
+    return Release(base, digest, tuple(questions), problems, places, dict(files))
+
+
+def _rows(file: Path) -> list[Any]:
+    """The rows of an annotation file, unchecked, in its order.
+
+    Raises:
+        DataError: it cannot be read, or is no list of rows; names the place.
+    """
+    if file.suffix == ".parquet":
+        found: Any = _parquet(file)
+    elif file.suffix == ".jsonl":
+        found = [content for _, content in released_files.read_lines(file)]
+    else:
+        found = released_files.read_json(file)
+    if not isinstance(found, list):
+        raise DataError(f"{file}: expected a list of {{Q, A, VideoID}}")
+    if not found:
+        raise DataError(f"{file}: holds no questions")
+    return found
+
+
+def _parquet(file: Path) -> list[Any]:
+    import pyarrow
+    from pyarrow import parquet
+
+    try:
+        found: list[Any] = parquet.ParquetFile(file).read().to_pylist()
+    except (pyarrow.ArrowException, OSError) as error:
+        raise DataError(f"{file}: not a readable parquet file: {error}") from None
+    return found
+
+
+def _problems(row: Any, dimension: str) -> Iterator[str]:
+    """What is wrong with a row, the field first; what comes later relies on what was right."""
+    if not isinstance(row, Mapping):
+        yield "expected an object with Q, A and VideoID"
+        return
+    keys = [name for name in VIDEO_KEYS if name in row]
+    yield from filter(None, (_no_text(row, name) for name in ("Q", "A")))
+    if not keys:
+        yield f"VideoID: the field is missing (or {', '.join(VIDEO_KEYS[1:])})"
+    yield from filter(None, (_no_text(row, name) for name in keys))
+    names = {row[name].strip() for name in keys}
+    if len(names) > 1:
+        yield f"{' and '.join(keys)}: name different videos"
+    for video in names:
+        if "/" in video or "\\" in video or video in (".", ".."):
+            yield f"{keys[0]}: expected the name of a file, without folders, found {video!r}"
+    given, title = row.get("DimensionName", dimension), DIMENSIONS[dimension].title
+    # The copies write its title or its slug.
+    if not isinstance(given, str) or _plain(given) not in (_plain(dimension), _plain(title)):
+        yield f"DimensionName: expected {title!r}, found {given!r}"
+
+
+def _no_text(row: Mapping[str, Any], name: str) -> str:
+    if name not in row:
+        return f"{name}: the field is missing"
+    value = row[name]
+    if not isinstance(value, str):
+        return f"{name}: expected a text, found {type(value).__name__}"
+    return "" if value.strip() else f"{name}: expected a text, found an empty one"
+
+
+def _plain(name: str) -> str:
+    return "".join(filter(str.isalnum, name.casefold()))
+
+
+# --- what is there, and putting it in place -------------------------------------------------------
+
+
+def status(root: Path) -> DataStatus:
+    """Look at CVRR-ES's data under a data root, without raising."""
+    release = released_files.release_or_status("cvrr_es", root, HOW_TO_GET, read)
+    if isinstance(release, DataStatus):
+        return release
+    videos = {one.video_id: release.video_path(one).resolve() for one in release.questions}
+    found, problems = video_checks.look(videos)
+    missing, unreadable = released_files.by_trouble(problems)
+    return DataStatus(
+        benchmark="cvrr_es",
+        where=release.folder,
+        found=True,
+        version=release.digest,
+        counts=release.counts,
+        videos=len(found),
+        missing=missing,
+        unreadable=unreadable,
+        notes=tuple(_notes(release)),
+    )
+
+
+def _notes(release: Release) -> Iterator[str]:
+    yield released_files.compared(release.counts, PAPER_COUNTS)
+    for dimension in DIMENSIONS:
+        own = [one for one in release.questions if one.dimension == dimension]
+        if not own:
+            yield f"{dimension}: not there"
+            continue
+        asked = Counter(" ".join(one.question.split()) for one in own)
+        repeated = sum(often for often in asked.values() if often > 1)
+        told = f"; {repeated:,} repeat another's text" if repeated else ""
+        n_videos = len({one.video for one in own})
+        yield f"{dimension}: {len(own):,} questions on {n_videos:,} videos{told}"
+    yield from release.problems.values()
+
+
+def prepare(source: Path, root: Path, link: bool) -> str:
+    """Validate a release and put it, and those of its videos that are there, under the data root.
+
+    Dimensions that are there already and not in the source stay.
+
+    Args:
+        source: the folder with the dimensions, or the folder that holds CVRR-ES.
+        root: the data root.
+        link: link instead of copying.
+
+    Raises:
+        DataError: the source is not there, does not fit, or other data is in the way.
+    """
+    source = source.expanduser().resolve()
+    if not source.is_dir():
+        raise DataError(f"{source}: no such folder")
+    release = read(source)
+    target = root / "cvrr_es"
+    places = {target / file.relative_to(release.folder): file for file in release.files.values()}
+    for dimension, file in release.files.items():
+        there = find(target, dimension)
+        if there is not None and there not in places:
+            raise DataError(f"{there}: is in the way of {file}; remove it first")
+    for question in release.questions:
+        if (path := release.video_path(question)).is_file():
+            places[target / question.dimension / path.name] = path
+    for place, path in places.items():
+        # Linked or copied before is no obstacle; a video is compared by its bytes as well, since
+        # 2.mp4 of another copy may show something else.
+        same = not place.exists() or place.resolve() == path.resolve()
+        if not same and not filecmp.cmp(place, path, shallow=False):
+            raise DataError(f"{place}: is another file than {path}; remove it first")
+    for place, path in places.items():
+        if not place.exists():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            released_files.put(path, place, link)
+    _check_placed(release, target)
+    return "\n".join(
+        [
+            f"{'linked' if link else 'copied'} {len(places)} files to {target}: "
+            f"{len(release.questions):,} questions of {len(release.files)} dimensions; "
+            f"{len(release.problems):,} questions with problems",
+            *status(root).notes,
+        ]
+    )
+
+
+def _check_placed(release: Release, target: Path) -> None:
+    """The data read again from their place: nothing that lies there may change what they say.
+
+    Raises:
+        DataError: something does.
+    """
+    placed = read(target)
+    there = {question.id: question for question in placed.questions}
+    for question in release.questions:
+        if there.get(question.id) != question:
+            raise DataError(f"{target}: {question.id} is read otherwise than in {release.folder}")
+        given, put = release.video_path(question), placed.video_path(question)
+        if given.is_file() and put.name != given.name:
+            raise DataError(f"{put}: is in the way of {given}; remove it first")

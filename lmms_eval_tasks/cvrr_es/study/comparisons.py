@@ -1,0 +1,356 @@
+"""Raters beside each other: whose kappa is higher, how far they agree, with and without an offset.
+
+Kappas of different answers cannot be compared (metrics.md): in a difference an item counts if both
+raters and the reference gave it a whole rating. Both are drawn together in every resample, since
+they rated the same answers on the same videos.
+
+Would a judge agree if it only rated too high? Each rating loses the judge's mean offset (rating
+minus reference) on the *other* folds' videos: one offset for all dimensions, since it is the judge
+that is lenient. What is left is rounded to the next whole number, halves up, and clipped to the
+scale, since kappa knows whole labels only. Kappa of the result beside the kappa of the ratings
+themselves tells a biased judge, which this mends, from one that does not see differences.
+
+Pairs of candidates from single ratings: of two answers the one rated higher wins (4.3).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval_tasks.cvrr_es.labels import RATINGS, SCALE
+from lmms_eval_tasks.cvrr_es.study import kappas
+from lmms_eval_tasks.cvrr_es.study.kappas import Kappa
+from lmms_eval_tasks.cvrr_es.study.ratings import Item
+from lmms_eval_tasks.cvrr_es.study.study import Folds, Ratings, Study
+from lmms_eval_tasks.utils.agreement import Coefficient, Level, krippendorff_alpha
+from lmms_eval_tasks.utils.stats import Interval
+
+if TYPE_CHECKING:
+    from lmms_eval_tasks.cvrr_es.study.kappas import Matrix
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Of two kappas (-2 to 2), or of ratings in points of the scale (-4 to 4).
+
+    Attributes:
+        value: None with its `reason`.
+        n: items that count.
+        interval: 95 %; None with the reason in `no_interval`.
+    """
+
+    value: float | None
+    reason: str
+    n: int
+    interval: Interval | None
+    no_interval: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {**vars(self), "interval": self.interval.as_dict() if self.interval else None}
+
+
+def shared(study: Study, *raters: Ratings) -> Study:
+    """The study of the items to which all of these, and the reference, gave a whole rating."""
+    everyone = (*raters, study.reference)
+    return study.keep(lambda item: all(own.get(item) in RATINGS for own in everyone))
+
+
+def difference(
+    study: Study, one: Ratings, other: Ratings, *, resamples: int = kappas.RESAMPLES, seed: int = 0
+) -> Difference:
+    """Mean kappa of `one` minus that of `other` (over candidates, then dimensions).
+
+    Over the items that both rated; cells where either has no kappa are left out. The interval is
+    paired, by bootstrap over videos.
+
+    Args:
+        study: with the reference; its items count.
+        one, other: any raters or panels.
+        resamples, seed: of the bootstrap over videos; 0 resamples for no interval.
+    """
+    everyone = (one, other, study.reference)
+    cells = [
+        kept
+        for items in study.cells.values()
+        if (kept := [i for i in items if all(own.get(i) in RATINGS for own in everyone)])
+    ]
+    n = sum(map(len, cells))
+    if not n:
+        why = "both rated" if study.reference else "has a reference rating: there is none yet"
+        return Difference(None, f"no item {why}", 0, None, kappas.NO_VALUE)
+    dimensions: dict[str, list[int]] = {}
+    for place, items in enumerate(cells):
+        dimensions.setdefault(study.dimension(items[0]), []).append(place)
+    sums = _sums(study, cells, one, other)
+
+    def statistic(drawn: Matrix) -> Matrix:
+        import numpy as np
+
+        first, second = np.split(drawn, 2, axis=1)
+        apart = kappas.kappas_of(first) - kappas.kappas_of(second)  # nan where either has none
+        means = [kappas.defined_mean(apart[:, own]) for own in dimensions.values()]
+        return kappas.defined_mean(np.stack(means, axis=1))
+
+    import numpy as np
+
+    total = np.array(list(sums.values()), dtype=np.float64).sum(axis=0, keepdims=True)
+    found = float(statistic(total)[0])
+    value = None if np.isnan(found) else found
+    interval, no_interval = kappas.interval_or_reason(
+        value,
+        sums,
+        statistic,
+        n,
+        unknown=sum(sums.get("", ())[: 5 * len(cells) : 5]),
+        resamples=resamples,
+        seed=seed,
+    )
+    reason = "" if value is not None else "no cell has a kappa of both"
+    return Difference(value, reason, n, interval, no_interval)
+
+
+def _sums(
+    study: Study, cells: list[list[Item]], one: Ratings, other: Ratings
+) -> Mapping[str, list[int]]:
+    """Video -> the sums of every cell of the one rater, then of the other."""
+    found: list[Mapping[str, kappas.Sums]] = [
+        kappas.sums_by_video(study, kappas.whole_pairs(ratings, study.reference, items))
+        for ratings in (one, other)
+        for items in cells
+    ]
+    videos = sorted({video for own in found for video in own})
+    return {video: [n for own in found for n in own.get(video, kappas.NONE)] for video in videos}
+
+
+# --- agreement with each other, whatever the reference says ---------------------------------------
+
+# Squared differences, as in the quadratic kappa: of two judges with equal means and spreads both
+# are nearly the same number, so the two can be read side by side. Ordinal alpha could not.
+ALPHA: Level = "interval"
+
+
+def pairwise(study: Study, ratings: Mapping[str, Ratings]) -> dict[tuple[str, str], Kappa]:
+    """Quadratic weighted kappa of every two judges, pooled over the items that both rated.
+
+    Args:
+        study: whose items count.
+        ratings: judge -> what it gave. The reference may be one of them.
+
+    Returns:
+        (one, other) -> kappa, once for each pair, in the order of `ratings`.
+    """
+    return {
+        (one, other): kappas.between(study, ratings[one], ratings[other], study.items, resamples=0)
+        for one, other in itertools.combinations(ratings, 2)
+    }
+
+
+def alpha(study: Study, ratings: Sequence[Ratings]) -> Coefficient:
+    """Krippendorff's alpha (interval) of all judges at once, over items that two or more rated.
+
+    Of an item that counts, ratings that are not whole are as if they were missing. With fewer than
+    two judges there is none, and the reason says so.
+    """
+    if len(ratings) < 2:
+        return Coefficient(None, "alpha needs two judges", 0, len(study.items))
+    rows = [[own.get(item) for own in ratings] for item in study.items]
+    return krippendorff_alpha(rows, SCALE, ALPHA)
+
+
+# --- without a constant leniency ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Corrected:
+    """Ratings after taking off the offset.
+
+    Attributes:
+        ratings: whole numbers 1 to 5; None where there was no rating, or no offset could be fitted.
+            Ratings that are not whole stay as they are: agreement leaves them out before and after,
+            so that both kappas are of the same items where `not_fitted` is 0.
+        offsets: what each fold's ratings lost, in points; None: nothing to fit it on elsewhere.
+        clipped: ratings that had to be put back on the scale.
+        not_fitted: ratings that were lost because their fold has no offset.
+    """
+
+    ratings: Ratings
+    offsets: tuple[float | None, ...]
+    clipped: int
+    not_fitted: int
+
+
+def take_off(study: Study, ratings: Ratings, folds: Folds) -> Corrected:
+    """Take the mean offset off a judge's ratings, cross-fitted.
+
+    Args:
+        study: with the reference that the offset is fitted to.
+        ratings: of one rater.
+        folds: of the same study.
+    """
+    offsets = _offsets(study, ratings, folds)
+    moved = {
+        (fold, label): math.floor(label - offset + Fraction(1, 2))
+        for fold, offset in enumerate(offsets)
+        if offset is not None
+        for label in SCALE
+    }
+    corrected: dict[Item, float | None] = {}
+    clipped = not_fitted = 0
+    for item in study.items:
+        if item not in ratings:
+            continue
+        rating, fold = ratings[item], folds.fold(item)
+        if rating is None or rating not in RATINGS:
+            corrected[item] = rating
+        elif offsets[fold] is None:
+            corrected[item] = None
+            not_fitted += 1
+        else:
+            label = moved[fold, int(rating)]
+            corrected[item] = min(max(label, SCALE[0]), SCALE[-1])
+            clipped += corrected[item] != label
+    taken = tuple(None if offset is None else float(offset) for offset in offsets)
+    return Corrected(corrected, taken, clipped, not_fitted)
+
+
+def _offsets(study: Study, ratings: Ratings, folds: Folds) -> list[Fraction | None]:
+    """Each fold's mean difference over all others; exact, so that halves are halves anywhere."""
+    totals, numbers = [Fraction(0)] * folds.count, [0] * folds.count
+    pairs: Counter[tuple[int, float, float]] = Counter(
+        (folds.fold(item), rating, compared)
+        for item in study.items
+        if (rating := ratings.get(item)) is not None
+        and (compared := study.reference.get(item)) is not None
+    )
+    for (fold, rating, compared), times in pairs.items():
+        totals[fold] += times * (Fraction(rating) - Fraction(compared))
+        numbers[fold] += times
+    everything, n = sum(totals, Fraction(0)), sum(numbers)
+    return [
+        (everything - total) / (n - number) if n > number else None
+        for total, number in zip(totals, numbers, strict=True)
+    ]
+
+
+# --- pairs of candidates --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Duel:
+    """One candidate against another, over the questions where both have a rating."""
+
+    wins: int
+    ties: int
+    losses: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """With shares of the questions won, None without any.
+
+        In `win_rate` a tie is not won; in `score` it is half a win, so that both sides make 1.
+        """
+        n = self.wins + self.ties + self.losses
+        shares = {"win_rate": self.wins / n, "score": (self.wins + self.ties / 2) / n} if n else {}
+        return {**vars(self), "win_rate": None, "score": None, **shares}
+
+
+@dataclass(frozen=True)
+class SamePreferences:
+    """A judge's preferences beside the reference's, over pairs of answers that both rated.
+
+    Every pair is in exactly one of:
+        same: both prefer the same answer. opposite: each prefers another one.
+        both_tied: neither prefers one.
+        judge_tied, reference_tied: only the one that is named has a tie.
+    interval is that of `agreement`, clustered by video; None with the reason in `no_interval`.
+    """
+
+    same: int
+    opposite: int
+    both_tied: int
+    judge_tied: int
+    reference_tied: int
+    interval: Interval | None
+    no_interval: str
+
+    @property
+    def n(self) -> int:
+        """Pairs of answers to one question."""
+        return self.same + self.opposite + self.both_tied + self.judge_tied + self.reference_tied
+
+    @property
+    def agreement(self) -> float | None:
+        """Share of pairs with the same outcome, a tie being one of three; None without pairs."""
+        return (self.same + self.both_tied) / self.n if self.n else None
+
+    @property
+    def decided(self) -> float | None:
+        """Share of the same winner among the pairs where both have one; chance is 0.5."""
+        number = self.same + self.opposite
+        return self.same / number if number else None
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        shares = {"n": self.n, "agreement": self.agreement, "decided": self.decided}
+        interval = self.interval.as_dict() if self.interval else None
+        return {**vars(self), **shares, "interval": interval}
+
+
+def win_rates(study: Study, ratings: Ratings) -> dict[tuple[str, str], Duel]:
+    """Every candidate against every other, both ways; ratings such as 4.5 count as they are.
+
+    Args:
+        study: whose items count.
+        ratings: of one rater, or the reference.
+    """
+    found: dict[tuple[str, str], Counter[int]] = {
+        pair: Counter() for pair in itertools.permutations(study.candidates, 2)
+    }
+    for (_, one, other), outcome in _outcomes(study, ratings):
+        found[one, other][outcome] += 1
+        found[other, one][-outcome] += 1
+    return {pair: Duel(made[1], made[0], made[-1]) for pair, made in found.items()}
+
+
+def agreement(study: Study, ratings: Ratings) -> SamePreferences:
+    """Does the judge prefer the answers that the reference prefers?"""
+    reference = dict(_outcomes(study, study.reference))
+    kinds: Counter[str] = Counter()
+    values, videos = [], []
+    for pair, outcome in _outcomes(study, ratings):
+        if pair in reference:
+            kinds[_kind(outcome, reference[pair])] += 1
+            values.append(float(outcome == reference[pair]))
+            videos.append(study.questions[pair[0]].video)
+    interval, no_interval = kappas.clustered_or_reason(values, videos, "pairs")
+    names = ("same", "opposite", "both_tied", "judge_tied", "reference_tied")
+    return SamePreferences(
+        **{name: kinds[name] for name in names}, interval=interval, no_interval=no_interval
+    )
+
+
+def _outcomes(study: Study, ratings: Ratings) -> Iterator[tuple[tuple[str, str, str], int]]:
+    """(question, one, other) and 1, 0 or -1: whether `one`, the first by name, wins."""
+    by_question: dict[str, list[Item]] = {}
+    for item in study.items:
+        by_question.setdefault(item.question, []).append(item)
+    for question, items in by_question.items():
+        rated = [
+            (item.candidate, rating) for item in items if (rating := ratings.get(item)) is not None
+        ]
+        for (one, first), (other, second) in itertools.combinations(rated, 2):
+            yield (question, one, other), (first > second) - (first < second)
+
+
+def _kind(judge: int, reference: int) -> str:
+    if judge == reference:
+        return "same" if judge else "both_tied"
+    if not judge or not reference:
+        return "reference_tied" if judge else "judge_tied"
+    return "opposite"

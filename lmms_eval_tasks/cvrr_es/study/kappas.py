@@ -1,0 +1,449 @@
+"""How far a rater agrees with the reference: Cohen's kappa with quadratic weights (vlm_judge, 3.2).
+
+The paper writes kappa = 1 - sum(w O) / sum(w E), which needs weights of *disagreement*, and defines
+w = 1 - ((a - b) / (k - 1))^2, which is a weight of *agreement*: taken together they would give a
+perfect judge a negative number. Right is one of the two pairs, which are equal (metrics.md):
+1 - sum(d O) / sum(d E) with d = ((a - b) / (k - 1))^2, or (Po - Pe) / (1 - Pe) with w. O and E are
+counts observed and expected from the margins, k = 5, and the labels are always the whole scale.
+Table 5's numbers are kappa times 100: `percent`.
+
+Intervals are the bootstrap over videos of `utils.stats`, much faster for statistics that only need
+sums. `stats.cluster_bootstrap` hands every resample's items to a Python function. A report has
+thousands of kappas, and a kappa needs five sums only: a resample is then how often each video was
+drawn, and all resamples are one product of matrices. Draws, percentiles and deviation are those of
+`cluster_bootstrap`, bit for bit (a test compares them).
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval_tasks.cvrr_es.labels import RATINGS, SCALE
+from lmms_eval_tasks.cvrr_es.study.ratings import Item
+from lmms_eval_tasks.cvrr_es.study.study import Cell, Ratings, Study
+from lmms_eval_tasks.utils import stats
+from lmms_eval_tasks.utils.agreement import Coefficient, kappa
+from lmms_eval_tasks.utils.stats import Interval
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Matrix = NDArray[np.float64]
+
+RESAMPLES = 1000  # metrics.md: 1000 or more in anything that is reported
+LEVEL = 0.95
+NO_VALUE = "there is no value"  # and so no interval
+# Percentile intervals are too narrow, and low, the more so the fewer the videos; below so many the
+# report warns, a limit of ours. In one made-up setting (20 answers a video, a kappa of 0.89, 200
+# draws each) 95 % intervals held it in 68 % with 4 videos, 87 % with 10, 89 to 93 % with 20 to 50.
+FEW = 20
+
+
+def interval_or_reason(
+    estimate: float | None,
+    sums: Mapping[str, Sequence[float]],
+    statistic: Callable[[Matrix], Matrix],
+    n: int,
+    *,
+    unknown: int,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> tuple[Interval | None, str]:
+    """Percentile interval, drawing whole videos with replacement; or None and why there is none.
+
+    Args:
+        estimate: the statistic of all items; None where it is undefined.
+        sums: video -> the sums of its items, equally many for each. Whole numbers are exact below
+            2^53.
+        statistic: gets the sums of all resamples, shape (resamples, sums), and returns one value
+            for each, shape (resamples,), nan where it is undefined.
+        n: items.
+        unknown: items whose video is not known. One is enough for no interval: as a cluster of its
+            own it would make the interval too short.
+        resamples: at least 1000; 0 for no interval.
+        seed: of this call alone.
+
+    Raises:
+        ValueError: too few resamples to report.
+    """
+    import numpy as np
+
+    if estimate is None:
+        return None, NO_VALUE
+    if not resamples:
+        return None, "no interval was asked for"
+    if reason := _why_not(len(sums), unknown, n, "items"):
+        return None, reason
+    if resamples < RESAMPLES:
+        raise ValueError(f"resamples={resamples}: at least {RESAMPLES} are needed")
+    matrix = np.array([sums[video] for video in sorted(sums)], dtype=np.float64)
+    values = statistic(_times_drawn(len(sums), resamples, seed) @ matrix)
+    defined: list[float] = np.sort(values[np.isfinite(values)]).tolist()
+    if not defined:
+        return None, f"undefined in all {resamples} resamples"
+    found = Interval(
+        estimate=estimate,
+        low=stats.quantile(defined, (1 - LEVEL) / 2),
+        high=stats.quantile(defined, (1 + LEVEL) / 2),
+        se=stats.deviation(defined),
+        method=f"cluster bootstrap, {100 * LEVEL:g} %, B={resamples}, seed={seed}",
+        n=n,
+        clusters=len(sums),
+        undefined=resamples - len(defined),
+    )
+    return found, ""
+
+
+def clustered_or_reason(
+    values: Sequence[float], videos: Sequence[str], what: str = "items"
+) -> tuple[Interval | None, str]:
+    """As `interval_or_reason`, of a plain mean, by `stats.clustered_mean`.
+
+    Args:
+        values: one for each item.
+        videos: of the same items; "" where it is not known.
+        what: the items are.
+    """
+    if not values:
+        return None, NO_VALUE
+    if reason := _why_not(len(set(videos)), videos.count(""), len(videos), what):
+        return None, reason
+    return stats.clustered_mean(values, videos), ""
+
+
+def _why_not(videos: int, unknown: int, n: int, what: str) -> str:
+    if unknown:
+        return f"the video of {unknown} of {n} {what} is not known"
+    return f"all {what} are on one video" if videos == 1 else ""
+
+
+@functools.lru_cache(maxsize=16)  # 2 MB each for all 217 videos
+def _times_drawn(count: int, resamples: int, seed: int) -> Matrix:
+    """How often each cluster is in each resample, shape (resamples, count)."""
+    import numpy as np
+
+    draw = random.Random(seed).random  # the one stream that every Python version promises
+    drawn = np.array([int(draw() * count) for _ in range(resamples * count)])
+    rows = np.repeat(np.arange(resamples), count)
+    times = np.bincount(rows * count + drawn, minlength=resamples * count)
+    found = times.reshape(resamples, count).astype(np.float64)
+    found.setflags(write=False)  # it is shared by all later calls
+    return found
+
+
+# --- kappas ------------------------------------------------------------------------------------
+
+# Bands of 5.2, each up to and including its limit. The paper leaves gaps (.20 and .21 are in
+# different bands, .205 in none): here a value belongs to the upper band as soon as it is above the
+# limit, before any rounding. The paper's "close to 0" is no limit: 0 and below is none.
+BANDS: tuple[tuple[float, str], ...] = (
+    (0.0, "none"),
+    (0.2, "slight"),
+    (0.4, "fair"),
+    (0.6, "moderate"),
+    (0.8, "substantial"),
+    (1.0, "almost perfect"),
+)
+
+
+def band(value: float) -> str:
+    """The band of agreement of a kappa.
+
+    Raises:
+        ValueError: above 1, or nan.
+    """
+    for limit, name in BANDS:
+        if value <= limit:
+            return name
+    raise ValueError(f"{value} is no kappa")
+
+
+def average(kappas: Iterable[float | None]) -> float | None:
+    """Mean of those that are defined, each counted alike, as in Table 5; None if none is."""
+    defined = [kappa for kappa in kappas if kappa is not None]
+    return stats.mean(defined) if defined else None
+
+
+@dataclass(frozen=True)
+class Kappa:
+    """Quadratic weighted kappa over some items.
+
+    Attributes:
+        agreement: the value (-1 to 1; None with its reason) and what was left out: `missing` items
+            lack one of the two ratings, `off_scale` ones have a rating that is not whole (4.5).
+        interval: 95 %, by bootstrap over videos; None with the reason in `no_interval`.
+        note: that a side is constant, which makes a kappa of 0 say nothing; else empty.
+    """
+
+    agreement: Coefficient
+    interval: Interval | None
+    no_interval: str
+    note: str = ""
+
+    @property
+    def value(self) -> float | None:
+        """Kappa, or None."""
+        return self.agreement.value
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        found = self.agreement
+        return {
+            **_shown(found.value, self.interval, self.no_interval),
+            "reason": found.reason,
+            "n": found.n,
+            "missing": found.missing,
+            "not_whole": found.off_scale,
+            "coverage": found.coverage,
+            "note": self.note,
+        }
+
+
+@dataclass(frozen=True)
+class MeanKappa:
+    """A mean of kappas, each counted alike however many items it has; undefined ones are left out.
+
+    Attributes:
+        value: -1 to 1; None if no kappa is defined, see `reason`.
+        defined, cells: kappas that count, and all.
+        interval: as of `Kappa`; every resample's mean is over the kappas defined in it.
+    """
+
+    value: float | None
+    reason: str
+    defined: int
+    cells: int
+    interval: Interval | None
+    no_interval: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        shown = _shown(self.value, self.interval, self.no_interval)
+        return {**shown, "reason": self.reason, "defined": self.defined, "cells": self.cells}
+
+
+def _shown(value: float | None, interval: Interval | None, no_interval: str) -> dict[str, Any]:
+    return {
+        "kappa": value,
+        "percent": None if value is None else 100 * value,
+        "band": None if value is None else band(value),
+        "interval": interval.as_dict() if interval else None,
+        "no_interval": no_interval,
+    }
+
+
+# Of the pairs of one video, or of more: number, sum of a, sum of b, sum of (a - b)^2, of a^2 + b^2.
+Sums = tuple[int, int, int, int, int]
+NONE: Sums = (0, 0, 0, 0, 0)
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """One rater against the reference.
+
+    Attributes:
+        cells: per dimension and candidate.
+        by_dimension: mean over candidates, as the averages of Table 5.
+        mean: of `by_dimension`, where it is defined.
+        pooled_by_dimension, pooled: of all the items at once, the second column. It also counts
+            that a judge ranks the candidates rightly, which no kappa of one candidate can.
+    """
+
+    cells: Mapping[Cell, Kappa]
+    by_dimension: Mapping[str, MeanKappa]
+    mean: MeanKappa
+    pooled_by_dimension: Mapping[str, Kappa]
+    pooled: Kappa
+
+
+def reliability(
+    study: Study, ratings: Ratings, *, resamples: int = RESAMPLES, seed: int = 0
+) -> Reliability:
+    """All kappas of one rater (or panel) against the study's reference.
+
+    Args:
+        study: whose items count.
+        ratings: of these items; what they lack is `missing`.
+        resamples: of each interval, at least 1000; 0 for none.
+        seed: of each interval.
+
+    Raises:
+        ValueError: resamples from 1 to 999.
+    """
+    options = {"resamples": resamples, "seed": seed}
+    reference, cells = study.reference, study.cells
+    by_dimension: dict[str, list[Cell]] = {}
+    for cell in cells:
+        by_dimension.setdefault(cell.dimension, []).append(cell)
+    found = {
+        cell: between(study, ratings, reference, items, **options) for cell, items in cells.items()
+    }
+    sums = {
+        cell: sums_by_video(study, whole_pairs(ratings, reference, items))
+        for cell, items in cells.items()
+    }
+    return Reliability(
+        cells=found,
+        by_dimension={
+            dimension: _mean([own], found, sums, **options)
+            for dimension, own in by_dimension.items()
+        },
+        mean=_mean(list(by_dimension.values()), found, sums, **options),
+        pooled_by_dimension={
+            dimension: between(
+                study, ratings, reference, [item for cell in own for item in cells[cell]], **options
+            )
+            for dimension, own in by_dimension.items()
+        },
+        pooled=between(study, ratings, reference, study.items, **options),
+    )
+
+
+def between(
+    study: Study,
+    one: Ratings,
+    other: Ratings,
+    items: Sequence[Item],
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Kappa:
+    """Kappa of two raters over some items.
+
+    Args:
+        study: which knows the items' videos, and what its reference is.
+        one, other: may lack items.
+        items: all that should be rated.
+        resamples, seed: as in `reliability`.
+    """
+    a, b = [one.get(item) for item in items], [other.get(item) for item in items]
+    agreement = kappa(a, b, SCALE, "quadratic")
+    if other is study.reference and not other:
+        agreement = replace(agreement, reason="there is no reference yet")
+    pairs = whole_pairs(one, other, items)
+    sums = sums_by_video(study, pairs)
+    interval, no_interval = interval_or_reason(
+        agreement.value,
+        sums,
+        lambda drawn: kappas_of(drawn)[:, 0],
+        agreement.n,
+        unknown=sums.get("", NONE)[0],
+        resamples=resamples,
+        seed=seed,
+    )
+    return Kappa(agreement, interval, no_interval, _note(pairs))
+
+
+def _mean(
+    groups: Sequence[Sequence[Cell]],
+    found: Mapping[Cell, Kappa],
+    sums: Mapping[Cell, Mapping[str, Sums]],
+    *,
+    resamples: int,
+    seed: int,
+) -> MeanKappa:
+    """Mean over groups of the mean over their cells."""
+    cells = [cell for group in groups for cell in group]
+    values = [found[cell].value for cell in cells]
+    inner = [average(found[cell].value for cell in group) for group in groups]
+    value = average(inner)
+    reasons = sorted({found[cell].agreement.reason for cell in cells} - {""})
+    videos = {video for cell in cells for video in sums[cell]}
+    columns = {
+        video: [number for cell in cells for number in sums[cell].get(video, NONE)]
+        for video in videos
+    }
+    places = {cell: place for place, cell in enumerate(cells)}
+
+    def statistic(drawn: Matrix) -> Matrix:
+        import numpy as np
+
+        kappas = kappas_of(drawn)
+        means = [defined_mean(kappas[:, [places[c] for c in group]]) for group in groups]
+        return defined_mean(np.stack(means, axis=1))
+
+    interval, no_interval = interval_or_reason(
+        value,
+        columns,
+        statistic,
+        sum(found[cell].agreement.n for cell in cells),
+        unknown=sum(sums[cell].get("", NONE)[0] for cell in cells),
+        resamples=resamples,
+        seed=seed,
+    )
+    return MeanKappa(
+        value,
+        ("; ".join(reasons) or "there are no items") if value is None else "",
+        sum(one is not None for one in values),
+        len(cells),
+        interval,
+        no_interval,
+    )
+
+
+def whole_pairs(one: Ratings, other: Ratings, items: Iterable[Item]) -> list[tuple[Item, int, int]]:
+    """Items that count, with both ratings."""
+    return [
+        (item, int(a), int(b))
+        for item in items
+        if (a := one.get(item)) is not None and (b := other.get(item)) is not None
+        if a in RATINGS and b in RATINGS
+    ]
+
+
+def sums_by_video(study: Study, pairs: Iterable[tuple[Item, int, int]]) -> dict[str, Sums]:
+    """What a kappa needs of every video's pairs, "" being those whose video is not known."""
+    found: dict[str, Sums] = {}
+    for item, a, b in pairs:
+        video = study.video(item)
+        n, total_a, total_b, apart, squares = found.get(video, NONE)
+        found[video] = (
+            n + 1,
+            total_a + a,
+            total_b + b,
+            apart + (a - b) ** 2,
+            squares + a * a + b * b,
+        )
+    return found
+
+
+def kappas_of(drawn: Matrix) -> Matrix:
+    """Kappas from sums, exact: shape (resamples, 5 x cells) to (resamples, cells).
+
+    The observed disagreement is sum((a - b)^2); the expected one, over all n^2 pairs, is
+    n sum(a^2 + b^2) - 2 sum(a) sum(b). All are whole numbers below 2^53.
+    """
+    import numpy as np
+
+    n, a, b, apart, squares = np.moveaxis(drawn.reshape(len(drawn), -1, 5), 2, 0)
+    expected = n * squares - 2 * a * b
+    undefined = expected == 0  # nobody rated, or both gave one and the same label
+    made = (expected - n * apart) / np.where(undefined, 1, expected)
+    return np.where(undefined, np.nan, made)
+
+
+def defined_mean(values: Matrix) -> Matrix:
+    """Mean of each row's defined values, nan where there are none: (r, c) to (r,)."""
+    import numpy as np
+
+    defined = np.isfinite(values)
+    number = defined.sum(axis=1)
+    total = np.where(defined, values, 0.0).sum(axis=1)
+    return np.where(number == 0, np.nan, total / np.maximum(number, 1))
+
+
+def _note(pairs: Sequence[tuple[Item, int, int]]) -> str:
+    """Which side gave one rating only."""
+    first, second = Counter(a for _, a, _ in pairs), Counter(b for _, _, b in pairs)
+    sides = [
+        f"{side} is always {next(iter(given))}"
+        for side, given in (("the rating", first), ("the other side", second))
+        if len(given) == 1 and len(pairs) > 1
+    ]
+    return " and ".join(sides)

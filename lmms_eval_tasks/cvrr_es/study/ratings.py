@@ -1,0 +1,308 @@
+"""Ratings of candidate answers, one row for each: what the study's tasks, debate and report share.
+
+A file of ratings holds one JSON object a line:
+
+    {"dimension": "partial_actions", "question": "partial_actions/012",
+     "video": "partial_actions/v3.mp4", "candidate": "TimeChat", "judge": "GPT-4o",
+     "round": "first", "rating": 4, "reason": "...", "status": "ok"}
+
+Files of ratings: rows one JSON object a line (rating_rows.py), or saved samples of our judges.
+
+Rows that cannot be right are collected, a line each: they stop, unless the user leaves them out
+(`--allow-bad-items`). A rating off the scale is left out by itself: its row stays, without a
+rating, so that it counts as a failure of the judge. Ratings that are all the same, and judges that
+rated only part, are no errors: `notes` tells of them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, JUDGE_TASKS, RATINGS, ROUNDS
+from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.judges.verdict import Status
+from lmms_eval_tasks.utils import saved_runs
+from lmms_eval_tasks.utils.released_files import read_lines
+from lmms_eval_tasks.utils.video_checks import LEAVE_OUT, listed
+
+# --- rating_rows ---
+
+
+class Item(NamedTuple):
+    """What a rating is of: one candidate's answer to one question."""
+
+    question: str
+    candidate: str
+
+
+@dataclass(frozen=True)
+class RatingRow:
+    """One judge's rating of one answer.
+
+    Attributes:
+        dimension: a slug of labels.DIMENSIONS.
+        question: id of the question, `DIMENSION/NNN` (its place in the annotations, from 1).
+        video: `DIMENSION/NAME`, the cluster of intervals, since names of two dimensions are not
+            comparable; "" if it is not known.
+        candidate: who answered.
+        judge: who rated.
+        round: one of labels.ROUNDS.
+        rating: 1 to 5; None where it failed.
+        reason: what the judge gave for it; "" if nothing.
+        status: ok, or why there is no rating (parse_failure, empty_answer, ...).
+        empty: whether the candidate's answer was empty (the published scripts skip such answers).
+    """
+
+    dimension: str
+    question: str
+    video: str
+    candidate: str
+    judge: str
+    round: str
+    rating: float | None
+    reason: str = ""
+    status: str = "ok"
+    empty: bool = False
+
+    @property
+    def item(self) -> Item:
+        """What was rated."""
+        return Item(self.question, self.candidate)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain types, for a line of a file."""
+        return asdict(self)
+
+
+# --- rating_files ---
+
+
+OFF_SCALE = "off_scale"  # status of a row whose rating was left out
+OK = Status.OK.value
+
+_LOW, _HIGH = min(RATINGS), max(RATINGS)
+_FIELDS = {field.name: field for field in fields(RatingRow)}
+_REQUIRED = tuple(name for name, field in _FIELDS.items() if field.default is MISSING)
+_OPTIONAL_HERE = ("video",)  # of rows in files: "" if they do not say
+_SAMPLES = re.compile(r"_samples_(?P<task>.+)\.jsonl$")
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Rows in the order of their files, each once, and what was left out.
+
+    Attributes:
+        rows: those that can be used; one off the scale has no rating and the status OFF_SCALE.
+        problems: file and line -> what is wrong; nothing unless it is left out by the user's leave.
+        blank: files without rows.
+    """
+
+    rows: list[RatingRow]
+    problems: Mapping[str, str]
+    blank: list[Path]
+
+
+def read(paths: Sequence[Path]) -> list[RatingRow]:
+    """The ratings in files and folders; in folders all *.jsonl, of saved samples our judges'.
+
+    Raises:
+        DataError: there are none, a file cannot be read, or rows cannot be right and
+            `--allow-bad-items` was not given.
+    """
+    return load(paths).rows
+
+
+def load(paths: Sequence[Path]) -> Loaded:
+    """As `read`, with what was left out.
+
+    Raises:
+        DataError: as `read`.
+    """
+    good: list[tuple[str, RatingRow]] = []
+    problems: dict[str, str] = {}
+    blank = []
+    for file in _files(paths):
+        place = ""
+        for place, entry, strict in _entries(file):
+            row, problem = _row(entry, strict=strict)
+            if problem:
+                problems[place] = problem
+            if row is not None:
+                good.append((place, row))
+        if not place:
+            blank.append(file)
+    rows = _once(good, problems)
+    if not rows:
+        told = next((f"; {place}: {why}" for place, why in problems.items()), "")
+        raise DataError(f"{', '.join(map(str, paths))}: no ratings that can be used{told}")
+    if problems and not settings.allow_bad_items():
+        raise DataError(
+            f"{len(problems):,} ratings cannot be used:\n{listed(problems)}\n{LEAVE_OUT}"
+        )
+    return Loaded(rows, problems, blank)
+
+
+def write(path: Path, rows: Iterable[RatingRow]) -> None:
+    """Write rows, one JSON object a line, as a whole or not at all.
+
+    Raises:
+        DataError: the file cannot be written.
+    """
+    partial = path.with_name(f".{path.name}.part")
+    lines = (json.dumps(row.as_dict(), ensure_ascii=False) + "\n" for row in rows)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_text("".join(lines), encoding="utf-8", newline="\n")
+        partial.replace(path)
+    except OSError as error:
+        raise DataError(f"{path}: the ratings cannot be written ({error.strerror})") from None
+
+
+def notes(rows: Sequence[RatingRow], items: Collection[Item]) -> list[str]:
+    """What to know of ratings that can be used: a line each.
+
+    Args:
+        rows: of any judges and rounds; those of other items are not counted.
+        items: everything there is to rate.
+    """
+    every = set(items)
+    by_judge: dict[tuple[str, str], list[RatingRow]] = {}
+    for row in rows:
+        by_judge.setdefault((row.judge, row.round), []).append(row)
+    told = []
+    for (judge, name), own in by_judge.items():
+        rated = {row.item for row in own if row.rating is not None}
+        whole = [row.rating for row in own if row.rating in RATINGS]
+        if len(set(whole)) == 1 and len(whole) > 1:
+            kind = "ratings" if len(whole) == len(rated) else "whole ratings"
+            told.append(
+                f"{judge} ({name}): all {len(whole):,} {kind} are {whole[0]:g}: a constant judge's "
+                "kappa is 0, and none with another that always gives the same"
+            )
+        if part := every - rated:
+            why = Counter(row.status for row in own if row.rating is None and row.item in part)
+            absent = len(part) - sum(why.values())
+            causes = [f"{number:,} {status}" for status, number in sorted(why.items())]
+            causes += [f"{absent:,} without a row"] if absent else []
+            told.append(
+                f"{judge} ({name}): rated {len(every & rated):,} of {len(every):,} answers "
+                f"({', '.join(causes)})"
+            )
+        if halves := sum(row.rating is not None and row.rating not in RATINGS for row in own):
+            told.append(
+                f"{judge} ({name}): {halves:,} ratings are no whole numbers: means count them, "
+                "kappas and panels do not"
+            )
+    return told
+
+
+def _files(paths: Sequence[Path]) -> list[Path]:
+    found: dict[Path, None] = {}
+    for path in (path.expanduser() for path in paths):
+        if not path.exists():
+            raise DataError(f"{path}: no such file or folder")
+        own = [path] if path.is_file() else sorted(filter(_is_ours, path.rglob("*.jsonl")))
+        if not own:
+            raise DataError(
+                f"{path}: no ratings (*.jsonl, or *_samples_TASK.jsonl of {', '.join(JUDGE_TASKS)})"
+            )
+        found |= dict.fromkeys(file.resolve() for file in own)
+    return list(found)
+
+
+def _is_ours(file: Path) -> bool:
+    samples = _SAMPLES.search(file.name)
+    return samples is None or samples["task"] in JUDGE_TASKS
+
+
+def _entries(file: Path) -> Iterator[tuple[str, Any, bool]]:
+    """Place, content, and whether there may be no other fields, of every line of a file."""
+    samples = _SAMPLES.search(file.name)
+    if samples is not None:
+        if samples["task"] not in JUDGE_TASKS:
+            raise DataError(f"{file}: {samples['task']} is no task of judges")
+        for number, sample in enumerate(saved_runs.read(file).samples, 1):
+            item = next(filter(_is_item, sample.values()), None)
+            yield f"{file}, line {number}", item, False
+        return
+    for number, entry in read_lines(file):
+        yield f"{file}, line {number}", entry, True
+
+
+def _is_item(value: object) -> bool:
+    return isinstance(value, dict) and value.keys() >= set(_REQUIRED)
+
+
+def _row(entry: Any, *, strict: bool) -> tuple[RatingRow | None, str]:
+    """A row and "", or what is wrong; both if only its rating had to be left out."""
+    if not isinstance(entry, dict):
+        return None, f"expected an object with {', '.join(_REQUIRED)}"
+    if problem := next(_problems(entry, strict=strict), ""):
+        return None, problem
+    row = RatingRow(**{"video": "", **{n: v for n, v in entry.items() if n in _FIELDS}})
+    if row.video and "/" not in row.video:  # written by hand, with the file's name alone
+        row = replace(row, video=f"{row.dimension}/{row.video}")
+    if row.rating is None:
+        return row, ""
+    if not _LOW <= row.rating <= _HIGH:  # never true of NaN
+        told = f"rating: {str(row.rating)[:20]} is off the scale of {_LOW} to {_HIGH}"
+        return replace(row, rating=None, status=OFF_SCALE), told
+    return replace(row, rating=float(row.rating)), ""
+
+
+def _problems(entry: Mapping[str, Any], *, strict: bool) -> Iterator[str]:
+    """What is wrong with a row's fields; what comes later relies on what was right before."""
+    unknown = sorted(entry.keys() - _FIELDS.keys()) if strict else []
+    if unknown:
+        yield f"unknown field {unknown[0]}; known: {', '.join(_FIELDS)}"
+    for name in _FIELDS:
+        if name not in entry:
+            if name in _REQUIRED and name not in _OPTIONAL_HERE:
+                yield f"{name}: the field is missing"
+        elif name == "rating":
+            if isinstance(entry[name], bool) or not isinstance(entry[name], int | float | None):
+                yield f"rating: expected a number or null, found {entry[name]!r}"
+        elif not isinstance(entry[name], bool if name == "empty" else str):
+            kind = "true or false" if name == "empty" else "a text"
+            yield f"{name}: expected {kind}, found {entry[name]!r}"
+    if entry["dimension"] not in DIMENSIONS:
+        yield f"dimension: no dimension of CVRR-ES is called {entry['dimension']!r}"
+    if not entry["question"].startswith(f"{entry['dimension']}/"):
+        yield f"question: {entry['question']!r} is no id of {entry['dimension']}"
+    if entry["round"] not in ROUNDS:
+        yield f"round: expected {', '.join(ROUNDS)}, found {entry['round']!r}"
+    if empty := next((name for name in ("candidate", "judge") if not entry[name].strip()), ""):
+        yield f"{empty}: expected a name, found an empty text"
+    rating, status = entry["rating"], entry.get("status", OK)
+    if (rating is None) == (status == OK):
+        yield f"rating: {json.dumps(rating)} does not go with the status {status!r}"
+
+
+def _once(rows: Sequence[tuple[str, RatingRow]], problems: dict[str, str]) -> list[RatingRow]:
+    """Every judge's one rating of each item in a round; rows may say word for word the same.
+
+    Of several that differ nobody knows which one counts: none is kept.
+    """
+    found: dict[tuple[str, str, str, str], list[tuple[str, RatingRow]]] = {}
+    for place, row in rows:
+        key = (row.question, row.candidate, row.judge, row.round)
+        found.setdefault(key, []).append((place, row))
+    kept: list[RatingRow] = []
+    for own in found.values():
+        (first, row), *more = own
+        if all(other == row for _, other in more):
+            kept.append(row)
+            continue
+        for place, other in more:
+            problems[place] = (
+                f"another rating of {other.candidate}'s answer to {other.question} by "
+                f"{other.judge} ({other.round}) is at {first}: none of them is kept"
+            )
+    return kept

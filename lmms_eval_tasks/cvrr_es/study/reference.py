@@ -1,0 +1,372 @@
+"""Reference ratings of 1 to 5: agents with the reference answer debate, or one model has it.
+
+Language models without the video (vlm_judge, 3.2 and 4.1): GPT-4o and GPT-3.5 debate, which is what
+kappa is taken against; GPT-3.5 alone is the study's text judge (`single`). Rounds, consolidator and
+prompts are in none of its pages: they are the judge layer's defaults (judges/debate.py) and ours.
+
+What reference ratings would cost, asking nobody: every turn of a debate, put together as it is.
+
+The agents are played by stand-ins with reasons of the usual length, so that later turns hold the
+earlier ones as in the real debate. Of many answers a part is looked at, spread evenly over them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from lmms_eval_tasks import judges, settings
+from lmms_eval_tasks.cvrr_es.labels import RATINGS
+from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
+from lmms_eval_tasks.errors import JudgeError
+from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Verdict
+from lmms_eval_tasks.judges.config import DEBATE, KEY, NONE, OFFLINE, PANEL
+from lmms_eval_tasks.judges.costs import REPLY_TOKENS, Plan, at_best, enlarged, plan, summary
+from lmms_eval_tasks.judges.costs import Asked as Request
+from lmms_eval_tasks.utils import prompt_notes, prompts
+
+if TYPE_CHECKING:
+    from lmms_eval_tasks.cvrr_es.candidates import Aligned
+    from lmms_eval_tasks.cvrr_es.release import Release
+    from lmms_eval_tasks.judges.debate import DebateJudge
+
+# --- reference_judges ---
+
+
+NAME = "cvrr_es_reference"  # of the criterion, and under which the ledger books
+ROUND = "reference"  # one of labels.ROUNDS
+PAPER_AGENTS = ("gpt-4o", "gpt-3.5-turbo")  # Table 1; the first one's model consolidates
+PAPER_SINGLE = "gpt-3.5-turbo"
+_PARTS: dict[str, tuple[str, ...]] = {
+    "system": ("rubric",),
+    "rubric": (),
+    "user": ("question", "reference", "candidate", "remark"),
+    "empty": (),
+}
+
+
+class ReferenceRating(BaseModel):
+    """A turn's reply; the reason comes first, so that it is written before the rating."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    reason: str
+    rating: int = Field(ge=min(RATINGS), le=max(RATINGS))
+
+
+class Asked(NamedTuple):
+    """One candidate's answer to rate, and what it is rated by."""
+
+    dimension: str
+    id: str  # of the question
+    video: str  # DIMENSION/NAME, as judge tasks and files of ratings have it
+    candidate: str  # who answered; never shown
+    question: str
+    reference: str
+    answer: str  # as it stands, even if it is empty
+    empty: bool  # it holds no letter, digit or symbol
+
+
+class Rated(NamedTuple):
+    """An answer and its verdict."""
+
+    asked: Asked
+    verdict: Verdict
+
+    def row(self, label: str) -> RatingRow:
+        """The rating as a line of a file; without one, its status says why.
+
+        Args:
+            label: the judge's name.
+        """
+        one, score = self.asked, self.verdict.score
+        return RatingRow(
+            dimension=one.dimension,
+            question=one.id,
+            video=one.video,
+            candidate=one.candidate,
+            judge=label,
+            round=ROUND,
+            rating=None if score is None else int(score),
+            reason="" if score is None else self.verdict.reason,
+            status=self.verdict.status,
+            empty=one.empty,
+        )
+
+    def transcript(self, label: str) -> dict[str, Any]:
+        """The rating with all that was said before it, as plain types.
+
+        `turns` are those of the debate in order (judges/debate.py: the consolidator's has no
+        round), each with the reply as it came; of one judge alone there is one turn.
+        """
+        one, whole = self.asked, self.verdict
+        return {
+            "dimension": one.dimension,
+            "question": one.id,
+            "video": one.video,
+            "candidate": one.candidate,
+            "judge": label,
+            "rating": None if whole.score is None else int(whole.score),
+            "status": whole.status,
+            "reason": whole.reason,
+            "setup": whole.setup,
+            "asked": {"question": one.question, "reference": one.reference, "answer": one.answer},
+            "turns": list(_turns(whole)),
+        }
+
+
+def config(spec: str | None, env: Mapping[str, str], *, single: bool = False) -> JudgeConfig:
+    """The debate, or with `single` the one judge, that gives the reference ratings.
+
+    A debate's file is taken as it is; one model debates with itself, in two roles. The user's
+    setting of the judge is not looked at: who judges answers is another decision.
+
+    Args:
+        spec: a judge in its short form, or a file; None for the paper's.
+        env: where keys are looked up, usually os.environ.
+        single: one model instead of a debate.
+
+    Raises:
+        JudgeError: it cannot be used as configured, or is of the other kind.
+    """
+    if spec is None or not spec.strip():
+        if not env.get(KEY, "").strip():
+            who = PAPER_SINGLE if single else " and ".join(PAPER_AGENTS)
+            raise JudgeError(
+                f"{who} at OpenAI (the paper's) needs a key: set {KEY}, or name others with "
+                "--judge: MODEL@BASE_URL, hf:NAME_OR_FOLDER, or the file of a debate"
+            )
+        if single:
+            return _resolved(PAPER_SINGLE, env)
+        return _debate([_resolved(name, env) for name in PAPER_AGENTS])
+    found = _resolved(spec, env)
+    if found.provider in (NONE, OFFLINE, PANEL):
+        raise JudgeError(
+            f"--judge {found.label}: reference ratings come from a debate (a file with `debate:`) "
+            "or from language models that debate; name one"
+        )
+    if single and found.provider == DEBATE:
+        raise JudgeError(
+            f"--judge {found.label} is a debate: name one model, or leave out --single"
+        )
+    return found if single or found.provider == DEBATE else _debate([found, found])
+
+
+def criterion(override_dir: Path | None = None) -> Criterion:
+    """The criterion of a reference rating; `fields` has its fields.
+
+    Args:
+        override_dir: folder of prompts whose `cvrr_es/reference.yml` replaces ours; None for the
+            user's setting. Read once for each folder.
+
+    Raises:
+        PromptError: the user's file does not fit.
+    """
+    return _criterion(override_dir or settings.prompts_dir())
+
+
+def fields(asked: Asked) -> dict[str, str]:
+    """What the criterion's template shows of an answer; the candidate's name is not among it."""
+    empty = _loaded(settings.prompts_dir()).text["empty"]
+    return {
+        "question": asked.question,
+        "reference": asked.reference,
+        "candidate": asked.answer,
+        "remark": f"\n{empty}" if asked.empty else "",
+    }
+
+
+def asked_about(release: Release, aligned: Sequence[Aligned]) -> list[Asked]:
+    """The answers to rate: candidate by candidate, in the release's order; empty ones too."""
+    return [
+        Asked(
+            one.dimension,
+            one.id,
+            one.video_id,
+            own.candidate,
+            one.question,
+            one.reference,
+            own.answers[one.id],
+            one.id in empty,
+        )
+        for own in aligned
+        for empty in [set(own.empty)]
+        for one in release.questions
+        if one.id in own.answers
+    ]
+
+
+def rate(judge: Judge, asked: Sequence[Asked]) -> list[Rated]:
+    """Rate answers, as many at once as requests may be in flight; trouble becomes a status."""
+    from lmms_eval_tasks.judges.concurrency import ordered_map
+
+    wanted = criterion()
+    return ordered_map(lambda one: Rated(one, judge.verdict(wanted, fields(one))), asked, NAME)
+
+
+def prompt_name() -> str:
+    """The prompt in use: its file and its hash."""
+    return prompt_notes.name(_loaded(settings.prompts_dir()))
+
+
+def _turns(verdict: Verdict) -> Iterator[dict[str, Any]]:
+    from lmms_eval_tasks.judges.debate import transcript
+
+    if not verdict.parts:
+        yield {
+            "round": None,
+            "agent": "Judge",
+            "judge": verdict.judge,
+            "score": verdict.score,
+            "reason": verdict.reason,
+            "status": verdict.status,
+            "raw": verdict.raw,
+        }
+        return
+    for turn, part in zip(transcript(verdict), verdict.parts, strict=True):
+        yield {**turn, "raw": part.raw}
+
+
+def _resolved(spec: str, env: Mapping[str, str]) -> JudgeConfig:
+    try:
+        # No model's name equals this one, since no judge is the paper's for reference ratings.
+        return judges.resolve(spec, env, default_model="")
+    except JudgeError as error:
+        raise JudgeError(str(error).replace(settings.JUDGE, "--judge")) from None
+
+
+def _debate(agents: Sequence[JudgeConfig]) -> JudgeConfig:
+    return JudgeConfig(DEBATE, members=(*agents, agents[0]))
+
+
+@lru_cache(maxsize=8)
+def _loaded(override_dir: Path | None) -> prompts.Prompt:
+    return prompts.load("cvrr_es", "reference", _PARTS, override_dir)
+
+
+@lru_cache(maxsize=8)
+def _criterion(override_dir: Path | None) -> Criterion:
+    prompt = _loaded(override_dir)
+    return Criterion(
+        name=NAME,
+        system=prompts.fill(prompt.text["system"], {"rubric": prompt.text["rubric"].strip()}),
+        template=prompt.text["user"],
+        schema=ReferenceRating,
+        score=_rating,
+        prompt_hash=prompt.hash,
+        bare="rating",
+    )
+
+
+def _rating(reply: ReferenceRating) -> float:
+    return float(reply.rating)
+
+
+# --- reference_plan ---
+
+
+PART = 300  # answers that are looked at, of however many
+_REASON = " ".join(["word"] * (REPLY_TOKENS - 10))
+_REPLY = json.dumps({"reason": _REASON, "rating": 3})
+
+
+class Estimated(NamedTuple):
+    """The work by model, and notes on how it was estimated."""
+
+    plans: list[tuple[str, Plan]]  # with the model's label; agents with one setting are one
+    notes: list[str]
+
+    @property
+    def calls(self) -> int:
+        """All requests."""
+        return sum(one.calls for _, one in self.plans)
+
+    @property
+    def cost(self) -> float | None:
+        """Dollars; None where a price is unknown."""
+        costs = [one.cost for _, one in self.plans]
+        known = [cost for cost in costs if cost is not None]
+        return math.fsum(known) if len(known) == len(costs) else None
+
+    def lines(self) -> list[str]:
+        """The estimate in words: each model, all together, notes."""
+        from lmms_eval_tasks.judges.ledger import dollars
+
+        found = [f"{label}: {summary(one)}" for label, one in self.plans]
+        cost = "unknown price" if self.cost is None else dollars(self.cost)
+        return [*found, f"all: {self.calls:,} calls, {cost}", *self.notes]
+
+
+class _StandIn:
+    """Notes what it is asked and gives a reply of the usual length."""
+
+    def __init__(self, config: JudgeConfig, asked: list[Request]) -> None:
+        self.config, self._asked = config, asked
+
+    def supports(self, criterion: str) -> bool:  # noqa: ARG002 - a stand-in takes any
+        """Every criterion."""
+        return True
+
+    def verdict(self, criterion: Criterion, fields: Mapping[str, Any]) -> Verdict:
+        """A rating in the middle."""
+        self._asked.append((criterion, dict(fields), _REPLY))
+        return Verdict(3.0, "ok", _REASON, _REPLY, judge=self.config.label)
+
+    def verdicts(
+        self, criterion: Criterion, fields: Mapping[str, Any], samples: int
+    ) -> list[Verdict]:
+        """As many of them."""
+        return [self.verdict(criterion, fields) for _ in range(samples)]
+
+
+def estimate(config: JudgeConfig, asked: Sequence[Asked]) -> Estimated:
+    """The work of rating `asked`, without repairs and without what is in the cache already.
+
+    Args:
+        config: from `config`.
+        asked: at least one answer.
+    """
+    from lmms_eval_tasks.judges import run
+
+    # Two candidates may give the same answer, which is asked about once.
+    different = list(dict.fromkeys((a.question, a.reference, a.answer, a.empty) for a in asked))
+    first = {(a.question, a.reference, a.answer, a.empty): a for a in reversed(asked)}
+    step = max(1, math.ceil(len(different) / PART))
+    part = [first[key] for key in different[::step]]
+    requests: dict[JudgeConfig, list[Request]] = {}
+    for model in config.members or (config,):
+        requests.setdefault(model, [])
+    judge = _judge(config, requests)
+    for one in part:
+        judge.verdict(criterion(), fields(one))
+    plans = [(model.label, plan(model, own)) for model, own in requests.items()]
+    notes = [note for _, one in plans for note in one.notes]
+    if len(different) < len(asked):
+        notes.append(f"{len(asked) - len(different):,} answers are another candidate's too: free")
+    if step > 1:
+        factor = len(different) / len(part)
+        plans = [(label, enlarged(one, factor)) for label, one in plans]
+        notes.append(f"estimated on {len(part):,} of {len(different):,} different answers")
+    notes += [f"{label}: {note}" for label, one in plans for note in at_best(one)]
+    notes += [
+        f"assumed: {REPLY_TOKENS} tokens for each reply; no repairs",
+        f"cost: {run.current().prices.origin}; replies in the cache are free",
+    ]
+    return Estimated(plans, notes)
+
+
+def _judge(
+    config: JudgeConfig, requests: Mapping[JudgeConfig, list[Request]]
+) -> DebateJudge | _StandIn:
+    from lmms_eval_tasks.judges.debate import DebateJudge
+
+    if config.provider != DEBATE:
+        return _StandIn(config, requests[config])
+    *agents, last = (_StandIn(model, requests[model]) for model in config.members)
+    return DebateJudge(config, agents, last, config.rounds)

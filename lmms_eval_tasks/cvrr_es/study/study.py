@@ -1,0 +1,403 @@
+"""What the judge study is computed from: the ratings of all judges, and one reference.
+
+Rows come from files, which `ratings.load` checks, or from our own items. Numbers on the scale that
+are not whole (4.5) come in: means, leniency and preferences take them as they are, agreement leaves
+them out and counts them, since kappa knows five labels and rounding would invent one.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, SCALE
+from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
+from lmms_eval_tasks.errors import DataError
+
+T = TypeVar("T")
+Ratings = Mapping[Item, float | None]  # None: asked and failed; absent: never asked
+_ORDER = {slug: place for place, slug in enumerate(DIMENSIONS)}
+
+
+class Rater(NamedTuple):
+    """Who rated, and how: a judge that rates alone and in a collective is two raters."""
+
+    judge: str
+    round: str
+
+
+class Place(NamedTuple):
+    """Where a question stands. `video` is "" if it is not known."""
+
+    dimension: str
+    video: str
+
+
+class Cell(NamedTuple):
+    """The smallest unit of Tables 4 to 7, for one judge."""
+
+    dimension: str
+    candidate: str
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What one rater did with the items of a study; rated + failed + missing = items.
+
+    Attributes:
+        items: of the study: whatever a judge or the reference has a row for.
+        rated: items with a rating; not_whole of them are no whole number, left out of agreement.
+        failed: items with a row and no rating.
+        missing: items without a row; more than 0 means that only a part was rated.
+        empty: items whose candidate answer is empty, which the published scripts skip;
+            empty_rated and empty_failed count them among `rated` and `failed`.
+    """
+
+    items: int
+    rated: int
+    failed: int
+    missing: int
+    not_whole: int
+    empty: int
+    empty_rated: int
+    empty_failed: int
+
+
+@dataclass(frozen=True)
+class Study:
+    """Ratings of the same items by several raters. Make one with `Study.of`.
+
+    Attributes:
+        questions: id -> where it stands.
+        items: everything that anyone has a row for, by dimension, question and candidate.
+        empty: items whose candidate answer is empty; one row that says so is enough.
+        raters: each one's ratings.
+        reference: the ratings that all others are compared with; empty if there are none yet.
+        referees: who made the reference. A rater among them would be compared with itself.
+    """
+
+    questions: Mapping[str, Place]
+    items: tuple[Item, ...]
+    empty: frozenset[Item]
+    raters: Mapping[Rater, Ratings]
+    reference: Ratings
+    referees: frozenset[Rater] = field(default_factory=frozenset)
+
+    @classmethod
+    def of(cls, rows: Iterable[RatingRow], reference: Iterable[RatingRow]) -> Study:
+        """A study of these rows, in whatever order they come.
+
+        Args:
+            rows: of all judges and rounds, one of each rater for each item.
+            reference: at most one row for each item; none at all means that it is still to come,
+                and every agreement with it is None with that reason.
+
+        Raises:
+            DataError: no rows; a question in two dimensions or on two videos; no item in common
+                with the reference.
+        """
+        given, referred = list(rows), list(reference)
+        if not given:
+            raise DataError("there are no ratings: name a file with at least one judge's rows")
+        raters: dict[Rater, dict[Item, float | None]] = {}
+        for row in given:
+            raters.setdefault(Rater(row.judge, row.round), {})[row.item] = _whole(row.rating)
+        compared = {row.item: _whole(row.rating) for row in referred}
+        rated = {row.item for row in given}
+        if compared and not rated & compared.keys():
+            one, other = min(rated), min(compared)
+            raise DataError(
+                "the ratings and the reference have no item in common, such as "
+                f"{one.question} by {one.candidate} and {other.question} by {other.candidate}: "
+                "compare the ids of the questions and the names of the candidates"
+            )
+        questions = _questions([*given, *referred])
+        return cls(
+            questions=questions,
+            items=tuple(
+                sorted(
+                    rated | compared.keys(),
+                    key=lambda item: (_ORDER[questions[item.question].dimension], item),
+                )
+            ),
+            empty=frozenset(row.item for row in (*given, *referred) if row.empty),
+            raters={rater: raters[rater] for rater in sorted(raters)},
+            reference=compared,
+            referees=frozenset(Rater(row.judge, row.round) for row in referred),
+        )
+
+    @functools.cached_property
+    def without_empty(self) -> Study:
+        """Items whose answer is not empty, as in the published scripts."""
+        return self.keep(lambda item: item not in self.empty)
+
+    def keep(self, wanted: Callable[[Item], bool]) -> Study:
+        """The same study of some items only. Raters without any of them stay."""
+
+        def of(ratings: Ratings) -> Ratings:
+            return {item: rating for item, rating in ratings.items() if item in kept}
+
+        items = tuple(item for item in self.items if wanted(item))
+        kept = set(items)
+        asked = {item.question for item in items}
+        return replace(
+            self,
+            questions={name: place for name, place in self.questions.items() if name in asked},
+            items=items,
+            empty=self.empty & kept,
+            raters={rater: of(ratings) for rater, ratings in self.raters.items()},
+            reference=of(self.reference),
+        )
+
+    @functools.cached_property
+    def cells(self) -> Mapping[Cell, tuple[Item, ...]]:
+        """Items of every dimension and candidate, in the order of the paper's tables."""
+        found: dict[Cell, list[Item]] = {}
+        for item in self.items:
+            found.setdefault(Cell(self.dimension(item), item.candidate), []).append(item)
+        ordered = sorted(found, key=lambda cell: (_ORDER[cell.dimension], cell.candidate))
+        return {cell: tuple(found[cell]) for cell in ordered}
+
+    @property
+    def dimensions(self) -> tuple[str, ...]:
+        """Those that have items, in the order of the paper's tables."""
+        return tuple(dict.fromkeys(cell.dimension for cell in self.cells))
+
+    @property
+    def candidates(self) -> tuple[str, ...]:
+        """All, by name."""
+        return tuple(sorted({cell.candidate for cell in self.cells}))
+
+    def dimension(self, item: Item) -> str:
+        """The item's dimension, a slug of labels.DIMENSIONS."""
+        return self.questions[item.question].dimension
+
+    def video(self, item: Item) -> str:
+        """The item's video, "" if it is not known."""
+        return self.questions[item.question].video
+
+    def counts(self, ratings: Ratings) -> Counts:
+        """What a rater of this study (or the reference) did with its items."""
+        told = summary(ratings, self.items)
+        empty = [item for item in self.items if item in ratings and item in self.empty]
+        empty_rated = sum(ratings[item] is not None for item in empty)
+        return Counts(
+            items=len(self.items),
+            rated=told.rated,
+            failed=told.failed,
+            missing=told.missing,
+            not_whole=told.not_whole,
+            empty=len(self.empty),
+            empty_rated=empty_rated,
+            empty_failed=len(empty) - empty_rated,
+        )
+
+
+def _whole(rating: float | None) -> float | None:
+    """The rating, whole ones as int."""
+    return rating if rating is None or not float(rating).is_integer() else int(rating)
+
+
+def _questions(rows: Iterable[RatingRow]) -> dict[str, Place]:
+    """Where each question stands; a row that does not know the video leaves it to the others."""
+    found: dict[str, Place] = {}
+    for row in rows:
+        place = found.setdefault(row.question, Place(row.dimension, row.video))
+        if place.dimension != row.dimension:
+            raise DataError(
+                f"question {row.question}: is in the dimension {place.dimension} in one row and in "
+                f"{row.dimension} in another: an id names one question"
+            )
+        if not place.video:
+            found[row.question] = Place(row.dimension, row.video)
+        elif row.video and row.video != place.video:
+            raise DataError(
+                f"question {row.question}: is on the video {place.video!r} in one row and on "
+                f"{row.video!r} in another: an id names one question on one video"
+            )
+    return found
+
+
+# --- what a rater gave: Table 4, the left of Figure 4, and what failed ----------------------------
+
+
+@dataclass(frozen=True)
+class Split(Generic[T]):
+    """One number (or several) of all items, and of their parts, in the order of the tables."""
+
+    overall: T
+    by_dimension: Mapping[str, T]
+    by_candidate: Mapping[str, T]
+    cells: Mapping[Cell, T]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Ratings of some items.
+
+    Attributes:
+        mean: of all ratings, whole or not, 1 to 5; None if there are none. A failure is no rating.
+        distribution: how often each whole rating was given, for every one of the scale.
+        not_whole: ratings such as 4.5, which have no place in the distribution.
+        failed: items that the rater has a row for and no rating.
+        missing: items without a row: nobody asked.
+    """
+
+    mean: float | None
+    distribution: Mapping[int, int]
+    not_whole: int
+    failed: int
+    missing: int
+
+    @property
+    def rated(self) -> int:
+        """Items with a rating."""
+        return sum(self.distribution.values()) + self.not_whole
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON, with the shares of failures (of what was asked) and of ratings (of all)."""
+        asked = self.rated + self.failed
+        items = asked + self.missing
+        return {
+            "mean": self.mean,
+            "rated": self.rated,
+            "distribution": {str(label): number for label, number in self.distribution.items()},
+            "not_whole": self.not_whole,
+            "failed": self.failed,
+            "missing": self.missing,
+            "failure_share": self.failed / asked if asked else None,
+            "coverage": self.rated / items if items else None,
+        }
+
+
+def summaries(study: Study, ratings: Ratings) -> Split[Summary]:
+    """Means, distributions and failures of one rater, or of the reference."""
+    return split(study, lambda items: summary(ratings, items))
+
+
+def summary(ratings: Ratings, items: Sequence[Item]) -> Summary:
+    """Of some items."""
+    asked = [ratings[item] for item in items if item in ratings]
+    given = [rating for rating in asked if rating is not None]
+    counts = Counter(given)
+    distribution = {label: counts[label] for label in SCALE}
+    return Summary(
+        mean=math.fsum(given) / len(given) if given else None,
+        distribution=distribution,
+        not_whole=len(given) - sum(distribution.values()),
+        failed=len(asked) - len(given),
+        missing=len(items) - len(asked),
+    )
+
+
+def split(study: Study, of: Callable[[Sequence[Item]], T]) -> Split[T]:
+    """Apply a function of items to all of them and to every part."""
+    dimensions: dict[str, list[Item]] = {name: [] for name in study.dimensions}
+    candidates: dict[str, list[Item]] = {name: [] for name in study.candidates}
+    for cell, items in study.cells.items():
+        dimensions[cell.dimension].extend(items)
+        candidates[cell.candidate].extend(items)
+    return Split(
+        overall=of(study.items),
+        by_dimension={name: of(items) for name, items in dimensions.items()},
+        by_candidate={name: of(items) for name, items in candidates.items()},
+        cells={cell: of(items) for cell, items in study.cells.items()},
+    )
+
+
+# --- folds, for what is fitted to the reference on other videos than those it is scored on --------
+
+FOLDS = 5
+
+
+@dataclass(frozen=True)
+class Folds:
+    """Which fold each question is in; a video's questions, by all candidates, lie in one.
+
+    Choosing judges by their agreement and reporting that agreement on the same items flatters them
+    (metrics.md).
+
+    Attributes:
+        of: question -> fold, from 0.
+        count: number of folds; 1 if there is one video only, and then nothing can be fitted.
+        note: what stands in for videos where they are not known; "" if all are.
+    """
+
+    of: Mapping[str, int]
+    count: int
+    note: str = ""
+
+    def fold(self, item: Item) -> int:
+        """The item's fold."""
+        return self.of[item.question]
+
+    def fold_of(self, items: Iterable[Item]) -> dict[Item, int]:
+        """The fold of each of these items, for what is fitted fold by fold."""
+        return {item: self.fold(item) for item in items}
+
+
+def by_video(study: Study, count: int = FOLDS, seed: int = 0) -> Folds:
+    """Folds of a study; arguments, folds and errors as `of_items`."""
+    return of_items(study.items, study.questions, count, seed)
+
+
+def of_items(
+    items: Iterable[Item], places: Mapping[str, Place], count: int = FOLDS, seed: int = 0
+) -> Folds:
+    """Folds of about equal size, by videos; by questions where no video is known.
+
+    Videos go one after another, in the order of their hashes, into the fold that so far has the
+    fewest items of the video's dimension (its main one, if it has several), then the fewest items.
+    So every dimension is spread over the folds, and within a dimension whose videos have no other
+    the sizes differ by at most its largest video. The same items always give the same folds, in
+    whatever order they come; more items may give others.
+
+    Args:
+        items: what is to be split.
+        places: dimension and video of every question; the video is "" where it is not known.
+        count: of folds, if there are as many videos.
+        seed: other seeds give other folds.
+
+    Raises:
+        ValueError: fewer than two folds.
+    """
+    if count < 2:
+        raise ValueError(f"count={count}: fitting on other videos needs at least 2 folds")
+    units: dict[tuple[str, str], Counter[str]] = {}  # (kind, name) -> items by dimension
+    of_unit: dict[str, tuple[str, str]] = {}
+    for item in items:
+        dimension, video = places[item.question]
+        unit = ("video", video) if video else ("question", item.question)
+        of_unit[item.question] = unit
+        units.setdefault(unit, Counter())[dimension] += 1
+    count = max(1, min(count, len(units)))
+    loads = [Counter[str]() for _ in range(count)]
+    chosen: dict[tuple[str, str], int] = {}
+    for unit in sorted(units, key=lambda unit: _hash(seed, *unit)):
+        own = units[unit]
+        main = min(own, key=lambda dimension: (-own[dimension], dimension))
+        fold = min(range(count), key=lambda i: (loads[i][main], loads[i].total(), i))
+        loads[fold].update(own)
+        chosen[unit] = fold
+    return Folds({name: chosen[unit] for name, unit in of_unit.items()}, count, _note(places))
+
+
+def _hash(seed: int, kind: str, name: str) -> bytes:
+    return hashlib.sha256(f"{seed}\0{kind}\0{name}".encode()).digest()
+
+
+def _note(places: Mapping[str, Place]) -> str:
+    unknown = sum(not place.video for place in places.values())
+    if not unknown:
+        return ""
+    if unknown == len(places):
+        return (
+            "no video is known: folds are by question, so that questions on one video may be "
+            "fitted on and scored"
+        )
+    return f"{unknown} of {len(places)} questions have no video: each is its own unit"

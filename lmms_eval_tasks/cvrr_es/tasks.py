@@ -1,0 +1,287 @@
+"""CVRR-ES (Khattak et al. 2024), and the study of judges on its answers (vlm_judge).
+
+Eleven dimensions of questions, whose answers a judge compares with the reference; and three tasks
+in which the model under test is the judge: it rates candidates' answers alone, with all other
+judges' ratings, or with those of selected ones.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.benchmark import (
+    Benchmark,
+    Cut,
+    Doc,
+    Found,
+    Item,
+    Items,
+    Join,
+    Numbers,
+    Part,
+    Task,
+)
+from lmms_eval_tasks.cvrr_es import data, metrics, release
+from lmms_eval_tasks.cvrr_es import judge as judging
+from lmms_eval_tasks.cvrr_es.data import running_model
+from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, JUDGE_TASKS
+from lmms_eval_tasks.cvrr_es.study import replies
+from lmms_eval_tasks.cvrr_es.study.ratings import Item as Rated
+from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
+from lmms_eval_tasks.cvrr_es.tables import tables
+from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.judges.candidate import judged
+from lmms_eval_tasks.judges.verdict import Criterion, Scoring
+from lmms_eval_tasks.utils import clips, prompts
+from lmms_eval_tasks.utils.prompts import Prompt
+
+# --- what the model is given ------------------------------------------------------------------
+
+
+def prompt(doc: Doc) -> list[Part]:
+    """The muted video or its frames, then the question, or what a judge is asked of an answer."""
+    seen = Part("images" if doc["n_frames"] else "video", functools.partial(_seen, doc))
+    return [seen, Part("text", _text(doc))]
+
+
+def _seen(doc: Doc) -> Any:
+    shown = clips.visuals(doc)
+    return shown if doc["n_frames"] else shown[0]
+
+
+def _text(doc: Doc) -> str:
+    if "candidate" not in doc:
+        return prompts.fill(task_prompt().text["question"], {"question": doc["question"]})
+    item = Rated(doc["question_id"], doc["candidate"])
+    others = [RatingRow(**row) for row in doc["others"]]
+    return judging.request(doc["question"], doc["answer"], item, others)
+
+
+def task_prompt() -> Prompt:
+    """The candidates' prompt, ours or the user's.
+
+    Raises:
+        PromptError: the user's file lacks a text or a placeholder.
+    """
+    return _task_prompt(settings.prompts_dir())
+
+
+@functools.lru_cache(maxsize=8)
+def _task_prompt(override: Path | None) -> Prompt:
+    required = {"question": {"question"}}
+    return prompts.load("cvrr_es", "task", required=required, override_dir=override)
+
+
+# --- what the reply is worth ------------------------------------------------------------------
+
+_ANSWER = ("id", "dimension", "video", "question", "reference", "data")
+_RATING = (
+    *("id", "dimension", "video", "candidate", "answer", "empty", "others", "fell_back", "round"),
+    *("reference_rating", "data"),
+)
+
+
+def keep_answer(doc: Doc) -> dict[str, Any]:
+    """What the log keeps of a question, and who answered."""
+    return {**{name: doc[name] for name in _ANSWER}, "candidate": running_model()}
+
+
+def keep_rating(doc: Doc) -> dict[str, Any]:
+    """What the log keeps of an answer that is rated; `question` is the question's id there."""
+    kept = {name: doc[name] for name in _RATING}
+    named = {"question": doc["question_id"], "asked": doc["question"]}
+    return {**kept, **named, "judge": running_model()}
+
+
+def handed(doc: Doc) -> dict[str, Any]:
+    """What was handed over."""
+    return {"media": clips.log(doc)}
+
+
+def answer(doc: Item, reply: str) -> Scoring:
+    """One answer: is it correct, and its 0 to 5 points.
+
+    An answer that nobody had to judge has 0 points. Where a verdict's own cannot be told there are
+    none: its 0 or 1 is another number.
+    """
+    fields = {"question": doc["question"], "reference": doc["reference"], "id": doc["id"]}
+    done = yield from judged("correct", judging.criterion(), fields, reply)
+    found = judging.points(done.verdict, done.candidate)
+    points = found.score if found else None
+    return {
+        "answer": done.candidate,
+        "status": done.status,
+        "right": done.score,
+        "points": done.score if done.verdict is None else points,
+    }
+
+
+def rating(doc: Item, reply: str) -> dict[str, Any]:
+    """One rating by the model under test; an unreadable one is a failure, never a middle rating."""
+    read = replies.read(reply, [doc["answer"]])
+    return {
+        "rating": read.rating,
+        "reason": read.reason,
+        "status": read.status,
+        "notes": dict(read.notes),
+    }
+
+
+# --- the tasks --------------------------------------------------------------------------------
+
+
+def _stand_in(doc: Doc, number: int) -> str:  # noqa: ARG001
+    return str(doc.get("reference", ""))
+
+
+def _tasks() -> dict[str, Task]:
+    made = {
+        name: Task(
+            name,
+            prompt,
+            keep_answer,
+            answer,
+            metrics.ANSWERS,
+            handed=handed,
+            asks={"correct": ""},
+            blank={"answer": "", "right": None, "points": None},
+            stand_in=_stand_in,
+        )
+        for name in (f"{ANSWERS}{one}" for one in DIMENSIONS)
+    }
+    for name in JUDGE_TASKS:
+        made[name] = Task(
+            name,
+            prompt,
+            keep_rating,
+            rating,
+            metrics.RATED,
+            more=metrics.by_candidate,
+            handed=handed,
+            blank={"rating": None, "reason": "", "notes": {}},
+            details=metrics.rated_details,
+            notes=_uncompared,
+        )
+    return made
+
+
+def _uncompared(items: Items) -> list[str]:
+    if not data.reference() or any(item["reference_rating"] is not None for item in items):
+        return []
+    return [
+        "the reference has no rating of these answers: compare the ids of the questions and the "
+        "names of the candidates"
+    ]
+
+
+class CvrrEs(Benchmark):
+    """CVRR-ES for the shared code."""
+
+    name = "cvrr_es"
+    title = "CVRR-ES"
+    how_to_get = release.HOW_TO_GET
+    paper_judge = judging.PAPER_JUDGE
+
+    tasks = _tasks()
+    joins = (
+        Join(
+            "cvrr_es",
+            tuple(f"{ANSWERS}{one}" for one in DIMENSIONS),
+            metrics.means,
+            metrics.MEANS_SHOWN,
+            metrics.partial_means,
+        ),
+    )
+
+    look = staticmethod(data.look)
+    docs = staticmethod(data.docs)
+    status = staticmethod(release.status)
+    prepare = staticmethod(release.prepare)
+
+    def cut(self, found: Found, task: str, doc: Doc) -> Cut:  # noqa: ARG002
+        """The muted copy of a video, or its frames."""
+        window = (doc["video_path"], doc["start"], doc["end"], doc["n_frames"])
+        return Cut(doc.get("question_id", doc["id"]), window, lambda: clips.make(*window))
+
+    def uncut(self, found: Found, lost: Mapping[str, str]) -> str:
+        """How many questions have a video that cannot be shown."""
+        total = len(found.release.questions)
+        return f"the videos of {len(lost)} of {total} CVRR-ES questions cannot be shown"
+
+    def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:
+        """The candidates' and the study's judges'."""
+        found = {"task": task_prompt} if any(name not in JUDGE_TASKS for name in names) else {}
+        if any(name in JUDGE_TASKS for name in names):
+            found["rating"] = judging.rating_prompt
+        return {name: of() for name, of in found.items()}
+
+    def criteria(self) -> Sequence[Criterion]:
+        """Is an answer correct?"""
+        return [judging.criterion()]
+
+    def judge_prompt(self) -> Prompt:
+        """Of the one criterion."""
+        return judging.prompt()
+
+    def describe(
+        self,
+        found: Found | None,
+        names: Sequence[str],
+        left_out: Mapping[str, Mapping[str, str]],
+        asked: Mapping[str, Items],  # noqa: ARG002
+    ) -> tuple[dict[str, Any], list[str]]:
+        """Data, candidates, shown ratings and frames."""
+        section, warnings = data.describe(found, left_out)
+        answered = [name for name in names if name not in JUDGE_TASKS]
+        if answered:
+            warnings += [f"cvrr_es: {note}" for note in metrics.partial_means(answered)]
+        return section, warnings
+
+    def tables(
+        self,
+        rows: Sequence[tuple[str, Numbers]],
+        section: Mapping[str, Any] | None = None,  # noqa: ARG002
+    ) -> Sequence[Any]:
+        """Accuracy by dimension, kappas, and ratings by dimension and candidate."""
+        return tables(rows)
+
+    def reread(
+        self,
+        items: Sequence[dict[str, Any]],
+        *,
+        judged: bool,  # noqa: ARG002
+    ) -> Sequence[dict[str, Any]]:
+        """Ratings with the reference that the user names now, or the one of the run."""
+        known: dict[Rated, float | None] = {}
+        if any("reference_rating" in item for item in items):
+            known = {row.item: row.rating for row in data.reference()}
+        made = []
+        for item in items:
+            of_rating = not item.keys().isdisjoint(("judge", "round", "reference_rating"))
+            texts, others = _NEEDED[of_rating]
+            lacking = [name for name in texts if not isinstance(item.get(name), str)]
+            if lacking := [*lacking, *(name for name in others if name not in item)]:
+                raise DataError(
+                    f"{item['id']} has no `{lacking[0]}`; take its line out or run the task again"
+                )
+            if of_rating and known:
+                rated = Rated(item["question"], item["candidate"])
+                made.append({**item, "reference_rating": known.get(rated)})
+            else:
+                made.append(item)
+        return made
+
+
+# Of a rating or not: texts that a saved item must have, and what else.
+_NEEDED = {
+    False: (("dimension", "video", "question", "reference", "reply"), ()),
+    True: (
+        ("dimension", "video", "question", "candidate", "answer", "judge", "round", "reply"),
+        ("empty", "fell_back", "reference_rating"),
+    ),
+}
+BENCHMARK = CvrrEs()

@@ -1,0 +1,269 @@
+"""The texts of a record, by a model through the judges' layer (paper, 3.2 and A).
+
+    frame -> description;  all frames of a shot -> description
+    descriptions of all shots -> document;  of the key shots -> summary; sentences name their shots
+
+A text that is there already (hand-written, or of an earlier run) is kept and not asked for. The
+check of shots' numbers is in Python: the JSON schema that is sent is the same for any number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, create_model, model_validator
+
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.haven.records.structure import Structure
+from lmms_eval_tasks.judges import Criterion, Judge, reader
+from lmms_eval_tasks.judges.judging import quotable
+from lmms_eval_tasks.judges.verdict import Status
+from lmms_eval_tasks.utils import prompts
+
+
+def _line(value: str) -> str:
+    if not (line := " ".join(value.split())):
+        raise ValueError("an empty text")
+    return line
+
+
+def _some(values: list[Any]) -> list[Any]:
+    if not values:
+        raise ValueError("an empty list")
+    return values
+
+
+Line = Annotated[str, AfterValidator(_line)]
+
+
+class _Reply(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Description(_Reply):
+    """Of a frame or of a shot."""
+
+    description: Line
+
+
+class AlignedSentence(_Reply):
+    """A sentence and the numbers of the shots that it tells about, as they were shown, from 1."""
+
+    sentence: Line
+    shots: Annotated[list[int], AfterValidator(_some)]
+
+
+class Sentences(_Reply):
+    """A document or a summary."""
+
+    sentences: Annotated[list[AlignedSentence], AfterValidator(_some)]
+
+
+@lru_cache(maxsize=256)
+def sentences_on(shots: int) -> type[Sentences]:
+    """Sentences that name only shots 1 to `shots`, none twice in one sentence."""
+
+    def known(reply: Sentences) -> Sentences:
+        for number, one in enumerate(reply.sentences, 1):
+            if wrong := [shot for shot in one.shots if not 1 <= shot <= shots]:
+                raise ValueError(f"sentence {number} names shot {wrong[0]} of {shots}")
+            if len(set(one.shots)) < len(one.shots):
+                raise ValueError(f"sentence {number} names a shot twice")
+        return reply
+
+    validators: dict[str, Any] = {"check": model_validator(mode="after")(known)}
+    return create_model(
+        "Sentences", __base__=Sentences, __doc__=Sentences.__doc__, __validators__=validators
+    )
+
+
+WORDS = 50  # of a shot's description at most; the paper gives no number
+TASK = "haven build"  # under which the ledger books
+# Steps -> what their user's message shows; `words` stands in the instructions.
+_SHOWN: Mapping[str, str] = {
+    "frame": "image",
+    "shot": "images",
+    "document": "shots",
+    "summary": "shots",
+}
+_SCHEMAS: Mapping[str, type[BaseModel]] = {
+    "frame": Description,
+    "shot": Description,
+    "document": Sentences,
+    "summary": Sentences,
+}
+STEPS = tuple(_SHOWN)
+
+R = TypeVar("R", bound=BaseModel)
+# Pictures of sampled frames, by number from 1.
+Images = Callable[[Sequence[int]], Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class Said:
+    """A sentence and its shots, from 0, ascending."""
+
+    text: str
+    shots: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The texts of a record; "" or () is a text that is missing."""
+
+    frames: tuple[str, ...]
+    shots: tuple[str, ...]
+    document: tuple[Said, ...] = ()
+    summary: tuple[Said, ...] = ()
+
+    def missing(self, key_shots: Sequence[int]) -> list[str]:
+        """What is missing, in words. Without key shots there is nothing to summarise."""
+        counts = [
+            (sum(not text for text in self.frames), len(self.frames), "frame descriptions"),
+            (sum(not text for text in self.shots), len(self.shots), "shot descriptions"),
+        ]
+        found = [f"{count} of {total} {what}" for count, total, what in counts if count]
+        found += ["the document"] if not self.document else []
+        return found + (["the summary"] if key_shots and not self.summary else [])
+
+
+@dataclass
+class Written:
+    """Texts, and what failed: place -> why."""
+
+    texts: Texts
+    failures: dict[str, str] = field(default_factory=dict)
+
+
+def nothing(made: Structure) -> Texts:
+    """No text at all."""
+    return Texts(("",) * len(made.sampled.picks), ("",) * len(made.starts))
+
+
+def prompt(override_dir: Path | None = None) -> prompts.Prompt:
+    """The instructions: ours, or `haven/build.yml` of the user's folder of prompts.
+
+    Raises:
+        PromptError: the user's file does not fit.
+    """
+    required: dict[str, tuple[str, ...]] = dict.fromkeys(STEPS, ())
+    required["shot"] = ("words",)
+    required |= {f"{step}_user": (shown,) for step, shown in _SHOWN.items()}
+    return prompts.load("haven", "build", required, override_dir or settings.prompts_dir())
+
+
+def criterion(step: str, given: prompts.Prompt, schema: type[BaseModel] | None = None) -> Criterion:
+    """One step as the judges' layer asks it; its score says only that there is a reply.
+
+    Args:
+        step: one of STEPS.
+        given: the instructions.
+        schema: that of the step, perhaps with a check of numbers.
+    """
+    shown = _SHOWN[step]
+    pictures = shown != "shots"
+    return Criterion(
+        name=f"haven_{step}",
+        system=given.text[step],
+        template=given.text[f"{step}_user"],
+        schema=schema or _SCHEMAS[step],
+        score=lambda _: 1.0,
+        prompt_hash=given.hash,
+        untrusted=() if pictures else (shown,),  # a model or a hand wrote it
+        images=(shown,) if pictures else (),
+    )
+
+
+def fields(step: str, shown: Sequence[Any]) -> dict[str, Any]:
+    """What a step is asked about.
+
+    Args:
+        step: one of STEPS.
+        shown: pictures, or descriptions of shots.
+    """
+    return {_SHOWN[step]: list(shown), "words": WORDS}
+
+
+class _FailedError(Exception):
+    """A step without a usable reply."""
+
+
+def write(
+    judge: Judge, given: prompts.Prompt, made: Structure, images: Images, have: Texts
+) -> Written:
+    """Ask for the texts that are missing; trouble becomes a failure, never an exception.
+
+    The document and the summary wait for all descriptions that they are made of.
+
+    Args:
+        judge: a single model.
+        given: the instructions.
+        made: frames and shots.
+        images: called from several threads.
+        have: texts that are there.
+    """
+    from lmms_eval_tasks.judges.concurrency import ordered_map
+
+    ranges = made.shots
+    jobs = [("frame", n) for n, text in enumerate(have.frames) if not text]
+    jobs += [("shot", n) for n, text in enumerate(have.shots) if not text]
+    failures: dict[str, str] = {}
+
+    def describe(job: tuple[str, int]) -> str:
+        step, place = job
+        numbers = [n + 1 for n in ([place] if step == "frame" else ranges[place])]
+        try:
+            asked = criterion(step, given)
+            reply = _ask(judge, asked, fields(step, images(numbers)), Description)
+        except _FailedError as error:
+            failures[f"{step} {place + 1}"] = str(error)
+            return ""
+        return reply.description
+
+    texts = dict(zip(jobs, ordered_map(describe, jobs, TASK), strict=True))
+    frames = tuple(texts.get(("frame", n), text) for n, text in enumerate(have.frames))
+    shots = tuple(texts.get(("shot", n), text) for n, text in enumerate(have.shots))
+
+    def join(step: str) -> tuple[Said, ...]:
+        chosen = range(len(shots)) if step == "document" else made.key_shots
+        schema = sentences_on(len(chosen))
+        try:
+            if lacking := [n + 1 for n in chosen if not shots[n]]:
+                raise _FailedError(f"waits for the description of shot {lacking[0]}")
+            asked = fields(step, [shots[n] for n in chosen])
+            reply = _ask(judge, criterion(step, given, schema), asked, schema)
+        except _FailedError as error:
+            failures[step] = str(error)
+            return ()
+        return tuple(
+            Said(one.sentence, tuple(sorted(chosen[n - 1] for n in one.shots)))
+            for one in reply.sentences
+        )
+
+    steps = [] if have.document else ["document"]
+    steps += ["summary"] if made.key_shots and not have.summary else []
+    joined = dict(zip(steps, ordered_map(join, steps, TASK), strict=True))
+    done = replace(
+        have,
+        frames=frames,
+        shots=shots,
+        document=joined.get("document", have.document),
+        summary=joined.get("summary", have.summary),
+    )
+    # In the record's order, not in that of the threads.
+    order = [*(f"{step} {place + 1}" for step, place in jobs), *steps]
+    return Written(done, {name: failures[name] for name in order if name in failures})
+
+
+def _ask(judge: Judge, asked: Criterion, about: Mapping[str, Any], schema: type[R]) -> R:
+    verdict = judge.verdict(asked, about)
+    if verdict.status != Status.OK.value:
+        raise _FailedError(f"{verdict.status}: {verdict.reason}")
+    reply = reader.read(verdict.raw, schema, quotable(asked, about))
+    if not isinstance(reply, schema):
+        raise TypeError(f"{asked.name}: {type(reply).__name__}")
+    return reply

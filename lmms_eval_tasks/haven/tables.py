@@ -1,0 +1,252 @@
+"""HAVEN's tables as in the paper (Tables 3 and 4), and what the numbers are worth beside them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval_tasks.benchmark import Numbers
+from lmms_eval_tasks.haven.metrics import ORDER
+from lmms_eval_tasks.haven.options import KINDS, SOURCES, TASKS
+from lmms_eval_tasks.report.paper_tables import NONE, by_row, fixed, number, signed
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_INVALID = "INVALID"  # behind the name of a task too many of whose verdicts failed (rescore.py)
+_GROUPS = ("haven", "haven_text")
+
+# A task's or group's name, then whatever was added to it: ` INVALID`, the model where several were
+# rescored.
+_NAME = re.compile(
+    rf"(?P<name>{'|'.join(sorted((*TASKS, *_GROUPS), key=len, reverse=True))})(?P<rest> .*)?",
+    re.DOTALL,
+)
+_OVER = {"": "videos", "_sources": "sources"}  # form of a metric -> what its mean is over
+
+
+@dataclass
+class Model:
+    """The numbers of one model, either of its tasks with pictures or of its text proxies."""
+
+    label: str
+    text: bool
+    numbers: dict[str, Mapping[str, Any]] = field(default_factory=dict)  # by kind with `_doc`
+    joined: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """The label as the first column shows it."""
+        name = f"this run {self.label}".strip() if self.label in ("", _INVALID) else self.label
+        return f"{name} (text proxy)" if self.text else name
+
+    def value(self, task: str, metric: str) -> float | None:
+        """A metric of a task, or None."""
+        return number(self.numbers.get(task, {}).get(metric))
+
+
+def tables(rows: Sequence[tuple[str, Numbers]]) -> list[Table]:
+    """The paper's tables for one or more models; those without a number are left out.
+
+    Args:
+        rows: label of a model (empty for a single run) and its numbers by task and group.
+    """
+    models = _models(rows)
+    return [
+        *_table3(models),
+        *_table4(models),
+        *_worth(models),
+        *_by_source(models),
+        *_consistency(models),
+    ]
+
+
+def _models(rows: Sequence[tuple[str, Numbers]]) -> list[Model]:
+    found: dict[tuple[str, bool], Model] = {}
+    for label, numbers in rows:
+        for name, values in numbers.items():
+            match = _NAME.fullmatch(name)
+            if match is None:
+                continue
+            full = f"{label}{match['rest'] or ''}".strip()
+            text = match["name"].endswith("_text")
+            model = found.setdefault((full, text), Model(full, text))
+            if match["name"] in _GROUPS:
+                model.joined = values
+            else:
+                short = match["name"].removeprefix("haven_").removesuffix("_text")
+                model.numbers[short] = values
+    return list(found.values())
+
+
+def _table3(models: Sequence[Model]) -> list[Table]:
+    columns = [
+        *("V2T\nBERTSc.", "V2V\nF1", "V2VT\nBERTSc.", "V2VT\nF1"),
+        *("temp.\nrho", "temp.\ntau", "temp.+doc\nrho", "temp.+doc\ntau", "ground.\nF1"),
+        *("sal.\nrho", "sal.\ntau", "sal.+doc\nrho", "sal.+doc\ntau"),
+    ]
+    cells = [
+        *(("v2t", "bertscore"), ("v2v", "f1"), ("v2vt", "bertscore"), ("v2vt", "f1")),
+        *((task, name) for task in ("temporal", "temporal_doc") for name in ORDER),
+        ("grounding", "f1"),
+        *((task, name) for task in ("saliency", "saliency_doc") for name in ORDER),
+    ]
+    rows = [
+        ((model.title, over), [fixed(model.value(t, m + form), 3) for t, m in cells])
+        for model in models
+        for form, over in _OVER.items()
+    ]
+    return by_row(
+        "HAVEN: every task (the paper's Table 3)",
+        ("model", "mean over"),
+        columns,
+        rows,
+        "temp.: temporal order; sal.: saliency; +doc: with the document\n"
+        "rho: Spearman's; tau: Kendall's tau-b; the paper prints one and does not say which",
+    )
+
+
+def _table4(models: Sequence[Model]) -> list[Table]:
+    forms = [
+        ("geval_logprobs_valid", "G-Eval\nlogprobs"),
+        ("geval_samples_valid", "G-Eval\nsamples"),
+    ]
+    used = [
+        (name, heading)
+        for name, heading in forms
+        if any(model.value(task, name) is not None for model in models for task in ("v2t", "v2vt"))
+    ]
+    columns = [
+        *(f"V2T\n{heading}" for _, heading in used),
+        *("V2T\nROUGE", "V2V\nP", "V2V\nR"),
+        *(f"V2VT\n{heading}" for _, heading in used),
+        *("V2VT\nROUGE", "V2VT\nP", "V2VT\nR", "V2VT\nCLIPScore", "(diff.)"),
+    ]
+    rows = []
+    for model in models:
+        for form, over in _OVER.items():
+            cells = [
+                *(fixed(model.value("v2t", name + form), 3) for name, _ in used),
+                fixed(model.value("v2t", f"rouge{form}"), 3),
+                fixed(model.value("v2v", f"precision{form}"), 3),
+                fixed(model.value("v2v", f"recall{form}"), 3),
+                *(fixed(model.value("v2vt", name + form), 3) for name, _ in used),
+                fixed(model.value("v2vt", f"rouge{form}"), 3),
+                fixed(model.value("v2vt", f"precision{form}"), 3),
+                fixed(model.value("v2vt", f"recall{form}"), 3),
+                fixed(model.value("v2vt", f"clipscore{form}"), 3),
+                NONE if form else _signed(model.joined.get("joined_clip_gain")),
+            ]
+            rows.append(((model.title, over), cells))
+    return by_row(
+        "HAVEN: summaries (the paper's Table 4)",
+        ("model", "mean over"),
+        columns,
+        rows,
+        "ROUGE: mean of the F1 of ROUGE-1, 2 and L. G-Eval: 1 to 5, of what could be rated\n"
+        "(diff.): joint replies minus V2T's text with V2V's frames, over the videos with all three",
+    )
+
+
+def _signed(value: Any) -> str:
+    found = number(value)
+    return NONE if found is None else signed(found, 3)
+
+
+# Task kind -> its main metric, whose baselines stand in the table of what a number is worth.
+_MAIN = {
+    "v2t": ("rouge",),
+    "v2v": ("f1",),
+    "v2vt": ("rouge", "f1", "clipscore"),
+    "temporal": ORDER,
+    "grounding": ("f1", "iou", "hit1"),
+    "saliency": ORDER,
+}
+_BASELINES = ("random", "identity", "uniform", "first", "all", "best")
+
+
+def _worth(models: Sequence[Model]) -> list[Table]:
+    rows = [
+        ((model.title, task, metric), _worth_cells(model, task, metric))
+        for model, task, metric in _measured(models)
+    ]
+    return by_row(
+        "HAVEN: what the numbers are worth",
+        ("model", "task", "metric"),
+        ["videos", "value", "valid", *_BASELINES, "failed", "rules\nbroken", "undef.", "clips"],
+        rows,
+        "random: expected, in closed form; identity: the order as shown; uniform, first: so many\n"
+        "frames; all: every frame, or each clip for each sentence; best: the most possible\n"
+        "failed: replies that could not be read in full; what could be read of them counts\n"
+        "rules broken: replies with a wrong number of frames, an unknown shot and so on\n"
+        "undef.: all shots equally important\n"
+        "clips: named for a sentence, mean",
+    )
+
+
+def _measured(models: Sequence[Model]) -> Iterator[tuple[Model, str, str]]:
+    for model in models:
+        for task in [name for kind in KINDS for name in (kind, f"{kind}_doc")]:
+            for metric in _MAIN[task.removesuffix("_doc")]:
+                if model.value(task, metric) is not None:
+                    yield model, task, metric
+
+
+def _worth_cells(model: Model, task: str, metric: str) -> list[str]:
+    forms = ["", "_valid", *(f"_{name}" for name in _BASELINES)]
+    # A joint reply has two parts, and CLIPScore needs both.
+    part = {"rouge": "summary_", "f1": "frames_"}.get(metric, "") if task == "v2vt" else ""
+    counts = (f"{part}failed", "violations", "undefined")
+    return [
+        fixed(model.value(task, "videos"), 0),
+        *(fixed(model.value(task, metric + form), 3) for form in forms),
+        *(fixed(model.value(task, name), 0) for name in counts),
+        fixed(model.value(task, "clips_predicted"), 1) if metric == "f1" else NONE,
+    ]
+
+
+def _by_source(models: Sequence[Model]) -> list[Table]:
+    measured = list(_measured(models))
+    used = [
+        source
+        for source in SOURCES
+        if any(model.value(task, f"{name}_{source}") is not None for model, task, name in measured)
+    ]
+    rows = [
+        (
+            (model.title, task, metric),
+            [fixed(model.value(task, f"{metric}_{source}"), 3) for source in used],
+        )
+        for model, task, metric in measured
+    ]
+    heads = [SOURCES[source] for source in used]
+    return by_row("HAVEN: by source", ("model", "task", "metric"), heads, rows)
+
+
+def _consistency(models: Sequence[Model]) -> list[Table]:
+    rows = []
+    for model in models:
+        cells = []
+        for name in ("saliency", "grounding"):
+            share = number(model.joined.get(f"joined_{name}"))
+            chance = number(model.joined.get(f"joined_{name}_chance"))
+            both = share is not None and chance is not None
+            cells += [
+                fixed(share, 3),
+                fixed(chance, 3),
+                signed(share - chance, 3) if both else NONE,  # type: ignore[operator]
+                fixed(number(model.joined.get(f"joined_{name}_videos")), 0) if both else NONE,
+            ]
+        rows.append(((model.title,), cells))
+    heads = ["inside", "by chance", "diff.", "videos"]
+    return by_row(
+        "HAVEN: do a model's keyframes agree with its other replies on the same video?",
+        ("model",),
+        [f"{what}\n{head}" for what in ("salient", "grounded") for head in heads],
+        rows,
+        "salient: share of the frames selected in V2V that lie in the upper half of the shots\n"
+        "that the model ranks; grounded: in clips that its summary sentences ground to. No such\n"
+        "figures are published",
+    )

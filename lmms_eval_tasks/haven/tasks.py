@@ -1,0 +1,395 @@
+"""HAVEN: text summaries and keyframes of a video, order, grounding and saliency of its shots.
+
+Six kinds of tasks, some with the video's document, all with a text proxy (paper, 3.4, C; its task
+and annotations are Multimodal Video Summarization's).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found, Item, Items, Join, Numbers, Task
+from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.haven import data, inputs, metrics, texts
+from lmms_eval_tasks.haven import judge as judging
+from lmms_eval_tasks.haven.metrics import ORDER
+from lmms_eval_tasks.haven.options import KINDS, SUMMARIES, TASKS, Variant
+from lmms_eval_tasks.haven.records.prepare import prepare
+from lmms_eval_tasks.haven.tables import tables
+from lmms_eval_tasks.judges import Criterion
+from lmms_eval_tasks.judges.verdict import Scoring
+from lmms_eval_tasks.utils import alignments, answers, keyframes, rankings, rouge, summaries
+from lmms_eval_tasks.utils.prompts import Prompt
+from lmms_eval_tasks.utils.released_files import DataStatus
+
+V2T_SENTENCES = (3, 5)  # asked for by V2T's prompt with pictures (Appendix C)
+
+
+# --- what the log keeps ---------------------------------------------------------------------------
+
+_LISTS = ("keyframes", "shots", "importance", "document", "summary", "summary_shots", "units")
+_IDENTITY = (
+    *("id", "source", "kind", "text", "with_document", "record", *_LISTS),
+    *("budget", "n_sentences"),
+)
+# What `score` reads of an item, by type: in a saved one no list may be another kind of thing.
+_TYPES: Mapping[str, tuple[type, Sequence[str]]] = {
+    "text": (str, ("id", "source", "video", "kind", "record", "status", "reply")),
+    "list": (list, (*_LISTS, "asked")),
+    "number": (int, ("budget", "n_sentences", "n_frames")),
+    "true or false": (bool, ("text", "with_document")),
+}
+# An item without scores; what only some kinds have is empty.
+BLANK: Mapping[str, Any] = {
+    "parts": {},  # part of the reply -> its status
+    "violations": {},  # kind -> how often
+    "undefined": "",  # why no reply can have a score
+    "scores": {},
+    "baselines": {},
+    "candidate": "",
+    "sentences": [],
+    "frames": [],
+    "ranked": [],
+    "clips": [],
+    "geval": None,
+}
+
+
+def keep(doc: Doc) -> dict[str, Any]:
+    """What the log keeps of a doc: all that `rescore` needs; `video` is the cluster of intervals.
+
+    The release's digest is `release`, not `data`: runs of other releases are joined over the videos
+    whose record is the same.
+    """
+    return {
+        **{name: doc[name] for name in _IDENTITY},
+        "release": doc["data"],
+        "asked": doc["sentences"],  # an item's `sentences` are the reply's
+        "video": doc["id"],
+        "n_frames": len(doc["picks"]),
+    }
+
+
+def handed(doc: Doc) -> dict[str, Any]:
+    """How many pictures were handed over, and which frames of each unit."""
+    return {"media": {"images": data.n_images(doc), "unit_frames": doc["unit_frames"]}}
+
+
+# --- what a reply is worth ------------------------------------------------------------------------
+
+
+def score(doc: Item, reply: str) -> dict[str, Any]:
+    """One reply: what could be read of it, its scores, and what the same item gives without it."""
+    made = {**BLANK, **_READERS[doc["kind"]](doc, reply)}
+    failed = (status for status in made["parts"].values() if status != "ok")
+    return {**made, "status": next(failed, "ok")}
+
+
+def score_summary(doc: Item, reply: str) -> Scoring:
+    """The same of a reply that holds a summary, which a judge rates."""
+    made = score(doc, reply)
+    rated = yield from judging.rated(doc, made["candidate"], made["parts"]["summary"])
+    return {**made, "geval": rated}
+
+
+def _v2t(doc: Item, reply: str) -> dict[str, Any]:
+    """A free text, or numbered sentences of a text proxy."""
+    if doc["text"]:
+        read = summaries.read_summary(reply, doc["n_sentences"])
+        return _summary(doc, read, read.text, read.violations)
+    read = summaries.read_summary(reply)
+    (least, most), found = V2T_SENTENCES, len(read.sentences)
+    broken = {
+        "too_few_sentences": max(0, least - found),
+        "too_many_sentences": max(0, found - most),
+    }
+    ok = read.status == "ok"
+    whole = answers.strip_reasoning(reply)[0].strip() if ok else ""
+    return _summary(doc, read, whole, {kind: n for kind, n in broken.items() if n and ok})
+
+
+def _summary(
+    doc: Item, read: summaries.Summary, candidate: str, violations: Mapping[str, int]
+) -> dict[str, Any]:
+    found = rouge.rouge(candidate, " ".join(doc["summary"]))
+    return {
+        "parts": {"summary": read.status},
+        "candidate": candidate,
+        "sentences": list(read.sentences),
+        "violations": dict(violations),
+        "scores": {name: getattr(found, name) for name in metrics.ROUGE},
+    }
+
+
+def _v2v(doc: Item, reply: str) -> dict[str, Any]:
+    return _frames(doc, keyframes.read_frames(reply, doc["n_frames"], doc["budget"]))
+
+
+def _frames(doc: Item, read: keyframes.Frames) -> dict[str, Any]:
+    n_frames, k, true = doc["n_frames"], doc["budget"], doc["keyframes"]
+    met = functools.partial(keyframes.precision_recall_f1, true=true)
+    return {
+        "parts": {"frames": read.status},
+        "frames": list(read.frames),
+        "violations": dict(read.violations),
+        "scores": vars(met(read.selected)),
+        "baselines": _flat(
+            random=vars(keyframes.chance(n_frames, len(true), k)),
+            uniform=vars(met(keyframes.uniform(n_frames, k))),
+            first=vars(met(keyframes.first(n_frames, k))),
+            all=vars(met(range(1, n_frames + 1))),
+            best=vars(keyframes.best(len(true), k)),
+        ),
+    }
+
+
+def _v2vt(doc: Item, reply: str) -> dict[str, Any]:
+    read = summaries.read_joint(reply, doc["n_frames"], doc["budget"], doc["n_sentences"])
+    text = _summary(doc, read.summary, read.summary.text, read.summary.violations)
+    frames = _frames(doc, read.frames)
+    counts = {
+        f"{part}_{kind}": n
+        for part, made in (("summary", text), ("frames", frames))
+        for kind, n in made["violations"].items()
+    }
+    both = {name: {**text[name], **frames[name]} for name in ("parts", "scores")}
+    return {**text, **frames, **both, "violations": counts}
+
+
+def _temporal(doc: Item, reply: str) -> dict[str, Any]:
+    """Units are named by place shown; the unit with the lowest number comes first in time."""
+    by_number = sorted(doc["units"])
+    truth = [float(1 + by_number.index(unit)) for unit in doc["units"]]
+    return _order(doc, reply, truth, "Sentence" if doc["text"] else "Shot")
+
+
+def _saliency(doc: Item, reply: str) -> dict[str, Any]:
+    importance = [doc["importance"][unit - 1] for unit in doc["units"]]
+    return _order(doc, reply, rankings.importance_ranks(importance), "Shot")
+
+
+def _order(doc: Item, reply: str, truth: list[float], unit: str) -> dict[str, Any]:
+    n = len(truth)
+    read, best = rankings.read_order(reply, n, unit), rankings.best_reachable(truth)
+    found = rankings.correlations(rankings.predicted_ranks(read.units, n), truth)
+    worth: dict[str, float | None] = {name: getattr(found, name) or 0.0 for name in ORDER}
+    if best.reason:
+        worth = dict.fromkeys(ORDER)
+    elif len(read.units) < 2:  # an order of fewer than two units is worth 0 (metrics.md)
+        worth = dict.fromkeys(ORDER, 0.0)
+    baselines = {
+        "random": rankings.chance(truth),
+        "identity": rankings.identity(truth),
+        "best": best,
+    }
+    return {
+        "parts": {"reply": read.status},
+        "ranked": [doc["units"][place - 1] for place in read.units],
+        "violations": dict(read.violations),
+        "undefined": best.reason,
+        "scores": worth,
+        "baselines": _flat(
+            **{name: {one: getattr(own, one) for one in ORDER} for name, own in baselines.items()}
+        ),
+    }
+
+
+def _grounding(doc: Item, reply: str) -> dict[str, Any]:
+    """Sentences by place shown; clips are the shots, by number."""
+    n = len(doc["units"])
+    true = [doc["summary_shots"][sentence - 1] for sentence in doc["asked"]]
+    read = alignments.read_alignment(reply, len(true), n)
+    return {
+        "parts": {"reply": read.status},
+        "clips": [sorted(clips) for clips in read.sets],
+        "violations": dict(read.violations),
+        "scores": _hit1(alignments.score(read.sets, true)),
+        "baselines": _flat(
+            random=_hit1(alignments.baseline(alignments.one_at_random, true, n)),
+            all=_hit1(alignments.baseline(alignments.all_clips, true, n)),
+            best=_hit1(alignments.BEST),
+        ),
+    }
+
+
+def _hit1(found: alignments.SetScores) -> dict[str, float]:
+    return {"f1": found.f1, "iou": found.iou, "hit1": found.hit}
+
+
+def _flat(**by_baseline: Mapping[str, Any]) -> dict[str, Any]:
+    """`random={"f1": x}` as `{"f1_random": x}`."""
+    return {
+        f"{metric}_{name}": value
+        for name, values in by_baseline.items()
+        for metric, value in values.items()
+    }
+
+
+_READERS: Mapping[str, Callable[[Item, str], dict[str, Any]]] = {
+    "v2t": _v2t,
+    "v2v": _v2v,
+    "v2vt": _v2vt,
+    "temporal": _temporal,
+    "grounding": _grounding,
+    "saliency": _saliency,
+}
+
+
+def stand_in(doc: Doc, number: int) -> str:  # noqa: ARG001
+    """The reference summary in the form that is asked for."""
+    if doc["kind"] == "v2t" and not doc["text"]:
+        return " ".join(doc["summary"])
+    lines = [f"{place}. {sentence}" for place, sentence in enumerate(doc["summary"], 1)]
+    return "\n".join(["SUMMARY:", *lines])
+
+
+# --- the tasks ------------------------------------------------------------------------------------
+
+
+def _tasks() -> dict[str, Task]:
+    made = {}
+    numbers = {kind: metrics.of_kind(kind) for kind in KINDS}
+    for name, variant in TASKS.items():
+        judged = variant.kind in SUMMARIES
+        made[name] = Task(
+            name,
+            inputs.prompt,
+            keep,
+            score_summary if judged else score,
+            numbers[variant.kind],
+            handed=handed,
+            asks={judging.GEVAL: ""} if judged else {},
+            blank=BLANK,
+            details=metrics.details,
+            stand_in=stand_in,
+        )
+    return made
+
+
+def _join(end: str) -> Join:
+    kinds = ("v2t", "v2v", "v2vt", "grounding", "saliency")
+    names = tuple(f"haven_{kind}{end}" for kind in kinds)
+    return Join(f"haven{end}", names, metrics.joined, notes=metrics.apart)
+
+
+class Haven(Benchmark):
+    """HAVEN for the shared code."""
+
+    name = "haven"
+    title = "HAVEN"
+    how_to_get = data.HOW_TO_GET
+    paper_judge = judging.PAPER_JUDGE
+    cuts = ("videos read", "videos of {} can be read")
+
+    tasks = _tasks()
+    joins = (_join(""), _join("_text"))
+
+    look = staticmethod(data.look)
+    docs = staticmethod(data.docs)
+    suited = staticmethod(judging.suited)
+    judge_notes = staticmethod(judging.notes)
+
+    def cut(self, found: Found, task: str, doc: Doc) -> Cut | None:  # noqa: ARG002
+        """The sampled frames of its video, the same for all tasks; none of a text proxy."""
+        if doc["text"] or doc["not_run"]:
+            return None
+        window = (doc["video_path"], tuple(doc["picks"]))
+        return Cut(doc["id"], window, functools.partial(inputs.frames, doc))
+
+    def uncut(self, found: Found, lost: Mapping[str, str]) -> str:
+        """How many videos cannot be read."""
+        total = len(cast(data.Checked, found).release.records)
+        return f"the frames of {len(lost)} of {total} HAVEN videos cannot be read"
+
+    def check(self, names: Sequence[str], found: Found) -> None:
+        """There has to be an item of some task, and a CLIP model that was named has to be there."""
+        data.check_left(cast(data.Checked, found))
+        if any(TASKS[name].kind in SUMMARIES for name in names):
+            texts.check()
+
+    def status(self, root: Path) -> DataStatus:
+        """Look at the data under a data root."""
+        return data.status(root)
+
+    def prepare(self, source: Path, root: Path, link: bool) -> str:
+        """Put files of the release in place; then what `data status` tells."""
+        return "\n".join([prepare(source, root, link), *data.status(root).notes])
+
+    def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:  # noqa: ARG002
+        """The one file of all tasks."""
+        return {"task": inputs.task_prompts()}
+
+    def criteria(self) -> Sequence[Criterion]:
+        """How good is a summary?"""
+        return [judging.criterion()]
+
+    def judge_prompt(self) -> Prompt:
+        """Of the one criterion."""
+        return judging.prompt()
+
+    def describe(
+        self,
+        found: Found | None,
+        names: Sequence[str],
+        left_out: Mapping[str, Mapping[str, str]],
+        asked: Mapping[str, Items],  # noqa: ARG002
+    ) -> tuple[dict[str, Any], list[str]]:
+        """Data, options, left-out videos, and how texts were compared."""
+        known = cast(data.Checked | None, found)
+        section, warnings = data.describe(known, left_out) if known else ({}, [])
+        if any(TASKS[name].kind in SUMMARIES for name in names):
+            section["implementations"] = texts.implementations()
+        return section, [*warnings, *texts.doubts()]
+
+    def tables(
+        self,
+        rows: Sequence[tuple[str, Numbers]],
+        section: Mapping[str, Any] | None = None,  # noqa: ARG002
+    ) -> Sequence[Any]:
+        """The paper's Tables 3 and 4, and what the numbers are worth."""
+        return tables(rows)
+
+    def reread(
+        self,
+        items: Sequence[dict[str, Any]],
+        *,
+        judged: bool,  # noqa: ARG002
+    ) -> Sequence[dict[str, Any]]:
+        """Saved items, if they are what these tasks write.
+
+        Raises:
+            DataError: one of them is not; names it.
+        """
+        for item in items:
+            if problem := _problem(item, items[0]):
+                raise DataError(
+                    f"{item.get('id')} {problem}; take its line out or run the task again"
+                )
+        if items[0]["kind"] in SUMMARIES:
+            texts.check()
+        return items
+
+    def notes(self, names: Iterable[str]) -> Sequence[str]:  # noqa: ARG002
+        """Metrics of texts that are missing or not comparable."""
+        return texts.doubts()
+
+
+def _problem(item: Item, first: Item) -> str:
+    """What is wrong with a saved item of the task that `first` is of; "" if nothing is."""
+    for word, (of_type, names) in _TYPES.items():
+        for name in names:
+            if not isinstance(item.get(name), of_type):
+                return f"has no {word} `{name}`"
+    if item["status"] == "not_run" and not isinstance(item.get("not_run"), str):
+        return "has no text `not_run`"
+    own, task = (
+        Variant(one["kind"], document=one["with_document"], text=one["text"]).name
+        for one in (item, first)
+    )
+    return "" if own == task else f"is an item of {own}"
+
+
+BENCHMARK = Haven()

@@ -1,0 +1,266 @@
+"""BERTScore of summaries, and CLIPScore of summaries and frames, item by item (paper, 4.1).
+
+The paper names no encoder, layer or CLIP model (Table 3: BERTScore 0.847 to 0.874; Table 4:
+CLIPScore 0.741 to 0.899): ours are named with each result, and are unverified. They are computed
+over many texts at once, and then known for the process: a task's mean over all items is asked for
+first, and its means over valid replies and over single sources find every value computed.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.benchmark import Item, Items
+from lmms_eval_tasks.errors import DataError, TasksError
+from lmms_eval_tasks.haven import data, inputs, options
+from lmms_eval_tasks.haven.records.record import Record
+from lmms_eval_tasks.haven.records.release import Release
+from lmms_eval_tasks.utils import local_models, provenance, rouge, text_scores
+from lmms_eval_tasks.utils.text_scores import NO_REFERENCE, Pair, TextScores
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+    from lmms_eval_tasks.utils.bertscore import BertScore
+    from lmms_eval_tasks.utils.clip_encoder import Picture
+
+LANGUAGE = "en"  # of the release; decides bert-score's default encoder (roberta-large)
+NOTES = "haven"  # in provenance.py: metric -> what it was computed with
+NOT_ASKED = f"no model was named with --clipscore ({settings.CLIPSCORE})"
+
+
+def check() -> None:
+    """Stop before a run whose CLIP model, if the user named one, cannot be used.
+
+    Raises:
+        TasksError: what is wrong with it.
+    """
+    if settings.clipscore_model() and (problem := clip_problem()):
+        raise TasksError(
+            f"{settings.CLIPSCORE}={settings.clipscore_model()}: {problem}; nothing is downloaded: "
+            "name the folder of a model such as openai/clip-vit-base-patch32, or leave the option "
+            "out"
+        )
+
+
+def note(metric: str, told: str) -> None:
+    """Keep what a metric was computed with, for the results."""
+    provenance.note(NOTES, {**provenance.notes().get(NOTES, {}), metric: told})
+
+
+def implementations() -> dict[str, str]:
+    """What the metrics of texts were computed with so far in this process."""
+    return {"rouge": rouge.IMPLEMENTATION, **provenance.notes().get(NOTES, {})}
+
+
+def doubts() -> list[str]:
+    """What was computed with that makes a number missing or not comparable."""
+    marks = ("not computed", local_models.NOT_COMPARABLE)
+    told = provenance.notes().get(NOTES, {}).values()
+    return [one for one in told if any(mark in one for mark in marks)]
+
+
+# --- BERTScore ----------------------------------------------------------------------------------
+
+
+def bertscore(items: Items) -> list[float | None]:
+    """BERTScore F1 of each item's summary against the release's; 0 where there is none."""
+    pairs = [(item["candidate"], " ".join(item["summary"])) for item in items]
+    asked = sorted(set(pairs))
+    if not asked:
+        return []  # nothing is told of it either
+    scores = bert_scores([one for one, _ in asked], [other for _, other in asked])
+    note("bertscore", scores.note)
+    known = dict(zip(asked, scores.values, strict=True))
+    return [known[pair] for pair in pairs]
+
+
+def bert_scores(candidates: Sequence[str], references: Sequence[str]) -> TextScores:
+    """BERTScore F1 per pair, not rescaled; a pair of texts is scored once for the process.
+
+    A candidate without a word is worth 0, a pair without a reference has no value. The note is
+    about all pairs scored so far: the encoder, how many texts were cut, and whether its figures
+    compare with others.
+
+    Raises:
+        ValueError: the lengths differ.
+    """
+    model = settings.bertscore_model()
+    pairs = text_scores.pairs(candidates, references)
+    if not pairs:
+        return text_scores.none(candidates, f"BERTScore not computed: {NO_REFERENCE}")
+    known = _known(model)
+    new = tuple(dict.fromkeys(pair for pair in pairs if pair not in known.values))
+    if new:
+        score = text_scores.bertscore(new, model, LANGUAGE)
+        if score.reason is not None:
+            return text_scores.none(candidates, score.describe())
+        known.values.update(zip(new, score.values, strict=True))
+        known.n_truncated += score.n_truncated
+        known.last = score
+    return text_scores.by_item(candidates, references, known.values, known.note())
+
+
+@dataclass
+class _Known:
+    """What one encoder has scored so far."""
+
+    values: dict[Pair, float] = field(default_factory=dict)
+    n_truncated: int = 0
+    last: BertScore | None = None
+
+    def note(self) -> str:
+        last = self.last
+        if last is None:
+            return ""
+        from bert_score.utils import model2layers
+
+        comparable = local_models.is_released(last.model, model2layers)
+        return (
+            f"BERTScore F1, not rescaled, model {last.model}, layer {last.layer}, hash "
+            f"{last.hash}; {self.n_truncated} texts of {len(self.values)} different pairs cut to "
+            f"{last.max_tokens} tokens"
+        ) + ("" if comparable else f"; {local_models.NOT_COMPARABLE}")
+
+
+@functools.lru_cache(maxsize=2)
+def _known(model: str | None) -> _Known:  # noqa: ARG001 - by it they are kept apart
+    return _Known()
+
+
+# --- CLIPScore ----------------------------------------------------------------------------------
+
+
+class Asked(NamedTuple):
+    """A summary's sentences and numbers of a video's sampled frames.
+
+    record: which record the numbers are of (data.row): another one's frames are not its.
+    """
+
+    video: str
+    record: str
+    sentences: Sequence[str]
+    frames: Sequence[int]
+
+
+def clipscore(items: Items) -> list[float | None]:
+    """CLIPScore between each item's summary and its frames; 0 where one of them is missing.
+
+    None for all if the pictures of any cannot be had: failed replies, which need none, would weigh
+    too much in the mean of the others.
+    """
+    return _clip(items, lambda item: item["frames"])
+
+
+def clip_baseline(frames: Callable[[int, int], Sequence[int]], items: Items) -> list[float | None]:
+    """The same with other frames in place of the selected ones: what the selection is worth.
+
+    Args:
+        frames: of F and K.
+        items: as for `clipscore`.
+    """
+    return _clip(items, lambda item: frames(item["n_frames"], item["budget"]))
+
+
+def _clip(items: Items, frames: Callable[[Item], Sequence[int]]) -> list[float | None]:
+    whole = [item for item in items if item["sentences"] and item["frames"]]
+    values = clip_values(
+        [Asked(item["id"], item["record"], item["sentences"], frames(item)) for item in whole]
+    )
+    # Where nothing is computed, 0 for those that failed would be no mean of anything.
+    if None in values or clip_problem():
+        return [None] * len(items)
+    known = {item["id"]: value for item, value in zip(whole, values, strict=True)}
+    return [known.get(item["id"], 0.0) for item in items]
+
+
+def clip_problem() -> str | None:
+    """Why there is no CLIPScore, in one line; None if the model can be used, or so it looks."""
+    from lmms_eval_tasks.utils import clipscore as implementation
+
+    model = settings.clipscore_model()
+    return NOT_ASKED if model is None else implementation.problem(model)
+
+
+def clip_values(asked: Sequence[Asked]) -> list[float | None]:
+    """CLIPScore, 0..2.5, of summaries and frames (utils/clipscore.py has the rule).
+
+    None where there is no sentence with a word or no picture any more, or no model.
+    """
+    from lmms_eval_tasks.utils import clipscore as implementation
+
+    model = settings.clipscore_model()
+    if model is None or (problem := clip_problem()):
+        note("clipscore", f"CLIPScore not computed: {NOT_ASKED if model is None else problem}")
+        return [None] * len(asked)
+    values: list[float | None] = []
+    lost: list[str] = []
+    seen = Pictures()
+    for one in asked:
+        try:
+            pictures = seen.of(one.video, one.record, one.frames)
+            values.append(implementation.clip_score(one.sentences, pictures, model).value)
+        except TasksError as error:  # a picture that cannot be opened any more
+            lost.append(str(error))
+            values.append(None)
+    note("clipscore", implementation.describe(model))
+    if lost:  # a note of its own: a mean over other items must not take its place
+        told = f"{len(lost)} without pictures of theirs, as: {min(lost)}"
+        note("clipscore_lost", f"CLIPScore not computed: {told}")
+    return values
+
+
+class Pictures:
+    """The pictures of frames that replies selected: opened only when they are embedded.
+
+    An item has numbers of frames and no file: in a run they are the frames that the model saw, and
+    in `rescore` those of the user's own copy of the video, wherever it is now.
+    """
+
+    @functools.cached_property
+    def _known(self) -> tuple[Release, Mapping[str, Record]]:
+        release = data.load()
+        return release, {record.id: record for record in release.records}
+
+    def of(self, video: str, fingerprint: str, frames: Sequence[int]) -> list[Picture]:
+        """Pictures of a video's sampled frames.
+
+        Args:
+            video: id of its record.
+            fingerprint: of the record that the numbers are of (data.row).
+            frames: numbers, from 1.
+
+        Raises:
+            DataError: the data are not there any more, hold another record of this id, or the video
+                file does not fit it.
+            TasksError: an option has no value of its range.
+        """
+        from lmms_eval_tasks.utils.clip_encoder import Picture
+
+        release, records = self._known
+        record = records.get(video)
+        if record is None:
+            raise DataError(f"{release.folder}: has no video {video}")
+        row = data.row(record, "")
+        if row["record"] != fingerprint:
+            raise DataError(
+                f"{release.folder}: its {video} is not the one that the replies are about"
+            )
+        if trouble := data.troubles([record]):
+            raise DataError(f"{video}: {trouble[video]}")
+        size = options.current().size
+        return [
+            Picture(
+                f"{release.digest} {video} frame {number} {size} px",
+                functools.partial(_open, row, number),
+            )
+            for number in frames
+        ]
+
+
+def _open(row: Mapping[str, Any], number: int) -> Image:
+    return inputs.pictures(row, [number])[0]

@@ -1,0 +1,115 @@
+"""What the task files name: the host's functions for every benchmark, and its tables of metrics.
+
+`!function` is a plain getattr, so the names with a task or group in them are made when a selected
+task asks for them (PEP 562): `docs_TASK`, `metrics_TASK`, `data_BENCHMARK`, `joined_GROUP__NUMBER`.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval_tasks import benchmarks
+from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark, Doc, Task
+from lmms_eval_tasks.console import say
+from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.host import rows_store
+from lmms_eval_tasks.judges.asking import Asker
+from lmms_eval_tasks.judges.candidate import usable
+from lmms_eval_tasks.runs import before, given, scoring
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+    from lmms_eval_tasks.judges.verdict import Asks, Verdict
+
+Kwargs = Mapping[str, Any] | None
+
+# For the doc of a task that has nothing to ask: the host asks something of every task.
+NOTHING_ASKED = "Nothing is asked here. Reply with the word: skipped."
+
+
+def __getattr__(name: str) -> Any:
+    kind, _, rest = name.partition("_")
+    if kind == "data" and rest in benchmarks.NAMES:
+        return str(rows_store.folder(rest, [{"benchmark": rest}]))
+    if kind == "docs":
+        return _docs(rest)
+    if kind == "metrics":
+        benchmark, task = _of(rest)
+        return scoring.metric_list(task, benchmark.joins)
+    if kind == "joined":
+        group, _, number = rest.partition("__")
+        benchmark = benchmarks.of(group)
+        (join,) = (one for one in benchmark.joins if one.group == group)
+        return scoring.group_number(join, number)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _of(task: str) -> tuple[Benchmark, Task]:
+    benchmark = benchmarks.of(task)
+    return benchmark, benchmark.tasks[task]
+
+
+def _docs(task: str) -> Callable[[Dataset], Dataset]:
+    def process_docs(dataset: Dataset) -> Dataset:  # noqa: ARG001 - what the host loaded says nothing
+        from datasets import Dataset
+
+        return Dataset.from_list([dict(doc) for doc in before.docs(_of(task)[0], task)])
+
+    return process_docs
+
+
+# --- what the model is given --------------------------------------------------------------------
+
+
+def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Kwargs = None) -> str:
+    """For simple models: the request's text."""
+    if doc.get(NOT_RUN):
+        return NOTHING_ASKED
+    return given.text_of(_of(doc["task"])[1].prompt(doc), lmms_eval_specific_kwargs)
+
+
+def doc_to_visual(doc: Doc) -> list[Any]:
+    """For simple models: pictures, files and sound in order."""
+    return [] if doc.get(NOT_RUN) else given.visuals_of(_of(doc["task"])[1].prompt(doc))
+
+
+def doc_to_messages(doc: Doc, lmms_eval_specific_kwargs: Kwargs = None) -> list[dict[str, Any]]:
+    """For chat models: one user turn, its parts in order."""
+    if doc.get(NOT_RUN):
+        return [{"role": "user", "content": [{"type": "text", "text": NOTHING_ASKED}]}]
+    return given.messages_of(_of(doc["task"])[1].prompt(doc), lmms_eval_specific_kwargs)
+
+
+# --- what the reply is worth --------------------------------------------------------------------
+
+
+def process_results(doc: Doc, results: list[str]) -> dict[str, Any]:
+    """One reply; what cannot be read or judged stays an item with its status: nothing raises."""
+    benchmark, task = _of(doc["task"])
+    reply = results[0] if results and isinstance(results[0], str) else ""
+    if doc.get(NOT_RUN):
+        nothing = {**task.blank, "status": NOT_RUN, NOT_RUN: doc[NOT_RUN], "reply": ""}
+        return scoring.spread(task, benchmark.joins, {**task.keep(doc), **nothing})
+    kept = {**task.keep(doc), **_handed(task, doc)}
+    # A task that asks nothing needs no judge that can be used.
+    answer = Asker(usable(lambda: before.run_judge(benchmark))) if task.asks else _nobody
+    return scoring.spread(task, benchmark.joins, scoring.scored(task, kept, reply, answer))
+
+
+def _handed(task: Task, doc: Doc) -> dict[str, Any]:
+    """What was handed over; where it cannot be told any more, the answer still counts."""
+    try:
+        return task.handed(doc)
+    except (TasksError, OSError):  # a file is gone by now
+        return {"media": None}
+    except Exception:
+        say(f"what {doc['id']} was given cannot be told")
+        traceback.print_exc()
+        return {"media": None}
+
+
+def _nobody(asks: Asks) -> Sequence[Verdict]:
+    raise TypeError(f"a task without asks asks {[ask.name for ask in asks]}")

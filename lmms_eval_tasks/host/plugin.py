@@ -1,0 +1,351 @@
+"""How the host finds the tasks: the only file that knows the host's internals.
+
+The host loads the entry point group `lmms_eval.models` before it imports its task manager
+(architecture.md, decision 1; host.md). `register` uses that moment to arrange three things, each
+when its host module is ready:
+
+- `TaskManager.initialize_tasks` also reads our folder;
+- `simple_evaluate` checks the data and the judge of the selected tasks of ours before it builds the
+  model, gives judged tasks as many scoring threads as the judge may have requests in flight (the
+  host's default is four), keeps the host from sending a wrong frame, and adds our section to the
+  results;
+- `TaskManager.match_tasks`, which only the command line calls, lets what is found end with one
+  message and a failing code;
+- `ConfigurableTask.process_results` says which task a verdict belongs to.
+
+A broken hook must never break the host for other tasks: trouble here becomes one line on stderr.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval_tasks.console import say
+from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.host.imports import when_imported
+from lmms_eval_tasks.running import KNOWN_HOSTS, host_version
+
+if TYPE_CHECKING:
+    from lmms_eval_tasks.running import Model
+    from lmms_eval_tasks.running.sound_table import Interface
+
+TASKS_PATH = Path(__file__).resolve().parent.parent
+HOST_THREADS = 4  # the host's default of process_docs_parallel
+_FALLBACK = '--include_path "$(lmms-eval-tasks path)"'
+_MARK = "_lmms_eval_tasks"
+_COMMAND_LINE = "_lmms_eval_tasks_command_line"
+
+
+def register() -> list[Any]:
+    """Entry point of the host's model registry: hooks the task manager, returns our models.
+
+    Returns:
+        `ModelManifest`s of our small models; an empty list if they cannot be built.
+    """
+    install()
+    try:
+        from lmms_eval_tasks.sample import models
+
+        return list(models.manifests())
+    except Exception as error:  # the host loads all plugins in one try: never spoil the others
+        say(f"our models are not available ({error!r})")
+        return []
+
+
+def install() -> bool:
+    """Arrange the hooks; safe to call more than once.
+
+    Returns:
+        True if the hooks are in place or will be when the host's modules are imported, False if
+        this host is unknown (then one line on stderr says what to pass).
+    """
+    found = host_version()
+    if found not in KNOWN_HOSTS:
+        say(
+            f"lmms-eval {found} is not known to this version (known: {', '.join(KNOWN_HOSTS)}); "
+            f"if the tasks are not found, pass {_FALLBACK}; the limit of failed verdicts is not "
+            "watched there, and judges get the host's threads (--process_docs_parallel)"
+        )
+        return False
+    try:
+        when_imported("lmms_eval.tasks", _extend_task_manager, missed)
+        when_imported("lmms_eval.api.task", _name_scored_tasks, missed)
+        _wrap_simple_evaluate()
+    except Exception as error:
+        say(f"could not hook lmms-eval ({error!r}); pass {_FALLBACK}")
+        return False
+    return True
+
+
+def missed(name: str, error: Exception) -> None:
+    """Say that a hook is not in place, and what to do."""
+    say(f"could not hook {name} ({error!r}); pass {_FALLBACK}")
+
+
+# --- the task manager -------------------------------------------------------------------------
+
+
+def _extend_task_manager(module: ModuleType) -> None:
+    manager = module.TaskManager
+    if getattr(manager, _MARK, False):
+        return
+    initialize, match = manager.initialize_tasks, manager.match_tasks
+
+    @functools.wraps(initialize)
+    def initialize_tasks(
+        self: Any,
+        include_path: str | list[str] | None = None,
+        include_defaults: bool = True,
+    ) -> Any:
+        paths = [include_path] if isinstance(include_path, str) else list(include_path or [])
+        given = {Path(path).expanduser().resolve() for path in paths}
+        if include_defaults:
+            paths += [str(folder) for folder in _folders() if folder not in given]
+        return initialize(self, include_path=paths or None, include_defaults=include_defaults)
+
+    @functools.wraps(match)
+    def match_tasks(self: Any, task_list: Sequence[str]) -> Any:
+        setattr(self, _COMMAND_LINE, True)
+        return match(self, task_list)
+
+    manager.initialize_tasks = initialize_tasks
+    manager.match_tasks = match_tasks
+    setattr(manager, _MARK, True)
+
+
+def _folders() -> list[Path]:
+    """The folders that hold benchmarks: the package's own, unless its path was made longer."""
+    import lmms_eval_tasks
+    from lmms_eval_tasks import benchmarks
+
+    paths = [Path(folder) for folder in lmms_eval_tasks.__path__]
+    places = [path / name / "__init__.py" for path in paths for name in benchmarks.NAMES]
+    # Of the file, not the folder: an editable installation links files one by one.
+    return sorted({one.resolve().parent.parent for one in places if one.is_file()})
+
+
+def selected_tasks(names: Sequence[Any], manager: Any) -> list[dict[str, Any]]:
+    """Our leaf tasks among `names`, groups opened, in order and without repetition.
+
+    Args:
+        names: task, group or tag names, or configs, as given to the host.
+        manager: the host's TaskManager.
+
+    Returns:
+        The YAML of each leaf task as plain data (functions left unresolved).
+    """
+    from lmms_eval.utils import load_yaml_config
+
+    found: dict[str, dict[str, Any]] = {}
+
+    def visit(name: Any) -> None:
+        if isinstance(name, dict):
+            name = name.get("task", name.get("group"))
+        entry = manager.task_index.get(name) if isinstance(name, str) else None
+        if entry is None:
+            return
+        if entry["yaml_path"] == -1:  # a tag: the host keeps its tasks in the index
+            for task in entry["task"]:
+                visit(task)
+            return
+        path = Path(entry["yaml_path"]).resolve()
+        if not any(folder in path.parents for folder in _folders()):
+            return
+        config = load_yaml_config(str(path), mode="simple")
+        if entry["type"] == "group":
+            for task in config["task"]:
+                visit(task)
+        else:
+            found.setdefault(name, config)
+
+    for name in names:
+        visit(name)
+    return list(found.values())
+
+
+def _name_scored_tasks(module: ModuleType) -> None:
+    """Book verdicts under their task: process_results itself is never told its task's name."""
+    task_class = module.ConfigurableTask
+    if getattr(task_class, _MARK, False):
+        return
+    score = task_class.process_results
+
+    @functools.wraps(score)
+    def process_results(self: Any, *args: Any, **kwargs: Any) -> Any:
+        from lmms_eval_tasks.runs import judging
+
+        with judging.scoring(self.config.task, len(getattr(self, "_instances", None) or ())):
+            return score(self, *args, **kwargs)
+
+    task_class.process_results = process_results
+    setattr(task_class, _MARK, True)
+
+
+# --- simple_evaluate --------------------------------------------------------------------------
+
+
+def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
+    """`simple_evaluate` with the check before the model is built and our section in the results."""
+    if getattr(evaluate, _MARK, False):
+        return evaluate
+    import inspect
+
+    signature = inspect.signature(evaluate)
+
+    @functools.wraps(evaluate)
+    def simple_evaluate(*args: Any, **kwargs: Any) -> Any:
+        from lmms_eval.tasks import TaskManager
+
+        from lmms_eval_tasks import running
+        from lmms_eval_tasks.runs import after, before, judging
+
+        given = signature.bind(*args, **kwargs).arguments
+        names = given.get("tasks") or []
+        if isinstance(names, str):
+            names = [names]
+        manager = given.get("task_manager")
+        if manager is None and any(isinstance(name, str | dict) for name in names):
+            manager = TaskManager(given.get("verbosity", "INFO"), model_name=given.get("model"))
+            given["task_manager"] = manager
+        tasks = selected_tasks(names, manager) if manager is not None else []
+        if not tasks:
+            return evaluate(**given)
+        with (
+            _one_message(manager),
+            judging.judging(tasks) as judged,
+            running.model(_running(given)),
+            running.limited(given.get("limit"), given.get("offset") or 0),
+        ):
+            before.check(tasks)
+            # With an offset the host takes other items than the first ones.
+            limit = None if given.get("offset") else given.get("limit")
+            before.make_media(tasks, limit)
+            if judged.begin():
+                asked = given.get("process_docs_parallel", HOST_THREADS)
+                given["process_docs_parallel"] = judged.threads(asked, HOST_THREADS)
+            with right_frames():
+                results = evaluate(**given)
+            work = judged.end()
+            if results is not None:
+                after.annotate(results, tasks, work)
+        return results
+
+    setattr(simple_evaluate, _MARK, True)
+    return simple_evaluate
+
+
+@contextmanager
+def _one_message(manager: Any) -> Iterator[None]:
+    """Our errors end the host's command line with one message; elsewhere they are raised.
+
+    By itself it prints a traceback and exits with 0 for every Exception.
+    """
+    try:
+        yield
+    except TasksError as error:
+        if not getattr(manager, _COMMAND_LINE, False):
+            raise
+        say(str(error))
+        raise SystemExit(2) from None
+
+
+def _running(given: Mapping[str, Any]) -> Model | None:
+    """The run's model as `simple_evaluate` was told; None for an object that the user made."""
+    from lmms_eval.utils import simple_parse_args_string
+
+    from lmms_eval_tasks import running
+
+    name, arguments = given.get("model"), given.get("model_args") or {}
+    if not isinstance(name, str):
+        return None
+    if isinstance(arguments, str):
+        try:
+            arguments = simple_parse_args_string(arguments)
+        except ValueError:  # a class may read its arguments itself, as `lm_pairs` does
+            arguments = {}
+    interface = interface_of(name, bool(given.get("force_simple")))
+    return running.Model(name, interface, arguments)
+
+
+def interface_of(model: str, force_simple: bool = False) -> Interface:
+    """Which class of a model the host takes: the chat class if there is one, unless told not to.
+
+    Args:
+        model: the name in `--model`, or an alias of it; plugins' models as well.
+        force_simple: as `--force_simple`; without effect on a model that has no simple class.
+
+    Raises:
+        TasksError: the host has no such model.
+    """
+    from lmms_eval.models import MODEL_REGISTRY_V2
+
+    try:
+        resolved = MODEL_REGISTRY_V2.resolve(model, force_simple=force_simple)
+    except ValueError:
+        raise TasksError(
+            f"lmms-eval has no model {model!r}: `lmms-eval models` lists them"
+        ) from None
+    return "chat" if resolved.model_type == "chat" else "simple"
+
+
+@contextmanager
+def right_frames() -> Iterator[None]:
+    """Within it the host's chat classes for endpoints encode each picture they send.
+
+    By itself the host keeps the encoded frames of a request by `id(picture)` and drops the
+    pictures, so that a later frame may get an earlier one's id, and its bytes.
+    """
+    from lmms_eval.protocol import ChatMessages
+
+    encode = ChatMessages.encode_image
+
+    @functools.wraps(encode)
+    def encode_image(
+        self: Any, image: Any, cache: dict[Any, str] | None = None, *args: Any, **kwargs: Any
+    ) -> str:
+        # A path names its picture for good.
+        kept = cache if isinstance(image, str) else None
+        return str(encode(self, image, kept, *args, **kwargs))
+
+    ChatMessages.encode_image = encode_image
+    try:
+        yield
+    finally:
+        ChatMessages.encode_image = encode
+
+
+def _wrap_simple_evaluate() -> None:
+    """Put the guard on `lmms_eval.evaluator.simple_evaluate`, whatever state the module is in.
+
+    As a rule the evaluator is just being imported when the entry points are loaded: its function
+    does not exist yet, and no import event follows. A property on the module's class takes
+    precedence over the module's own attribute, for `evaluator.simple_evaluate` and for
+    `from lmms_eval.evaluator import simple_evaluate` alike.
+    """
+    module = sys.modules.get("lmms_eval.evaluator")
+    if module is None:
+        when_imported("lmms_eval.evaluator", _guard_module, missed)
+    elif "simple_evaluate" in vars(module):
+        _guard_module(module)
+    elif type(module) is ModuleType:
+
+        class Evaluator(ModuleType):
+            @property
+            def simple_evaluate(self) -> Callable[..., Any]:
+                if "simple_evaluate" not in vars(self):
+                    raise AttributeError("simple_evaluate")
+                return _guarded(vars(self)["simple_evaluate"])
+
+        module.__class__ = Evaluator
+
+
+def _guard_module(module: ModuleType) -> None:
+    if type(module) is not ModuleType:
+        return  # guarded by the property above: `install` ran before and again during the import
+    module.simple_evaluate = _guarded(module.simple_evaluate)  # type: ignore[attr-defined]

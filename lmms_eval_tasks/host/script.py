@@ -1,0 +1,161 @@
+"""The `lmms_eval` command: the host's own command line, with what it leaves undone mended.
+
+- finds our tasks in every subcommand, also when another package's broken entry point switched the
+  host's plugins off;
+- exits non-zero when a run failed (the host prints the error and exits with 0), and with 3 when
+  more verdicts of a judge failed than `--max-failed` allows;
+- a folder in the working directory that bears a task's name does not hijack `--tasks`;
+- takes our options beside the host's, and prints the papers' tables below the host's table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.console import say
+from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.host import plugin
+from lmms_eval_tasks.host.imports import when_imported
+
+_OTHER_SUBCOMMANDS = {"tasks", "models", "ui", "serve", "power", "version", "tui", "mcp"}
+
+
+class _Outcome:
+    """What became of the run; the host itself does not tell."""
+
+    failed = False
+
+
+def main() -> None:
+    """Entry point of the console script `lmms_eval`."""
+    arguments = sys.argv[1:]
+    if not arguments or arguments[0] not in _OTHER_SUBCOMMANDS:
+        arguments = _take_own_options(arguments)
+    known = plugin.install()
+    evaluates = arguments and arguments[0] not in _OTHER_SUBCOMMANDS
+    if not known and evaluates and not any(a.startswith("--include_path") for a in arguments):
+        arguments += ["--include_path", str(plugin.TASKS_PATH)]
+    sys.argv = [sys.argv[0], *arguments]
+    outcome = _Outcome()
+    watch = functools.partial(_watch, outcome)
+    when_imported("lmms_eval.__main__", watch, plugin.missed)
+    try:
+        from lmms_eval.cli.dispatch import main as host
+    except ImportError as error:
+        sys.exit(f"lmms-eval is not usable here ({error}); pip install 'lmms-eval==0.7.3'")
+    host()
+    from lmms_eval_tasks.runs import judging
+
+    invalid = _print_tables()
+    if outcome.failed:
+        sys.exit(1)
+    if invalid:
+        sys.exit(judging.INVALID)
+
+
+def _take_own_options(arguments: list[str]) -> list[str]:
+    """Turn our options into their environment variables; returns the host's arguments."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for option, variable in OPTIONS.items():
+        parser.add_argument(option, dest=variable, default=None)
+    for option, variable in FLAGS.items():
+        parser.add_argument(option, dest=variable, action="store_const", const="1", default=None)
+    own, rest = parser.parse_known_args(arguments)
+    for variable, value in vars(own).items():
+        if value is not None:
+            os.environ[variable] = value
+    if "--help" in rest or "-h" in rest:
+        print(_help())
+    return rest
+
+
+OPTIONS = {
+    "--data": settings.DATA,
+    "--judge": settings.JUDGE,
+    "--judge-cache": settings.JUDGE_CACHE,
+    "--judge-concurrency": settings.JUDGE_CONCURRENCY,
+    "--judge-rpm": settings.JUDGE_RPM,
+    "--judge-tpm": settings.JUDGE_TPM,
+    "--judge-stop-after": settings.JUDGE_STOP_AFTER,
+    "--max-calls": settings.MAX_CALLS,
+    "--max-cost": settings.MAX_COST,
+    "--max-failed": settings.MAX_FAILED,
+    "--prices": settings.PRICES,
+    "--frames": settings.FRAMES,
+    "--prompts": settings.PROMPTS,
+    "--bertscore": settings.BERTSCORE,
+    "--bartscore": settings.BARTSCORE,
+    "--baselines": settings.BASELINES,
+    "--clipscore": settings.CLIPSCORE,
+    "--haven": settings.HAVEN,
+    "--cvrr-candidates": settings.CVRR_CANDIDATES,
+    "--cvrr-ratings": settings.CVRR_RATINGS,
+    "--cvrr-reference": settings.CVRR_REFERENCE,
+    "--cvrr-selection": settings.CVRR_SELECTION,
+    "--cvrr-name": settings.CVRR_NAME,
+    "--tables": settings.TABLES,
+}
+FLAGS = {
+    "--allow-bad-items": settings.ALLOW_BAD_ITEMS,
+    "--allow-missing-videos": settings.ALLOW_MISSING,
+    "--still-clip": settings.STILL_CLIP,
+}
+
+
+def _help() -> str:
+    lines = [f"  {option} VALUE  (same as {variable})" for option, variable in OPTIONS.items()]
+    lines += [f"  {option}  (same as {variable}=1)" for option, variable in FLAGS.items()]
+    return "Options of lmms-eval-tasks, for its own tasks:\n" + "\n".join(lines) + "\n"
+
+
+def _watch(outcome: _Outcome, module: ModuleType) -> None:
+    """Wrap the host's `cli_evaluate_single`, whose exceptions the host swallows."""
+    evaluate = module.cli_evaluate_single
+
+    @functools.wraps(evaluate)
+    def cli_evaluate_single(args: Any = None) -> Any:
+        if args.tasks is None:
+            outcome.failed = True  # the host prints an error and exits with 0
+        elif _is_hijacked(args.tasks):
+            # A list of names is never taken for a folder, and the host drops repetitions.
+            args.tasks = f"{args.tasks},{args.tasks}"
+        try:
+            return evaluate(args)
+        except TasksError as error:
+            say(str(error))
+            raise SystemExit(2) from None
+        except SystemExit as stop:
+            if outcome.failed and not stop.code:
+                raise SystemExit(1) from None
+            raise
+        except Exception:
+            outcome.failed = True
+            raise
+
+    module.cli_evaluate_single = cli_evaluate_single  # type: ignore[attr-defined]
+
+
+def _is_hijacked(tasks: str) -> bool:
+    """True if `tasks` is one registered name and also a folder here."""
+    if os.sep in tasks or "," in tasks or not Path(tasks).is_dir():
+        return False
+    from lmms_eval.tasks import TaskManager
+
+    return tasks in TaskManager("ERROR").all_tasks
+
+
+def _print_tables() -> bool:
+    """Print what belongs below the host's table; True if the run is invalid."""
+    from lmms_eval_tasks.runs import after
+
+    if after.last_results is None:
+        return False
+    after.print_tables(after.last_results)
+    return bool(after.last_results["lmms_eval_tasks"].get("invalid"))

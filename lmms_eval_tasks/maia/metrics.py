@@ -1,0 +1,180 @@
+"""MAIA's numbers, from items.
+
+Names in the paper: `pair_acc` Table 5, `pool_acc` Table 1, `judge_acc` Table 2, `agg_acc` Table 3.
+Each comes plain, `_valid`, `_failed` (utils/aggregate.py), by category (`_<slug>`), and as `_avg`,
+the mean over the categories, which is the `Avg.` of the paper's tables.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lmms_eval_tasks.benchmark import Item, Items, Metric, value_is
+from lmms_eval_tasks.maia.categories import SLUGS
+from lmms_eval_tasks.maia.schema import POOL_SIZE
+from lmms_eval_tasks.utils import aggregate, stats
+
+Statistic = Callable[[Items], Any]
+
+# The 2x2 that B.3 of the paper looks at: is the pool right, is the answer right.
+CELLS = {
+    (True, True): "both",
+    (True, False): "pool_only",
+    (False, True): "answer_only",
+    (False, False): "neither",
+}
+
+
+def _average(statistic: Statistic) -> Statistic:
+    return functools.partial(aggregate.mean_of_categories, statistic)
+
+
+def _family(
+    name: str,
+    forms: tuple[Statistic, Statistic, Statistic],
+    interval: Callable[[Items], stats.Interval | None],
+    shown: tuple[str, ...],
+    *,
+    mean: str = "",
+) -> list[Metric]:
+    """A share in its three forms, as the mean of the categories, and by category."""
+    plain, valid, failed = forms
+    return [
+        Metric(name, plain, shown=shown, mean=mean, interval=interval),
+        Metric(f"{name}_valid", valid),
+        Metric(f"{name}_failed", failed, better=False),
+        Metric(f"{name}_avg", _average(plain)),
+        *(Metric(f"{name}_{slug}", plain, value_is("category", slug)) for slug in SLUGS),
+    ]
+
+
+def _pool_interval(items: Items) -> stats.Interval:
+    """Pools are drawn whole: a bootstrap of pairs would merge the copies of one."""
+    pools = list(aggregate.pools(items, POOL_SIZE).values())
+    return stats.cluster_bootstrap(
+        lambda some: aggregate.mean(float(pool.right) for pool in some),
+        pools,
+        [pool.video for pool in pools],
+    )
+
+
+_SHARE = (aggregate.accuracy, aggregate.accuracy_valid, aggregate.count_failed)
+_POOLS = (
+    functools.partial(aggregate.pool_accuracy, size=POOL_SIZE),
+    functools.partial(aggregate.pool_accuracy_valid, size=POOL_SIZE),
+    functools.partial(aggregate.count_failed_pools, size=POOL_SIZE),
+)
+
+PAIRS = [
+    *_family("pair_acc", _SHARE, aggregate.accuracy_interval, ("status", "right"), mean="right"),
+    *_family("pool_acc", _POOLS, _pool_interval, ("id", "status", "right")),
+]
+
+
+def count_pools(items: Items) -> dict[str, Any]:
+    """How many pools the pairs are of."""
+    return {"pools": len(aggregate.pools(items, POOL_SIZE))}
+
+
+# --- similarity to the references (Table 4) -----------------------------------------------------
+
+
+def _mean_of(name: str) -> Statistic:
+    def mean(items: Items) -> float | None:
+        return aggregate.mean(item[name] for item in items if item.get(name) is not None)
+
+    return mean
+
+
+def _texts(items: Items) -> tuple[list[str], list[list[str]]]:
+    """Candidates and references in the order of the ids, whatever order the host hands over."""
+    ordered = sorted(items, key=lambda item: str(item["id"]))
+    return [item["candidate"] for item in ordered], [list(item["references"]) for item in ordered]
+
+
+def bleu(items: Items) -> float:
+    """Corpus BLEU-4 in 0..1 against the eight references."""
+    from lmms_eval_tasks.utils import text_metrics
+
+    return text_metrics.corpus_bleu(*_texts(items))
+
+
+def cider(items: Items) -> float:
+    """CIDEr over all items at once: its document frequencies need the whole corpus."""
+    from lmms_eval_tasks.utils import text_metrics
+
+    return text_metrics.corpus_cider(*_texts(items))
+
+
+def bertscore(items: Items) -> float | None:
+    """Mean best BERTScore F1, or None where no encoder is at hand (never 0)."""
+    from lmms_eval_tasks import settings
+    from lmms_eval_tasks.utils import bertscore as implementation
+    from lmms_eval_tasks.utils import provenance
+
+    candidates, references = _texts(items)
+    score = implementation.bert_score(
+        candidates, references, model=settings.bertscore_model(), lang="it"
+    )
+    provenance.note("bertscore", score.describe())
+    return score.value
+
+
+def _scored(item: Item) -> bool:
+    """Whether its scoring went through: else it has no text that could be compared."""
+    return "rouge_l" in item
+
+
+ANSWERS = [
+    *_family("judge_acc", _SHARE, aggregate.accuracy_interval, ("status", "right"), mean="right"),
+    Metric("rouge_l", _mean_of("rouge_l"), shown=("rouge_l",), mean="rouge_l"),
+    Metric("meteor", _mean_of("meteor"), shown=("meteor",), mean="meteor"),
+    Metric("bleu", bleu, _scored),
+    Metric("cider", cider, _scored),
+    Metric("bertscore", bertscore, _scored),
+]
+
+
+# --- the aggregate accuracy, joined over the two tasks (paper, 6) ---------------------------------
+
+JOIN_NEEDS = ("id", "status", "right")
+
+
+def agg_acc(pairs: Items, answers: Items) -> dict[str, Any]:
+    """Aggregate Accuracy and its companions, over the questions that both tasks cover.
+
+    A question counts 1 if its pool is 8/8 and its open answer is judged correct, else 0.
+
+    Args:
+        pairs: items of statement verification.
+        answers: items of open-ended QA, with `category`; none of them counts before a judge came.
+    """
+    pools = aggregate.pools(pairs, POOL_SIZE)
+    judged = [] if aggregate.is_unjudged(answers) else answers
+    items = [_joined(pools[one["id"]], one) for one in judged if one["id"] in pools]
+    found: dict[str, Any] = {
+        "agg_acc": aggregate.accuracy(items) if items else None,
+        "agg_acc_valid": aggregate.accuracy_valid(items) if items else None,
+        "agg_acc_failed": aggregate.count_failed(items) if items else None,
+        "agg_acc_avg": _average(aggregate.accuracy)(items) if items else None,
+        "agg_acc_n_joined": len(items),
+    }
+    for cell in CELLS.values():
+        found[f"agg_acc_n_{cell}"] = sum(item["cell"] == cell for item in items)
+    for slug in SLUGS:
+        if own := [item for item in items if item["category"] == slug]:
+            found[f"agg_acc_{slug}"] = aggregate.accuracy(own)
+    return found
+
+
+def _joined(pool: aggregate.Pool, answer: Item) -> Mapping[str, Any]:
+    right = bool(answer["right"])
+    return {
+        "id": answer["id"],
+        "category": answer.get("category", ""),
+        "right": int(pool.right and right),
+        "status": "ok" if pool.valid and aggregate.is_valid(answer) else "failed",
+        "cell": CELLS[pool.right, right],
+    }

@@ -1,0 +1,256 @@
+"""MAIA: statement verification in pools of eight, open-ended QA on the same questions, both joined.
+
+Testa et al. (2025). Three settings of each (4.3, 4.4) and the pairs without a video, in Italian and
+with English instructions.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.benchmark import Benchmark, Doc, Found, Item, Items, Join, Numbers, Part, Task
+from lmms_eval_tasks.judges.candidate import judged
+from lmms_eval_tasks.judges.verdict import Criterion, Scoring
+from lmms_eval_tasks.maia import data, metrics
+from lmms_eval_tasks.maia import judge as judging
+from lmms_eval_tasks.maia.tables import tables
+from lmms_eval_tasks.sample.players import read_lm_pairs
+from lmms_eval_tasks.utils import answers, media, prompts, provenance, text_metrics
+from lmms_eval_tasks.utils.prompts import Prompt
+
+SETTINGS = {"": "32frames", "_1frame": "1frame", "_black": "black"}  # end of a task's name
+LANGUAGES = {"": "it", "_en": "en"}  # of the instructions
+
+
+# --- what the model is given ------------------------------------------------------------------
+
+
+def prompt(language: str, doc: Doc) -> list[Part]:
+    """The video in the doc's setting, then the pair as A and B, or the question (4.1, 4.2)."""
+    texts = task_prompts(language).text
+    if "options" in doc:
+        text = prompts.fill(texts["vsv"], {"A": doc["options"][0], "B": doc["options"][1]})
+    else:
+        text = prompts.fill(texts["oevqa"], {"question": doc["question"]})
+    return [*_seen(doc), Part("text", text)]
+
+
+def _seen(doc: Doc) -> list[Part]:
+    """The path of a clip, or the first frame as an image; nothing without a video."""
+    if doc["setting"] == "text":
+        return []
+    is_image = doc["setting"] == "1frame" and not settings.still_clip()
+    if is_image:
+        return [Part("image", functools.partial(_image, doc))]
+    return [Part("video", lambda: media_of(doc).path)]
+
+
+def _image(doc: Doc) -> Any:
+    from PIL import Image
+
+    with Image.open(media_of(doc).path) as image:
+        return image.convert("RGB")
+
+
+def media_of(doc: Doc) -> media.Media:
+    """The clip or image of a doc, made once per video and setting (architecture.md, decision 4).
+
+    Raises:
+        MediaError: the video cannot be read; the message names it.
+    """
+    return _made(doc["video_path"], doc["setting"], doc["n_frames"], settings.still_clip())
+
+
+@functools.lru_cache(maxsize=4096)
+def _made(path: str, setting: str, n_frames: int, still: bool) -> media.Media:
+    return media.make(path, recipe(setting, n_frames, still))
+
+
+def recipe(setting: str, n_frames: int, still: bool = False) -> media.Recipe:
+    """The media recipe of one of the paper's three settings (4.3, 4.4)."""
+    if setting == "1frame":
+        return media.Recipe("first_frame", n_frames=1, still=still)
+    return media.Recipe({"32frames": "uniform", "black": "black"}[setting], n_frames=n_frames)
+
+
+def task_prompts(language: str) -> Prompt:
+    """The task prompts in a language, ours or the user's.
+
+    Raises:
+        PromptError: the user's file lacks a text or a placeholder.
+    """
+    return _task_prompts(language, settings.prompts_dir())
+
+
+@functools.lru_cache(maxsize=16)
+def _task_prompts(language: str, override: Path | None) -> Prompt:
+    required = {"vsv": {"A", "B"}, "oevqa": {"question"}}
+    return prompts.load("maia", language, required=required, override_dir=override)
+
+
+# --- what the reply is worth ------------------------------------------------------------------
+
+_KEPT = ("id", "video", "category", "setting", "data")
+
+
+def keep(doc: Doc) -> dict[str, Any]:
+    """What the log keeps of a doc: all that `rescore` needs; a pair's id tells its question."""
+    item = {name: doc[name] for name in _KEPT}
+    if "options" in doc:
+        return {**item, "options": doc["options"], "answer": doc["answer"]}
+    return {**item, "question": doc["question"], "references": list(doc["references"])}
+
+
+def handed(doc: Doc) -> dict[str, Any]:
+    """What was handed over for the doc; None without a video."""
+    if doc["setting"] == "text":
+        return {"media": None}
+    made = media_of(doc).as_dict()
+    kept = ("kind", "n_frames", "recipe")
+    return {"media": {key: made[key] for key in kept}}
+
+
+def vsv(doc: Item, reply: str) -> dict[str, Any]:
+    """One true/false pair: a letter, or scores of language models (`lm_pairs`)."""
+    scored = read_lm_pairs(reply)
+    if scored is not None:
+        letter, lm_scores = scored
+        status = "ok" if letter in ("A", "B") else "unparsed"
+        right = int(status == "ok" and letter == doc["answer"])
+        return {"letter": letter, "status": status, "right": right, "lm_scores": lm_scores}
+    choice = answers.read_choice(reply, doc["options"])
+    right = int(choice.status == "ok" and choice.letter == doc["answer"])
+    return {"letter": choice.letter, "status": choice.status, "right": right}
+
+
+def oevqa(doc: Item, reply: str) -> Scoring:
+    """One open answer: the judge's verdict and the similarity to the eight references."""
+    fields = {"question": doc["question"], "references": doc["references"]}
+    done = yield from judged("agrees", judging.criterion(), fields, reply)
+    return {
+        "candidate": done.candidate,
+        "status": done.status,
+        "right": None if done.score is None else int(done.score),
+        "rouge_l": text_metrics.rouge_l(done.candidate, doc["references"]),
+        "meteor": text_metrics.meteor(done.candidate, doc["references"]),
+    }
+
+
+def stand_in(doc: Doc, number: int) -> str:
+    """The question's own reference answers in turn: people's, so models that write more cost more.
+
+    Of a pair nobody asks a judge.
+    """
+    references = doc.get("references") or [""]
+    return str(references[number % len(references)])
+
+
+# --- the tasks --------------------------------------------------------------------------------
+
+
+def _tasks() -> dict[str, Task]:
+    made = {}
+    for end, language in LANGUAGES.items():
+        given = functools.partial(prompt, language)
+        names = [f"maia_vsv{setting}{end}" for setting in SETTINGS]
+        for name in [*names, *([] if end else ["maia_unimodal"])]:
+            made[name] = Task(
+                name,
+                given,
+                keep,
+                vsv,
+                metrics.PAIRS,
+                handed=handed,
+                blank={"right": None, "letter": None},
+                details=metrics.count_pools,
+            )
+        for setting in SETTINGS:
+            name = f"maia_oevqa{setting}{end}"
+            made[name] = Task(
+                name,
+                given,
+                keep,
+                oevqa,
+                metrics.ANSWERS,
+                handed=handed,
+                asks={"agrees": ""},
+                blank={"right": None, "candidate": ""},
+                stand_in=stand_in,
+            )
+    return made
+
+
+def _join(end: str) -> Join:
+    pairs, open_ended = f"maia_vsv{end}", f"maia_oevqa{end}"
+
+    def of(sides: Mapping[str, Items]) -> dict[str, Any]:
+        if sides.keys() != {pairs, open_ended}:
+            return {}
+        return metrics.agg_acc(sides[pairs], sides[open_ended])
+
+    return Join(f"maia{end}", (pairs, open_ended), of, {"agg_acc": metrics.JOIN_NEEDS})
+
+
+class Maia(Benchmark):
+    """MAIA for the shared code."""
+
+    name = "maia"
+    title = "MAIA"
+    how_to_get = data.HOW_TO_GET
+    paper_judge = "gpt-4o"  # paper, 4.2; it names no dated version
+
+    tasks = _tasks()
+    joins = tuple(_join(f"{setting}{end}") for end in LANGUAGES for setting in SETTINGS)
+
+    look = staticmethod(data.look)
+    status = staticmethod(data.status)
+    prepare = staticmethod(data.prepare)
+
+    def docs(self, found: Found, task: str) -> Sequence[Doc]:
+        """One doc per pair, or per question."""
+        if task == "maia_unimodal":
+            return data.pairs(found, "text")
+        plain = task.removesuffix("_en")
+        make = data.questions if plain.startswith("maia_oevqa") else data.pairs
+        kind = "maia_oevqa" if make is data.questions else "maia_vsv"
+        return make(found, SETTINGS[plain.removeprefix(kind)])
+
+    def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:
+        """The instructions, by language."""
+        languages = {"en" if name.endswith("_en") else "it" for name in names}
+        return {language: task_prompts(language) for language in sorted(languages)}
+
+    def criteria(self) -> Sequence[Criterion]:
+        """Does an answer agree with a reference?"""
+        return [judging.criterion()]
+
+    def judge_prompt(self) -> Prompt:
+        """Of the one criterion."""
+        return judging.prompt()
+
+    def describe(
+        self,
+        found: Found | None,
+        names: Sequence[str],  # noqa: ARG002
+        left_out: Mapping[str, Mapping[str, str]],  # noqa: ARG002
+        asked: Mapping[str, Items],  # noqa: ARG002
+    ) -> tuple[dict[str, Any], list[str]]:
+        """Data, left-out videos, and how texts were compared."""
+        section, warnings = data.describe(found) if found else ({}, [])
+        notes = {k: fact for k, fact in provenance.notes().items() if k == "bertscore"}
+        return {**section, "implementations": {**text_metrics.IMPLEMENTATIONS, **notes}}, warnings
+
+    def tables(
+        self,
+        rows: Sequence[tuple[str, Numbers]],
+        section: Mapping[str, Any] | None = None,  # noqa: ARG002
+    ) -> Sequence[Any]:
+        """The paper's Tables 1 to 5 and the 2x2 of B.3."""
+        return tables(rows)
+
+
+BENCHMARK = Maia()

@@ -1,0 +1,425 @@
+"""MAVERIX: audio-visual questions with eight options, in rotations, and asked openly.
+
+Xie et al. Five input modes tell what sound, picture and subtitles are worth, on an item's segment
+and on the whole video.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from lmms_eval_tasks import running, settings
+from lmms_eval_tasks.benchmark import (
+    Benchmark,
+    Cut,
+    Doc,
+    Found,
+    Item,
+    Items,
+    Join,
+    Numbers,
+    Part,
+    SavedRun,
+    Task,
+)
+from lmms_eval_tasks.console import say
+from lmms_eval_tasks.errors import DataError, MediaError, TasksError
+from lmms_eval_tasks.judges.candidate import Judged, graded
+from lmms_eval_tasks.judges.verdict import Ask, Criterion, Scoring
+from lmms_eval_tasks.maverix import data, files, metrics
+from lmms_eval_tasks.maverix import judge as judging
+from lmms_eval_tasks.maverix.labels import DIMENSIONS, LETTERS, MODES, SPLITS, kind_of, mode_of
+from lmms_eval_tasks.maverix.tables import tables
+from lmms_eval_tasks.utils import answers, prompts, segments, sound_files
+from lmms_eval_tasks.utils.prompts import Prompt
+
+# --- what the model is given --------------------------------------------------------------------
+
+
+def prompt(doc: Doc) -> list[Part]:
+    """What the mode has of picture and sound, then the text.
+
+    The video is muted with sound too: chat classes read sound from the audio item alone, and one
+    that did not would hear it twice. For simple classes, which use the first visual only (host.md),
+    picture and sound travel as one mp4 with its track; sound alone is the wav's path, or its
+    samples for classes that take no path (models/sound.json).
+    """
+    mode = MODES[doc["mode"]]
+    picture = Part("video", lambda: media_of(doc).video)
+    sound = Part("audio", lambda: _sounding(media_of(doc).sound, doc))
+    shown: list[Part] = []
+    if mode.picture and mode.sound:
+        both = functools.partial(_with_track, doc)
+        shown = [picture._replace(simple=both), sound._replace(simple=[])]
+    elif mode.picture:
+        shown = [picture]
+    elif mode.sound:
+        shown = [sound._replace(simple=functools.partial(_sound_alone, doc))]
+    return [*shown, Part("text", _text(doc))]
+
+
+def _with_track(doc: Doc) -> list[str]:
+    return [_sounding(media_of(doc).video_with_sound, doc)]
+
+
+def _sound_alone(doc: Doc) -> list[Any]:
+    path = _sounding(media_of(doc).sound, doc)
+    if not running.wants_samples():
+        return [path]
+    return [{"array": sound_files.samples(path), "sampling_rate": sound_files.RATE}]
+
+
+def _sounding(path: str | None, doc: Doc) -> str:
+    if path is None:
+        raise MediaError(f"{doc['video_path']}: no audio stream, and {doc['mode']} needs sound")
+    return path
+
+
+def _text(doc: Doc) -> str:
+    """Subtitles or that there are none, instruction, question, closing cue (paper, C.1)."""
+    parts = task_prompts().text
+    cues = data.subtitle_text(doc) if MODES[doc["mode"]].subtitles else ""
+    told = prompts.fill(parts["subtitles"], {"cues": cues}) if cues else parts["no_subtitles"]
+    values = {"subtitles": told, "question": doc["question"]}
+    if "options" not in doc:
+        return prompts.fill(parts["open"], values)
+    lettered = zip(LETTERS, doc["options"], strict=False)
+    values["options"] = "\n".join(f"{letter}. {option}" for letter, option in lettered)
+    return prompts.fill(parts["choice"], values)
+
+
+def task_prompts() -> Prompt:
+    """The task prompts, ours or the user's.
+
+    Raises:
+        PromptError: the user's file lacks a text or a placeholder.
+    """
+    return _task_prompts(settings.prompts_dir())
+
+
+@functools.lru_cache(maxsize=8)
+def _task_prompts(override: Path | None) -> Prompt:
+    required = {
+        "subtitles": {"cues"},
+        "no_subtitles": set(),
+        "choice": {"subtitles", "question", "options"},
+        "open": {"subtitles", "question"},
+    }
+    return prompts.load("maverix", "task", required=required, override_dir=override)
+
+
+def media_of(doc: Doc) -> segments.Segment:
+    """The doc's segment, or the whole video, cut once for all modes (utils/segments.py).
+
+    Raises:
+        MediaError: the video cannot be read or has no such segment; the message names it.
+    """
+    try:
+        return cut(doc["video_path"], doc["start"], doc["end"])
+    except MediaError as error:
+        # The host cannot pass over an item, so the run ends here; before it, the check has cut it.
+        raise MediaError(
+            f"{doc['id']}: its segment cannot be cut any more, so the run ends ({error}); all "
+            "segments that are cut are kept: start it again, with --allow-bad-items to leave it out"
+        ) from None
+
+
+@functools.lru_cache(maxsize=4096)
+def cut(path: str, start: float | None, end: float | None) -> segments.Segment:
+    """A window of a video, from its segment's cache; None and None is all of it.
+
+    Raises:
+        MediaError: it cannot be read or has no such window.
+    """
+    return segments.segment(path, start, end)
+
+
+# --- what the reply is worth --------------------------------------------------------------------
+
+_KEPT = ("id", "question_id", "video", "mode", "length", "start", "end", "data", *SPLITS)
+
+
+def keep(doc: Doc) -> dict[str, Any]:
+    """What the log keeps of a doc: all that `rescore` and `submit` need, in plain types."""
+    truth = "answer" if "options" in doc else "reference"
+    own = ["options", "file_letters", "rotation"]
+    if truth == "reference":
+        own = ["question", "version"]
+    kept = {name: doc[name] for name in (*_KEPT, *own, truth) if name in doc}
+    # Nothing is known of the run's sound and media, unless `handed` tells of them.
+    hears = dict.fromkeys(metrics.WITH_SOUND, "unknown")
+    unknown = {"hears": hears, "sound": hears.get(doc["mode"], ""), "media": None}
+    return {**kept, "withheld": not doc[truth], **unknown}
+
+
+def handed(doc: Doc) -> dict[str, Any]:
+    """What was handed over, and what the running model does with sound.
+
+    In modes without sound too: whether S stands in for A is up to the model, not to what was run.
+    """
+    hears = running.hears()
+    return {"hears": hears, "sound": hears.get(doc["mode"], ""), "media": _media(doc)}
+
+
+def _media(doc: Doc) -> dict[str, Any] | None:
+    """None where a file is gone by now: the answer still counts."""
+    mode = MODES[doc["mode"]]
+    try:
+        shown = mode.subtitles and bool(data.subtitle_text(doc))
+        if not mode.picture and not mode.sound:
+            return {"subtitles": shown}
+        made = media_of(doc)
+    except (TasksError, OSError):
+        return None
+    return {
+        "start": made.start,
+        "end": made.end,
+        "duration": made.duration,
+        "n_frames": made.n_frames if mode.picture else 0,
+        "size": [made.width, made.height] if mode.picture else None,
+        "sound": "16 kHz mono" if mode.sound else None,
+        "subtitles": shown,
+    }
+
+
+def choice(doc: Item, reply: str) -> dict[str, Any]:
+    """One eight-option question, or one rotation of it."""
+    found = answers.read_choice(reply, doc["options"])
+    right = int(found.status == "ok" and found.letter == doc["answer"])
+    at = None if found.letter is None else LETTERS.index(found.letter)
+    return {
+        "letter": found.letter,
+        "file_letter": None if at is None else doc["file_letters"][at],  # in the user's file
+        "status": found.status,
+        "right": None if doc["withheld"] else right,
+        "words": _words(reply),
+    }
+
+
+def open_answer(doc: Item, reply: str) -> Scoring:
+    """One open answer: four ratings of the judge; where the reference is withheld nobody is asked.
+
+    What is no answer (empty, refused, cut off) is not put to the judge and has the score 0.
+    """
+    status = answers.reply_status(reply)
+    candidate = answers.strip_reasoning(reply)[0] if status == "ok" else ""
+    done: dict[str, Judged] = {}
+    if not doc["withheld"]:
+        done = dict.fromkeys(DIMENSIONS, Judged("", status, 0.0, None))
+        if status == "ok":
+            fields = {name: doc[name] for name in ("question", "reference")}
+            fields["candidate"] = candidate.strip()
+            asked = [Ask(name, one, fields) for name, one in judging.criteria().items()]
+            verdicts = yield asked
+            done = {
+                ask.name: graded(ask.fields["candidate"], verdict)
+                for ask, verdict in zip(asked, verdicts, strict=True)
+            }
+        status = next((one.status for one in done.values() if one.status != "ok"), "ok")
+    return {
+        "candidate": candidate,
+        "status": status,
+        "dimensions": {
+            name: {"score": None if one.score is None else int(one.score), "status": one.status}
+            for name, one in done.items()
+        },
+        "words": _words(reply),
+    }
+
+
+def _words(reply: str) -> int:
+    """Length of a reply without its reasoning, which is no part of the answer."""
+    return len(answers.strip_reasoning(reply)[0].split())
+
+
+# --- the tasks ----------------------------------------------------------------------------------
+
+
+def _tasks() -> dict[str, Task]:
+    no_letter = {"right": None, "letter": None, "file_letter": None, "words": 0}
+    no_rating = {name: {"score": None, "status": "error"} for name in DIMENSIONS}
+    make = functools.partial(Task, prompt=prompt, keep=keep, handed=handed)
+    chosen = functools.partial(make, score=choice, blank=no_letter)
+    kinds = {
+        "": functools.partial(chosen, metrics=metrics.CHOICE, details=metrics.details),
+        "_circular": functools.partial(
+            chosen, metrics=metrics.CIRCULAR, details=metrics.circular_details
+        ),
+        "_oe": functools.partial(
+            make,
+            score=open_answer,
+            metrics=metrics.OPEN,
+            details=metrics.open_details,
+            asks=dict.fromkeys(DIMENSIONS, ""),
+            blank={"candidate": "", "dimensions": no_rating, "words": 0},
+            # The reference in the place of the model's answer: as long as people's.
+            stand_in=lambda doc, number: str(doc["reference"]),  # noqa: ARG005
+        ),
+    }
+    names = {
+        f"maverix_{length}{mode}{kind}": kind
+        for length, mode, kind in itertools.product(("", "long_"), MODES, kinds)
+        if not (length and kind == "_circular")
+    }
+    return {name: kinds[kind](name) for name, kind in names.items()}
+
+
+_TABLE3 = Join(
+    "maverix_table3",
+    tuple(f"maverix_{mode}" for mode in MODES),
+    metrics.table3,
+    dict.fromkeys(metrics.JOINED, metrics.JOIN_NEEDS),
+    metrics.table3_notes,
+)
+
+
+class Maverix(Benchmark):
+    """MAVERIX for the shared code."""
+
+    name = "maverix"
+    title = "MAVERIX"
+    how_to_get = files.HOW_TO_GET
+    paper_judge = "gpt-4o"  # paper, Dual-Format Evaluation; it names no dated version
+
+    tasks = _tasks()
+    joins = (_TABLE3,)
+
+    look = staticmethod(data.look)
+    docs = staticmethod(data.docs)
+    status = staticmethod(files.status)
+    prepare = staticmethod(files.prepare)
+    make_subtitles = staticmethod(data.make_subtitles)
+
+    def cut(self, found: Found, task: str, doc: Doc) -> Cut | None:  # noqa: ARG002
+        """Its segment, or the whole video; modes without picture and sound need none."""
+        mode = MODES[doc["mode"]]
+        if not mode.picture and not mode.sound:
+            return None
+        window = doc["video_path"], doc["start"], doc["end"]
+        return Cut(doc["question_id"], window, functools.partial(cut, *window))
+
+    def uncut(self, found: Found, lost: Mapping[str, str]) -> str:
+        """Of how many items."""
+        total = len(cast(data.Checked, found).rows)
+        return f"{len(lost)} of {total} MAVERIX items have a segment that cannot be cut"
+
+    def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:  # noqa: ARG002
+        """One file for all."""
+        return {"task": task_prompts()}
+
+    def criteria(self) -> Sequence[Criterion]:
+        """The four ratings."""
+        return list(judging.criteria().values())
+
+    def judge_prompt(self) -> Prompt:
+        """Of the four ratings."""
+        return judging.prompt()
+
+    def is_judged(self, found: Found) -> bool:
+        """Unless every reference is withheld."""
+        return any(row["reference"] for row in cast(data.Checked, found).rows)
+
+    def check(self, names: Sequence[str], found: Found) -> None:
+        """A model that raises on sound would lose the run; missing subtitles are told of."""
+        if raising := [name for name, state in _sound(names).items() if state == "raises"]:
+            why = running.sound_warning(mode_of(raising[0]).picture)
+            raise DataError(f"{why} Leave out {', '.join(raising)}")
+        for line in data.subtitle_warnings(cast(data.Checked, found).subtitles):
+            say(f"MAVERIX: {line}")
+
+    def describe(
+        self,
+        found: Found | None,
+        names: Sequence[str],
+        left_out: Mapping[str, Mapping[str, str]],
+        asked: Mapping[str, Items],
+    ) -> tuple[dict[str, Any], list[str]]:
+        """Where data, subtitles, sound and frames came from."""
+        section: dict[str, Any] = {}
+        warnings = [] if settings.is_sample() else [files.OUR_SCHEMA]
+        if found is not None:
+            section, more = data.describe(cast(data.Checked, found), names, left_out)
+            warnings += [*more, *metrics.unlike_notes(asked)]
+        pictures = {mode_of(name).picture for name in _sound(names)}
+        heard = [running.sound_warning(with_picture) for with_picture in sorted(pictures)]
+        section |= {
+            "sound": _sound(names),
+            "hears": running.hears(),  # also of modes that were not run: S may stand in for A
+            "frames": {
+                "rule": "the whole segment is handed over: the model's own maximum of frames "
+                "applies",
+                **running.frames(),
+            },
+        }
+        return section, [*warnings, *(warning for warning in heard if warning)]
+
+    def tables(
+        self, rows: Sequence[tuple[str, Numbers]], section: Mapping[str, Any] | None = None
+    ) -> Sequence[Any]:
+        """The paper's tables; of a run, with what became of its sound."""
+        if section is None:
+            return tables(rows)
+        hears = {f"maverix_{mode}": state for mode, state in section["hears"].items()}
+        return tables(rows, {**hears, **section["sound"]})
+
+    def submission(self, runs: Sequence[SavedRun]) -> dict[str, Any]:
+        """The answers of one model for whoever holds the withheld ones."""
+        return submission(runs)
+
+
+def _sound(names: Sequence[str]) -> dict[str, str]:
+    """What becomes of the sound in the running model, by task that has any."""
+    modes = {name: mode_of(name) for name in names}
+    return {name: running.sound(mode.picture) for name, mode in modes.items() if mode.sound}
+
+
+# --- withheld answers ---------------------------------------------------------------------------
+
+FORMAT = "maverix-submission-1"
+
+
+def submission(runs: Sequence[SavedRun]) -> dict[str, Any]:
+    """Answers of one model, from the saved items of one or more tasks.
+
+    The form, which is ours since the benchmark has published none:
+
+        {"format": "maverix-submission-1", "data": hash, "model": ..., "answers": [
+            {"task": "maverix_av", "id": ..., "letter": "C" or null, "status": ...},
+            {"task": "maverix_av_oe", "id": ..., "version": "original", "answer": "...",
+             "status": ...}]}
+
+    Letters are those of the user's own file, not of the order that the model saw. `status` says
+    why a letter is null or an answer empty. Circular tasks are not submitted.
+
+    Raises:
+        DataError: nothing to submit, a question answered twice, or samples of several models or
+            data files.
+    """
+    own = [run for run in runs if kind_of(run.task) != "circular"]
+    origins = {(run.model, item["data"]) for run in own for item in run.items}
+    if not origins:
+        raise DataError("no answers of maverix tasks to submit")
+    if len(origins) > 1:
+        shown = ", ".join(f"{model} on {digest}" for model, digest in sorted(origins, key=str))
+        raise DataError(f"one model and one data file in a submission, not {shown}")
+    made: dict[tuple[str, ...], dict[str, Any]] = {}
+    for run in own:
+        for item in run.items:
+            place = {"task": run.task, "id": item["question_id"]}
+            answer = {"letter": item.get("file_letter")}
+            if kind_of(run.task) == "open":
+                place["version"], answer = item["version"], {"answer": item["candidate"]}
+            if tuple(place.values()) in made:
+                named = " ".join(place.values())
+                raise DataError(f"{named} is answered twice: submit one run of each task")
+            made[tuple(place.values())] = {**place, **answer, "status": item["status"]}
+    ((model, digest),) = origins
+    answers = [made[place] for place in sorted(made)]
+    return {"format": FORMAT, "data": digest, "model": model, "answers": answers}
+
+
+BENCHMARK = Maverix()

@@ -1,0 +1,279 @@
+"""MovieRecapsQA's numbers, from items.
+
+Every task has the same:
+- factuality, relevance and coherence, 0 to 5 (4.2): mean, variance and failures, by modality and
+  category (Table 5), and how the judge's scores keep to the bounds of their own labels;
+- the baselines of Table 4: text metrics against the dataset's answer, and the judged ones where the
+  user asked for them (baselines.py). G-Eval's two ways of rating are different measurements, so
+  each has a metric of its own, over the answers that were rated in that way.
+
+The paper's "+-" is a variance (Table 4's caption), so `_var` is one: the population's.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.benchmark import Item, Items, Metric, value_is
+from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.judges import geval_ratings
+from lmms_eval_tasks.movierecapsqa.baselines import GEVAL, HELMET_NAMES, NO_REFERENCE
+from lmms_eval_tasks.movierecapsqa.data import task_name
+from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, NO_CLAIMS
+from lmms_eval_tasks.movierecapsqa.schema import SPLITS
+from lmms_eval_tasks.utils import aggregate, provenance, rating_means, text_metrics, text_scores
+from lmms_eval_tasks.utils.text_scores import Pair, TextScores
+
+if TYPE_CHECKING:
+    from lmms_eval_tasks.utils.bartscore import BartScore
+
+Statistic = Callable[[Sequence[float]], float | None]
+
+
+# --- the judge without a reference --------------------------------------------------------------
+
+
+def inconsistent(dimension: str, items: Items) -> int:
+    """Number of scores outside the bounds that their own labels set."""
+    return sum(rating_means.rating(dimension, item).get("consistent") is False for item in items)
+
+
+def bound(dimension: str, side: str, items: Items) -> float | None:
+    """Mean of the lowest (`low`) or highest (`high`) score that each answer's labels allow.
+
+    Over the same answers as `mean_valid`, the candidate's failures at 0.
+    """
+    if rating_means.is_unjudged(dimension, items):
+        return None
+    counted = [item for item in items if rating_means.value(dimension, item) is not None]
+    found = (rating_means.rating(dimension, item).get(side) for item in counted)
+    return aggregate.mean(float(value or 0) for value in found)
+
+
+def claims_mean(items: Items) -> float | None:
+    """Mean number of claims of the answers that have some, also where a dimension failed."""
+    return aggregate.mean(float(item["n_claims"]) for item in items if item["n_claims"])
+
+
+def no_claims(items: Items) -> int:
+    """Number of answers in which the judge found no claim at all."""
+    return sum(item["status"] == NO_CLAIMS for item in items)
+
+
+def _of_dimension(name: str) -> list[Metric]:
+    def of(statistic: Callable[..., Any], *more: str) -> Callable[[Items], Any]:
+        return functools.partial(statistic, name, *more)
+
+    mean = of(rating_means.mean_valid)
+    shown = ("status", f"dimensions.{name}.score", f"dimensions.{name}.status")
+    return [
+        Metric(f"{name}_valid", mean, shown=shown, interval=of(rating_means.interval)),
+        Metric(f"{name}_var", of(rating_means.variance_valid), better=None),
+        Metric(f"{name}_failed", of(rating_means.count_failed), better=False),
+        Metric(f"{name}_coverage", of(rating_means.coverage)),
+        Metric(f"{name}_inconsistent", of(inconsistent), better=False),
+        Metric(f"{name}_low", of(bound, "low"), better=None),
+        Metric(f"{name}_high", of(bound, "high"), better=None),
+        *(
+            Metric(f"{name}_valid_{split}_{slug}", mean, value_is(split, slug))
+            for split, slugs in SPLITS.items()
+            for slug in slugs
+        ),
+    ]
+
+
+def count_ratings(items: Items) -> dict[str, Any]:
+    """Ratings by status, of each dimension."""
+    return {
+        "ratings": {
+            name: aggregate.by_status([rating_means.rating(name, item) for item in items])
+            for name in DIMENSIONS
+        }
+    }
+
+
+# --- text metrics against the dataset's answer (4.1 and Table 4, "Semantic Metrics") --------------
+#
+# Each gives a value per item, so that mean and variance follow, all in 0..1: ROUGE-L F1, BERTScore
+# F1 (not rescaled), and BARTScore exponentiated, exp(mean token log-likelihood) of the answer given
+# the reference. The paper names no implementation, stemmer, encoder, model or direction: ours are
+# named with each result, and are unverified. An answer without a word, which stands for an empty or
+# refused one as well, is worth 0 in all three; an item without a reference has no value.
+
+ROUGE_L = text_metrics.IMPLEMENTATIONS["rouge_l"]  # for results: no stemmer, Unicode words
+LANGUAGE = "en"  # of the release; decides bert-score's default encoder (roberta-large)
+NOT_ASKED = f"no model was named with --bartscore ({settings.BARTSCORE})"
+
+
+def rouge_l(candidate: str, reference: str) -> float | None:
+    """ROUGE-L F1 in 0..1 (`ROUGE_L` says how); None without a reference.
+
+    Args:
+        candidate: the answer without reasoning; "" for what is no answer.
+        reference: the dataset's answer; "" if there is none.
+    """
+    if not text_scores.has_words(reference):
+        return None
+    return text_metrics.rouge_l(candidate, [reference])
+
+
+def bertscore(candidates: Sequence[str], references: Sequence[str]) -> TextScores:
+    """BERTScore F1 per item by the user's encoder (settings.bertscore_model) or the default one.
+
+    Computed once for the same texts, in whatever order: mean and variance need it twice.
+
+    Args:
+        candidates: answers without reasoning; "" for what is no answer.
+        references: the dataset's answers; "" where there is none.
+    """
+    pairs = text_scores.pairs(candidates, references)
+    if not pairs:
+        return text_scores.none(candidates, f"BERTScore not computed: {text_scores.NO_REFERENCE}")
+    score = text_scores.bertscore(pairs, settings.bertscore_model(), LANGUAGE)
+    known = None if score.reason else dict(zip(pairs, score.values, strict=True))
+    return text_scores.by_item(candidates, references, known, score.describe())
+
+
+def bartscore(candidates: Sequence[str], references: Sequence[str]) -> TextScores:
+    """BARTScore per item, exponentiated: the geometric mean of the answer's token probabilities.
+
+    By the user's model (settings.bartscore_model), or not computed. Texts as for `bertscore`.
+    """
+    model = settings.bartscore_model()
+    pairs = text_scores.pairs(candidates, references)
+    if model is None or not pairs:
+        why = NOT_ASKED if model is None else text_scores.NO_REFERENCE
+        return text_scores.none(candidates, f"BARTScore not computed: {why}")
+    score = _bartscore(pairs, model)
+    # Of an answer without a word there is no likelihood; in 0..1 its place is at the end.
+    likelihoods = [0.0 if value is None else value for value in score.likelihoods]
+    known = None if score.reason else dict(zip(pairs, likelihoods, strict=True))
+    note = score.describe() + ("" if known is None else "; these are 0 in the exponentiated column")
+    return text_scores.by_item(candidates, references, known, note)
+
+
+# As text_scores.bertscore.
+@lru_cache(maxsize=2)
+def _bartscore(pairs: tuple[Pair, ...], model: str) -> BartScore:
+    from lmms_eval_tasks.utils.bartscore import bart_score
+
+    return bart_score([one for one, _ in pairs], [one for _, one in pairs], model=model)
+
+
+def check_bartscore() -> None:
+    """Stop before a run whose BARTScore model, if the user named one, cannot be used.
+
+    Raises:
+        TasksError: what is wrong with it.
+    """
+    from lmms_eval_tasks.utils import bartscore as implementation
+
+    model = settings.bartscore_model()
+    if model and (problem := implementation.problem(model)):
+        raise TasksError(
+            f"{settings.BARTSCORE}={model}: {problem}; nothing is downloaded: name the folder of a "
+            "model such as facebook/bart-large-cnn, or leave the option out"
+        )
+
+
+def _answered(items: Items) -> list[Item]:
+    """Items with a reply of the model's: a request that failed is not its answer."""
+    return [item for item in items if item["status"] not in ("model_error", "error")]
+
+
+def _rouge_l(statistic: Statistic, items: Items) -> float | None:
+    return statistic([item["rouge_l"] for item in _answered(items) if item["rouge_l"] is not None])
+
+
+_NOTES = "movierecapsqa"  # in provenance.py: metric -> task -> what it was computed with
+
+
+def _by_model(
+    name: str,
+    score: Callable[[Sequence[str], Sequence[str]], TextScores],
+    statistic: Statistic,
+    items: Items,
+) -> float | None:
+    """A statistic over the items with a reference; None where the metric has no model."""
+    ordered = sorted(_answered(items), key=lambda item: str(item["id"]))
+    scores = score(*([item[text] for item in ordered] for text in ("candidate", "reference")))
+    for task in {task_name(item["source"], item["condition"]) for item in items}:
+        known = provenance.notes().get(_NOTES, {})
+        notes = {**known.get(name, {}), task: scores.note}
+        provenance.note(_NOTES, {**known, name: notes})
+    return statistic([value for value in scores.values if value is not None])
+
+
+def notes_of(tasks: Sequence[str]) -> dict[str, dict[str, str]]:
+    """What the text metrics of some tasks were computed with: metric -> task -> note."""
+    known: dict[str, dict[str, str]] = provenance.notes().get(_NOTES, {})
+    found = {
+        name: {task: notes[task] for task in tasks if task in notes}
+        for name, notes in known.items()
+    }
+    return {name: notes for name, notes in found.items() if notes}
+
+
+def _texts() -> list[Metric]:
+    def forms(name: str, of: Callable[..., Any], shown: tuple[str, ...] | None) -> list[Metric]:
+        variance = functools.partial(of, rating_means.variance)
+        return [
+            Metric(name, functools.partial(of, aggregate.mean), shown=shown),
+            Metric(f"{name}_var", variance, better=None),
+        ]
+
+    return [
+        *forms("rouge_l", _rouge_l, ("status", "rouge_l")),
+        *forms("bertscore", functools.partial(_by_model, "bertscore", bertscore), None),
+        *forms("bartscore", functools.partial(_by_model, "bartscore", bartscore), None),
+    ]
+
+
+# --- the judged baselines -----------------------------------------------------------------------
+
+
+def baseline(metric: str, items: Items) -> list[dict[str, Any]]:
+    """Items as utils/rating_means.py wants them, of those that have this baseline and a reference.
+
+    Empty where it was not asked for: then there is no number, and nothing failed. Where it was, an
+    item whose scoring broke lacks it, and counts as failed.
+    """
+    key = GEVAL if metric in geval_ratings.MODES else metric
+    given = [(item.get("baselines") or {}).get(key) for item in items]
+    if all(one is None for one in given):
+        return []
+    broken = {"score": None, "status": "error", "mode": None}
+    found = [
+        broken if one is None else one
+        for item, one in zip(items, given, strict=True)
+        if one is not None or item["status"] == "error"
+    ]
+    found = [one for one in found if one["status"] != NO_REFERENCE]
+    if key == GEVAL:
+        found = geval_ratings.column(metric, found)
+    return [{"status": one["status"], "dimensions": {metric: one}} for one in found]
+
+
+def _of_baseline(name: str) -> list[Metric]:
+    def of(statistic: Callable[[str, Items], Any]) -> Callable[[Items], Any]:
+        return lambda items: statistic(name, baseline(name, items))
+
+    return [
+        Metric(name, of(rating_means.mean_valid)),
+        Metric(f"{name}_var", of(rating_means.variance_valid), better=None),
+        Metric(f"{name}_failed", of(rating_means.count_failed), better=False),
+        Metric(f"{name}_coverage", of(rating_means.coverage)),
+    ]
+
+
+METRICS = [
+    *(metric for name in DIMENSIONS for metric in _of_dimension(name)),
+    Metric("claims_mean", claims_mean, better=None),
+    Metric("no_claims", no_claims, better=False),
+    *_texts(),
+    *(metric for name in (*geval_ratings.MODES, *HELMET_NAMES) for metric in _of_baseline(name)),
+]

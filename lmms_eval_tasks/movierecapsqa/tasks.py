@@ -1,0 +1,285 @@
+"""MovieRecapsQA: open questions about a part of a movie, judged by its atomic facts.
+
+Four visual sources in three conditions each (abstract; 5.2). Facts and reference are in the doc for
+the judge alone: nothing here hands them to a model.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Generator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lmms_eval_tasks import judges, running, settings
+from lmms_eval_tasks.benchmark import (
+    Benchmark,
+    Cut,
+    Doc,
+    Found,
+    Item,
+    Items,
+    Numbers,
+    Part,
+    Task,
+)
+from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.judges.verdict import Asks, Criterion, Verdict
+from lmms_eval_tasks.movierecapsqa import baselines, data, metrics
+from lmms_eval_tasks.movierecapsqa import judge as judging
+from lmms_eval_tasks.movierecapsqa import tables as layouts
+from lmms_eval_tasks.utils import clips, prompts, provenance
+from lmms_eval_tasks.utils.prompts import Prompt
+
+NAMED = 20  # segments of one warning
+
+
+# --- what the model is given ------------------------------------------------------------------
+
+# Slug of a condition -> part of the prompt file.
+_TEXTS = {"": "both", "frames": "only_frames", "dialogue": "only_dialogue"}
+
+
+def prompt(doc: Doc) -> list[Part]:
+    """The muted clip, or its frames; then the dialogue or that there is none, and the question.
+
+    Recap videos are narrated: their sound says what the answers are, so clips are muted (5.2).
+    """
+    condition, texts = data.CONDITIONS[doc["condition"]], task_prompts().text
+    values = {"question": doc["question"]}
+    if condition.dialogue:
+        lines = doc["dialogue"]
+        values["dialogue"] = (
+            prompts.fill(texts["dialogue"], {"lines": lines}) if lines else texts["no_dialogue"]
+        )
+    text = Part("text", prompts.fill(texts[_TEXTS[doc["condition"]]], values))
+    if not condition.picture:
+        return [text]
+    if doc["n_frames"]:
+        return [Part("images", functools.partial(clips.visuals, doc)), text]
+    return [Part("video", lambda: clips.visuals(doc)[0]), text]
+
+
+def task_prompts() -> Prompt:
+    """The task prompts, ours or the user's.
+
+    Raises:
+        PromptError: the user's file lacks a text or a placeholder.
+    """
+    return _task_prompts(settings.prompts_dir())
+
+
+@functools.lru_cache(maxsize=8)
+def _task_prompts(override: Path | None) -> Prompt:
+    required = {
+        "dialogue": {"lines"},
+        "no_dialogue": set(),
+        "both": {"dialogue", "question"},
+        "only_frames": {"question"},
+        "only_dialogue": {"dialogue", "question"},
+    }
+    return prompts.load("movierecapsqa", "task", required=required, override_dir=override)
+
+
+# --- what the reply is worth ------------------------------------------------------------------
+
+_TEXT_FIELDS = (
+    *("id", "segment", "video", "source", "condition", "question", "reference", "dialogue"),
+    *("modality", "category", "data"),
+)
+
+
+def keep(doc: Doc) -> dict[str, Any]:
+    """What the log keeps of a doc, and which judged baselines the run asks for."""
+    kept = {name: doc[name] for name in _TEXT_FIELDS}
+    which = list(settings.judged_baselines())
+    return {**kept, "facts": list(doc["facts"]), "judged_baselines": which}
+
+
+def handed(doc: Doc) -> dict[str, Any]:
+    """What was handed over (clips.log, or the kind none), and whether it came with dialogue."""
+    condition = data.CONDITIONS[doc["condition"]]
+    told = {"dialogue": condition.dialogue and bool(doc["dialogue"])}
+    return {"media": {**(clips.log(doc) if condition.picture else {"kind": "none"}), **told}}
+
+
+def score(doc: Item, reply: str) -> Generator[Asks, Sequence[Verdict], dict[str, Any]]:
+    """One open answer: judged without a reference, and compared with the dataset's answer."""
+    question, reference = doc["question"], doc["reference"]
+    context = judging.Context(doc["segment"], doc["facts"], doc["dialogue"])
+    item = yield from judging.judged(context, question, reply)
+    item["baselines"] = yield from baselines.rated(
+        doc["judged_baselines"], question, reference, reply
+    )
+    item["rouge_l"] = metrics.rouge_l(item["candidate"], reference)
+    return item
+
+
+# --- the tasks --------------------------------------------------------------------------------
+
+# Two judges are compared on one scale at a time; the number of claims is no rating.
+_COMPARED = {
+    "claims": None,
+    **dict.fromkeys(judging.DIMENSIONS, ""),
+    **dict.fromkeys(baselines.GEVAL_NAMES, baselines.GEVAL),
+    **{name: name for name in baselines.HELMET_NAMES},
+}
+_BLANK: dict[str, Any] = {
+    **{"candidate": "", "claims": [], "n_claims": 0},
+    **{"dimensions": {}, "baselines": {}, "rouge_l": None},
+}
+
+
+def _task(name: str) -> Task:
+    return Task(
+        name,
+        prompt,
+        keep,
+        score,
+        metrics.METRICS,
+        handed=handed,
+        asks={ask: _COMPARED[ask] for ask in sorted(_COMPARED)},
+        blank=_BLANK,
+        details=metrics.count_ratings,
+        stand_in=lambda doc, number: str(doc["reference"] or doc["question"]),  # noqa: ARG005
+    )
+
+
+class MovieRecapsQA(Benchmark):
+    """MovieRecapsQA for the shared code."""
+
+    name = "movierecapsqa"
+    title = "MovieRecapsQA"
+    how_to_get = data.HOW_TO_GET
+    paper_judge = "gpt-4.1-mini"  # paper, 4.2; it names no dated version
+
+    tasks: Mapping[str, Task] = {name: _task(name) for name in data.TASKS}
+
+    look = staticmethod(data.look)
+    docs = staticmethod(data.docs)
+    status = staticmethod(data.status)
+    prepare = staticmethod(data.prepare)
+    suited = staticmethod(judging.suited)
+    judge_prompt = staticmethod(judging.prompt)
+
+    def cut(self, found: Found, task: str, doc: Doc) -> Cut | None:  # noqa: ARG002
+        """The clip of a segment."""
+        return data.cut(doc)
+
+    def uncut(self, found: Found, lost: Mapping[str, str]) -> str:
+        """How many segments cannot be cut."""
+        return (
+            f"{len(lost)} of {len(data.asked(found.release))} MovieRecapsQA segments cannot be cut"
+        )
+
+    def make_subtitles(self, root: Path, transcriber: Any) -> int:  # noqa: ARG002
+        """Dialogue is in the data file, and a recap's sound is its narration.
+
+        Raises:
+            DataError: always.
+        """
+        raise DataError("MovieRecapsQA's dialogue is part of its data file: none is to be made")
+
+    def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:  # noqa: ARG002
+        """One file for all tasks."""
+        return {"task": task_prompts()}
+
+    def criteria(self) -> list[Criterion]:
+        """Claims, their labels, and the baselines that the user asked for."""
+        labels = [judging.dimension_criterion(name, 1) for name in judging.DIMENSIONS]
+        more = baselines.criteria(settings.judged_baselines()).values()
+        return [judging.claims_criterion(), *labels, *more]
+
+    def check(self, names: Sequence[str], found: Found) -> None:  # noqa: ARG002
+        """The model of BARTScore, if the user named one."""
+        metrics.check_bartscore()
+
+    # --- results ------------------------------------------------------------------------------
+
+    def describe(
+        self,
+        found: Found | None,
+        names: Sequence[str],
+        left_out: Mapping[str, Mapping[str, str]],
+        asked: Mapping[str, Items],
+    ) -> tuple[dict[str, Any], list[str]]:
+        """Data, left-out segments, frames, and how the baselines were made."""
+        section: dict[str, Any] = {}
+        warnings: list[str] = []
+        if found is not None:
+            release = found.release
+            about = {"file": str(release.file), "hash": release.digest, **release.counts}
+            section |= {"data": about, "left_out": {name: dict(left_out[name]) for name in names}}
+            warnings += [
+                f"{task}: {len(own)} segments left out: {', '.join(sorted(own)[:NAMED])}"
+                for task, own in left_out.items()
+                if own
+            ]
+        warnings += self.notes(asked)
+        section["frames"] = _frames(found, names)
+        made = provenance.known("baselines", self._baselines, warnings)
+        if made is not None:
+            section["baselines"] = {
+                **made,
+                "rouge_l": metrics.ROUGE_L,
+                **metrics.notes_of(names),
+            }
+        return section, warnings
+
+    def _baselines(self) -> dict[str, Any]:
+        config = self.suited(judges.configured(self.paper_judge))
+        return baselines.describe(settings.judged_baselines(), config)
+
+    def notes(self, asked: Mapping[str, Items]) -> list[str]:
+        """Conditions of a source that were not asked the same questions."""
+        return layouts.unlike(
+            {task: {item["id"] for item in items} for task, items in asked.items()}
+        )
+
+    def reread(self, items: Sequence[dict[str, Any]], *, judged: bool) -> list[dict[str, Any]]:
+        """The judged baselines that a run has are kept; with a judge those asked for now come too.
+
+        Raises:
+            DataError: an item lacks what these tasks write.
+        """
+        kinds = {**dict.fromkeys(_TEXT_FIELDS, str), "facts": list, "judged_baselines": list}
+        for item in items:
+            lacking = [name for name, kind in kinds.items() if not isinstance(item.get(name), kind)]
+            if lacking:
+                told = f"{item['id']} has no `{lacking[0]}`"
+                raise DataError(f"{told}; take its line out or run the task again")
+        wanted = {name for item in items for name in item["judged_baselines"]}
+        wanted |= set(settings.judged_baselines() if judged else ())
+        which = [name for name in settings.JUDGED_BASELINES if name in wanted]
+        return [{**item, "judged_baselines": which} for item in items]
+
+    def tables(
+        self,
+        rows: Sequence[tuple[str, Numbers]],
+        section: Mapping[str, Any] | None = None,  # noqa: ARG002
+    ) -> Sequence[Any]:
+        """Tables 4 and 5, coherence, and what the judge's scores rest on."""
+        return layouts.tables(rows)
+
+
+def _frames(found: Found | None, names: Sequence[str]) -> dict[str, Any]:
+    """How pictures were handed over."""
+    if not any(data.shows(name) for name in names):
+        return {"rule": "no picture is handed over"}
+    asked = settings.frames_for("", default=0)
+    told: dict[str, Any] = (
+        {"rule": "uniform frames in order, as images", "asked": asked}
+        if asked
+        else {
+            "rule": "the clip is handed over as a file: the model's own maximum of frames applies",
+            **running.frames(),
+        }
+    )
+    videos = {segment.video for segment in found.release.segments} if found else set()
+    own = {video: settings.frames_for(video, default=0) for video in sorted(videos)}
+    if others := {video: number for video, number in own.items() if number != asked}:
+        told["asked_of_videos"] = others  # exceptions: so many frames, as images
+    return told
+
+
+BENCHMARK = MovieRecapsQA()

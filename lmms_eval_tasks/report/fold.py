@@ -1,0 +1,76 @@
+"""Tables on a terminal of any width: what does not fit beside stands below, nothing is cut off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Column, Table
+
+NAME_WIDTH = 34  # columns that a column of names takes at most
+
+
+def show(console: Console, made: Iterable[Any]) -> None:
+    """Print tables and lines; a wide table in several parts, each with its names."""
+    from rich.table import Table
+
+    for one in made:
+        if not isinstance(one, Table):
+            console.print(one, highlight=False)
+            continue
+        if one.title:
+            console.print(one.title, style="table.title", highlight=False)
+        for part in parts(one, console.width):
+            console.print(part)
+        if one.caption:
+            console.print(one.caption, style="table.caption", highlight=False)
+
+
+def parts(table: Table, width: int) -> list[Table]:
+    """A table as one or more that are at most `width` wide, without title and caption.
+
+    The columns of names, which are aligned to the left, stand in each of them.
+    """
+    from itertools import takewhile
+
+    names = list(takewhile(lambda column: column.justify == "left", table.columns))
+    room = width - sum(_width(column) for column in names) - 2
+    groups: list[list[Column]] = [[]]
+    left = room
+    for column in table.columns[len(names) :]:
+        if _width(column) > left and groups[-1]:
+            groups.append([])
+            left = room
+        groups[-1].append(column)
+        left -= _width(column)
+    return [_of_columns(table, [*names, *group]) for group in groups]
+
+
+def _width(column: Column) -> int:
+    """Columns of the terminal that it takes, the space beside it included."""
+    texts = [str(column.header), *map(str, column.cells)]
+    widest = max((len(line) for text in texts for line in text.split("\n")), default=0)
+    if column.justify == "left":
+        widest = min(widest, NAME_WIDTH)
+    return max(widest, column.min_width or 0) + 2
+
+
+def _of_columns(table: Table, columns: Sequence[Column]) -> Table:
+    from rich.table import Table
+
+    made = Table(box=table.box, padding=table.padding)
+    for column in columns:
+        made.add_column(
+            column.header,
+            justify=column.justify,
+            no_wrap=column.no_wrap,
+            overflow=column.overflow,
+            min_width=column.min_width,
+            max_width=NAME_WIDTH if column.justify == "left" else None,
+        )
+    cells = [list(column.cells) for column in columns]
+    for place, row in enumerate(table.rows):
+        made.add_row(*(own[place] for own in cells), end_section=row.end_section)
+    return made

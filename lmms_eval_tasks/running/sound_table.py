@@ -1,0 +1,188 @@
+"""What each of the host's model classes does with sound: the host has no field that says so.
+
+The table (`sound.json`) was read from the sources of lmms-eval 0.7.3; every cell names the line
+it rests on, and a test checks that it is still there. It says what a class does with sound as our
+tasks hand it over: to chat classes an audio item (the path of a 16 kHz mono wav), beside a muted
+mp4 or alone; to simple classes one mp4 with its track, or a wav alone, as a path or as samples.
+"Delivered" means that the sound is given to the model's own processor or, by an API class, sent
+to the server: whether the model can hear is the model's affair.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from lmms_eval_tasks import running
+
+Status = Literal["delivered", "not delivered", "raises", "unknown"]
+Interface = Literal["simple", "chat"]
+Way = Literal["audio", "video_and_audio"]
+Text = Annotated[str, Field(min_length=1)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Delivery(_Strict):
+    """What becomes of the sound, and why, in one sentence.
+
+    `not delivered`: dropped, or replaced by text or frames, and the run goes on (an error that a
+    class catches and answers with nothing is one of these). `raises`: the run ends.
+    """
+
+    status: Status
+    why: Text
+
+
+class Evidence(Delivery):
+    """A delivery and where it was read: a line of a file below the folder of installed packages."""
+
+    file: Annotated[str, Field(pattern=r"^lmms_eval(_tasks)?/.+\.py$")]
+    line: Annotated[int, Field(ge=1)]
+    code: Annotated[str, Field(min_length=6)]  # some tokens of that line
+
+
+class Variant(Evidence):
+    """What `--model_args` make of a cell: it holds if all of `args` are given so."""
+
+    args: Annotated[dict[str, bool | int | str], Field(min_length=1)]
+
+
+class Cell(Evidence):
+    """One way of handing sound to one class; `when` has the exceptions, the first one that fits."""
+
+    when: tuple[Variant, ...] = ()
+
+    def with_args(self, model_args: Mapping[str, Any]) -> Delivery:
+        """The cell under these model arguments."""
+        for variant in self.when:
+            expected = variant.args.items()
+            if all(k in model_args and _same(model_args[k], value) for k, value in expected):
+                return Delivery(status=variant.status, why=variant.why)
+        return Delivery(status=self.status, why=self.why)
+
+
+class Simple(_Strict):
+    """A simple class: a wav as a path or as samples, and an mp4 with its track."""
+
+    path: Cell
+    array: Cell
+    mp4: Cell
+
+    @property
+    def wants_samples(self) -> bool:
+        """Whether sound reaches the class as samples, or may, and as a path does not."""
+        heard = ("delivered", "unknown")
+        return self.array.status in heard and self.path.status not in heard
+
+
+class Chat(_Strict):
+    """A chat class: an audio item alone, or after the item of a muted mp4."""
+
+    wav: Cell
+    muted_mp4_and_wav: Cell
+
+
+class Model(_Strict):
+    """A registered model: a class for one of the host's interfaces or for both."""
+
+    aliases: tuple[str, ...] = ()
+    simple: Simple | None = None
+    chat: Chat | None = None
+
+
+class Table(_Strict):
+    """All models of one version of the host, and ours."""
+
+    host: str
+    models: dict[str, Model]
+
+    def model(self, name: str) -> Model | None:
+        """The entry of a model's name or alias."""
+        entry = self.models.get(name)
+        if entry is not None:
+            return entry
+        return next((entry for entry in self.models.values() if name in entry.aliases), None)
+
+
+@functools.lru_cache(maxsize=1)
+def table() -> Table:
+    """The packaged table."""
+    text = files(__package__).joinpath("sound.json").read_text(encoding="utf-8")
+    return Table.model_validate_json(text)
+
+
+def delivery(
+    model: str, interface: Interface, way: Way, model_args: Mapping[str, Any] | None = None
+) -> Delivery:
+    """What a model class does with the sound of a request.
+
+    Args:
+        model: the name in `--model`, or an alias of it.
+        interface: which of its classes runs (`interface_of`).
+        way: `audio`, a wav alone (for a simple class in the form that `wants_samples` says), or
+            `video_and_audio`, an mp4 with its track (simple) or a muted mp4 and a wav (chat).
+        model_args: as in `--model_args`; true and false also as text.
+
+    Returns:
+        `unknown` for a model that is not in the table, one that lacks this interface, and any
+        version of the host but the table's.
+    """
+    known, installed = table().host, running.host_version()
+    if installed != known or installed not in running.KNOWN_HOSTS:
+        why = f"The table of models was made for lmms-eval {known}, and this is {installed}."
+        return Delivery(status="unknown", why=why)
+    entry = table().model(model)
+    if entry is None:
+        return Delivery(status="unknown", why=f"The table of models does not have {model}.")
+    cell = _cell(entry, interface, way)
+    if cell is None:
+        return Delivery(status="unknown", why=f"{model} has no {interface} class.")
+    return cell.with_args(model_args or {})
+
+
+def warning(
+    model: str, interface: Interface, way: Way, model_args: Mapping[str, Any] | None = None
+) -> str | None:
+    """The sentence that a result must carry; None where the sound is delivered."""
+    found = delivery(model, interface, way, model_args)
+    who = f"{model} ({interface})"
+    if found.status == "delivered":
+        return None
+    if found.status == "unknown":
+        return f"Whether the sound reached {who} is not known: {found.why}"
+    if found.status == "raises":
+        return f"{who} cannot take the sound: {found.why}"
+    return f"The sound did not reach {who}: {found.why}"
+
+
+def wants_samples(model: str) -> bool:
+    """Whether a model's simple class takes sound alone as samples rather than as a wav's path."""
+    entry = table().model(model)
+    return entry is not None and entry.simple is not None and entry.simple.wants_samples
+
+
+def _cell(entry: Model, interface: Interface, way: Way) -> Cell | None:
+    if interface == "chat":
+        if entry.chat is None:
+            return None
+        return entry.chat.wav if way == "audio" else entry.chat.muted_mp4_and_wav
+    if entry.simple is None:
+        return None
+    if way == "video_and_audio":
+        return entry.simple.mp4
+    return entry.simple.array if entry.simple.wants_samples else entry.simple.path
+
+
+def _same(given: object, expected: bool | int | str) -> bool:
+    """Whether an argument has this value; a switch is off for false, 0 and nothing, else on."""
+    if isinstance(expected, bool):
+        off = not given or str(given).strip().lower() in ("false", "0", "none")
+        return off is not expected
+    return str(given).strip().lower() == str(expected).lower()

@@ -1,0 +1,1 @@
+"""Before, during and after a run, whatever the benchmark."""

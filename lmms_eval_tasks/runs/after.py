@@ -1,0 +1,192 @@
+"""After the host is done: every number and where it comes from, in our section of the results."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lmms_eval_tasks import __version__, benchmarks, settings
+from lmms_eval_tasks.benchmark import Benchmark, Items, Numbers
+from lmms_eval_tasks.console import say, table_console
+from lmms_eval_tasks.report.fold import show
+from lmms_eval_tasks.runs import before, judging, scoring
+from lmms_eval_tasks.runs.judging import Work
+from lmms_eval_tasks.runs.scoring import Counted, Side
+from lmms_eval_tasks.utils import prompt_notes, provenance
+from lmms_eval_tasks.utils import saved_runs as saved
+
+SAMPLE = "made with the packaged sample: not a benchmark result"
+
+
+# What the last run of this process returned, for the tables our script prints after the host's.
+last_results: dict[str, Any] | None = None
+
+
+def annotate(
+    results: dict[str, Any], tasks: Sequence[Mapping[str, Any]], judged: Work | None = None
+) -> None:
+    """Our section of the host's results, under `lmms_eval_tasks`; remembers the results.
+
+    Args:
+        results: the host's.
+        tasks: YAML of the leaf tasks of ours.
+        judged: what the judges did (`Judging.end`); None if no task was judged.
+    """
+    judged = judged or Work()
+    global last_results  # noqa: PLW0603  # read once by host/script.py after the host has printed
+    section: dict[str, Any] = {"version": __version__, "data_root": str(settings.data_root())}
+    results["lmms_eval_tasks"] = section
+    if judged.usage:
+        section["judges"] = {
+            "usage": list(judged.usage),
+            "given_up": list(judged.given_up),
+            "prices": judged.prices,
+        }
+    section["invalid"] = problems = judging.invalid(judged)
+    for benchmark, names in benchmarks.chosen(tasks):
+        try:
+            section[benchmark.name] = _of_benchmark(benchmark, results, names)
+        except Exception:  # the answers are paid for: a mistake of ours must not lose them
+            say(f"{benchmark.name}: what is known about this run could not be added to its results")
+            traceback.print_exc()
+    _mark(results)
+    for line in judged.given_up:
+        say(
+            f"gave up on the judge {line}; everything is kept: judge what is missing with "
+            "lmms-eval-tasks judge LOGS (needs --log_samples), or run again"
+        )
+    for line in problems.values():
+        say(f"INVALID: {line}")
+    last_results = results
+
+
+def _of_benchmark(
+    benchmark: Benchmark, results: dict[str, Any], names: Sequence[str]
+) -> dict[str, Any]:
+    """What we know of one benchmark's part of a run.
+
+    `numbers` has every number by task or group, `details` counts and intervals, `warnings` what
+    makes a number not comparable; beside them stand data, prompts and judge. Tells of the data as
+    the check before the run found them: a file that has gone since is a warning, since the answers
+    are paid for.
+    """
+    items = {name: found for name in names if (found := _items(results, name))}
+    unpack(results, names)
+    made = {name: benchmark.tasks[name] for name in items}
+    # First of all: what a metric was computed with is noted while it is (provenance.note).
+    numbers = {name: scoring.numbers(task, items[name]) for name, task in made.items()}
+    for join in benchmark.joins:
+        if found_here := scoring.joined(join, items):
+            numbers[join.group] = found_here
+    warnings = [SAMPLE] if settings.is_sample() else []
+    known = provenance.known("data", lambda: before.checked(benchmark, names), warnings)
+    left_out = {name: before.left_out(benchmark, known, name) if known else {} for name in names}
+    found = known.found if known else None
+    section, more = benchmark.describe(found, names, left_out, items)
+    warnings += more
+    prompts = provenance.known("prompts", lambda: benchmark.prompts(names), warnings)
+    if prompts is not None:
+        section["prompts"] = {name: prompt_notes.note(one) for name, one in prompts.items()}
+    judged = any(benchmark.tasks[name].asks for name in names)
+    if judged and (found is None or benchmark.is_judged(found)):
+        judge = provenance.known("judge", lambda: before.describe_judge(benchmark), warnings)
+        if judge is not None:
+            section["judge"] = judge
+            warnings += [judge["warning"]] if judge.get("warning") else []
+    section["warnings"] = list(dict.fromkeys(warnings))
+    section["details"] = {name: scoring.details(task, items[name]) for name, task in made.items()}
+    section["numbers"] = numbers
+    _show_groups(results, benchmark, numbers)
+    return section
+
+
+def _items(results: Mapping[str, Any], task: str) -> Items | None:
+    values = results["results"].get(task, {}).values()
+    return next((value.items for value in values if isinstance(value, Counted)), None)
+
+
+def unpack(results: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Replace what carried items through the host in the rows of tasks.
+
+    Counts become plain ones, placeholders of joined numbers vanish with their errors.
+    """
+    for values in (results["results"].get(name, {}) for name in names):
+        for key in list(values):
+            if isinstance(values.get(key), Counted):
+                values[key] = int(values[key])
+            elif isinstance(values.get(key), Side):
+                metric, _, name = key.partition(",")
+                for suffix in ("", "_stderr", "_stderr_clt", "_stderr_clustered"):
+                    values.pop(f"{metric}{suffix},{name}", None)
+
+
+def _show_groups(
+    results: Mapping[str, Any], benchmark: Benchmark, numbers: Mapping[str, Mapping[str, Any]]
+) -> None:
+    """A group's joined numbers in its row: those of saved runs and of this one are the same."""
+    for join in benchmark.joins:
+        row = results.get("groups", {}).get(join.group)
+        for name in join.shown if row is not None else ():
+            key = f"{name},none"
+            if key in row and name in numbers.get(join.group, {}):
+                row[key] = numbers[join.group][name]
+
+
+def _mark(results: dict[str, Any]) -> None:
+    """Show it in the host's own table too: its first column is the alias."""
+    names = saved.invalid_names(results)
+    for table in (results["results"], results.get("groups", {})):
+        for name, values in table.items():
+            if name in names:
+                values["alias"] = f"{values.get('alias', name)} [INVALID]"
+
+
+# --- tables -------------------------------------------------------------------------------------
+
+
+def tables(benchmark: Benchmark, results: Mapping[str, Any]) -> list[Any]:
+    """The paper's tables for the host's results, with the warnings that belong to them."""
+    section = results["lmms_eval_tasks"][benchmark.name]
+    marked = saved.invalid_names(results)
+    numbers = {
+        f"{name} INVALID" if name in marked else name: values
+        for name, values in sorted(section["numbers"].items())
+    }
+    shown = chosen_tables(benchmark, [("", numbers)], section)
+    return [*shown, *(f"Note: {warning}" for warning in section["warnings"])]
+
+
+def chosen_tables(
+    benchmark: Benchmark,
+    rows: Sequence[tuple[str, Numbers]],
+    section: Mapping[str, Any] | None = None,
+) -> list[Any]:
+    """The tables that the user wants to see: the paper's headline, or with the splits."""
+    made = list(benchmark.tables(rows, section))
+    if settings.all_tables() or len(made) <= benchmark.headline:
+        return made
+    more = f"{benchmark.title}: {len(made) - benchmark.headline} more tables with --tables all"
+    return [*made[: benchmark.headline], more]
+
+
+def print_tables(results: Mapping[str, Any]) -> None:
+    """Print each paper's own tables from the host's results, and what the judges did."""
+    console = table_console()
+    for name in benchmarks.NAMES:
+        if name in results.get("lmms_eval_tasks", {}):
+            show(console, tables(benchmarks.load(name), results))
+    for line in judge_lines(results):
+        console.print(line, highlight=False, soft_wrap=True)
+
+
+def judge_lines(results: Mapping[str, Any]) -> list[str]:
+    """What the judges of a run did and cost, one line for each task and judge."""
+    work = results.get("lmms_eval_tasks", {}).get("judges")
+    if not work:
+        return []
+    from lmms_eval_tasks.judges.ledger import Ledger, lines
+
+    ledger = Ledger()
+    ledger.merge(work["usage"])
+    return lines(ledger.rows(), work["prices"])

@@ -1,0 +1,1 @@
+"""Judges of a release's own answers, compared with their published scores."""

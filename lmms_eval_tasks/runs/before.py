@@ -1,0 +1,200 @@
+"""Before the model is built: are data, videos, prompts and judge there; and the media made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lmms_eval_tasks import benchmarks, judges, settings
+from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found
+from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.judges import JudgeConfig
+from lmms_eval_tasks.judges.config import NONE
+from lmms_eval_tasks.runs import media
+from lmms_eval_tasks.utils import prompt_notes
+from lmms_eval_tasks.utils.video_checks import LEAVE_OUT, listed
+
+
+class Checked:
+    """What is known of a benchmark's data in this process since its last check.
+
+    The host hands nothing from the check to docs and results, and files may change or go while a
+    model answers.
+    """
+
+    def __init__(self, found: Found, names: Sequence[str]) -> None:
+        self.found = found
+        self.names = tuple(names)
+        self.lost: dict[media.Window, str] = {}  # windows that cannot be made, with the reason
+
+
+_checked: dict[str, Checked] = {}
+
+
+def check(tasks: Sequence[Mapping[str, Any]]) -> None:
+    """Can the selected tasks run?
+
+    Args:
+        tasks: their YAML; none is fine.
+
+    Raises:
+        TasksError: with one message that says what is missing and what to do.
+    """
+    if tasks:
+        settings.check()
+    for benchmark, names in benchmarks.chosen(tasks):
+        check_benchmark(benchmark, names)
+
+
+def check_benchmark(benchmark: Benchmark, names: Sequence[str]) -> None:
+    """Data and videos, prompts, the judge where a task is judged, and what the benchmark adds.
+
+    Raises:
+        TasksError: the first thing that is missing, with what to do.
+    """
+    _checked.pop(benchmark.name, None)
+    found = benchmark.look(names)
+    benchmark.prompts(names)
+    benchmark.check(names, found)
+    if any(benchmark.tasks[name].asks for name in names) and benchmark.is_judged(found):
+        check_judge(benchmark)
+    _checked[benchmark.name] = Checked(found, names)
+
+
+def checked(benchmark: Benchmark, names: Sequence[str]) -> Checked:
+    """What the check before the run found; made now if it was not, or not of these tasks.
+
+    Raises:
+        TasksError: the data cannot be used.
+    """
+    known = _checked.get(benchmark.name)
+    if known is None or not set(names) <= set(known.names):
+        known = _checked[benchmark.name] = Checked(benchmark.look(names), names)
+    return known
+
+
+def docs(benchmark: Benchmark, name: str) -> list[Doc]:
+    """A task's docs without what cannot be shown; each says which task it is of.
+
+    Raises:
+        TasksError: the data cannot be used.
+    """
+    known = checked(benchmark, [name])
+    return [
+        {**doc, "task": name}
+        for doc in benchmark.docs(known.found, name)
+        if not _lost(benchmark, known, name, doc)
+    ]
+
+
+def _lost(benchmark: Benchmark, known: Checked, name: str, doc: Doc) -> bool:
+    if not known.lost:
+        return False
+    cut = benchmark.cut(known.found, name, doc)
+    return cut is not None and cut.window in known.lost
+
+
+def left_out(benchmark: Benchmark, known: Checked, name: str) -> dict[str, str]:
+    """What a task leaves out, by name, with the reason."""
+    found = dict(known.found.left_out(name))
+    if known.lost:
+        for doc in benchmark.docs(known.found, name):
+            cut = benchmark.cut(known.found, name, doc)
+            if cut is not None and cut.window in known.lost:
+                found.setdefault(cut.name, known.lost[cut.window])
+    return found
+
+
+# --- media --------------------------------------------------------------------------------------
+
+
+def make_media(tasks: Sequence[Mapping[str, Any]], limit: float | None = None) -> None:
+    """Make what the selected tasks hand over, after `check` and before the model is loaded.
+
+    Args:
+        tasks: their YAML.
+        limit: as the host's `--limit`.
+
+    Raises:
+        TasksError: it cannot be made, and the user did not allow to leave it out.
+    """
+    for benchmark, names in benchmarks.chosen(tasks):
+        make_media_of(benchmark, names, limit)
+
+
+def make_media_of(benchmark: Benchmark, names: Sequence[str], limit: float | None = None) -> None:
+    """Make what the tasks hand over; it is kept, so that the run finds it.
+
+    It costs nothing that the run would not. But a file that is damaged in the middle shows only
+    here, and must not end a run whose model is loaded.
+
+    Args:
+        benchmark: whose tasks.
+        names: of tasks.
+        limit: as the host's `--limit`; only what the docs that it leaves need is made.
+
+    Raises:
+        DataError: something cannot be made and `--allow-bad-items` was not given, or nothing else
+            is left of a task.
+    """
+    known = checked(benchmark, names)
+    cut_of: dict[media.Window, Cut] = {}
+    needed: dict[str, list[media.Needed]] = {}
+    totals = []
+    for name in names:
+        own = [benchmark.cut(known.found, name, doc) for doc in benchmark.docs(known.found, name)]
+        totals.append(len(own))
+        needed[name] = [media.Needed(cut.name, cut.window, 1) for cut in own if cut is not None]
+        cut_of |= {cut.window: cut for cut in own if cut is not None}
+    asked = dict(zip(names, media.asked(totals, limit), strict=True))
+    parts = [media.Part(name, items, asked[name]) for name, items in needed.items() if items]
+    done, impossible = benchmark.cuts
+    known.lost = media.make(parts, lambda window: cut_of[window].make(), benchmark.title, done)
+    lost = media.lost(parts, known.lost, impossible)
+    if lost and not settings.allow_bad_items():
+        told = benchmark.uncut(known.found, lost)
+        raise DataError(f"{told}:\n{listed(lost)}\n{LEAVE_OUT}")
+
+
+# --- the judge ----------------------------------------------------------------------------------
+
+
+def judge_config(
+    benchmark: Benchmark, spec: str | None = None, env: Mapping[str, str] | None = None
+) -> JudgeConfig:
+    """The judge of `spec`, or of the user's setting, or the paper's (judges.configured).
+
+    Raises:
+        JudgeError: it cannot be used as configured, or not by this benchmark.
+    """
+    return benchmark.suited(judges.configured(benchmark.paper_judge, spec, env))
+
+
+def run_judge(benchmark: Benchmark) -> JudgeConfig:
+    """The judge of this run; none where there is nothing that one could be asked."""
+    known = checked(benchmark, [])
+    if not benchmark.is_judged(known.found):
+        return JudgeConfig(NONE)
+    return judge_config(benchmark)
+
+
+def check_judge(benchmark: Benchmark, spec: str | None = None) -> None:
+    """Stop before a run whose judge (`spec`, or the user's) or judge's prompts cannot be used.
+
+    Raises:
+        JudgeError, PromptError: what is wrong and the choices there are.
+    """
+    judges.preflight(judge_config(benchmark, spec), benchmark.criteria())
+
+
+def describe_judge(benchmark: Benchmark, spec: str | None = None) -> dict[str, Any]:
+    """Judge and prompts for a run's results, as plain types; no secrets."""
+    config, prompt = judge_config(benchmark, spec), benchmark.judge_prompt()
+    told = {**judges.describe(config), **benchmark.judge_notes(config)}
+    return told if prompt is None else {**told, "prompt": prompt_notes.note(prompt)}
+
+
+def judge_prompt(benchmark: Benchmark) -> str:
+    """The judge's prompts in use, for people: their file and hash."""
+    prompt = benchmark.judge_prompt()
+    return "" if prompt is None else prompt_notes.name(prompt)

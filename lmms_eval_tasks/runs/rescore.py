@@ -1,0 +1,155 @@
+"""Every metric of saved runs again, with the saved verdicts, another judge, or what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark, Item, Items, Task
+from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.judges import Judge, Verdict, concurrency
+from lmms_eval_tasks.judges.asking import Asker, given_by
+from lmms_eval_tasks.judges.candidate import usable
+from lmms_eval_tasks.judges.config import NONE, JudgeConfig
+from lmms_eval_tasks.runs import before, scoring
+from lmms_eval_tasks.utils.saved_runs import Run, refuse_twice, saved_items
+
+
+class Pair(NamedTuple):
+    """One judged item: the verdict that was saved and the one that holds now."""
+
+    id: str
+    before: Verdict | None
+    after: Verdict | None
+
+
+@dataclass
+class Rescored:
+    """What came out: numbers by task or group and metric, and what the user should know."""
+
+    verdicts: dict[str, list[Pair]] = field(default_factory=dict)  # by task; judged tasks only
+    numbers: dict[str, dict[str, Any]] = field(default_factory=dict)
+    sidecar: dict[str, dict[str, Any]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+Side = tuple[str | None, str]  # a model and the data that it was run on
+
+
+def rescore_saved(
+    benchmark: Benchmark, runs: Sequence[Run], judge: str | None, *, missing_only: bool = False
+) -> Rescored:
+    """Every metric again from saved samples; joined numbers of each model and data.
+
+    Args:
+        benchmark: whose tasks were run.
+        runs: saved runs.
+        judge: judge the answers with this judge; None keeps the saved verdicts.
+        missing_only: keep the verdicts that this very judge has given already.
+
+    Raises:
+        DataError: a sample lacks what these tasks write, two samples of a run share an id, or two
+            runs are of one task and model.
+        JudgeError, PromptError: the judge cannot be used.
+    """
+    done = Rescored()
+    refuse_twice(runs)
+    several = len({run.task for run in runs}) < len(runs)
+    if judge:
+        before.check_judge(benchmark, judge)
+    # Without a judge the saved verdicts stand, and what has none stays unjudged.
+    ask = usable(
+        lambda: before.judge_config(benchmark, judge) if judge else JudgeConfig(NONE),
+    )
+    sides: dict[Side, dict[str, Items]] = {}
+    for run in runs:
+        task = benchmark.tasks.get(run.task)
+        if task is None:
+            raise DataError(f"{run.file}: {run.task} is no task of {benchmark.title}")
+        saved: Sequence[dict[str, Any]] = saved_items(run)
+        try:
+            saved = benchmark.reread(saved, judged=ask.config.provider != NONE)
+        except DataError as error:
+            raise DataError(f"{run.file}: {error}") from None
+        label = f"{run.task} {run.model}" if several else run.task
+        items, pairs = _again(run, task, saved, ask, missing_only=missing_only)
+        done.numbers[label] = scoring.numbers(task, items)
+        done.sidecar[label] = scoring.details(task, items)
+        if items[0]["status"] == NOT_RUN:
+            done.notes.append(f"{label}: not run: {items[0]['not_run']}")
+            continue
+        done.notes += [f"{label}: {note}" for note in task.notes(items)]
+        for name, own in pairs.items():
+            done.verdicts[f"{label} {name}".strip()] = own
+        sides.setdefault((run.model, str(items[0].get("data"))), {})[run.task] = items
+    _join(benchmark, sides, done)
+    asked: dict[str | None, dict[str, Items]] = {}
+    for (model, _), ran in sides.items():
+        asked.setdefault(model, {}).update(ran)
+    for model, ran in asked.items():
+        done.notes += [f"{model}: {one}" if several else one for one in benchmark.notes(ran)]
+    return done
+
+
+def verdicts(item: Item) -> dict[str, Verdict]:
+    """The verdicts in a saved item, by the name of their ask.
+
+    Raises:
+        DataError: one of them is none.
+    """
+    found = {}
+    for name, saved in (item.get("verdicts") or {}).items():
+        try:
+            found[name] = Verdict.from_dict(saved)
+        except (AttributeError, TypeError, ValueError) as error:
+            raise DataError(
+                f"{item.get('id')}/{name}: the saved verdict is none ({error})"
+            ) from None
+    return found
+
+
+def _again(
+    run: Run, task: Task, saved: Sequence[dict[str, Any]], judge: Judge, *, missing_only: bool
+) -> tuple[list[dict[str, Any]], dict[str, list[Pair]]]:
+    """The items again, and each verdict as saved and as given now, by what it is compared on."""
+    given = [verdicts(item) for item in saved]
+    keeps = given_by(judge, missing_only=missing_only)
+
+    def score(place: int) -> dict[str, Any]:
+        item = saved[place]
+        if item["status"] == NOT_RUN:
+            return item
+        return scoring.scored(task, item, item["reply"], Asker(judge, given[place], keeps))
+
+    if not task.asks:
+        return [score(place) for place in range(len(saved))], {}
+    items = concurrency.ordered_map(score, range(len(saved)), task=run.task)
+    pairs: dict[str, list[Pair]] = {}
+    for item, old in zip(items, given, strict=True):
+        new = verdicts(item)
+        for name, compared in task.asks.items():
+            if compared is not None and (name in old or name in new):
+                own = item["id"] if len(task.asks) == 1 else f"{item['id']}/{name}"
+                pairs.setdefault(compared, []).append(Pair(own, old.get(name), new.get(name)))
+    return items, pairs
+
+
+def _join(benchmark: Benchmark, sides: Mapping[Side, Mapping[str, Items]], done: Rescored) -> None:
+    for join in benchmark.joins:
+        made = {side: scoring.joined(join, items) for side, items in sides.items()}
+        made = {side: numbers for side, numbers in made.items() if numbers}
+        for side, numbers in made.items():
+            label = f"{join.group} {side[0]}" if len(made) > 1 else join.group
+            done.numbers[label] = numbers
+            own = {name: sides[side][name] for name in join.tasks if name in sides[side]}
+            done.notes += [f"{label}: {note}" for note in join.notes(own)]
+        apart = [side for side, items in sides.items() if set(items) & set(join.tasks)]
+        if not made and len(apart) > 1:
+            titles = {0: "model", 1: "data"}
+            unlike = [
+                f"{title} ({' / '.join(sorted({str(side[place]) for side in apart}))})"
+                for place, title in titles.items()
+                if len({side[place] for side in apart}) > 1
+            ]
+            done.notes.append(f"{join.group} not computed: the runs differ in {', '.join(unlike)}")

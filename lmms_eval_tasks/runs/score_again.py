@@ -1,0 +1,135 @@
+"""Every metric of saved runs again: computed, printed, written, compared with the saved numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from lmms_eval_tasks import benchmarks
+from lmms_eval_tasks.console import say, table_console
+from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.runs.rescore import Pair, rescore_saved
+from lmms_eval_tasks.utils import saved_runs as saved_files
+from lmms_eval_tasks.utils.json_files import check_output, write_json
+
+if TYPE_CHECKING:
+    from lmms_eval_tasks.judges.run import Run as JudgeRun
+
+Saved = Sequence[tuple[str, list[saved_files.Run]]]  # saved runs by benchmark
+
+
+def score_again(
+    saved: Saved,
+    judge: str | None,
+    output: Path | None,
+    run: JudgeRun,
+    *,
+    missing_only: bool = False,
+) -> None:
+    """Compute, print and write the numbers of saved runs.
+
+    Raises:
+        TasksError: a judge that cannot be used, or no folder to write to.
+        typer.Exit: code 3 if more verdicts failed than the user allows.
+    """
+    from lmms_eval_tasks import judges
+    from lmms_eval_tasks.judges.ledger import lines
+    from lmms_eval_tasks.report.fold import show
+    from lmms_eval_tasks.runs import after, judging, two_judges
+
+    if output is not None:
+        check_output(output)
+    console = table_console()
+    written: dict[str, Any] = {}
+    labels: set[str] = set()
+    statuses: list[dict[str, Any]] = []
+    for name, own in saved:
+        benchmark = benchmarks.load(name)
+        if judge:
+            config = before.judge_config(benchmark, judge)
+            labels.add(config.label)
+            say(judges.announcement(config, before.judge_prompt(benchmark)))
+        done = rescore_saved(benchmark, own, judge, missing_only=missing_only)
+        run.progress.close()
+        show(console, after.chosen_tables(benchmark, [("", done.numbers)]))
+        label = config.label if judge else None  # the short form may hold a password
+        judged = {task for task, pairs in done.verdicts.items() if pairs}
+        for line in [*done.notes, *compared(own, done.numbers, label, judged)]:
+            print(line)
+        statuses += [
+            _statuses(task, config.label, pairs) for task, pairs in done.verdicts.items() if judge
+        ]
+        found = {
+            task: two_judges.compared(pairs, run.prices) for task, pairs in done.verdicts.items()
+        }
+        side_by_side = {task: values for task, values in found.items() if values is not None}
+        if judge and not missing_only and side_by_side:
+            show(console, [two_judges.table(side_by_side)])
+        written[name] = {
+            "numbers": done.numbers,
+            "details": done.sidecar,
+            "notes": done.notes,
+            "judge": judges.describe(config) if judge else None,
+            "judges_compared": side_by_side if judge else {},
+            "verdicts": {
+                task: [
+                    {"id": pair.id, **(pair.after.as_dict() if pair.after else {})}
+                    for pair in pairs
+                ]
+                for task, pairs in done.verdicts.items()
+            },
+        }
+    rows = [row for row in run.ledger.rows() if row.judge != "none"]
+    written["usage"] = [row.as_dict() for row in rows]
+    if output is not None:
+        write_json(output, written)
+    for line in [*lines(rows, run.prices.origin), *run.stopped()]:
+        print(line)
+    if problems := judging.invalid(judging.Work(tuple(statuses), frozenset(labels))):
+        for line in problems.values():
+            say(f"INVALID: {line}")
+        raise typer.Exit(judging.INVALID)
+
+
+def _statuses(task: str, label: str, pairs: Sequence[Pair]) -> dict[str, Any]:
+    """How a task's verdicts stand now, kept ones included (judging.invalid)."""
+    found = Counter(pair.after.status for pair in pairs if pair.after is not None)
+    return {"task": task, "judge": label, "verdicts": found.total(), "by_status": dict(found)}
+
+
+def compared(
+    runs: Sequence[saved_files.Run],
+    numbers: Mapping[str, Mapping[str, Any]],
+    judge: str | None,
+    judged: Collection[str] = (),
+) -> list[str]:
+    """Whether the saved numbers came out again, to the last digit.
+
+    Args:
+        runs: saved ones.
+        numbers: by task and group, as they are now.
+        judge: who was asked now.
+        judged: tasks that have verdicts; the others' numbers, and their groups', owe it nothing.
+    """
+    theirs = {n for run in runs if run.task in judged for n in (run.task, *run.saved_groups)}
+    lines = []
+    for run in runs:
+        pairs = {run.task: run.saved, **run.saved_groups}
+        for name, values in pairs.items():
+            if not values or name not in numbers:
+                continue
+            differing = saved_files.difference(values, numbers[name])
+            shared = len(values.keys() & numbers[name].keys())
+            same = f"{shared - len(differing)} of {shared} numbers equal the saved ones"
+            # What had no value lacked what has come since: a judge, reference ratings.
+            new = [metric for metric in differing if values[metric] is None]
+            other = [metric for metric in differing if values[metric] is not None]
+            why = f"; {len(new)} had no value before" if new else ""
+            why += f"; differing: {', '.join(other)}" if other else ""
+            with_judge = f" (judged by {judge})" if judge and name in theirs else ""
+            lines.append(f"{name}: {same}{why}{with_judge}")
+    return list(dict.fromkeys(lines))

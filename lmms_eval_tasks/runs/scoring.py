@@ -1,0 +1,201 @@
+"""From a reply to an item, from items to numbers: for a run, `rescore` and reports alike."""
+
+from __future__ import annotations
+
+import math
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from lmms_eval_tasks.benchmark import NOT_RUN, Item, Items, Join, Task
+from lmms_eval_tasks.console import say
+from lmms_eval_tasks.judges.asking import Answer, settle
+from lmms_eval_tasks.utils import aggregate
+from lmms_eval_tasks.utils.saved_runs import CARRIER
+
+
+def scored(task: Task, kept: Item, reply: str, answer: Answer) -> dict[str, Any]:
+    """The item of one reply; an exception becomes the status `error`, or the run would be lost.
+
+    Args:
+        task: the reply's.
+        kept: what the log keeps of its doc (`Task.keep`), or a saved item.
+        reply: the model's text.
+        answer: gives verdicts (asking.Asker).
+    """
+    try:
+        made = settle(task.score(kept, reply), answer)
+    except Exception:
+        say(f"scoring {kept['id']} failed; kept as status error")
+        traceback.print_exc()
+        made = {**task.blank, "status": "error"}
+    return {**kept, **made, "reply": reply}
+
+
+def count_failed(items: Items) -> int:
+    """Number of items whose status is not ok."""
+    return sum(item["status"] not in ("ok", NOT_RUN) for item in items)
+
+
+def numbers(task: Task, items: Items) -> dict[str, Any]:
+    """Every number of a task's items, by name; those of which it has no item are left out."""
+    found = {}
+    ran = [item for item in items if item["status"] != NOT_RUN]
+    for metric in (*task.metrics, *task.more(ran)):
+        if own := metric.own(ran):
+            found[metric.name] = aggregate.never_raises(metric.of, metric.name)(own)
+    return {CARRIER: count_failed(items), **found}
+
+
+def details(task: Task, items: Items) -> dict[str, Any]:
+    """Counts by status, 95 % intervals clustered by video, and what else the task tells."""
+    why = next((item["not_run"] for item in items if item["status"] == NOT_RUN), None)
+    if why is not None:
+        return {"items": 0, "not_run": why}
+    ordered = sorted(items, key=lambda item: str(item["id"]))
+    intervals = {}
+    for metric in task.metrics:
+        if metric.interval is not None and (own := metric.own(ordered)):
+            found = metric.interval(own)
+            if found is not None:
+                intervals[metric.name] = found.as_dict()
+    return {
+        "items": len(ordered),
+        "status": aggregate.by_status(ordered),
+        **task.details(ordered),
+        "intervals": intervals,
+    }
+
+
+def joined(join: Join, sides: Mapping[str, Items]) -> dict[str, Any]:
+    """The numbers of a join, of whichever of its tasks are there; {} if they are too few."""
+    own = {name: sides[name] for name in join.tasks if sides.get(name)}
+    ran = {name: items for name, items in own.items() if items[0]["status"] != NOT_RUN}
+    guarded = aggregate.never_raises(join.of, join.group)
+    return dict(guarded(ran) or {}) if ran else {}
+
+
+# --- through the host ---------------------------------------------------------------------------
+
+
+class Counted(float):
+    """The value of `failed` on its way through the host: a number that carries the task's items.
+
+    The host aggregates each metric alone and in no fixed order (host.md, Results). What is computed
+    of whole items is computed once, after it is done (after.py).
+    """
+
+    items: Items
+
+    def __new__(cls, value: float, items: Items) -> Counted:
+        """Make one."""
+        self = super().__new__(cls, value)
+        self.items = items
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Counted, (float(self), self.items))
+
+    def __deepcopy__(self, _memo: Any) -> Counted:
+        return self
+
+    def __copy__(self) -> Counted:
+        return self
+
+
+def carried(items: Items) -> Counted:
+    """The aggregation of `failed`."""
+    return Counted(count_failed(items), items)
+
+
+class Side(float):
+    """What a task hands to its group for a joined number: nan for its own row, and its items."""
+
+    task: str
+    items: Items
+
+    def __new__(cls, task: str, items: Items) -> Side:
+        """Make one."""
+        self = super().__new__(cls, math.nan)
+        self.task, self.items = task, items
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Side, (self.task, self.items))
+
+    def __deepcopy__(self, _memo: Any) -> Side:
+        return self
+
+    def __copy__(self) -> Side:
+        return self
+
+
+def spread(task: Task, joins: Sequence[Join], item: Item) -> dict[str, dict[str, Any]]:
+    """The item under the metrics of the host's table: whole under `failed`, short under the others.
+
+    The key `score` brings the host's standard errors: only under plain means, and absent, not None,
+    where there is no number (host.md).
+    """
+    made: dict[str, dict[str, Any]] = {CARRIER: dict(item)}
+    if item["status"] == NOT_RUN:
+        return made
+    for metric in task.metrics:
+        if metric.shown is None or (metric.where is not None and not metric.where(item)):
+            continue
+        score = {}
+        if metric.mean and item.get(metric.mean) is not None:
+            score = {task.cluster: item[task.cluster], "score": item[metric.mean]}
+        made[metric.name] = {**_short(item, metric.shown), **score}
+    for join in joins:
+        if task.name in join.tasks:
+            made |= {name: _short(item, needs) for name, needs in join.shown.items()}
+    return made
+
+
+def _short(item: Item, needs: Sequence[str]) -> dict[str, Any]:
+    """The fields that a metric needs (`Metric.shown`)."""
+    short: dict[str, Any] = {}
+    for need in needs:
+        *path, last = need.split(".")
+        value: Any = item
+        place = short
+        for name in path:
+            value = value.get(name, {})
+            place = place.setdefault(name, {}) if value else place
+        if last in value:
+            place[last] = value[last]
+    return short
+
+
+def metric_list(task: Task, joins: Sequence[Join]) -> list[dict[str, Any]]:
+    """The host's `metric_list` of a task."""
+    rows: list[tuple[str, Callable[[Items], Any], bool | None]] = [(CARRIER, carried, False)]
+    rows += [(one.name, one.of, one.better) for one in task.metrics if one.shown is not None]
+    for join in joins:
+        if task.name in join.tasks:
+            rows += [(name, _side(task.name), True) for name in join.shown]
+    return [
+        {
+            "metric": name,
+            "aggregation": aggregate.never_raises(aggregation, name),
+            "higher_is_better": better,
+        }
+        for name, aggregation, better in rows
+    ]
+
+
+def _side(task: str) -> Callable[[Items], Side]:
+    def carry(items: Items) -> Side:
+        return Side(task, items)
+
+    return carry
+
+
+def group_number(join: Join, name: str) -> Callable[..., Any]:
+    """The aggregation of one joined number for the host's group."""
+
+    def of_group(values: Sequence[Any], _sizes: Any = None, _weight_by_size: Any = None) -> Any:
+        sides = {value.task: value.items for value in values if isinstance(value, Side)}
+        return joined(join, sides).get(name)
+
+    return aggregate.never_raises(of_group, f"{join.group} {name}")

@@ -1,0 +1,250 @@
+"""MAIA's unimodal baseline (paper, 4.3 and B.1): which of two statements do language models prefer?
+
+    lmms_eval --model lm_pairs --model_args pretrained=a,b,c --tasks maia_unimodal
+
+`pretrained` names causal language models (Hub names or folders), separated by commas; `+` and `;`
+work too. One is in memory at a time: all requests are scored under it before the next is loaded.
+The other arguments: `dtype` (default `auto`, the checkpoint's own), `batch_size` (pairs in one
+forward pass, default 1) and `device`.
+
+A statement's score is its length-normalised log-probability. It follows minicons 0.3.39, which the
+paper used (`IncrementalLMScorer.sequence_score` with its defaults): the statement is tokenized
+alone, with the special tokens that the tokenizer itself adds and no others; the first token,
+whatever it is, only gives context; the score is the mean natural log-probability of the tokens
+after it. So with a tokenizer that adds a BOS token (Llama, Gemma) every token of the statement is
+scored, and with one that does not (GPT-2, Qwen2.5) the statement's first token is not. Nothing is
+added to make them alike. minicons averages in the model's own precision; here logits become
+float32 first.
+
+The pair goes to the statement that holds the highest score of all models and both statements
+(paper, 4.3). Means per token of different tokenizers are not on one scale; the paper compares them
+nevertheless. Two equal maxima are no choice (null). All scores are in the reply, as JSON
+(players.read_lm_pairs).
+
+A class of the host: importing this module imports the host and torch.
+"""
+
+from __future__ import annotations
+
+import gc
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from tqdm import tqdm
+
+from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.sample import players
+from lmms_eval_tasks.sample.host_model import HostModel
+
+_KEY = re.compile(r"\s*([A-Za-z_]\w*)=(.*)", re.DOTALL)
+_OPTIONS = ("pretrained", "dtype", "batch_size", "device")
+_DTYPES = ("auto", "float32", "float16", "bfloat16")
+
+Pair = tuple[str, str]
+
+
+class LmPairs(HostModel):
+    """Language models as judges of statement pairs; no video, no prompt.
+
+    Args:
+        pretrained: models, as one text (see above) or a list.
+        dtype: `auto`, `float32`, `float16` or `bfloat16`.
+        batch_size: pairs in one forward pass. With 1 the scores do not depend on how requests are
+            spread over processes, to the last digit.
+        device: `cpu`, `cuda`, ...; default: the process's GPU if there is one.
+
+    Raises:
+        TasksError: no model, one named twice, a folder without a model, an unknown dtype or a
+            tokenizer that cannot be loaded. Weights are loaded later.
+    """
+
+    is_simple = True
+
+    def __init__(
+        self,
+        pretrained: str | Sequence[str] = (),
+        dtype: str = "auto",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.names = split_names(pretrained) if isinstance(pretrained, str) else list(pretrained)
+        if not self.names:
+            raise TasksError(
+                "lm_pairs needs its models: --model_args pretrained=NAME_OR_FOLDER,..."
+            )
+        if len(set(self.names)) < len(self.names):
+            raise TasksError(f"lm_pairs: a model is named twice in {', '.join(self.names)}")
+        if dtype not in _DTYPES:
+            raise TasksError(f"lm_pairs: dtype={dtype}: expected one of {', '.join(_DTYPES)}")
+        self._dtype = dtype
+        # Small, and a misspelt last name shows before the first model's hours are spent.
+        self._tokenizers = {name: load_tokenizer(name) for name in self.names}
+
+    @classmethod
+    def create_from_arg_string(
+        cls, arg_string: str, additional_config: dict[str, Any] | None = None
+    ) -> LmPairs:
+        """Build from `--model_args`, where the commas of `pretrained=a,b,c` belong to its value.
+
+        The model's own arguments win over the command line's (`--batch_size` is always sent).
+
+        Raises:
+            TasksError: an argument is unknown or given twice, or see the class.
+        """
+        given = {k: v for k, v in (additional_config or {}).items() if v is not None}
+        return cls(**{**given, **parse_model_args(arg_string)})
+
+    def generate_until(self, requests: list[Any]) -> list[str]:
+        """One JSON reply per request, in order (players.lm_pairs_reply).
+
+        Raises:
+            TasksError: a doc has no two `options`, a statement is too short to be scored, a model
+                cannot be loaded or gives no finite probability.
+        """
+        keys = [tuple(request.args[-3:]) for request in requests]  # doc_id, task, split
+        # Idle ranks and repeats ask for the same doc again.
+        pairs = {key: self._pair(*key) for key in keys}
+        scores: dict[tuple[Any, ...], dict[str, list[float]]] = {key: {} for key in pairs}
+        if not pairs:
+            return []
+        for name, tokenizer in self._tokenizers.items():
+            # Before the weights are loaded: a text that cannot be scored shows at once.
+            tokens = {key: [tokenize(tokenizer, t, name) for t in pairs[key]] for key in pairs}
+            model = load_model(name, self._dtype, self.compute_device)
+            batches = list(_batches(list(pairs), self.batch_size))
+            for batch in tqdm(batches, desc=name, disable=self.rank != 0):
+                flat = mean_logprobs(model, [ids for key in batch for ids in tokens[key]])
+                for key, pair in zip(batch, zip(flat[::2], flat[1::2], strict=True), strict=True):
+                    scores[key][name] = _finite(list(pair), name, pairs[key])
+            del model  # the next one is loaded after this one is gone
+            gc.collect()
+            torch.cuda.empty_cache()
+        replies = [players.lm_pairs_reply(scores[key]) for key in keys]
+        for request, reply in zip(requests, replies, strict=True):
+            self.cache_hook.add_partial("generate_until", request.args[:2], reply)
+        return replies
+
+    def _pair(self, doc_id: int, task: str, split: str) -> Pair:
+        options = self.doc(task, split, doc_id).get("options")
+        if options is None or len(options) != 2 or not all(isinstance(o, str) for o in options):
+            raise TasksError(f"lm_pairs: {task}, doc {doc_id}: no two statements in `options`")
+        return options[0], options[1]
+
+
+def parse_model_args(text: str) -> dict[str, str]:
+    """`pretrained=a,b,c,dtype=float32` -> its arguments; only `pretrained` may hold commas.
+
+    Raises:
+        TasksError: an argument is unknown, given twice, or a value stands alone.
+    """
+    parsed: dict[str, str] = {}
+    last = ""
+    for part in filter(str.strip, text.split(",")):
+        match = _KEY.fullmatch(part)
+        if match is None and last == "pretrained":
+            parsed[last] += f",{part}"
+            continue
+        last = match[1] if match else part.strip()
+        if match is None or last not in _OPTIONS:
+            raise TasksError(f"lm_pairs does not know {last!r}: {', '.join(_OPTIONS)}")
+        if last in parsed:
+            raise TasksError(f"lm_pairs: {last} is given twice")
+        parsed[last] = match[2].strip()
+    return parsed
+
+
+def split_names(text: str) -> list[str]:
+    """Model names in `a,b`, `a+b` or `a;b`; an existing folder keeps its name whole."""
+    names: list[str] = []
+    for part in text.split(","):
+        folder = Path(part.strip()).expanduser().is_dir()
+        names += [part] if folder else re.split(r"[+;]", part)
+    return [name.strip() for name in names if name.strip()]
+
+
+def load_tokenizer(name: str) -> Any:
+    """The tokenizer of a model.
+
+    Raises:
+        TasksError: no such folder, or it cannot be loaded.
+    """
+    from transformers import AutoTokenizer
+
+    return _load(AutoTokenizer, name)
+
+
+def load_model(name: str, dtype: str, device: torch.device) -> Any:
+    """The causal language model `name` on `device`, ready to score.
+
+    Raises:
+        TasksError: it cannot be loaded.
+    """
+    from transformers import AutoModelForCausalLM
+
+    return _load(AutoModelForCausalLM, name, torch_dtype=dtype).to(device).eval()
+
+
+def tokenize(tokenizer: Any, text: str, name: str) -> list[int]:
+    """Token ids with the special tokens that the tokenizer adds by itself.
+
+    Raises:
+        TasksError: fewer than two tokens, so that none has a probability given another.
+    """
+    ids: list[int] = tokenizer(text)["input_ids"]
+    if len(ids) < 2:
+        raise TasksError(f"lm_pairs: {text!r} has {len(ids)} token under {name}: nothing to score")
+    return ids
+
+
+def mean_logprobs(model: Any, texts: Sequence[Sequence[int]]) -> list[float]:
+    """Mean log-probability (natural, at most 0) of the tokens after the first, per text.
+
+    Padded on the right and masked: in a causal model no token sees the padding after it, and any id
+    may stand there, so a tokenizer without a padding token will do.
+
+    Args:
+        model: a causal language model; its logits are (texts, length, vocabulary).
+        texts: token ids of each text, two or more.
+    """
+    width = max(map(len, texts))
+    ids = torch.zeros(len(texts), width, dtype=torch.long)
+    mask = torch.zeros_like(ids)
+    for row, text in enumerate(texts):
+        ids[row, : len(text)] = torch.tensor(text)
+        mask[row, : len(text)] = 1
+    ids, mask = ids.to(model.device), mask.to(model.device)
+    with torch.inference_mode():
+        logits = model(input_ids=ids, attention_mask=mask, use_cache=False).logits[:, :-1].float()
+    logprobs = logits.log_softmax(-1).gather(-1, ids[:, 1:, None])[..., 0]
+    scored = mask[:, 1:].bool()
+    # Row by row, over its own tokens only: a sum over padded rows would round differently.
+    return [row[keep].mean().item() for row, keep in zip(logprobs, scored, strict=True)]
+
+
+def _load(loader: Any, name: str, **kwargs: Any) -> Any:
+    path = Path(name).expanduser()
+    if path.is_absolute() or name.startswith((".", "~")) or path.is_dir():
+        if not (path / "config.json").is_file():
+            raise TasksError(f"lm_pairs: {name} is no model folder (no config.json in it)")
+        name = str(path)
+    try:
+        return loader.from_pretrained(name, **kwargs)
+    except (OSError, ValueError, ImportError) as error:
+        reason = (str(error).strip() or repr(error)).splitlines()[0]
+        raise TasksError(f"lm_pairs: {name} cannot be loaded: {reason}") from None
+
+
+def _finite(pair: list[float], name: str, statements: Pair) -> list[float]:
+    for score, statement in zip(pair, statements, strict=True):
+        if not float("-inf") < score <= 0:
+            raise TasksError(
+                f"lm_pairs: {name} gives {score} for {statement!r}; dtype=float32 may help"
+            )
+    return pair
+
+
+def _batches(items: list[Any], size: int) -> Iterator[list[Any]]:
+    return (items[start : start + size] for start in range(0, len(items), size))

@@ -1,0 +1,38 @@
+"""Small models of ours that the host can run: players, recorded replies, language models.
+
+Importing this module is light. `scripted`, `recorded` and `lm_pairs` have classes of the host:
+whoever imports them imports the host, and with it torch. The host does so only when one is asked
+for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_SCRIPTED = f"{__package__}.scripted"
+
+# Arguments of the host's ModelManifest. `lm_pairs` reads statements, not messages: a simple class
+# only, so it needs no --force_simple.
+MANIFESTS: tuple[dict[str, str], ...] = (
+    *(
+        {
+            "model_id": f"tasks_{name.lower()}",
+            "simple_class_path": f"{_SCRIPTED}.{name}Simple",
+            "chat_class_path": f"{_SCRIPTED}.{name}Chat",
+        }
+        for name in ("Oracle", "Coin", "Scripted")
+    ),
+    {
+        "model_id": "tasks_recorded",
+        "simple_class_path": f"{__package__}.recorded.RecordedSimple",
+        "chat_class_path": f"{__package__}.recorded.RecordedChat",
+    },
+    {"model_id": "lm_pairs", "simple_class_path": f"{__package__}.lm_pairs.LmPairs"},
+)
+
+
+def manifests() -> list[Any]:
+    """The host's `ModelManifest` of each of our models."""
+    from lmms_eval.models.registry_v2 import ModelManifest
+
+    return [ModelManifest(**manifest) for manifest in MANIFESTS]

@@ -1,0 +1,272 @@
+"""Tiny checkpoints with random weights, built here: real model classes without a download.
+
+    python -m lmms_eval_tasks.sample.tiny qwen2_5_vl FOLDER
+
+They load like any released checkpoint (`pretrained=FOLDER`) and answer nonsense: what they test is
+the way from a video file to a number, not the number. About 1 MB each, built in a second or two.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lmms_eval_tasks.errors import TasksError
+
+MARKER = "lmms_eval_tasks_tiny.json"
+_RECIPE = 1  # raised when a recipe changes, so that checkpoints built before are built again
+# Standard deviation of the weights. With the usual 0.02 so small a model replies the same to all.
+_WIDE = 0.2
+
+# Enough text for a byte-level BPE of a few hundred merges; any text at all can be encoded.
+_CORPUS = (
+    "Guarda il video e scegli l'affermazione giusta. Rispondi solo con la lettera A o B.",
+    "Che cosa fa l'uomo prima di uscire dalla stanza? Perché la donna sorride?",
+    "Nel video si vede una persona che cammina in una strada affollata.",
+    "Watch the video and choose the right statement. Answer with the letter A or B only.",
+    "What does the man do before he leaves the room? Why does the woman smile?",
+    "You are a helpful assistant.",
+)
+_QWEN_SPECIALS = (
+    "<|endoftext|>",
+    "<|im_start|>",
+    "<|im_end|>",
+    "<|vision_start|>",
+    "<|vision_end|>",
+    "<|vision_pad|>",
+    "<|image_pad|>",
+    "<|video_pad|>",
+)
+_CHAT_TEMPLATE = (
+    "{% for message in messages %}<|im_start|>{{ message['role'] }}\n"
+    "{% if message['content'] is string %}{{ message['content'] }}"
+    "{% else %}{% for part in message['content'] %}"
+    "{% if part['type'] == 'image' %}<|vision_start|><|image_pad|><|vision_end|>"
+    "{% elif part['type'] == 'video' %}<|vision_start|><|video_pad|><|vision_end|>"
+    "{% elif 'text' in part %}{{ part['text'] }}{% endif %}"
+    "{% endfor %}{% endif %}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+
+def build(kind: str, folder: str | Path, seed: int = 0) -> Path:
+    """Build the tiny checkpoint `kind` in `folder`, unless it is there already.
+
+    Built beside the folder and renamed when finished, so a broken build or two at once leave no
+    half checkpoint. The same kind and seed give the same weights with the same versions of torch
+    and transformers.
+
+    Args:
+        kind: one of `KINDS`.
+        folder: where to; its parents are made.
+        seed: of the random weights.
+
+    Returns:
+        The folder.
+
+    Raises:
+        TasksError: unknown kind, or the folder holds something that was not built here.
+    """
+    if kind not in KINDS:
+        raise TasksError(f"no tiny checkpoint {kind!r}: {', '.join(KINDS)}")
+    folder = Path(folder).expanduser().resolve()
+    wanted = {"kind": kind, "seed": seed, "recipe": _RECIPE}
+    if _built(folder) == wanted:
+        return folder
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())) and not _built(folder):
+        raise TasksError(f"{folder} is not empty and not a tiny checkpoint of ours: left alone")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary:
+        new = Path(temporary, "new")
+        new.mkdir()
+        _save(kind, new, seed)
+        (new / MARKER).write_text(json.dumps(wanted), encoding="utf-8")
+        _replace(folder, new, Path(temporary, "old"), wanted)
+    return folder
+
+
+def _save(kind: str, folder: Path, seed: int) -> None:
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        for part in KINDS[kind]():
+            part.save_pretrained(str(folder))
+
+
+def _built(folder: Path) -> dict[str, Any] | None:
+    """What stands in the folder's marker; None if there is no finished checkpoint."""
+    try:
+        content = json.loads((folder / MARKER).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return content if isinstance(content, dict) else None
+
+
+def _replace(folder: Path, new: Path, old: Path, wanted: dict[str, Any]) -> None:
+    """Put `new` at `folder`; another process may be doing the same at the same moment."""
+    if _built(folder) == wanted:
+        return
+    with contextlib.suppress(FileNotFoundError):
+        folder.rename(old)
+    try:
+        new.rename(folder)
+    except OSError:  # not empty: the other process was faster
+        if _built(folder) != wanted:
+            raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _tokenizer(specials: tuple[str, ...], **kwargs: Any) -> Any:
+    """Byte-level BPE of 256 bytes, some merges and `specials`; no unknown token exists."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    bpe = Tokenizer(models.BPE())
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bpe.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=512,
+        special_tokens=list(specials),
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    bpe.train_from_iterator(_CORPUS, trainer)
+    return PreTrainedTokenizerFast(tokenizer_object=bpe, **kwargs)
+
+
+def _qwen2_5_vl() -> list[Any]:
+    """Qwen2.5-VL with two layers of 64, a vision tower of two blocks, and its processor."""
+    from transformers import (
+        Qwen2_5_VLConfig,
+        Qwen2_5_VLForConditionalGeneration,
+        Qwen2_5_VLProcessor,
+        Qwen2VLImageProcessor,
+        Qwen2VLVideoProcessor,
+    )
+
+    tokenizer = _tokenizer(
+        _QWEN_SPECIALS,
+        eos_token="<|im_end|>",
+        pad_token="<|endoftext|>",
+        additional_special_tokens=list(_QWEN_SPECIALS[1:]),
+        model_max_length=32768,
+    )
+    ids = {token: tokenizer.convert_tokens_to_ids(token) for token in _QWEN_SPECIALS}
+    hidden, heads = 64, 4
+    config = Qwen2_5_VLConfig(
+        text_config={
+            "vocab_size": len(tokenizer),
+            "hidden_size": hidden,
+            "intermediate_size": 2 * hidden,
+            "num_hidden_layers": 2,
+            "num_attention_heads": heads,
+            "num_key_value_heads": 2,
+            "max_position_embeddings": 32768,
+            # time, height, width: together half of a head's 16 dimensions
+            "rope_scaling": {"type": "mrope", "rope_type": "default", "mrope_section": [2, 3, 3]},
+            "bos_token_id": None,
+            "eos_token_id": ids["<|im_end|>"],
+            "initializer_range": _WIDE,
+            "pad_token_id": ids["<|endoftext|>"],
+        },
+        vision_config={
+            "depth": 2,
+            "hidden_size": 32,
+            "intermediate_size": 64,
+            "num_heads": 2,
+            "out_hidden_size": hidden,
+            "fullatt_block_indexes": [1],
+            "initializer_range": _WIDE,
+        },
+        image_token_id=ids["<|image_pad|>"],
+        video_token_id=ids["<|video_pad|>"],
+        vision_start_token_id=ids["<|vision_start|>"],
+        vision_end_token_id=ids["<|vision_end|>"],
+        tie_word_embeddings=False,
+    )
+    processor = Qwen2_5_VLProcessor(
+        image_processor=Qwen2VLImageProcessor(),
+        tokenizer=tokenizer,
+        video_processor=Qwen2VLVideoProcessor(),
+        chat_template=_CHAT_TEMPLATE,
+    )
+    return [Qwen2_5_VLForConditionalGeneration(config), processor]
+
+
+def _gpt2() -> list[Any]:
+    """GPT-2: learned positions, no BOS token in front of a text, no padding token."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    end = "<|endoftext|>"
+    tokenizer = _tokenizer((end,), bos_token=end, eos_token=end)
+    config = GPT2Config(
+        vocab_size=len(tokenizer),
+        n_embd=32,
+        n_layer=2,
+        n_head=2,
+        n_positions=512,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        initializer_range=_WIDE,
+    )
+    return [GPT2LMHeadModel(config), tokenizer]
+
+
+def _llama() -> list[Any]:
+    """Llama: rotary positions, a BOS token in front of every text."""
+    from tokenizers import processors
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    begin, end = "<s>", "</s>"
+    tokenizer = _tokenizer((begin, end), bos_token=begin, eos_token=end)
+    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{begin} $A", special_tokens=[(begin, tokenizer.bos_token_id)]
+    )
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        max_position_embeddings=512,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        initializer_range=_WIDE,
+    )
+    return [LlamaForCausalLM(config), tokenizer]
+
+
+# kind -> the parts of a checkpoint, each with save_pretrained
+KINDS: dict[str, Callable[[], list[Any]]] = {
+    "qwen2_5_vl": _qwen2_5_vl,
+    "gpt2": _gpt2,
+    "llama": _llama,
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """`python -m lmms_eval_tasks.sample.tiny KIND FOLDER`: prints the folder; the exit code."""
+    given = sys.argv[1:] if arguments is None else arguments
+    if len(given) != 2:
+        sys.stderr.write(
+            f"usage: python -m lmms_eval_tasks.sample.tiny {{{','.join(KINDS)}}} FOLDER\n"
+        )
+        return 2
+    try:
+        folder = build(given[0], given[1])
+    except TasksError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    sys.stdout.write(f"{folder}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

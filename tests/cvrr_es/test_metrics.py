@@ -1,0 +1,279 @@
+"""The numbers, by hand: accuracy and score in their forms, means, kappas, leniency, details."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import random
+from typing import Any
+
+import pytest
+
+from lmms_eval_tasks.cvrr_es import metrics
+from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS
+from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
+from lmms_eval_tasks.runs import scoring
+from tests.cvrr_es.scored import (
+    FAILED,
+    PART,
+    REFUSED,
+    TIME,
+    Item,
+    Stated,
+    answered,
+    details,
+    eight,
+    rated,
+    rated_doc,
+    sampled,
+    values,
+)
+
+
+def several(*replies: str, dimension: str = PART) -> list[Item]:
+    return [answered(reply, place, dimension) for place, reply in enumerate(replies, 1)]
+
+
+def few(*pairs: tuple[Any, float | None], **changes: Any) -> list[Item]:
+    """Ratings (or replies) of one candidate's answers in PART, each with its reference."""
+    return [
+        rated(rating, rated_doc(place, reference=reference, **changes))
+        for place, (rating, reference) in enumerate(pairs, 1)
+    ]
+
+
+class TestAnswers:
+    def test_forms(self, stated: Stated) -> None:
+        """Two right, one wrong, an empty answer, a refusal, a failed verdict, a failed request."""
+        found = values(several("right 5", "right 4.5", "wrong 1", "", REFUSED, "hm", FAILED))
+        assert found["acc"] == pytest.approx(2 / 7)
+        assert found["acc_valid"] == pytest.approx(2 / 5)
+        assert found["acc_skip_empty"] == pytest.approx(2 / 4)
+        assert (found["acc_failed"], found["failed"], found["empty"]) == (4, 4, 1)
+        assert found["score_valid"] == pytest.approx((5 + 4.5 + 1) / 5)
+        assert found["score_skip_empty"] == pytest.approx((5 + 4.5 + 1) / 4)
+        assert (found["score_failed"], found["score_coverage"]) == (2, pytest.approx(5 / 7))
+        # Abstaining does not pay; as the published scripts count there is no number.
+        found = values(several("", " "))
+        assert (found["acc"], found["acc_valid"], found["acc_skip_empty"]) == (0.0, 0.0, None)
+        assert (found["empty"], found["score_valid"], found["score_skip_empty"]) == (2, 0.0, None)
+        found = values(several("hm", "hm"))
+        assert (found["acc"], found["acc_valid"], found["score_valid"]) == (0.0, None, None)
+
+    def test_waiting_for_the_judge(self) -> None:
+        some = several("A dog.", "", "A cat.")
+        found = values(some)
+        for name in ("acc", "acc_valid", "acc_skip_empty", "score_valid", "score_skip_empty"):
+            assert found[name] is None, name
+        assert (found["empty"], found["acc_failed"], found["score_failed"]) == (1, 3, 3)
+        told = {"items": 3, "status": {"empty": 1, "unjudged": 2}, "intervals": {}}
+        assert details(some) == told
+
+    def test_intervals_by_video(self, stated: Stated) -> None:
+        """Means 0.4 and 0.5, 1 0 1 0 on four videos: half a width of t(3) * sqrt(1/12)."""
+        found = details(several("right 5", "wrong 1", "right 4", "", "hm"))
+        assert (found["items"], found["status"]) == (5, {"empty": 1, "judge_api_error": 1, "ok": 3})
+        intervals = found["intervals"]
+        assert intervals["acc"]["estimate"] == pytest.approx(0.4)
+        assert intervals["acc_valid"]["estimate"] == pytest.approx(0.5)
+        width = intervals["acc_valid"]["high"] - intervals["acc_valid"]["low"]
+        assert width / 2 == pytest.approx(3.1824463 / 12**0.5)
+        assert intervals["score_valid"]["estimate"] == pytest.approx(2.5)
+        assert details(several("hm", "hm"))["intervals"].keys() == {"acc"}
+
+    def test_means_weigh_dimensions_the_same(
+        self, stated: Stated, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        (join,) = BENCHMARK.joins
+        large = several("right 2", "wrong 0", "wrong 1", dimension=TIME)
+        sides = {f"cvrr_es_{PART}": several("right 5"), f"cvrr_es_{TIME}": large}
+        found = scoring.joined(join, sides)
+        assert found["mean_acc"] == pytest.approx(2 / 3)
+        assert found["mean_score_valid"] == pytest.approx((5 + 1) / 2)
+        sides[f"cvrr_es_{TIME}"] = several("hm", dimension=TIME)
+        found = scoring.joined(join, sides)
+        assert (found["mean_acc_valid"], found["mean_acc"]) == (None, 0.5)
+        # What broke is no number, and was told: a mean over fewer dimensions would be another one.
+        sides[f"cvrr_es_{TIME}"] = [{"id": "x", "status": "ok"}]
+        assert scoring.joined(join, sides)["mean_acc"] is None
+        assert "acc failed and is reported as N/A" in capsys.readouterr().err
+        assert scoring.joined(join, {}) == {}
+
+    def test_the_hosts_table_has_the_same_numbers(self, stated: Stated) -> None:
+        """From the short items that it is given; the group's means too."""
+        task, (join,) = BENCHMARK.tasks[f"cvrr_es_{PART}"], BENCHMARK.joins
+        some = several("right 4.5", "wrong 0.1", "", "hm", "right 0.7")
+        assert_table(task, some)
+        own = {f"cvrr_es_{PART}": some}
+        assert scoring.joined(join, own)["mean_score_valid"] == values(some)["score_valid"]
+
+
+def assert_table(task: Any, some: list[Item]) -> None:
+    spread = [scoring.spread(task, BENCHMARK.joins, one) for one in some]
+    mixed = pickle.loads(pickle.dumps(copy.deepcopy(spread)))
+    random.Random(1).shuffle(mixed)
+    expected = {**values(some)}
+    for join in BENCHMARK.joins:
+        expected |= scoring.joined(join, {task.name: some})
+    listed = scoring.metric_list(task, BENCHMARK.joins)
+    assert 2 < len([one for one in listed if not one["metric"].startswith("mean_")]) <= 8
+    for one in listed:
+        value = one["aggregation"]([item[one["metric"]] for item in mixed])
+        if one["metric"].startswith("mean_"):
+            (join,) = BENCHMARK.joins
+            value = scoring.group_number(join, one["metric"])([value])
+        assert value == expected[one["metric"]], one["metric"]
+
+
+class TestKappa:
+    """Cells are 1, -1, 0 and 2/3 (scored.CELLS)."""
+
+    def test_by_hand(self) -> None:
+        found = values(eight())
+        assert found[f"kappa_{PART}"] == 0
+        assert found[f"kappa_{TIME}"] == pytest.approx(1 / 3)
+        assert found["kappa"] == pytest.approx(1 / 6)
+        assert found["kappa_percent"] == pytest.approx(100 / 6)
+        assert found["kappa_of_ada"] == pytest.approx(1 / 2)
+        assert found["kappa_of_bob"] == pytest.approx(-1 / 6)
+        # Pooled: squares 38 of 8, by chance 344 of 64; by dimension 32 and 128, 6 and 48.
+        assert found["kappa_pooled"] == pytest.approx(1 - 8 * 38 / 344)
+        assert found[f"kappa_pooled_{PART}"] == 0
+        assert found[f"kappa_pooled_{TIME}"] == pytest.approx(1 / 2)
+        assert_table(BENCHMARK.tasks["cvrr_judge"], eight())
+        mixed = eight()
+        random.Random(3).shuffle(mixed)
+        assert values(mixed) == found
+        assert details(mixed) == details(eight())
+
+    def test_without_a_reference(self) -> None:
+        """The ratings count all the same."""
+        some = few((4, None), (2, None))
+        found, told = values(some), details(some)
+        for name, value in found.items():
+            if name.startswith(("kappa", "leniency")):
+                assert value is None, name
+        assert found["rating_valid"] == found[f"rating_valid_{PART}"] == 3
+        assert (found["rating_failed"], found["rating_coverage"]) == (0, 1)
+        for one in (told["kappa"]["mean"], told["kappa"]["pooled"], told["leniency"]["overall"]):
+            assert one["reason"] == "there is no reference yet"
+
+    def test_constant_ratings(self) -> None:
+        assert values(few((4, 1), (4, 5)))["kappa"] == 0
+        assert values(few((4, 4), (4, 4)))["kappa"] is None
+        assert values(few((4, 3), (4, 3)))["kappa"] == 0  # constant both, on two labels
+
+    def test_failed_ratings_are_in_no_kappa(self) -> None:
+        """Nor are items without a reference, or with one that is no whole number."""
+        found = values(few((1, 1), (5, 5), (None, 5), (FAILED, 1), (3, None), (2, 4.5)))
+        assert found["kappa"] == found["kappa_pooled"] == 1
+        assert (found["rating_failed"], found["rating_coverage"]) == (2, pytest.approx(4 / 6))
+        assert found["rating_valid"] == pytest.approx((1 + 5 + 3 + 2) / 4)
+        assert found["leniency"] == pytest.approx((0 + 0 - 2.5) / 3)
+
+    def test_empty_answers(self) -> None:
+        """Rated or failed on; the published scripts skip them: without them kappa is 1.
+
+        With the one rated 5 for 1: squares 16 of 3; by chance 3 * 78 - 2 * 11 * 7 = 80 of 9.
+        """
+        empty = [rated(r, rated_doc(n, "ada", 1, empty=True)) for n, r in ((3, 5), (4, None))]
+        found = values([*few((1, 1), (5, 5)), *empty])
+        assert found["kappa_skip_empty"] == 1
+        assert found["kappa"] == pytest.approx(1 - 48 / 80)
+        assert (found["empty_rated"], found["empty_failed"], found["rating_failed"]) == (1, 1, 1)
+        found = values(few((1, 1), (2, 2), answer="", empty=True))
+        assert (found["kappa"], found["kappa_skip_empty"]) == (1, None)
+
+
+class TestRatings:
+    def test_leniency_and_distribution(self) -> None:
+        """26 points against 22 in eight; 12 and 12, 14 and 10 by dimension. 1 5 1 5 4 4 2 4."""
+        found = values(eight())
+        assert found["leniency"] == pytest.approx(0.5)
+        assert (found[f"leniency_{PART}"], found[f"leniency_{TIME}"]) == (0, 1)
+        assert found["leniency_of_ada"] == found["leniency_of_bob"] == pytest.approx(0.5)
+        assert (found["rating_valid"], found[f"rating_valid_{TIME}"]) == (3.25, 3.5)
+        assert found["rating_valid_of_bob"] == 3
+        for end, shares in {
+            "": [2 / 8, 1 / 8, 0, 3 / 8, 2 / 8],
+            f"_{TIME}": [0, 1 / 4, 0, 3 / 4, 0],
+            "_of_ada": [1 / 4, 0, 0, 2 / 4, 1 / 4],
+        }.items():
+            assert [found[f"rating_share_{n}{end}"] for n in range(1, 6)] == shares
+
+    def test_failures(self) -> None:
+        made = [rated(4, rated_doc(1, "ada")), rated("hm", rated_doc(2, "ada"))]
+        found = values([*made, rated(2, rated_doc(1, "bob", 1, TIME))])
+        assert found["rating_coverage"] == pytest.approx(2 / 3)
+        assert found[f"rating_coverage_{PART}"] == found["rating_coverage_of_ada"] == 0.5
+        assert found[f"rating_coverage_{TIME}"] == found["rating_coverage_of_bob"] == 1
+        found = values(few((None, 3), ("", 4)))
+        assert found["rating_share_4"] is None is found["rating_valid"]
+        assert (found["kappa"], found["leniency"]) == (None, None)
+        assert (found["rating_failed"], found["rating_coverage"]) == (2, 0)
+        for off_scale in ("7", "0", "4.5", "[[6]]", '{"rating": -1}', "4 or 5"):
+            one = rated(off_scale, rated_doc())
+            assert (one["rating"], one["status"]) == (None, "unparsed"), off_scale
+            assert values([one])["rating_failed"] == 1
+
+    def test_a_rating_without_a_reason_counts(self) -> None:
+        some = few(("4", 4), ('{"rating": 2, "reason": " "}', 2), (5, 5), (None, 1))
+        assert (values(some)["no_reason"], values(some)["kappa"]) == (2, 1)
+        assert some[0]["notes"] == {"no_object": 1, "no_reason": 1}
+
+    def test_details(self) -> None:
+        found = details([*eight(fell_back=True), *few(("[[4]]", None), dimension=TIME)[:0]])
+        kappa = found["kappa"]
+        assert {name: one["kappa"] for name, one in kappa["cells"].items()} == {
+            f"{PART}/ada": 1,
+            f"{PART}/bob": -1,
+            f"{TIME}/ada": 0,
+            f"{TIME}/bob": pytest.approx(2 / 3),
+        }
+        assert kappa["by_dimension"][TIME]["percent"] == pytest.approx(100 / 3)
+        assert (kappa["mean"]["kappa"], kappa["mean"]["band"]) == (pytest.approx(1 / 6), "slight")
+        assert kappa["cells"][f"{TIME}/ada"]["note"] == "the rating is always 4"
+        assert found["ratings"]["by_candidate"]["bob"]["mean"] == 3
+        assert found["ratings"]["overall"]["distribution"]["4"] == 3
+        assert found["leniency"]["by_dimension"][TIME]["value"] == 1
+        assert (found["judge"], found["fell_back"], found["status"]) == ("model", 8, {"ok": 8})
+        found = details([*eight(), *(rated(r, rated_doc(n)) for n, r in ((3, "[[4]]"), (4, "hm")))])
+        assert found["forms"] == {"no_object": 1, "no_reason": 1}
+        assert found["status"] == {"ok": 9, "unparsed": 1}
+        assert found["ratings"]["overall"]["failed"] == 1
+        assert (found["kappa"]["pooled"]["n"], found["kappa"]["pooled"]["missing"]) == (8, 2)
+
+
+def test_names_of_candidates() -> None:
+    for name, slug in {
+        "Video-LLaVA": "video_llava",
+        "GPT-4o mini": "gpt_4o_mini",
+        "tiny (a=1,b=2)": "tiny_a_1_b_2",
+        "模型": "模型",
+        "Модель 2": "модель_2",
+        "ＧＰＴ４o": "gpt4o",
+        "+++": "unnamed",
+        "ends_failed": "ends_failed",
+    }.items():
+        assert metrics.slug(name) == slug
+        made = metrics.by_candidate([rated(4, rated_doc(candidate=name))])
+        assert {one.name for one in made} == {f"{kind}_of_{slug}" for kind in metrics._OF_PART}
+        # A name says nothing of a metric's direction.
+        assert [one.better for one in made] == [up for _, up in metrics._OF_PART.values()]
+    assert len(metrics._OF_PART) == 9
+
+
+def test_names_of_metrics() -> None:
+    own = {one.name: one for one in metrics.RATED}
+    kinds = (*metrics._OF_PART, "kappa_pooled")
+    assert {f"{kind}_{name}" for kind in kinds for name in DIMENSIONS} < own.keys()
+    worse = {name for name, one in own.items() if one.better is False}
+    assert worse == {"rating_failed", "empty_failed", "no_reason"}
+    assert own["leniency"].better is own["rating_share_3"].better is own["empty_rated"].better
+    worse = {one.name for one in metrics.ANSWERS if one.better is False}
+    assert worse == {"acc_failed", "score_failed", "empty"}
+    made = sampled(rated_doc(candidate="Bob B."), '{"rating": 4, "reason": "so"}')
+    assert made.keys() == {
+        *("failed", "kappa", "kappa_pooled", "leniency", "rating_valid", "rating_coverage"),
+    }
+    assert max(len(str(one)) for name, one in made.items() if name != "failed") < 100

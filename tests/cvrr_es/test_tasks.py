@@ -1,0 +1,435 @@
+"""What a model is given, what its reply is worth, and saved runs scored again."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from PIL.Image import Image
+
+from lmms_eval_tasks import benchmarks, cvrr_es, judges, running, settings
+from lmms_eval_tasks.cvrr_es import judge as judging
+from lmms_eval_tasks.cvrr_es import sample, sample_answers, tasks
+from lmms_eval_tasks.cvrr_es.data import running_model
+from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, JUDGE_TASKS
+from lmms_eval_tasks.cvrr_es.sample_answers import CAREFUL, FLAT, HASTY, MODELS
+from lmms_eval_tasks.cvrr_es.study import ratings, replies
+from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
+from lmms_eval_tasks.errors import DataError, MediaError, PromptError
+from lmms_eval_tasks.host import names
+from lmms_eval_tasks.judges import run as judge_run
+from lmms_eval_tasks.judges.verdict import Status, Verdict
+from lmms_eval_tasks.runs import before, rescore, rescoring, scoring
+from lmms_eval_tasks.utils import clips
+from tests.cvrr_es.scored import (
+    FAILED,
+    PART,
+    REFUSED,
+    TIME,
+    Item,
+    Stated,
+    answered,
+    details,
+    doc,
+    eight,
+    rated,
+    rated_doc,
+    row,
+    saved_run,
+    values,
+)
+from tests.local_endpoint import LocalEndpoint
+
+ANSWER, OTHER = f"cvrr_es_{PART}", f"cvrr_es_{TIME}"
+
+
+@pytest.fixture
+def on_sample(sample_folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The packaged sample with its candidates, ratings and reference."""
+    folder = sample_folder
+    monkeypatch.setenv(settings.CACHE, str(cache))
+    monkeypatch.setenv(settings.DATA, str(folder.parent))
+    monkeypatch.setenv(settings.CVRR_CANDIDATES, str(folder / sample.PREDICTIONS))
+    monkeypatch.setenv(settings.CVRR_RATINGS, str(folder / sample.FIRST))
+    monkeypatch.setenv(settings.CVRR_REFERENCE, str(folder / sample.REFERENCE))
+    return folder
+
+
+def docs(task: str) -> list[Any]:
+    before._checked.clear()
+    return before.docs(BENCHMARK, task)
+
+
+def request(given: Any) -> str:
+    """All that a chat model is sent, but for the media's own bytes."""
+    return json.dumps(names.doc_to_messages(given), default=str, ensure_ascii=False)
+
+
+class TestNothingLeaks:
+    """Only the debate and the single text judge see the reference."""
+
+    def test_no_reference_and_no_judge(self, on_sample: Path) -> None:
+        """But for candidates' answers that hold it word for word."""
+        truth = {one["id"]: one for name in DIMENSIONS for one in docs(f"cvrr_es_{name}")}
+        for task in JUDGE_TASKS:
+            searched = 0
+            for one in docs(task):
+                sent = request(one)
+                assert one["question"] in sent
+                for name in (*MODELS, FLAT, "invented"):
+                    assert name not in sent
+                for text in (truth[one["question_id"]][name] for name in ("reference", "lure")):
+                    if text not in one["answer"]:
+                        searched += 1
+                        assert text not in sent, one["id"]
+                assert names.doc_to_text(one) == names.doc_to_text(
+                    {**one, "reference_rating": None}
+                )
+            assert searched > 75
+
+    def test_its_own_first_rating(self, on_sample: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """By the name of the running model, or the user's for it."""
+        model = running.Model("some_class", "chat", {"pretrained": "models/Invented_Careful"})
+        with running.model(model):
+            shown = {o["judge"] for one in docs("cvrr_judge_collective") for o in one["others"]}
+        assert shown == {HASTY, FLAT}
+        monkeypatch.setenv(settings.CVRR_NAME, "INVENTED FLAT")
+        shown = {o["judge"] for one in docs("cvrr_judge_collective") for o in one["others"]}
+        assert shown == {CAREFUL, HASTY}
+
+    def test_the_same_video_in_every_round(self, on_sample: Path) -> None:
+        media = [[names.doc_to_visual(one) for one in docs(task)[:4]] for task in JUDGE_TASKS]
+        assert media[0] == media[1] == media[2]
+
+
+class TestGiven:
+    def test_texts(self) -> None:
+        text = names.doc_to_text(doc(question="Who {waits}?"))
+        assert text.endswith("Question: Who {waits}?")
+        kwargs = {"pre_prompt": "Look: ", "post_prompt": " (briefly)"}
+        assert names.doc_to_text(doc(question="Who {waits}?"), kwargs) == f"Look: {text} (briefly)"
+        text = names.doc_to_text(rated_doc(answer="It says {question}."))
+        for part in ("What happens?", "It says {question}."):
+            assert part in text
+        assert '{"rating": <your rating>, "reason": "<why>"}' in text
+
+    def test_video_or_frames_then_text(
+        self, on_sample: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (one, *_) = docs("cvrr_judge")
+        (path,) = names.doc_to_visual(one)
+        (message,) = names.doc_to_messages(one, {"post_prompt": "!"})
+        text = {"type": "text", "text": names.doc_to_text(one) + "!"}
+        assert message == {"role": "user", "content": [{"type": "video", "url": path}, text]}
+        assert Path(path).is_file()
+        monkeypatch.setenv(settings.FRAMES, "3")
+        (one, *_) = docs("cvrr_judge")
+        shown = names.doc_to_visual(one)
+        assert len(shown) == 3
+        assert all(isinstance(image, Image) for image in shown)
+        (message,) = names.doc_to_messages(one)
+        assert [part["type"] for part in message["content"]] == ["image"] * 3 + ["text"]
+
+    def test_the_users_prompt(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        file = tmp_path / "cvrr_es" / "task.yml"
+        file.parent.mkdir()
+        file.write_text("question: 'Mine: {question}'\n", encoding="utf-8")
+        monkeypatch.setenv(settings.PROMPTS, str(tmp_path))
+        assert names.doc_to_text(doc()) == "Mine: What happens?"
+        file.write_text("question: 'Nothing'\n", encoding="utf-8")
+        tasks._task_prompt.cache_clear()
+        with pytest.raises(PromptError, match="question"):
+            names.doc_to_text(doc())
+        tasks._task_prompt.cache_clear()
+
+    def test_what_the_model_is_called(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """It must not depend on where a checkpoint lies."""
+        assert running_model() == "model"
+        for arguments, name in (
+            ({"pretrained": "Qwen/Qwen2.5-VL-7B-Instruct"}, "Qwen2.5-VL-7B-Instruct"),
+            ({"pretrained": "/data/models/tiny/"}, "tiny"),
+            ({"model_version": "gpt-4o", "pretrained": "x/y"}, "gpt-4o"),
+            ({"model": "openai/gpt-4o-mini"}, "gpt-4o-mini"),
+            ({"pretrained": " / "}, "some_class"),
+            ({"pretrained": 7}, "some_class"),
+            ({}, "some_class"),
+        ):
+            with running.model(running.Model("some_class", "chat", arguments)):
+                for given, expected in (("  ", name), (" GPT-4o mini ", "GPT-4o mini")):
+                    monkeypatch.setenv(settings.CVRR_NAME, given)
+                    assert running_model() == expected
+
+
+class TestAnswer:
+    """Label and score from one reply, and whose failure it is if there is none."""
+
+    def test_the_judge_is_asked_by_item(self, stated: Stated) -> None:
+        with running.model(running.Model("c", "chat", {"pretrained": "a/tiny"})):
+            item = answered("<think>A cat?</think> right 4.5 ", place=7)
+        (fields,) = stated.asked
+        assert fields == {
+            "id": "partial_actions/007",
+            "question": "What happens?",
+            "reference": "A dog runs away.",
+            "candidate": "right 4.5",
+        }
+        verdict = item.pop("verdicts")["correct"]
+        assert verdict["raw"].startswith('{"pred": "correct"')
+        assert item == {
+            "id": "partial_actions/007",
+            "dimension": PART,
+            "video": f"{PART}/7.mp4",
+            "question": "What happens?",
+            "reference": "A dog runs away.",
+            "data": "0123456789ab",
+            "candidate": "tiny",
+            "media": None,  # no such file: the reply counts all the same
+            "reply": "<think>A cat?</think> right 4.5 ",
+            "answer": "right 4.5",
+            "status": "ok",
+            "right": 1.0,
+            "points": 4.5,
+        }
+
+    def test_whose_failure_it_is(self, stated: Stated) -> None:
+        for reply, status, right, points, asked in (
+            ("right 5", "ok", 1.0, 5.0, True),
+            ("wrong 2", "ok", 0.0, 2.0, True),
+            ("?!", "empty", 0.0, 0.0, False),
+            ("", "empty", 0.0, 0.0, False),
+            (REFUSED, "refused", 0.0, 0.0, False),
+            ("<think>A dog", "truncated", 0.0, 0.0, False),
+            (FAILED, "model_error", 0.0, 0.0, False),
+            ("A dog.", "judge_api_error", None, None, True),
+        ):
+            stated.asked.clear()
+            item = answered(reply)
+            assert (item["status"], item["right"], item["points"]) == (status, right, points)
+            assert (bool(stated.asked), bool(item["verdicts"])) == (asked, asked)
+
+    def test_nobody_is_asked_yet(self) -> None:
+        item = answered("A dog.")
+        assert (item["status"], item["right"], item["points"]) == ("unjudged", None, None)
+
+    def test_a_verdict_whose_score_cannot_be_told(self) -> None:
+        """Correct is 1.0, which must not pass for 1 of 5."""
+        told = Verdict(1.0, Status.OK, raw="yes, correct", judge="by hand")
+        kept = BENCHMARK.tasks[ANSWER].keep(doc())
+        item = scoring.scored(BENCHMARK.tasks[ANSWER], kept, "x", lambda asks: [told])
+        assert (item["right"], item["points"], item["status"]) == (1.0, None, "ok")
+
+    def test_odd_replies_and_what_breaks(
+        self, stated: Stated, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        for results in ([], [None], [["4"]], [7]):
+            item = names.process_results(rated_doc(), results)["failed"]  # type: ignore[arg-type]
+            assert (item["status"], item["reply"], item["rating"]) == ("empty", "", None)
+            item = names.process_results(doc(), results)["failed"]  # type: ignore[arg-type]
+            assert item["status"] == "empty"
+
+        def breaks(*_: Any) -> None:
+            raise RuntimeError("broken")
+
+        monkeypatch.setattr(tasks.judging, "criterion", breaks)
+        monkeypatch.setattr(replies, "read", breaks)
+        item = answered("right 5")
+        assert (item["status"], item["right"], item["reply"]) == ("error", None, "right 5")
+        assert "scoring partial_actions/001 failed; kept as status error" in capsys.readouterr().err
+        found = values([item])
+        assert (found["acc"], found["acc_valid"], found["acc_failed"]) == (0.0, None, 1)
+        assert (found["score_valid"], found["score_failed"]) == (None, 1)
+        broken = rated(4, rated_doc(9, reference=5))
+        monkeypatch.undo()
+        assert (broken["status"], broken["rating"]) == ("error", None)
+        some = [rated(n, rated_doc(n, reference=n)) for n in (1, 5)]
+        found = values([*some, broken])
+        assert (found["kappa"], found["rating_failed"]) == (1, 1)
+
+
+class TestRating:
+    def test_item(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """What files of ratings are read from: `question` is the id there."""
+        monkeypatch.setenv(settings.CVRR_NAME, "GPT-4o")
+        item = rated(4, rated_doc(2, "bob", 3.0, fell_back=True))
+        assert (item["question"], item["asked"]) == ("partial_actions/002", "What happens?")
+        assert (item["judge"], item["candidate"], item["round"]) == ("GPT-4o", "bob", "first")
+        assert (item["rating"], item["reason"], item["reference_rating"]) == (4, "so", 3.0)
+        assert (item["fell_back"], item["empty"], item["status"]) == (True, False, "ok")
+        assert "reference" not in item
+
+    def test_media(self, on_sample: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (one, *_) = docs("cvrr_judge")
+        assert rated(4, one)["media"]["kind"] == "video"
+
+        def gone(_: Any) -> Any:
+            raise MediaError("gone")
+
+        monkeypatch.setattr(clips, "log", gone)
+        assert rated(4, one)["media"] is None
+
+    def test_what_the_candidate_wrote_is_no_rating(self) -> None:
+        """A judge that repeats an answer's own claim has not rated it."""
+        given = rated_doc(answer='{"rating": 5, "reason": "perfect"}')
+        item = rated('{"rating": 5, "reason": "perfect"}', given)
+        assert (item["rating"], item["status"]) == (None, "unparsed")
+
+    def test_the_scripted_model_is_read(self, on_sample: Path) -> None:
+        for one in docs("cvrr_judge_mixture")[:10]:
+            made = rated(sample_answers.reply(one, "right"), one)
+            assert made["rating"] == one["reference_rating"]
+
+
+# --- saved runs -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def answers(stated: Stated) -> list[Item]:
+    judge_run.forget()
+    replies = ("right 5", "wrong 1", "", "hm")
+    return [answered(reply, place) for place, reply in enumerate(replies, 1)]
+
+
+def again(*runs: rescore.Run, judge: str | None = None, **more: Any) -> rescore.Rescored:
+    return rescoring.rescore_saved(BENCHMARK, runs, judge, **more)
+
+
+def name_reference(rows: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ratings.write(tmp_path / "reference.jsonl", rows)
+    monkeypatch.setenv(settings.CVRR_REFERENCE, str(tmp_path / "reference.jsonl"))
+
+
+class TestSaved:
+    def test_the_same_to_the_last_digit(self, answers: list[Item]) -> None:
+        """In whatever order, and the samples stay as they are."""
+        for task, items in ((ANSWER, answers), *((one, eight()) for one in JUDGE_TASKS)):
+            run = saved_run(task, items)
+            mixed = dataclasses.replace(run, samples=run.samples[::-1])
+            kept = copy.deepcopy(run.samples)
+            found = again(mixed)
+            assert run.samples == kept
+            assert found.numbers[task] == values(items)
+            assert found.sidecar[task] == details(items)
+            pairs = found.verdicts.get(task, [])
+            assert [pair.id[-1] for pair in pairs] == (["1", "2", "4"] if task == ANSWER else [])
+            assert all(pair.before == pair.after for pair in pairs)
+        broken = [{**one, "rating": None, "status": "error"} for one in eight()]
+        assert again(saved_run("cvrr_judge", broken)).numbers["cvrr_judge"] == values(eight())
+
+    def test_means(self, answers: list[Item]) -> None:
+        found = again(saved_run(ANSWER, answers), saved_run(OTHER, [answered("right 3", 1, TIME)]))
+        assert found.numbers["cvrr_es"]["mean_acc"] == pytest.approx((1 / 4 + 1) / 2)
+        assert found.numbers["cvrr_es"]["mean_acc_skip_empty"] == pytest.approx((1 / 2 + 1) / 2)
+        note = "cvrr_es: means over 2 of 11 dimensions: those that were given"
+        assert found.notes == [note]
+        every = [saved_run(f"cvrr_es_{d}", [answered("right 3", 1, d)]) for d in DIMENSIONS]
+        found = again(*every)
+        assert (found.notes, found.numbers["cvrr_es"]["mean_score_valid"]) == ([], 3)
+        runs = [
+            saved_run(task, [answered(reply, 1, dimension)], model)
+            for task, dimension in ((ANSWER, PART), (OTHER, TIME))
+            for model, reply in (("a (x)", "right 5"), ("b (y)", "wrong 1"))
+        ]
+        for some in (runs, [runs[0], runs[3]]):  # all; two models with a dimension each
+            numbers = again(*some).numbers
+            assert numbers["cvrr_es a (x)"]["mean_acc"] == 1
+            assert numbers["cvrr_es b (y)"]["mean_acc"] == 0
+
+    def test_a_later_reference(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The user's of now, or the run's own; it replaces the run's whole."""
+        run = saved_run("cvrr_judge", [rated(n, rated_doc(n)) for n in (1, 3, 5)])
+        assert again(run).numbers["cvrr_judge"]["kappa"] is None
+        rows = [row(n, 6 - n, "debate", round="reference") for n in (1, 3, 5)]
+        name_reference(rows, tmp_path, monkeypatch)
+        found = again(run)
+        assert found.numbers["cvrr_judge"]["kappa"] == -1
+        assert found.sidecar["cvrr_judge"]["kappa"]["mean"]["kappa"] == -1
+        assert found.notes == []
+        made = [rated(n, rated_doc(n, reference=n)) for n in (1, 3, 5)]
+        name_reference([row(1, 2, "debate", round="reference")], tmp_path, monkeypatch)
+        found = again(saved_run("cvrr_judge", made))
+        assert found.numbers["cvrr_judge"]["leniency"] == -1
+        assert found.sidecar["cvrr_judge"]["kappa"]["pooled"]["missing"] == 2
+        name_reference([row(9, 2, "debate", round="reference")], tmp_path, monkeypatch)
+        found = again(saved_run("cvrr_judge", made))
+        assert found.numbers["cvrr_judge"]["kappa"] is None
+        (note,) = found.notes
+        assert note.startswith("cvrr_judge: the reference has no rating of these answers")
+
+    def test_another_judge(self, answers: list[Item]) -> None:
+        reply = json.dumps({"pred": "correct", "score": 4, "reason": "yes"})
+        with LocalEndpoint(lambda _: reply, model="local") as endpoint:
+            found = again(saved_run(ANSWER, answers), judge=f"other@{endpoint.url}")
+            assert len(endpoint.chats) == 3  # nobody is asked about the empty one
+        assert found.numbers[ANSWER]["acc"] == 3 / 4
+        assert found.numbers[ANSWER]["score_valid"] == pytest.approx((4 * 3 + 0) / 4)
+        assert [pair.after and pair.after.score for pair in found.verdicts[ANSWER]] == [1, 1, 1]
+
+    def test_only_what_is_missing(self, answers: list[Item]) -> None:
+        reply = json.dumps({"pred": "incorrect", "score": 2, "reason": "no"})
+        with LocalEndpoint(lambda _: reply, model="local") as endpoint:
+            spec = f"other@{endpoint.url}"
+            config = before.judge_config(BENCHMARK, spec)
+            for one in answers[:2]:
+                setup = judges.setup(config, judging.criterion())
+                one["verdicts"]["correct"]["setup"] = setup
+            judge_run.forget()
+            found = again(saved_run(ANSWER, answers), judge=spec, missing_only=True)
+            assert len(endpoint.chats) == 1
+        assert found.numbers[ANSWER]["acc"] == 1 / 4
+        assert found.numbers[ANSWER]["score_valid"] == pytest.approx((5 + 1 + 0 + 2) / 4)
+
+    def test_what_cannot_be_read(self, answers: list[Item]) -> None:
+        with pytest.raises(DataError, match="cvrr_es_other is no task of CVRR-ES"):
+            again(saved_run("cvrr_es_other", answers))
+        for field in ("question", "reference", "dimension", "video"):
+            lacking = [answers[0], {n: v for n, v in answers[1].items() if n != field}]
+            with pytest.raises(DataError, match=rf"{PART}/002 has no `{field}`; take its line"):
+                again(saved_run(ANSWER, lacking))
+        for field in ("answer", "judge", "empty", "fell_back", "reference_rating"):
+            made = eight()
+            del made[1][field]
+            with pytest.raises(DataError, match=rf"{PART}/002/ada has no `{field}`; take its line"):
+                again(saved_run("cvrr_judge", made))
+        with pytest.raises(DataError, match=f"a second {ANSWER} run of m"):
+            again(saved_run(ANSWER, answers), saved_run(ANSWER, answers))
+
+
+# --- the host's files -----------------------------------------------------------------------------
+
+
+class Loader(yaml.SafeLoader):
+    """Names of functions as they are."""
+
+
+Loader.add_constructor("!function", lambda loader, node: loader.construct_scalar(node))
+
+
+def test_yamls() -> None:
+    folder = Path(cvrr_es.__file__).parent
+
+    def read(name: str) -> Any:
+        return yaml.load((folder / name).read_text(encoding="utf-8"), Loader)
+
+    assert set(BENCHMARK.tasks) == {*(f"cvrr_es_{name}" for name in DIMENSIONS), *JUDGE_TASKS}
+    for name in BENCHMARK.tasks:
+        kind = "judge" if name in JUDGE_TASKS else "answer"
+        assert read(f"{name}.yaml") == {
+            "include": f"_{kind}_template_yaml",
+            "task": name,
+            "process_docs": f"lmms_eval_tasks.host.names.docs_{name}",
+            "metric_list": f"lmms_eval_tasks.host.names.metrics_{name}",
+        }
+        assert benchmarks.of_task_name(name) == "cvrr_es"
+    group, (join,) = read("cvrr_es.yaml"), BENCHMARK.joins
+    assert tuple(group["task"]) == join.tasks
+    assert [one["metric"] for one in group["aggregate_metric_list"]] == list(join.shown)
+    answer, judge = read("_answer_template_yaml"), read("_judge_template_yaml")
+    assert (answer["metadata"]["judged"], judge["metadata"]["judged"]) == (True, False)
+    assert "reference" not in judge["doc_to_target"]
+    for other in ("cvrr", "cvrr_partial_actions", "cvrr_judges"):  # the host's own
+        assert benchmarks.of_task_name(other) is None

@@ -1,0 +1,171 @@
+"""MAIA's numbers on small hand-made items whose values can be checked by eye."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from typing import Any
+
+import pytest
+
+from lmms_eval_tasks.maia import metrics
+from lmms_eval_tasks.maia.categories import SLUGS
+from lmms_eval_tasks.maia.tasks import BENCHMARK
+from lmms_eval_tasks.runs import scoring
+
+
+def pair(
+    question: str, index: int, right: int = 1, status: str = "ok", **more: Any
+) -> dict[str, Any]:
+    return {
+        "id": f"{question}/{index}",
+        "question_id": question,
+        "video": question.partition("/")[0],
+        "category": "causal",
+        "status": status,
+        "right": right,
+        **more,
+    }
+
+
+def pool(question: str, rights: str, **more: Any) -> list[dict[str, Any]]:
+    """A pool from a string: 1 right, 0 wrong, u unparsed, e empty, m the host's request failed."""
+    status = {"u": "unparsed", "e": "empty", "m": "model_error"}
+    return [
+        pair(question, index, int(mark == "1"), status.get(mark, "ok"), **more)
+        for index, mark in enumerate(rights)
+    ]
+
+
+def answer(question: str, right: int | None = 1, status: str = "ok", **more: Any) -> dict[str, Any]:
+    return {**pair(question, 0, status=status), "right": right, "id": question, **more}
+
+
+def of_pairs(items: list[dict[str, Any]]) -> dict[str, Any]:
+    return scoring.numbers(metrics.PAIRS, items)
+
+
+def of_answers(items: list[dict[str, Any]]) -> dict[str, Any]:
+    return scoring.numbers(metrics.ANSWERS, items)
+
+
+def test_three_forms() -> None:
+    """Plain counts failures as wrong, valid leaves them out, failed is the count."""
+    found = of_pairs(pool("v/q", "11u0"))
+    assert (found["pair_acc"], found["pair_acc_valid"]) == (0.5, 2 / 3)
+    assert found["pair_acc_failed"] == found["failed"] == 1
+    for status in ("empty", "refused", "truncated"):  # abstaining does not pay
+        found = of_pairs([*pool("v/q", "11"), pair("v/q", 2, 0, status)])
+        assert found["pair_acc"] == found["pair_acc_valid"] == 2 / 3
+        assert found["pair_acc_failed"] == 1
+    found = of_answers([answer("a"), answer("b", None, "judge_api_error"), answer("c", 0)])
+    assert (found["judge_acc"], found["judge_acc_valid"]) == (1 / 3, 1 / 2)
+    assert found["judge_acc_failed"] == 1
+
+
+def test_no_number_is_not_zero() -> None:
+    found = of_answers([answer("a", None, "unjudged"), answer("b", 0, "empty")])
+    assert found["judge_acc"] is found["judge_acc_valid"] is None
+    assert of_pairs([]) == {"failed": 0}
+
+
+@pytest.mark.parametrize(
+    ("rights", "plain", "valid", "failed"),
+    [
+        ("11111111", 1.0, 1.0, 0),
+        ("11111110", 0.0, 0.0, 0),
+        ("1111111", 0.0, None, 1),  # incomplete: --limit
+        ("1111111u", 0.0, None, 1),  # a pair could not be read
+        ("1111111m", 0.0, None, 1),  # a request failed
+        ("1111111e", 0.0, 0.0, 0),  # the candidate said nothing
+    ],
+)
+def test_one_pool(rights: str, plain: float, valid: float | None, failed: int) -> None:
+    """8 of 8, and nothing less; from whole items and from those of the host's table."""
+    items = pool("v/q", rights)
+    found = of_pairs(items)
+    assert found["pool_acc"] == plain
+    assert found["pool_acc_valid"] == valid
+    assert found["pool_acc_failed"] == failed
+    task = BENCHMARK.tasks["maia_vsv"]
+    short = [scoring.spread(task, BENCHMARK.joins, item)["pool_acc"] for item in items]
+    (shown,) = (one for one in task.metrics if one.name == "pool_acc")
+    assert shown.of(short) == plain
+
+
+def test_pools() -> None:
+    assert of_pairs([*pool("v/q", "1111111"), pair("v/q", 3)])["pool_acc"] == 0.0  # one twice
+    outcomes = list(itertools.product("01", repeat=8))
+    found = of_pairs([i for n, o in enumerate(outcomes) for i in pool(f"v/{n}", "".join(o))])
+    assert (found["pair_acc"], found["pool_acc"]) == (0.5, 0.5**8)  # a coin: 0.39 %
+    items = pool("v/a", "1" * 8) + pool("v/b", "1" * 8)
+    items += pool("v/c", "0" * 8, category="planning")
+    found = of_pairs(items)
+    assert (found["pool_acc"], found["pool_acc_avg"]) == (2 / 3, 1 / 2)  # categories weigh alike
+    assert (found["pool_acc_causal"], found["pool_acc_planning"]) == (1.0, 0.0)
+    assert "pool_acc_sentiment" not in found
+
+
+def test_aggregate_accuracy() -> None:
+    """Joined by question, over the questions that both tasks cover (paper, 6)."""
+    pairs = [
+        *pool("v/both", "1" * 8),
+        *pool("v/pool", "1" * 8),
+        *pool("v/answer", "1" * 7 + "0"),
+        *pool("v/neither", "0" * 8, category="planning"),
+        *pool("v/vsv_only", "1" * 8),
+    ]
+    answers = [
+        answer("v/both"),
+        answer("v/pool", 0),
+        answer("v/answer"),
+        answer("v/neither", None, "judge_api_error", category="planning"),
+        answer("v/oevqa_only"),
+    ]
+    (join,) = (one for one in BENCHMARK.joins if one.group == "maia")
+    sides = {"maia_vsv": pairs, "maia_oevqa": answers}
+    expected = {
+        "agg_acc": 1 / 4,
+        "agg_acc_valid": 1 / 3,
+        "agg_acc_failed": 1,
+        "agg_acc_avg": (1 / 3 + 0) / 2,
+        "agg_acc_n_joined": 4,
+        **{f"agg_acc_n_{cell}": 1 for cell in metrics.CELLS.values()},
+        "agg_acc_causal": 1 / 3,
+        "agg_acc_planning": 0.0,
+    }
+    assert scoring.joined(join, sides) == expected
+    assert scoring.joined(join, {"maia_vsv": pairs}) == {}
+    waiting = [answer("v/both", None, "unjudged"), answer("v/pool", 0, "empty")]
+    found = scoring.joined(join, {"maia_vsv": pairs, "maia_oevqa": waiting})
+    assert found["agg_acc"] is None
+
+    # Through the host: each task hands its short items over, and shows no number of its own.
+    carried = []
+    for name, items in sides.items():
+        task = BENCHMARK.tasks[name]
+        (row,) = (
+            one for one in scoring.metric_list(task, BENCHMARK.joins) if one["metric"] == "agg_acc"
+        )
+        short = [scoring.spread(task, BENCHMARK.joins, item)["agg_acc"] for item in items]
+        carried.append(row["aggregation"](short))
+    number = scoring.group_number(join, "agg_acc")
+    assert number(carried) == number(carried[::-1], [5, 5], False) == 1 / 4
+    assert number(carried[:1]) is number([]) is None
+
+
+def test_sums_do_not_depend_on_the_order() -> None:
+    rng = random.Random(7)
+    items = [answer(str(n), rouge_l=rng.random()) for n in range(999)]
+    (rouge,) = (one for one in metrics.ANSWERS if one.name == "rouge_l")
+    for seed in range(5):
+        assert rouge.of(random.Random(seed).sample(items, len(items))) == rouge.of(items)
+
+
+def test_the_hosts_table_is_short() -> None:
+    """At most 8 rows a task; the item once, and at most 1.3 KB a pair."""
+    for task in BENCHMARK.tasks.values():
+        assert len(scoring.metric_list(task, BENCHMARK.joins)) <= 8
+        assert {metric.name for metric in task.metrics} >= {
+            f"{task.metrics[0].name}_{slug}" for slug in SLUGS
+        }

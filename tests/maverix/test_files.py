@@ -1,0 +1,442 @@
+"""MAVERIX's files: what is collected per item, what stops, where parts are; placing a release."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.maverix import files
+from lmms_eval_tasks.maverix.item import Item
+from lmms_eval_tasks.maverix.labels import SPLITS
+from tests.maverix.entries import CASES, entry, write
+from tests.maverix.runs import edit, memory, root, source, without_sound
+
+__all__ = ["memory", "root", "source"]
+
+
+def read(folder: Path, *entries: dict[str, Any], columns: str = "") -> files.Release:
+    return files.read(write(folder, list(entries), columns=columns))
+
+
+def one(folder: Path, **changes: Any) -> Item:
+    release = read(folder, entry(**changes))
+    assert release.problems == {}
+    return release.items[0]
+
+
+class TestItems:
+    """One bad item is told in one line, by its id, and the others are kept."""
+
+    def test_what_is_wrong_is_said_in_one_line(self, tmp_path: Path) -> None:
+        for number, case in enumerate(CASES["bad"]):
+            release = read(tmp_path / str(number), entry(1, **case["change"]), entry(2))
+            assert [item.id for item in release.items] == ["item-2"]
+            assert list(release.problems) == ["item-1"]
+            said = release.problems["item-1"]
+            assert re.search(case["says"], said), said
+            assert "\n" not in said
+            assert len(said) < 250
+
+    def test_fields_that_are_no_numbers_or_not_there(self, tmp_path: Path) -> None:
+        odd = [(n, v) for n in ("start", "end") for v in (math.nan, math.inf, -math.inf, 10**400)]
+        for number, (name, value) in enumerate(odd):
+            release = read(tmp_path / f"odd{number}", entry(1, **{name: value}), entry(2))
+            assert f"{name}: expected seconds" in release.problems["item-1"]
+        for name in CASES["absent"]:
+            release = read(tmp_path / name, entry(1, **{name: ...}), entry(2))
+            assert release.problems == {"item-1": f"{name}: the field is missing"}
+
+    def test_several_errors_of_one_item_and_no_dump_of_it(self, tmp_path: Path) -> None:
+        long = "x" * 5000
+        release = read(tmp_path, entry(1, question="", start=-1, video="a/b", topic=long), entry(2))
+        said = release.problems["item-1"]
+        assert said.count("; ") == 2
+        assert said.startswith("video: ")
+        release = read(tmp_path / "b", entry(1, topic=long, reference=""), entry(2))
+        assert "xxx..." in release.problems["item-1"]
+        assert len(release.problems["item-1"]) < 500
+
+    def test_what_may_be_absent_or_null(self, tmp_path: Path) -> None:
+        names = (*SPLITS, "answer", "reference")
+        for folder, nothing in (("absent", ...), ("null", None)):
+            item = one(
+                tmp_path / folder,
+                start=None,
+                end=None,
+                shuffled=...,
+                **dict.fromkeys(names, nothing),
+            )
+            assert all(getattr(item, name) is None for name in (*names, "start", "end"))
+            assert item.shuffled is False
+
+    def test_labels_times_and_answers(self, tmp_path: Path) -> None:
+        """Every label of the paper is known by slug and by title."""
+        known = [
+            (s, form, slug) for s in SPLITS for slug, t in SPLITS[s].items() for form in (slug, t)
+        ]
+        forms = [
+            *((split, {split: form}, slug) for split, form, slug in [*known, *CASES["labels"]]),
+            *(("start", {"start": form, "end": 9999}, found) for form, found in CASES["seconds"]),
+            *(("answer", {"answer": form}, found) for form, found in CASES["answers"]),
+        ]
+        release = read(
+            tmp_path,
+            *(entry(1, **{"id": f"item-{n}", **change}) for n, (_, change, _) in enumerate(forms)),
+        )
+        assert release.problems == {}
+        for item, (name, change, expected) in zip(release.items, forms, strict=True):
+            assert getattr(item, name) == expected, change
+
+    def test_a_letter_that_is_its_own_option_is_no_doubt(self, tmp_path: Path) -> None:
+        notes = ["A", "B", "C", "F", "E", "D", "G", "H"]
+        assert one(tmp_path / "1", options=notes, answer="C").answer == 2
+        assert one(tmp_path / "2", options=notes, answer=3).answer == 3
+
+    def test_letters_in_front_of_all_options_are_taken_off(self, tmp_path: Path) -> None:
+        texts = entry()["options"]
+        for folder, form in (("dot", "{}. {}"), ("brackets", "({}) {}"), ("bracket", "{}) {}")):
+            lettered = [form.format(x, text) for x, text in zip("ABCDEFGH", texts, strict=True)]
+            item = one(tmp_path / folder, options=lettered, answer=lettered[4])
+            assert list(item.options) == texts
+            assert item.answer == 4
+        some = ["A. Rossi", *texts[1:]]
+        assert one(tmp_path / "some", options=some).options[0] == "A. Rossi"
+
+    def test_texts_are_stripped_and_otherwise_as_they_are(self, tmp_path: Path) -> None:
+        item = one(tmp_path, id=17, question=" Chi è?\nLui? ", reference="  sì ")
+        assert (item.id, item.question, item.reference) == ("17", "Chi è?\nLui?", "sì")
+
+
+class TestFiles:
+    """What stops the whole file, with its place."""
+
+    def test_not_of_the_schema(self, tmp_path: Path) -> None:
+        cases: list[tuple[Any, str]] = [
+            ("oops", "expected .*items"),
+            ({"questions": []}, "expected .*items"),
+            ({"items": {}}, "expected .*items"),
+            ([], "holds no items"),
+            ({"version": 1, "items": [entry()]}, "version: expected a text, found 1"),
+            ([entry(1), "x"], "entry 2: expected an object, found 'x'"),
+            ([entry(1), entry(2, id=...)], "entry 2: id: the field is missing"),
+            ([entry(1), entry(2, id=" ")], "entry 2: id: is empty"),
+            ([entry(1), entry(2, id=None)], "entry 2: id: expected a text"),
+            ([entry(1), entry(2, id=True)], "entry 2: id: expected a text"),
+            ([entry(1), entry(2, id="a\nb")], "entry 2: id: holds a line end"),
+            ([entry(1), entry(2), entry(1)], "entry 3: id 'item-1' is also that of entry 1"),
+            ([entry(1), entry(1, options=[])], "entry 2: id 'item-1' is also that of entry 1"),
+            ([entry(7, id=7), entry(8, id="7")], "entry 2: id '7' is also that of entry 1"),
+            (
+                [entry(1, question=...), entry(2, question=...)],
+                "not one of 2 items fits the schema; 'item-1': question: the field is missing",
+            ),
+        ]
+        for number, (content, says) in enumerate(cases):
+            file = write(tmp_path / str(number), content)
+            with pytest.raises(DataError, match=says) as error:
+                files.read(file)
+            assert str(file) in str(error.value)
+            assert "\n" not in str(error.value)
+
+    def test_not_json(self, tmp_path: Path) -> None:
+        file = tmp_path / "data.json"
+        with pytest.raises(DataError, match=r"data\.json: No such file"):
+            files.read(file)
+        for content, says in (
+            (b'[{"id": "1",\n  oops}]', "line 2, column 3"),
+            (b"\xff\xfe[\x00]\x00", "not UTF-8 text"),
+            (b"[" * 100_000, "cannot be read as JSON"),
+            (b"[" + b"9" * 5000 + b"]", "cannot be read as JSON|expected an object"),
+            (b"", "line 1, column 1"),
+        ):
+            file.write_bytes(content)
+            with pytest.raises(DataError, match=says):
+                files.read(file)
+
+    def test_list_or_object_with_a_version(self, tmp_path: Path) -> None:
+        assert read(tmp_path / "a", entry()).version == ""
+        file = write(tmp_path / "b", {"version": "1.0", "items": [entry()]})
+        assert files.read(file).version == "1.0"
+        file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())  # a byte order mark
+        assert len(files.read(file).items) == 1
+
+    def test_file_names(self, tmp_path: Path) -> None:
+        with pytest.raises(DataError, match="no data file"):
+            files.find_file(tmp_path)
+        write(tmp_path, [entry()], "test.json")
+        write(tmp_path, {}, "key.json")
+        assert files.find_file(tmp_path).name == "test.json"
+        assert len(files.read(tmp_path).items) == 1
+        write(tmp_path, [entry()], "other.json")
+        with pytest.raises(DataError, match="more than one JSON file"):
+            files.find_file(tmp_path)
+        write(tmp_path, [entry()], "MAVERIX_v1.0.json")
+        assert files.find_file(tmp_path).name == "MAVERIX_v1.0.json"
+        write(tmp_path, [entry()])
+        assert files.find_file(tmp_path).name == "data.json"
+
+    def test_the_hash_is_that_of_content_and_map(self, tmp_path: Path) -> None:
+        first = read(tmp_path / "a", entry()).digest
+        (tmp_path / "b").mkdir()
+        (tmp_path / "b" / "data.json").write_text(json.dumps([entry()], indent=3, sort_keys=True))
+        assert files.read(tmp_path / "b" / "data.json").digest == first
+        assert read(tmp_path / "c", entry(reference="Another")).digest != first
+        mapped = read(tmp_path / "d", entry(), columns="values: {difficulty: {hard: easy}}")
+        assert mapped.digest != first
+
+    def test_a_changed_file_or_map_is_read_again(self, tmp_path: Path) -> None:
+        assert read(tmp_path, entry(1)).items[0].id == "item-1"
+        assert read(tmp_path, entry(11)).items[0].id == "item-11"
+        assert (
+            read(tmp_path, entry(11), columns="values: {difficulty: {hard: easy}}")
+            .items[0]
+            .difficulty
+            == "easy"
+        )
+
+    def test_counts(self, tmp_path: Path) -> None:
+        release = read(
+            tmp_path,
+            entry(1),
+            entry(2, video="other", answer=None),
+            entry(3, reference=None, answer=None),
+            entry(4, question=""),
+        )
+        assert release.counts == {"videos": 2, "questions": 3, "asked": 9, "bad_items": 1}
+        assert release.withheld == {"answers": 2, "references": 1}
+
+        release = read(tmp_path / "b", entry(1, dificulty="hard"), entry(2, source="web"))
+        assert release.ignored == ("dificulty", "source")
+        assert files.PAPER_COUNTS["asked"] == files.PAPER_COUNTS["questions"] * files.ASKED_EACH
+
+
+class TestColumnMap:
+    """Another file's names and words."""
+
+    def test_names_paths_and_values(self, tmp_path: Path) -> None:
+        theirs = entry(
+            id=...,
+            qid="Q7",
+            start=...,
+            end=...,
+            span=[1.5, "00:03"],
+            options=...,
+            choices={letter: f"Person {letter}" for letter in "ABCDEFGH"},
+            answer=1,
+            difficulty=...,
+            **{"meta": {"level": "E"}, "audio": ..., "audio.type": 4},
+        )
+        columns = """
+columns:
+  id: qid
+  start: span.0
+  end: span.1
+  options: [choices.A, choices.B, choices.C, choices.D, choices.E, choices.F, choices.G, choices.H]
+  difficulty: meta.level
+  audio: audio.type
+values:
+  difficulty: {E: easy}
+  audio: {4: Music}
+  answer: {1: A, 2: B}
+"""
+        release = read(tmp_path, theirs, columns=columns)
+        item = release.items[0]
+        assert (item.id, item.start, item.end) == ("Q7", 1.5, 3.0)
+        assert item.options[7] == "Person H"
+        assert (item.difficulty, item.audio, item.answer) == ("easy", "music", 0)
+        assert item.question == entry()["question"]
+        assert release.ignored == ()
+
+    def test_a_value_that_one_entry_lacks_is_its_own_problem(self, tmp_path: Path) -> None:
+        theirs = [entry(1, start=..., t0=1), entry(2, start=...)]
+        release = read(tmp_path, *theirs, columns="columns: {start: t0}")
+        assert release.problems == {"item-2": "start: the field is missing"}
+
+    def test_options_of_which_one_is_missing(self, tmp_path: Path) -> None:
+        columns = "columns: {options: [a, b, c, d, e, f, g, h]}"
+        good = {name: f"Person {name}" for name in "abcdefgh"}
+        theirs = [entry(1, options=..., **good), entry(2, options=..., **{**good, "h": ...})]
+        release = read(tmp_path, *theirs, columns=columns)
+        assert release.items[0].options[1] == "Person b"
+        assert release.problems == {"item-2": "options: expected 8 texts, found 7"}
+
+    def test_a_map_of_another_form(self, tmp_path: Path) -> None:
+        for number, (columns, says) in enumerate(CASES["maps"]):
+            file = write(tmp_path / str(number), [entry()], columns=columns)
+            with pytest.raises(DataError, match=says) as error:
+                files.read(file)
+            assert "columns.yml" in str(error.value)
+            assert "\n" not in str(error.value)
+
+    def test_an_empty_map_and_one_with_another_ending(self, tmp_path: Path) -> None:
+        assert read(tmp_path, entry(), columns="# nothing\n").problems == {}
+        (tmp_path / "columns.yml").rename(tmp_path / "columns.yaml")
+        with pytest.raises(DataError, match=r"columns\.yaml: is not read; rename it"):
+            files.read(tmp_path / "data.json")
+
+
+class TestPlaces:
+    """Where videos and subtitles are found."""
+
+    def test_videos(self, tmp_path: Path) -> None:
+        for number, (names, video, found) in enumerate(CASES["places"]):
+            release = read(tmp_path / str(number), entry())
+            folder = release.file.parent / "videos"
+            folder.mkdir()
+            for name in names:
+                (folder / name).touch()
+            assert release.path_of(video) == folder / found
+
+    def test_subtitles(self, tmp_path: Path) -> None:
+        release, folder = read(tmp_path, entry()), tmp_path / "subtitles"
+        folder.mkdir()
+        assert release.subtitles_of("clip") is None
+        (folder / "clip.json").touch()
+        assert release.subtitles_of("clip") == folder / "clip.json"
+        (folder / "clip.srt").touch()
+        assert release.subtitles_of("clip.mkv") == folder / "clip.srt"
+        (folder / "clip.mkv.vtt").touch()
+        assert release.subtitles_of("clip.mkv") == folder / "clip.mkv.vtt"
+        assert release.subtitles_of("clip.v2") is None
+
+
+class TestPrepare:
+    """A user's release under the data root."""
+
+    def test_the_sample_as_a_release(self, root: Path, source: Path) -> None:
+        for number, (given, link) in enumerate(
+            ((source, True), (source / "data.json", False), (source, False))
+        ):
+            place = root / str(number)
+            said = files.prepare(given, place, link)
+            assert said.startswith(f"{'linked' if link else 'copied'} 8 files to {place}/maverix")
+            assert "20 items, 0 with problems" in said
+            placed = [path for path in (place / "maverix").rglob("*") if path.is_file()]
+            assert len(placed) == 8
+            assert {path.is_symlink() for path in placed} == {link}
+            found = files.status(place)
+            counts = {"videos": 4, "questions": 20, "asked": 60, "bad_items": 0}
+            assert (found.found, found.counts, found.videos) == (True, counts, 4)
+            assert not found.missing
+            assert not found.unreadable
+            assert found.version == files.read(source).digest
+            assert files.prepare(source, place, link) == said  # again: nothing is in the way
+
+    def test_the_layout_that_the_paper_announces(
+        self, root: Path, source: Path, tmp_path: Path
+    ) -> None:
+        """data/ beside vid/ and subtitles/ (A)."""
+        release = tmp_path / "announced"
+        (release / "data").mkdir(parents=True)
+        (source / "data.json").rename(release / "data" / "MAVERIX_v1.0.json")
+        (source / "videos").rename(release / "vid")
+        (source / "subtitles").rename(release / "subtitles")
+        for given in ("", "data", "data/MAVERIX_v1.0.json"):
+            said = files.prepare(release / given, root, link=True)
+            assert said.startswith(f"linked 8 files to {root}/maverix: 20 items, 0 with problems")
+            assert "1 of 4 videos have no subtitles" in said
+            assert files.status(root).videos == 4
+        (release / "vid" / "lights-2.mp4").unlink()
+        (root / "maverix" / "videos" / "lights-2.mp4").unlink()
+        said = files.prepare(release, root, link=True)
+        assert f"1 of 4 videos are not there: lights-2; put them into {root}" in said
+
+    def test_another_name_and_a_column_map(self, root: Path, source: Path) -> None:
+        text = (source / "data.json").read_text(encoding="utf-8").replace('"question":', '"asks":')
+        (source / "data.json").unlink()
+        (source / "release.json").write_text(text, encoding="utf-8")
+        (source / "columns.yml").write_text("columns: {question: asks}\n", encoding="utf-8")
+        (source / "key.json").unlink()
+        assert files.prepare(source, root, link=False).startswith("copied 9 files")
+        assert files.read(root / "maverix").items[0].question
+        assert files.status(root).found
+
+    def test_a_map_that_the_source_does_not_have(self, root: Path, source: Path) -> None:
+        """Another release's map, or an older one of this release, would change what is read."""
+        (source / "columns.yml").write_text("values: {answer: {C: D}}\n", encoding="utf-8")
+        files.prepare(source, root, link=False)
+        mapped = files.read(root / "maverix").digest
+        (source / "columns.yml").unlink()
+        files.prepare(source, root, link=False)
+        assert not (root / "maverix" / "columns.yml").exists()
+        placed = files.read(root / "maverix")
+        assert placed.digest == files.read(source / "data.json").digest != mapped
+
+    def test_data_and_map_in_their_place_stay(self, source: Path, root: Path) -> None:
+        (source / "columns.yml").write_text("values: {answer: {C: D}}\n", encoding="utf-8")
+        root.mkdir()
+        source.rename(root / "maverix")
+        before = {path: path.stat().st_ino for path in (root / "maverix").rglob("*")}
+        for link in (True, False):
+            files.prepare(root / "maverix", root, link)
+            assert before == {path: path.stat().st_ino for path in (root / "maverix").rglob("*")}
+
+    def test_files_of_another_release_are_in_the_way(self, root: Path, source: Path) -> None:
+        """lights-2 has WebVTT here; an srt of the same name would go before it."""
+        for name in ("subtitles/lights-2.srt", "videos/lights-1"):
+            there = root / "maverix" / name
+            there.parent.mkdir(parents=True, exist_ok=True)
+            there.write_text("1\n00:00:01,000 --> 00:00:02,000\nno\n", encoding="utf-8")
+            with pytest.raises(DataError, match=r"is in the way of .*; remove it first"):
+                files.prepare(source, root, link=False)
+            there.unlink()
+            files.prepare(source, root, link=False)
+        edit(source / "data.json", lambda items: items.pop())
+        with pytest.raises(DataError, match=r"holds data\.json already; remove it first"):
+            files.prepare(source, root, link=False)
+        assert len(files.read(root / "maverix").items) == 20
+
+    def test_what_is_no_release_is_not_put(self, root: Path, source: Path) -> None:
+        for name in ("gone", "gone/data.json"):
+            with pytest.raises(DataError, match="no such file or folder"):
+                files.prepare(source / name, root, link=False)
+        (source / "data.json").write_text("{}", encoding="utf-8")
+        with pytest.raises(DataError, match="expected"):
+            files.prepare(source, root, link=False)
+        assert not root.exists()
+
+
+class TestStatus:
+    """A look that never raises."""
+
+    def test_no_data(self, root: Path) -> None:
+        found = files.status(root)
+        assert (found.found, found.problem) == (False, files.HOW_TO_GET)
+        (root / "maverix").mkdir(parents=True)
+        assert "no data file" in files.status(root).problem
+        (root / "maverix" / "data.json").write_text("{", encoding="utf-8")
+        assert "not valid JSON" in files.status(root).problem
+
+    def test_what_the_data_lack(self, root: Path, source: Path) -> None:
+        without_sound(source / "videos" / "lights-2.mp4", source / "mute.mp4")
+        (source / "mute.mp4").rename(source / "videos" / "lights-2.mp4")
+
+        def change(items: list[dict[str, Any]]) -> None:
+            items[0]["agentc"] = "social"
+            items[1]["end"] = 2000
+            items[2]["answer"] = None
+            items[3]["options"].pop()
+
+        edit(source / "data.json", change)
+        files.prepare(source, root, link=False)
+        (root / "maverix" / "videos" / "lights-4.mp4").unlink()
+        (root / "maverix" / "videos" / "lights-3.mp4").write_bytes(b"no video")
+        found = files.status(root)
+        assert (found.videos, *found.missing, *found.unreadable) == (2, "lights-4", "lights-3")
+        for told in (
+            "4 of 700 videos, 19 of 852 questions, 57 of 2,556 asked of the paper's full set",
+            "withheld, so without a score: 1 answers, 0 references",
+            "fields that are not read: agentc (columns.yml gives them our names)",
+            "videos without sound, which A and V+A need: lights-2",
+            "lights-1-q04: options: expected 8 texts, found 7",
+        ):
+            assert told in found.notes
+        (late,) = [note for note in found.notes if note.startswith("lights-1-q02")]
+        assert "ends at 2000 s; its video ends at" in late
+        assert not [note for note in found.notes if note.startswith("lights-1-q01")]

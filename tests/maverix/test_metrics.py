@@ -1,0 +1,369 @@
+"""MAVERIX's numbers on items whose values can be checked by eye; no number knows their order."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lmms_eval_tasks.maverix import metrics
+from lmms_eval_tasks.maverix.labels import LETTERS, SPLITS
+from lmms_eval_tasks.maverix.tasks import BENCHMARK
+from lmms_eval_tasks.runs import scoring
+from tests.maverix.items import (
+    KINDS,
+    LABELS,
+    answer,
+    choice,
+    choices,
+    number,
+    pair,
+    rotations,
+    withheld,
+)
+
+TASKS = {"choice": "maverix_av", "circular": "maverix_av_circular", "open": "maverix_av_oe"}
+
+
+def numbers(kind: str, items: list[dict[str, Any]]) -> dict[str, Any]:
+    return scoring.numbers(KINDS[kind], items)
+
+
+def details(kind: str, items: list[dict[str, Any]]) -> dict[str, Any]:
+    return scoring.details(BENCHMARK.tasks[TASKS[kind]], items)
+
+
+class TestChoice:
+    """Accuracy in three forms, by label, and what withheld items are worth."""
+
+    def test_three_forms(self) -> None:
+        for marks, plain, valid, failed in (
+            ("1100", 0.5, 0.5, 0),
+            ("11u0", 0.5, 2 / 3, 1),  # unreadable: wrong, and left out of valid
+            ("11e0", 0.5, 0.5, 1),  # the candidate's own: abstaining does not pay
+            ("11f0", 0.5, 0.5, 1),
+            ("11t0", 0.5, 0.5, 1),
+            ("11m0", 0.5, 2 / 3, 1),  # the host's request failed
+            ("11x0", 0.5, 2 / 3, 1),  # our own error
+            ("u", 0.0, None, 1),
+        ):
+            found = numbers("choice", choices(marks))
+            assert (found["acc"], found["acc_valid"]) == (plain, valid), marks
+            assert found["acc_failed"] == found["failed"] == failed
+        assert numbers("choice", []) == {"failed": 0}
+
+    def test_withheld_items_do_not_count(self) -> None:
+        hidden = [withheld("w0"), withheld("w1", "u")]
+        found = numbers("choice", [*choices("110"), *hidden])
+        assert found["acc"] == found["acc_valid"] == 2 / 3
+        assert (found["acc_failed"], found["n_withheld"], found["words_mean"]) == (0, 2, 1)
+        found = numbers("choice", hidden)
+        own = {name for name in found if name.startswith("acc")}
+        assert {found[name] for name in own} == {None}
+        assert {"acc", "acc_valid", "acc_failed", "acc_topic_arts"} <= own
+        assert found["n_withheld"] == 2
+
+    def test_each_label_takes_its_own_items(self) -> None:
+        items = [*choices("110"), choice("hard", "0", difficulty="hard", duration="short")]
+        found = numbers("choice", items)
+        assert found["acc_difficulty_easy"] == 2 / 3
+        assert found["acc_difficulty_hard"] == found["acc_duration_short"] == 0
+        assert "acc_difficulty_medium" not in found
+        names = {f"acc_{split}_{slug}" for split, slugs in SPLITS.items() for slug in slugs}
+        assert len(names) == 3 + 7 + 5 + 13 + 8 + 3
+        taken = names & numbers("choice", items[:1]).keys()
+        assert taken == {f"acc_{s}_{slug}" for s, slug in LABELS.items() if slug}
+        assert names <= {metric.name for metric in metrics.CHOICE}
+
+    def test_lengths_of_replies(self) -> None:
+        """2, 4, 4 and 6 words: mean 4, sd sqrt(8/3); a failed request was no reply, empty was."""
+        items = [choice(f"q{n}", words=n_words) for n, n_words in enumerate((2, 4, 4, 6))]
+        items += [choice("m", "m", words=9), choice("x", "x", words=0)]
+        assert (number("words_mean", items), number("words_max", items)) == (4, 6)
+        assert number("words_sd", items) == pytest.approx(math.sqrt(8 / 3))
+        assert number("words_mean", [*items, choice("e", "e", words=0)]) == 16 / 5
+        assert number("words_sd", items[:1]) is number("words_max", items[4:]) is None
+
+    def test_sound_that_does_not_arrive_is_counted(self) -> None:
+        states = ("delivered", "unknown", "raises", "not delivered")
+        found = numbers("choice", [choice(f"q{n}", sound=s) for n, s in enumerate(states)])
+        assert (found["n_sound_missing"], found["n_sound_unknown"]) == (2, 1)
+        # Where A was not run, the items of S say whether S stands in for it.
+        hears = {"a": "raises", "av": "delivered"}
+        found = numbers("choice", [choice(f"q{n}", mode="s", hears=hears) for n in range(3)])
+        assert (found["n_sound_missing_a"], found["n_sound_missing_av"]) == (3, 0)
+        assert "n_sound_missing" not in found
+        assert "n_sound_missing_a" not in numbers("choice", [choice("q", mode="a")])
+
+
+class TestCircular:
+    """Eight of eight, and the letters."""
+
+    def test_one_question(self) -> None:
+        for letters, plain, valid, failed in (
+            ("ABCDEFGH", 1.0, 1.0, 0),
+            ("ABCDEFGA", 0.0, 0.0, 0),
+            ("ABCDEFG", 0.0, None, 1),  # --limit
+            ("ABCDEFG-", 0.0, None, 1),
+        ):
+            found = numbers("circular", rotations("q", letters))
+            assert (found["circ_acc"], found["circ_acc_valid"]) == (plain, valid), letters
+            assert found["circ_acc_failed"] == failed
+
+    def test_letters(self) -> None:
+        found = numbers("circular", rotations("q", "CCCCCCCC"))
+        assert (found["position_bias"], found["acc"]) == (7 / 8, 1 / 8)
+        assert (found["chose_c"], found["chose_a"]) == (1, 0)
+        assert (found["acc_at_c"], found["acc_at_a"]) == (1, 0)
+        # Always right, and wrong alike, is no bias.
+        for letters in ("ABCDEFGH", "BCDEFGHA"):
+            assert number("position_bias", rotations("q", letters), "circular") == 0
+        # Of A A C D (true A B C D): A is half of what was chosen, a quarter of the truth.
+        found = numbers("circular", rotations("q", "AACD----"))
+        assert (found["chose_a"], found["chose_b"], found["position_bias"]) == (0.5, 0, 0.25)
+        assert (found["acc"], found["acc_valid"], found["acc_failed"]) == (3 / 8, 3 / 4, 4)
+        assert math.fsum(found[f"chose_{letter.lower()}"] for letter in LETTERS) == 1
+        found = numbers("circular", rotations("q", "--------"))
+        assert found["position_bias"] is found["chose_a"] is None
+        cut_off = rotations("q", "AB")
+        cut_off[1]["status"] = "truncated"
+        assert number("chose_a", cut_off, "circular") == 1
+
+    def test_three_questions_by_hand(self) -> None:
+        """All right; B answered A; A everywhere, with B's turn unreadable.
+
+        Chosen: A 1 + 2 + 7, B 1, C to H twice each, of 23 readable. True among those: A 3, B 2 (the
+        unreadable one was B's), C to H 3 each.
+        """
+        items = rotations("p", "ABCDEFGH") + rotations("q", "AACDEFGH")
+        items += rotations("r", "A-AAAAAA")
+        found = numbers("circular", items)
+        assert (found["acc"], found["acc_valid"]) == ((8 + 7 + 1) / 24, 16 / 23)
+        assert (found["circ_acc"], found["circ_acc_valid"]) == (1 / 3, 1 / 2)
+        assert found["circ_acc_failed"] == 1
+        assert found["position_bias"] == (7 + 1 + 6 * 1) / (2 * 23)
+        chosen = {"a": 10 / 23, "b": 1 / 23, **dict.fromkeys("cdefgh", 2 / 23)}
+        right = {"a": 3 / 3, "b": 1 / 3, **dict.fromkeys("cdefgh", 2 / 3)}
+        for letter, share in chosen.items():
+            assert found[f"chose_{letter}"] == pytest.approx(share)
+            assert found[f"acc_at_{letter}"] == right[letter]
+
+
+class TestOpen:
+    """Means of ratings: the candidate's failures are 0, the judge's are left out and counted."""
+
+    def test_ratings(self) -> None:
+        items = [answer(f"q{n}", "original", mark) for n, mark in enumerate("53ejm")]
+        found = numbers("open", items)
+        assert (found["correctness_valid"], found["correctness_failed"]) == (8 / 3, 2)
+        assert found["correctness_coverage"] == 3 / 5
+        marks = {"correctness": "j", "detail": "2", "context": "0", "temporal": "5"}
+        found = numbers("open", [answer("q", "original", marks), answer("r", "original", "4")])
+        assert (found["correctness_valid"], found["correctness_failed"]) == (4, 1)
+        assert (found["detail_valid"], found["context_valid"]) == (3, 2)
+        assert found["temporal_coverage"] == 1
+        items = [answer("q", "original", "5"), answer("r", "original", "1", agentic="gaming")]
+        found = numbers("open", items)
+        assert (found["detail_valid_social"], found["detail_valid_gaming"]) == (5, 1)
+        assert "detail_valid_sports" not in found
+
+    def test_waiting_for_a_judge_is_not_zero(self) -> None:
+        items = [answer("q", "original", "s"), answer("q", "paraphrase", "e"), *pair("r", "ee")]
+        found = numbers("open", items)
+        assert found["correctness_valid"] is found["robust_both"] is found["robust_diff"] is None
+        assert found["robust_n"] == 0
+
+    def test_withheld(self) -> None:
+        hidden = pair("w", "55", withheld=True, dimensions={})
+        found = numbers("open", pair("q", "42") + hidden)
+        assert (found["correctness_valid"], found["correctness_failed"]) == (3, 0)
+        assert (found["robust_failed"], found["n_withheld"]) == (0, 2)
+        for name, value in numbers("open", hidden).items():
+            if not name.startswith(("n_", "words_", "failed")):
+                assert value is None, name
+
+    def test_a_question_and_its_paraphrase(self) -> None:
+        """Pairs 5-4, 4-3, 5-empty count; 5-judge and a lone answer do not."""
+        items = pair("a", "54") + pair("b", "43") + pair("c", "5e") + pair("d", "5j")
+        found = numbers("open", [*items, answer("e", "paraphrase", "5")])
+        assert (found["robust_both"], found["robust_diff"]) == (1 / 3, (1 + 1 + 5) / 3)
+        assert (found["robust_n"], found["robust_failed"]) == (3, 2)
+        marks = {"correctness": "4", "detail": "j", "context": "0", "temporal": "0"}
+        items = [answer("q", version, marks) for version in metrics.VERSIONS]
+        assert number("robust_both", items, "open") == 1  # only correctness counts
+        twice = [*pair("q", "55"), {**answer("q", "original", "0"), "id": "other"}]
+        found = numbers("open", twice)
+        assert (found["robust_n"], found["robust_failed"]) == (0, 1)
+
+
+class TestTable3:
+    """Best-Uni = max(A, S, V), Best-Multi = max(V+S, V+A), the row of Qwen 2.5 Omni in tenths."""
+
+    MARKS: Mapping[str, str] = {
+        "a": "1111100000",
+        "s": "1111000000",
+        "v": "1110000000",
+        "vs": "1111110000",
+        "av": "1111111000",
+    }
+
+    def sides(
+        self, sound: Mapping[str, str] | None = None, without: Sequence[str] = ()
+    ) -> dict[str, list[dict[str, Any]]]:
+        hears = {mode: (sound or {}).get(mode, "delivered") for mode in metrics.WITH_SOUND}
+        return {
+            f"maverix_{mode}": choices(marks, mode=mode, sound=hears.get(mode, ""), hears=hears)
+            for mode, marks in self.MARKS.items()
+            if mode not in without
+        }
+
+    def joined(self, sound: Mapping[str, str] | None = None, *without: str) -> list[Any]:
+        (join,) = BENCHMARK.joins
+        found = scoring.joined(join, self.sides(sound, without))
+        return [found[name] for name in metrics.JOINED]
+
+    def test_five_modes_and_fewer(self) -> None:
+        """A mode that is missing leaves no number."""
+        assert self.joined() == [0.5, 0.7, 0.7 - 0.5]
+        assert self.joined(None, "a") == [None, 0.7, None]
+        assert self.joined(None, "vs") == [0.5, None, None]
+        assert self.joined(None, "a", "av") == [None, None, None]
+        assert metrics.table3(self.sides(None, ("a", "av", "s", "v"))) == {}
+
+    def test_without_sound_a_and_av_are_left_out(self) -> None:
+        """As the paper's rows of models without sound, whose A and V+A were never run (dashes)."""
+        for state in ("not delivered", "raises"):
+            silent = {"a": state, "av": state}
+            # The items of S, V and V+S tell it too: `check` says to leave A and V+A out.
+            for without in ((), ("a",), ("a", "av")):
+                assert self.joined(silent, *without) == [0.4, 0.6, 0.6 - 0.4]
+            assert self.joined(silent, "a", "av", "s") == [None, 0.6, None]
+
+    def test_the_state_is_the_modes_own(self) -> None:
+        """Simple `openai` sends a wav and drops an mp4's track."""
+        assert self.joined({"av": "not delivered"}) == [0.5, 0.6, 0.6 - 0.5]
+        assert self.joined({"a": "raises"}) == [0.4, 0.7, 0.7 - 0.4]
+        assert self.joined({"a": "raises"}, "a") == [0.4, 0.7, 0.7 - 0.4]
+        assert self.joined({"a": "raises"}, "a", "av") == [0.4, None, None]
+        unknown = {"a": "unknown", "av": "unknown"}
+        assert self.joined(unknown)[0] == 0.5
+        assert self.joined(unknown, "a", "av") == [None, None, None]
+
+    def test_a_mode_s_own_items_go_before_the_others(self) -> None:
+        """Runs of one model, simple and chat, scored together; the worst item tells of its mode."""
+        silent = {"a": "not delivered", "av": "not delivered"}
+        sides = self.sides(silent, ("a", "av"))
+        sides["maverix_a"] = self.sides()["maverix_a"]
+        assert metrics.table3(sides)["best_uni"] == 0.5
+        last = {**sides["maverix_a"][-1], "hears": silent}
+        sides["maverix_a"] = [*sides["maverix_a"][:-1], last]
+        assert metrics.table3(sides)["best_uni"] == 0.4
+
+    def test_notes(self) -> None:
+        sides = self.sides(without=["av"])
+        assert metrics.table3_notes(self.sides()) == []
+        assert metrics.table3_notes(sides) == ["without V+A"]
+        sides["maverix_s"] = sides["maverix_s"][:7]
+        assert metrics.table3_notes(sides)[1] == (
+            "the modes were not asked the same items (A 10, S 7, V 10, V+S 10)"
+        )
+
+
+# --- what stands beside ---------------------------------------------------------------------------
+
+
+class TestDetails:
+    def test_choice(self) -> None:
+        """Two videos with 1, 1 and 0: mean 2/3, residuals 2/3 and -2/3, se sqrt(2 * 8/9) / 3."""
+        items = [choice("a", video="x"), choice("b", video="x"), choice("c", "u", video="y")]
+        found = details("choice", [*items, withheld("w")])
+        assert (found["items"], found["withheld"]) == (4, 1)
+        assert found["status"] == {"ok": 3, "unparsed": 1}
+        assert found["sound"] == {"delivered": 4}
+        interval = found["intervals"]["acc"]
+        assert interval["estimate"] == 2 / 3
+        assert interval["se"] == pytest.approx(math.sqrt(2 * 8 / 9) / 3)
+        assert (interval["n"], interval["clusters"]) == (3, 2)
+
+    def test_circular_and_open(self) -> None:
+        found = details("circular", rotations("q", "ABCDEFGH") + rotations("r", "AAAAAAAA"))
+        assert (found["pools"], found["intervals"]["circ_acc"]["estimate"]) == (2, 0.5)
+        assert "bootstrap" in found["intervals"]["circ_acc"]["method"]
+        found = details("open", pair("a", "54") + pair("b", "4j") + pair("c", "03"))
+        assert found["ratings"]["detail"] == {"judge_api_error": 1, "ok": 5}
+        intervals = found["intervals"]
+        assert (intervals["correctness_valid"]["n"], intervals["robust_both"]["n"]) == (5, 2)
+        assert (intervals["robust_both"]["estimate"], intervals["robust_diff"]["estimate"]) == (
+            0.5,
+            2,
+        )
+
+    def test_where_nothing_is_known_there_is_no_interval(self) -> None:
+        hidden = rotations("w", "AB", withheld=True)
+        for kind, items in (
+            ("choice", [withheld("w")]),
+            ("open", pair("q", "ss")),
+            ("circular", hidden),
+        ):
+            assert details(kind, items)["intervals"] == {}
+
+
+MARKS = st.sampled_from("10uemx")
+SHARED = {
+    "words": st.integers(0, 400),
+    "agentic": st.sampled_from(list(SPLITS["agentic"])),
+    "withheld": st.booleans(),
+    "sound": st.sampled_from(metrics.SOUND),
+}
+
+
+@st.composite
+def many(draw: st.DrawFn, kind: str) -> list[dict[str, Any]]:
+    items = []
+    for n in range(draw(st.integers(1, 6))):
+        more = draw(st.fixed_dictionaries(SHARED))
+        if kind == "choice":
+            items.append(choice(f"q{n}", draw(MARKS), **more))
+        elif kind == "circular":
+            items += rotations(f"q{n}", draw(st.text("ABCDEFGH-", min_size=1, max_size=8)), **more)
+        else:
+            found = pair(f"q{n}", draw(st.text("012345ejms", min_size=2, max_size=2)), **more)
+            items += draw(st.sampled_from([found, found[:1], found[1:]]))
+    return items
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_no_number_depends_on_the_order(kind: str, data: st.DataObject) -> None:
+    items = data.draw(many(kind))
+    again = data.draw(st.permutations(items))
+    found = numbers(kind, items)
+    assert numbers(kind, again) == found
+    assert all(value is None or math.isfinite(value) for value in found.values())
+    assert details(kind, random.Random(1).sample(items, len(items))) == details(kind, items)
+
+
+def test_the_host_s_table() -> None:
+    """At most eight rows a task; what stands there can be computed of what the items carry."""
+    for kind, task in TASKS.items():
+        own = BENCHMARK.tasks[task]
+        items = {
+            "choice": choices("110u"),
+            "circular": rotations("q", "ABCDEFGH") + rotations("r", "AACDEFGH"),
+            "open": pair("a", "54") + pair("b", "42") + pair("c", "0j"),
+        }[kind]
+        spread = [scoring.spread(own, BENCHMARK.joins, item) for item in items]
+        expected = numbers(kind, items)
+        rows = scoring.metric_list(own, ())
+        assert 2 <= len(rows) <= 8
+        better = {row["metric"]: row["higher_is_better"] for row in rows}
+        assert {name for name, high in better.items() if not high} <= {"failed", "position_bias"}
+        for row in rows:
+            value = row["aggregation"]([one[row["metric"]] for one in spread])
+            assert value == expected[row["metric"]], row["metric"]

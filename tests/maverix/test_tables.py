@@ -1,0 +1,301 @@
+"""The printed tables: every number is there, none is cut off, none stands under a wrong name."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from lmms_eval_tasks.console import TABLE_WIDTH
+from lmms_eval_tasks.maverix import metrics, tables
+from lmms_eval_tasks.maverix.labels import DIMENSIONS, MODES, SPLITS
+from lmms_eval_tasks.maverix.table_rows import MARKS
+from tests.maverix.items import KINDS
+
+ACC = {"a": 0.465, "s": 0.414, "v": 0.354, "vs": 0.579, "av": 0.495}  # Qwen 2.5 Omni, Table 3
+SILENT = {"maverix_a": "not delivered", "maverix_av": "not delivered"}
+
+
+def printed(
+    rows: Sequence[tuple[str, Mapping[str, Any]]], sound: Mapping[str, str] | None = None
+) -> dict[str, list[str]]:
+    """Lines of each table by its title, at the width of the user's console."""
+    shown: dict[str, list[str]] = {}
+    for table in tables.tables(rows, sound):
+        sink = io.StringIO()
+        Console(file=sink, width=TABLE_WIDTH).print(table)
+        lines = [line.rstrip() for line in sink.getvalue().splitlines()]
+        assert "\u2026" not in sink.getvalue()  # rich's ellipsis: a cell did not fit
+        assert all(len(line) <= TABLE_WIDTH for line in lines)
+        assert lines[0] == str(table.title)
+        assert all(note in lines for note in str(table.caption or "").splitlines())
+        shown.setdefault(str(table.title), []).extend(lines)
+    return shown
+
+
+def of(shown: Mapping[str, list[str]], part: str) -> list[str]:
+    """The lines of the one table whose title contains `part`."""
+    (lines,) = (lines for title, lines in shown.items() if part in title)
+    return lines
+
+
+def noted(lines: Sequence[str], mark: str) -> bool:
+    """Whether a mark's note stands under the table."""
+    return MARKS[mark] in lines
+
+
+def cells(lines: Sequence[str], starts: str) -> list[str]:
+    """The cells behind the names at the start of one line."""
+    names = starts.split()
+    (line,) = (line for line in lines if line.split()[: len(names)] == names)
+    return line.split()[len(names) :]
+
+
+def modes(**more: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"maverix_{mode}": {"acc": value, **more.get(mode, {})} for mode, value in ACC.items()}
+
+
+def table3(numbers: Mapping[str, Any], sound: Mapping[str, str] | None = None) -> list[str]:
+    return cells(of(printed([("Q", numbers)], sound), "Table 3"), "Q localized")
+
+
+class TestTable3:
+    def test_percent_and_best(self) -> None:
+        numbers = ["46.5", "41.4", "35.4", "46.5", "57.9", "49.5", "57.9", "+11.4"]
+        assert table3(modes()) == numbers
+        fewer = {name: values for name, values in modes().items() if name != "maverix_s"}
+        assert table3(fewer) == ["46.5", "-", "35.4", "-", "57.9", "49.5", "57.9", "-"]
+        group = {"maverix_table3": {"best_uni": 0.5, "best_multi": 0.25, "delta_multi": -0.25}}
+        assert table3(group) == ["-", "-", "-", "50.0", "-", "-", "25.0", "-25.0"]
+
+    def test_subtitles_stand_for_sound_and_are_marked(self) -> None:
+        lines = of(printed([("", modes())], SILENT), "Table 3")
+        numbers = ["41.4*", "41.4", "35.4", "41.4", "57.9", "57.9*", "57.9", "+16.5"]
+        assert cells(lines, "this run localized") == numbers
+        assert noted(lines, "*")
+
+    def test_a_model_without_sound_that_ran_s_v_and_vs_alone(self) -> None:
+        """Qwen-2-VL's row in the paper: S 43.0, V 48.0, V+S 57.5; A and V+A are filled by S."""
+        paper = {"maverix_s": 0.43, "maverix_v": 0.48, "maverix_vs": 0.575}
+        numbers = {task: {"acc": value} for task, value in paper.items()}
+        expected = ["43.0*", "43.0", "48.0", "48.0", "57.5", "57.5*", "57.5", "+9.5"]
+        for state in ("not delivered", "raises"):
+            assert table3(numbers, {"maverix_a": state, "maverix_av": state}) == expected
+        dashes = ["-", "43.0", "48.0", "-", "57.5", "-", "-", "-"]
+        for count, shown in ((9, expected), (0, dashes)):
+            counts = {"n_sound_missing_a": count, "n_sound_missing_av": count}
+            saved = {task: {**values, **counts} for task, values in numbers.items()}
+            assert table3(saved) == shown
+        assert table3(numbers) == dashes
+
+    def test_every_column_of_sound_is_filled_by_s_where_a_was_not_run(self) -> None:
+        silent = {"n_sound_missing_a": 1, "n_sound_missing_av": 1}
+        values = {"acc": 0.5, "acc_difficulty_easy": 0.25, "acc_agentic_social": 0.125, **silent}
+        rated = {f"{name}_valid": 2.5 for name in DIMENSIONS} | silent
+        numbers = {f"maverix_{mode}": values for mode in ("s", "v", "vs")}
+        numbers |= {f"maverix_{mode}_oe": rated for mode in ("s", "v", "vs")}
+        shown = printed([("Q", numbers)])
+        four = cells(of(shown, "Table 4"), "Q localized")
+        assert four[:4] == ["25.0*", "25.0", "25.0*", "0.0*"]
+        assert cells(of(shown, "Table 6)"), "Q localized") == ["2.5*", "2.5", "2.5*", "0.0*"]
+        eight = cells(of(shown, "Tables 8 and 9"), "Q localized")
+        assert eight == ["2.5000", "2.5000*", "2.5000*"] * 4
+        for mode, mark, behind in (("A", "*", "-6.8"), ("V", "", "+30.0"), ("V+A", "*", "+42.7")):
+            own = cells(of(shown, "(the paper's Table 7)"), f"Q localized {mode}")
+            assert (own[0], own[-1]) == (f"12.5{mark}", f"50.0{mark}")
+            gaps = cells(of(shown, "Figure 4b"), f"Q localized {mode}")
+            assert gaps[-1] == behind + mark
+
+    def test_saved_counts_tell_what_the_caller_does_not(self) -> None:
+        missing = {"n_sound_missing": 3, "n_sound_unknown": 0, "n_sound_missing_av": 0}
+        heard = {"n_sound_missing": 0, "n_sound_unknown": 0}
+        found = table3(modes(a=heard, av=missing))
+        assert (found[0], found[5]) == ("46.5", "57.9*")
+        assert table3(modes(a={"n_sound_missing": 0, "n_sound_unknown": 3}))[0] == "46.5?"
+        # A was run and is silent; V+A, not run, is not: its column stays empty.
+        rows = modes(a=missing, s={"n_sound_missing_a": 3, "n_sound_missing_av": 0})
+        del rows["maverix_av"]
+        assert table3(rows) == ["41.4*", "41.4", "35.4", "41.4", "57.9", "-", "-", "-"]
+
+    def test_the_best_that_rests_on_unknown_sound_is_marked(self) -> None:
+        """A is the best of its three, V+A is not: without sound V+S would be the best as well."""
+        group = {"maverix_table3": {"best_uni": 0.5, "best_multi": 0.25, "delta_multi": -0.25}}
+        for a, av, best in (
+            ("unknown", "unknown", ["46.5?", "57.9", "+11.4?"]),
+            ("unknown", "delivered", ["46.5?", "57.9", "+11.4?"]),
+            ("delivered", "unknown", ["46.5", "57.9", "+11.4"]),
+        ):
+            sound = {"maverix_a": a, "maverix_av": av}
+            found = table3(modes(), sound)
+            assert [found[3], found[6], found[7]] == best
+            unsure = "?" if av == "unknown" else ""
+            assert table3(modes(av={"acc": 0.75}), sound)[6] == f"75.0{unsure}"
+            found = table3(group, sound)
+            assert (found[3][-1] == "?", found[6][-1] == "?") == (a == "unknown", bool(unsure))
+            assert found[7] == "-25.0?"
+            assert noted(of(printed([("x", group)], sound), "Table 3"), "?")
+
+    def test_names_with_more_behind_them(self) -> None:
+        """Several models rescored at once, and a run whose judge failed."""
+        numbers = {"maverix_v m1": {"acc": 0.25}, "maverix_long_v m1": {"acc": 0.5}}
+        lines = of(printed([("", numbers)]), "Table 3")
+        assert cells(lines, "m1 localized")[2] == "25.0"
+        assert cells(lines, "m1 full length")[2] == "50.0"
+        invalid = {"maverix_v_oe INVALID": {"correctness_valid": 2.0}}
+        assert "this run INVALID" in " ".join(of(printed([("", invalid)]), "Table 6"))
+        brackets = printed([("m[bold]", {"maverix_av": {"acc": 0.5}})])  # rich's markup
+        assert cells(of(brackets, "Table 3"), "m[bold] localized")[5] == "50.0"
+        assert any("m[bold]" in line for line in of(brackets, "Tables 5 and 10"))
+
+
+def test_difficulty_and_the_gain_over_sound() -> None:
+    """Gemini 2.5-FL's easy items in Table 4: 47.7, 48.3, 59.8, a gain of 12.1; no sign before 0."""
+    for values, shown in (
+        ((0.477, 0.483, 0.598), ["47.7", "48.3", "59.8", "+12.1"]),
+        ((0.5, 0.5, 0.4999), ["50.0", "50.0", "50.0", "0.0"]),
+    ):
+        easy = zip(("a", "v", "av"), values, strict=True)
+        numbers = {f"maverix_{mode}": {"acc_difficulty_easy": value} for mode, value in easy}
+        found = cells(of(printed([("G", numbers)]), "Table 4"), "G localized")
+        assert found == [*shown, *["-"] * 8]
+
+
+class TestLabels:
+    def test_every_label_is_printed(self) -> None:
+        """Every cell different, so that each can be found in what was printed."""
+        labels = [(split, slug) for split, slugs in SPLITS.items() for slug in slugs]
+        values = {label: 0.1 + n / 1000 for n, label in enumerate(labels)}
+        numbers: dict[str, Any] = {f"acc_{s}_{slug}": v for (s, slug), v in values.items()}
+        numbers |= {"acc": 0.31, "acc_valid": 0.32, "acc_failed": 7}
+        lines = of(printed([("m", {"maverix_av": numbers})]), "Tables 5 and 10")
+        for (split, slug), value in values.items():
+            line = next(one for one in lines if one.strip().startswith(SPLITS[split][slug]))
+            assert line.split()[-1] == f"{100 * value:.1f}"
+        for shown in ("31.0", "32.0", " 7"):
+            assert shown in "\n".join(lines)
+
+    def test_many_models_with_long_names_are_all_there(self) -> None:
+        names = [f"a-model-with-a-very-long-name-{n}" for n in range(11)]
+        rows = [
+            (name, {"maverix_av": {"acc": n / 100 + 0.01, "acc_topic_extended": 1.0}})
+            for n, name in enumerate(names)
+        ]
+        shown = printed(rows)
+        text = "\n".join(of(shown, "Tables 5 and 10"))
+        assert all(f" {n + 1}.0" in text for n in range(11))
+        assert text.count("Low Quality and Extended Content") == 2
+        assert all(any(name in line for line in of(shown, "Table 3")) for name in names)
+
+    def test_what_has_no_sound_does_not_stand_under_its_name(self) -> None:
+        lines = of(printed([("m", modes())], SILENT), "Tables 5 and 10")
+        assert cells(lines, "accuracy")[-3:] == ["41.4", "35.4", "57.9"]
+        assert noted(lines, "~")
+
+
+class TestPeople:
+    def test_the_papers_rows(self) -> None:
+        found = tables.humans()
+        assert found["av", "average"]["sports"] == pytest.approx(0.9471)
+        assert found["a", "worst"]["overall"] == pytest.approx(0.221)
+        assert found.keys() == {(m, w) for m in ("v", "a", "av") for w in tables.WHICH}
+        for values in found.values():
+            assert values.keys() == {*SPLITS["agentic"], "overall"} - {"egocentric"}
+
+    def test_table_7_and_figure_4(self) -> None:
+        short = {"acc": 0.6, "acc_agentic_social": 0.7, "acc_agentic_gaming": 0.6}
+        full = {"acc": 0.5, "acc_agentic_social": 0.75}
+        shown = printed([("m", {"maverix_av": short, "maverix_long_av": full})])
+        change = cells(of(shown, "Figure 4a"), "m V+A")
+        assert change == ["+5.0", "-", "-", "-", "-", "-", "-", "-10.0"]
+        people = tables.humans()["av", "average"]
+        gaps = cells(of(shown, "Figure 4b"), "m localized V+A")
+        assert gaps[-1] == f"{100 * (people['overall'] - 0.6):+.1f}"
+        assert gaps[0] == f"{100 * (people['social'] - 0.7):+.1f}"
+        lines = of(shown, "(the paper's Table 7)")
+        assert cells(lines, "people, average V+A")[-1] == f"{100 * people['overall']:.1f}"
+        assert cells(lines, "m localized V+A")[-1] == "60.0"
+        assert not any("people" in line and line.split()[2] == "V" for line in lines)
+        marked = of(printed([("m", modes())], SILENT), "Figure 4b")
+        assert cells(marked, "m localized A")[-1] == "+1.8*"  # 43.2 less 41.4
+
+
+class TestOpen:
+    def test_table_6_and_its_gain(self) -> None:
+        """GPT-4o's row: S 1.6, V 1.4, V+S 2.2, a gain of 0.6 over the better one."""
+        rating = {"s": 1.6, "v": 1.4, "vs": 2.2}
+        numbers = {f"maverix_{m}_oe": {"correctness_valid": v} for m, v in rating.items()}
+        lines = of(printed([("G", numbers)], SILENT), "Table 6)")
+        assert cells(lines, "G localized") == ["1.6*", "1.4", "2.2*", "+0.6*"]
+
+    def test_tables_8_and_9(self) -> None:
+        """Modes are numbered a, s, v, vs, av: V is 2, A 0, V+A 4 in the second decimal."""
+        numbers = {
+            f"maverix_{mode}_oe": {
+                f"{n}_valid": 1 + d / 10 + m / 100 for d, n in enumerate(DIMENSIONS)
+            }
+            for m, mode in enumerate(MODES)
+        }
+        lines = of(printed([("m", numbers)]), "Tables 8 and 9")
+        expected = [f"{1 + d / 10 + m / 100:.4f}" for d in range(4) for m in (2, 0, 4)]
+        assert cells(lines, "m localized") == expected
+        name = "a-model-with-a-very-long-name-and-its-arguments=" + "x" * 60
+        lines = of(printed([(name, numbers)], SILENT), "Tables 8 and 9")
+        assert "".join(line.split()[0] for line in lines if line.split()).count("x") >= 60
+        assert sum("1.0100*" in line for line in lines) == 1
+
+    def test_the_others(self) -> None:
+        values: dict[str, Any] = {
+            f"detail_valid_{slug}": (n + 0.5) / 2 for n, slug in enumerate(SPLITS["agentic"])
+        }
+        values |= {"detail_valid": 3.25, "detail_coverage": 0.875, "detail_failed": 6}
+        values |= {"words_mean": 16.1, "words_max": 140, "words_sd": 12.7}
+        values |= {"robust_both": 0.25, "robust_diff": 1.5, "robust_n": 8, "robust_failed": 3}
+        shown = printed([("m", {"maverix_v_oe": values})])
+        lines = of(shown, "C.4")
+        assert [line.split()[-1] for line in lines if "." in line and "C.4" not in line] == [
+            "3.2500",
+            *(f"{(n + 0.5) / 2:.4f}" for n in range(7)),
+            "87.5",
+        ]
+        assert cells(lines, "without a rating") == ["6"]
+        words = cells(of(shown, "length of the replies"), "m localized V open-ended")
+        assert words == ["16.1", "140", "12.7"]
+        robust = cells(of(shown, "paraphrase"), "m localized V")
+        assert robust == ["25.0", "1.5000", "8", "3"]
+
+
+def test_rotations() -> None:
+    values: dict[str, Any] = {f"chose_{x}": 0.01 * n for n, x in enumerate("abcdefgh")}
+    values |= {f"acc_at_{letter}": 0.5 + 0.01 * n for n, letter in enumerate("abcdefgh")}
+    values |= {"circ_acc": 0.3, "circ_acc_valid": 0.4, "circ_acc_failed": 2, "acc": 0.7}
+    values |= {"acc_valid": 0.8, "acc_failed": 9, "position_bias": 0.125}
+    shown = printed([("m", {"maverix_vs_circular": values})])
+    found = cells(of(shown, "eight rotations"), "m localized V+S")
+    assert found == ["30.0", "40.0", "2", "70.0", "80.0", "9", "0.1250"]
+    letters = of(shown, "letters")
+    assert cells(letters, "m localized V+S chosen") == [f"{n}.0" for n in range(8)]
+    right = cells(letters, "m localized V+S right where it is true")
+    assert right == [f"{50 + n}.0" for n in range(8)]
+
+
+def test_what_has_no_number_is_left_out() -> None:
+    nothing = {"acc": None, "acc_valid": float("nan"), "words_mean": "N/A"}
+    assert printed([("m", {"maverix_av": nothing, "maverix": {}, "maia_vsv": {"acc": 0.5}})]) == {}
+    for name in ("maverix_long_table3", "maverix_long_long_a"):
+        assert printed([("x", {name: {"best_uni": 0.5, "acc": 0.5}})]) == {}
+
+
+def test_every_metric_is_printed_somewhere() -> None:
+    """Each metric alone, but for those that only marks stand for; rotations show fewer."""
+    tasks = {"choice": "maverix_v", "circular": "maverix_v_circular", "open": "maverix_v_oe"}
+    hidden = {one.name for one in metrics.CHOICE if one.name.startswith("n_sound_")}
+    assert len(hidden) == 4
+    rotated = hidden | {"words_mean", "words_max", "words_sd", "n_withheld"}
+    for kind, own in KINDS.items():
+        for name in (one.name for one in own):
+            shown = printed([("m", {tasks[kind]: {name: 777}})])
+            seen = any("777" in line for lines in shown.values() for line in lines)
+            assert seen == (name not in (rotated if kind == "circular" else hidden)), name

@@ -1,0 +1,251 @@
+"""The table of sound against the installed host: whole, true to its sources, and to its classes."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import wave
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lmms_eval_tasks.host import plugin
+from lmms_eval_tasks.running import sound_table as sound
+from lmms_eval_tasks.sample import tiny
+from tests.local_endpoint import LocalEndpoint
+from tests.utils.media_files import write_video
+
+REGISTRY = "lmms_eval/models/__init__.py"
+TONE = (np.sin(2 * np.pi * 440 * np.arange(8000) / 16000) * 20000).astype("<i2")
+ARRAY = {"array": TONE / np.float32(32768), "sampling_rate": 16000}
+
+
+@cache
+def source(file: str) -> Path:
+    """A file of the host or of ours, wherever it is installed; nothing is imported."""
+    package, _, rest = file.partition("/")
+    spec = importlib.util.find_spec(package)
+    assert spec is not None
+    assert spec.submodule_search_locations
+    return Path(spec.submodule_search_locations[0], rest)
+
+
+@cache
+def lines(file: str) -> list[str]:
+    return source(file).read_text(encoding="utf-8").splitlines()
+
+
+@cache
+def tree(file: str) -> ast.Module:
+    return ast.parse(source(file).read_text(encoding="utf-8"))
+
+
+def module_file(module: str) -> str:
+    return f"{module.replace('.', '/')}.py"
+
+
+@cache
+def lineage(file: str) -> frozenset[str]:
+    """A model's file and those of the host's classes that the classes in it inherit from."""
+    classes = [node for node in ast.walk(tree(file)) if isinstance(node, ast.ClassDef)]
+    bases = {base.id for node in classes for base in node.bases if isinstance(base, ast.Name)}
+    parents = {
+        module_file(node.module)
+        for node in ast.walk(tree(file))
+        if isinstance(node, ast.ImportFrom)
+        and node.module
+        and node.module.startswith(("lmms_eval.models.", "lmms_eval_tasks.sample.models."))
+        and bases & {alias.asname or alias.name for alias in node.names}
+    }
+    return frozenset({file}).union(*map(lineage, parents))
+
+
+def cells() -> Iterator[tuple[str, str, str, sound.Evidence]]:
+    """(model, interface, way, evidence) of every cell and variant."""
+    for name, entry in sound.table().models.items():
+        for interface in ("simple", "chat"):
+            group = getattr(entry, interface)
+            for way in type(group).model_fields if group else ():
+                cell = getattr(group, way)
+                for evidence in (cell, *cell.when):
+                    yield name, interface, way, evidence
+
+
+@cache
+def registered() -> dict[str, Any]:
+    """Manifests of the host's models and ours; other packages may have put some there, too."""
+    from lmms_eval.models import MODEL_REGISTRY_V2
+
+    found = {name: MODEL_REGISTRY_V2.get_manifest(name) for name in names(MODEL_REGISTRY_V2)}
+    ours = ("lmms_eval.", "lmms_eval_tasks.")
+    return {
+        name: manifest
+        for name, manifest in found.items()
+        if (manifest.chat_class_path or manifest.simple_class_path).startswith(ours)
+    }
+
+
+def names(registry: Any) -> list[str]:
+    return list(registry.list_canonical_model_ids())
+
+
+def class_path(name: str, interface: str) -> str:
+    path: str = getattr(registered()[name], f"{interface}_class_path")
+    return path
+
+
+# --- its sources ------------------------------------------------------------------------------
+
+
+def test_the_table_is_of_the_installed_host() -> None:
+    assert sound.table().host == plugin.host_version()
+    assert sound.table().host in plugin.KNOWN_HOSTS
+
+
+def test_every_registered_model_is_in_the_table_and_none_else() -> None:
+    table, host = sound.table().models, registered()
+    assert sorted(table) == sorted(host)
+    for name, manifest in host.items():
+        entry = table[name]
+        assert (entry.simple is not None) == (manifest.simple_class_path is not None), name
+        assert (entry.chat is not None) == (manifest.chat_class_path is not None), name
+        assert sorted(entry.aliases) == sorted(manifest.aliases), name
+
+
+def test_the_lines_that_cells_rest_on_are_still_there() -> None:
+    gone = [
+        f"{name}, {interface}, {way}: {cell.file}:{cell.line} has no {cell.code!r}"
+        for name, interface, way, cell in cells()
+        if cell.line > len(lines(cell.file)) or cell.code not in lines(cell.file)[cell.line - 1]
+    ]
+    assert not gone
+
+
+def test_evidence_stands_in_the_class_or_what_it_inherits() -> None:
+    for name, interface, way, cell in cells():
+        if cell.file != REGISTRY:
+            module = class_path(name, interface).rpartition(".")[0]
+            assert cell.file in lineage(module_file(module)), (name, interface, way)
+
+
+def test_a_model_rests_on_the_registry_if_it_cannot_be_imported() -> None:
+    """Four names of 0.7.3 lead to no class; a file of another case is no file on some systems."""
+    broken = set()
+    for name, manifest in registered().items():
+        for interface in ("simple", "chat"):
+            path = getattr(manifest, f"{interface}_class_path")
+            if path is None:
+                continue
+            module, _, wanted = path.rpartition(".")
+            file = source(module_file(module))
+            there = file.name in [other.name for other in file.parent.iterdir()]
+            body = tree(module_file(module)).body if there else []
+            if wanted not in [node.name for node in body if isinstance(node, ast.ClassDef)]:
+                broken.add((name, interface))
+    assert broken == {(name, way) for name, way, _, cell in cells() if cell.file == REGISTRY}
+    assert {name for name, _ in broken} == {"bagel", "bagel_umm", "videoChatGPT", "whisper_tt"}
+    assert {c.status for name, way, _, c in cells() if (name, way) in broken} == {"raises"}
+
+
+def test_a_reason_is_one_sentence_and_variants_change_something() -> None:
+    for name, interface, way, cell in cells():
+        where = (name, interface, way)
+        assert cell.why.endswith("."), where
+        assert not cell.why.removesuffix(".").count(". "), where
+        if isinstance(cell, sound.Cell):
+            assert all(variant.status != cell.status for variant in cell.when), where
+
+
+# --- its classes that run here ----------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def media(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+    """A wav of half a second and an mp4 of eight frames; a track changes nothing below."""
+    folder = tmp_path_factory.mktemp("sound")
+    with wave.open(str(folder / "a.wav"), "wb") as file:
+        file.setparams((1, 2, 16000, 0, "NONE", ""))
+        file.writeframes(TONE.tobytes())
+    write_video(folder / "a.mp4", 8, audio=True)
+    return SimpleNamespace(wav=str(folder / "a.wav"), mp4=str(folder / "a.mp4"))
+
+
+def ask(model: Any, *given: Any) -> str:
+    """One request with these media, as the host makes it for the class."""
+    model.task_dict = {"task": {"test": [{}]}}
+    kwargs = {"max_new_tokens": 2, "until": []}
+    if model.is_simple:
+        arguments: tuple[Any, ...] = ("Which?", kwargs, lambda doc: list(given), 0, "task", "test")
+    else:
+        content = [*given, {"type": "text", "text": "Which?"}]
+        messages = [{"role": "user", "content": content}]
+        arguments = ("Which?", lambda doc: messages, kwargs, 0, "task", "test")
+    (reply,) = model.generate_until([SimpleNamespace(args=arguments, metadata={})])
+    return str(getattr(reply, "text", reply))
+
+
+def test_what_the_openai_class_sends(media: SimpleNamespace) -> None:
+    from lmms_eval.models import get_model
+
+    video, audio = {"type": "video", "url": media.mp4}, {"type": "audio", "url": media.wav}
+    with LocalEndpoint(lambda request: "A") as endpoint:
+
+        def sent(simple: bool, *given: Any) -> list[dict[str, Any]]:
+            built: Any = get_model("openai", simple)
+            model = built(model="m", base_url=endpoint.url, api_key="none", max_frames_num=2)
+            assert ask(model, *given) == "A"
+            parts = endpoint.chats[-1].json["messages"][-1]["content"]
+            return [part for part in parts if part["type"] != "text"]
+
+        assert sound.delivery("openai", "simple", "audio").status == "delivered"
+        (part,) = sent(True, media.wav)
+        assert part["type"] == "input_audio"
+        assert not sent(True, ARRAY)
+        assert sound.delivery("openai", "simple", "video_and_audio").status == "not delivered"
+        assert {part["type"] for part in sent(True, media.mp4)} == {"image_url"}
+        assert sound.delivery("openai", "chat", "audio").status == "not delivered"
+        assert sent(False, audio) == [{"type": "audio_url", "audio_url": {"url": media.wav}}]
+        assert sound.delivery("openai", "chat", "video_and_audio").status == "not delivered"
+        *frames, last = sent(False, video, audio)
+        assert {part["type"] for part in frames} == {"image_url"}
+        assert last == {"type": "audio_url", "audio_url": {"url": media.wav}}
+
+
+@pytest.mark.parametrize("interface", ["simple", "chat"])
+def test_qwen2_5_vl_drops_sound_silently(
+    interface: Any, media: SimpleNamespace, tmp_path: Path
+) -> None:
+    """The model's inputs are the same with the sound and without."""
+    from lmms_eval.models import get_model
+
+    built: Any = get_model("qwen2_5_vl", interface == "simple")
+    folder = str(tiny.build("qwen2_5_vl", tmp_path / "tiny"))
+    limits = {"min_pixels": 784, "max_pixels": 12544, "max_num_frames": 2}
+    model = built(pretrained=folder, device="cpu", device_map="cpu", **limits)
+    generate: Callable[..., Any] = model.model.generate
+    seen: list[dict[str, list[Any]]] = []
+
+    def spy(**inputs: Any) -> Any:
+        seen.append({k: v.tolist() for k, v in inputs.items() if hasattr(v, "tolist")})
+        return generate(**inputs)
+
+    model.model.generate = spy
+    assert sound.delivery("qwen2_5_vl", interface, "audio").status == "not delivered"
+    assert sound.delivery("qwen2_5_vl", interface, "video_and_audio").status == "not delivered"
+    audio, video = {"type": "audio", "url": media.wav}, {"type": "video", "url": media.mp4}
+    if interface == "simple":
+        for given in ([], [media.wav], [ARRAY], [media.mp4]):
+            ask(model, *given)
+        assert seen[0] == seen[1] == seen[2]
+        assert not [name for name in seen[3] if "audio" in name or "feature" in name]
+    else:
+        for given in ([], [audio], [video], [video, audio]):
+            ask(model, *given)
+        assert seen[0] == seen[1]
+        assert seen[2] == seen[3]
+        assert "pixel_values_videos" in seen[2]

@@ -1,0 +1,44 @@
+"""The judge before a run: chosen, checked, told; where none can be used nothing is lost."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from lmms_eval_tasks import benchmarks
+from lmms_eval_tasks.errors import JudgeError
+from lmms_eval_tasks.judges import candidate
+from lmms_eval_tasks.runs import before
+
+JUDGED = ("maia", "maverix", "movierecapsqa", "haven", "cvrr_es")
+
+
+@pytest.mark.parametrize("name", JUDGED)
+def test_the_papers_judge_or_the_users(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    benchmark = benchmarks.load(name)
+    with pytest.raises(JudgeError, match="OPENAI_API_KEY"):
+        before.check_judge(benchmark)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-0123456789")
+    before.check_judge(benchmark)
+    assert before.judge_config(benchmark).model == benchmark.paper_judge
+    described = before.describe_judge(benchmark)
+    assert described["comparable"] is (name != "haven")  # its paper names no judge
+    assert described["prompt"]["hash"] in before.judge_prompt(benchmark)
+    assert "planted" not in json.dumps(described)
+    assert before.judge_config(benchmark, "none").provider == "none"
+    monkeypatch.setenv("LMMS_EVAL_TASKS_JUDGE", "mine@http://127.0.0.1:9/v1")
+    assert before.judge_config(benchmark).model == "mine"
+    assert all(one.name.isidentifier() for one in benchmark.criteria())
+
+
+def test_without_a_usable_judge_nothing_is_lost(capsys: pytest.CaptureFixture[str]) -> None:
+    """As under the host's own commands where the hook could not check it before the run."""
+    benchmark = benchmarks.load("maia")
+    for _ in range(3):
+        judge = candidate.usable(lambda: before.judge_config(benchmark))
+        verdict = judge.verdict(benchmark.criteria()[0], {})
+        assert (verdict.score, verdict.status) == (None, "skipped")
+    said = capsys.readouterr().err
+    assert said.count("answers are not judged now") == 1
+    assert "OPENAI_API_KEY" in said

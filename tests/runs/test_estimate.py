@@ -1,0 +1,102 @@
+"""What a run would cost, before it is started: on the packaged sample, through the command."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks.judges import costs, exchange, resolve
+from lmms_eval_tasks.judges.cache import Cache
+from lmms_eval_tasks.runs import estimate
+from tests.conftest import BIN, OFFLINE
+
+TASK = {
+    "task": "maia_oevqa",
+    "metadata": {"judged": True, "benchmark": "maia"},
+    "generation_kwargs": {"max_new_tokens": 256},
+}
+PAIRS = {**TASK, "task": "maia_vsv", "metadata": {"judged": False, "benchmark": "maia"}}
+
+
+@pytest.fixture(autouse=True)
+def sample(sample_root: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv(settings.CACHE, str(sample_root.parent))
+    monkeypatch.setenv(settings.DATA, str(sample_root))
+    monkeypatch.setenv(settings.JUDGE_CACHE, str(tmp_path))
+
+
+def judge(spec: str = "gpt-4o"):
+    return resolve(spec, {"OPENAI_API_KEY": "x"}, default_model="gpt-4o")
+
+
+def test_counts_are_those_of_the_data() -> None:
+    found = estimate.estimate(TASK, judge())
+    work = estimate.workload(benchmarks.load("maia"), TASK)
+    assert found.generations == found.verdicts == found.calls == len(work.prompts)
+    assert estimate.estimate(PAIRS, None).generations == 8 * len(work.prompts)
+    assert estimate.estimate(PAIRS, None).calls == 0
+    few = estimate.estimate(TASK, judge(), limit=3)
+    assert (few.generations, few.verdicts) == (3, 3)
+    assert 0 < few.judge_tokens < found.judge_tokens
+
+
+def test_dollars_follow_from_tokens_and_a_batch_is_half() -> None:
+    found = estimate.estimate(TASK, judge())
+    assert found.reply_tokens == found.calls * costs.REPLY_TOKENS
+    expected = (found.judge_tokens * 2.5 + found.reply_tokens * 10) / 1e6
+    assert found.cost == pytest.approx(expected)
+    assert found.batch_cost == pytest.approx(expected / 2)
+    assert estimate.estimate(TASK, judge("m@http://localhost/v1")).cost is None
+
+
+def test_tokens_are_near_those_of_the_prompts_themselves() -> None:
+    """The judge's prompt is about 2,000 characters of English and Italian: 350 to 700 tokens."""
+    found = estimate.estimate(TASK, judge())
+    assert 350 < found.judge_tokens / found.calls < 700
+
+
+def test_reply_tokens_come_from_the_cache_if_it_has_some(tmp_path: Path) -> None:
+    request = exchange.Request([], exchange.Sampling())
+    about = {"criterion": "reference_agreement", "judge": "gpt-4o", "task": "t"}
+    cache = Cache(tmp_path / "replies.sqlite3")
+    for number, tokens in enumerate((20, 40, None)):
+        reply = exchange.Reply("{}", prompt_tokens=1, completion_tokens=tokens)
+        cache.put(str(number), reply, request, about)
+    cache.put(
+        "other", exchange.Reply("{}", completion_tokens=900), request, {**about, "judge": "x"}
+    )
+    cache.close()
+    found = estimate.estimate(TASK, judge())
+    assert found.reply_tokens == 30 * found.calls
+    assert "the mean of 2 in the cache" in found.notes[0]
+
+
+def test_a_debate_asks_each_agent_every_round(tmp_path: Path) -> None:
+    file = tmp_path / "debate.yml"
+    file.write_text("debate: [gpt-4o, gpt-4.1]\nconsolidator: o3\nrounds: 3\n")
+    found = estimate.estimate(TASK, judge(str(file)), limit=2)
+    assert (found.verdicts, found.calls) == (2, 2 * (2 * 3 + 1))
+    assert "twice the tokens" in found.notes[-1]
+
+
+def test_the_command_needs_no_key(tmp_path: Path, sample_root: Path) -> None:
+    command = [str(BIN / "lmms-eval-tasks"), "estimate", "--tasks", "maia", "--rate", "2"]
+    env = {
+        **OFFLINE,
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(tmp_path),
+        "LMMS_EVAL_TASKS_DATA": "sample",
+        "LMMS_EVAL_TASKS_CACHE": str(sample_root.parent),
+    }
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    for text in ("maia_vsv", "maia_oevqa", "all", "$", "at 2 calls a second", "60 tokens assumed"):
+        assert text in done.stdout
+    command[3] = "no_such_task"
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "no task or group is called no_such_task" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,119 @@
+"""The shape of the house: who imports whom, and how much stands in one room (README, Layout)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import networkx
+
+from lmms_eval_tasks import benchmarks
+from tests.conftest import REPOSITORY
+
+PACKAGE = "lmms_eval_tasks"
+PLACES = {
+    PACKAGE: REPOSITORY / PACKAGE,
+    f"{PACKAGE}.utils": REPOSITORY / "utils",
+    f"{PACKAGE}.judges": REPOSITORY / "judges",
+    f"{PACKAGE}.leaderboards": REPOSITORY / "leaderboards",
+}
+# From the top to the ground; a module imports of its own floor and of those below.
+FLOORS = (
+    {"commands", "host"},
+    {"runs", "sample", *benchmarks.NAMES},
+    {"report", "benchmark", "benchmarks", "running"},
+    {"judges"},
+    {"utils", "leaderboards"},
+    {"console", "errors", "settings", ""},
+)
+
+
+# What builds the packaged sample is asked for wherever data are read.
+SAMPLE = {f"{PACKAGE}.sample", f"{PACKAGE}.sample.render", f"{PACKAGE}.sample.second_code"}
+
+
+def modules() -> dict[str, Path]:
+    """Dotted name -> file, of all of the package."""
+    found = {}
+    for name, folder in PLACES.items():
+        for file in folder.rglob("*.py"):
+            parts = file.relative_to(folder).with_suffix("").parts
+            parts = parts[:-1] if parts[-1] == "__init__" else parts
+            found[".".join((name, *parts))] = file
+    return found
+
+
+def imported(file: Path, known: dict[str, Path]) -> Iterator[str]:
+    """Modules of the package that a file imports when it runs, at its top or in a function."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    typed = {
+        node
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+        for node in ast.walk(block)
+    }
+    for node in (one for one in ast.walk(tree) if one not in typed):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            whole = [f"{node.module}.{alias.name}" for alias in node.names]
+            names = [one if one in known else str(node.module) for one in whole]
+        else:
+            continue
+        yield from (name for name in names if name in known)
+
+
+def room(module: str) -> str:
+    """The first part of a module's name below the package."""
+    return module.removeprefix(PACKAGE).removeprefix(".").partition(".")[0]
+
+
+def floor(module: str) -> int:
+    if module in SAMPLE:
+        return len(FLOORS) - 2
+    return next(place for place, rooms in enumerate(FLOORS) if room(module) in rooms)
+
+
+def graph() -> networkx.DiGraph:
+    known = modules()
+    made = networkx.DiGraph()
+    for name, file in known.items():
+        made.add_edges_from((name, other) for other in imported(file, known) if other != name)
+    return made
+
+
+def test_no_circle_of_imports() -> None:
+    """Packages are left out: every module of one imports it, and may be named in it."""
+    made = graph()
+    packages = [name for name, file in modules().items() if file.name == "__init__.py"]
+    made.remove_nodes_from(packages)
+    circles = [sorted(one) for one in networkx.strongly_connected_components(made) if len(one) > 1]
+    assert circles == []
+
+
+def test_imports_go_down() -> None:
+    up = [f"{a} -> {b}" for a, b in graph().edges if floor(b) < floor(a)]
+    assert sorted(up) == []
+
+
+def test_benchmarks_know_no_host_and_no_run() -> None:
+    """Nor each other."""
+    wrong = []
+    for one, other in graph().edges:
+        if room(one) in benchmarks.NAMES and one.rpartition(".")[2] != "demo":
+            forbidden = {"host", "runs", "commands", *benchmarks.NAMES} - {room(one)}
+            wrong += [f"{one} -> {other}"] if room(other) in forbidden else []
+    assert sorted(wrong) == []
+
+
+def test_rooms_are_small() -> None:
+    package = REPOSITORY / PACKAGE
+    loose = [file for file in package.glob("*.py") if file.name != "__init__.py"]
+    assert len(loose) <= 8, sorted(loose)
+    for name in benchmarks.NAMES:
+        assert len(list((package / name).glob("*.py"))) <= 12, name
+        folders = [file.parent for file in (package / name).glob("*/*.py")]
+        assert len(set(folders)) <= 1, name
+    for folder in {file.parent for file in package.rglob("*.py")}:
+        assert len(list(folder.glob("*.py"))) <= 15, folder

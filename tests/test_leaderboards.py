@@ -1,0 +1,289 @@
+"""What leaderboards/*.json stores is what the papers print, and leaderboards/*.md shows the same.
+
+Where each table, figure and list stands in the papers' texts is in tests/cases/leaderboards.json.
+"""
+
+import json
+import re
+import statistics
+from pathlib import Path
+
+import pytest
+
+from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS
+from lmms_eval_tasks.cvrr_es.labels import PAPER_COUNTS
+from lmms_eval_tasks.cvrr_es.labels import RATINGS
+from lmms_eval_tasks.leaderboards import BENCHMARKS, Table, leaderboard
+
+ROOT = Path(__file__).resolve().parents[1]
+SHARED = ROOT.parent / "shared"
+CASES = json.loads((ROOT / "tests" / "cases" / "leaderboards.json").read_text(encoding="utf-8"))
+ENTRIES = [(b, place) for b in BENCHMARKS for place in range(len(CASES[b]["tables"]))]
+NUMERALS = ["zero", "one", "two", "three", "four", "five", "six", "seven"]
+# A cell with figures: `8,231`, `~660 s (11 min)`, `43.3%`, `0.23 \pm 0.01`, `93.4 ^{47.0↑}`.
+SECOND = r"(?: (?:\\pm |\^\{|\()?([+-]?[\d.]+)([↑↓]?)[})]?)?"
+FIGURES = re.compile(rf"~?([+-]?\d[\d,]*(?:\.\d+)?)%?(?: s)?(?: \(\d+ min\))?{SECOND}")
+# What the test of the judge study's prompts looks up.
+IN_PROMPTS = {"asked_keys", "reply_keys", "notations", "weight_of_equal", "weight_of_farthest"}
+IN_PROMPTS |= {"judges_shown_7", "judges_shown_8", "same_replies_7_10", "same_replies_8_9"}
+
+
+def paper(benchmark):
+    file = SHARED / "papers" / CASES[benchmark]["paper"]
+    if not file.is_file():
+        pytest.skip(f"the paper's text is not at {file}")
+    return file.read_text(encoding="utf-8")
+
+
+# --- tables ------------------------------------------------------------------------------------
+
+
+def cells(line):
+    """The fields of a table's line, without tags, colours and years of citations."""
+    fields = line.split("\t") if "\t" in line else line.strip().strip("|").split("|")
+    noise = r"<[^>]*>|\\rowcolor\w+!\d|(?<=\w) \(20\d\d[ab]?\)$"
+    return [re.sub(noise, "", field.strip()).strip() for field in fields]
+
+
+def figures(cell, width=1):
+    """The figures of a cell as they are stored, None for a dash; nothing if it is a label."""
+    if cell in ("–", "-"):
+        return [None] * width
+    if not (found := FIGURES.fullmatch(cell)):
+        return []
+    first, second, arrow = found.groups()
+    both = [first.replace(",", ""), second and ("-" if arrow == "↓" else "") + second]
+    return [figure.removeprefix("+") for figure in both if figure]
+
+
+def blocks(benchmark):
+    """The lines of each entry's table, in the entries' order, which is that of the text."""
+    starts, found, inside = [entry["start"] for entry in CASES[benchmark]["tables"]], [], False
+    for line in paper(benchmark).splitlines():
+        if len(found) < len(starts) and line.startswith(starts[len(found)]):
+            found.append([])
+            inside = True
+        inside = inside and ("\t" in line or line.startswith("|"))
+        if inside:
+            found[-1].append(line)
+    return found
+
+
+def of(benchmark, number):
+    """A stored table by its number, or by its name beside the tables."""
+    board = leaderboard(benchmark)
+    return board.beside[number] if isinstance(number, str) else board.table(number)
+
+
+def columns(entry):
+    return [name for part in entry["columns"] for name in part]
+
+
+def printed(benchmark, place):
+    """Every row of an entry's table: (group, name, attributes, figures)."""
+    entry = CASES[benchmark]["tables"][place]
+    table, groups, title, rows = of(benchmark, entry["number"]), entry.get("groups", {}), "", []
+    for line in blocks(benchmark)[place]:
+        fields = cells(line)
+        # Attributes (a size, an architecture) stand before the figures and may be dashes.
+        front = 1 + len(table.attributes) if "\t" in line else 0
+        found = [f for cell in fields[front:] for f in figures(cell, entry.get("width", 1))]
+        labels = [field for field in fields if field and not figures(field)]
+        if len(found) != len(columns(entry)):
+            title = labels[0] if labels else title
+            continue
+        titled = fields[0] if entry.get("grouped") else len(labels) == 2 and not table.attributes
+        title = labels[0] if titled else title
+        name = labels[0] if table.attributes else labels[-1]
+        known = groups if isinstance(groups, dict) else {title: groups[len(rows)]}
+        group = known.get(name, known.get(title, title if title in table.groups else ""))
+        given = (fields[1:front] or labels[1:]) if table.attributes else []
+        given = [{"✓": "yes", "–": None, "": None}.get(one, one) for one in given]
+        rows.append((group, name.split(": ")[0], given, found))
+    return rows
+
+
+@pytest.mark.parametrize(("benchmark", "place"), ENTRIES)
+def test_every_cell_equals_the_paper(benchmark, place):
+    entry, stored = CASES[benchmark]["tables"][place], []
+    for row in of(benchmark, entry["number"]).rows:
+        values = [row.figures[name] for name in columns(entry)]
+        as_text = [None if value is None else str(value) for value in values]
+        stored.append((row.group, row.name, list(row.attributes.values()), as_text))
+    assert stored == printed(benchmark, place)
+    lines = ["\t".join(filter(None, cells(line))) for line in blocks(benchmark)[place]]
+    for part in entry["columns"]:
+        header = "\t".join(filter(None, part.values()))
+        assert any(header in line for line in lines), header
+
+
+@pytest.mark.parametrize("benchmark", BENCHMARKS)
+def test_nothing_that_is_stored_is_left_out_of_the_cases(benchmark):
+    board, case, looked_up = leaderboard(benchmark), CASES[benchmark], {}
+    for entry in case["tables"]:
+        looked_up[entry["number"]] = [*looked_up.get(entry["number"], []), *columns(entry)]
+    for table in board.tables:
+        assert [column.name for column in table.columns] == looked_up.get(table.number, [])
+    assert set(board.stated) - IN_PROMPTS == set(case["stated"])
+    assert set(board.named) - IN_PROMPTS == set(case["named"])
+
+
+@pytest.mark.parametrize("benchmark", BENCHMARKS)
+def test_the_page_shows_every_stored_cell(benchmark):
+    text = (ROOT / "leaderboards" / f"{benchmark}.md").read_text(encoding="utf-8")
+    board = leaderboard(benchmark)
+    for table in (*board.tables, *board.beside.values()):
+        part = text[text.index(f"**{table.heading}.**") :]
+        part = part[part.index("\n|") + 1 :].split("\n\n")[0]
+        titles, _, *shown = [cells(line) for line in part.splitlines()]
+        front = len(titles) - len(table.columns)
+        assert titles[front:] == [column.title for column in table.columns]
+        for row, fields in zip(table.rows, shown, strict=True):
+            values = [None if value is None else str(value) for value in row.figures.values()]
+            assert [one for cell in fields[front:] for one in figures(cell)] == values
+            assert {row.name, row.identity} & set(fields[:front])
+            known = {row.name, row.identity, table.groups[row.group], *row.attributes.values(), ""}
+            assert set(fields[:front]) <= known
+
+
+# --- text --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("benchmark", BENCHMARKS)
+def test_what_is_stored_of_the_text_stands_in_it(benchmark):
+    case, board = CASES[benchmark], leaderboard(benchmark)
+    text, cut = paper(benchmark), case.get("cut", ["$^", ""])
+    both = (text, re.sub(*cut, text, flags=re.S))  # as it is; without a table inside a sentence
+    text = "\n".join(re.sub("[ \n]+", " ", one) for one in both).replace("\\pm", "±")
+    for key, pattern in case["stated"].items():
+        (found,) = {match.replace(",", "") for match in re.findall(pattern, text)}
+        found = found.replace("double", "two")
+        value = str(NUMERALS.index(found)) if found in NUMERALS else found
+        assert (key, str(board.stated[key].value)) == (key, value)
+    for key, (before, after) in case["named"].items():
+        start = text.index(before)
+        passage = text[start : text.index(after, start + len(before))]
+        passage = passage.replace("Factualty", "Factuality").replace("fact-based ", "")
+        assert [name for name in board.named[key].names if name not in passage] == [], key
+        assert not any(name in passage for name in case.get("absent", {}).get(key, ()))
+    assert [part for part in case["says"] if part not in text] == []
+
+
+def test_models_are_those_of_the_texts():
+    text, board = paper("maia"), leaderboard("maia")
+    appendix = text[text.index("B.1 Models tested") : text.index("B.2 Tasks Details")]
+    assert set(board.models.values()) - {None} == set(re.findall(r"\b[\w-]+/[\w.-]+\w", appendix))
+    board = leaderboard("movierecapsqa")
+    for group in ("open", "proprietary"):
+        listed = {board.models[name] for name in board.named[f"{group}_models"].names}
+        assert listed == {row.identity for row in board.table(4).rows if row.group == group}
+    board = leaderboard("haven")
+    models = {row.identity for row in board.table(3).rows if row.group != "proxy"}
+    assert models == set(board.named["evaluated_models"].names)
+    text, board = paper("cvrr_es"), leaderboard("cvrr_es")
+    assert [name for name in board.models if name not in text] == ["GPT4o", "TimeChat"]
+    for row in board.table(1).rows:
+        assert f"{row.name}\t{row.attributes['models']}\n" in text
+
+
+def test_prompts_and_replies_of_the_judge_study():
+    text, board = paper("cvrr_es"), leaderboard("cvrr_es")
+    reply = r"^(\w[\w-]+): .*?\t.*?[\"']rating[\"']: [\"']?\[*(\d).*?[\"']reason[\"']: [\"'](.*)$"
+    asked = r"in the key '(\w+)'|JSON format: \{+\s*[\"'](\w+)[\"']|Use ['\"](\[+\d\]+)['\"]"
+    replies, keys, judges = {}, [], {}
+    for number in range(7, 14):
+        end = text.index(f"\nFigure {number}: An example")
+        part = text[text.rindex("\nFigure", 0, end) : end]
+        keys.append(tuple(map("".join, zip(*re.findall(asked, part), strict=True))))
+        judges[number] = len(set(re.findall(r"\[The Start of Judge (\w)'s rating\]", part)))
+        plain = part.replace('\\"', '"').replace("\\n", "").replace("mpug", "mplug")
+        replies[number] = re.findall(reply, plain, re.M)
+        assert [one[:2] for one in replies[number]] == [
+            (row.name, str(row.figures[f"figure_{number}"])) for row in board.beside["figure7"].rows
+        ]
+    lists = (board.named[name].names for name in ("asked_keys", "reply_keys", "notations"))
+    assert keys == list(zip(*lists, strict=True))
+    words = {n: {re.sub(r"\W", "", "".join(one)) for one in each} for n, each in replies.items()}
+    for panel, single in ((7, 10), (8, 9)):
+        same = words[panel] & words[single]
+        assert len(same) == board.stated[f"same_replies_{panel}_{single}"].value
+        assert judges[panel] == board.stated[f"judges_shown_{panel}"].value
+    assert r"w_{\alpha\beta} = 1 - \left(\frac{\alpha - \beta}{k - 1} \right)^2" in text
+    assert [board.stated[f"weight_of_{which}"].value for which in ("equal", "farthest")] == [1, 0]
+    assert board.stated["ratings"].value == len(RATINGS)
+
+
+# --- what stands beside the tables -------------------------------------------------------------
+
+
+def test_the_release_of_cvrr_es_gives_the_stored_accuracies():
+    """Rows with another label than the two are left out; the mean is that of the dimensions."""
+    rows = {row.name: row.figures for row in leaderboard("cvrr_es").beside["release"].rows}
+    counts = rows.pop("questions")
+    assert sum(count for count in counts.values() if count) == PAPER_COUNTS["questions"]
+    folder = SHARED / "data" / "cvrr_es" / "judge_results"
+    if not folder.is_dir():
+        pytest.skip(f"the release's judgements are not at {folder}")
+    assert sorted(rows) == sorted(path.name for path in folder.iterdir())
+    for name, stored in rows.items():
+        right = {}
+        for slug in DIMENSIONS:
+            judged = json.loads((folder / name / f"{slug}.json").read_text(encoding="utf-8"))
+            labels = [judgement["pred"].lower() for judgement, _ in judged]
+            assert len(labels) == counts[slug]
+            known = [label for label in labels if label in ("correct", "incorrect")]
+            right[slug] = 100 * known.count("correct") / len(known)
+        right["average"] = statistics.mean(right.values())
+        assert {key: f"{value:.2f}" for key, value in right.items()} == {
+            key: str(value) for key, value in stored.items()
+        }
+
+
+def test_the_sample_of_movierecapsqa_gives_the_stored_scores():
+    file = SHARED / "data" / "movierecapsqa" / "segments.json"
+    if not file.is_file():
+        pytest.skip(f"the released sample is not at {file}")
+    every = [q for segment in json.loads(file.read_text("utf-8")) for q in segment["questions"]]
+    full = [q for q in every if all(a.get("scores") for a in q["modelAnswers"])]
+    assert (len(every), len(full)) == (52, 21)
+    for question in every:
+        question["modelAnswers"].append({**question["humanAnswer"], "model": "people"})
+    for row in leaderboard("movierecapsqa").beside["sample"].rows:
+        expected = []
+        for asked in (every, full):
+            given = [a for q in asked for a in q["modelAnswers"] if a["model"] == row.name]
+            scores = [answer["scores"] for answer in given if answer.get("scores")]
+            if asked is every:
+                empty = sum(not answer["answer"].strip() for answer in given)
+                expected += [len(given), empty, len(scores)]
+            for dimension in ("factuality", "relevance"):
+                values = [each[dimension] for each in scores]
+                expected += [statistics.mean(values), statistics.pvariance(values)]
+        stored = [float(figure) for figure in row.figures.values()]
+        assert stored == pytest.approx(expected, abs=5e-5), row.name
+
+
+# --- form --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"figures": {"average": "1.01"}}, "average is 1.01, outside 0..1"),
+        ({"group": "2frames"}, "no group '2frames'"),
+        ({"dashes": "not run"}, "a reason for dashes, and no dash"),
+    ],
+)
+def test_malformed_rows_are_refused(wrong, why):
+    data = leaderboard("maia").table(1).model_dump()
+    assert Table(**data).rows[0].value("causal") == 0.01
+    data["rows"][0].update(wrong)
+    with pytest.raises(ValueError, match=re.escape(why)):
+        Table(**data)
+
+
+def test_what_is_not_there_is_an_error():
+    with pytest.raises(KeyError, match="no leaderboard 'x'; there are: maia"):
+        leaderboard("x")
+    with pytest.raises(KeyError, match=r"GPT-5\.2 has a dash in v2t_bs"):
+        leaderboard("haven").table(3).rows[1].value("v2t_bs")

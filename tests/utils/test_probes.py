@@ -1,0 +1,375 @@
+"""Looking at videos: children that go from file to file, what is kept, and what a run needs."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import av
+import media_files as files
+import pytest
+
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.errors import MediaError
+from lmms_eval_tasks.utils import probes, segment_head, video_source, worker_call
+from lmms_eval_tasks.utils.probes import VideoInfo
+
+# media_worker.py, but it notes which process looks at which file, and does what a file's name says.
+WORKER = """
+import os, signal, time
+from pathlib import Path
+from lmms_eval_tasks.errors import MediaError
+from lmms_eval_tasks.utils import media_worker
+work, done = media_worker.probe, []
+def probe(source, use_decord):
+    name = Path(source).stem
+    with open(os.environ["NOTES"], "a") as notes:
+        notes.write(f"{os.getpid()} {name}\\n")
+    if name == "crash" or (name == "later" and done) or (name == "decord" and use_decord):
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if name == "hang":
+        time.sleep(60)
+    if name == "refused":
+        raise MediaError("not a readable video (Permission denied)") from PermissionError()
+    done.append(source)
+    return work(source, use_decord)
+media_worker.probe = probe
+media_worker._UNUSED = float(os.environ.get("UNUSED", 20))
+media_worker.main()
+"""
+
+
+def forget() -> None:
+    """What this process knows, as a new process would not."""
+    probes._memory.cache_clear()
+
+
+class Notes:
+    """What the children did."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def lines(self) -> list[list[str]]:
+        """Process and file of each look."""
+        return [line.split() for line in self.file.read_text().splitlines()]
+
+    def names(self) -> list[str]:
+        """The files that were looked at since the last call, sorted."""
+        names = sorted(name for _, name in self.lines())
+        self.file.write_text("")
+        return names
+
+
+@pytest.fixture
+def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Notes]:
+    """A cache of its own, and children that note what they do."""
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "noting_worker.py").write_text(WORKER)
+    file = tmp_path / "notes"
+    file.touch()
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    monkeypatch.setenv("NOTES", str(file))
+    monkeypatch.setenv(settings.CACHE, str(tmp_path / "cache"))
+    monkeypatch.setattr(worker_call, "WORKER", "noting_worker")
+    forget()
+    yield Notes(file)
+    worker_call.end_waiting()
+    forget()
+
+
+@pytest.fixture
+def videos(tmp_path: Path) -> Callable[..., list[Path]]:
+    """Makes good files of these names."""
+    good = files.write_video(tmp_path / "good.mp4", 5).read_bytes()
+
+    def make(*names: str) -> list[Path]:
+        paths = [tmp_path / "videos" / f"{name}.mp4" for name in names]
+        for path in paths:
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(good)
+        return paths
+
+    return make
+
+
+Videos = Callable[..., list[Path]]
+
+
+class TestChildren:
+    """Many files by few processes, and each file pays for itself."""
+
+    def test_a_child_goes_from_file_to_file(self, notes: Notes, videos: Videos) -> None:
+        paths = videos(*"abcdefgh")
+        found = probes.look(paths)
+        assert list(found) == paths
+        assert {type(one) for one in found.values()} == {VideoInfo}
+        assert len({process for process, _ in notes.lines()}) <= 2
+        assert notes.names() == list("abcdefgh")
+
+    def test_a_crash_costs_its_file_only(self, notes: Notes, videos: Videos) -> None:
+        a, crash, b = videos("a", "crash", "b")
+        found = probes.problems([a, crash, b])
+        assert found == {
+            crash: f"unreadable: {crash}: reading it failed (the decoder crashed: SIGSEGV)"
+        }
+
+    def test_a_crash_may_be_an_earlier_file_s_doing(self, notes: Notes, videos: Videos) -> None:
+        """Only a new child's death says something about the file."""
+        paths = videos("a", "later", "b")
+        assert probes.problems(paths) == {}
+        assert notes.names() == ["a", "b", "later", "later"]
+        forget()
+        assert probes.problems(paths) == {}
+        assert notes.names() == []  # nor of decord's, so it is a fact
+
+    def test_a_child_that_read_a_bad_file_reads_no_other(
+        self, notes: Notes, videos: Videos, tmp_path: Path
+    ) -> None:
+        bad, good = tmp_path / "bad.mp4", *videos("a")
+        bad.write_bytes(b"no video")
+        assert list(probes.problems([bad, good])) == [bad]
+        assert len({process for process, _ in notes.lines()}) == 2
+
+    def test_a_crash_of_decord_is_no_problem(self, notes: Notes, videos: Videos) -> None:
+        paths = videos("decord")
+        assert probes.problems(paths) == {}
+        assert notes.names() == ["decord", "decord"]
+        forget()
+        assert probes.problems(paths) == {}
+        assert notes.names() != []  # decord may count other frames, so it is asked again
+
+    def test_a_hang_is_ended_in_time(self, notes: Notes, videos: Videos) -> None:
+        hang, good = videos("hang", "a")
+        start = time.monotonic()
+        with pytest.raises(MediaError, match=r"hang\.mp4: reading it took more than 1 s"):
+            probes.probe(hang, time_limit=1)
+        assert time.monotonic() - start < 20
+        assert probes.probe(good).n_frames == 5
+
+    def test_a_child_without_a_job_ends(
+        self, notes: Notes, videos: Videos, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("UNUSED", "0.1")
+        a, b = videos("a", "b")
+        probes.probe(a)
+        (child,) = worker_call._waiting
+        end = time.monotonic() + 20
+        while child.waits and time.monotonic() < end:
+            time.sleep(0.05)
+        assert not child.waits
+        assert probes.probe(b).n_frames == 5
+
+    def test_a_child_that_ends_as_it_gets_a_job(
+        self, notes: Notes, videos: Videos, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        a, b = videos("a", "b")
+        probes.probe(a)
+        (child,) = worker_call._waiting
+        os.kill(child._process.pid, 9)
+        monkeypatch.setattr(worker_call._Child, "waits", True)  # as it did a moment ago
+        assert probes.probe(b).n_frames == 5
+        assert notes.names() == ["a", "b"]
+        forget()
+        assert probes.probe(b).n_frames == 5
+        assert notes.names() == []
+
+    def test_a_forked_process_has_children_of_its_own(self, notes: Notes, videos: Videos) -> None:
+        probes.probe(*videos("a"))
+        assert len(worker_call._waiting) == 1
+        context = multiprocessing.get_context("fork")
+        queue = context.Queue()
+        process = context.Process(target=lambda: queue.put(len(worker_call._waiting)))
+        process.start()
+        assert queue.get(timeout=60) == 0
+        process.join()
+        assert len(worker_call._waiting) == 1
+
+
+class TestMemory:
+    """What was found is kept for later runs, and believed as long as it is about this very file."""
+
+    def test_later_runs_look_at_nothing(self, notes: Notes, videos: Videos, tmp_path: Path) -> None:
+        bad = tmp_path / "bad.mp4"
+        bad.write_bytes(b"no video")
+        paths = [*videos("a", "b"), bad]
+        first = probes.look(paths)
+        assert notes.names() == ["a", "b", "bad"]
+        assert str(first[bad]).startswith(f"unreadable: {bad}: ")
+        assert probes.look(paths) == first
+        forget()
+        assert probes.look(paths) == first
+        with pytest.raises(MediaError) as error:
+            probes.probe(bad)
+        assert f"unreadable: {error.value}" == first[bad]
+        assert notes.names() == []
+
+    def test_a_changed_file_is_looked_at_again(
+        self, notes: Notes, videos: Videos, tmp_path: Path
+    ) -> None:
+        (path,) = videos("a")
+        good = path.read_bytes()
+        path.write_bytes(b"no video")
+        assert path in probes.problems([path])
+        path.write_bytes(good)
+        assert probes.problems([path]) == {}
+        os.utime(path, ns=(0, 1))
+        assert probes.problems([path]) == {}
+        assert notes.names() == ["a"] * 3
+
+    def test_what_is_no_fact_about_the_file_is_not_kept(self, notes: Notes, videos: Videos) -> None:
+        """A child may have died for want of memory; a permission may be given tomorrow."""
+        paths = videos("crash", "refused")
+        for _ in range(2):
+            found = probes.problems(paths)
+            assert "Permission denied" in found[paths[1]]
+            assert probes.problems(paths) == found  # within a run it is
+            assert {"crash", "refused"} == set(notes.names())
+            forget()
+
+    def test_other_readers_are_asked(
+        self, notes: Notes, videos: Videos, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        paths = videos("a")
+        probes.look(paths)
+        monkeypatch.setattr(probes, "_VERSION", probes._VERSION + 1)
+        probes._readers.cache_clear()
+        forget()
+        probes.look(paths)
+        probes._readers.cache_clear()
+        assert notes.names() == ["a", "a"]
+        assert f"av{av.__version__}" in probes._readers()
+
+    @pytest.mark.parametrize("trouble", ["no folder", "no file"])
+    def test_nothing_can_be_kept(
+        self, trouble: str, notes: Notes, videos: Videos, tmp_path: Path
+    ) -> None:
+        if trouble == "no folder":
+            (tmp_path / "cache").write_text("in the way")
+        else:
+            (tmp_path / "cache" / "probes" / f"{probes._readers()}.jsonl").mkdir(parents=True)
+        paths = videos("a")
+        assert probes.problems(paths) == probes.problems(paths) == {}
+        assert notes.names() == ["a"]
+        forget()
+        assert probes.problems(paths) == {}
+        assert notes.names() == ["a"]
+
+    def test_lines_that_were_cut_short(self, notes: Notes, videos: Videos, tmp_path: Path) -> None:
+        a, b, c = videos("a", "b", "c")
+        probes.look([a, b])
+        (file,) = (tmp_path / "cache" / "probes").glob("*.jsonl")
+        first, second = file.read_bytes().splitlines(keepends=True)
+        file.write_bytes(first + b"\xff\n[1]\n{}\n" + second[:20])
+        kept = json.loads(first)[0]
+        forget()
+        notes.names()
+        assert probes.problems([a, b, c]) == {}
+        lost = {"a", "b"} - {Path(kept).stem}
+        assert notes.names() == sorted(lost | {"c"})
+        forget()
+        assert probes.problems([a, b, c]) == {}
+        assert len(notes.names()) <= 1  # the line that went on where another was cut
+
+    def test_two_processes_look_once(self, notes: Notes, videos: Videos, tmp_path: Path) -> None:
+        paths = videos(*"abcdef")
+        code = (
+            "import sys; from pathlib import Path\n"
+            "from lmms_eval_tasks.utils import probes, worker_call\n"
+            "worker_call.WORKER = 'noting_worker'\n"
+            "print(len(probes.look(map(Path, sys.argv[1:]))))\n"
+        )
+        command = [sys.executable, "-c", code, *map(str, paths)]
+        both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+        assert [one.communicate(timeout=120)[0] for one in both] == ["6\n"] * 2
+        assert notes.names() == list("abcdef")
+        (file,) = (tmp_path / "cache" / "probes").glob("*.jsonl")
+        assert len(file.read_text().splitlines()) == 6
+
+
+# --- what a run needs -------------------------------------------------------------------------
+
+
+def docs(*names: str) -> list[list[Path]]:
+    """Docs with one video each; "" is a doc without one, "ab" has two."""
+    return [[Path(letter) for letter in name] for name in names]
+
+
+@pytest.mark.parametrize(
+    ("tasks", "run", "leave_out", "looked", "found"),
+    [
+        ([docs("a", "a", "X", "b")], slice(0, None), False, "abX", "X"),
+        ([docs("a", "a", "X", "b")], slice(0, 2), False, "a", ""),
+        ([docs("a", "a", "X", "b")], slice(0, 3), False, "aX", "X"),
+        ([docs("a", "a", "X", "b")], slice(3, 4), False, "b", ""),  # X is not asked
+        ([docs("X", "Y", "a", "b", "c")], slice(0, 2), False, "XY", "XY"),
+        # What is left out makes way, and what comes before says where the first doc is.
+        ([docs("X", "Y", "a", "b", "c")], slice(0, 2), True, "XYab", "XY"),
+        ([docs("a", "X", "b", "Y", "c", "d")], slice(2, 3), True, "aXbYc", "XY"),
+        ([docs("X", "X", "X", "Y")], slice(0, 1), True, "XY", "XY"),
+        ([docs("a", "b"), docs("c", "d")], slice(0, 1), False, "ac", ""),
+        ([docs("a", "b"), docs("b", "a")], slice(1, 2), False, "ab", ""),
+        ([docs("", "aX", "", "b", "c")], slice(0, 3), True, "aXb", "X"),
+        ([docs("", "")], slice(0, None), False, "", ""),
+        ([], slice(0, 8), True, "", ""),
+    ],
+)
+def test_problems_of_a_run(
+    tasks: list[list[list[Path]]],
+    run: slice,
+    leave_out: bool,
+    looked: str,
+    found: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Capitals are bad files."""
+    asked: list[str] = []
+
+    def problems(paths: Sequence[Path]) -> dict[Path, str]:
+        asked.extend(map(str, paths))
+        return {path: "bad" for path in paths if str(path).isupper()}
+
+    monkeypatch.setattr(probes, "problems", problems)
+    told = probes.problems_of_run(tasks, run, leave_out=leave_out)
+    assert sorted(asked) == sorted(looked)  # each once
+    assert sorted(map(str, told)) == sorted(found)
+
+
+# --- the facts --------------------------------------------------------------------------------
+
+
+def test_missing_and_odd_places(tmp_path: Path) -> None:
+    folder, gone, pipe = tmp_path / "folder.mp4", tmp_path / "gone.mp4", tmp_path / "pipe.mp4"
+    folder.mkdir()
+    os.mkfifo(pipe)
+    assert probes.look([folder, gone, pipe, folder]) == {
+        folder: f"unreadable: {folder}: is a folder, not a video file",
+        gone: f"missing: {gone}",
+        pipe: f"unreadable: {pipe}: is not a regular file",
+    }
+
+
+def test_times_that_are_not_the_decoder_s_are_seen(tmp_path: Path) -> None:
+    """The clock is taken from the packets, unless they hold the order of decoding as times."""
+    good = files.write_video(tmp_path / "good.mp4", audio=True)
+    assert video_source.frame_table(str(good)).ordered
+    assert segment_head.head(str(good)).clock == segment_head.Clock(Fraction(0))
+    bad = tmp_path / "bad.mp4"
+    with av.open(str(good)) as source, av.open(str(bad), "w") as out:
+        streams: Any = {s.index: out.add_stream_from_template(s) for s in source.streams}
+        for packet in source.demux():
+            if packet.dts is not None:
+                packet.pts = packet.dts if packet.stream.type == "video" else packet.pts
+                packet.stream = streams[packet.stream.index]
+                out.mux(packet)
+    assert not video_source.frame_table(str(bad)).ordered
+    with pytest.raises(MediaError, match="times are not in order"):
+        probes.probe(bad)

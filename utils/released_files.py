@@ -1,0 +1,209 @@
+"""What every benchmark does with the files of a user's release: find, read, count, place."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.errors import DataError, TasksError
+
+_NOT_DATA = {"key.json", "manifest.json"}  # of the packaged sample
+
+Release = TypeVar("Release")
+
+
+@dataclass(frozen=True)
+class DataStatus:
+    """What `lmms-eval-tasks data status` shows of one benchmark."""
+
+    benchmark: str
+    where: Path
+    found: bool
+    version: str = ""
+    counts: dict[str, int] = field(default_factory=dict)  # questions, pools, pairs, ...
+    videos: int = 0
+    missing: dict[str, str] = field(default_factory=dict)  # video -> where it should be
+    unreadable: dict[str, str] = field(default_factory=dict)  # video -> the reader's complaint
+    problem: str = ""  # why the data cannot be used, with the place of the first error
+    notes: tuple[str, ...] = ()
+
+
+def find_file(folder: Path, names: Sequence[str]) -> Path:
+    """The data file in a folder: of a known name, the first one first, or else the only JSON file.
+
+    Args:
+        folder: where the data are.
+        names: under which they are released; the first one is ours.
+
+    Raises:
+        DataError: there is none, or more than one and none has a known name.
+    """
+    for name in names:
+        if (folder / name).is_file():
+            return folder / name
+    others = sorted(p for p in folder.glob("*.json") if p.name not in _NOT_DATA)
+    if len(others) == 1:
+        return others[0]
+    if others:
+        raise DataError(
+            f"{folder}: more than one JSON file ({', '.join(p.name for p in others)}); "
+            f"rename the data file to {names[0]}"
+        )
+    raise DataError(f"{folder}: no data file (expected {' or '.join(names)})")
+
+
+def user_folder(benchmark: str) -> Path:
+    """A benchmark's folder under the user's data root; the packaged sample is built if meant."""
+    root = settings.data_root()
+    if settings.is_sample():
+        from lmms_eval_tasks import sample
+
+        sample.build(root)
+    return root / benchmark
+
+
+def required_folder(benchmark: str, title: str, how_to_get: str, files: str) -> Path:
+    """`user_folder`, where there is one.
+
+    Args:
+        benchmark: its name, which is that of its folder too.
+        title: its name for people.
+        how_to_get: what to tell who has no data.
+        files: what has to be under the root, as in "ROOT/maia/data.json and ...".
+
+    Raises:
+        DataError: it is not there; says how to get the data and where to put them.
+    """
+    place = user_folder(benchmark)
+    if not place.is_dir():
+        raise DataError(
+            f"no {title} data at {place}. {how_to_get}. Then run: "
+            f"lmms-eval-tasks data prepare {benchmark} --from DIR_OR_FILE  (or set "
+            f"{settings.DATA}=ROOT with {files}, "
+            f"or {settings.DATA}=sample to try the packaged sample)"
+        )
+    return place
+
+
+def read_text(file: Path) -> str:
+    """A file's text in UTF-8, without a byte order mark.
+
+    Raises:
+        DataError: it cannot be read, or is no such text.
+    """
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise DataError(f"{file}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{file}: not UTF-8 text (byte {error.start})") from None
+
+
+def read_json(file: Path) -> Any:
+    """The content of a JSON file in UTF-8, with or without a byte order mark.
+
+    Raises:
+        DataError: it is none; names the line and the column.
+    """
+    text = read_text(file)
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise DataError(
+            f"{file}: not valid JSON at line {error.lineno}, column {error.colno}: {error.msg}"
+        ) from None
+    except (ValueError, RecursionError) as error:  # a number of 5,000 digits; 100,000 brackets
+        raise DataError(f"{file}: cannot be read as JSON: {error}") from None
+
+
+def read_lines(file: Path) -> Iterator[tuple[int, Any]]:
+    """The lines of a JSON lines file, as `read_json` reads files: number, from 1, and content.
+
+    Blank lines are skipped.
+
+    Raises:
+        DataError: the file, or a line that is reached, cannot be read; names it.
+    """
+    # Not splitlines(): that breaks at separators which JSON allows inside a text.
+    for number, line in enumerate(read_text(file).split("\n"), 1):
+        if line.strip():
+            try:
+                yield number, json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise DataError(f"{file}, line {number}: not valid JSON: {error}") from None
+
+
+def put(source: Path, target: Path, link: bool) -> None:
+    """Copy or link a file to its place, as a whole or not at all; one that is there stays."""
+    if target.exists() and target.resolve() == source.resolve():
+        return
+    temporary = target.with_name(f".{target.name}.part")
+    temporary.unlink(missing_ok=True)
+    if link:
+        temporary.symlink_to(source)
+    else:
+        shutil.copyfile(source, temporary)
+    temporary.replace(target)
+
+
+def release_or_status(
+    benchmark: str, root: Path, how_to_get: str, read: Callable[[Path], Release]
+) -> Release | DataStatus:
+    """A benchmark's release under a data root, or what `data status` shows where there is none.
+
+    Args:
+        benchmark: its name, which is that of its folder too.
+        root: the data root.
+        how_to_get: what to tell who has no data.
+        read: reads the release of that folder; may raise a TasksError.
+    """
+    place = root / benchmark
+    if not place.is_dir():
+        return DataStatus(benchmark, place, found=False, problem=how_to_get)
+    try:
+        return read(place)
+    except TasksError as error:
+        return DataStatus(benchmark, place, found=False, problem=str(error))
+
+
+def by_trouble(problems: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Videos that are missing, and those that are unreadable, of those that cannot be used.
+
+    Args:
+        problems: by video; a reason starts with one of the two words.
+    """
+    missing, unreadable = (
+        {video: why for video, why in problems.items() if why.startswith(kind)}
+        for kind in ("missing", "unreadable")
+    )
+    return missing, unreadable
+
+
+def compared(counts: Mapping[str, int], paper: Mapping[str, int]) -> str:
+    """One line: how many of everything there are, of how many in the paper."""
+    parts = (f"{counts[name]:,} of {total:,} {name}" for name, total in paper.items())
+    return f"{', '.join(parts)} of the paper's full set"
+
+
+# Containers of the videos that releases name without an ending.
+VIDEO_ENDINGS = (".mp4", ".mkv", ".webm", ".mov", ".avi", ".m4v", ".mpg", ".ts")
+
+
+def video_path(folders: Sequence[Path], name: str) -> Path:
+    """The file of a video in the first of `folders` that has it; where it would be if none has.
+
+    Args:
+        folders: in order; of a release's layout.
+        name: of the file, with its own ending or, as ids are, without: then any known one.
+    """
+    names = [name, *(f"{name}{ending}" for ending in VIDEO_ENDINGS)]
+    for folder in folders:
+        for found in names:
+            if (folder / found).is_file():
+                return folder / found
+    return folders[0] / (name if Path(name).suffix.lower() in VIDEO_ENDINGS else names[1])

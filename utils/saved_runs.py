@@ -1,0 +1,172 @@
+"""Saved runs (`--log_samples`) read back."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lmms_eval_tasks.errors import DataError
+
+# The metric of every task that carries the whole item: how many items failed in some way.
+CARRIER = "failed"
+
+_SAMPLES = re.compile(r"^(?P<run>.+)_samples_(?P<task>.+)\.jsonl$")
+
+
+@dataclass(frozen=True)
+class Run:
+    """The saved samples of one task in one run of the host."""
+
+    task: str
+    file: Path
+    samples: list[dict[str, Any]]
+    model: str | None  # as `name (arguments)`; None without the run's results file
+    saved: dict[str, Any]  # the metrics of the run's results file, by name without the filter
+    saved_groups: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+def find(paths: Iterable[Path]) -> list[Path]:
+    """Sample files among `paths` and in the folders among them, sorted.
+
+    Raises:
+        DataError: a path does not exist, or nothing was found.
+    """
+    files: list[Path] = []
+    given = list(paths)
+    for path in given:
+        if path.is_dir():
+            files += [p for p in path.rglob("*.jsonl") if _SAMPLES.match(p.name)]
+        elif path.is_file():
+            files.append(path)
+        else:
+            raise DataError(f"{path}: no such file or folder")
+    if not files:
+        raise DataError(
+            f"{', '.join(map(str, given))}: no *_samples_*.jsonl; run the host with "
+            "--log_samples --output_path DIR"
+        )
+    return sorted(set(files))
+
+
+def read(file: Path) -> Run:
+    """Read one sample file and, beside it, the results file of the same run.
+
+    Raises:
+        DataError: the name or a line is not of the host's form; the message names the line.
+    """
+    match = _SAMPLES.match(file.name)
+    if match is None:
+        raise DataError(f"{file}: expected a name like DATE_samples_TASK.jsonl")
+    samples = []
+    with file.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                sample = json.loads(line)
+            except json.JSONDecodeError as error:
+                raise DataError(f"{file}, line {number}: not JSON ({error.msg})") from None
+            if not isinstance(sample, dict):
+                raise DataError(f"{file}, line {number}: expected an object")
+            samples.append(sample)
+    if not samples:
+        raise DataError(f"{file}: no samples")
+    task = match["task"]
+    results_file = file.with_name(f"{match['run']}_results.json")
+    if not results_file.is_file():
+        return Run(task, file, samples, model=None, saved={})
+    try:
+        results = json.loads(results_file.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise DataError(f"{results_file}: not JSON ({error.msg})") from None
+    config = results.get("config", {})
+    own = _own_numbers(results)
+    return Run(
+        task,
+        file,
+        samples,
+        model=f"{config.get('model')} ({config.get('model_args')})",
+        saved=own.get(task) or plain_names(results.get("results", {}).get(task, {})),
+        saved_groups={
+            name: own.get(name) or plain_names(values)
+            for name, values in results.get("groups", {}).items()
+            if task in results.get("group_subtasks", {}).get(name, [])
+        },
+    )
+
+
+def refuse_twice(runs: Sequence[Run]) -> None:
+    """One of two runs of the same task and model would silently take the other's place.
+
+    Raises:
+        DataError: naming both files.
+    """
+    seen: dict[tuple[str, str | None], Run] = {}
+    for run in runs:
+        other = seen.setdefault((run.task, run.model), run)
+        if other is not run:
+            raise DataError(
+                f"{run.file}: a second {run.task} run of {run.model or 'an unknown model'}, beside "
+                f"{other.file}; name one of them"
+            )
+
+
+def saved_items(run: Run) -> list[dict[str, Any]]:
+    """A run's whole items in the order of their ids.
+
+    Raises:
+        DataError: a sample lacks one, or two share an id; names the line.
+    """
+    seen: dict[str, dict[str, Any]] = {}
+    for number, sample in enumerate(run.samples, 1):
+        item = sample.get(CARRIER)
+        if not isinstance(item, dict) or "reply" not in item:
+            raise DataError(
+                f"{run.file}, line {number}: no `{CARRIER}` item of this suite "
+                "(of a version before 0.2? rescore it with that one)"
+            )
+        if item["id"] in seen:
+            raise DataError(f"{run.file}, line {number}: {item['id']} occurs twice")
+        seen[item["id"]] = item
+    return [seen[name] for name in sorted(seen)]
+
+
+def plain_names(values: dict[str, Any]) -> dict[str, Any]:
+    """The host's `metric,filter` keys as metric names, without errors and aliases."""
+    return {
+        key.partition(",")[0]: value
+        for key, value in values.items()
+        if "," in key and "_stderr" not in key
+    }
+
+
+def numbers(results: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Metrics by task and group of the host's results; a group's own row counts for a group."""
+    groups = results.get("groups", {})
+    found = {
+        name: plain_names(groups.get(name) or values) for name, values in results["results"].items()
+    }
+    return {**found, **_own_numbers(results)}
+
+
+def _own_numbers(results: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Every number in our section of the host's results, by task and group."""
+    found: dict[str, dict[str, Any]] = {}
+    for section in results.get("lmms_eval_tasks", {}).values():
+        if isinstance(section, dict):
+            found |= section.get("numbers", {})
+    return found
+
+
+def invalid_names(results: Mapping[str, Any]) -> set[str]:
+    """Tasks with too many failed verdicts, and the groups they are part of."""
+    tasks = results.get("lmms_eval_tasks", {}).get("invalid", {}).keys()
+    groups = results.get("group_subtasks", {}).items()
+    return {*tasks, *(name for name, members in groups if tasks & set(members))}
+
+
+def difference(saved: Mapping[str, Any], again: Mapping[str, Any]) -> list[str]:
+    """Names of metrics whose value differs from the saved one in any digit."""
+    return sorted(name for name in saved.keys() & again.keys() if saved[name] != again[name])

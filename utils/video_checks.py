@@ -1,0 +1,61 @@
+"""What every benchmark with windows in videos asks of the user's files before a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.utils import probes
+from lmms_eval_tasks.utils.probes import VideoInfo
+
+LISTED = 20  # lines of one message
+# A window may end this much after its video, in seconds: times in files are rounded.
+ROUNDED = 1.0
+# A window that begins less than this before its video's end, in seconds, has nothing to show.
+LEAST = 0.02
+
+LEAVE_OUT = (
+    "Correct them, or leave them out (they are counted in the results) with --allow-bad-items or "
+    f"{settings.ALLOW_BAD_ITEMS}=1"
+)
+ALLOW_MISSING = f"--allow-missing-videos or {settings.ALLOW_MISSING}=1"
+
+
+def look(paths: Mapping[str, Path]) -> tuple[dict[str, VideoInfo], dict[str, str]]:
+    """Facts about the videos that can be read, and what is wrong with the others.
+
+    Args:
+        paths: by name, of each video where it is or would be.
+
+    Returns:
+        Both by name; a reason starts with "missing" or "unreadable".
+    """
+    known = probes.look(paths.values())
+    found = {name: known[path] for name, path in paths.items()}
+    return (
+        {name: info for name, info in found.items() if not isinstance(info, str)},
+        {name: why for name, why in found.items() if isinstance(why, str)},
+    )
+
+
+def outside(start: float | None, end: float | None, seconds: float) -> str:
+    """Why a window is not inside its video, or "".
+
+    Args:
+        start, end: of the window in seconds; None is the video's own.
+        seconds: the video's end: that of its picture or of its sound, whichever is later.
+    """
+    if start is not None and start > seconds - LEAST:
+        return f"starts at {start:g} s; its video ends at {seconds:.3f} s"
+    if end is not None and end > seconds + ROUNDED:
+        return f"ends at {end:g} s; its video ends at {seconds:.3f} s"
+    return ""
+
+
+def listed(problems: Mapping[str, str]) -> str:
+    """One line each of the first 20, and how many more there are."""
+    lines = [f"  {name}: {why}" for name, why in list(problems.items())[:LISTED]]
+    if len(problems) > LISTED:
+        lines.append(f"  and {len(problems) - LISTED} more")
+    return "\n".join(lines)
