@@ -625,7 +625,7 @@ class TestSubmission:
         return runs.run("maverix_s_oe", runs.score(docs, lambda _: reply))
 
     def made(self, *own: Any) -> Any:
-        return adapter.Adapter(benchmarks.get("maverix")).submission(own)
+        return adapter.Adapter(benchmarks.load("maverix")).submission(own)
 
     def test_the_form(self) -> None:
         turns = runs.run(
