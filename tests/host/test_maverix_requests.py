@@ -15,7 +15,7 @@ from PIL import Image
 
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.maverix.labels import MODES
-from lmms_eval_tasks.running import sound as sound_table
+from lmms_eval_tasks.running import sound_table
 from lmms_eval_tasks.sample.second_code import TICKS
 from tests.conftest import HostRun, Launch, host
 from tests.local_endpoint import LocalEndpoint, Recorded, last_user_text

@@ -18,7 +18,8 @@ import pytest
 from lmms_eval_tasks.maverix.labels import MODES, mode_of
 from lmms_eval_tasks.maverix.metrics import JOINED
 from lmms_eval_tasks.maverix.tasks import BENCHMARK
-from lmms_eval_tasks.runs import rescore, rescoring
+from lmms_eval_tasks.runs.rescore import rescore_saved
+from lmms_eval_tasks.utils import saved_runs
 from tests.conftest import BIN, HostRun, Launch, host, torchrun
 from tests.local_endpoint import LocalEndpoint, last_user_text
 
@@ -66,7 +67,7 @@ def runs(
 
 
 def numbers(run: HostRun) -> dict[str, dict[str, Any]]:
-    return rescore.numbers(run.results)
+    return saved_runs.numbers(run.results)
 
 
 def test_every_task_ran(runs: dict[str, HostRun]) -> None:
@@ -77,7 +78,7 @@ def test_the_group_of_the_modes_alone(launch: Launch, tmp_path: Path) -> None:
     arguments = ["--tasks", "maverix", "--limit", "2", "--output_path", str(tmp_path)]
     done = launch(host("--model", "tasks_scripted", *arguments), tmp_path)
     assert done.code == 0, done.stderr[-3000:]
-    assert set(rescore.numbers(done.results)) >= {"maverix", *(f"maverix_{m}" for m in MODES)}
+    assert set(saved_runs.numbers(done.results)) >= {"maverix", *(f"maverix_{m}" for m in MODES)}
     assert "Table 3" in done.stdout
 
 
@@ -151,8 +152,8 @@ class TestWithoutSoundOrReferences:
         rows = [line.split() for line in silent.stdout.splitlines()]
         assert ["this", "run", "localized", *shown] in rows
         assert "S stands for A, and V+S for V+A" in " ".join(silent.stdout.split())
-        again = rescoring.rescore_saved(
-            BENCHMARK, [rescore.read(f) for f in rescore.find([silent.out])], None
+        again = rescore_saved(
+            BENCHMARK, [saved_runs.read(f) for f in saved_runs.find([silent.out])], None
         )
         assert again.numbers["maverix_table3"] == {
             "best_uni": best,
@@ -170,10 +171,10 @@ class TestWithoutSoundOrReferences:
 
 
 def test_rescore_gives_the_same_to_the_last_digit(runs: dict[str, HostRun]) -> None:
-    saved = [rescore.read(file) for file in rescore.find([runs["chat 2"].out])]
-    again = rescoring.rescore_saved(BENCHMARK, saved, None)
+    saved = [saved_runs.read(file) for file in saved_runs.find([runs["chat 2"].out])]
+    again = rescore_saved(BENCHMARK, saved, None)
     for run in saved:
-        assert rescore.difference(run.saved, again.numbers[run.task]) == []
+        assert saved_runs.difference(run.saved, again.numbers[run.task]) == []
         assert len(run.saved) > 10
     joined = numbers(runs["chat 2"])["maverix_table3"]
     assert {k: again.numbers["maverix_table3"][k] for k in JOINED} == {k: joined[k] for k in JOINED}
