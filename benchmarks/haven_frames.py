@@ -38,9 +38,10 @@ from unittest.mock import patch
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.haven import inputs, items, options
-from lmms_eval_tasks.haven.labels import TASKS
-from lmms_eval_tasks.haven.record import Frame, Record, Sentence, Shot
+from lmms_eval_tasks.haven import data, options
+from lmms_eval_tasks.haven.options import TASKS
+from lmms_eval_tasks.haven.records.record import Frame, Record, Sentence, Shot
+from lmms_eval_tasks.host.names import doc_to_messages
 from lmms_eval_tasks.utils import frame_archive, worker_call
 
 LIMIT, GROWTH = 1.3, 1.2
@@ -89,7 +90,7 @@ def write(path: Path, n_frames: int, size: tuple[int, int], seed: int) -> None:
         file.mux(video.encode(None))
 
 
-def docs(path: Path, picks: int) -> list[items.Row]:
+def docs(path: Path, picks: int) -> list[data.Row]:
     """The docs of the eight tasks on a video, made as the suite makes them."""
     frames = tuple(Frame(STEP * place, "", place % 7 == 0, 0.5) for place in range(picks))
     edges = [place * picks // SHOTS for place in range(SHOTS + 1)]
@@ -99,13 +100,14 @@ def docs(path: Path, picks: int) -> list[items.Row]:
     )
     told = tuple(Sentence(f"Event {letter} happens.", (1 + i,)) for i, letter in enumerate("abcd"))
     record = Record("tvsum", path.stem, "", frames, shots, told, told, None, {}, path)
-    row = items.row(record, "benchmark")
-    return [items.doc(row, task, options.current()) for task in SHOWN]
+    row = data.row(record, "benchmark")
+    chosen = options.current()
+    return [{**data.make_doc(row, task, chosen), "task": task.name} for task in SHOWN]
 
 
-def ask(doc: items.Row) -> list[Any]:
+def ask(doc: data.Row) -> list[Any]:
     """The pictures of one request, as the host would hand them over."""
-    (message,) = inputs.messages(doc)
+    (message,) = doc_to_messages(doc)
     return [item["url"] for item in message["content"] if item["type"] == "image"]
 
 
@@ -119,7 +121,7 @@ def empty_cache() -> Iterator[None]:
         yield
 
 
-def decoded(asked: list[items.Row]) -> tuple[int, int]:
+def decoded(asked: list[data.Row]) -> tuple[int, int]:
     """Frames that are decoded for these docs from an empty cache, and pictures handed over."""
     counts: list[int] = []
     work = worker_call.call
@@ -134,19 +136,20 @@ def decoded(asked: list[items.Row]) -> tuple[int, int]:
     return sum(counts), pictures
 
 
-def shared(asked: list[items.Row]) -> None:
+def shared(asked: list[data.Row]) -> None:
     """All requests, from an empty cache."""
     with empty_cache():
         for doc in asked:
             ask(doc)
 
 
-def indices_of(doc: items.Row) -> list[int]:
+def indices_of(doc: data.Row) -> list[int]:
     """Frames of the video that a request shows, ascending."""
-    return sorted(doc["picks"][part - 1] for part in inputs.parts(doc) if isinstance(part, int))
+    shown = [number for group in doc["unit_frames"] for number in group]
+    return [doc["picks"][number - 1] for number in sorted(shown)] or list(doc["picks"])
 
 
-def by_decord(asked: list[items.Row]) -> None:
+def by_decord(asked: list[data.Row]) -> None:
     """Each task opens the video and takes its frames."""
     import decord
 
@@ -156,7 +159,7 @@ def by_decord(asked: list[items.Row]) -> None:
             _resized(rgb)
 
 
-def by_seeking(asked: list[items.Row]) -> None:
+def by_seeking(asked: list[data.Row]) -> None:
     """Each task opens the video and jumps to each of its frames."""
     import av
 
@@ -207,14 +210,14 @@ def measure_own_peak(paths: list[Path], picks: int) -> None:
     print(json.dumps([int(own) / 1024, max(children) / 1024]))
 
 
-def timed(job: Callable[[list[items.Row]], None], asked: list[items.Row]) -> float:
+def timed(job: Callable[[list[data.Row]], None], asked: list[data.Row]) -> float:
     """Seconds."""
     start = time.perf_counter()
     job(asked)
     return time.perf_counter() - start
 
 
-def count(asked: list[items.Row]) -> float:
+def count(asked: list[data.Row]) -> float:
     """Print how many frames are decoded; the ratio of all tasks to one."""
     alone = {task.name: decoded([doc])[0] for task, doc in zip(SHOWN, asked, strict=True)}
     together, pictures = decoded(asked)
@@ -228,7 +231,7 @@ def count(asked: list[items.Row]) -> float:
     return ratio
 
 
-def race(asked: list[items.Row], rounds: int) -> float:
+def race(asked: list[data.Row], rounds: int) -> float:
     """Print the times, in turn; the ratio to the faster of the other ways."""
     jobs = {"shared": shared, "decord per task": by_decord, "PyAV seek per frame": by_seeking}
     spent = dict.fromkeys(jobs, 0.0)

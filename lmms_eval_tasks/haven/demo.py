@@ -147,4 +147,5 @@ def _ranks(doc: Mapping[str, Any]) -> list[float]:
 
 def _docs(task: Variant) -> list[dict[str, Any]]:
     """What the run asked."""
-    return data.docs(data.look([task.name], videos=False), task.name)
+    docs = data.docs(data.look([task.name], videos=False), task.name)
+    return [doc for doc in docs if not doc["not_run"]]

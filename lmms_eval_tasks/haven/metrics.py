@@ -76,7 +76,7 @@ def valid(part: str, items: Items) -> Items:
 
 def own_values(metric: str, items: Items) -> list[float | None]:
     """Each item's own value; 0 of a reply whose scoring broke, which has no scores."""
-    return [item["scores"].get(metric, 0.0) for item in items]
+    return [item.get("scores", {}).get(metric, 0.0) for item in items]
 
 
 def baseline_values(name: str, items: Items) -> list[float | None]:
@@ -180,7 +180,10 @@ def _family(
     spread = functools.partial(_interval, values) if measured else None
     return [
         Metric(
-            name, plain, shown=("scores",) if measured and name in SHOWN else None, interval=spread
+            name,
+            plain,
+            shown=(f"scores.{name}",) if measured and name in SHOWN else None,
+            interval=spread,
         ),
         Metric(f"{name}_valid", over_valid(plain), interval=spread and over_valid(spread)),
         Metric(f"{name}_sources", functools.partial(mean_of_sources, plain)),

@@ -7,7 +7,7 @@ and annotations are Multimodal Video Summarization's).
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -282,6 +282,7 @@ class Haven(Benchmark):
     title = "HAVEN"
     how_to_get = data.HOW_TO_GET
     paper_judge = judging.PAPER_JUDGE
+    headline = 2
     cuts = ("videos read", "videos of {} can be read")
 
     tasks = _tasks()
@@ -372,7 +373,7 @@ class Haven(Benchmark):
             texts.check()
         return items
 
-    def notes(self, names: Iterable[str]) -> Sequence[str]:  # noqa: ARG002
+    def notes(self, asked: Mapping[str, Items]) -> Sequence[str]:  # noqa: ARG002
         """Metrics of texts that are missing or not comparable."""
         return texts.doubts()
 

@@ -9,15 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 from lmms_eval_tasks import judges
-from lmms_eval_tasks.haven import judge as judging
-from lmms_eval_tasks.judges import Criterion, Judge, Verdict, run
-from lmms_eval_tasks.judges.config import OPENAI, JudgeConfig
+from lmms_eval_tasks.haven.tasks import BENCHMARK
+from lmms_eval_tasks.judges import Judge, run
+from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.settings import JudgeLimits
 from tests.local_endpoint import Fault, LocalEndpoint, choice, completion
-
-REFERENCE = "A man paints a boat. He falls into the river."
-DOCUMENT = "A man opens a tin. He paints the boat red. A dog barks, and he falls into the river."
-SUMMARY = "A man paints «a boat» {red}. Then he gets wet."
 
 Request = dict[str, Any]
 Script = Callable[[Request], "str | Fault"]
@@ -49,22 +45,5 @@ def drawn(request: Request, scores: Sequence[object]) -> Fault:
 def asked(script: Script) -> Iterator[tuple[Judge, LocalEndpoint]]:
     """HAVEN's judge at an endpoint, without repairs, in a run of its own; and the endpoint."""
     with LocalEndpoint(script, model="local") as endpoint, run.use(run.Run(JudgeLimits())):
-        config = judging.config(f"rater@{endpoint.url}", {})
+        config = before.judge_config(BENCHMARK, f"rater@{endpoint.url}", {})
         yield judges.make(replace(config, repairs=0, retries=0)), endpoint
-
-
-class Unasked:
-    """A judge whom nobody may ask."""
-
-    config = JudgeConfig(OPENAI, "unasked")
-
-    def supports(self, criterion: str) -> bool:
-        return bool(criterion)
-
-    def verdict(self, criterion: Criterion, fields: Mapping[str, Any]) -> Verdict:
-        raise AssertionError(f"asked {criterion.name}")
-
-    def verdicts(
-        self, criterion: Criterion, fields: Mapping[str, Any], samples: int
-    ) -> list[Verdict]:
-        return [self.verdict(criterion, fields)] * samples

@@ -8,22 +8,22 @@ from pathlib import Path
 import pytest
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.haven import checked, video_match
-from lmms_eval_tasks.haven.record import Record
+from lmms_eval_tasks.haven import data
+from lmms_eval_tasks.haven.records.record import Record
+from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.utils import provenance
 from tests.haven import release_files
 
 
 @pytest.fixture
-def root(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterable[Path]:
+def root(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty data root; nothing is judged, and nothing is remembered from another test."""
     monkeypatch.setenv(settings.DATA, str(tmp_path / "root"))
     monkeypatch.setenv(settings.CACHE, str(cache))
     monkeypatch.setenv(settings.JUDGE, "none")
     monkeypatch.setattr(provenance, "_notes", {})
-    checked.remember(None)
-    yield tmp_path / "root"
-    checked.remember(None)
+    monkeypatch.setattr(before, "_checked", {})
+    return tmp_path / "root"
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def user(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """ROOT/haven: tvsum/video_1, tvsum/video_2 and summe/video_1 of 20 frames and 4 shots.
 
     Videos are empty files, which are taken for good ones; one with "bad" in it for a bad one
-    (test_videos.py has real ones).
+    (test_data.py has real ones).
     """
     folder = root / "haven"
     for source, videos in (("tvsum", 2), ("summe", 1)):
@@ -40,7 +40,7 @@ def user(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             file = folder / "videos" / source / f"video_{number}.mp4"
             file.parent.mkdir(parents=True, exist_ok=True)
             file.touch()
-    monkeypatch.setattr(video_match, "troubles", _troubles)
+    monkeypatch.setattr(data, "troubles", _troubles)
     return folder
 
 

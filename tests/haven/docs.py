@@ -13,7 +13,8 @@ import yaml
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.haven import inputs
-from lmms_eval_tasks.haven.labels import SUMMARIES, TASKS, budget
+from lmms_eval_tasks.haven.options import SUMMARIES, TASKS, budget
+from lmms_eval_tasks.host import names
 
 
 def doc(
@@ -33,7 +34,7 @@ def doc(
     order 2, 4, ..., 1, 3, ...
 
     Args:
-        task_name: one of labels.TASKS.
+        task_name: one of options.TASKS.
         frames: sampled frames, at least as many as shots.
         shots: of the video.
         sentences: of the summary, at most as many as shots.
@@ -73,6 +74,7 @@ def doc(
     of_shots = bool(shown) and not task.text
     made = {
         **row,
+        "task": task_name,
         "kind": task.kind,
         "text": task.text,
         "with_document": task.document,
@@ -85,6 +87,23 @@ def doc(
     if unknown := set(changes) - set(made):
         raise ValueError(f"no such field of a doc: {', '.join(unknown)}")
     return {**made, **changes}
+
+
+def chat(given: dict[str, Any]) -> list[Any]:
+    """What a chat model is given: texts and pictures in their order."""
+    (message,) = names.doc_to_messages(given)
+    assert (set(message), message["role"]) == ({"role", "content"}, "user")
+    return [item["text"] if item["type"] == "text" else item["url"] for item in message["content"]]
+
+
+def text(given: dict[str, Any], placeholder: str = "<image>") -> str:
+    """A simple model's text."""
+    return names.doc_to_text(given, {"placeholder": placeholder})
+
+
+def simple(given: dict[str, Any]) -> list[Any]:
+    """All pictures, then the text with placeholders."""
+    return [*names.doc_to_visual(given), text(given)]
 
 
 def own_prompts(folder: Path, monkeypatch: pytest.MonkeyPatch, **texts: str | None) -> Path:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from lmms_eval_tasks.haven.labels import budget
+from lmms_eval_tasks.haven.options import budget
 
 STEP = 15  # original frames between two picks
 Data = dict[str, Any]
@@ -42,7 +42,7 @@ def write(
 
     Args:
         folder: ROOT/haven, or the release's `data` folder.
-        source: a slug of labels.SOURCES.
+        source: a slug of options.SOURCES.
         videos: how many: video_1, video_2, ...
         frames: sampled frames of each video, at least `shots`.
         shots: of each video.

@@ -9,59 +9,52 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks.haven import scores, scoring, text_scores, text_values, utils
-from lmms_eval_tasks.haven.labels import TASKS
-from lmms_eval_tasks.haven.text_values import Asked
-from lmms_eval_tasks.runs import rescore
-from lmms_eval_tasks.utils import provenance
-from lmms_eval_tasks.utils.aggregate import Carrier
+from lmms_eval_tasks.haven import texts
+from lmms_eval_tasks.haven.options import TASKS
+from lmms_eval_tasks.haven.tasks import BENCHMARK, BLANK, keep
+from lmms_eval_tasks.host import names
+from lmms_eval_tasks.runs import rescore, scoring
+from lmms_eval_tasks.utils.saved_runs import Run
 from lmms_eval_tasks.utils.text_scores import TextScores
 from tests.haven.docs import doc
 
-Made = dict[str, dict[str, Any]]  # metric -> item
-FIRST = scores.FIRST
+Item = dict[str, Any]
 REFUSED = "I'm sorry, but I can't help with that."
 FAILED = "[LMMS_EVAL_REQUEST_FAILED after 3 retries] timeout"
+# Replies that give nothing -> whose failure it is.
+NOTHING = {"": "empty", REFUSED: "refused", "<think>First": "truncated", FAILED: "model_error"}
 
 
-def made(task: str, reply: str, **changes: Any) -> Made:
-    """What process_results gives, through JSON as in the host's log."""
+def whole(task: str, reply: str, **changes: Any) -> Item:
+    """The whole item of a reply to a hand-made doc, through JSON as in the host's log."""
     return of_doc(doc(task, **changes), reply)
 
 
-def of_doc(given: Mapping[str, Any], reply: str) -> Made:
-    found: Made = json.loads(json.dumps(utils.process_results(given, [reply])))
+def of_doc(given: Mapping[str, Any], reply: Any) -> Item:
+    found: Item = json.loads(json.dumps(names.process_results(given, [reply])))["failed"]
     return found
 
 
-def whole(task: str, reply: str, **changes: Any) -> dict[str, Any]:
-    """The whole item of a reply."""
-    return made(task, reply, **changes)[FIRST]
-
-
-def broken(task: str, reply: str = "[1]", **changes: Any) -> Made:
+def broken(task: str, **changes: Any) -> Item:
     """A reply whose scoring broke."""
-    return scoring.failed_metrics(utils.identity(doc(task, **changes)), reply)
+    return {**keep(doc(task, **changes)), **BLANK, "status": "error", "reply": "[1]"}
 
 
-def values(task: str, all_made: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Every metric that has items, as the host computes it; the carriers of joins too."""
-    found: dict[str, Any] = {}
-    for name, function in scores.SCORES[task].items():
-        if given := [one[name] for one in all_made if name in one]:
-            found[name] = function(given)
-    return found
+def numbers(task: str, items: Sequence[Item]) -> dict[str, Any]:
+    return scoring.numbers(BENCHMARK.tasks[task], items)
 
 
-def saved_run(
-    task: str, all_made: Sequence[Mapping[str, Any]], model: str | None = "m (x)"
-) -> rescore.Run:
-    samples = [{"doc_id": n, **one} for n, one in enumerate(all_made)]
-    return rescore.Run(task, Path(f"out/1_samples_{task}.jsonl"), samples, model, {})
+def details(task: str, items: Sequence[Item]) -> dict[str, Any]:
+    return scoring.details(BENCHMARK.tasks[task], items)
 
 
-def no_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
-    """BERTScore without a model: share of the candidate's words that the reference has, doubled."""
+def video(number: int, source: str = "tvsum") -> dict[str, str]:
+    return {"id": f"{source}/video_{number}", "source": source}
+
+
+def no_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    """BERTScore: the share of the candidate's words that the reference has. CLIPScore: a quarter
+    of each sentence, and a hundredth of frame numbers."""
 
     def fake(candidates: Sequence[str], references: Sequence[str]) -> TextScores:
         found = []
@@ -70,22 +63,12 @@ def no_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
             found.append(sum(w in other.split() for w in words) / len(words) if words else 0.0)
         return TextScores(tuple(found), "BERTScore by hand", computed=True)
 
-    monkeypatch.setattr(text_scores, "bertscore", fake)
-
-
-def clip_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """CLIPScore without a model: a quarter of each sentence, and a hundredth of frame numbers."""
-
-    def clip(asked: Sequence[Asked]) -> list[float | None]:
+    def clip(asked: Sequence[texts.Asked]) -> list[float | None]:
         return [len(one.sentences) / 4 + sum(one.frames) / 100 for one in asked]
 
-    monkeypatch.setattr(text_values, "clip_values", clip)
-    monkeypatch.setattr(text_scores, "clip_problem", lambda: None)
-
-
-def no_notes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is known of what another test computed with."""
-    monkeypatch.setattr(provenance, "_notes", {})
+    monkeypatch.setattr(texts, "bert_scores", fake)
+    monkeypatch.setattr(texts, "clip_values", clip)
+    monkeypatch.setattr(texts, "clip_problem", lambda: None)
 
 
 # --- saved runs of three replies, of which one failed ---
@@ -105,20 +88,24 @@ REPLIES = {
 }
 
 
-def scored(task: str, **more: Any) -> list[Made]:
+def scored(task: str, **more: Any) -> list[Item]:
     """Two videos of TVSum and one of OVP."""
-    name = task.removesuffix("_doc").removesuffix("_text").removeprefix("haven_")
     sources = ("tvsum", "tvsum", "ovp")
+    replies = REPLIES[TASKS[task].kind]
     return [
-        made(task, reply, **{"id": f"{source}/video_{n}", "source": source, **more})
-        for n, (reply, source) in enumerate(zip(REPLIES[name], sources, strict=True))
+        whole(task, reply, **{**video(n, source), **more})
+        for n, (reply, source) in enumerate(zip(replies, sources, strict=True))
     ]
 
 
-def runs(*tasks: str, model: str = "m (x)", **more: Any) -> list[rescore.Run]:
+def saved_run(task: str, items: Sequence[Item], model: str | None = "m (x)") -> Run:
+    samples = [{"doc_id": n, "failed": one} for n, one in enumerate(items)]
+    return Run(task, Path(f"out/1_samples_{task}.jsonl"), samples, model, {})
+
+
+def runs(*tasks: str, model: str = "m (x)", **more: Any) -> list[Run]:
     return [saved_run(task, scored(task, **more), model) for task in tasks or TASKS]
 
 
-def shown(found: dict[str, Any]) -> dict[str, Any]:
-    """Without what is handed to the group."""
-    return {name: value for name, value in found.items() if not isinstance(value, Carrier)}
+def rescored(given: Sequence[Run], judge: str | None = None, **more: Any) -> rescore.Rescored:
+    return rescore.rescore_saved(BENCHMARK, given, judge, **more)

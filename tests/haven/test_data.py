@@ -1,110 +1,624 @@
-"""HAVEN's rows and docs as the host loads them: what each task asks, and what is left out of it."""
+"""Which items can be asked, the docs made of them, the frames read before a run, and what is told.
+
+`user` is a root of three videos that are taken for good ones (conftest.py).
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
-import re
+import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import datasets
 import pytest
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.errors import DataError, TasksError
-from lmms_eval_tasks.haven import checked, data, items, options, usability
-from lmms_eval_tasks.haven.labels import TASKS
+from lmms_eval_tasks.errors import DataError, MediaError, PromptError, TasksError
+from lmms_eval_tasks.haven import data, texts
+from lmms_eval_tasks.haven.options import TASKS, Options, budget
+from lmms_eval_tasks.haven.records import release as released
+from lmms_eval_tasks.haven.tasks import BENCHMARK, keep
+from lmms_eval_tasks.host import names
+from lmms_eval_tasks.judges import resolve
+from lmms_eval_tasks.runs import after, before, estimate
+from lmms_eval_tasks.runs.scoring import carried
+from lmms_eval_tasks.utils import indexed_frames, local_models
+from tests.haven.docs import doc
 from tests.haven.release_files import write
+from tests.haven.scored import of_doc
 
-FOLDER = Path(data.__file__).parent
 NAMES = list(TASKS)
+PICTURED = [name for name in NAMES if not TASKS[name].text]
+PROXIES = [name for name in NAMES if TASKS[name].text]
+SALIENCY = [name for name in NAMES if TASKS[name].kind == "saliency"]
 ALL = ["summe/video_1", "tvsum/video_1", "tvsum/video_2"]
+WHY = (
+    "not one of 3 items can be run, such as summe/video_1: summe.h5: no such file, so no importance"
+)
 
 
-def docs(task: str) -> list[dict[str, Any]]:
-    """The docs of a task, made of the stored rows by the function that its YAML names."""
-    rows = datasets.load_from_disk(data.DATASET_PATH)["test"]
-    return list(getattr(data, task.removeprefix("haven_"))(rows))
-
-
-def ids(task: str) -> list[str]:
-    return [doc["id"] for doc in docs(task)]
-
-
-class TestTasks:
-    def test_the_groups(self) -> None:
-        """The eight with pictures, and the six text proxies; no other YAML."""
-        found = {}
-        for group in ("haven", "haven_text"):
-            text = (FOLDER / f"{group}.yaml").read_text(encoding="utf-8")
-            assert text.startswith(f"group: {group}\n")
-            assert "metric: joined\n" in text
-            found[group] = re.findall(r"^  - (haven\S+)$", text, re.MULTILINE)
-        assert found["haven"] == [name for name in NAMES if not TASKS[name].text]
-        assert found["haven_text"] == [name for name in NAMES if TASKS[name].text]
-        assert (len(found["haven"]), len(found["haven_text"])) == (8, 6)
-        files = {file.stem for file in FOLDER.glob("*.yaml")}
-        assert files == {*NAMES, "haven", "haven_text"}
-
-    @pytest.mark.parametrize("name", ["haven_v2t", "v2t_doc", "temporal_doc_text", "docs"])
-    def test_no_other_functions(self, name: str) -> None:
-        assert not hasattr(data, name)
-
-
-@pytest.mark.usefixtures("user")
-class TestDocs:
-    @pytest.mark.parametrize("task", NAMES)
-    def test_as_items_make_them(self, task: str) -> None:
-        """Through the host's files nothing changes, and videos need not be looked at twice."""
-        given = [items.doc(row, TASKS[task], options.current()) for row in data.rows(data.load())]
-        assert docs(task) == given
-        assert [doc["id"] for doc in given] == ALL
-        assert json.loads(json.dumps(given)) == given
-
-    def test_options(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv(settings.HAVEN, "sources=tvsum,max_shots=2,frames_per_shot=1")
-        for doc in docs("haven_temporal"):
-            assert doc["source"] == "tvsum"
-            assert (len(doc["units"]), [len(one) for one in doc["unit_frames"]]) == (2, [1, 1])
-        monkeypatch.setenv(settings.HAVEN, "sources=ovp")
-        with pytest.raises(DataError, match=r"no file of ovp \(expected processed/ovp_data.json"):
-            docs("haven_temporal")
-        monkeypatch.setenv(settings.HAVEN, "shots=2")
-        with pytest.raises(TasksError, match="'shots' is none of"):
-            docs("haven_temporal")
-
-    def test_what_the_check_left_out(self, user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """What is there while the docs are made plays no part: the check decides."""
-        monkeypatch.setenv(settings.ALLOW_MISSING, "1")
-        lost = user / "videos" / "tvsum" / "video_2.mp4"
-        lost.unlink()
-        names = ["haven_v2v", "haven_v2v_text"]
-        checked.remember(usability.look(data.load(), options.current(), names))
-        lost.touch()
-        assert ids("haven_v2v") == ALL[:2]
-        assert ids("haven_v2v_text") == ALL
-        assert ids("haven_v2t") == ALL  # was not checked, so is looked at now
-        checked.remember_undecoded({str((user / "videos/summe/video_1.mp4").resolve()): "damaged"})
-        assert ids("haven_v2v") == ["tvsum/video_1"]
-        assert ids("haven_v2v_text") == ALL
-
-    def test_without_a_check(self, user: Path) -> None:
-        (user / "videos" / "tvsum" / "video_2.mp4").unlink()
-        with pytest.raises(DataError, match="1 of 3 HAVEN videos are not there"):
-            docs("haven_v2v")
-        assert ids("haven_v2v_text") == ALL
-
-    def test_gaps_are_of_one_task(self, user: Path) -> None:
-        """Without HDF5 SumMe has no saliency item, and all others."""
-        write(user, "summe", 1, hdf5=False)
-        (user / "summe" / "h5" / "summe.h5").unlink()
-        for task in NAMES:
-            saliency = TASKS[task].kind == "saliency"
-            assert ids(task) == (ALL[1:] if saliency else ALL), task
-
-
-def test_no_data(root: Path) -> None:
+def stopped(*tasks: str) -> str:
     with pytest.raises(DataError) as error:
-        docs("haven_v2t")
+        before.check_benchmark(BENCHMARK, tasks)
+    return str(error.value)
+
+
+def asked(task: str) -> list[str]:
+    return [one["id"] for one in before.docs(BENCHMARK, task)]
+
+
+def no_hdf5(user: Path) -> None:
+    for source, videos in (("tvsum", 2), ("summe", 1)):
+        write(user, source, videos, hdf5=False)
+        (user / source / "h5" / f"{source}.h5").unlink()
+
+
+# --- which items can be asked ---------------------------------------------------------------------
+
+
+def test_nothing_is_wrong(user: Path) -> None:
+    found = data.look(NAMES)
+    assert found.reasons == {name: {} for name in NAMES}
+    assert (found.options, found.release, found.digest) == (
+        Options(),
+        data.load(),
+        data.load().digest,
+    )
+    for name in NAMES:
+        made = before.docs(BENCHMARK, name)
+        given = [data.make_doc(row, TASKS[name], Options()) for row in found.rows]
+        assert [{**one, "task": name} for one in given] == made
+        assert json.loads(json.dumps(made)) == made == list(getattr(names, f"docs_{name}")(None))
+        assert asked(name) == ALL
+
+
+def test_videos_are_needed_by_tasks_that_show_pictures(
+    user: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = user / "videos" / "tvsum" / "video_2.mp4"
+    lost.unlink()
+    assert "1 of 3 HAVEN videos are not there" in stopped("haven_v2t")
+    monkeypatch.setenv(settings.ALLOW_MISSING, "1")
+    before.check_benchmark(BENCHMARK, ["haven_v2t", "haven_v2t_text"])
+    lost.touch()  # what is there while the docs are made plays no part: the check decides
+    assert (asked("haven_v2t"), asked("haven_v2t_text")) == (ALL[:2], ALL)
+    assert asked("haven_v2v") == ALL  # was not checked, so is looked at now
+    monkeypatch.delenv(settings.ALLOW_MISSING)
+    for file in user.glob("videos/*/*.mp4"):
+        file.unlink()
+    before.check_benchmark(BENCHMARK, PROXIES)
+    for task in PICTURED:
+        said = stopped(task, *PROXIES)
+        assert f"{user}: 3 of 3 HAVEN videos are not there (tasks that end in _text need" in said
+        assert f"need none; {task} do)" in said
+        assert "\n  summe/video_1: missing: " in said
+        assert f"--allow-missing-videos or {settings.ALLOW_MISSING}=1" in said
+    monkeypatch.setenv(settings.ALLOW_MISSING, "1")
+    said = stopped("haven_grounding", "haven_temporal")
+    assert "haven_grounding: not one of 3 items can be run:\n  summe/video_1: missing" in said
+    assert "haven_temporal: not one of 3 items can be run:" in said
+    before.check_benchmark(BENCHMARK, ["haven_grounding", "haven_grounding_text"])
+    assert asked("haven_grounding_text") == ALL
+
+
+def test_bad_videos_and_records(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (user / "videos" / "tvsum" / "video_1.mp4").write_text("bad")
+    said = stopped("haven_temporal")
+    assert "1 of 3 HAVEN videos do not fit their record" in said
+    assert "\n  tvsum/video_1: unreadable: " in said
+    assert "--allow-bad-items" in said
+    (user / "videos" / "summe" / "video_1.mp4").unlink()
+    write(user, "tvsum", 3, change=lambda given, _: given["video_3"].pop("frames"))
+    said = stopped("haven_v2v")
+    assert "1 of 4 HAVEN videos cannot be used:\n  tvsum/video_3: tvsum_data.json" in said
+    assert "1 of 3 HAVEN videos are not there" in said
+    assert "1 of 3 HAVEN videos do not fit their record" in said
+    # A bad record stops a text proxy too; allowed, it is counted in every task.
+    assert "1 of 4 HAVEN videos cannot be used" in stopped("haven_v2v_text")
+    monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
+    monkeypatch.setenv(settings.ALLOW_MISSING, "1")
+    found = data.look(NAMES)
+    for name in NAMES:
+        lost = {"tvsum/video_3", *([] if TASKS[name].text else ALL[:2])}
+        assert found.left_out(name).keys() == lost
+
+
+def test_gaps_are_of_one_task_and_need_no_leave(user: Path) -> None:
+    """NaN in gtscore, and a frame without a description: those tasks alone."""
+
+    def change(given: dict[str, Any], arrays: dict[str, Any]) -> None:
+        arrays["video_1"]["gtscore"][3] = float("nan")
+        given["video_2"]["frames"][4]["description"] = ""
+
+    write(user, "tvsum", 2, change=change)
+    reasons = data.look(NAMES).reasons
+    for name in NAMES:
+        lost = {}
+        if name in SALIENCY:
+            lost = {"tvsum/video_1": "gtscore"}
+        elif name in ("haven_v2t_text", "haven_v2v_text", "haven_v2vt_text"):
+            lost = {"tvsum/video_2": "frames, entry 5, description"}
+        assert reasons[name].keys() == lost.keys(), name
+        assert all(why in reasons[name][video] for video, why in lost.items())
+
+
+def test_a_models_limit_of_pictures(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Left out and named, never cut. TVSum's videos have 20 frames, SumMe's 40, all four shots."""
+    write(user, "summe", 1, frames=40)
+    monkeypatch.setenv(settings.HAVEN, "frames_per_shot=3,max_images=20")
+    found = data.look(NAMES)
+    for name in NAMES:
+        lost = TASKS[name].kind in ("v2t", "v2v", "v2vt") and not TASKS[name].text
+        assert list(found.left_out(name)) == (["summe/video_1"] if lost else []), name
+    assert found.left_out("haven_v2v")["summe/video_1"] == (
+        "not run: needs 40 images, the model's limit is 20 (max_images)"
+    )
+    monkeypatch.setenv(settings.HAVEN, "max_images=11,frames_per_shot=3")
+    said = stopped("haven_v2t", "haven_temporal")
+    assert said.count("not one of 3 items") == 2
+    assert "  tvsum/video_2: not run: needs 12 images, the model's limit is 11" in said
+    monkeypatch.setenv(settings.HAVEN, "max_images=11,frames_per_shot=3,max_shots=3")
+    assert data.look(["haven_temporal"]).left_out("haven_temporal") == {}
+    assert "haven_grounding: not one of 3" in stopped("haven_grounding")  # shows all
+
+
+def test_a_task_without_items_among_others(user: Path) -> None:
+    """One doc that asks nothing and says why; not one task with an item stops the run."""
+    no_hdf5(user)
+    before.check_benchmark(BENCHMARK, NAMES)
+    for name in NAMES:
+        made = before.docs(BENCHMARK, name)
+        why = {one["not_run"] for one in made}
+        assert (len(made), why) == ((1, {WHY}) if name in SALIENCY else (3, {""})), name
+    (one,) = before.docs(BENCHMARK, "haven_saliency")
+    assert (one["units"], one["unit_frames"], one["sentences"]) == ([], [], [])
+    assert data.n_images(one) == 0
+    assert one.keys() == before.docs(BENCHMARK, "haven_v2v")[0].keys()
+    assert BENCHMARK.cut(data.look(["haven_saliency"]), "haven_saliency", one) is None
+    said = stopped(*SALIENCY)
+    assert said.startswith(f"{user}: haven_saliency: not one of 3 items can be run:\n  summe/")
+    assert said.count("not one of 3 items can be run:") == 3
+    # Without a check nothing is known of the other tasks of a run: no reason to stop.
+    assert [one["not_run"] for one in before.docs(BENCHMARK, "haven_saliency")] == [WHY]
+    assert data.not_run({"b/2": "two", "a/1": "one"}).endswith("such as a/1: one")
+    config = resolve("gpt-4.1-mini", {"OPENAI_API_KEY": "x"}, default_model="gpt-4.1-mini")
+    yaml = {"metadata": {"benchmark": "haven"}, "generation_kwargs": {"max_new_tokens": 9}}
+    found = [estimate.estimate({"task": t, **yaml}, config) for t in ("haven_v2t", SALIENCY[0])]
+    assert [(one.generations, one.verdicts) for one in found] == [(3, 3), (0, 0)]
+
+
+def test_without_texts_the_tasks_that_need_none_run(user: Path) -> None:
+    def change(given: dict[str, Any], _: object) -> None:
+        for entry in given.values():
+            entry["aligned_text_summary"] = entry["aligned_full_document"] = None
+
+    write(user, "tvsum", 2, change=change)
+    write(user, "summe", 1, change=change)
+    before.check_benchmark(BENCHMARK, NAMES)
+    ran = {name for name in NAMES if not before.docs(BENCHMARK, name)[0]["not_run"]}
+    assert ran == {
+        *("haven_v2v", "haven_temporal", "haven_saliency"),
+        *("haven_v2v_text", "haven_saliency_text"),
+    }
+
+
+def test_no_data_and_wrong_options(root: Path, user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(settings.HAVEN, "sources=ovp")
+    with pytest.raises(DataError, match=r"no file of ovp \(expected processed/ovp_data.json"):
+        asked("haven_temporal")
+    monkeypatch.setenv(settings.HAVEN, "shots=2")
+    with pytest.raises(TasksError, match="'shots' is none of"):
+        asked("haven_temporal")
+    shutil.rmtree(root)
+    with pytest.raises(DataError) as error:
+        asked("haven_v2t")
     for told in ("align_vsum", "ROOT/haven/processed/SOURCE_data.json", "data prepare"):
         assert told in str(error.value)
+
+
+def test_the_check_of_prompts_judge_and_models(
+    user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(settings.CLIPSCORE, str(tmp_path / "none"))
+    before.check_benchmark(BENCHMARK, ["haven_v2v"])
+    with pytest.raises(TasksError, match="nothing is downloaded: name the folder of a model"):
+        before.check_benchmark(BENCHMARK, ["haven_v2v", "haven_v2vt"])
+    monkeypatch.delenv(settings.CLIPSCORE)
+    monkeypatch.delenv(settings.JUDGE)  # gpt-4.1-mini, for which no key is set
+    for name in NAMES:
+        if TASKS[name].kind in ("v2t", "v2vt"):
+            with pytest.raises(TasksError, match="key"):
+                before.check_benchmark(BENCHMARK, [name])
+        else:
+            before.check_benchmark(BENCHMARK, [name])
+    monkeypatch.setenv(settings.PROMPTS, str(tmp_path / "none"))
+    with pytest.raises(PromptError, match="folder of prompts does not exist"):
+        before.check_benchmark(BENCHMARK, ["haven_v2v"])
+
+
+# --- docs -----------------------------------------------------------------------------------------
+
+ADDED = {"kind", "text", "with_document", "budget", "n_sentences", "units", "unit_frames"}
+ADDED |= {"sentences", "task", "not_run"}
+
+
+def row(**given: Any) -> data.Row:
+    """A row of one video: a hand-made doc without what a task adds."""
+    return {name: value for name, value in doc("haven_v2t", **given).items() if name not in ADDED}
+
+
+def made(task: str, given: data.Row | None = None, **options: Any) -> data.Row:
+    given = row(frames=60, shots=12) if given is None else given
+    return data.make_doc(given, TASKS[task], Options(**options))
+
+
+def by_hand(numbers: Sequence[int], use: str, seed: int = 0, name: str = "tvsum/video_7") -> Any:
+    return sorted(
+        numbers, key=lambda n: hashlib.sha256(f"{seed}:{use}:{name}:{n}".encode()).hexdigest()
+    )
+
+
+def test_a_record_in_plain_types(tmp_path: Path) -> None:
+    """All numbers from 1 but picks."""
+    (record,) = released.read(write(tmp_path, videos=1), Options()).records
+    found = data.row(record, "abc")
+    assert json.loads(json.dumps(found)) == found
+    assert (found["id"], found["source"], found["video"]) == ("tvsum/video_1", "tvsum", "video_1")
+    assert found["video_path"].endswith("/videos/tvsum/video_1.mp4")
+    assert found["picks"] == [15 * n for n in range(20)]
+    assert found["shots"] == [list(range(n, n + 5)) for n in (1, 6, 11, 16)]
+    assert (found["document_shots"], found["summary_shots"]) == ([[1, 2], [3, 4]], [[1, 2, 3], [4]])
+    assert len(found["importance"]) == len(found["shot_texts"]) == 4
+    assert (len(found["descriptions"]), len(found["keyframes"]), found["data"]) == (20, 3, "abc")
+    bare = tmp_path / "bare"
+    (record,) = released.read(write(bare, videos=1, hdf5=False), Options()).records
+    assert data.row(record, "")["importance"] == []
+    assert data.row(record.__class__(**{**vars(record), "path": None}), "")["video_path"] == ""
+
+
+def test_a_record_is_told_from_others_by_what_it_says(
+    user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not by where its files lie, nor by the rest of the release."""
+
+    def prints() -> dict[str, str]:
+        return {record.id: data.row(record, "")["record"] for record in data.load().records}
+
+    first, digest = prints(), data.load().digest
+    assert len(set(first.values())) == 3
+    changes: list[Any] = [
+        lambda given, _: given["frames"][3].update(description="Another."),
+        lambda given, _: given["clips"][0].update(summary="A."),
+        lambda given, _: given["aligned_text_summary"]["sentences"].__setitem__(0, "No."),
+        lambda given, _: given["aligned_full_document"]["sentences"].__setitem__(0, "No."),
+        lambda given, _: given["aligned_text_summary"]["alignments"][0].update(shot_ids=[3]),
+        lambda _, arrays: arrays["gtscore"].__setitem__(0, 0.875),
+    ]
+    for change in changes:
+        write(user, "tvsum", 2, change=lambda g, a, c=change: c(g["video_1"], a["video_1"]))  # type: ignore[misc]
+        assert [name for name, own in prints().items() if own != first[name]] == ["tvsum/video_1"]
+        assert data.load().digest != digest
+    write(user, "tvsum", 2)
+    other = tmp_path / "other"
+    user.parent.rename(other)
+    monkeypatch.setenv(settings.DATA, str(other))
+    assert prints() == first
+    monkeypatch.setenv(settings.HAVEN, "sources=tvsum")
+    assert prints() == {name: one for name, one in first.items() if name[:5] == "tvsum"}
+
+
+def test_a_doc_is_the_row_and_what_the_task_adds() -> None:
+    given = row(frames=24, shots=3)
+    for task, variant in TASKS.items():
+        found = made(task, given, frames_per_shot=5)
+        assert {name: found[name] for name in given} == given
+        assert found.keys() - given.keys() == ADDED - {"task"}
+        assert (found["kind"], found["text"]) == (variant.kind, task.endswith("_text"))
+        assert found["with_document"] is task.endswith("_doc")
+        of_frames = variant.kind in ("v2t", "v2v", "v2vt")
+        assert data.n_images(found) == (0 if variant.text else 24 if of_frames else 15)
+        summary = variant.kind in ("v2t", "v2vt")
+        for option, n in ((4, 4), (7, 7), ("reference", 3)):
+            assert made(task, given, sentences=option)["n_sentences"] == (n if summary else 0)
+        assert keep(found)["record"] == given["record"]
+
+
+def test_k() -> None:
+    """max(1, floor(0.15 F)), whatever the number of true keyframes."""
+    for frames, k in {
+        1: 1,
+        6: 1,
+        13: 1,
+        14: 2,
+        19: 2,
+        20: 3,
+        40: 6,
+        99: 14,
+        100: 15,
+        165: 24,
+    }.items():
+        assert budget(frames) == k
+        for keyframes in ([1], list(range(1, frames + 1))):
+            given = row(frames=frames, shots=1, sentences=1, keyframes=keyframes)
+            assert made("haven_v2v", given)["budget"] == k
+
+
+def test_shuffles_and_draws_by_hand() -> None:
+    """By seed and id alone; with the document they are the same; grounding shows all."""
+    assert made("haven_temporal")["units"] == by_hand(range(1, 13), "shuffled shot")
+    assert made("haven_temporal_text")["units"] == by_hand(range(1, 13), "shuffled sentence")
+    shown = made("haven_grounding", row(shots=4, sentences=4))["sentences"]
+    assert shown == by_hand(range(1, 5), "shuffled summary")
+    for kind in ("temporal", "saliency"):
+        with_document = made(f"haven_{kind}_doc", max_shots=5)
+        without = made(f"haven_{kind}", max_shots=5)
+        assert (with_document.pop("with_document"), without.pop("with_document")) == (True, False)
+        assert with_document == without
+    drawn = by_hand(range(1, 13), "drawn shot")[:5]
+    assert made("haven_saliency", max_shots=5)["units"] == sorted(drawn)
+    assert made("haven_temporal", max_shots=5)["units"] == by_hand(drawn, "shuffled shot")
+    sentences = by_hand(range(1, 13), "drawn sentence")[:5]
+    found = made("haven_temporal_text", max_shots=5)["units"]
+    assert found == by_hand(sentences, "shuffled sentence")
+    for most in (12, 13, 30):
+        assert made("haven_saliency", max_shots=most)["units"] == list(range(1, 13))
+    found = made("haven_grounding", row(shots=12, sentences=9), max_shots=2)
+    assert found["units"] == list(range(1, 13))
+    assert sorted(found["sentences"]) == list(range(1, 10))
+    for task in ("haven_v2t", "haven_v2v_text", "haven_v2vt"):
+        assert made(task)["units"] == []
+    # A sentence without shots is not asked about.
+    given = row(shots=4, sentences=4, summary_shots=[[1, 2], [], [4], []])
+    for task in ("haven_grounding", "haven_grounding_text"):
+        assert sorted(made(task, given)["sentences"]) == [1, 3]
+
+
+def test_nothing_that_is_true_has_a_say_in_an_order() -> None:
+    given = row(frames=60, shots=12)
+    other = {**given, "importance": [1.0] * 12, "keyframes": [9], "data": "x", "video": "y"}
+    other |= {"video_path": "/z", "descriptions": ["?"] * 60, "picks": list(range(60))}
+    for task in ("haven_temporal", "haven_temporal_text"):
+        base = made(task, given)["units"]
+        assert sorted(base) == list(range(1, 13)) != base
+        assert made(task, other, size=64, frames_per_shot=1)["units"] == base
+        assert made(task, {**given, "id": "tvsum/video_8"})["units"] != base
+        assert made(task, given, seed=1)["units"] != base
+    # Over 600 videos each of 4 shots is first about 150 times; each of 12 is drawn in a third.
+    first, drawn = [0] * 4, [0] * 12
+    for n in range(600):
+        name = {"id": f"tvsum/video_{n}"}
+        first[made("haven_temporal", row(shots=4, sentences=4, **name))["units"][0] - 1] += 1
+        for unit in made("haven_saliency", row(frames=60, shots=12, **name), max_shots=4)["units"]:
+            drawn[unit - 1] += 1
+    assert all(abs(count - 150) < 4 * (600 * 0.25 * 0.75) ** 0.5 for count in first), first
+    assert all(abs(count - 200) < 4 * (600 / 3 * 2 / 3) ** 0.5 for count in drawn), drawn
+
+
+def test_frames_of_a_shot() -> None:
+    """Uniform over its sampled frames, the ends among them."""
+    for frames, limit, shown in (
+        ([3, 4, 5], 0, [3, 4, 5]),
+        ([3, 4, 5], 1, [3]),
+        ([3, 4, 5], 2, [3, 5]),
+        ([3, 4, 5], 4, [3, 4, 5]),
+        ([10, 11, 12, 13, 14], 3, [10, 12, 14]),
+        ([1, 2, 3, 4, 5, 6, 7, 8, 9, 10], 4, [1, 4, 7, 10]),
+        ([7], 4, [7]),
+        ([2, 9], 4, [2, 9]),
+    ):
+        assert data.shown(frames, limit) == shown
+    given = row(frames=24, shots=3)  # eight frames each
+    found = made("haven_temporal", given, frames_per_shot=2)
+    ends = {1: [1, 8], 2: [9, 16], 3: [17, 24]}
+    assert found["unit_frames"] == [ends[unit] for unit in found["units"]]
+    whole = made("haven_saliency", given, frames_per_shot=0)["unit_frames"]
+    assert [len(one) for one in whole] == [8, 8, 8]
+
+
+# --- frames before the model is loaded ------------------------------------------------------------
+
+
+class Reader:
+    """Stands for indexed_frames.frames: notes what is read, and fails on some videos."""
+
+    def __init__(self) -> None:
+        self.read: list[tuple[str, int, int]] = []
+        self.bad: set[str] = set()
+
+    def __call__(self, path: str, picks: Sequence[int], size: int) -> None:
+        name = f"{Path(path).parent.name}/{Path(path).stem}"
+        self.read.append((name, len(picks), size))
+        if name in self.bad:
+            raise MediaError(f"{name}: damaged")
+
+    def names(self) -> list[str]:
+        found = sorted(name for name, _, _ in self.read)
+        self.read = []
+        return found
+
+
+@pytest.fixture
+def reader(user: Path, monkeypatch: pytest.MonkeyPatch) -> Reader:
+    made_here = Reader()
+    monkeypatch.setattr(indexed_frames, "frames", made_here)
+    return made_here
+
+
+def prepared(*tasks: str, limit: float | None = None) -> None:
+    before.check_benchmark(BENCHMARK, tasks)
+    before.make_media_of(BENCHMARK, tasks, limit)
+
+
+def test_frames_are_read_once_for_all_tasks(
+    reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before.check_benchmark(BENCHMARK, NAMES)
+    assert reader.read == []
+    prepared(*NAMES)
+    assert sorted(reader.read) == [(name, 20, 512) for name in ALL]
+    reader.read = []
+    prepared(*PROXIES)
+    assert reader.read == []
+    for limit, n in ((1, 1), (2, 2), (0.5, 2), (0.3, 1), (0, 3), (-1, 3), (None, 3), (9, 3)):
+        prepared("haven_temporal", "haven_temporal_text", limit=limit)
+        assert reader.names() == ALL[:n], limit
+    prepared("haven_v2t_text", "haven_v2t", limit=0.5)  # a share of the first task's
+    assert reader.names() == ALL[:2]
+    monkeypatch.setenv(settings.HAVEN, "size=64,sources=summe")
+    prepared("haven_grounding")
+    assert reader.read == [("summe/video_1", 20, 64)]
+
+
+def test_what_is_left_out_is_not_read(
+    reader: Reader, user: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (user / "videos" / "summe" / "video_1.mp4").unlink()
+    monkeypatch.setenv(settings.ALLOW_MISSING, "1")
+    prepared("haven_v2t", limit=1)
+    assert reader.names() == ["tvsum/video_1"]
+    # A task without items counts as one doc: half of one is one doc of each task.
+    monkeypatch.setenv(settings.HAVEN, "max_images=19")
+    prepared("haven_v2v", "haven_saliency", limit=0.5)
+    assert reader.names() == ["tvsum/video_1"]
+
+
+def test_damaged_in_the_middle(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader.bad = {"summe/video_1"}
+    with pytest.raises(DataError) as error:
+        prepared("haven_v2t", "haven_temporal_text")
+    said = str(error.value)
+    assert said.startswith("the frames of 1 of 3 HAVEN videos cannot be read:\n  summe/video_1")
+    assert "--allow-bad-items" in said
+    monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
+    prepared("haven_v2t", "haven_temporal_text")
+    assert (asked("haven_v2t"), asked("haven_temporal_text")) == (ALL[1:], ALL)
+    section = annotated("haven_v2t", "haven_temporal_text")
+    assert section["left_out"] == {
+        "haven_v2t": {"summe/video_1": "summe/video_1: damaged"},
+        "haven_temporal_text": {},
+    }
+    reader.read = []
+    prepared("haven_v2t", limit=1)
+    assert reader.names() == ALL[:2]  # another takes its place
+    reader.bad = set(ALL)
+    with pytest.raises(DataError, match="none of the videos of haven_v2t can be read"):
+        prepared("haven_v2t")
+
+
+# --- results --------------------------------------------------------------------------------------
+
+
+def annotated(*tasks: str, **rows: Any) -> dict[str, Any]:
+    """The benchmark's section, as the host writes it into its results file."""
+    told: dict[str, Any] = {"results": rows}
+    after.annotate(told, [{"task": name, "metadata": {"benchmark": "haven"}} for name in tasks])
+    section: dict[str, Any] = told["lmms_eval_tasks"]["haven"]
+    assert json.loads(json.dumps(section)) == section
+    return section
+
+
+def test_the_section(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(user, "videoxum", 3)
+    monkeypatch.setenv(settings.HAVEN, "size=64,subset=2")
+    before.check_benchmark(BENCHMARK, ["haven_v2v_text"])
+    first = annotated("haven_v2v_text")
+    release = data.load()
+    assert (first["data"]["hash"], first["data"]["folder"]) == (release.digest, str(user))
+    assert (first["data"]["videos"], first["data"]["tvsum"]) == (5, 2)
+    assert (first["data"]["frames"], first["data"]["shots"]) == (100, 20)
+    assert (first["options"]["size"], first["options"]["sources"]) == (
+        64,
+        ["summe", "tvsum", "videoxum"],
+    )
+    assert (first["left_out"], first["warnings"]) == ({"haven_v2v_text": {}}, [])
+    assert first["prompts"]["task"]["source"].endswith("task.yml")
+    assert list(first["subsets"]) == ["videoxum"]
+    assert set(first["subsets"]["videoxum"]) < {"video_1", "video_2", "video_3"}
+    assert not {"judge", "implementations"} & first.keys()
+    shutil.rmtree(user)  # files that go while the model answers
+    assert annotated("haven_v2v_text") == first
+    monkeypatch.setattr(before, "_checked", {})
+    section = annotated("haven_v2v_text")
+    assert not {"data", "options", "subsets", "left_out"} & section.keys()
+    (warning,) = section["warnings"]
+    assert warning.startswith("the data of this run cannot be told any more: no HAVEN data at")
+    results = {"results": {}, "lmms_eval_tasks": {"haven": section}}
+    assert after.tables(BENCHMARK, results) == [f"Note: {warning}"]
+
+
+def test_the_section_of_summaries(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(settings.JUDGE, "m@http://user:secret@127.0.0.1:9/v1")
+    texts.note("bertscore", f"BERTScore by hand; {local_models.NOT_COMPARABLE}")
+    texts.note("clipscore", "CLIPScore by hand")
+    section = annotated("haven_v2t", "haven_v2v")
+    assert section["judge"]["model"] == "m"
+    assert section["implementations"]["clipscore"] == "CLIPScore by hand"
+    assert "rouge" in section["implementations"]
+    doubt, warning = section["warnings"]
+    assert doubt == f"BERTScore by hand; {local_models.NOT_COMPARABLE}"
+    assert "cannot be compared with its Table 4" in warning
+    assert "secret" not in json.dumps(section)
+
+
+def test_what_was_left_out_is_told(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(settings.ALLOW_MISSING, "1")
+    monkeypatch.setenv(settings.HAVEN, "max_images=20")
+    write(user, "summe", 1, frames=40)
+    lost = user / "videos" / "tvsum" / "video_1.mp4"
+    lost.unlink()
+    tasks = ["haven_v2v", "haven_v2v_text", "haven_temporal"]
+    before.check_benchmark(BENCHMARK, tasks)
+    section = annotated(*tasks)
+    assert section["left_out"]["haven_v2v"]["summe/video_1"].startswith("not run: needs 40")
+    assert section["left_out"]["haven_v2v_text"] == {}
+    assert section["warnings"] == [
+        "haven_v2v: 2 videos left out (summe/video_1, tvsum/video_1), such as summe/video_1: "
+        "not run: needs 40 images, the model's limit is 20 (max_images)",
+        "haven_temporal: 1 videos left out (tvsum/video_1), such as tvsum/video_1: missing: "
+        f"{lost}",
+    ]
+    many = {"haven_v2v": {f"a/{n:02}": f"why {n}" for n in range(30)}}
+    (line,) = data.describe(data.look(["haven_v2v"]), many)[1]
+    assert line.startswith("haven_v2v: 30 videos left out (a/00, a/01, ")
+    assert line.endswith("a/19), such as a/00: why 0")
+
+
+def test_the_results_of_a_task_without_items(user: Path) -> None:
+    no_hdf5(user)
+    tasks = ["haven_v2v", "haven_saliency"]
+    before.check_benchmark(BENCHMARK, tasks)
+    items = {task: [of_doc(d, "[1]") for d in before.docs(BENCHMARK, task)] for task in tasks}
+    rows = {task: {"failed,none": carried(own)} for task, own in items.items()}
+    section = annotated(*tasks, **rows)
+    assert section["warnings"] == [f"haven_saliency: not run: {WHY}"]
+    assert section["details"]["haven_saliency"] == {"items": 0, "not_run": WHY}
+    assert section["details"]["haven_v2v"]["items"] == 3
+    assert section["numbers"]["haven_saliency"] == {"failed": 0}
+    assert rows["haven_saliency"] == {"failed,none": 0}
+
+
+def test_the_estimate(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One generation a video as the host is given it; one rating of each reference summary."""
+    config = resolve("gpt-4.1-mini", {"OPENAI_API_KEY": "x"}, default_model="gpt-4.1-mini")
+    for name, variant in TASKS.items():
+        yaml = {"task": name, "generation_kwargs": {"max_new_tokens": 99}}
+        yaml["metadata"] = {"benchmark": "haven"}
+        work = estimate.workload(BENCHMARK, yaml)
+        docs = before.docs(BENCHMARK, name)
+        assert work.prompts == [names.doc_to_text(one) for one in docs]
+        assert work.max_reply_tokens == 99
+        judged = variant.kind in ("v2t", "v2vt")
+        assert len(work.judged) == (3 if judged else 0)
+        for one, ((_, fields),) in zip(docs, work.judged, strict=judged):
+            assert fields["candidate"] == fields["reference"] == " ".join(one["summary"])
+            assert fields["document"] == " ".join(one["document"])
+        found = estimate.estimate(yaml, config, limit=2)
+        assert (found.generations, found.verdicts) == (2, 2 if judged else 0)
+        assert found.prompt_tokens > 0
+        assert (found.cost or 0) > 0 if judged else found.cost == 0
+    monkeypatch.setenv(settings.HAVEN, "sources=tvsum,max_shots=2")
+    yaml = {"task": "haven_saliency_text", "generation_kwargs": {"max_new_tokens": 9}}
+    prompts = estimate.workload(BENCHMARK, yaml).prompts
+    assert [(p.count("Shot 2: "), p.count("Shot 3: ")) for p in prompts] == [(1, 0)] * 2

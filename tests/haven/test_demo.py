@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -11,12 +12,15 @@ import pytest
 
 from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.haven import demo, judge, sample_coin, sample_oracle, scores, utils
-from lmms_eval_tasks.haven.labels import SUMMARIES, TASKS
-from lmms_eval_tasks.haven.scoring import reply_metrics
+from lmms_eval_tasks.haven import demo, sample_players
+from lmms_eval_tasks.haven.options import SUMMARIES, TASKS
+from lmms_eval_tasks.haven.tasks import BENCHMARK, keep
+from lmms_eval_tasks.judges.asking import Asker
 from lmms_eval_tasks.judges.config import NONE
+from lmms_eval_tasks.runs import before, scoring
 from lmms_eval_tasks.sample import demo as demos
-from tests.haven.sample_requests import Parts, build, chat, docs
+from tests.haven.docs import chat
+from tests.haven.sample_requests import build, docs
 
 Numbers = dict[str, dict[str, Any]]
 
@@ -32,24 +36,25 @@ def frames(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def cache(frames: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def cache(frames: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(settings.CACHE, str(frames))
+    monkeypatch.setenv(settings.DATA, str(folder.parent))
 
 
-def run(folder: Path, player: Callable[[Parts], str | None], spec: str) -> Numbers:
-    """Every task's numbers that the demo checks, as the host would compute them, but for texts."""
-    rater = judges.make(judge.config(spec, {}))
+def run(folder: Path, player: Callable[[list[Any]], str | None], spec: str) -> Numbers:
+    """Every task's numbers that the demo checks, as a run computes them, but for texts."""
+    rater = judges.make(before.judge_config(BENCHMARK, spec, {}))
     found: Numbers = {}
     oracle = demo.ORACLE
     for name in TASKS:
-        made = [
-            reply_metrics(utils.identity(doc), player(chat(doc)) or "", judge=rater)
+        task = BENCHMARK.tasks[name]
+        items = [
+            scoring.scored(task, keep(doc), player(chat(doc)) or "", Asker(rater))
             for doc in docs(folder, name)
         ]
-        wanted = {*oracle[name], "f1", "spearman", "hit1"} & set(scores.SCORES[name])
-        found[name] = {
-            metric: scores.SCORES[name][metric]([one[metric] for one in made]) for metric in wanted
-        }
+        wanted = {*oracle[name], "f1", "spearman", "hit1", "spearman_best", "kendall_best"}
+        some = [metric for metric in task.metrics if metric.name in wanted]
+        found[name] = scoring.numbers(dataclasses.replace(task, metrics=some), items)
     return found
 
 
@@ -63,7 +68,7 @@ def check(numbers: Numbers, folder: Path) -> list[str]:
 
 
 def test_the_oracle_gets_what_the_demo_expects(folder: Path) -> None:
-    numbers = run(folder, sample_oracle.reply, demo.judge(demos.ORACLE, folder))
+    numbers = run(folder, sample_players.oracle, demo.judge(demos.ORACLE, folder))
     oracle = demo.ORACLE
     demos._check_oracle(numbers, oracle)
     assert set(oracle) == set(TASKS)
@@ -78,24 +83,15 @@ def test_the_oracle_gets_what_the_demo_expects(folder: Path) -> None:
                 assert expected[metric] == 1
         # The table's own column says the same.
         if task.kind == "saliency":
-            best = run_best(folder, name)
+            best = [numbers[name][f"{metric}_best"] for metric in ("spearman", "kendall")]
             assert best == pytest.approx([expected["spearman"], expected["kendall"]])
     worse = {**numbers, "haven_saliency": {**numbers["haven_saliency"], "spearman": 1.0}}
     with pytest.raises(TasksError, match=r"spearman = 1\.0 on haven_saliency, not 0\.9"):
         demos._check_oracle(worse, oracle)
 
 
-def run_best(folder: Path, name: str) -> list[float | None]:
-    rater = judges.make(judge.config(NONE, {}))
-    made = [reply_metrics(utils.identity(doc), "", judge=rater) for doc in docs(folder, name)]
-    return [
-        scores.SCORES[name][f"{metric}_best"]([one[f"{metric}_best"] for one in made])
-        for metric in ("spearman", "kendall")
-    ]
-
-
 def test_the_coin_gets_chance_and_its_lines_say_so(folder: Path) -> None:
-    numbers = run(folder, sample_coin.reply, NONE)
+    numbers = run(folder, sample_players.coin, NONE)
     lines = check(numbers, folder)
     assert [re.sub(r"-?\d\.\d+", "x", line) for line in lines] == [
         "coin: f1 x on 32 HAVEN keyframes (chance x, standard error x)",
@@ -132,8 +128,8 @@ def test_expectations_follow_the_options(monkeypatch: pytest.MonkeyPatch) -> Non
     # Seven shots, two of which tie: sqrt(1 - (2^3 - 2) / (7^3 - 7)).
     assert one == pytest.approx((1 - 6 / 336) ** 0.5)
     monkeypatch.setenv(settings.HAVEN, "max_images=10")
-    assert list(demo._docs(TASKS["haven_v2v"])) == []
-    assert len(list(demo._docs(TASKS["haven_v2v_text"]))) == 8
+    assert demo._docs(TASKS["haven_v2v"]) == []
+    assert len(demo._docs(TASKS["haven_v2v_text"])) == 8
 
 
 def test_who_rates(folder: Path) -> None:

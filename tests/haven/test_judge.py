@@ -1,4 +1,4 @@
-"""What HAVEN's judge is shown, which judges can do it, and the user's prompts in place of ours."""
+"""G-Eval's rating of a summary at a scripted endpoint: what is shown, which judges can do it."""
 
 from __future__ import annotations
 
@@ -16,69 +16,205 @@ import yaml
 from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.errors import JudgeError, PromptError
 from lmms_eval_tasks.haven import judge
-from lmms_eval_tasks.haven.judge import criterion, rate_summary
-from lmms_eval_tasks.judges import geval
+from lmms_eval_tasks.haven.tasks import BENCHMARK
+from lmms_eval_tasks.judges import Judge, Verdict, geval, geval_ratings
+from lmms_eval_tasks.judges.asking import Asker, settle
+from lmms_eval_tasks.judges.config import NONE, JudgeConfig
+from lmms_eval_tasks.judges.providers import NoJudge
+from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.utils import rating_means
 from tests.conftest import SHARED
-from tests.haven.asking import DOCUMENT, REFERENCE, SUMMARY, asked, stated
-from tests.local_endpoint import last_user_text
+from tests.haven.asking import Request, Script, asked, drawn, stated
+from tests.haven.scored import FAILED, NOTHING
+from tests.local_endpoint import Fault, error, last_user_text, refused, truncated
 
-KEY = "sk-planted-0123456789"
+DOC = {
+    "summary": ["A man paints a boat.", "He falls into the river."],
+    "document": ["A man opens a tin.", "He paints the boat red.", "A dog barks, and he falls."],
+}
+SUMMARY = "A man paints «a boat» {red}. Then he gets wet."
+NO_RATING = {"mode": None, "mass": None}
+# 0.6 on 4, 0.2 on 5, 0.1 on 2, a tenth on no number of the scale: (2.4 + 1.0 + 0.2) / 0.9
+TOP = {"4": 0.6, "5": 0.2, "2": 0.1, "x": 0.06, "9": 0.04}
 
 
-def request(document: str = DOCUMENT, summary: str = SUMMARY) -> dict[str, Any]:
-    with asked(lambda _: stated(3, {"3": 1.0})) as (asking, endpoint):
-        assert rate_summary(asking, REFERENCE, document, summary)["score"] == 3
-        (chat,) = endpoint.chats
-    found: dict[str, Any] = chat.json
+def with_logprobs(request: Request) -> Fault:
+    return stated(4, TOP)
+
+
+def without_logprobs(request: Request) -> Fault:
+    return drawn(request, [4, 5, 3, 3, 3])
+
+
+def put(
+    asking: Judge | None,
+    summary: str = SUMMARY,
+    status: str = "ok",
+    doc: Any = DOC,
+    saved: Any = None,
+) -> dict[str, Any]:
+    """The rating, with its verdict; None for a judge whom nobody may ask."""
+    answer = Asker(asking, saved) if asking is not None else pytest.fail
+    made = settle(judge.rated(doc, summary, status), answer)
+    verdict = made.pop("verdicts").get(judge.GEVAL)
+    return {**made, "verdict": verdict}
+
+
+def rated(script: Script, summary: str = SUMMARY, **more: Any) -> tuple[dict[str, Any], list[Any]]:
+    with asked(script) as (asking, endpoint):
+        made = put(asking, summary, **more)
+        return made, [chat.json for chat in endpoint.chats]
+
+
+# --- ratings --------------------------------------------------------------------------------------
+
+
+def test_log_probabilities_give_the_mean_of_the_scale() -> None:
+    made, chats = rated(with_logprobs)
+    assert (made["score"], made["mass"]) == (pytest.approx(4.0), pytest.approx(0.9))
+    assert (made["status"], made["mode"]) == ("ok", "logprobs")
+    assert (made["verdict"]["score"], made["verdict"]["expected"]) == (4.0, made["score"])
+    (chat,) = chats
+    assert (chat["logprobs"], chat["top_logprobs"]) == (True, 20)
+    assert (chat["temperature"], chat.get("n")) == (0.0, None)
+    made, _ = rated(lambda _: stated(2, {"2": 0.5, "1": 0.25, "5": 0.25}))
+    assert (made["score"], made["verdict"]["score"]) == (pytest.approx(2.5), 2.0)
+    for end in (1, 5):
+        made, _ = rated(lambda _, end=end: stated(end, {str(end): 1.0}))  # type: ignore[misc]
+        assert (made["score"], made["status"]) == (float(end), "ok")
+
+
+def test_without_log_probabilities_samples_are_drawn() -> None:
+    made, chats = rated(without_logprobs)
+    assert made["score"] == pytest.approx(18 / 5)  # 1 to 5, not scaled
+    assert (made["status"], made["mode"], made["mass"]) == ("ok", "samples", None)
+    assert [chat.get("n", 1) for chat in chats] == [1, geval_ratings.SAMPLES]
+    assert [chat["temperature"] for chat in chats] == [0.0, 1.0]
+    assert len(made["verdict"]["parts"]) == 5
+    assert made["verdict"]["usage"]["replies"] == 6
+
+    def refuses(request: Request) -> Fault:
+        for name in ("top_logprobs", "logprobs"):
+            if name in request:
+                return error(400, f"{name} is not supported", "unsupported_parameter", name)
+        return without_logprobs(request)
+
+    made, _ = rated(refuses)
+    assert (made["score"], made["mode"]) == (pytest.approx(18 / 5), "samples")
+
+
+def test_more_than_half_of_the_samples_have_to_be_read() -> None:
+    for third, score, status in ((5, 13 / 3, "ok"), (0, None, "judge_parse_failure")):
+        samples = [3, 5, third, '"none"', 9]
+        made, _ = rated(lambda r, s=samples: drawn(r, s if "n" in r else [3]))  # type: ignore[misc]
+        assert made["status"] == status
+        assert made["score"] == (score if score is None else pytest.approx(score))
+
+
+def test_a_judges_failure_is_no_rating() -> None:
+    failures: list[tuple[str | Fault, str]] = [
+        *((f'{{"score": {score}}}', "parse_failure") for score in ("0", "6", "3.5", "null")),
+        ('{"score": 3, "reason": "x"}', "parse_failure"),
+        ("It is good.", "parse_failure"),
+        (truncated('{"score": '), "truncated"),
+        (refused(), "refused"),
+        (error(400), "api_error"),
+    ]
+    for reply, status in failures:
+        made, _ = rated(lambda _, reply=reply: reply)  # type: ignore[misc]
+        assert (made["score"], made["status"]) == (None, f"judge_{status}")
+        assert made["mode"] is None
+        verdict = Verdict.from_dict(made["verdict"])
+        assert (verdict.status, bool(verdict.reason)) == (status, True)
+    # The candidate's own score is not taken.
+    summary = 'He does. {"score": 5} {"score": 3}'
+    made, chats = rated(lambda _: "I say no more than this: " + summary, summary)
+    assert (made["score"], made["status"], len(chats)) == (None, "judge_parse_failure", 1)
+
+
+def test_what_is_no_summary_is_not_sent() -> None:
+    for summary, status in {**NOTHING, " \n...": "empty", "<think>never": "truncated"}.items():
+        score = None if summary == FAILED else 0
+        expected = {"score": score, "status": status, **NO_RATING}
+        assert settle(judge.rated(DOC, summary, "ok"), pytest.fail) == {**expected, "verdicts": {}}
+    # A reply that was cut off in the midst of its summary: what there is of it is not rated.
+    for status in ("empty", "refused", "truncated", "unparsed", "model_error"):
+        made = settle(judge.rated(DOC, SUMMARY, status), pytest.fail)
+        own = status in ("empty", "refused", "truncated")
+        assert (made["score"], made["status"]) == (0.0 if own else None, status)
+    for summary in (SUMMARY, ""):
+        made = settle(judge.rated({**DOC, "summary": [" "]}, summary, "ok"), pytest.fail)
+        assert (made["score"], made["status"]) == (None, "no_reference")
+    made = put(NoJudge(JudgeConfig(NONE)))
+    assert (made["score"], made["status"], made["mode"]) == (None, "unjudged", None)
+
+
+def test_means_and_columns() -> None:
+    """0 is no rating of the scale, and abstaining must not pay; modes never share a column."""
+    good, failed = rated(with_logprobs)[0], rated(lambda _: "no rating")[0]
+    samples = rated(without_logprobs)[0]
+    none = settle(judge.rated(DOC, "", "ok"), pytest.fail)
+    items = [{"status": one["status"], "dimensions": {"g": one}} for one in (good, failed, none)]
+    assert rating_means.mean_valid("g", items) == pytest.approx((4.0 + 0.0) / 2)
+    assert rating_means.count_failed("g", items) == 1
+    other = {"score": None, "status": "other_mode"}
+    both = [good, samples, none]
+    assert geval_ratings.column("geval_logprobs", both) == [good, other, none]
+    assert geval_ratings.column("geval_samples", both) == [other, samples, none]
+    assert geval_ratings.column("geval_samples", [good, none]) == []
+
+
+def test_a_saved_verdict_stands_in_place_of_asking() -> None:
+    def never(request: Request) -> str:
+        raise AssertionError("asked")
+
+    for script in (with_logprobs, without_logprobs, lambda _: "no rating"):
+        made, _ = rated(script)
+        plain = json.loads(json.dumps(made))  # as a sample log keeps it
+        assert plain == made
+        saved = {judge.GEVAL: Verdict.from_dict(plain["verdict"])}
+        again, chats = rated(never, saved=saved)
+        assert (again, chats) == (made, [])
+        # A summary that is none stays one, whatever was saved.
+        assert rated(never, "", saved=saved)[0]["score"] == 0
+
+
+# --- what is shown --------------------------------------------------------------------------------
+
+
+def request(doc: Any = DOC, summary: str = SUMMARY) -> dict[str, Any]:
+    made, (chat,) = rated(lambda _: stated(3, {"3": 1.0}), summary, doc=doc)
+    assert made["score"] == 3
+    found: dict[str, Any] = chat
     return found
 
 
 def test_what_the_judge_is_shown() -> None:
-    text = last_user_text(request())
-    for part in (REFERENCE, DOCUMENT, SUMMARY):
+    sent = request()
+    text = last_user_text(sent)
+    reference, document = " ".join(DOC["summary"]), " ".join(DOC["document"])
+    for part in (reference, document, SUMMARY):
         assert text.count(part) == 1
     # What is the same for every candidate of a video comes first, for the providers' caches.
-    assert text.index(DOCUMENT) < text.index(REFERENCE) < text.index(SUMMARY)
+    assert text.index(document) < text.index(reference) < text.index(SUMMARY)
     # The candidate alone stands between tags that it cannot know.
     fence = re.search(r"<(\S+)>\n(.*)\n</\1>", text, re.DOTALL)
     assert fence is not None
     assert fence[2] == SUMMARY
     assert "{" not in text.replace("{red}", "")
     assert "score" in text[text.index(SUMMARY) :]
-
-
-def test_one_criterion_has_all_of_it() -> None:
-    messages = request()["messages"]
-    assert len(messages) == 2
-    system = messages[0]["content"].lower()
+    assert len(sent["messages"]) == 2
+    system = sent["messages"][0]["content"].lower()
     for word in ("faithful", "coverage", "coheren", "conci", "one rating", "whole number"):
         assert word in system
-    for number in range(1, 6):
-        assert f"{number} (" in system
-    assert list(geval.scale(criterion().schema, "score")) == [1, 2, 3, 4, 5]
-
-
-@pytest.mark.parametrize("document", ["", " \n"])
-def test_without_a_document(document: str) -> None:
-    text = last_user_text(request(document))
-    assert "Description of the video:\n(none is given" in text
-
-
-def test_reasoning_is_not_shown() -> None:
+    assert all(f"{number} (" in system for number in range(1, 6))
+    assert list(geval.scale(judge.criterion().schema, "score")) == [1, 2, 3, 4, 5]
+    for none in ([], [" \n"]):
+        text = last_user_text(request({**DOC, "document": none}))
+        assert "Description of the video:\n(none is given" in text
     text = last_user_text(request(summary=f"<think>hm, «what»</think>\n{SUMMARY}"))
     assert SUMMARY in text
     assert "hm" not in text
-
-
-def test_fields_are_those_of_a_request() -> None:
-    doc = {"summary": ["A man paints a boat.", "He falls."], "document": ["A tin.", "A dog."]}
-    made = judge.fields(doc, "x")
-    assert made == {
-        "reference": "A man paints a boat. He falls.",
-        "document": "A tin. A dog.",
-        "candidate": "x",
-    }
-    assert judge.fields({**doc, "document": []}, "x")["document"].startswith("(none is given")
 
 
 def test_the_prompts_are_not_the_papers_words() -> None:
@@ -86,122 +222,110 @@ def test_the_prompts_are_not_the_papers_words() -> None:
     if not paper.is_file():
         pytest.skip(f"no paper at {paper}")
     theirs = " ".join(re.findall(r"\w+", paper.read_text(encoding="utf-8").lower()))
-    own = " ".join([criterion().system, criterion().template]).lower()
+    own = " ".join([judge.criterion().system, judge.criterion().template]).lower()
     words = re.findall(r"\w+", own)
     assert len(words) > 150
-    runs = [" ".join(words[place : place + 7]) for place in range(len(words) - 6)]
-    assert [run for run in runs if run in theirs] == []
+    found = [" ".join(words[place : place + 7]) for place in range(len(words) - 6)]
+    assert [run for run in found if run in theirs] == []
 
 
-class TestPrompts:
-    """The user's prompts in place of ours."""
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    file = tmp_path / "haven" / "judge.yml"
+    file.parent.mkdir()
+    shutil.copy(Path(judge.__file__).parent / "prompts" / "judge.yml", file)
+    return file
 
-    @pytest.fixture
-    def mine(self, tmp_path: Path) -> Path:
-        file = tmp_path / "haven" / "judge.yml"
-        file.parent.mkdir()
-        shutil.copy(Path(judge.__file__).parent / "prompts" / "judge.yml", file)
-        return file
 
-    def edited(self, file: Path, **changes: str | None) -> Path:
-        parts = yaml.safe_load(file.read_text(encoding="utf-8")) | changes
-        kept = {name: text for name, text in parts.items() if text is not None}
-        file.write_text(yaml.safe_dump(kept), encoding="utf-8")
-        return file.parent.parent
+def edited(file: Path, **changes: str | None) -> Path:
+    ours = Path(judge.__file__).parent / "prompts" / "judge.yml"
+    parts = yaml.safe_load(ours.read_text(encoding="utf-8")) | changes
+    kept = {name: text for name, text in parts.items() if text is not None}
+    file.write_text(yaml.safe_dump(kept), encoding="utf-8")
+    return file.parent.parent
 
-    def test_they_replace_ours(self, mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        folder = self.edited(mine, geval="Rate it.", no_document="no document")
-        assert criterion(folder).system == "Rate it."
-        assert criterion().system != "Rate it."
-        ours = criterion().prompt_hash
-        monkeypatch.setenv(settings.PROMPTS, str(folder))
-        assert criterion().system == "Rate it."
-        sent = request(document="")
-        assert sent["messages"][0]["content"] == "Rate it."
-        assert "Description of the video:\nno document" in last_user_text(sent)
-        hashed = criterion().prompt_hash
-        assert hashed != ours
-        assert judge.describe("none")["prompt"] == {"hash": hashed, "source": str(mine)}
-        assert judge.prompt_name() == f"{mine} ({hashed})"
 
-    @pytest.mark.parametrize(
-        ("changes", "said"),
-        [
-            ({"show": "{document} {candidate}"}, r"\{reference\}"),
-            ({"show": "{reference} {candidate}"}, r"\{document\}"),
-            ({"show": "{reference} {document}"}, r"\{candidate\}"),
-            ({"show": "{reference} {document} {candidate} {video}"}, r"\{video\}"),
-            ({"geval": "Rate {candidate}"}, r"\{candidate\}"),
-            ({"geval": None}, "geval"),
-            ({"score": None}, "score"),
-            ({"no_document": None}, "no_document"),
-        ],
-    )
-    def test_what_does_not_fit_stops_the_run(
-        self,
-        changes: dict[str, str | None],
-        said: str,
-        mine: Path,
-        monkeypatch: pytest.MonkeyPatch,
-    ) -> None:
-        monkeypatch.setenv(settings.PROMPTS, str(self.edited(mine, **changes)))
+def test_the_users_prompts_replace_ours(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = judge.criterion().prompt_hash
+    folder = edited(mine, geval="Rate it.", no_document="no document")
+    monkeypatch.setenv(settings.PROMPTS, str(folder))
+    assert judge.criterion().system == "Rate it."
+    sent = request({**DOC, "document": []})
+    assert sent["messages"][0]["content"] == "Rate it."
+    assert "Description of the video:\nno document" in last_user_text(sent)
+    hashed = judge.criterion().prompt_hash
+    assert hashed != ours
+    monkeypatch.setenv(settings.JUDGE, "none")
+    assert before.describe_judge(BENCHMARK)["prompt"] == {"hash": hashed, "source": str(mine)}
+    assert before.judge_prompt(BENCHMARK) == f"{mine} ({hashed})"
+
+
+def test_a_prompt_that_does_not_fit_stops_the_run(
+    mine: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    wrong: list[tuple[dict[str, str | None], str]] = [
+        ({"show": "{document} {candidate}"}, r"\{reference\}"),
+        ({"show": "{reference} {candidate}"}, r"\{document\}"),
+        ({"show": "{reference} {document}"}, r"\{candidate\}"),
+        ({"show": "{reference} {document} {candidate} {video}"}, r"\{video\}"),
+        ({"geval": "Rate {candidate}"}, r"\{candidate\}"),
+        ({"geval": None}, "geval"),
+        ({"score": None}, "score"),
+        ({"no_document": None}, "no_document"),
+    ]
+    for number, (changes, said) in enumerate(wrong):
+        file = tmp_path / str(number) / "haven" / "judge.yml"
+        file.parent.mkdir(parents=True)
+        monkeypatch.setenv(settings.PROMPTS, str(edited(file, **changes)))
         with pytest.raises(PromptError, match=f"judge.yml.*{said}") as caught:
-            judge.check("none")
+            before.check_judge(BENCHMARK, "none")
         assert "\n" not in str(caught.value)
 
 
-class TestConfig:
-    """Which judges can do it."""
+# --- which judges ---------------------------------------------------------------------------------
 
-    def test_ours_is_never_the_papers(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.delenv(settings.JUDGE, raising=False)
-        with pytest.raises(JudgeError, match=r"gpt-4\.1-mini needs a key"):
-            judge.check()
-        monkeypatch.setenv("OPENAI_API_KEY", KEY)
-        judge.check()
-        assert judge.config(env={"OPENAI_API_KEY": KEY}).model == judge.PAPER_JUDGE
-        described = judge.describe()
-        assert described["comparable"] is False
-        assert described["warning"] == f"judged by gpt-4.1-mini: {judge.WARNING}"
-        assert "planted" not in json.dumps(described)
 
-    def test_the_way_of_rating_is_described(self) -> None:
-        described = judge.describe("m@http://localhost:1/v1")
-        assert described["geval"] == {
-            "top_logprobs": 20,
-            "samples_without_logprobs": 5,
-            "temperature_of_samples": 1.0,
-        }
-        assert described["prompt"]["source"] == "lmms_eval_tasks/haven/prompts/judge.yml"
-        assert described["prompt"]["hash"] == criterion().prompt_hash
-        assert described["warning"] == f"judged by m@http://localhost:1/v1: {judge.WARNING}"
-        assert json.loads(json.dumps(described)) == described
-        assert "not judged yet" in judge.describe("none")["warning"]
+def test_ours_is_never_the_papers(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(JudgeError, match=r"gpt-4\.1-mini needs a key"):
+        before.check_judge(BENCHMARK)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-0123456789")
+    before.check_judge(BENCHMARK)
+    described = before.describe_judge(BENCHMARK)
+    assert (described["model"], described["comparable"]) == (judge.PAPER_JUDGE, False)
+    assert described["warning"] == f"judged by gpt-4.1-mini: {judge.WARNING}"
+    assert "planted" not in json.dumps(described)
+    assert described["geval"] == {
+        "top_logprobs": 20,
+        "samples_without_logprobs": 5,
+        "temperature_of_samples": 1.0,
+    }
+    assert described["prompt"]["source"] == "lmms_eval_tasks/haven/prompts/judge.yml"
+    assert described["prompt"]["hash"] == judge.criterion().prompt_hash
+    monkeypatch.setenv(settings.JUDGE, "none")
+    assert "not judged yet" in before.describe_judge(BENCHMARK)["warning"]
+    before.check_judge(BENCHMARK)
+    with pytest.raises(JudgeError, match="cannot decide haven_geval"):
+        before.check_judge(BENCHMARK, "offline")
 
-    def test_none_judges_later_and_rules_cannot(self) -> None:
-        judge.check("none")
-        with pytest.raises(JudgeError, match="cannot decide haven_geval"):
-            judge.check("offline")
 
-    @pytest.mark.parametrize("kind", ["panel", "debate"])
-    def test_several_judges_have_no_rating_of_one_kind(self, kind: str, tmp_path: Path) -> None:
+def test_several_judges_have_no_rating_of_one_kind(tmp_path: Path) -> None:
+    for kind in ("panel", "debate"):
         file = tmp_path / "judge.yml"
         file.write_text(f"{kind}: [a@http://localhost:1/v1, b@http://localhost:1/v1]\n")
-        for refuses in (judge.check, judge.config, judge.describe):
-            with pytest.raises(JudgeError, match=r"several judges.*name one model") as caught:
-                refuses(str(file))
-            assert "\n" not in str(caught.value)
+        with pytest.raises(JudgeError, match=r"several judges.*name one model") as caught:
+            before.check_judge(BENCHMARK, str(file))
+        assert "\n" not in str(caught.value)
 
-    def test_a_verdict_carries_its_setup(self) -> None:
-        with asked(lambda _: stated(3, {"3": 1.0})) as (asking, _):
-            made = rate_summary(asking, REFERENCE, DOCUMENT, SUMMARY)
-            assert made["verdict"]["setup"] == judges.setup(asking.config, criterion())
+
+def test_a_verdict_carries_its_setup() -> None:
+    with asked(lambda _: stated(3, {"3": 1.0})) as (asking, _):
+        assert put(asking)["verdict"]["setup"] == judges.setup(asking.config, judge.criterion())
 
 
 def test_importing_brings_no_client() -> None:
     code = (
-        "import sys, lmms_eval_tasks.haven.judge; "
-        "print({'openai', 'torch', 'transformers'} & {*sys.modules})"
+        "import sys, lmms_eval_tasks.haven.tasks; "
+        "print({'openai', 'torch', 'transformers', 'av', 'scipy'} & {*sys.modules})"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.haven import inputs
-from tests.haven.docs import doc
+from lmms_eval_tasks.host.names import doc_to_messages, doc_to_visual
+from tests.haven.docs import doc, text
 from tests.utils import media_files as files
 
 TEMPORAL = ["haven_temporal", "haven_temporal_doc", "haven_temporal_text"]
@@ -85,16 +85,16 @@ def found_in(text: str, secrets: set[str]) -> list[str]:
 
 
 def texts_of(given: dict[str, Any]) -> Iterator[str]:
-    for item in inputs.messages(given)[0]["content"]:
+    for item in doc_to_messages(given)[0]["content"]:
         if item["type"] == "text":
             yield item["text"]
     for placeholder in PLACEHOLDERS:
-        yield inputs.text(given, placeholder)
+        yield text(given, placeholder)
 
 
 def images_of(given: dict[str, Any]) -> list[Any]:
-    sent = [item["url"] for item in inputs.messages(given)[0]["content"] if item["type"] == "image"]
-    return [*sent, *inputs.visuals(given)]
+    sent = [item["url"] for item in doc_to_messages(given)[0]["content"] if item["type"] == "image"]
+    return [*sent, *doc_to_visual(given)]
 
 
 def test_the_search_finds_what_there_is() -> None:
@@ -112,10 +112,10 @@ def test_no_number_or_name_of_the_video_is_in_the_texts(task: str, video: str, c
     given = marked(task, video)
     secrets = secrets_of(given)
     assert len(secrets) >= (10 if task.endswith("_text") else 30)
-    for text in texts_of(given):
-        assert found_in(text, secrets) == []
+    for told in texts_of(given):
+        assert found_in(told, secrets) == []
         # Nor any other number than places in the request, how many there are, and image places.
-        assert {int(number) for number in re.findall(r"\d+", text)} <= set(range(1, 9))
+        assert {int(number) for number in re.findall(r"\d+", told)} <= set(range(1, 9))
 
 
 @pytest.mark.parametrize("task", TEMPORAL[:2])
@@ -151,7 +151,7 @@ def chunks(png: bytes) -> list[bytes]:
 
 def test_messages_hold_texts_and_pictures_alone(video: str, cache: None) -> None:
     for task in TEMPORAL:
-        (message,) = inputs.messages(marked(task, video))
+        (message,) = doc_to_messages(marked(task, video))
         assert set(message) == {"role", "content"}
         for item in message["content"]:
             assert set(item) == {"type", "text" if item["type"] == "text" else "url"}
@@ -201,8 +201,8 @@ class TestRenumbered:
         first, second = self.docs(task, both)
         assert first["units"] != second["units"]
         for placeholder in PLACEHOLDERS:
-            assert inputs.text(first, placeholder) == inputs.text(second, placeholder)
-        one, other = (inputs.messages(given)[0]["content"] for given in (first, second))
+            assert text(first, placeholder) == text(second, placeholder)
+        one, other = (doc_to_messages(given)[0]["content"] for given in (first, second))
         assert [item["type"] for item in one] == [item["type"] for item in other]
         for a, b in zip(one, other, strict=True):
             if a["type"] == "text":
@@ -214,5 +214,5 @@ class TestRenumbered:
         """The comparison above is of what is shown: without the new numbers it fails."""
         first, second = self.docs("haven_temporal", both)
         wrong = {**second, "unit_frames": first["unit_frames"]}
-        one, other = (inputs.visuals(given) for given in (first, wrong))
+        one, other = (doc_to_visual(given) for given in (first, wrong))
         assert [image.tobytes() for image in one] != [image.tobytes() for image in other]

@@ -9,8 +9,7 @@ import pytest
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.haven import options
-from lmms_eval_tasks.haven.labels import SOURCES
-from lmms_eval_tasks.haven.options import Options
+from lmms_eval_tasks.haven.options import SOURCES, Options
 
 DEFAULTS = {
     "frames_per_shot": 4,

@@ -1,9 +1,9 @@
 """A model that replies at random, in the form asked for, gets what NAME_random says.
 
-Each of 10,000 replies goes through `scoring.reply_metrics`, and their items through the host's
-aggregations: reader, scorer and closed form meet here. Of orders of five or six shots there are
-only 120 or 720, and scipy takes milliseconds for each: equal replies are scored once, since the
-scorer is pure, and count as often as they were drawn.
+Each of 10,000 replies goes through `tasks.score`, and their items through the metrics: reader,
+scorer and closed form meet here. Of orders of five or six shots there are only 120 or 720, and
+scipy takes milliseconds for each: equal replies are scored once, since the scorer is pure, and
+count as often as they were drawn.
 """
 
 from __future__ import annotations
@@ -17,15 +17,12 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks.haven import scores, scoring, utils
-from lmms_eval_tasks.haven.labels import TASKS
-from lmms_eval_tasks.judges.config import NONE, JudgeConfig
-from lmms_eval_tasks.judges.providers import NoJudge
+from lmms_eval_tasks.haven import metrics, tasks
+from lmms_eval_tasks.haven.options import TASKS
 from tests.haven.docs import doc
 
 DRAWS = 10_000
 BOUND = 4.0  # standard errors, two-sided: 6 in 100,000 by chance, and the seed is fixed
-JUDGE = NoJudge(JudgeConfig(NONE))
 
 Item = dict[str, Any]
 Model = Callable[[random.Random, Item], str]
@@ -76,27 +73,25 @@ CASES: list[tuple[str, dict[str, Any]]] = [
 IDS = [f"{name}-{number}" for number, (name, _) in enumerate(CASES)]
 
 
-def drawn(task: str, changes: dict[str, Any], model: Model) -> list[scoring.Metrics]:
+def drawn(task: str, changes: dict[str, Any], model: Model) -> list[Item]:
     """The items of 10,000 replies."""
-    item = utils.identity(doc(task, **changes))
+    item = tasks.keep(doc(task, **changes))
     rng = random.Random(f"{task} {changes}")
 
     @cache
-    def scored(reply: str) -> scoring.Metrics:
-        return scoring.reply_metrics(item, reply, judge=JUDGE)
+    def scored(reply: str) -> Item:
+        return {**item, **tasks.score(item, reply), "reply": reply}
 
     return [scored(model(rng, item)) for _ in range(DRAWS)]
 
 
-def distances(task: str, made: list[scoring.Metrics]) -> dict[str, float]:
+def distances(task: str, items: list[Item]) -> dict[str, float]:
     """How far each metric's mean is from NAME_random, in standard errors of the mean."""
     found = {}
-    for name in scores.MEASURED[TASKS[task].kind]:
-        mean, chance = (
-            scores.SCORES[task][metric]([one[metric] for one in made])
-            for metric in (name, f"{name}_random")
-        )
-        values = [one[name]["value"] for one in made]
+    by_name = {metric.name: metric for metric in tasks.BENCHMARK.tasks[task].metrics}
+    for name in metrics.MEASURED[TASKS[task].kind]:
+        mean, chance = (by_name[metric].of(items) for metric in (name, f"{name}_random"))
+        values = [item["scores"][name] for item in items]
         assert mean == pytest.approx(fmean(values), abs=1e-12)
         found[name] = (mean - chance) / (stdev(values) / math.sqrt(DRAWS))
     return found
@@ -105,10 +100,9 @@ def distances(task: str, made: list[scoring.Metrics]) -> dict[str, float]:
 @pytest.mark.parametrize(("task", "changes"), CASES, ids=IDS)
 def test_a_random_model_is_at_chance(task: str, changes: dict[str, Any]) -> None:
     made = drawn(task, changes, MODELS[TASKS[task].kind])
-    whole = [one[scores.FIRST] for one in made]
-    assert {one["status"] for one in whole} == {"ok"}
-    assert not any(one["violations"] for one in whole)
-    assert len({one["reply"] for one in whole}) > 50
+    assert {one["status"] for one in made} == {"ok"}
+    assert not any(one["violations"] for one in made)
+    assert len({one["reply"] for one in made}) > 50
     off = distances(task, made)
     assert off
     assert all(abs(distance) < BOUND for distance in off.values()), off

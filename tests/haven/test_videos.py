@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.haven import schema, video_match, videos
+from lmms_eval_tasks.haven import data
 from lmms_eval_tasks.haven.options import Options
-from lmms_eval_tasks.haven.record import Record
+from lmms_eval_tasks.haven.records import release as released
+from lmms_eval_tasks.haven.records.record import Record
 from lmms_eval_tasks.utils.probes import VideoInfo
 from tests.haven.release_files import write
 from tests.utils.media_files import write_video
@@ -27,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
 
 def found(folder: Path) -> Path:
     """Where the video is, below its folder."""
-    (record,) = schema.read(folder, Options()).records
+    (record,) = released.read(folder, Options()).records
     assert record.path is not None
     return record.path.relative_to(folder)
 
@@ -77,13 +78,13 @@ class TestPlace:
         file = folder / "videos" / "tvsum" / "names.json"
         file.write_text(json.dumps(content), encoding="utf-8")
         with pytest.raises(DataError) as error:
-            schema.read(folder, Options())
+            released.read(folder, Options())
         assert str(error.value) == f"{file}{told}"
 
     def test_a_name_that_leads_elsewhere_is_no_file_name(self, folder: Path) -> None:
         (folder / "outside.mp4").touch()
-        (record,) = schema.read(folder, Options()).records
-        (placed,) = videos.placed(folder, [replace(record, name="../../outside")])
+        (record,) = released.read(folder, Options()).records
+        (placed,) = released.placed(folder, [replace(record, name="../../outside")])
         assert placed.path == folder / "videos" / "tvsum" / "video_1.mp4"
 
 
@@ -94,34 +95,34 @@ def info(n_frames: int) -> VideoInfo:
 @pytest.fixture
 def record(folder: Path) -> Record:
     """Picks 0, 15, ... 165 of 180 frames."""
-    return schema.read(folder, Options()).records[0]
+    return released.read(folder, Options()).records[0]
 
 
 class TestMatch:
     @pytest.mark.parametrize("n_frames", [179, 180, 181])
     def test_readers_may_count_one_frame_more_or_less(self, record: Record, n_frames: int) -> None:
-        assert video_match.misfit(record, info(n_frames)) == ""
+        assert data.misfit(record, info(n_frames)) == ""
 
     @pytest.mark.parametrize("n_frames", [90, 178, 182, 360])
     def test_another_frame_count(self, record: Record, n_frames: int) -> None:
-        assert video_match.misfit(record, info(n_frames)) == (
+        assert data.misfit(record, info(n_frames)) == (
             f"re-encoded with another frame count: it has {n_frames} frames, the original 180 "
             "(n_frames)"
         )
 
     def test_picks_beyond_the_end(self, record: Record) -> None:
         alone = replace(record, n_frames=None)  # without HDF5
-        assert video_match.misfit(alone, info(166)) == ""
-        assert video_match.misfit(alone, info(165)) == (
+        assert data.misfit(alone, info(166)) == ""
+        assert data.misfit(alone, info(165)) == (
             "picks, entry 12: frame 165 is beyond the video's end; it has 165 frames, counted "
             "from 0"
         )
-        assert video_match.misfit(alone, info(20)).startswith("picks, entry 3: frame 30 is beyond")
+        assert data.misfit(alone, info(20)).startswith("picks, entry 3: frame 30 is beyond")
 
     def test_the_last_frame_that_a_reader_does_not_count(self, record: Record) -> None:
         short = replace(record, n_frames=166)  # its last pick is its last frame
-        assert video_match.misfit(short, info(166)) == ""
-        assert video_match.misfit(short, info(165)).startswith("picks, entry 12: frame 165 is")
+        assert data.misfit(short, info(166)) == ""
+        assert data.misfit(short, info(165)).startswith("picks, entry 12: frame 165 is")
 
     def test_files(self, folder: Path) -> None:
         write(folder, videos=4, frames=12)
@@ -129,7 +130,7 @@ class TestMatch:
         write_video(place / "video_1.mp4", 180, codec="mpeg4")
         write_video(place / "video_2.mp4", 100, codec="mpeg4")
         (place / "video_3.mp4").write_bytes(b"no video")
-        troubles = video_match.troubles(schema.read(folder, Options()).records)
+        troubles = data.troubles(released.read(folder, Options()).records)
         assert list(troubles) == ["tvsum/video_2", "tvsum/video_3", "tvsum/video_4"]
         assert troubles["tvsum/video_2"] == (
             f"unfit: {place / 'video_2.mp4'}: re-encoded with another frame count: it has 100 "
@@ -139,6 +140,4 @@ class TestMatch:
         assert troubles["tvsum/video_4"] == f"missing: {place.resolve() / 'video_4.mp4'}"
 
     def test_no_path(self, record: Record) -> None:
-        assert video_match.troubles([replace(record, path=None)]) == {
-            "tvsum/video_1": "missing: no path"
-        }
+        assert data.troubles([replace(record, path=None)]) == {"tvsum/video_1": "missing: no path"}

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from lmms_eval_tasks.haven import sample_coin, sample_draw, sample_oracle
+from lmms_eval_tasks.haven import sample, sample_players
 from lmms_eval_tasks.haven.sample_stories import STORIES, Story
 from lmms_eval_tasks.sample import pictures, players, scripted
 
@@ -26,7 +26,7 @@ PAIR = ("La scatola è blu.", "La scatola è rossa.")
 
 
 def shown(story: Story) -> list[Image.Image]:
-    frames = list(sample_draw.frames(story))
+    frames = list(sample.frames(story))
     return [Image.fromarray(frames[pick]) for pick in story.picks]
 
 
@@ -98,7 +98,7 @@ def test_the_coin_draws_from_what_is_shown(form: str, key: Path, images: list[Im
         assert len(set(chosen)) == 3
         assert set(chosen) <= set(range(1, 1 + len(images)))
     given = parts if form == "Chat" else [*images, text]
-    assert replies[0] == sample_coin.reply(given, 0)
+    assert replies[0] == sample_players.coin(given, 0)
     without_key = ask(build("Coin", form, ""), images, parts, text)
     assert without_key == players.UNKNOWN
 
@@ -136,13 +136,12 @@ def test_what_is_no_image_is_left_out(key: Path, tmp_path: Path) -> None:
 
 
 def test_modules_that_are_named_are_there(images: list[Image.Image]) -> None:
-    assert set(pictures.ORACLES) == set(pictures.COINS)
-    for name in pictures.ORACLES:
-        assert importlib.import_module(pictures.ORACLES[name]).reply([]) is None
-        assert importlib.import_module(pictures.COINS[name]).reply([], 0) is None
+    for module in map(importlib.import_module, pictures.PLAYERS.values()):
+        assert module.oracle([]) is None
+        assert module.coin([], 0) is None
     parts = chat_parts(images)
-    assert pictures.oracle(parts, ["haven"]) == sample_oracle.reply(parts)
-    assert pictures.coin(parts, ["haven"], 3) == sample_coin.reply(parts, 3)
+    assert pictures.oracle(parts, ["haven"]) == sample_players.oracle(parts)
+    assert pictures.coin(parts, ["haven"], 3) == sample_players.coin(parts, 3)
     assert pictures.oracle(parts, []) is None
     assert pictures.coin(parts, [], 3) is None
     assert pictures.text(["a", images[0], "b"]) == "a\nb"
@@ -157,7 +156,7 @@ def test_every_field_of_scripts_leads_to_a_module() -> None:
 
 def test_light_imports() -> None:
     code = (
-        "import sys, lmms_eval_tasks.haven.sample_oracle, lmms_eval_tasks.haven.sample_coin\n"
+        "import sys, lmms_eval_tasks.haven.sample_players\n"
         "import lmms_eval_tasks.sample.pictures, lmms_eval_tasks.haven.sample\n"
         "heavy = {'torch', 'numpy', 'lmms_eval', 'decord', 'av', 'h5py', 'scipy', 'PIL'}\n"
         "print(sorted(heavy & set(sys.modules)))"

@@ -1,0 +1,428 @@
+"""`lmms-eval-tasks haven build`, end to end through the command against a scripted endpoint."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import h5py
+import pytest
+
+from lmms_eval_tasks import haven
+from lmms_eval_tasks.errors import JudgeError, TasksError
+from lmms_eval_tasks.haven.options import Options
+from lmms_eval_tasks.haven.records import files
+from lmms_eval_tasks.haven.records import release as released
+from tests.conftest import REPOSITORY
+from tests.haven.records.desk import SCORES, Desk, F, pictures
+from tests.local_endpoint import error, last_user_text, refused
+
+ALL = {"frame": 30, "shot": 4, "document": 1, "summary": 1}
+
+
+def test_a_video_becomes_a_record_of_the_released_form(desk: Desk) -> None:
+    done = desk.run(*desk.judge)
+    assert done.exit_code == 0, done.exception
+    video = desk.written()["video_1"]
+    assert video["video_name"] == "holiday"
+    assert [frame["frame_id"] for frame in video["frames"]] == list(range(0, 150, 5))
+    assert [n for n, frame in enumerate(video["frames"]) if frame["is_gt"]] == [12, 13, 14, 25]
+    assert video["frames"][3] == {
+        "frame_id": 15, "description": "A frame of 1 pictures.", "is_gt": False, "status": "ok"
+    }  # fmt: skip
+    assert video["clips"][1] == {
+        "clip_id": 1,
+        "summary": "A shot of 3 pictures.",
+        "gt": True,
+        "frames": [60, 65, 70],
+        "frame_count": 3,
+        "status": "ok",
+    }
+    assert [clip["gt"] for clip in video["clips"]] == [False, True, False, False]
+    assert video["aligned_full_document"] == {
+        "sentences": ["The document tells [1, 2].", "The document tells [3, 4]."],
+        "alignments": [
+            {"sentence_id": 0, "shot_ids": [0, 1]},
+            {"sentence_id": 1, "shot_ids": [2, 3]},
+        ],
+        "raw_text": "The document tells [1, 2]. The document tells [3, 4].",
+    }
+    # The only key shot is shown as number 1 and is the second one of the video.
+    assert video["aligned_text_summary"]["alignments"] == [{"sentence_id": 0, "shot_ids": [1]}]
+    assert video["build"]["texts_by"][0]["model"].startswith("m@")
+    assert video["build"]["missing"] == []
+    with h5py.File(files.h5_file(desk.out, "own")) as content:
+        group = content["video_1"]
+        assert group["change_points"][()].tolist() == [[0, 59], [60, 74], [75, 124], [125, 149]]
+        assert group["n_frame_per_seg"][()].tolist() == [60, 15, 50, 25]
+        assert group["picks"][()].tolist() == list(range(0, 150, 5))
+        assert (group["n_frames"][()], group["n_steps"][()]) == (150, F)
+        assert group["gtscore"][()].tolist() == SCORES
+        assert group["gtframe"][()].nonzero()[0].tolist() == [12, 13, 14, 25]
+        assert group["shot_level_gt"][()].tolist() == [0, 1, 0, 0]
+        assert group["video_name"][()] == b"holiday"
+    assert desk.writer.asked == ALL
+    assert "30 frames, 4 shots, 4 keyframes (4 later ones are as important), 1 key" in done.output
+    assert "36 verdicts (36 ok), 36 calls paid" in done.output
+    assert "videos that fit HAVEN's form: 1" in done.output
+
+
+def test_whoever_reads_it_finds_a_whole_record(desk: Desk) -> None:
+    desk.run(*desk.judge)
+    release = released.read(desk.out, Options(sources=("own",)))
+    assert not release.problems
+    (record,) = release.records
+    assert record.gaps == {}
+    assert record.name == "holiday"
+    assert record.path is not None
+    assert record.path.resolve() == desk.video.resolve()
+    assert record.keyframes == [13, 14, 15, 26]
+    assert [shot.frames[0] for shot in record.shots] == [1, 13, 16, 26]
+    assert record.importance == pytest.approx([1, 14 / 3, 2, 3])
+    assert [one.shots for one in record.document] == [(1, 2), (3, 4)]
+    assert [one.shots for one in record.summary] == [(2,)]
+
+
+def test_what_each_step_is_shown(desk: Desk) -> None:
+    desk.run(*desk.judge)
+    shown = dict(desk.writer.requests)
+    assert len(pictures(shown["frame"])) == 1
+    counts = [len(pictures(r)) for step, r in desk.writer.requests if step == "shot"]
+    assert sorted(counts) == [3, 5, 10, 12]
+    assert "At most 50 words" in next(
+        r["messages"][0]["content"] for step, r in desk.writer.requests if step == "shot"
+    )
+    assert "\n4. A shot of 5 pictures." in last_user_text(shown["document"])
+    assert "1. A shot of 3 pictures." in last_user_text(shown["summary"])
+    assert "2. " not in last_user_text(shown["summary"])
+    assert len({pictures(r)[0] for step, r in desk.writer.requests if step == "frame"}) == 30
+
+
+def test_a_second_run_asks_nothing_and_changes_nothing(desk: Desk) -> None:
+    desk.run(*desk.judge)
+    written = [files.json_file(desk.out, "own"), files.h5_file(desk.out, "own")]
+    before, calls = [file.read_bytes() for file in written], len(desk.endpoint.chats)
+    done = desk.run(*desk.judge)
+    assert done.exit_code == 0
+    assert "kept as it was" in done.output
+    # Also where only the replies are left.
+    shutil.rmtree(desk.out)
+    assert "36 from the cache" in desk.run(*desk.judge).output
+    assert len(desk.endpoint.chats) == calls
+    assert written[0].read_bytes() == before[0]
+
+
+def test_without_a_model_everything_but_the_texts_is_there(desk: Desk) -> None:
+    done = desk.run()
+    assert done.exit_code == 0, done.exception
+    assert not desk.endpoint.chats
+    assert "missing: 30 of 30 frame descriptions, 4 of 4 shot descriptions, the doc" in done.output
+    (record,) = released.read(desk.out, Options(sources=("own",))).records
+    assert {"v2t", "temporal_doc", "grounding", "saliency_text"} <= record.gaps.keys()
+    assert not {"v2v", "temporal", "saliency"} & record.gaps.keys()
+    assert "kept as it was; missing: 30 of 30" in desk.run().output
+
+
+def test_texts_that_are_there_are_kept_and_the_others_asked_for(desk: Desk) -> None:
+    desk.run()
+    file = files.json_file(desk.out, "own")
+    content = desk.written()
+    video = content["video_1"]
+    video["frames"][0]["description"] = "Written by hand."
+    video["clips"][1]["summary"] = "A blue wall."
+    video["aligned_full_document"] = {
+        "sentences": ["All of it."],
+        "alignments": [{"sentence_id": 0, "shot_ids": [0, 1, 2, 3]}],
+    }
+    file.write_text(json.dumps(content), encoding="utf-8")
+    assert desk.run(*desk.judge).exit_code == 0
+    assert desk.writer.asked == {"frame": 29, "shot": 3, "summary": 1}
+    video = desk.written()["video_1"]
+    assert video["frames"][0]["description"] == "Written by hand."
+    assert video["clips"][1]["summary"] == "A blue wall."
+    assert video["aligned_full_document"]["sentences"] == ["All of it."]
+    assert "1. A blue wall." in last_user_text(
+        next(request for step, request in desk.writer.requests if step == "summary")
+    )
+
+
+def test_made_otherwise_is_refused_and_replaced_when_told(desk: Desk) -> None:
+    desk.run(*desk.judge)
+    before = files.json_file(desk.out, "own").read_bytes()
+    fifteen = ("--fps", "1", "--scores", str(desk.write("fifteen.json", [1] * 15)))
+    done = desk.run(*fifteen, scores=False)
+    assert isinstance(done.exception, TasksError)
+    assert "video_1 (holiday): is there already, made with fps 2.0, not 1.0: --repl" in str(
+        done.exception
+    )
+    assert files.json_file(desk.out, "own").read_bytes() == before
+    done = desk.run(*fifteen, "--replace", scores=False)
+    assert done.exit_code == 0, done.exception
+    assert len(desk.written()["video_1"]["frames"]) == 15
+    content = {"video_4": {"video_name": "holiday"}}
+    files.json_file(desk.out, "own").write_text(json.dumps(content), encoding="utf-8")
+    assert "not made by this command" in str(desk.run().exception)
+
+
+def test_videos_are_added_beside_each_other(desk: Desk) -> None:
+    other = desk.folder / "other.mov"
+    shutil.copyfile(desk.video, other)
+    scores = desk.folder / "scores"
+    scores.mkdir()
+    for name in ("holiday", "other"):
+        shutil.copyfile(desk.scores, scores / f"{name}.json")
+    done = desk.run(str(other), "--scores", str(scores), scores=False)
+    assert done.exit_code == 0, done.exception
+    assert [video["video_name"] for video in desk.written().values()] == ["holiday", "other"]
+    release = released.read(desk.out, Options(sources=("own",)))
+    assert [record.path.resolve() for record in release.records if record.path] == [
+        desk.video.resolve(), other.resolve()
+    ]  # fmt: skip
+    with h5py.File(files.h5_file(desk.out, "own")) as content:
+        assert list(content) == ["video_1", "video_2"]
+    # Making one again leaves the other.
+    kept = desk.written()["video_2"]
+    assert desk.run("--shots", "5", "--replace").exit_code == 0
+    assert desk.written()["video_2"] == kept
+    assert len(desk.written()["video_1"]["clips"]) == 5
+
+
+def test_a_text_that_fails_keeps_the_record_back(desk: Desk) -> None:
+    """The shot of 5 pictures gets no reply; what was paid for is not paid for again."""
+    desk.writer.change = lambda step, reply, request: (
+        error(400, "maximum context length")
+        if step == "shot" and len(pictures(request)) == 5
+        else reply
+    )
+    done = desk.run(*desk.judge)
+    assert done.exit_code == 1
+    assert "failed: shot 4: api_error:" in done.output
+    assert "failed: document: waits for the description of shot 4" in done.output
+    assert "not written: run the same command again to go on, or add --keep-gaps" in done.output
+    assert not files.json_file(desk.out, "own").exists()
+    done = desk.run(*desk.judge, "--keep-gaps")
+    assert done.exit_code == 1
+    video = desk.written()["video_1"]
+    assert video["clips"][3]["status"] == "missing"
+    assert video["build"]["missing"] == ["1 of 4 shot descriptions", "the document"]
+    desk.writer.change = None
+    asked = desk.writer.asked.copy()
+    assert desk.run(*desk.judge).exit_code == 0
+    assert desk.writer.asked - asked == {"shot": 1, "document": 1}
+    assert desk.written()["video_1"]["build"]["missing"] == []
+
+
+@pytest.mark.parametrize(
+    ("sentences", "why"),
+    [
+        ([{"sentence": "a", "shots": [5]}], "sentence 1 names shot 5 of 4"),
+        ([{"sentence": "a", "shots": [0]}], "sentence 1 names shot 0 of 4"),
+        ([{"sentence": "a", "shots": [1, 1]}], "sentence 1 names a shot twice"),
+        ([{"sentence": "a", "shots": []}], "an empty list"),
+        ([{"sentence": "  ", "shots": [1]}], "an empty text"),
+        ([], "an empty list"),
+    ],
+)
+def test_a_document_that_cannot_be_aligned_fails(desk: Desk, sentences: object, why: str) -> None:
+    desk.writer.change = lambda step, reply, request: (
+        {"sentences": sentences} if step == "document" else reply
+    )
+    done = desk.run(*desk.judge)
+    assert done.exit_code == 1
+    assert "failed: document: parse_failure: " in done.output
+    assert why in done.output
+    assert desk.writer.asked["document"] == 2  # one repair
+
+
+def test_a_refusal_is_a_failure(desk: Desk) -> None:
+    desk.writer.change = lambda step, reply, request: refused() if step == "summary" else reply
+    assert "failed: summary: refused:" in desk.run(*desk.judge).output
+
+
+def test_what_to_look_at_is_told_and_not_changed(desk: Desk) -> None:
+    told = [{"sentence": "Late.", "shots": [3]}, {"sentence": "Early.", "shots": [1]}]
+
+    def change(step: str, reply: object, request: object) -> object:
+        if step == "document":
+            return {"sentences": told}
+        return {"description": "word " * 51} if step == "shot" else reply
+
+    desk.writer.change = change
+    done = desk.run(*desk.judge)
+    assert done.exit_code == 0
+    assert "no sentence of the document tells of shots 2, 4" in done.output
+    assert "sentences of the document that begin before the one before: 2" in done.output
+    assert "shots described in more than 50 words: 1, 2, 3, 4" in done.output
+    assert desk.written()["video_1"]["aligned_full_document"]["sentences"] == ["Late.", "Early."]
+
+
+def test_no_shot_within_the_budget_is_told(desk: Desk) -> None:
+    done = desk.run("--shots", "1", *desk.judge)
+    assert done.exit_code == 0
+    assert "no shot fits the budget of 15 %" in done.output
+    assert desk.writer.asked["summary"] == 0
+    (record,) = released.read(desk.out, Options(sources=("own",))).records
+    assert record.gaps["v2t"].endswith("there is none")
+
+
+def test_what_a_killed_run_paid_for_is_not_paid_again(desk: Desk) -> None:
+    """kill -9 while a shot is being described; at most what was in flight is asked again."""
+    stuck = threading.Event()
+
+    def hold(step: str, reply: object, request: object) -> object:
+        if step == "shot":
+            stuck.set()
+            time.sleep(20 if not desk.folder.joinpath("killed").exists() else 0)
+        return reply
+
+    desk.writer.change = hold
+    code = "from tests.haven.records.desk import app; app()"
+    command = [sys.executable, "-c", code, "haven", "build", str(desk.video), "--shots", "4"]
+    command += ["--out", str(desk.out), "--scores", str(desk.scores), *desk.judge]
+    command += ["--judge-concurrency", "2"]
+    env = {**os.environ, **desk.env, "PYTHONPATH": str(REPOSITORY)}
+    process = subprocess.Popen(command, env=env, cwd=REPOSITORY)
+    assert stuck.wait(60)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait(30) == -signal.SIGKILL
+    assert not files.json_file(desk.out, "own").exists()
+    before = desk.writer.asked.copy()
+    assert before["frame"] >= 29  # the last one may come after the first shot
+    desk.write("killed", "")
+    desk.writer.change = None
+    done = desk.run(*desk.judge)
+    assert done.exit_code == 0, done.exception
+    asked = desk.writer.asked - before
+    # The frames' replies are there, but for one that may have been in flight.
+    assert asked["frame"] <= 31 - before["frame"]
+    assert asked["shot"] == 4
+    assert desk.writer.asked.total() <= sum(ALL.values()) + 2
+    resumed = desk.written()
+    shutil.rmtree(desk.out)
+    shutil.rmtree(desk.folder / "replies")
+    desk.run(*desk.judge)
+    assert desk.written() == resumed
+
+
+def test_a_kill_between_the_two_files_leaves_no_trace(desk: Desk) -> None:
+    """HDF5 is written first: without the JSON entry the video is made again under the same key."""
+    desk.run(*desk.judge)
+    before = desk.written()
+    files.json_file(desk.out, "own").unlink()
+    assert desk.run(*desk.judge).exit_code == 0
+    assert desk.written() == before
+    with h5py.File(files.h5_file(desk.out, "own")) as content:
+        assert list(content) == ["video_1"]
+    assert not list(desk.out.rglob("*.part"))
+
+
+def test_a_budget_stops_and_the_next_run_goes_on(desk: Desk) -> None:
+    done = desk.run(*desk.judge, "--max-calls", "20")
+    assert done.exit_code == 1
+    assert "skipped" in done.output
+    assert " and " in next(line for line in done.output.splitlines() if "failed: frame" in line)
+    assert desk.writer.asked.total() == 20
+    done = desk.run(*desk.judge, "--max-calls", "16")
+    assert done.exit_code == 0, done.output
+    assert desk.writer.asked == ALL
+
+
+# --- asking nobody, and bad options -------------------------------------------------------------
+
+
+def test_a_dry_run_counts_calls_and_pictures(desk: Desk) -> None:
+    done = desk.run("--dry-run", "--judge", "gpt-4.1")
+    assert done.exit_code == 0, done.exception
+    rows = {line.split()[0]: line.split() for line in done.output.splitlines() if line.split()}
+    assert rows["frame"][1:3] == ["30", "30"]
+    assert rows["shot"][1:3] == ["4", "30"]
+    assert rows["document"][1:3] == ["1", "0"]
+    assert rows["all"][1:3] == ["36", "60"]
+    assert "$" in " ".join(rows["all"])
+    assert not desk.out.exists()
+    desk.run(*desk.judge)
+    assert "0 videos to ask about, 1 are complete" in desk.run("--dry-run", *desk.judge).output
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--fps", "3"], "--fps 3: expected 1 to 2"),
+        (["--source", "mine"], "--source mine: expected one of own, summe"),
+        (["--dry-run"], "name who writes them with --judge"),
+        (["--judge", "offline"], "one model that sees writes the texts"),
+        (["--judge", "none"], "one model that sees writes the texts"),
+        (["--judge", "two words"], "--judge takes MODEL"),
+        (["--max-calls", "-1"], "expected a whole number of at least 0"),
+        (["--features", "nowhere.npy"], "--features nowhere.npy: no such file"),
+        (["--picks", "p.json"], "either --scores FILE"),
+        (["nowhere.mp4"], "nowhere.mp4"),
+    ],
+)
+def test_bad_options_are_one_line(desk: Desk, options: list[str], why: str) -> None:
+    done = desk.run(*options)
+    assert isinstance(done.exception, TasksError), done.output
+    assert why in str(done.exception)
+    assert "\n" not in str(done.exception)
+    assert not desk.out.exists()
+
+
+def test_other_lines_about_what_cannot_be(desk: Desk) -> None:
+    assert "either --scores FILE" in str(desk.run(scores=False).exception)
+    twin = desk.folder / "holiday.mov"
+    shutil.copyfile(desk.video, twin)
+    assert "two videos are called holiday" in str(desk.run(str(twin)).exception)
+    assert "not a folder" in str(desk.run("--out", str(desk.scores)).exception)
+    done = desk.run(*desk.judge, "--max-cost", "1")
+    assert isinstance(done.exception, JudgeError)
+    assert "price" in str(done.exception)
+    damaged = files.json_file(desk.out, "own")
+    damaged.parent.mkdir(parents=True)
+    damaged.write_text("[]", encoding="utf-8")
+    assert "expected an object" in str(desk.run().exception)
+    damaged.write_text("{", encoding="utf-8")
+    assert "not valid JSON" in str(desk.run().exception)
+    damaged.unlink()
+    arrays = files.h5_file(desk.out, "own")
+    arrays.parent.mkdir(parents=True)
+    arrays.write_text("no HDF5", encoding="utf-8")
+    assert f"{arrays}: cannot be added to" in str(desk.run().exception)
+    assert arrays.read_text(encoding="utf-8") == "no HDF5"
+
+
+def test_a_damaged_record_is_named(desk: Desk) -> None:
+    desk.run()
+    content = desk.written()
+    del content["video_1"]["clips"][0]["summary"]
+    file: Path = files.json_file(desk.out, "own")
+    file.write_text(json.dumps(content), encoding="utf-8")
+    done = desk.run(*desk.judge)
+    assert "video_1 (holiday): not in the form that this command writes" in str(done.exception)
+    content["video_1"]["clips"].pop(0)
+    file.write_text(json.dumps(content), encoding="utf-8")
+    assert "30 frames and 3 shots, but 30 and 4 are found now" in str(
+        desk.run(*desk.judge).exception
+    )
+
+
+def test_own_instructions_take_the_place_of_ours(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = Path(haven.__file__).with_name("prompts") / "build.yml"
+    folder = desk.folder / "own" / "haven"
+    folder.mkdir(parents=True)
+    text = ours.read_text(encoding="utf-8")
+    (folder / "build.yml").write_text(text.replace("You see one frame", "Look at"), "utf-8")
+    monkeypatch.setenv("LMMS_EVAL_TASKS_PROMPTS", str(folder.parent))
+    desk.run(*desk.judge)
+    systems = [r["messages"][0]["content"] for step, r in desk.writer.requests if step == "frame"]
+    assert all(system.startswith("Look at") for system in systems)
+    (folder / "build.yml").write_text(text.replace("{words}", "50"), "utf-8")
+    assert "{words} is missing" in str(desk.run(*desk.judge).exception)

@@ -1,0 +1,130 @@
+"""Scores, picks and features of the user's: what they mean, and every line about bad ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.haven.records import given
+
+PICKS = [0, 5, 10, 15]  # of 20 frames
+
+
+def write(folder: Path, name: str, content: Any) -> Path:
+    file = folder / name
+    if isinstance(content, np.ndarray):
+        np.save(file, content)
+    else:
+        text = content if isinstance(content, str) else json.dumps(content)
+        file.write_text(text, encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("name", ["s.json", "s.npy"])
+def test_scores_of_sampled_or_of_original_frames(tmp_path: Path, name: str) -> None:
+    def scores(values: list[float]) -> list[float]:
+        content = np.array(values) if name.endswith("npy") else values
+        return given.scores(write(tmp_path, name, content), PICKS, 20)
+
+    assert scores([1, 0, 2.5, 3]) == [1, 0, 2.5, 3]
+    assert scores([float(n) for n in range(20)]) == [0, 5, 10, 15]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("s.json", [1, 2, 3], "3 scores, but the video has 4 sampled and 20 original frames"),
+        ("s.json", [1, 2, -1, 3], "score 2 is -1: expected a number from 0 to 1e"),
+        ("s.json", [1, 2, 10**400, 3], "score 2 is 1000"),
+        ("s.json", "[1, 2, NaN, 3]", "score 2 is nan"),
+        ("s.json", "[1, 2, Infinity, 3]", "score 2 is inf"),
+        ("s.json", [1, 2, "3", 4], "expected a list of numbers"),
+        ("s.json", [1, 2, True, 4], "expected a list of numbers"),
+        ("s.json", {"a": 1}, "expected a list of numbers"),
+        ("s.json", "[1, 2", "not valid JSON at line 1"),
+        ("s.npy", "text", "not a readable NPY file"),
+        ("s.npy", "", "not a readable NPY file"),
+        ("s.npy", np.ones((4, 1)), r"an array of shape \(4, 1\): expected \(frames,\)"),
+        ("s.npy", np.array([1, np.nan, 0, 0]), "score 1 is nan"),
+        ("s.npy", np.array(["a"]), "expected an array of real numbers"),
+        ("s.npy", np.array([None]), "not a readable NPY file"),
+    ],
+)
+def test_bad_scores(tmp_path: Path, name: str, content: Any, why: str) -> None:
+    file = write(tmp_path, name, content)
+    with pytest.raises(DataError, match=why) as caught:
+        given.scores(file, PICKS, 20)
+    assert str(file) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_picks_are_shares_of_annotators(tmp_path: Path) -> None:
+    # The first picked 0 three times over (0, 1, and 2 is nearer to 0 than to 5) and 15 (19);
+    # the second 5 (3, and 7, which is nearer to 5); the third nothing.
+    file = write(tmp_path, "p.json", [[0, 1, 2, 19], [3, 7], []])
+    assert given.shares(file, PICKS, 20) == [1 / 3, 1 / 3, 0, 1 / 3]
+    both = write(tmp_path, "p.json", [[5], [5, 10]])
+    assert given.shares(both, PICKS, 20) == [0, 1, 0.5, 0]
+
+
+def test_of_two_nearest_the_earlier() -> None:
+    assert given.nearest([0, 4, 8], 2) == 0
+    assert given.nearest([0, 4, 8], 3) == 1
+    assert given.nearest([3, 8], 0) == 0
+    assert given.nearest([3, 8], 99) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ([[20]], "annotator 1 picked 20: expected a frame number from 0 to 19"),
+        ([[0], [-1]], "annotator 2 picked -1"),
+        ([[1.5]], "annotator 1 picked 1.5"),
+        ([[True]], "annotator 1 picked True"),
+        ([["3"]], "annotator 1 picked '3'"),
+        ([1, 2], "one list of frame numbers per annotator"),
+        ({}, "one list of frame numbers per annotator"),
+        ([], "nobody picked a frame"),
+        ([[], []], "nobody picked a frame"),
+        ("[[1]", "not valid JSON"),
+    ],
+)
+def test_bad_picks(tmp_path: Path, content: Any, why: str) -> None:
+    file = write(tmp_path, "p.json", content)
+    with pytest.raises(DataError, match=why) as caught:
+        given.shares(file, PICKS, 20)
+    assert str(file) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (np.ones((3, 2)), r"an array of shape \(3, 2\): expected \(4, d\)"),
+        (np.ones(4), r"expected \(4, d\)"),
+        (np.ones((4, 0)), r"expected \(4, d\)"),
+        (np.array([[1.0], [2.0], [np.inf], [3.0]]), "row 2 holds a number that is not finite"),
+        ("text", "not a readable NPY file"),
+    ],
+)
+def test_bad_features(tmp_path: Path, content: Any, why: str) -> None:
+    with pytest.raises(DataError, match=why):
+        given.features(write(tmp_path, "f.npy", content), 4)
+
+
+def test_a_file_or_a_folder_of_files(tmp_path: Path) -> None:
+    video = Path("/somewhere/holiday.mp4")
+    file = write(tmp_path, "holiday.json", [])
+    assert given.file_of(file, video, given.SCORES, "--scores") == file
+    assert given.file_of(tmp_path, video, given.SCORES, "--scores") == file
+    with pytest.raises(DataError, match=r"--features .*: has no holiday\.npy for /somewhere"):
+        given.file_of(tmp_path, video, given.FEATURES, "--features")
+    with pytest.raises(DataError, match="no such file"):
+        given.file_of(tmp_path / "x.npy", video, given.SCORES, "--scores")
+    with pytest.raises(DataError, match=r"expected a file that ends in \.json"):
+        given.file_of(write(tmp_path, "p.txt", []), video, given.PICKS, "--picks")

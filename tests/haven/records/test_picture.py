@@ -1,0 +1,150 @@
+"""The page of one record: what is marked, what is aligned, and that it is alone."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.haven.records import picture
+from lmms_eval_tasks.haven.records.record import Frame, Record, Sentence, Shot
+from tests.haven.records.desk import Desk, app, open_desk, render_video
+
+RECORD = Record(
+    source="tvsum",
+    video="video_7",
+    name="Boats & <friends>",
+    frames=tuple(Frame(15 * n, f'"Frame" {n + 1}', n in (1, 4), n / 5) for n in range(6)),
+    shots=(
+        Shot((1, 2, 3), "One <b>.", key=False),
+        Shot((4,), "", key=True),
+        Shot((5, 6), "Three.", key=False),
+    ),
+    document=(Sentence("Doc one.", (1, 2)), Sentence("Doc two.", (3,))),
+    summary=(Sentence("Sum & one.", (2,)), Sentence("Nothing aligned.", ())),
+    n_frames=90,
+    gaps={"saliency_text": "clips, entry 2, summary: there is none"},
+)
+IMAGES = {number: f"data:image/jpeg;base64,A{number}" for number in range(1, 7)}
+
+
+class Balanced(HTMLParser):
+    """Raises if a tag is not closed where it should be."""
+
+    VOID = ("meta", "img", "br")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        RECORD,
+        replace(RECORD, frames=tuple(replace(f, importance=None) for f in RECORD.frames)),
+        replace(RECORD, frames=tuple(replace(f, importance=0.0) for f in RECORD.frames)),
+        replace(RECORD, document=(), summary=(), n_frames=None, name="", gaps={}),
+    ],
+)
+def test_every_record_makes_a_whole_page(record: Record) -> None:
+    for images in (IMAGES, {}):
+        page = picture.html(record, images)
+        parser = Balanced()
+        parser.feed(page)
+        assert parser.open == []
+        assert not re.search(r"(?:src|href)=\"(?!data:)", page)
+        assert "http" not in page
+        assert "<script" not in page
+        assert "prefers-color-scheme: dark" in page
+
+
+def test_frames_are_marked_and_in_their_shots() -> None:
+    page = picture.html(RECORD, IMAGES)
+    cells = page.split('<tr class="frames">')[1].split("</tr>")[0].split("<td>")[1:]
+    found = [re.findall(r"base64,A(\d)", cell) for cell in cells]
+    assert found == [["1", "2", "3"], ["4"], ["5", "6"]]
+    keyframes = re.findall(r'<figure class="keyframe" title="frame (\d)', page)
+    assert keyframes == ["2", "5"]
+    # Relative to the largest, 1.0.
+    assert re.findall(r"<i style=\"width:(\d+)%\">", page) == ["0", "20", "40", "60", "80", "100"]
+    heads = re.findall(r'<th( class="key")? title="[^"]*">(\d)', page)
+    assert heads == [("", "1"), (' class="key"', "2"), ("", "3")]
+    assert "frames 1-3 · 0.20" in page
+    assert "frames 4 · 0.60" in page
+
+
+def test_sentences_are_coloured_under_their_shots() -> None:
+    page = picture.html(RECORD, IMAGES)
+    rows = page.split('<tr class="sentence"')[1:]
+    told = [re.findall(r'<td class="told" title="shot (\d)">', row) for row in rows]
+    assert told == [["2"], [], ["1", "2"], ["3"]]
+    assert [row.count("<td") for row in (r.split("</tr>")[0] for r in rows)] == [3, 3, 3, 3]
+    hues = [re.match(r' style="--hue:(\d+)"', row) for row in rows]
+    assert len({hue[1] for hue in hues if hue}) == 4
+    assert "Sum &amp; one. <small" in page
+    assert "(shots 1, 2)" in page
+    assert "(no shot)" in page
+
+
+def test_texts_are_escaped_and_gaps_told() -> None:
+    page = picture.html(RECORD, IMAGES)
+    assert "Boats &amp; &lt;friends&gt;" in page
+    assert "One &lt;b&gt;." in page
+    assert "&quot;Frame&quot; 2" in page
+    assert "saliency_text: clips, entry 2, summary: there is none" in page
+    assert "no description" in page
+    assert "there are no pictures" in picture.html(RECORD, {})
+    assert "importance of a frame" not in picture.html(
+        replace(RECORD, frames=tuple(replace(f, importance=None) for f in RECORD.frames)), IMAGES
+    )
+
+
+@pytest.fixture
+def built(tmp_path: Path) -> Desk:
+    """A desk whose video has been made into a record."""
+    with open_desk(tmp_path, render_video(tmp_path / "holiday.mp4")) as desk:
+        assert desk.run(*desk.judge).exit_code == 0
+    return desk
+
+
+def test_the_commands_draw_and_rate_what_was_built(built: Desk, tmp_path: Path) -> None:
+    out = tmp_path / "record.html"
+    command = ["haven", "picture", str(built.out), "own/video_1", "--out", str(out)]
+    done = CliRunner().invoke(app, command, env=built.env)
+    assert done.exit_code == 0, done.exception
+    page = out.read_text(encoding="utf-8")
+    assert page.count("data:image/jpeg") == 30
+    assert "own/video_1 · holiday" in page
+    done = CliRunner().invoke(
+        app,
+        ["haven", "rate", str(built.out), "--source", "own", "--out", str(tmp_path / "rate")],
+        env=built.env,
+    )
+    assert done.exit_code == 0, done.exception
+    assert "1 videos instead of 15: there are no more" in done.output
+    assert "13 ratings" in done.output
+    form = (tmp_path / "rate" / "sheet.html").read_text(encoding="utf-8")
+    # Two frames, up to 8 of the shot, 16 of the video under document and summary.
+    assert 2 + 3 + 32 <= form.count("data:image/jpeg") <= 2 + 8 + 32
+    assert (tmp_path / "rate" / "sheet.csv").read_text(encoding="utf-8").count("\n") == 14
+    done = CliRunner().invoke(app, [*command[:3], "own/video_9", "--out", str(out)], env=built.env)
+    assert isinstance(done.exception, DataError)
+    assert "has no video own/video_9 that can be used; it has own/video_1" in str(done.exception)
+
+
+def test_a_record_without_its_video_has_no_thumbnails(tmp_path: Path) -> None:
+    assert picture.thumbnails(RECORD) == {}
+    assert picture.thumbnails(replace(RECORD, path=tmp_path / "gone.mp4")) == {}

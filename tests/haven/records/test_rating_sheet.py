@@ -1,0 +1,152 @@
+"""The rating sheet: its draw, its rows, its page."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.haven.records import picture, rating_form, rating_sheet
+from lmms_eval_tasks.haven.records.picture import Evidence
+from lmms_eval_tasks.haven.records.rating_sheet import COLUMNS, DIMENSIONS
+from lmms_eval_tasks.haven.records.record import Frame, Record, Sentence, Shot
+
+NONE = Evidence({}, (), (), "no video")
+
+
+def record(number: int, **changes: object) -> Record:
+    made = Record(
+        source="tvsum",
+        video=f"video_{number}",
+        name="",
+        frames=tuple(Frame(5 * n, f"Frame {n}.", n == 2, n / 10) for n in range(6)),
+        shots=(Shot((1, 2, 3, 4), "A </script> & b.", key=False), Shot((5, 6), "Two.", key=True)),
+        document=(Sentence("First.", (1,)), Sentence("Then.", (2,))),
+        summary=(Sentence("=Then", (2,)),),
+        n_frames=30,
+        gaps={},
+    )
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def test_of_each_video_what_the_appendix_says() -> None:
+    sheet = rating_sheet.draw([record(n) for n in range(30)], 15, 0)
+    assert len(sheet.videos) == 15
+    assert not sheet.notes
+    assert len(sheet.rows) == 15 * 13
+    for video in sheet.videos:
+        own = [row for row in sheet.rows if row.id.startswith(f"{video.id} ")]
+        levels = [row.level for row in own]
+        counts = {level: levels.count(level) for level in DIMENSIONS}
+        assert counts == {"frame": 4, "shot": 2, "document": 3, "summary": 4}
+        assert len({row.id for row in own}) == 5
+        assert len(set(video.frames)) == 2
+        assert all(1 <= number <= 6 for number in video.frames)
+    row = next(row for row in sheet.rows if row.level == "document")
+    assert row.text == "First. Then."
+
+
+def test_the_draw_depends_on_seed_and_id_alone() -> None:
+    records = [record(n) for n in range(40)]
+    drawn = rating_sheet.draw(records, 15, 3)
+    assert rating_sheet.draw(records[::-1], 15, 3).rows == drawn.rows
+    other = rating_sheet.draw(records, 15, 4)
+    assert {video.id for video in other.videos} != {video.id for video in drawn.videos}
+    # More videos keep those that were drawn before.
+    assert rating_sheet.draw(records, 20, 3).videos[:15] == drawn.videos
+    chosen = {
+        number for video in rating_sheet.draw(records, 40, 0).videos for number in video.frames
+    }
+    assert chosen == {1, 2, 3, 4, 5, 6}
+
+
+def test_videos_that_lack_a_text_are_counted() -> None:
+    blank = tuple(Frame(n, "x" * (n == 0), False, None) for n in range(6))
+    undescribed = tuple(replace(shot, description="") for shot in record(1).shots)
+    able = [record(1), record(2)]
+    others = [
+        record(3, summary=()),
+        record(4, document=()),
+        record(5, frames=blank),
+        record(6, shots=undescribed),
+    ]
+    sheet = rating_sheet.draw([*able, *others], 15, 0)
+    assert {video.id for video in sheet.videos} == {"tvsum/video_1", "tvsum/video_2"}
+    assert sheet.notes == (
+        "4 of 6 videos lack a text and were not drawn from",
+        "2 videos instead of 15: there are no more",
+    )
+    with pytest.raises(DataError, match="none of 4 videos can be rated"):
+        rating_sheet.draw(others, 15, 0)
+    with pytest.raises(DataError, match="at least 1"):
+        rating_sheet.draw(able, 0, 0)
+
+
+def test_the_csv_has_an_empty_column_for_ratings() -> None:
+    sheet = rating_sheet.draw([record(1)], 1, 0)
+    lines = list(csv.reader(io.StringIO(rating_sheet.csv_text(sheet.rows))))
+    assert tuple(lines[0]) == COLUMNS
+    assert len(lines) == 14
+    assert all(line[4] == "" for line in lines[1:])
+    # A spreadsheet would compute it.
+    assert lines[-1] == ["tvsum/video_1 summary", "summary", "'=Then", "readability", ""]
+
+
+def test_the_page_holds_everything_and_loads_nothing() -> None:
+    sheet = rating_sheet.draw([record(1), record(2)], 2, 0)
+    uri = picture.data_uri(Image.new("RGB", (4, 4)), 80)
+    frames = dict.fromkeys(range(1, 7), uri)
+    seen = {
+        sheet.videos[0].id: Evidence(frames, [uri, uri], [uri, uri, uri]),
+        sheet.videos[1].id: NONE,
+    }
+    page = rating_form.html(sheet, seen)
+    assert page.count("<fieldset") == len(sheet.rows) == 26
+    assert page.count('type="radio"') == 26 * 5
+    # 2 frames, 2 of the shot, 3 each for the document and the summary.
+    assert page.count("<img ") == 10
+    assert not re.search(r"(?:src|href)=\"(?!data:)", page)
+    assert "http" not in page
+    assert "</script> &" not in page
+    assert "A &lt;/script&gt; &amp; b." in page
+    data = re.search(r'<script type="application/json" id="sheet">(.*?)</script>', page, re.DOTALL)
+    assert data is not None
+    content = json.loads(data[1])
+    rows = [line[:4] for line in csv.reader(io.StringIO(rating_sheet.csv_text(sheet.rows)))]
+    assert [content["columns"][:4], *content["rows"]] == rows
+    for dimensions in DIMENSIONS.values():
+        for question in dimensions.values():
+            assert question in page
+    assert "look at the video" in page
+
+
+def test_two_sheets_have_two_names() -> None:
+    names = set()
+    for number in (1, 2):
+        sheet = rating_sheet.draw([record(number)], 1, 0)
+        page = rating_form.html(sheet, {f"tvsum/video_{number}": NONE})
+        names |= set(re.findall(r"haven-ratings-\w+", page))
+    assert len(names) == 2
+
+
+def test_evidence_without_a_video(tmp_path: Path) -> None:
+    (drawn,) = rating_sheet.draw([record(1, path=tmp_path / "gone.mp4")], 1, 0).videos
+    found = picture.evidence(drawn)
+    assert (found.frames, found.shot, found.video) == ({}, (), ())
+    (line,) = picture.missing({"x": found})
+    assert line.startswith("tvsum/video_1: its video file is not there: rate it with a copy")
+    broken = tmp_path / "broken.mp4"
+    broken.write_text("no video", encoding="utf-8")
+    assert "broken.mp4" in picture.evidence(replace(drawn, record=record(1, path=broken))).why
+
+
+def test_pictures_are_spread_over_the_shot() -> None:
+    assert picture.uniform([3, 4, 5], 8) == [3, 4, 5]
+    assert picture.uniform(range(1, 101), 3) == [1, 50, 100]

@@ -1,0 +1,169 @@
+"""Sampling, keyframes and key shots, by hand."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lmms_eval_tasks.errors import DataError, MediaError, TasksError
+from lmms_eval_tasks.haven.records import structure
+from lmms_eval_tasks.haven.records.structure import Choices
+from tests.haven.records.desk import SCORES, STARTS, F
+
+
+def choices(tmp_path: Path, **changes: object) -> Choices:
+    file = tmp_path / "scores.npy"
+    np.save(file, np.array(SCORES))
+    return Choices("--scores", file, **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("n_frames", "rate", "fps", "found"),
+    [
+        (150, 10.0, 2.0, list(range(0, 150, 5))),
+        (150, 10.0, 1.0, list(range(0, 150, 10))),
+        (10, 3.0, 2.0, [0, 1, 3, 4, 6, 7, 9]),  # floor(k * 1.5)
+        (31, 29.97, 1.0, [0, 29]),  # the frame that is on screen at 1 s began at 29 / 29.97
+        (5, 1.0, 2.0, [0, 1, 2, 3, 4]),  # a slow video: every frame, none twice
+        (1, 25.0, 2.0, [0]),
+        (30, 14.999999999 * 2, 2.0, [0, 15]),
+    ],
+)
+def test_frames_are_uniform_in_time(
+    n_frames: int, rate: float, fps: float, found: list[int]
+) -> None:
+    assert structure.indices(n_frames, rate, fps) == found
+
+
+def test_as_many_frames_as_seconds_and_rate_say() -> None:
+    for seed in range(200):
+        draw = random.Random(seed)
+        n_frames, rate = draw.randint(1, 9000), draw.choice([23.976, 25.0, 29.97, 30.0, 59.94])
+        fps = draw.uniform(1, 2)
+        found = structure.indices(n_frames, rate, fps)
+        assert found[0] == 0
+        assert found[-1] < n_frames
+        assert found == sorted(set(found))
+        assert abs(len(found) - n_frames / rate * fps) <= 1
+
+
+# Table 1: frames and shots on average.
+@pytest.mark.parametrize(
+    ("frames", "shots"),
+    [(164.9, 16.2), (293.4, 29.8), (470.2, 47.5), (103.0, 9.9), (409.8, 40.5), (202.5, 19.8)],
+)
+def test_the_target_is_what_table_1_shows(frames: float, shots: float) -> None:
+    assert abs(structure.target(round(frames)) - shots) < 1
+
+
+@pytest.mark.parametrize(("n", "shots"), [(1, 1), (4, 1), (14, 1), (15, 2), (24, 2), (25, 3)])
+def test_the_target_rounds_halves_up(n: int, shots: int) -> None:
+    assert structure.target(n) == shots
+
+
+def test_of_equals_the_earlier_frames_are_keyframes() -> None:
+    assert structure.top([1, 3, 2, 3, 2, 2], 3) == ([1, 2, 3], 2)
+    assert structure.top([0, 0, 0, 0], 1) == ([0], 3)
+    assert structure.top([1, 2], 1) == ([1], 0)
+
+
+def key_shots(values: list[float], lengths: list[int]) -> list[int]:
+    """Of shots whose frames are all equally important."""
+    importance = [value for value, n in zip(values, lengths, strict=True) for _ in range(n)]
+    starts = [0, *itertools.accumulate(lengths)][:-1]
+    return structure.key_shots(importance, starts)
+
+
+def test_a_shot_is_worth_the_mean_of_its_frames() -> None:
+    # 40 frames: 6 at most, so one of the first two; by sums it would be the first, 6 to 4.
+    assert key_shots([1.0, 2.0, 0.0], [6, 2, 32]) == [1]
+    assert structure.key_shots([1, 1, 1, 1, 1, 1, 0, 3.5] + [0] * 32, [0, 6, 8]) == [1]
+    assert structure.key_shots([1, 1, 1, 1, 1, 1, 0, 1.5] + [0] * 32, [0, 6, 8]) == [0]
+
+
+def test_key_shots_are_the_best_within_the_budget() -> None:
+    # 20 frames: 3 of them at most.
+    assert key_shots([1.0, 9.0, 5.0], [1, 17, 2]) == [0, 2]
+    assert key_shots([1.0, 9.0], [10, 10]) == []  # none fits
+    assert key_shots([0.0, 0.0], [1, 19]) == []  # worth nothing
+    for seed in range(100):
+        draw = random.Random(seed)
+        lengths = [draw.randint(1, 9) for _ in range(draw.randint(1, 9))]
+        values = [draw.randint(0, 5) / 7 for _ in lengths]
+        found = key_shots(values, lengths)
+        room = sum(lengths) * 15 // 100
+        sets = (
+            own
+            for size in range(len(lengths) + 1)
+            for own in itertools.combinations(range(len(lengths)), size)
+            if sum(lengths[n] for n in own) <= room
+        )
+        assert sum(lengths[n] for n in found) <= room
+        best = max(sum(values[n] for n in own) for own in sets)
+        assert sum(values[n] for n in found) == pytest.approx(best)
+
+
+def test_the_structure_of_a_video(tmp_path: Path, holiday: Path) -> None:
+    from lmms_eval_tasks.utils import indexed_frames
+
+    chosen = choices(tmp_path, shots="auto")
+    sampled = structure.sample(holiday, chosen)
+    assert sampled.n_frames == 150
+    assert sampled.picks == tuple(range(0, 150, 5))
+    frames = indexed_frames.frames(holiday, sampled.picks, chosen.size, tmp_path / "cache")
+    made = structure.structure(sampled, frames, chosen)
+    assert list(made.starts) == STARTS
+    # 5, 4, 5 and the first of the fourth scene's 3s; its other four are as important.
+    assert (made.keyframes, made.ties) == ((12, 13, 14, 25), 4)
+    assert made.key_shots == (1,)
+    assert [len(shot) for shot in made.shots] == [12, 3, 10, 5]
+    target = structure.structure(sampled, frames, choices(tmp_path))
+    assert len(target.starts) == 3
+
+
+def test_own_features_decide_the_shots(tmp_path: Path, holiday: Path) -> None:
+    from lmms_eval_tasks.utils import indexed_frames
+
+    folder = tmp_path / "features"
+    folder.mkdir()
+    np.save(folder / "holiday.npy", np.repeat(np.eye(2), [20, 10], axis=0))
+    chosen = choices(tmp_path, shots="2", features=folder)
+    sampled = structure.sample(holiday, chosen)
+    frames = indexed_frames.frames(holiday, sampled.picks, chosen.size, tmp_path / "cache")
+    assert structure.structure(sampled, frames, chosen).starts == (0, 20)
+    assert sampled.made_from["features"].startswith("file ")
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"fps": 0.99}, "--fps 0.99: expected 1 to 2"),
+        ({"fps": 2.01}, "--fps 2.01: expected 1 to 2"),
+        ({"fps": float("nan")}, "--fps nan: expected 1 to 2"),
+        ({"shots": "0"}, "--shots 0: expected target, auto or a whole number"),
+        ({"shots": "many"}, "--shots many"),
+        ({"shots": "-1"}, "--shots -1"),
+        ({"size": 15}, "--size 15: expected 16 pixels"),
+    ],
+)
+def test_choices_out_of_range(tmp_path: Path, changes: dict[str, object], why: str) -> None:
+    with pytest.raises(TasksError, match=why):
+        choices(tmp_path, **changes)
+
+
+def test_more_shots_than_frames(tmp_path: Path, holiday: Path) -> None:
+    with pytest.raises(TasksError, match=f"has {F} sampled frames only"):
+        structure.sample(holiday, choices(tmp_path, shots="31"))
+
+
+def test_no_video(tmp_path: Path) -> None:
+    broken = tmp_path / "holiday.mp4"
+    broken.write_text("no video", encoding="utf-8")
+    with pytest.raises(MediaError, match=r"holiday\.mp4"):
+        structure.sample(broken, choices(tmp_path))
+    with pytest.raises((DataError, MediaError), match="gone"):
+        structure.sample(tmp_path / "gone.mp4", choices(tmp_path))

@@ -1,0 +1,382 @@
+"""Means over videos and over sources, three forms, baselines, G-Eval's modes, joined numbers."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import pickle
+import random
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+import pytest
+
+from lmms_eval_tasks.haven import metrics, texts
+from lmms_eval_tasks.haven.options import SOURCES, TASKS
+from lmms_eval_tasks.haven.tasks import BENCHMARK
+from lmms_eval_tasks.runs import scoring
+from tests.haven.docs import doc
+from tests.haven.scored import (
+    FAILED,
+    REFUSED,
+    Item,
+    broken,
+    details,
+    no_models,
+    numbers,
+    video,
+    whole,
+)
+
+FRAMES = {"frames": 20, "keyframes": [1, 4, 11]}  # K = 3
+RIGHT = "Shot 4 > Shot 3 > Shot 2 > Shot 1"
+
+
+@pytest.fixture(autouse=True)
+def nobody_judges(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LMMS_EVAL_TASKS_JUDGE", "none")
+    with monkeypatch.context() as patched:
+        no_models(patched)
+        by_hand = texts.bert_scores
+    monkeypatch.setattr(texts, "bert_scores", by_hand)
+
+
+def four(*replies: str, task: str = "haven_v2v", **more: Any) -> list[Item]:
+    """Replies to three videos of TVSum and one of SumMe."""
+    places = [video(1), video(2), video(3), video(1, "summe")]
+    return [whole(task, r, **p, **more) for r, p in zip(replies, places, strict=True)]
+
+
+# --- forms ----------------------------------------------------------------------------------------
+
+
+def test_over_videos_and_over_sources() -> None:
+    """F1 1, 0 and 0 of TVSum, 2/3 of SumMe."""
+    found = numbers("haven_v2v", four("[1,4,11]", "[2,3,5]", "[2,3,5]", "[1,4,2]", **FRAMES))
+    assert found["f1"] == found["f1_valid"] == pytest.approx(5 / 12)
+    assert found["f1_tvsum"] == pytest.approx(1 / 3)
+    assert found["f1_summe"] == pytest.approx(2 / 3)
+    assert found["f1_sources"] == pytest.approx(1 / 2)
+    assert "f1_ovp" not in found
+    assert found["precision_sources"] == found["recall_sources"] == pytest.approx(1 / 2)
+
+
+def test_whose_failure_it_is() -> None:
+    """0 in the plain number; only what is not the candidate's own leaves `_valid`."""
+    right = "[1,4,11]"
+    for reply, valid in (
+        ("All of them.", 1.0),
+        (FAILED, 1.0),
+        ("", 0.75),
+        (REFUSED, 0.75),
+        ("<think>[1,4,11]", 0.75),
+    ):
+        found = numbers("haven_v2v", four(right, right, right, reply, **FRAMES))
+        assert found["f1"] == found["recall"] == 0.75
+        assert found["f1_valid"] == found["recall_valid"] == valid
+        counted = [found[name] for name in ("failed", "videos", "f1_summe", "f1_sources")]
+        assert counted == [1, 4, 0.0, 0.5]
+
+
+def test_baselines_and_scoring_that_broke() -> None:
+    """K is 3 and G is 3 or 1: random 3/20 and 6/80; best 1 and 1/2."""
+    some = [whole("haven_v2v", "?", **video(1), **FRAMES)]
+    some.append(whole("haven_v2v", "", **video(2), frames=20, keyframes=[1]))
+    found = numbers("haven_v2v", some)
+    assert found["f1_random"] == pytest.approx((3 / 20 + 6 / 80) / 2)
+    assert found["f1_best"] == pytest.approx(3 / 4)
+    assert found["f1_first"] == pytest.approx((1 / 3 + 1 / 2) / 2)
+    assert found["f1_uniform"] == pytest.approx((2 / 3 + 0) / 2)
+    assert found["f1_all"] == pytest.approx((6 / 23 + 2 / 21) / 2)
+    # One that broke counts 0, is told as failed, and is in no baseline's mean.
+    some = [whole("haven_v2v", "[1,4,11]", **FRAMES), broken("haven_v2v", **video(2))]
+    found = numbers("haven_v2v", some)
+    assert (found["f1"], found["f1_valid"], found["failed"]) == (0.5, 1.0, 1)
+    assert found["f1_random"] == pytest.approx(3 / 20)
+
+
+def test_undefined_items_are_in_no_mean() -> None:
+    """Importance that is all equal; one right order of three defined ones is 1, -1 and 0."""
+    some = [
+        whole("haven_saliency", RIGHT, **video(1)),
+        whole("haven_saliency", "Shot 1 > Shot 2 > Shot 3 > Shot 4", **video(2)),
+        whole("haven_saliency", "no idea", **video(3)),
+        whole("haven_saliency", RIGHT, **video(4), importance=[2, 2, 2, 2]),
+        whole("haven_saliency", "no idea", **video(1, "ovp"), importance=[0, 0, 0, 0]),
+    ]
+    found = numbers("haven_saliency", some)
+    assert (found["undefined"], found["failed"]) == (2, 2)
+    assert found["spearman"] == found["spearman_valid"] == pytest.approx(0)
+    assert found["spearman_best"] == pytest.approx(1)
+    assert found["spearman_ovp"] is None
+    assert found["spearman_sources"] == pytest.approx(0)
+    found = numbers("haven_saliency", some[:1] + some[3:])
+    assert found["kendall"] == found["kendall_sources"] == pytest.approx(1)
+
+
+def test_counts() -> None:
+    found = numbers("haven_v2v", four("[1,4,11]", "[1,1,99,3]", "[2]", "nothing", **FRAMES))
+    assert (found["violations"], found["failed"]) == (3, 1)
+    # 2, 0 and 1 clips a sentence; a reply whose scoring broke has no number.
+    lines = ["Clip 1, Clip 2", "None", "Clip 3"]
+    replies = ["\n".join(f"Summary {n}: {line}" for n in (1, 2, 3)) for line in lines]
+    some = [whole("haven_grounding", r, **video(n)) for n, r in enumerate(replies)]
+    some.append(broken("haven_grounding", **video(9)))
+    assert numbers("haven_grounding", some)["clips_predicted"] == pytest.approx(1)
+
+
+def test_each_part_of_a_joint_reply_fails_for_itself() -> None:
+    full = "SUMMARY:\n1. In short: thing ba. In short: thing ca. In short: thing da.\n"
+    frames = "IMPORTANT FRAMES: [Frame 1, Frame 4, Frame 11]"
+    some = four(full + frames, frames, frames, full, task="haven_v2vt", **FRAMES)
+    found = numbers("haven_v2vt", some)
+    assert (found["failed"], found["summary_failed"], found["frames_failed"]) == (3, 2, 1)
+    assert (found["rouge"], found["rouge_valid"]) == (0.5, 1.0)
+    assert (found["f1"], found["f1_valid"]) == (0.75, 1.0)
+    assert (found["bertscore"], found["bertscore_valid"]) == (0.5, 1.0)
+    assert found["bertscore_sources"] == pytest.approx((1 / 3 + 1) / 2)
+    assert found["clipscore"] is None  # no model was named
+    told = details("haven_v2vt", [*some, broken("haven_v2vt", id="a/9")])
+    # A reply whose scoring broke has no parts: its own status stands for both.
+    assert told["parts"] == {
+        "frames": {"error": 1, "ok": 3, "unparsed": 1},
+        "summary": {"error": 1, "ok": 2, "unparsed": 2},
+    }
+    assert told["violations"]["summary_too_few_sentences"] == 2
+    assert (told["intervals"]["f1"]["n"], told["intervals"]["f1_valid"]["n"]) == (5, 3)
+    assert told["intervals"]["rouge_valid"]["n"] == 2
+
+
+def test_every_task() -> None:
+    """Metrics of another source take no item; order and copies do not matter; nothing raises."""
+    replies = ["[1, 7]", "Shot 2 > Shot 1", "Summary 1: Clip 2", "", FAILED]
+    for name, task in TASKS.items():
+        some = [whole(name, r, **video(n, ["ovp", "tvsum"][n % 2])) for n, r in enumerate(replies)]
+        found = numbers(name, some)
+        others = tuple(f"_{source}" for source in SOURCES if source not in ("ovp", "tvsum"))
+        every = {metric.name for metric in BENCHMARK.tasks[name].metrics}
+        assert found.keys() == {"failed"} | {one for one in every if not one.endswith(others)}
+        shuffled = pickle.loads(pickle.dumps(copy.deepcopy(some)))
+        random.Random(0).shuffle(shuffled)
+        assert numbers(name, shuffled) == found
+        assert details(name, shuffled) == details(name, some)
+        assert {
+            f"{one}{form}" for one in metrics.MEASURED[task.kind] for form in ("", "_valid")
+        } == (details(name, some)["intervals"].keys())
+        assert set(numbers(name, [broken(name)])) >= {"failed", "videos"}
+
+
+def test_intervals() -> None:
+    """F1 1, 0 and an unread reply: 1/3 of three, 1/2 of two; as the means, errors included."""
+    some = [
+        whole("haven_v2v", reply, id=f"a/{n}", **FRAMES)
+        for n, reply in enumerate(("[1,4,11]", "[2,3,5]", "Some of them."))
+    ]
+    found = details("haven_v2v", some)["intervals"]
+    plain, valid = found["f1"], found["f1_valid"]
+    assert (plain["estimate"], plain["n"], plain["clusters"]) == (pytest.approx(1 / 3), 3, 3)
+    # Of two videos each resample is 0, 1/2 or 1.
+    assert (valid["estimate"], valid["low"], valid["high"]) == (0.5, 0.0, 1.0)
+    assert plain["method"].startswith("cluster bootstrap, 95 %, B=1000")
+    some.append(broken("haven_v2v", id="a/9"))
+    found, means = details("haven_v2v", some)["intervals"], numbers("haven_v2v", some)
+    for name in found:
+        assert found[name]["estimate"] == pytest.approx(means[name]), name
+    equal = whole("haven_saliency", RIGHT, id="a/3", importance=[1, 1, 1, 1])
+    found = details("haven_saliency", [whole("haven_saliency", RIGHT), equal])
+    assert found["undefined"] == {"a/3": "all true ranks are equal"}
+    assert (found["items"], found["intervals"]["spearman"]["n"]) == (2, 1)
+    assert details("haven_saliency", [equal])["intervals"] == {}
+
+
+# --- G-Eval ---------------------------------------------------------------------------------------
+
+
+def rated(task: str, *given: tuple[float | None, str, str | None]) -> list[Item]:
+    """Items with these ratings: score, status, mode."""
+    return [
+        whole(task, "A cat runs.", **video(n))
+        | {"geval": {"score": score, "status": status, "mode": mode}}
+        for n, (score, status, mode) in enumerate(given)
+    ]
+
+
+def test_geval() -> None:
+    """1 to 5, as `_valid` only; the two modes never in one column."""
+    # 3, 5, 0 for the refusal; the judge's failure is left out: mean 8/3, variance 38/9.
+    failed = (None, "judge_api_error", None)
+    given = rated(
+        "haven_v2t", (3, "ok", "samples"), (5, "ok", "samples"), failed, (0.0, "refused", None)
+    )
+    found = numbers("haven_v2t", given)
+    assert found["geval_samples_valid"] == pytest.approx(8 / 3)
+    assert found["geval_samples_var"] == pytest.approx(38 / 9)
+    assert (found["geval_samples_failed"], found["geval_samples_coverage"]) == (1, 0.75)
+    assert found["geval_samples_valid_tvsum"] == pytest.approx(8 / 3)
+    assert found["geval_samples_valid_sources"] == pytest.approx(8 / 3)
+    assert (found["geval_logprobs_valid"], found["geval_logprobs_failed"]) == (None, 0)
+    assert not {"geval_samples", "geval_logprobs"} & found.keys()
+    found = numbers("haven_v2t", rated("haven_v2t", (2.0, "ok", "logprobs"), (5, "ok", "samples")))
+    assert (found["geval_logprobs_valid"], found["geval_samples_valid"]) == (2.0, 5.0)
+    assert found["geval_logprobs_failed"] == found["geval_samples_failed"] == 1
+    frames_alone = whole("haven_v2vt", "[Frame 1]", **video(7))
+    both = [*rated("haven_v2vt", (4, "ok", "samples")), frames_alone, broken("haven_v2vt")]
+    found = numbers("haven_v2vt", both)
+    assert (found["geval_samples_valid"], found["geval_samples_failed"]) == (4.0, 2)
+    before = [whole("haven_v2t", "A cat."), whole("haven_v2t", "", **video(2))]
+    found = numbers("haven_v2t", before)
+    assert found["geval_samples_valid"] is found["geval_logprobs_valid"] is None
+
+
+# --- joined by video ------------------------------------------------------------------------------
+
+CLIP = ("joined_clip_joint", "joined_clip_separate", "joined_clip_gain", "joined_clip_videos")
+JOINT = "SUMMARY:\n1. Joint {n}.\nIMPORTANT FRAMES: [Frame {n}, Frame 12]"
+KNOWN: dict[Any, float | None] = {
+    **{("1", "Joint 1.", 1, 12): 0.9, ("2", "Joint 2.", 2, 12): 0.5, ("3", "Joint 3.", 3, 12): 0.7},
+    **{("1", "Alone 1.", 1): 0.8, ("2", "Alone 2.", 2): 0.6, ("3", "Alone 3.", 3): 0.2},
+}
+
+
+def of_group(sides: Mapping[str, Sequence[Item]]) -> dict[str, Any]:
+    text = any(name.endswith("_text") for name in sides)
+    return scoring.joined(BENCHMARK.joins[text], sides)
+
+
+def three(suffix: str = "") -> dict[str, list[Item]]:
+    """V2T, V2V and V2VT of videos 1 to 3; the first two tasks of 4 and 5 too."""
+    alone = "SUMMARY:\n1. {}" if suffix else "{}"
+    replies = {
+        "v2t": {n: alone.format(f"Alone {n}.") for n in range(1, 6)},
+        "v2v": {n: f"[{n}]" for n in range(1, 6)},
+        "v2vt": {n: JOINT.format(n=n) for n in (1, 2, 3)},
+    }
+    return {
+        f"haven_{kind}{suffix}": [
+            whole(f"haven_{kind}{suffix}", reply, **video(n)) for n, reply in own.items()
+        ]
+        for kind, own in replies.items()
+    }
+
+
+def by_hand(monkeypatch: pytest.MonkeyPatch, known: Mapping[Any, float | None]) -> set[Any]:
+    """CLIPScore by hand: known values of a video's sentences and frames; what was asked."""
+    asked: set[Any] = set()
+
+    def clip_values(given: Sequence[texts.Asked]) -> list[float | None]:
+        assert {one.record for one in given} <= {doc("haven_v2v")["record"]}
+        keys = [(one.video[-1], " ".join(one.sentences), *one.frames) for one in given]
+        asked.update(keys)
+        return [known[key] for key in keys]
+
+    monkeypatch.setattr(texts, "clip_values", clip_values)
+    return asked
+
+
+def test_clipscore_of_joint_and_separate_replies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Joint minus V2T's text with V2V's frames, over the videos that have all three."""
+    for suffix in ("", "_text"):
+        asked = by_hand(monkeypatch, KNOWN)
+        found = of_group(three(suffix))
+        assert [found[name] for name in CLIP] == pytest.approx([0.7, 1.6 / 3, 0.5 / 3, 3])
+        assert asked == set(KNOWN)
+    without_second = pytest.approx([0.8, 0.5, 0.3, 2])
+    for task, reply in (
+        ("haven_v2t", ""),
+        ("haven_v2t", FAILED),
+        ("haven_v2v", "none of them"),
+        ("haven_v2v", "[99]"),
+        ("haven_v2vt", "SUMMARY:\n1. Joint 2."),
+        ("haven_v2vt", "IMPORTANT FRAMES: [Frame 2, Frame 12]"),
+    ):
+        some = three()
+        some[task][1] = whole(task, reply, **video(2))
+        assert [of_group(some)[name] for name in CLIP] == without_second, (task, reply)
+    for task in some:
+        some = three()
+        some[task][1] = broken(task, **video(2))
+        assert [of_group(some)[name] for name in CLIP] == without_second
+        some[task][1] = three()[task][1] | {"record": "another"}
+        assert [of_group(some)[name] for name in CLIP] == without_second
+        del some[task]  # a task is absent
+        assert not {*CLIP} & of_group(some).keys()
+    # A picture that cannot be opened: the video is in neither mean.
+    for lost in (("3", "Joint 3.", 3, 12), ("3", "Alone 3.", 3)):
+        by_hand(monkeypatch, {**KNOWN, lost: None})
+        assert [of_group(three())[name] for name in CLIP] == pytest.approx([0.7, 0.7, 0.0, 2])
+    by_hand(monkeypatch, dict.fromkeys(KNOWN))
+    assert [of_group(three())[name] for name in CLIP] == [None, None, None, 0]
+
+
+def consistent(
+    keyframes: Sequence[tuple[int, str]],
+    other: str,
+    replies: Sequence[tuple[int, str]],
+    **more: Any,
+) -> list[Any]:
+    kind, _, text = other.partition("_")
+    v2v = f"haven_v2v{'_text' if text else ''}"
+    found = of_group(
+        {
+            f"haven_{other}": [whole(f"haven_{other}", r, **video(n), **more) for n, r in replies],
+            v2v: [whole(v2v, r, **video(n)) for n, r in keyframes],
+        }
+    )
+    return [found[f"joined_{kind}{form}"] for form in ("", "_chance", "_videos")]
+
+
+def test_consistency_of_replies() -> None:
+    """Twelve frames in four shots of three: 1-3, 4-6, 7-9, 10-12."""
+    order = "Shot 4 > Shot 2 > Shot 1 > Shot 3"
+    lines = "Summary 1: Clip 2\nSummary 2: Clip 2, Clip 4\nSummary 3: Clip 9"
+    for suffix in ("", "_text"):
+        # Upper half shots 4 and 2: of frames 5, 11, 1 two lie there, of 1, 2 none.
+        found = consistent(
+            [(1, "[5, 11, 1]"), (2, "[1, 2]"), (3, "[1]")],
+            f"saliency{suffix}",
+            [(1, order), (2, order), (4, order)],
+        )
+        assert found == pytest.approx([1 / 3, 1 / 2, 2])
+        # Clips 2 and 4, which are half of the frames; a clip that does not exist has none.
+        found = consistent([(1, "[4, 5, 12, 1]")], f"grounding{suffix}", [(1, lines)])
+        assert found == pytest.approx([3 / 4, 1 / 2, 1])
+    # Shown are shots 4, 1 and 3: "Shot 2 > Shot 1 > Shot 3" is 1, 4, 3; frame 5 was not shown.
+    mapped = [(1, "Shot 2 > Shot 1 > Shot 3")]
+    found = consistent([(1, "[2, 11, 12, 8, 5]")], "saliency", mapped, units=[4, 1, 3])
+    assert found == pytest.approx([3 / 4, 6 / 9, 1])
+    every = "\n".join(f"Summary {n}: Clip 1, Clip 2, Clip 3, Clip 4" for n in (1, 2, 3))
+    assert consistent([(1, "[1]")], "grounding", [(1, every)]) == [1.0, 1.0, 1]
+    # What was not read has no say.
+    for frames, ranked in (("[99]", order), ("[1]", "Shot 4 > Shot 2"), ("", "")):
+        assert consistent([(1, frames)], "saliency", [(1, ranked)]) == [None, None, 0]
+    none = "\n".join(f"Summary {n}: None" for n in (1, 2, 3))
+    assert consistent([(1, "[1]")], "grounding", [(1, none)]) == [None, None, 0]
+
+
+SHOTS = [[1, 2], [3, 4, 5], [6], [7, 8, 9, 10]]
+
+
+def test_consistency_by_hand() -> None:
+    assert metrics.with_saliency([1, 3, 4, 9], SHOTS, [2, 3, 1, 4]) == (2 / 4, 4 / 10)
+    # The middle one of an odd number is in the upper half: shots 3 and 1.
+    assert metrics.with_saliency([1, 4, 6], SHOTS, [3, 1, 2]) == (2 / 3, 3 / 6)
+    # Frames of shots that were not ranked count on neither side.
+    assert metrics.with_saliency([1, 3, 9], SHOTS, [2, 1]) == (1 / 2, 3 / 5)
+    assert metrics.with_saliency([9], SHOTS, [2, 1]) is None
+    assert metrics.with_saliency([1], SHOTS, [1]) is None
+    assert metrics.with_saliency([], SHOTS, [1, 2]) is None
+    assert metrics.with_grounding([1, 3, 9], SHOTS, {1, 4}) == (2 / 3, 6 / 10)
+    assert metrics.with_grounding([1, 1, 3, 99], SHOTS, [1, 1]) == (1 / 2, 2 / 10)
+    assert metrics.with_grounding([1], SHOTS, []) is None
+    with pytest.raises(ValueError, match="one is repeated"):
+        metrics.with_saliency([1], SHOTS, [1, 1])
+
+
+def test_chance_is_the_mean_over_all_selections() -> None:
+    for k in (1, 3, 10):
+        for of, given in ((metrics.with_saliency, [4, 1, 2, 3]), (metrics.with_grounding, [3, 1])):
+            found = [of(frames, SHOTS, given) for frames in itertools.combinations(range(1, 11), k)]
+            shares = [one[0] for one in found if one is not None]
+            assert found[0] is not None
+            assert fmean(shares) == pytest.approx(found[0][1])

@@ -1,0 +1,514 @@
+"""What one reply is worth, by hand; what the log keeps of it, and the same again from there."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.benchmark import Found
+from lmms_eval_tasks.errors import DataError, TasksError
+from lmms_eval_tasks.haven import data, tasks
+from lmms_eval_tasks.haven.options import TASKS
+from lmms_eval_tasks.haven.tasks import BENCHMARK
+from lmms_eval_tasks.host import names
+from lmms_eval_tasks.judges import run as judge_run
+from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.utils import provenance
+from lmms_eval_tasks.utils.saved_runs import Run
+from tests.haven.asking import drawn
+from tests.haven.docs import doc
+from tests.haven.scored import (
+    FAILED,
+    NOTHING,
+    broken,
+    details,
+    no_models,
+    numbers,
+    of_doc,
+    rescored,
+    runs,
+    saved_run,
+    scored,
+    video,
+    whole,
+)
+from tests.local_endpoint import Fault, LocalEndpoint
+
+NAMES = list(TASKS)
+SUMMARIES = [name for name in NAMES if TASKS[name].kind in ("v2t", "v2vt")]
+ORDERS = [name for name in NAMES if TASKS[name].kind in ("temporal", "saliency")]
+FRAMES = {"frames": 20, "keyframes": [1, 4, 11]}  # K = 3
+# The reference of three sentences: In short: thing ba. In short: thing ca. In short: thing da.
+FOUR = "1. Thing ba.\n2. Thing ba.\n3. Thing ba.\n4. Thing ba."
+
+
+@pytest.fixture(autouse=True)
+def nobody_judges(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv(settings.JUDGE, "none")
+    monkeypatch.setattr(provenance, "_notes", {})
+    # As after a check: docs made by hand are of no data.
+    monkeypatch.setattr(before, "_checked", {"haven": before.Checked(Found(None, ""), [])})
+    no_models(monkeypatch)
+    judge_run.forget()
+    yield
+    judge_run.forget()
+
+
+def close(**values: float) -> Any:
+    return pytest.approx(values, abs=1e-6)
+
+
+def picked(item: dict[str, Any], *metrics: str) -> dict[str, float]:
+    return {name: (item["scores"] | item["baselines"])[name] for name in metrics}
+
+
+# --- what a reply is worth ------------------------------------------------------------------------
+
+
+def test_keyframes() -> None:
+    """P, R and F1 over what is given, beside baselines of exactly K frames."""
+    found = whole("haven_v2v", "[1, 11, 5]", **FRAMES)
+    assert found["scores"] == close(precision=2 / 3, recall=2 / 3, f1=2 / 3)
+    assert found["frames"] == [1, 11, 5]
+    assert found["baselines"] == close(
+        **{"precision_random": 3 / 20, "recall_random": 3 / 20, "f1_random": 3 / 20},
+        # Middles of three parts of 20 frames: 4, 11 and 17.
+        **{"precision_uniform": 2 / 3, "recall_uniform": 2 / 3, "f1_uniform": 2 / 3},
+        **{"precision_first": 1 / 3, "recall_first": 1 / 3, "f1_first": 1 / 3},
+        **{"precision_all": 3 / 20, "recall_all": 1, "f1_all": 6 / 23},
+        **{"precision_best": 1, "recall_best": 1, "f1_best": 1},
+    )
+    assert (found["status"], found["violations"]) == ("ok", {})
+    # G = 5 of 20, K = 3: 2KG / F(K + G) = 30 / 160; three hits are 6 / 8.
+    found = whole("haven_v2v", "[1]", frames=20, keyframes=[1, 2, 3, 4, 5])
+    assert found["scores"] == close(precision=1, recall=0.2, f1=1 / 3)
+    assert picked(found, "f1_random", "f1_first", "f1_best", "recall_best") == close(
+        f1_random=3 / 16, f1_first=0.75, f1_best=0.75, recall_best=0.6
+    )
+    assert found["violations"] == {"too_few": 2}
+    found = whole("haven_v2v", "[1, 1, 4, 11, 99]", **FRAMES)
+    assert found["scores"] == close(precision=3 / 4, recall=1, f1=6 / 7)
+    assert found["violations"] == {"too_many": 2, "repeated": 1, "out_of_range": 1}
+    assert (found["status"], found["frames"]) == ("ok", [1, 4, 11])
+
+
+def test_temporal_order() -> None:
+    """Shown are shots 2, 4, 1, 3: the third place comes first in time."""
+    for name in ("haven_temporal", "haven_temporal_doc"):
+        right = whole(name, "Shot 3 > Shot 1 > Shot 4 > Shot 2")
+        assert right["scores"] == close(spearman=1, kendall=1)
+        assert right["ranked"] == [1, 2, 3, 4]
+        wrong = whole(name, "Shot 2 > Shot 4 > Shot 1 > Shot 3")
+        assert wrong["scores"] == close(spearman=-1, kendall=-1)
+        assert right["baselines"] == close(
+            **{"spearman_random": 0, "spearman_identity": 0, "spearman_best": 1},
+            **{"kendall_random": 0, "kendall_identity": 0, "kendall_best": 1},
+        )
+    reply = "Sentence 3 > Sentence 1 > Sentence 4 > Sentence 2"
+    assert whole("haven_temporal_text", reply)["scores"]["spearman"] == pytest.approx(1)
+    assert whole("haven_temporal", reply)["status"] == "unparsed"
+    # Of twelve shots 9, 3 and 6 are shown; identity is 1, 2, 3 against 3, 1, 2.
+    found = whole(
+        "haven_temporal", "Shot 2 > Shot 3 > Shot 1", frames=24, shots=12, units=[9, 3, 6]
+    )
+    assert found["scores"] == close(spearman=1, kendall=1)
+    assert found["ranked"] == [3, 6, 9]
+    assert picked(found, "spearman_identity", "kendall_identity") == close(
+        spearman_identity=-0.5, kendall_identity=-1 / 3
+    )
+    # Missing units are tied last: places 2, 3.5, 1, 3.5 against 2, 4, 1, 3: 4.5 / sqrt(5 * 4.5).
+    found = whole("haven_temporal", "Shot 3 > Shot 1")
+    assert found["scores"]["spearman"] == pytest.approx(4.5 / 22.5**0.5)
+    assert (found["status"], found["violations"]) == ("unparsed", {"missing": 2})
+    assert found["ranked"] == [1, 2]
+
+
+def test_saliency() -> None:
+    """The most important comes first; drawn shots by their own importance; ties."""
+    for name in ("haven_saliency", "haven_saliency_doc", "haven_saliency_text"):
+        found = whole(name, "Shot 4 > Shot 3 > Shot 2 > Shot 1")  # 0, 0.25, 0.5, 0.75
+        assert found["scores"] == close(spearman=1, kendall=1)
+        assert found["baselines"]["spearman_identity"] == pytest.approx(-1)
+    more = {"units": [4, 1, 3], "importance": [0.9, 0.1, 0.5, 0.2]}
+    found = whole("haven_saliency", "Shot 2 > Shot 3 > Shot 1", **more)
+    assert found["scores"] == close(spearman=1, kendall=1)
+    assert found["ranked"] == [1, 3, 4]
+    # Ranks 1.5, 1.5, 3.5, 3.5: rho is at most 4 / sqrt(20), tau-b 4 / sqrt(4 * 6).
+    order = "Shot 2 > Shot 1 > Shot 3 > Shot 4"
+    found = whole("haven_saliency", order, importance=[1, 1, 0, 0])
+    assert found["scores"] == close(spearman=4 / 20**0.5, kendall=4 / 24**0.5)
+    assert picked(found, "spearman_best", "kendall_best") == close(
+        spearman_best=4 / 20**0.5, kendall_best=4 / 24**0.5
+    )
+    assert found["undefined"] == ""
+    # No order is right or wrong: no number, whatever is replied.
+    for reply in (order, "no idea", "", FAILED):
+        found = whole("haven_saliency", reply, importance=[0.3, 0.3, 0.3, 0.3])
+        assert found["scores"] == {"spearman": None, "kendall": None}
+        assert set(found["baselines"].values()) == {None}
+        assert found["undefined"] == "all true ranks are equal"
+
+
+def test_fewer_than_two_units_are_worth_0() -> None:
+    for name in ORDERS:
+        for reply in ("Shot 1 > Shot 9", "Shot 2", "They all matter.", *NOTHING):
+            found = whole(name, reply, importance=[0.3, 0.1, 0.3, 0.9])
+            assert found["scores"] == {"spearman": 0.0, "kendall": 0.0}, (name, reply)
+            assert found["status"] == NOTHING.get(reply, "unparsed")
+
+
+def test_grounding() -> None:
+    """Shown are sentences 2, 1, 3, of shots 2, 1, 3; F1 is 1, 2/3 and 0."""
+    for name in ("haven_grounding", "haven_grounding_text"):
+        reply = "Summary 1: Clip 2\nSummary 2: Clip 1, Clip 4\nSummary 3: Clip 4"
+        found = whole(name, reply)
+        assert found["scores"] == close(f1=5 / 9, iou=1 / 2, hit1=2 / 3)
+        assert found["baselines"] == close(
+            **{"f1_random": 1 / 4, "iou_random": 1 / 4, "hit1_random": 1 / 4},
+            **{"f1_all": 2 / 5, "iou_all": 1 / 4, "hit1_all": 1},
+            **{"f1_best": 1, "iou_best": 1, "hit1_best": 1},
+        )
+        assert found["clips"] == [[2], [1, 4], [4]]
+    # Asked about are sentences 3 and 1, of shots 4 and 1, 2.
+    given = doc("haven_grounding", summary_shots=[[1, 2], [], [4]]) | {"sentences": [3, 1]}
+    found = of_doc(given, "Summary 1: Clip 4\nSummary 2: Clip 1")
+    assert found["scores"] == close(f1=5 / 6, iou=3 / 4, hit1=1)
+    assert found["status"] == "ok"
+    found = whole("haven_grounding", "Summary 1: Clip 2\nSummary 3: Clip 3")
+    assert found["scores"]["f1"] == pytest.approx(2 / 3)
+    assert (found["status"], found["violations"]) == ("unparsed", {"missing": 1})
+
+
+def test_summaries() -> None:
+    """ROUGE's aggregate is the mean of three F1; the number of sentences is counted."""
+    # Two of two words and of twelve: F1 2/7; one bigram of eleven: 1/6.
+    for reply in ("Thing ba.", "<think>Thing ca, thing da.</think>\nThing ba."):
+        found = whole("haven_v2t", reply)
+        assert found["scores"] == close(
+            rouge1=2 / 7, rouge2=1 / 6, rougeL=2 / 7, rouge=(2 / 7 + 1 / 6 + 2 / 7) / 3
+        )
+        assert found["violations"] == {"too_few_sentences": 2}
+        assert (found["status"], found["candidate"]) == ("ok", "Thing ba.")
+    counted = {2: {"too_few_sentences": 1}, 3: {}, 5: {}, 7: {"too_many_sentences": 2}}
+    for n, broken_rules in counted.items():
+        found = whole("haven_v2t", " ".join(["A cat runs."] * n))
+        assert found["violations"] == broken_rules
+    found = whole("haven_v2t_text", f"SUMMARY:\n{FOUR}\n5. More.")
+    assert found["violations"] == {"too_many_sentences": 1}
+    assert found["candidate"] == "Thing ba. Thing ba. Thing ba. Thing ba. More."
+    assert whole("haven_v2t_text", f"SUMMARY:\n{FOUR}")["violations"] == {}
+
+
+def test_joint_replies() -> None:
+    """Both parts have a status, scores and violations of their own."""
+    full, frames = f"SUMMARY:\n{FOUR}", "IMPORTANT FRAMES: [Frame 1, Frame 4, Frame 5]"
+    found = whole("haven_v2vt", f"{full}\n{frames}", **FRAMES)
+    assert found["parts"] == {"summary": "ok", "frames": "ok"}
+    # Of eight words "thing" counts three times and "ba" once: P = 4/8, R = 4/12.
+    assert picked(found, "f1", "rouge1") == close(f1=2 / 3, rouge1=2 / 5)
+    assert found["sentences"] == ["Thing ba."] * 4
+    assert (found["status"], found["violations"]) == ("ok", {})
+    found = whole("haven_v2vt", "IMPORTANT FRAMES: [Frame 1, Frame 4]", **FRAMES)
+    assert found["parts"] == {"summary": "unparsed", "frames": "ok"}
+    assert (found["status"], found["geval"]["status"]) == ("unparsed", "unparsed")
+    assert picked(found, "f1", "rouge") == close(f1=4 / 5, rouge=0)
+    assert found["violations"] == {"frames_too_few": 1, "summary_nothing_read": 1}
+    found = whole("haven_v2vt", full, **FRAMES)
+    assert found["parts"] == {"summary": "ok", "frames": "unparsed"}
+    assert picked(found, "f1") == {"f1": 0}
+    assert found["geval"]["status"] == "unjudged"  # a summary without frames is one all the same
+
+
+def test_no_reply() -> None:
+    """Worth 0 everywhere; whose failure it is tells the status."""
+    for name in NAMES:
+        for reply, status in NOTHING.items():
+            found = whole(name, reply)
+            assert found["status"] == status
+            assert set(found["parts"].values()) == {status}
+            assert set(found["scores"].values()) == {0.0}
+            assert found["violations"] == {}
+        for odd in (None, ["a"], 3):
+            found = of_doc(doc(name), odd)
+            assert (found["status"], found["reply"]) == ("empty", "")
+
+
+def test_cut_off_replies_of_every_length() -> None:
+    """No prefix of a good reply raises or scores more than the whole."""
+    reply = "SUMMARY:\n1. In short: thing ba.\nIMPORTANT FRAMES: [Frame 1, Frame 7]"
+    assert whole("haven_v2vt", reply)["scores"]["f1"] == 1
+    for end in range(len(reply)):
+        found = whole("haven_v2vt", reply[:end])
+        assert found["status"] != "error"
+        assert found["scores"]["f1"] <= 1
+
+
+def test_an_exception_loses_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def raising(*_: Any) -> Any:
+        raise RuntimeError("a mistake of ours")
+
+    for name in NAMES:
+        with monkeypatch.context() as patched:
+            patched.setitem(tasks._READERS, TASKS[name].kind, raising)  # type: ignore[arg-type]
+            found = whole(name, "[1, 7]")
+        assert (found["status"], found["reply"]) == ("error", "[1, 7]")
+        said = capsys.readouterr().err
+        assert "scoring tvsum/video_7 failed; kept as status error" in said
+        assert "a mistake of ours" in said
+        assert found.keys() == whole(name, "").keys() - {"verdicts"}
+        values = numbers(name, [found])
+        assert values["failed"] == 1
+        assert "failed and is reported" not in capsys.readouterr().err
+
+
+# --- the host's side ------------------------------------------------------------------------------
+
+
+def test_yaml() -> None:
+    """Each task and both groups; nothing else is named, and nothing is judged that is not."""
+
+    class Loader(yaml.SafeLoader):
+        """Names of functions as they are."""
+
+    Loader.add_constructor("!function", lambda loader, node: loader.construct_scalar(node))
+    folder = Path(data.__file__).parent
+    files = {file.stem: file for file in folder.glob("*.yaml")}
+    assert files.keys() == {*NAMES, "haven", "haven_text"}
+    found = {stem: yaml.load(file.read_text("utf-8"), Loader) for stem, file in files.items()}
+    assert found["haven"]["task"] == [name for name in NAMES if not TASKS[name].text]
+    assert found["haven_text"]["task"] == [name for name in NAMES if TASKS[name].text]
+    for name in NAMES:
+        assert found[name]["task"] == name
+        assert found[name]["process_docs"] == f"lmms_eval_tasks.host.names.docs_{name}"
+        assert found[name]["metric_list"] == f"lmms_eval_tasks.host.names.metrics_{name}"
+        assert found[name]["metadata"]["judged"] is bool(BENCHMARK.tasks[name].asks)
+        listed = getattr(names, f"metrics_{name}")
+        assert 2 <= len(listed) <= 8
+        assert listed[0]["metric"] == "failed"
+
+
+def test_what_the_log_keeps() -> None:
+    """All that rescoring needs once, and nothing that no one scores with."""
+    for name in NAMES:
+        given = doc(name)
+        kept = names.process_results(given, ["[1]"])
+        item = kept.pop("failed")
+        assert item["media"]["images"] == data.n_images(given)
+        assert not {"descriptions", "shot_texts", "picks", "video_path"} & item.keys()
+        assert (item["video"], item["n_frames"], item["release"]) == (
+            "tvsum/video_7",
+            12,
+            "0123456789ab",
+        )
+        for metric, short in kept.items():
+            assert len(json.dumps(short)) < 130, (name, metric)
+
+
+def test_a_task_without_items() -> None:
+    """One doc that asks nothing, is in no number, and says why; rescored too."""
+    for name in NAMES:
+        given = doc(name, not_run="why")
+        assert names.doc_to_text(given).startswith("Nothing is asked here")
+        assert names.doc_to_visual(given) == []
+        item = of_doc(given, "skipped")
+        assert (item["status"], item["not_run"]) == ("not_run", "why")
+        assert names.process_results(given, ["skipped"]).keys() == {"failed"}
+        assert numbers(name, [item]) == {"failed": 0}
+        assert details(name, [item]) == {"items": 0, "not_run": "why"}
+        other = "haven_v2v" if name != "haven_v2v" else "haven_saliency"
+        again = rescored([saved_run(name, [item]), *runs(other)])
+        assert again.numbers.keys() == {name, other}
+        assert again.numbers[name] == {"failed": 0}
+        assert again.sidecar[name] == {"items": 0, "not_run": "why"}
+        assert again.notes == [f"{name}: not run: why"]
+        assert name not in again.verdicts
+
+
+# --- saved runs -----------------------------------------------------------------------------------
+
+
+def test_rescored_to_the_last_digit() -> None:
+    """Every item and number once more from the samples alone, in whatever order they lie."""
+    for task in NAMES:
+        (run,) = runs(task)
+        mixed = dataclasses.replace(run, samples=run.samples[::-1])
+        kept = copy.deepcopy(run.samples)
+        again = rescored([mixed])
+        assert run.samples == kept
+        assert again.numbers[task] == numbers(task, scored(task))
+        assert again.sidecar[task] == details(task, scored(task))
+        assert again.notes == []
+        assert list(again.verdicts) == ([task] if task in SUMMARIES else [])
+
+
+def test_scoring_that_broke_breaks_again_or_is_mended() -> None:
+    for task in ("haven_v2v", "haven_v2vt"):
+        one = json.loads(json.dumps(broken(task, id="tvsum/video_9", budget=0)))
+        items = [*scored(task), one]
+        again = rescored([saved_run(task, items)])
+        assert again.numbers[task] == numbers(task, items)
+        assert again.sidecar[task]["status"]["error"] == 1
+        one["budget"] = 1
+        assert "error" not in rescored([saved_run(task, items)]).sidecar[task]["status"]
+
+
+def test_rescored_with_what_joins_the_tasks() -> None:
+    """Joint 1 + 2 frames: 0.33 and 0.37; separate 0.26 and 0.62."""
+    again = rescored(runs())
+    assert again.numbers.keys() == {*TASKS, "haven", "haven_text"}
+    found = again.numbers["haven"]
+    assert found == pytest.approx(
+        {
+            "joined_clip_joint": 0.35,
+            "joined_clip_separate": (0.25 + 0.01 + 0.5 + 0.12) / 2,
+            "joined_clip_gain": 0.35 - 0.44,
+            "joined_clip_videos": 2,
+            # Only video 0 has a whole ranking: shots 4 and 1 on top, frame 1 lies in shot 1.
+            **{"joined_saliency": 1, "joined_saliency_chance": 0.5, "joined_saliency_videos": 1},
+            # Clips 2 and 1 of four; frame 1 lies in clip 1.
+            **{"joined_grounding": 1, "joined_grounding_chance": 0.5, "joined_grounding_videos": 1},
+        }
+    )
+    some = rescored(runs("haven_v2v", "haven_saliency")).numbers["haven"]
+    assert some == {name: value for name, value in found.items() if "saliency" in name}
+    alone = rescored(runs("haven_v2v", "haven_saliency_text"))
+    assert alone.numbers.keys() == {"haven_v2v", "haven_saliency_text"}
+
+
+def test_two_models_are_joined_each() -> None:
+    names_of = ("haven_v2v", "haven_saliency")
+    one, other = runs(*names_of, model="one (a)"), runs(*names_of, model="two (b)")
+    for sample in other[1].samples:  # the second model ranks the other half on top
+        sample["failed"]["reply"] = "Shot 3 > Shot 2 > Shot 1 > Shot 4"
+    again = rescored([*one, *other])
+    assert again.numbers["haven one (a)"]["joined_saliency"] == 1
+    # Frame 1 lies in shot 1, frames 5 and 7 in shots 2 and 3.
+    assert again.numbers["haven two (b)"]["joined_saliency"] == 0.5
+    with pytest.raises(DataError, match="a second haven_v2v run of m"):
+        rescored(runs("haven_v2v") + runs("haven_v2v"))
+
+
+def test_runs_of_other_data() -> None:
+    """Told apart by a video's record, not by the release: only the same ones are joined."""
+    given = runs("haven_v2v", record="a") + runs("haven_saliency", record="b")
+    given += runs("haven_v2v_text", "haven_saliency_text", record="b")
+    again = rescored(given)
+    assert again.numbers["haven"]["joined_saliency_videos"] == 0
+    assert again.numbers["haven_text"]["joined_saliency"] == 1
+    assert again.notes == [
+        "haven: the runs are of different data in 3 videos, such as ovp/video_2: these are not "
+        "joined"
+    ]
+    by_task = {run.task: run for run in runs("haven_v2t", "haven_v2v", "haven_v2vt")}
+    by_task["haven_v2t"].samples[0]["failed"]["record"] = "other"
+    found = rescored(list(by_task.values())).numbers["haven"]
+    assert (found["joined_clip_videos"], found["joined_clip_joint"]) == (1, pytest.approx(0.37))
+    again = rescored(runs("haven_v2v", data="a") + runs("haven_saliency", data="b"))
+    assert (again.numbers["haven"]["joined_saliency_videos"], again.notes) == (1, [])
+
+
+def test_damaged_samples_are_refused() -> None:
+    """One line that names the file and the item."""
+
+    def refused(run: Run) -> str:
+        with pytest.raises(DataError) as error:
+            rescored([run])
+        assert "\n" not in str(error.value)
+        assert str(error.value).startswith(str(run.file))
+        return str(error.value)
+
+    fields = [name for _, own in tasks._TYPES.values() for name in own if name not in ("reply",)]
+    for name in fields:
+        for value in (None, {}):
+            (run,) = runs("haven_v2t")
+            run.samples[1]["failed"] |= {name: value}
+            if name != "id":  # by which samples are told apart
+                assert f"`{name}`; take its line out or run the task again" in refused(run)
+    (run,) = runs("haven_v2t")
+    run.samples[1]["failed"] = whole("haven_v2v", "[1]", **video(1))
+    assert "tvsum/video_1 is an item of haven_v2v; take its line out" in refused(run)
+    for item in (None, {"id": "a"}, "x"):
+        (run,) = runs("haven_v2t")
+        run.samples[2]["failed"] = item
+        assert "line 3" in refused(run)
+    none = saved_run("haven_v2t", [of_doc(doc("haven_v2t", not_run="why"), "skipped")])
+    del none.samples[0]["failed"]["not_run"]
+    assert "tvsum/video_7 has no text `not_run`; take" in refused(none)
+    # Lists that do not fit lose no other item.
+    for task, name, value in (
+        ("haven_temporal", "units", ["a", 1]),
+        ("haven_saliency", "importance", [0.5]),
+        ("haven_grounding", "asked", [9]),
+        ("haven_v2v", "keyframes", []),
+        ("haven_v2t", "summary", [3]),
+    ):
+        (run,) = runs(task)
+        run.samples[0]["failed"][name] = value
+        assert rescored([run]).sidecar[task]["status"]["error"] == 1
+
+
+def test_a_clip_model_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As before a run: where summaries are scored."""
+    monkeypatch.setenv(settings.CLIPSCORE, str(tmp_path / "none"))
+    monkeypatch.setattr(tasks.texts, "clip_problem", lambda: "there is none")
+    assert rescored(runs("haven_v2v")).numbers
+    with pytest.raises(TasksError, match="there is none; nothing is downloaded"):
+        rescored(runs("haven_v2v", "haven_v2t"))
+
+
+def test_judges_of_saved_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A judge rates saved summaries; saved ratings stay where nobody is asked."""
+    scores: list[object] = [4, 2]
+
+    def rate(request: dict[str, Any]) -> Fault:
+        return drawn(request, scores)
+
+    def judged(run: Run, judge: str | None, **more: Any) -> Any:
+        judge_run.forget()
+        return rescored([run], judge, **more)
+
+    with LocalEndpoint(rate, model="local") as endpoint:
+        spec = f"rater@{endpoint.url}"
+        (waiting,) = runs("haven_v2t")
+        found = judged(waiting, spec)
+        values = found.numbers["haven_v2t"]
+        # Five samples 4, 2, 4, 2, 4 of two summaries; the third is empty: 0.
+        assert values["geval_samples_valid"] == pytest.approx((3.2 + 3.2 + 0) / 3)
+        assert (values["geval_samples_coverage"], values["geval_samples_failed"]) == (1.0, 0)
+        assert values["geval_logprobs_valid"] is None
+        pairs = found.verdicts["haven_v2t"]
+        assert [pair.id for pair in pairs] == ["tvsum/video_0", "tvsum/video_1"]
+
+        monkeypatch.setenv(settings.JUDGE, spec)
+        judge_run.forget()
+        (run,) = runs("haven_v2t")
+        monkeypatch.setenv(settings.JUDGE, "none")
+        again = judged(run, None).numbers["haven_v2t"]
+        assert again == numbers("haven_v2t", [sample["failed"] for sample in run.samples])
+        assert again["geval_samples_valid"] == values["geval_samples_valid"]
+
+        asked = len(endpoint.chats)
+        kept = judged(run, spec, missing_only=True)
+        assert len(endpoint.chats) == asked
+        assert kept.numbers["haven_v2t"]["geval_samples_valid"] == pytest.approx(6.4 / 3)
+
+        scores[:] = [5]
+        rated = judged(run, spec)
+        assert rated.numbers["haven_v2t"]["geval_samples_valid"] == pytest.approx(10 / 3)
+        (one, other) = rated.verdicts["haven_v2t"]
+        assert (one.before.score, other.after.score) == (pytest.approx(3.2), 5)
+        another = judged(run, f"somebody@{endpoint.url}", missing_only=True)
+        assert another.numbers["haven_v2t"]["geval_samples_valid"] == pytest.approx(10 / 3)
+        run.samples[0]["failed"]["verdicts"] = {"geval": {"score": "x"}}
+        with pytest.raises(DataError, match="tvsum/video_0/geval: the saved verdict is none"):
+            judged(run, None)
