@@ -33,12 +33,12 @@ def table(names: str, cases: Iterable[Any]) -> Callable[[Test], Test]:
         others = [one for one in signature.parameters.values() if one.name not in given]
 
         @functools.wraps(test)
-        def all_cases(**fixtures: Any) -> None:
+        def all_cases(*instance: Any, **fixtures: Any) -> None:
             failed: list[tuple[str, BaseException]] = []
             for number, row in enumerate(rows):
                 values = dict(zip(given, row, strict=True)) if len(given) > 1 else {given[0]: row}
                 try:
-                    _one(test, values, fixtures, str(number))
+                    _one(functools.partial(test, *instance), values, fixtures, str(number))
                 except (Exception, pytest.fail.Exception) as error:
                     failed.append((f"case {number}, {_short(values)}", error))
             if failed:

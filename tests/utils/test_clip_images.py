@@ -10,9 +10,10 @@ import pytest
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.utils import media
 from lmms_eval_tasks.utils.clip_images import images
+from tests.checks import table
 
 
-@pytest.mark.parametrize(
+@table(
     "look",
     [
         {},

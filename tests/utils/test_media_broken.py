@@ -15,6 +15,7 @@ from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.utils import worker_call
 from lmms_eval_tasks.utils.media import Recipe, make
 from lmms_eval_tasks.utils.probes import probe
+from tests.checks import table
 
 UNIFORM = Recipe("uniform", 32)
 
@@ -72,7 +73,7 @@ def broken_files(tmp_path_factory):
     return folder, broken(folder)
 
 
-@pytest.mark.parametrize(
+@table(
     "name",
     [
         "missing.mp4",
