@@ -308,17 +308,19 @@ def assert_placed(found: Aligned, asks: Release, model: str, *, but: str = "") -
             assert one.reference in judged[one.dimension][key], one.id
 
 
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Release:
+    """Annotations of GPT4o's judgements, in their order."""
+    folder = tmp_path_factory.mktemp("gpt4o")
+    return release.read(release_from_judgements(real_data() / "judge_results", folder))
+
+
 class TestPublished:
     """All five models' 2,400 answers, against annotations in GPT4o's order.
 
     Four models were asked an older version: place 174 of one dimension had another question, and
     place 175 another reference.
     """
-
-    @pytest.fixture(scope="class")
-    def published(self, tmp_path_factory: pytest.TempPathFactory) -> Release:
-        folder = tmp_path_factory.mktemp("gpt4o")
-        return release.read(release_from_judgements(real_data() / "judge_results", folder))
 
     @pytest.mark.parametrize("judgements", [True, False])
     @pytest.mark.parametrize("model", MODELS)
