@@ -15,7 +15,7 @@ from lmms_eval_tasks.cvrr_es.study import selection
 from lmms_eval_tasks.cvrr_es.study.kappas import average
 from lmms_eval_tasks.cvrr_es.study.panels import PANELS, Judges
 from lmms_eval_tasks.cvrr_es.study.ratings import Item
-from lmms_eval_tasks.cvrr_es.study.selection import SCALE, Rated, Selection, judge_kappa
+from lmms_eval_tasks.cvrr_es.study.selection import Rated, Selection, judge_kappa
 from lmms_eval_tasks.utils import stats
 
 SEEDS = 20
