@@ -21,8 +21,8 @@ from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
 from lmms_eval_tasks.errors import JudgeError, PromptError
 from lmms_eval_tasks.judges import Verdict, candidate, reader
 from lmms_eval_tasks.judges.config import resolve
-from lmms_eval_tasks.judges.panel import combine
 from lmms_eval_tasks.judges.engine import schema_of
+from lmms_eval_tasks.judges.panel import combine
 from lmms_eval_tasks.judges.prompts import render
 from lmms_eval_tasks.judges.replay import Recordings, ReplayJudge
 from lmms_eval_tasks.runs import before

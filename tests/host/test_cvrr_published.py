@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval_tasks.cvrr_es import benchmark
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS
+from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
 from lmms_eval_tasks.runs import rescore
+from lmms_eval_tasks.runs.rescoring import rescore_saved
 from tests.conftest import HostRun, Launch, host
 from tests.cvrr_es import published
 from tests.cvrr_es.release_files import MODELS
@@ -49,9 +50,9 @@ def test_a_slice(launch: Launch, tmp_path: Path) -> None:
         assert (found[task]["empty"], found[task]["acc_failed"]) == (0, int(name == SLICE[0]))
     # Counted as wrong it would be another figure.
     assert f"{100 * found[tasks[0]]['acc']:.2f}" == "28.25"
-    (odd,) = (s["acc"] for s in done.samples(tasks[0]) if s["acc"]["status"] != "ok")
+    (odd,) = (s["failed"] for s in done.samples(tasks[0]) if s["failed"]["status"] != "ok")
     assert (odd["id"], odd["status"], odd["right"]) == (ODD, "judge_parse_failure", None)
-    again = benchmark.rescore_saved([rescore.read(f) for f in rescore.find([done.out])], None)
+    again = rescore_saved(BENCHMARK, [rescore.read(f) for f in rescore.find([done.out])], None)
     for task in tasks:
         assert again.numbers[task].items() <= found[task].items()
 

@@ -19,10 +19,12 @@ from pathlib import Path
 import pytest
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.cvrr_es import benchmark, data, metrics, release, sample, sample_answers
+from lmms_eval_tasks.cvrr_es import data, metrics, release, sample, sample_answers
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, JUDGE_TASKS
 from lmms_eval_tasks.cvrr_es.sample_answers import CAREFUL, FLAT, HASTY, MODELS, VAGUE
+from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
 from lmms_eval_tasks.runs import rescore
+from lmms_eval_tasks.runs.rescoring import rescore_saved
 from lmms_eval_tasks.sample import tiny
 from tests.conftest import HostRun, Launch, host, torchrun
 from tests.cvrr_es.hosted import (
@@ -44,6 +46,7 @@ pytestmark = pytest.mark.host
 QUESTIONS = [f"{ANSWERS}{one}" for one in DIMENSIONS]
 NAMES = (*MODELS, FLAT, "Invented")
 ITEMS = 3 * 25  # candidates and questions of the sample
+MEANS = ("acc", "acc_valid", "acc_skip_empty", "score_valid", "score_skip_empty")
 
 
 @pytest.fixture(scope="module")
@@ -180,7 +183,7 @@ def test_the_groups_means(runs: dict[str, HostRun]) -> None:
         assert found["cvrr_es"][f"mean_{name}"] == pytest.approx(sum(own) / 11)
         assert len(set(own)) > 1
         assert not [metric for metric in found[QUESTIONS[0]] if metric.startswith("mean_")]
-    assert set(found["cvrr_es"]) == {f"mean_{name}" for name in metrics.MEANS}
+    assert set(found["cvrr_es"]) == {f"mean_{name}" for name in MEANS}
 
 
 @pytest.mark.parametrize("run", ["chat 1", "openai 1"])
@@ -236,7 +239,7 @@ def test_rescore_gives_the_same_numbers(
     monkeypatch.setenv(settings.DATA, "/nowhere")
     saved = [rescore.read(file) for file in rescore.find([runs["chat 2"].out])]
     found = numbers(runs["chat 1"])
-    again = benchmark.rescore_saved(saved, None)
+    again = rescore_saved(BENCHMARK, saved, None)
     assert again.numbers == found
     details = runs["chat 1"].results["lmms_eval_tasks"]["cvrr_es"]["details"]
     assert json.loads(json.dumps(again.sidecar)) == details
@@ -275,7 +278,7 @@ def test_a_reference_can_come_later(
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv(settings.CVRR_REFERENCE, str(folder / sample.REFERENCE))
         files = [rescore.read(file) for file in rescore.find([tmp_path])]
-        again = benchmark.rescore_saved(files, None).numbers
+        again = rescore_saved(BENCHMARK, files, None).numbers
     for task in both:
         assert again[task]["kappa"] not in (None, 0)  # about 0: without it the model gave 3
         assert again[task]["rating_valid"] == found[task]["rating_valid"]

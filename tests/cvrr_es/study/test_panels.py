@@ -11,10 +11,10 @@ from random import Random
 from typing import Any
 
 import pytest
+import simulation
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks import simulation
 from lmms_eval_tasks.cvrr_es.study import panels
 from lmms_eval_tasks.cvrr_es.study.panels import PANELS, Judges, Panel, dawid_skene
 from lmms_eval_tasks.cvrr_es.study.ratings import Item
