@@ -19,14 +19,14 @@ from lmms_eval_tasks.cvrr_es.study import ratings
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
 from tests.conftest import REPOSITORY
-from tests.cvrr_es.debating import ANSWERS, DIFFERENT, SAID, Player, Study, app, wanted
+from tests.cvrr_es.study.debating import ANSWERS, DIFFERENT, SAID, Player, Study, app, wanted
 from tests.local_endpoint import error
 
 TURNS = 5 * DIFFERENT  # two agents, two rounds, and the last word
 AGAIN = "when what stopped them is mended (see above), run the same command again;"
 SCRIPT = (
     "import typer\n"
-    "from lmms_eval_tasks import debate_command\n"
+    "from lmms_eval_tasks.commands import debate_command\n"
     "app = typer.Typer()\n"
     "app.callback()(lambda: None)\n"
     "debate_command.add_commands(app)\n"

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from lmms_eval_tasks import judges
-from lmms_eval_tasks.cvrr_es import candidates, data, judge, release
+from lmms_eval_tasks.cvrr_es import candidates, judge, release
 from lmms_eval_tasks.cvrr_es.study import reference
 from lmms_eval_tasks.cvrr_es.study.reference import Asked
 from lmms_eval_tasks.errors import JudgeError, PromptError
@@ -19,7 +19,15 @@ from lmms_eval_tasks.judges import JudgeConfig, reader, run
 from lmms_eval_tasks.judges.config import DEBATE, OPENAI
 from lmms_eval_tasks.judges.prompts import render
 from lmms_eval_tasks.settings import JudgeLimits
-from tests.cvrr_es.debating import ANSWERS, DIFFERENT, SAID, Player, wanted, write_study
+from tests.cvrr_es.study.debating import (
+    ANSWERS,
+    DIFFERENT,
+    DIMENSIONS,
+    SAID,
+    Player,
+    wanted,
+    write_study,
+)
 from tests.local_endpoint import Fault, LocalEndpoint
 
 KEY = {"OPENAI_API_KEY": "sk-planted-0123456789"}
@@ -133,10 +141,10 @@ def test_the_users_prompt_replaces_ours(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.fixture
 def asked(tmp_path: Path) -> list[Asked]:
-    data, folders = write_study(tmp_path)
-    release = release.read(data / "cvrr_es")
-    aligned = [candidates.align(one, release) for one in candidates.read(folders)]
-    return reference.asked_about(release, aligned)
+    root, folders = write_study(tmp_path)
+    found = release.read(root / "cvrr_es")
+    aligned = [candidates.align(one, found) for one in candidates.read(folders)]
+    return reference.asked_about(found, aligned)
 
 
 def test_every_answer_is_rated_also_an_empty_one(asked: list[Asked]) -> None:
@@ -147,10 +155,13 @@ def test_every_answer_is_rated_also_an_empty_one(asked: list[Asked]) -> None:
     assert len(asked) == ANSWERS
 
 
-def test_videos_are_called_as_judges_call_them(asked: list[Asked], tmp_path: Path) -> None:
+def test_videos_are_called_as_judges_call_them(asked: list[Asked]) -> None:
     """`reliability` takes a question on two videos for a mistake."""
-    docs = data.rows(release.read(tmp_path / "data" / "cvrr_es"))
-    assert {one.id: one.video for one in asked} == {doc["id"]: doc["video"] for doc in docs}
+    assert {one.id: one.video for one in asked} == {
+        f"{one}/{place + 1:03d}": f"{one}/{number}{place}.mp4"
+        for number, one in enumerate(DIMENSIONS)
+        for place in range(3)
+    }
 
 
 @pytest.mark.parametrize("single", [True, False])
@@ -274,7 +285,7 @@ def test_recordings_cost_nothing() -> None:
 
 def test_importing_is_light() -> None:
     heavy = ("torch", "decord", "av", "openai", "h5py", "ruptures", "scipy")
-    modules = ("rating_reply", "rating_prompt", "judge", "reference_judges", "reference_plan")
+    modules = ("judge", "study.replies", "study.reference")
     code = "; ".join(
         [
             "import sys",
