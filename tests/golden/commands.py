@@ -19,11 +19,11 @@ from typing import Any
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es import sample as cvrr_sample
 from tests.conftest import HostRun
-from tests.cvrr_es.debating import write_study
+from tests.cvrr_es.study.debating import write_study
 from tests.golden import judge, numbers
 from tests.golden.command import tasks_command
 from tests.golden.run import GROUPS, environment
-from tests.haven.build import desk as haven_desk
+from tests.haven.records import desk as haven_desk
 from tests.local_endpoint import Fault, LocalEndpoint, error
 from tests.movierecapsqa.facts import desk as facts_desk
 from tests.movierecapsqa.facts.writer import Writer as FactsWriter
