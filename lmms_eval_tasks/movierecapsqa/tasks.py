@@ -108,9 +108,9 @@ def score(doc: Item, reply: str) -> Generator[Asks, Sequence[Verdict], dict[str,
     question, reference = doc["question"], doc["reference"]
     context = judging.Context(doc["segment"], doc["facts"], doc["dialogue"])
     item = yield from judging.judged(context, question, reply)
-    item["baselines"] = yield from baselines.rated(
-        doc["judged_baselines"], question, reference, reply
-    )
+    which, item["baselines"] = doc["judged_baselines"], {}
+    if which:
+        item["baselines"] = yield from baselines.rated(which, question, reference, reply)
     item["rouge_l"] = metrics.rouge_l(item["candidate"], reference)
     return item
 
