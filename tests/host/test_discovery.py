@@ -124,7 +124,7 @@ class TestLightness:
 
     def test_no_module_imports_torch_or_decord(self, launch: Launch, tmp_path: Path) -> None:
         """But the model classes and the program that runs in the decoder's process."""
-        own = ("models.scripted", "models.recorded", "models.lm_pairs", "models.host_model")
+        own = ("sample.scripted", "sample.recorded", "sample.lm_pairs", "sample.host_model")
         names = [
             ".".join(["lmms_eval_tasks", *file.relative_to(root).with_suffix("").parts])
             for root in (REPOSITORY / "lmms_eval_tasks", REPOSITORY)

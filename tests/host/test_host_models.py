@@ -151,7 +151,7 @@ def test_a_dead_endpoint_is_no_answer(runs: dict[str, HostRun]) -> None:
     assert (oevqa["judge_acc"], oevqa["judge_acc_valid"], oevqa["judge_acc_failed"]) == (0, None, 8)
     assert oevqa["rouge_l"] == oevqa["meteor"] == 0
     item = runs["dead"].items("maia_oevqa_1frame")[0]
-    assert (item["status"], item["verdict"]) == ("model_error", None)
+    assert (item["status"], item["verdicts"]) == ("model_error", {})
 
 
 def test_two_language_models_alone(runs: dict[str, HostRun]) -> None:
