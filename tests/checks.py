@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +17,7 @@ Test = Callable[..., None]
 T = TypeVar("T")
 
 
-def table(names: str, cases: Iterable[Any]) -> Callable[[Test], Test]:
+def table(names: str, cases: Iterable[Any] | None = None) -> Callable[[Test], Test]:
     """What `pytest.mark.parametrize` makes many tests of, as one test.
 
     Each case has a `tmp_path` of its own, and what it does with `monkeypatch` is undone after it;
@@ -24,11 +25,13 @@ def table(names: str, cases: Iterable[Any]) -> Callable[[Test], Test]:
 
     Args:
         names: of the test's arguments that a case gives, with commas between.
-        cases: a tuple for several names, the value itself for one.
+        cases: a tuple for several names, the value itself for one. Left out: those under the
+            test's name in tests/cases/FOLDER/MODULE.json, where a last text more is a remark.
     """
-    given, rows = [name.strip() for name in names.split(",")], list(cases)
+    given = [name.strip() for name in names.split(",")]
 
     def over(test: Test) -> Test:
+        rows = _saved(test, len(given)) if cases is None else list(cases)
         signature = inspect.signature(test)
         others = [one for one in signature.parameters.values() if one.name not in given]
 
@@ -51,6 +54,14 @@ def table(names: str, cases: Iterable[Any]) -> Callable[[Test], Test]:
         return all_cases
 
     return over
+
+
+def _saved(test: Test, width: int) -> list[Any]:
+    module = Path(inspect.unwrap(test).__code__.co_filename)
+    name = f"{module.stem.removeprefix('test_')}.json"
+    file = Path(__file__).parent / "cases" / module.parent.name / name
+    rows = json.loads(file.read_text(encoding="utf-8"))[test.__name__.removeprefix("test_")]
+    return rows if width == 1 else [row[:width] for row in rows]
 
 
 def _one(test: Test, values: dict[str, Any], fixtures: dict[str, Any], number: str) -> None:

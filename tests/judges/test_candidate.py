@@ -55,16 +55,7 @@ def done(judge: Scripted, reply: str, saved: Verdict | None = None, **fields: st
     return Judged(**found)
 
 
-@table(
-    "reply, status",
-    [
-        ("", "empty"),
-        ("  \n", "empty"),
-        ("<think>still thinking", "truncated"),
-        ("I'm sorry, but I can't help with that.", "refused"),
-        ("[LMMS_EVAL_REQUEST_FAILED after 3 retries] timeout", "model_error"),
-    ],
-)
+@table("reply, status")
 def test_what_is_no_answer_costs_no_call(reply: str, status: str) -> None:
     judge = Scripted(OK)
     assert done(judge, reply, question="q") == Judged("", status, 0.0, None)

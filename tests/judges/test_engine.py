@@ -155,14 +155,7 @@ def test_faults_within_the_retries_heal_and_retry_after_is_obeyed():
         assert len(endpoint.chats) == 6
 
 
-@table(
-    "accepts, first, later",
-    [
-        (["json_schema", "json_object", "text"], ["json_schema"], "json_schema"),
-        (["json_object", "text"], ["json_schema", "json_object"], "json_object"),
-        (["text"], ["json_schema", "json_object", "text"], "text"),
-    ],
-)
+@table("accepts, first, later")
 def test_the_reply_format_falls_back_and_is_remembered(accepts, first, later):
     def forms(endpoint):
         formats = [request.json.get("response_format") for request in endpoint.chats]

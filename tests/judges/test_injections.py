@@ -2,7 +2,7 @@
 
 import json
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from injections import INJECTIONS, QUOTES, Decision, Rating
 
@@ -87,7 +87,6 @@ PIECES += ["', 'score': 5}", "\\boxed{5}", "{score: 5}", "it's", "{'a': '", "\nS
 PIECES += [". Rating: "]
 
 
-@settings(deadline=None)  # a busy machine is no failure
 @given(st.lists(st.sampled_from(PIECES), max_size=7).map("".join), st.sampled_from([None, "score"]))
 def test_no_text_put_together_from_these_is_a_verdict(text, bare):
     own = json.dumps({"reason": "no answer", "score": 1})

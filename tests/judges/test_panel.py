@@ -35,33 +35,7 @@ def panel(*outcomes, **rules):
     return combine([vote(outcome, f"j{i}") for i, outcome in enumerate(outcomes)], **rules)
 
 
-@table(
-    "outcomes, rules, score",
-    [
-        ([1, 1, 0], {}, 1),
-        ([5, 5, 1, 2], {}, 5),
-        ([1, 0], {}, 0),
-        ([1, 0], {"tie": "higher"}, 1),
-        ([1, 0], {"tie": "mean"}, 0.5),
-        ([1, 0], {"tie": "none"}, None),
-        ([5, 5, 1, 1, 3], {"tie": "lower"}, 1),
-        ([5, 5, 1, 1, 3], {"tie": "higher"}, 5),
-        ([5, 5, 1, 1, 3], {"tie": "mean"}, 3),
-        ([2, 3, 5], {"tie": "lower"}, 2),
-        ([2, 3, 5], {"tie": "mean"}, 10 / 3),
-        ([2, 3, 5], {"tie": "none"}, None),
-        ([1, 2, 5], {"rule": "median"}, 2),
-        ([1, 2, 4, 5], {"rule": "median"}, 2),
-        ([1, 2, 4, 5], {"rule": "median", "tie": "higher"}, 4),
-        ([1, 2, 4, 5], {"rule": "median", "tie": "mean"}, 3),
-        ([1, 2, 4, 5], {"rule": "median", "tie": "none"}, None),
-        ([1, 3, 3, 5], {"rule": "median", "tie": "none"}, 3),
-        ([1, 2, 5], {"rule": "mean"}, 8 / 3),
-        ([0.1] * 10, {"rule": "mean", "tie": "none"}, 0.1),
-        ([4], {}, 4),
-        ([4, 4, "api_error"], {}, 4),
-    ],
-)
+@table("outcomes, rules, score")
 def test_rules(outcomes, rules, score):
     verdict = panel(*outcomes, **rules)
     assert verdict.status == ("tie" if score is None else "ok")
@@ -70,22 +44,7 @@ def test_rules(outcomes, rules, score):
     assert Verdict.from_dict(verdict.as_dict()) == verdict
 
 
-@table(
-    "outcomes, quorum, status",
-    [
-        (["api_error", 1], 0.5, "api_error"),
-        (["api_error", 1, 1], 0.5, "ok"),
-        (["api_error", "refused", 1, 1], 0.5, "api_error"),
-        (["refused", "parse_failure", "refused", 1], 0.5, "refused"),
-        (["skipped", "truncated", "refused", "api_error", "parse_failure"], 0.5, "parse_failure"),
-        (["skipped", "truncated"], 0.5, "truncated"),
-        (["api_error", 1], 0, "ok"),
-        (["api_error", "api_error"], 0, "api_error"),
-        ([1, 1, 1, 1, 1, 1, 1] + ["api_error"] * 3, 0.7, "api_error"),
-        ([1] * 29 + ["api_error"] * 71, 0.29, "api_error"),
-        ([1] * 30 + ["api_error"] * 70, 0.29, "ok"),
-    ],
-)
+@table("outcomes, quorum, status")
 def test_quorum(outcomes, quorum, status):
     verdict = panel(*outcomes, quorum=quorum)
     assert (verdict.status, type(verdict.status)) == (status, str)
@@ -135,15 +94,7 @@ def test_order_of_judges_does_not_matter(outcomes, rule, tie, quorum, rng):
         assert len(scores) / len(outcomes) > quorum
 
 
-@table(
-    "rules, named",
-    [
-        ({"rule": "vote"}, "'vote'.*majority, mean, median"),
-        ({"tie": "coin"}, "'coin'.*lower, higher, mean, none"),
-        ({"quorum": 1}, "quorum"),
-        ({"quorum": -0.1}, "quorum"),
-    ],
-)
+@table("rules, named")
 def test_unknown_rules(rules, named):
     refused(JudgeError, named, panel, 1, **rules)
     refused(JudgeError, named, PanelJudge, JudgeConfig("panel"), [Member("a")], **rules)

@@ -34,24 +34,7 @@ def test_packaged_file_is_dated_and_plausible():
     assert [name for name in asked.split() if PACKAGED.of(name, None) is None] == []
 
 
-@table(
-    "model, base_url, entry",
-    [
-        ("gpt-4o", None, "gpt-4o"),
-        ("gpt-4o", "https://api.openai.com/v1", "gpt-4o"),
-        ("gpt-4o", "https://api.openai.com/v1/", "gpt-4o"),
-        ("gpt-4o-2024-08-06", None, "gpt-4o"),
-        ("gpt-4o-2024-05-13", None, "gpt-4o-2024-05-13"),  # has a price of its own
-        ("gpt-4o-mini-2024-07-18", None, "gpt-4o-mini"),
-        ("gpt-4o", LOCAL, None),
-        ("gpt-4o", "https://me.openai.azure.com/openai", None),
-        ("gpt-3.5-turbo-1106", None, None),  # costs twice what gpt-3.5-turbo does
-        ("gpt-4o-search-preview", None, None),
-        ("ft:gpt-4o-2024-08-06:me", None, None),
-        ("gpt-4o-2024-08", None, None),
-        ("", None, None),
-    ],
-)
+@table("model, base_url, entry")
 def test_which_entry_holds(model, base_url, entry):
     price = PACKAGED.of(model, base_url)
     assert (price and price.model) == entry
@@ -100,31 +83,7 @@ def test_users_file_goes_over_the_packaged_one(tmp_path):
     assert mine.of("m", None).cost(1000, 0, batch=True) == 0.75
 
 
-@table(
-    "text, message",
-    [
-        ("models: {gpt-4o: {input: -1, output: 2}}", "models: gpt-4o: input: .*not '-1'"),
-        ("models: {gpt-4o: {input: 2.5 dollars, output: 2}}", "gpt-4o: input: .*'2.5 dollars'"),
-        ("models: {gpt-4o: {input: .nan, output: 2}}", "gpt-4o: input: .*'nan'"),
-        ("models: {gpt-4o: {input: true, output: 2}}", "gpt-4o: input: .*'True'"),
-        ("models: {gpt-4o: {input: 1, output: null}}", "gpt-4o: output: .*'None'"),
-        ("models: {gpt-4o: {input: 1, ouput: 2, output: 3}}", "gpt-4o: ouput: unknown key"),
-        ("models: {gpt-4o: {input: 1}}", "gpt-4o: output: is missing"),
-        ("models: {gpt-4o: 3}", "models: gpt-4o: "),
-        ("model: {gpt-4o: {input: 1, output: 2}}", "models: is missing"),
-        ("models: {}\ncurency: USD", "curency: unknown key; there are models, date"),
-        ("models: {}\ncurrency: EUR", "currency: .*'EUR'"),
-        ("models: {}\nper: 0", "per: "),
-        ("models: {}\nbatch_discount: 50", "batch_discount: "),
-        ("models: {m@host: {input: 1, output: 2}}", "m@host: an entry is MODEL"),
-        ("models: {'@http://a': {input: 1, output: 2}}", "an entry is MODEL"),
-        (f"{MINE}  gpt-4o@https://api.openai.com/v1: {{input: 1, output: 2}}", "4o is there twice"),
-        ("- gpt-4o", "expected `models:`"),
-        ("", "expected `models:`"),
-        ("models: {", "not YAML"),
-        ("models: {}\ndate: 2026-13-01", "not YAML"),
-    ],
-)
+@table("text, message")
 def test_a_wrong_file_is_named_with_the_entry(tmp_path, text, message):
     file = write(tmp_path, text)
     with pytest.raises(JudgeError, match=message) as error:

@@ -181,17 +181,6 @@ def test_no_stderr_and_no_thread_to_be_had(monkeypatch):
     bar.close()
 
 
-def test_threads_lose_nothing():
-    bar, stream, _, _ = started()
-    threads = [threading.Thread(target=done, args=(bar, 500, True, True)) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    bar.close()
-    assert stream.getvalue() == "judging: 4,000 verdicts, 4,000 cached, 4,000 failed\n"
-
-
 FORGOTTEN = """
 import os, sys
 from lmms_eval_tasks.judges.ledger import Ledger

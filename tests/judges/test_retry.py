@@ -93,19 +93,6 @@ def test_waits_double_up_to_the_cap_and_the_last_error_is_raised():
         assert breaker.events == [f"failure: {retries}"]
 
 
-def test_full_jitter_comes_from_the_given_source():
-    asked, breaker = [], FakeBreaker()
-
-    def uniform(low, high):
-        asked.append((low, high))
-        return 0.25 * high
-
-    with pytest.raises(ProviderError):
-        run(Endpoint(busy()), breaker, retries=3, uniform=uniform)
-    assert asked[:3] == [(0, 0.5), (0, 1), (0, 2)]  # tenacity also asks after the last attempt
-    assert breaker.waits == [0.125, 0.25, 0.5]
-
-
 def test_retry_after_is_a_minimum():
     outcomes = (busy(after=7.0), busy(after=0.0), busy(after=-5.0), "reply")
     for uniform, waits in ((max, [7.5, 1.0, 2.0]), (min, [7.0, 0.0, 0.0])):
@@ -166,12 +153,3 @@ def test_a_breaker_that_opens_ends_the_retries():
     with pytest.raises(ProviderError, match="10 requests") as caught:  # before it
         run(endpoint, breaker)
     assert (caught.value.status, endpoint.calls) == (Status.SKIPPED, 0)
-
-
-def test_a_dead_endpoint_is_given_up_after_its_last_retries():
-    endpoint, breaker = Endpoint(busy("connection refused")), FakeBreaker(after=3)
-    for _ in range(5):
-        with pytest.raises(ProviderError):
-            run(endpoint, breaker, retries=2)
-    assert endpoint.calls == 3 * 3
-    assert breaker.reason == "3 requests in a row failed, the last with: connection refused"

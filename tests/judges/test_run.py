@@ -99,18 +99,6 @@ def test_a_panels_verdict_is_counted_once_and_its_members_apart() -> None:
     assert [rows[label].paid_calls for label in (panel.label, *labels)] == [0, 1, 1, 1]
 
 
-def test_the_bar_tells_cached_and_failed_verdicts(tmp_path: Path) -> None:
-    script: list[str | Fault] = [faults.right("rating 1"), server.error(404)]
-    replies = iter(script)
-    with LocalEndpoint(lambda request: next(replies)) as endpoint:
-        made = Run(JudgeLimits(), cache=tmp_path)
-        shown = noted(made)
-        asked = made.outermost(resolve(f"m@{endpoint.url}", {}, default_model="gpt-4o"))
-        for number in ("1", "1", "2"):
-            asked.verdict(RATING, {**FIELDS, "number": number})
-    assert shown == [(False, False), (True, False), (False, True)]
-
-
 def test_what_a_run_says_of_itself(tmp_path: Path) -> None:
     limits = JudgeLimits(requests_per_minute=90, max_calls=5, max_cost=0.5)
     made = Run(limits, cache=tmp_path, env={"RANK": "1", "WORLD_SIZE": "2"})
@@ -186,19 +174,7 @@ def test_a_forked_process_has_a_run_of_its_own(own: Path) -> None:
         assert judge_of(endpoint.url, mine).verdict(RATING, FIELDS).status == "ok"
 
 
-@table(
-    "variable, value",
-    [
-        ("LMMS_EVAL_TASKS_JUDGE_CONCURRENCY", "0"),
-        ("LMMS_EVAL_TASKS_JUDGE_CONCURRENCY", "many"),
-        ("LMMS_EVAL_TASKS_JUDGE_RPM", "0"),
-        ("LMMS_EVAL_TASKS_JUDGE_TPM", "-1"),
-        ("LMMS_EVAL_TASKS_JUDGE_STOP_AFTER", "-1"),
-        ("LMMS_EVAL_TASKS_MAX_CALLS", "1.5"),
-        ("LMMS_EVAL_TASKS_MAX_COST", "nan"),
-        ("LMMS_EVAL_TASKS_PRICES", "/no/such/prices.yml"),
-    ],
-)
+@table("variable, value")
 def test_a_wrong_setting_is_one_line(variable, value, own, monkeypatch) -> None:
     monkeypatch.setenv(variable, value)
     refused(TasksError, f"{variable}|{value}", from_settings)

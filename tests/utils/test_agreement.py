@@ -87,25 +87,6 @@ def test_kappa_has_no_order(pairs, rng):
     assert result.value is None or -1 <= result.value <= 1
 
 
-@table(
-    "call, arguments",
-    [
-        (kappa, ([1], [1, 2], SCALE)),
-        (kappa, ([1], [1], [1, 1])),
-        (kappa, ([1], [1], [])),
-        (kappa, ([1], [1], SCALE, "cubic")),
-        (fleiss, ([[1, 2], [1]], SCALE)),
-        (fleiss, ([[1], [1]], SCALE)),
-        (krippendorff_alpha, ([[1, 2], [1]], SCALE)),
-        (krippendorff_alpha, ([[1, 2]], SCALE, "ratio")),
-        (flips, ([1], [])),
-    ],
-)
-def test_what_cannot_be_compared(call, arguments):
-    with pytest.raises(ValueError, match=r"\w"):
-        call(*arguments)
-
-
 # Fleiss (1971) as in Wikipedia's worked example: 10 subjects, 14 raters, 5 categories, 0.210.
 FLEISS = """
 0 0 0 0 14 / 0 2 6 4 2 / 0 0 3 5 6 / 0 3 9 2 0 / 2 2 8 1 1

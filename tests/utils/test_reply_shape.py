@@ -6,17 +6,7 @@ from lmms_eval_tasks.utils import reply_shape
 from tests.checks import refused, table
 
 
-@table(
-    "text, status, left",
-    [
-        ("Shot 2 > Shot 1", "ok", "Shot 2 > Shot 1"),
-        ("<think>a</think> Shot 2", "ok", "Shot 2"),
-        ("<think>Shot 2", "truncated", ""),
-        (" \n", "empty", ""),
-        ("[LMMS_EVAL_REQUEST_FAILED after 5 retries] Shot 2", "model_error", ""),
-        ("I'm sorry, but I can't view videos.", "refused", "I'm sorry, but I can't view videos."),
-    ],
-)
+@table("text, status, left")
 def test_shape(text: str, status: str, left: str) -> None:
     reply = reply_shape.shape(text)
     assert (reply.status, reply.text) == (status, left)

@@ -13,28 +13,7 @@ from lmms_eval_tasks.utils.rouge import KINDS, Rouge, rouge
 from tests.checks import table
 
 
-@table(
-    "candidate, reference, expected",
-    [
-        ("The man runs home.", "the man RUNS home", (1, 1, 1)),
-        # Words: 3 of 4 and 3 of 5 -> 6/9; pairs: "the man" of 3 and of 4 -> 2/7;
-        # in order: "the man ... home" 3 -> 6/9.
-        ("the man walks home", "the man runs straight home", (6 / 9, 2 / 7, 6 / 9)),
-        # All words and no order: ROUGE-L has one word of three.
-        ("home runs man", "man runs home", (1, 0, 1 / 3)),
-        # A repeated word counts as often as the reference has it: 1 of 3 and 1 of 2.
-        ("man man man", "man runs", (2 / 5, 0, 2 / 5)),
-        ("he is running", "he runs", (2 / 5, 0, 2 / 5)),  # no stemmer
-        ("one", "one", (1, 0, 1)),  # no two words in a row
-        ("è", "è", (1, 0, 1)),  # rouge-score's own tokenizer would leave nothing of it
-        ("perché è", "perche e", (0, 0, 0)),  # an accented letter is another letter
-        ("nothing of it", "the man runs", (0, 0, 0)),
-        ("", "the man runs", (0, 0, 0)),
-        ("...", "the man runs", (0, 0, 0)),
-        ("the man runs", "", (0, 0, 0)),
-        ("", "", (0, 0, 0)),
-    ],
-)
+@table("candidate, reference, expected")
 def test_by_hand(candidate: str, reference: str, expected: tuple[float, ...]) -> None:
     found = rouge(candidate, reference)
     assert found == pytest.approx(expected, abs=1e-12)

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmms_eval_tasks.utils import segmentation
 from lmms_eval_tasks.utils.segmentation import automatic, halved, normalised, scatter, segment
 from tests.checks import table
 
@@ -128,13 +127,3 @@ def test_length_does_not_matter_and_zeros_stay() -> None:
 def test_what_cannot_be_cut(given: np.ndarray, number: int, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         segment(given, number)
-
-
-@table("most, penalty", [(0, 1.0), (3, -1.0), (3, math.nan), (3, math.inf)])
-def test_automatic_arguments(most: int, penalty: float) -> None:
-    with pytest.raises(ValueError, match="at most"):
-        automatic(np.ones((3, 2)), most, penalty)
-
-
-def test_the_default_weight_is_that_of_the_authors_code() -> None:
-    assert segmentation.PENALTY == 0.5

@@ -149,16 +149,7 @@ def test_the_whole_file_is_copied(source, cache):
     assert segment(source, 0, None, cache) == whole
 
 
-@table(
-    "name, encoded",
-    [
-        ("begins late.mkv", False),
-        ("begins late.ts", False),
-        ("uneven.mp4", False),
-        ("mpeg4.avi", False),
-        ("rgb.mov", True),
-    ],
-)
+@table("name, encoded")
 def test_whole_files_of_other_kinds(tmp_path, name, encoded):
     if name == "rgb.mov":
         path = files.write_video(tmp_path / name, 30, codec="png", pix_fmt="rgb24")

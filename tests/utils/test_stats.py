@@ -214,28 +214,6 @@ def test_undefined_resamples_are_counted_and_left_out():
         stats.cluster_bootstrap(lambda _: 1 / 0, [1, 2], ["a", "b"])
 
 
-def test_pools_as_items_are_right_where_pairs_grouped_by_id_go_wrong():
-    # The trap in the docstring: a cluster drawn twice merges under one id.
-    rng = random.Random(9)
-    pools = [(f"q{index}", f"v{index // 2}", rng.random() < 0.5) for index in range(40)]
-    videos = [video for _, video, _ in pools]
-
-    def by_id(drawn):
-        grouped = {}
-        for question, _, right in drawn:
-            grouped.setdefault(question, []).append(right)
-        return stats.mean(len(rights) == 1 and rights[0] for rights in grouped.values())
-
-    def plain(drawn):
-        return stats.mean(right for _, _, right in drawn)
-
-    right = stats.cluster_bootstrap(plain, pools, videos, resamples=200)
-    wrong = stats.cluster_bootstrap(by_id, pools, videos, resamples=200)
-    assert right.estimate == wrong.estimate
-    assert right.low < right.estimate < right.high
-    assert wrong.high < right.high
-
-
 # --- paired differences ------------------------------------------------------------------------
 
 
