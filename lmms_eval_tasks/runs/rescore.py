@@ -167,5 +167,4 @@ def _join(
                 for place, title in enumerate(_TITLES)
                 if len({side[place] for side in apart}) > 1
             ]
-            what = next(iter(join.shown))
-            done.notes.append(f"{what} not computed: the runs differ in {', '.join(unlike)}")
+            done.notes.append(f"{join.group} not computed: the runs differ in {', '.join(unlike)}")
