@@ -65,7 +65,7 @@ def rescore_saved(
         lambda: before.judge_config(benchmark, judge) if judge else JudgeConfig(NONE),
     )
     sides: dict[Side, dict[str, Items]] = {}
-    files: dict[tuple[str | None, ...], str] = {}
+    files: dict[Side, dict[str, str]] = {}
     for run in runs:
         task = benchmark.tasks.get(run.task)
         if task is None:
@@ -87,7 +87,7 @@ def rescore_saved(
             done.verdicts[f"{label} {name}".strip()] = own
         side = (run.model, str(items[0].get("data")), str(items[0].get("setting", "")))
         sides.setdefault(side, {})[run.task] = items
-        files[(run.task, *side)] = run.file.name
+        files.setdefault(side, {})[run.task] = run.file.name
     _join(benchmark, sides, files, done)
     asked: dict[str | None, dict[str, Items]] = {}
     for (model, *_), ran in sides.items():
@@ -143,7 +143,7 @@ def _again(
 def _join(
     benchmark: Benchmark,
     sides: Mapping[Side, Mapping[str, Items]],
-    files: Mapping[tuple[str | None, ...], str],
+    files: Mapping[Side, Mapping[str, str]],
     done: Rescored,
 ) -> None:
     for join in benchmark.joins:
@@ -155,7 +155,7 @@ def _join(
             own = {name: sides[side][name] for name in join.tasks if name in sides[side]}
             done.notes += [f"{label}: {note}" for note in join.notes(own)]
             if join.counted:
-                names = " and ".join(files[(name, *side)] for name in own)
+                names = " and ".join(files[side][name] for name in own)
                 done.notes.append(f"{label}: {numbers[join.counted]} questions joined from {names}")
                 if side[0] is None:
                     why = "no results files, so the models could not be compared"
