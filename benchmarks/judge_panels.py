@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import simulated_study
-from benchmarks.simulation import WORLDS
+import simulated_study
+from simulation import WORLDS
 
 
 def main() -> None:

@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from benchmarks import simulation
-from benchmarks.simulation import Drawn, World
+import simulation
+from simulation import Drawn, World
+
+from lmms_eval_tasks.cvrr_es.labels import SCALE
 from lmms_eval_tasks.cvrr_es.study import selection
 from lmms_eval_tasks.cvrr_es.study.kappas import average
 from lmms_eval_tasks.cvrr_es.study.panels import PANELS, Judges
 from lmms_eval_tasks.cvrr_es.study.ratings import Item
-from lmms_eval_tasks.cvrr_es.study.selection import SCALE, Rated, Selection, judge_kappa
+from lmms_eval_tasks.cvrr_es.study.selection import Selection, judge_kappa
+from lmms_eval_tasks.cvrr_es.study.study import Ratings
 from lmms_eval_tasks.utils import stats
 
 SEEDS = 20
@@ -125,7 +128,7 @@ def _one(
 ) -> dict[tuple[str, str], tuple[float | None, str]]:
     """Kappa and note of every row, for one draw."""
 
-    def kappa(ratings: Rated) -> float | None:
+    def kappa(ratings: Ratings) -> float | None:
         return judge_kappa(ratings, drawn.reference, drawn.reference)  # there is one dimension
 
     found = {("judge", name): (kappa(own), "") for name, own in sorted(drawn.ratings.items())}

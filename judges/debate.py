@@ -9,7 +9,7 @@ neither number. Round 1 does not say how many rounds will follow, so debates of 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -80,9 +80,6 @@ class DebateJudge:
         consolidator: Judge,
         rounds: int = 2,
         prompts: Prompt | None = None,
-        *,
-        stop_when_agreed: bool = False,
-        show: Callable[[float], str] = "{:g}".format,
     ) -> None:
         """Set up a debate.
 
@@ -92,10 +89,6 @@ class DebateJudge:
             consolidator: who gives the final rating.
             rounds: at least 1.
             prompts: from `load_prompts`; None reads them, the user's own first.
-            stop_when_agreed: go to the consolidator after a round in which every agent gave the
-                same score. Off by default: agreeing early is not agreeing after an objection.
-            show: how a score is written in a transcript; for a criterion whose score is not the
-                number or word that its reply asks for.
 
         Raises:
             JudgeError: too few or too many agents, or no rounds.
@@ -111,7 +104,6 @@ class DebateJudge:
         self._agents = {f"Agent {_NAMES[place]}": agent for place, agent in enumerate(agents)}
         self._consolidator, self._rounds = consolidator, rounds
         self._prompts = prompts or load_prompts(settings.prompts_dir())
-        self._stop, self._show = stop_when_agreed, show
         personas = [part for part in self._prompts.text if _is_persona(part)]
         personas.sort(key=lambda part: int(part.rpartition("_")[2]))
         self._personas = [self._prompts.text[part].strip() for part in personas]
@@ -161,10 +153,6 @@ class DebateJudge:
                 turn = self._turn(criterion, role, "discussion" if seen else "opening", seen)
                 verdict = judge.verdict(replace(turn, top_logprobs=0), _with_reasons(fields, seen))
                 turns.append(_Turn(number, name, verdict))
-            # None is a failed turn: nobody agrees with it.
-            scores = {turn.verdict.score for turn in turns[len(seen) :]}
-            if self._stop and len(scores) == 1 and None not in scores:
-                break
         return turns
 
     def _last(
@@ -187,7 +175,7 @@ class DebateJudge:
                 {
                     "agent": turn.agent,
                     "round": str(turn.round),
-                    "score": "" if turn.verdict.score is None else self._show(turn.verdict.score),
+                    "score": "" if turn.verdict.score is None else f"{turn.verdict.score:g}",
                     "reason": "{" + _field(turn) + "}",
                 },
             ).strip()

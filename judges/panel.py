@@ -1,6 +1,6 @@
-"""Several judges on one item: one verdict by a stated rule, and how far the judges agree.
+"""Several judges on one item: one verdict by a stated rule.
 
-`combine` is the pure core; `PanelJudge` asks the members, `agreement_of` looks at many items.
+`combine` is the pure core; `PanelJudge` asks the members.
 Weighted and latent-class panels are fitted to data and live with the study that fits them.
 """
 
@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges.config import JudgeConfig
 from lmms_eval_tasks.judges.verdict import TIE, Criterion, Judge, Status, Verdict, total_usage
-from lmms_eval_tasks.utils import agreement, stats
+from lmms_eval_tasks.utils import stats
 
 RULES = ("majority", "mean", "median")
 TIES = ("lower", "higher", "mean", "none")
@@ -123,104 +122,6 @@ class PanelJudge:
 
     def _combine(self, verdicts: Sequence[Verdict]) -> Verdict:
         return combine(verdicts, self._rule, self._tie, self._quorum, self.config.label)
-
-
-@dataclass(frozen=True)
-class MemberAgreement:
-    """One judge beside its panel. A share is None where nothing could be compared."""
-
-    judge: str
-    rated: int  # items with a score
-    mean: float | None  # of its scores: its leniency beside the others'
-    with_panel: float | None  # share of its scores equal to the panel's decision, its own vote in
-    compared_panel: int
-    with_others: float | None  # the same against the panel of the others, which does not flatter
-    compared_others: int
-
-
-@dataclass(frozen=True)
-class PairAgreement:
-    """Two judges on the items that both rated."""
-
-    first: str
-    second: str
-    both: int
-    same: float | None  # share of equal scores
-    kappa: agreement.Coefficient
-
-
-@dataclass(frozen=True)
-class PanelAgreement:
-    """A panel's judges one by one, in pairs, and all together."""
-
-    items: int
-    judges: tuple[MemberAgreement, ...]
-    pairs: tuple[PairAgreement, ...]
-    fleiss: agreement.Coefficient  # items that all judges rated; labels without order
-    alpha: agreement.Coefficient  # Krippendorff's: items that at least two judges rated
-
-
-def agreement_of(
-    items: Sequence[Sequence[Verdict]],
-    labels: Sequence[float],
-    *,
-    rule: str = "majority",
-    tie: str = "lower",
-    quorum: float = 0.5,
-    weights: agreement.Weights | None = "quadratic",
-    level: agreement.Level = "ordinal",
-) -> PanelAgreement:
-    """How far the judges of a panel agree with each other and with what the panel decides.
-
-    Args:
-        items: for every item the judges' verdicts in the same order (a panel verdict's `parts`).
-        labels: the whole scale of scores, also what nobody gave.
-        rule, tie, quorum: the panel's (`combine`); for the panel of the others too.
-        weights: of the pairwise kappa.
-        level: of measurement, for Krippendorff's alpha.
-
-    Raises:
-        JudgeError: an unknown rule, or a quorum out of its range.
-        ValueError: no items, fewer than two judges, or items with other judges than the first's.
-    """
-    _check(rule, tie, quorum)
-    names = [verdict.judge for verdict in items[0]] if items else []
-    if len(names) < 2:
-        raise ValueError("agreement needs items with two or more judges")
-    for number, row in enumerate(items):
-        if [verdict.judge for verdict in row] != names:
-            raise ValueError(f"item {number} was not judged by {', '.join(names)} in this order")
-
-    def decision(verdicts: Sequence[Verdict]) -> float | None:
-        votes = _votes(verdicts)
-        return _decide(votes, rule, tie) if _enough(votes, verdicts, quorum) else None
-
-    decided = [decision(row) for row in items]
-    columns = [[row[place].score for row in items] for place in range(len(names))]
-    members = []
-    for place, (name, scores) in enumerate(zip(names, columns, strict=True)):
-        others = [decision([*row[:place], *row[place + 1 :]]) for row in items]
-        panel, rest = agreement.flips(decided, scores), agreement.flips(others, scores)
-        given = [score for score in scores if score is not None]
-        mean = stats.mean(given) if given else None
-        members.append(
-            MemberAgreement(
-                name, len(given), mean, panel.agreement, panel.n, rest.agreement, rest.n
-            )
-        )
-    pairs = []
-    for i, j in combinations(range(len(names)), 2):
-        both = agreement.flips(columns[i], columns[j])
-        coefficient = agreement.kappa(columns[i], columns[j], labels, weights)
-        pairs.append(PairAgreement(names[i], names[j], both.n, both.agreement, coefficient))
-    rows = [[verdict.score for verdict in row] for row in items]
-    return PanelAgreement(
-        len(items),
-        tuple(members),
-        tuple(pairs),
-        agreement.fleiss(rows, labels),
-        agreement.krippendorff_alpha(rows, labels, level),
-    )
 
 
 def _votes(verdicts: Sequence[Verdict]) -> list[float]:

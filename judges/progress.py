@@ -93,13 +93,6 @@ class Progress:
             self._failed += failed
             self._last = self._clock()
 
-    def refresh(self) -> None:
-        """Show the present state; the bar's own thread does this."""
-        if not self._on or self._process != os.getpid():
-            return
-        with self._drawing:
-            self._guarded(self._draw)
-
     def close(self) -> None:
         """End the bar with the final state. A later verdict starts it again."""
         if self._process != os.getpid():

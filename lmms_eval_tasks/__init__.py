@@ -2,7 +2,7 @@
 
 from pathlib import Path as _Path
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # In a checkout, `utils/`, `judges/` and `leaderboards/` stand beside this folder (pyproject.toml
 # maps them in). Whoever runs Python in the checkout imports this folder before the installed

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
+import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.local_endpoint import LocalEndpoint
+from tests import warm
+
+if TYPE_CHECKING:
+    from tests.golden.run import Golden
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SHARED = REPOSITORY.parent / "shared"
@@ -46,9 +51,18 @@ def clean_environment(
 
 
 @pytest.fixture(scope="session")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all workers of this session have in common."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
+@pytest.fixture(scope="session")
+def cache(shared: Path) -> Path:
     """The suite's cache folder: clips and the sample are made once for all tests."""
-    return tmp_path_factory.mktemp("cache")
+    folder = shared / "cache"
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 @pytest.fixture(scope="session")
@@ -88,18 +102,56 @@ class HostRun:
         (file,) = sorted(self.out.rglob(f"*_samples_{task}.jsonl"))
         return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
 
+    def items(self, task: str) -> list[dict[str, Any]]:
+        """What we saved of each of a task's samples, and its request's text."""
+        return [{**sample["failed"], "input": sample["input"]} for sample in self.samples(task)]
+
+    @property
+    def numbers(self) -> dict[str, dict[str, Any]]:
+        """Every number by task or group: those of our section, which are more, or the table's."""
+        results = self.results
+        shown = {**results["results"], **results.get("groups", {})}
+        found = {
+            task: {name.removesuffix(",none"): value for name, value in values.items()}
+            for task, values in shown.items()
+        }
+        for section in results["lmms_eval_tasks"].values():
+            found |= section.get("numbers", {}) if isinstance(section, dict) else {}
+        return found
+
 
 Launch = Callable[..., HostRun]
 
 
 @pytest.fixture(scope="session")
-def launch(cache: Path) -> Launch:
+def server(cache: Path) -> Iterator[warm.Server]:
+    """Forks processes of the host that start in a second; this worker's only one."""
+    running = warm.Server(environment(cache))
+    yield running
+    running.close()
+
+
+@pytest.fixture(scope="session")
+def launch(cache: Path, server: warm.Server) -> Launch:
     """Run a command line in a process of its own, on the sample and with the offline judge."""
-    return launcher(cache)
+    return launcher(cache, server)
 
 
-def launcher(cache: Path) -> Launch:
-    """The same for a given cache folder; for what records outside pytest."""
+def environment(cache: Path) -> dict[str, str]:
+    """What every process of the tests is given."""
+    ours = ("LMMS_EVAL_", "OPENAI_", "AZURE_")
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
+    return environment | {
+        **OFFLINE,
+        "LMMS_EVAL_TASKS_CACHE": str(cache),
+        "LMMS_EVAL_TASKS_DATA": "sample",
+        "LMMS_EVAL_TASKS_JUDGE": "offline",
+        "HF_HOME": str(cache / "huggingface"),
+    }
+
+
+def launcher(cache: Path, server: warm.Server | None = None) -> Launch:
+    """The same for a given cache folder; without a server every process is a fresh one."""
 
     def run(
         command: list[str],
@@ -107,60 +159,97 @@ def launcher(cache: Path) -> Launch:
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
         timeout: float = 600,
+        fresh: bool = False,
+        processes: int = 1,
     ) -> HostRun:
-        environment = {
-            key: value
-            for key, value in os.environ.items()
-            if not key.startswith(("LMMS_EVAL_", "OPENAI_"))
-        }
-        environment |= {
-            **OFFLINE,
-            "LMMS_EVAL_TASKS_CACHE": str(cache),
-            "LMMS_EVAL_TASKS_DATA": "sample",
-            "LMMS_EVAL_TASKS_JUDGE": "offline",
-            "HF_HOME": str(cache / "huggingface"),
-        }
-        for key, value in (env or {}).items():
-            if value:
-                environment[key] = value
-            else:
-                environment.pop(key, None)
+        """`processes` ranks are given what torchrun would tell them; an empty value unsets one."""
+        given = {**environment(cache), **(env or {})}
+        given = {key: value for key, value in given.items() if value}
         out.mkdir(parents=True, exist_ok=True)
-        done = subprocess.run(
-            command,
-            env=environment,
-            cwd=cwd or out,
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
-        )
-        return HostRun(done.returncode, done.stdout, done.stderr, out)
+        if fresh or server is None:
+            done = subprocess.run(
+                command,
+                env=given,
+                cwd=cwd or out,
+                capture_output=True,
+                text=True,
+                timeout=timeout,
+                check=False,
+            )
+            return HostRun(done.returncode, done.stdout, done.stderr, out)
+        ranks = [given] if processes == 1 else [given | rank for rank in ranks_of(processes)]
+        ended = server.run(command, ranks, cwd or out, int(timeout))
+        code = next((one.code for one in ended if one.code), 0)
+        stdout, stderr = ("".join(texts) for texts in zip(*(one[1:] for one in ended), strict=True))
+        return HostRun(code, stdout, stderr, out)
 
     return run
 
 
-@pytest.fixture(scope="session")
-def golden_judge() -> Iterator[LocalEndpoint]:
-    """The judge of `golden_runs`: draws its replies by what it is asked."""
-    from tests.golden import judge
+def ranks_of(processes: int) -> list[dict[str, str]]:
+    """What torchrun tells each of so many processes."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    size = str(processes)
+    together = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    together |= {"WORLD_SIZE": size, "LOCAL_WORLD_SIZE": size}
+    return [together | {"RANK": str(n), "LOCAL_RANK": str(n)} for n in range(processes)]
 
-    with LocalEndpoint(judge.reply, model="drawn") as endpoint:
-        yield endpoint
 
-
-@pytest.fixture(scope="session")
-def golden_runs(
-    golden_judge: LocalEndpoint,
+def launch_all(
     launch: Launch,
-    cache: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Mapping[str, HostRun]:
-    """All benchmarks through the host, once a session: the runs of golden/run.py by name."""
+    folder: Path,
+    runs: Mapping[str, Mapping[str, Any]],
+    processes: int = 1,
+    codes: Sequence[int] = (0,),
+    **options: Any,
+) -> dict[str, HostRun]:
+    """Make all `runs` in one command line, one after the other, each with an output folder.
+
+    Args:
+        runs: the host's arguments by a name of ours.
+        processes: more than one are started by torchrun.
+        codes: exit codes that are no failure.
+        options: of `launch`.
+
+    Raises:
+        AssertionError: the host failed; ends with what it said.
+    """
+    out = {name: folder / name.replace(" ", "-") for name in runs}
+    config = [
+        {**arguments, "log_samples": True, "output_path": str(out[name])}
+        for name, arguments in runs.items()
+    ]
+    file = folder / "config.yaml"
+    file.write_text(json.dumps(config), encoding="utf-8")
+    own = ("--config", str(file))
+    command = host(*own) if processes == 1 else torchrun(processes, *own)
+    done = launch(command, folder, **options)
+    assert done.code in codes, done.stderr[-5000:]
+    return {name: dataclasses.replace(done, out=out[name]) for name in runs}
+
+
+@pytest.fixture(scope="session")
+def golden_once(launch: Launch, cache: Path, shared: Path) -> Golden:
+    """All benchmarks through the host in one process."""
     from tests.golden import run
 
-    env = run.environment(cache, golden_judge.url)
-    return run.run_all(launch, tmp_path_factory.mktemp("golden"), env)
+    return run.once(launch, cache, shared / "golden-once", processes=1)
+
+
+@pytest.fixture(scope="session")
+def golden_twice(launch: Launch, cache: Path, shared: Path) -> Golden:
+    """The same, less of it, in two processes."""
+    from tests.golden import run
+
+    return run.once(launch, cache, shared / "golden-twice", processes=2)
+
+
+@pytest.fixture(scope="session")
+def golden_runs(golden_once: Golden, golden_twice: Golden) -> Mapping[str, HostRun]:
+    """All of them by name; those of two processes end with 2."""
+    return {**golden_once.runs, **golden_twice.runs}
 
 
 def host(*arguments: str) -> list[str]:
@@ -169,6 +258,6 @@ def host(*arguments: str) -> list[str]:
 
 
 def torchrun(processes: int, *arguments: str) -> list[str]:
-    """The host's module under torchrun."""
+    """The host's module under torchrun, which starts fresh processes."""
     flags = ["--standalone", "--nproc_per_node", str(processes)]
-    return [str(BIN / "torchrun"), *flags, "-m", "lmms_eval", *arguments]
+    return [sys.executable, "-m", "torch.distributed.run", *flags, "-m", "lmms_eval", *arguments]

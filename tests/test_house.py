@@ -107,13 +107,17 @@ def test_benchmarks_know_no_host_and_no_run() -> None:
     assert sorted(wrong) == []
 
 
+def files(folder: Path) -> list[Path]:
+    """Python files that hold code."""
+    return [file for file in folder.glob("*.py") if file.name != "__init__.py"]
+
+
 def test_rooms_are_small() -> None:
     package = REPOSITORY / PACKAGE
-    loose = [file for file in package.glob("*.py") if file.name != "__init__.py"]
-    assert len(loose) <= 8, sorted(loose)
+    assert len(files(package)) <= 8, sorted(files(package))
     for name in benchmarks.NAMES:
-        assert len(list((package / name).glob("*.py"))) <= 12, name
-        folders = [file.parent for file in (package / name).glob("*/*.py")]
-        assert len(set(folders)) <= 1, name
+        assert len(files(package / name)) <= 12, name
+        folders = {file.parent for file in (package / name).glob("*/*.py")}
+        assert len(folders) <= 1, name
     for folder in {file.parent for file in package.rglob("*.py")}:
-        assert len(list(folder.glob("*.py"))) <= 15, folder
+        assert len(files(folder)) <= 15, folder

@@ -10,9 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS
-from lmms_eval_tasks.cvrr_es.labels import PAPER_COUNTS
-from lmms_eval_tasks.cvrr_es.labels import RATINGS
+from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, PAPER_COUNTS, RATINGS
 from lmms_eval_tasks.leaderboards import BENCHMARKS, Table, leaderboard
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -239,7 +239,7 @@ def clips_predicted(predicted: Sequence[Collection[int]]) -> float:
 def baseline(
     of_sentence: Callable[[int, int], SetScores], true: Sequence[Collection[int]], n_clips: int
 ) -> SetScores:
-    """A baseline of a video: `all_clips`, `one_at_random` or `as_many_at_random`, averaged.
+    """A baseline of a video: `all_clips` or `one_at_random`, averaged.
 
     Raises:
         ValueError: no sentences, or one whose true clips are none or more than there are.
@@ -257,20 +257,6 @@ def one_at_random(n: int, g: int) -> SetScores:
     """Expected scores of one clip drawn at random: F1 = 2g/(n(1 + g)), IoU = 1/n, Hit = g/n."""
     _check(n, g)
     return SetScores(2 * g / (n * (1 + g)), 1 / n, g / n)
-
-
-def as_many_at_random(n: int, g: int) -> SetScores:
-    """Expected scores of g clips drawn without replacement, as many as are true.
-
-    The number of hits t is hypergeometric: F1 = g/n, Hit = 1 - C(n-g, g)/C(n, g), and IoU is the
-    sum over t of P(t) t/(2g - t), which has no shorter form.
-    """
-    _check(n, g)
-    sets = math.comb(n, g)
-    iou = math.fsum(
-        math.comb(g, t) * math.comb(n - g, g - t) / sets * t / (2 * g - t) for t in range(1, g + 1)
-    )
-    return SetScores(g / n, iou, 1 - math.comb(n - g, g) / sets)
 
 
 def _scores(hits: int, given: int, true: int) -> SetScores:

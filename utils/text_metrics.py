@@ -28,7 +28,6 @@ from typing import Any
 
 BLEU_SMOOTHING = "exp"  # of n-gram orders without a match, as in mteval-v13a; sacrebleu's default
 BLEU_TOKENIZER = "none"  # for sacrebleu: it splits at the blanks that `tokenize` left
-CIDER_MAX = 10.0  # pycocoevalcap multiplies the published definition by ten
 
 _WORDS = "Unicode words in NFC and lower case (\\w+)"
 IMPLEMENTATIONS: dict[str, str] = {

@@ -65,7 +65,7 @@ def facts_command(
     from lmms_eval_tasks.judges import run
     from lmms_eval_tasks.judges.config import KEY
     from lmms_eval_tasks.judges.ledger import lines
-    from lmms_eval_tasks.movierecapsqa.facts import build, estimate, recap_file, report
+    from lmms_eval_tasks.movierecapsqa.facts import build, estimate, recap_file, review
     from lmms_eval_tasks.utils.json_files import check_output, write_json
 
     if draft is not None and dry_run:
@@ -94,7 +94,7 @@ def facts_command(
         say(build.announce(planned))
         say(f"{len(planned.todo)} of {len(segments)} segments: {estimate.summary(steps)}")
         result = build.build(planned)
-        for line in report.lines(planned, result, cached=current.cache is not None):
+        for line in review.lines(planned, result, cached=current.cache is not None):
             print(line)
         for line in [*lines(current.ledger.rows(), current.prices.origin), *current.stopped()]:
             print(line.removeprefix("judge "))
@@ -108,14 +108,15 @@ def _recap(file: Path, video_id: str | None, movie: str | None, seconds: float |
     Raises:
         TasksError: options that do not fit the file, or as recap_file.
     """
-    from lmms_eval_tasks.movierecapsqa.facts import recap_file, transcript
+    from lmms_eval_tasks.movierecapsqa.facts import recap_file
 
-    if file.suffix.lower() in transcript.ENDINGS:
+    if file.suffix.lower() in recap_file.ENDINGS:
         if not (video_id or "").strip():
             raise TasksError(f"{file}: a transcript needs --video-id, the recap video's id")
         if seconds is not None and not 0 < seconds < float("inf"):
             raise TasksError(f"--seconds {seconds:g}: expected a number above 0")
-        return transcript.read(file, video_id or "", movie or "", seconds or transcript.SECONDS)
+        length = seconds or recap_file.SECONDS
+        return recap_file.read_transcript(file, video_id or "", movie or "", length)
     options = {"--video-id": video_id, "--movie": movie, "--seconds": seconds}
     if given := [name for name, value in options.items() if value is not None]:
         raise TasksError(

@@ -24,9 +24,6 @@ from typing import NamedTuple
 
 from lmms_eval_tasks.cvrr_es.release import Asked
 
-# --- joining ---
-
-
 WAYS = ("order", "text", "judgement", "neighbours", "last")
 
 # Folded (question, answer) -> folded references, one for each answer with this text.
@@ -261,7 +258,7 @@ def _missing(
     return tuple(sorted(missing))
 
 
-# --- files and questions ---
+# --- files and questions --------------------------------------------------------------------------
 
 JUDGEMENTS = "judge_results"  # the folder of published judgements, beside that of the models
 BY_ID = "id"  # the way in which saved samples are joined, beside WAYS

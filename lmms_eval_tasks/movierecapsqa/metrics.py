@@ -116,7 +116,7 @@ def rouge_l(candidate: str, reference: str) -> float | None:
         candidate: the answer without reasoning; "" for what is no answer.
         reference: the dataset's answer; "" if there is none.
     """
-    if not text_scores.has_words(reference):
+    if not text_metrics.tokenize(reference):
         return None
     return text_metrics.rouge_l(candidate, [reference])
 

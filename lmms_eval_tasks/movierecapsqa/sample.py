@@ -185,7 +185,7 @@ class Asked(NamedTuple):
     """One question. `wrong` is an answer that is false; `partly` one that is half true, or ""."""
 
     question: str
-    modality: str  # of labels.SPLITS, "" if unlabelled
+    modality: str  # of schema.SPLITS, "" if unlabelled
     category: str
     facts: tuple[int, ...]  # numbers of the facts that it rests on, from 1 on
     answer: tuple[str, ...]  # its sentences
@@ -285,7 +285,7 @@ PEOPLE = (("partly", "right"), ("right",), ("padded",), ("right", "torn"), ())  
 _PUBLISHED = ("factuality", "relevance")
 _PUBLISHED_OFF = 3  # every third published score is one off from what the labels are worth
 
-# A label's part in a score, 0 to 5, before the published rules are kept (bounds.py). Ours.
+# A label's part in a score, 0 to 5, before the published rules are kept (judge.bounds). Ours.
 _WORTH = {
     **dict.fromkeys(("supported", "relevant", "consistent"), 5),
     **dict.fromkeys(("partially_supported", "partially_relevant", "redundant"), 3),
@@ -294,7 +294,7 @@ _WORTH = {
 
 
 class Claim(NamedTuple):
-    """A sentence of an answer with its label in each of labels.DIMENSIONS."""
+    """A sentence of an answer with its label in each of judge.DIMENSIONS."""
 
     text: str
     factuality: str
@@ -331,7 +331,7 @@ def text(claims: Sequence[Claim]) -> str:
 
 
 def labels(dimension: str, claims: Sequence[Claim]) -> list[str]:
-    """The claims' labels in one of labels.DIMENSIONS."""
+    """The claims' labels in one of judge.DIMENSIONS."""
     return [getattr(claim, dimension) for claim in claims]
 
 

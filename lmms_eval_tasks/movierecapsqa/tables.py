@@ -245,19 +245,12 @@ def _groups(found: Sequence[Entry]) -> Iterator[Entry]:
                     yield Entry(label, source, condition, mean_of(own))
 
 
-def group_of(model: str) -> str | None:
-    """The group of a model by its name or its arguments; None if the map has none for it."""
-    for group, pattern in _patterns().items():
-        if pattern.search(model.lower()):
-            return group
-    return None
-
-
 def grouped(models: Iterable[str]) -> dict[str, list[str]]:
-    """Group -> its models, of those groups that have two or more."""
+    """Group -> its models, of those groups that have two or more; by name or arguments."""
     found: dict[str, list[str]] = {}
     for model in dict.fromkeys(models):
-        if group := group_of(model):
+        own = (group for group, names in _patterns().items() if names.search(model.lower()))
+        if group := next(own, None):
             found.setdefault(group, []).append(model)
     return {group: own for group, own in sorted(found.items()) if len(own) >= LEAST}
 

@@ -28,7 +28,7 @@ from lmms_eval_tasks.judges.verdict import Asks, Criterion, Verdict
 from lmms_eval_tasks.movierecapsqa import baselines, data, metrics
 from lmms_eval_tasks.movierecapsqa import judge as judging
 from lmms_eval_tasks.movierecapsqa import tables as layouts
-from lmms_eval_tasks.utils import clips, prompts, provenance
+from lmms_eval_tasks.utils import answers, clips, prompts, provenance
 from lmms_eval_tasks.utils.prompts import Prompt
 
 NAMED = 20  # segments of one warning
@@ -108,11 +108,17 @@ def score(doc: Item, reply: str) -> Generator[Asks, Sequence[Verdict], dict[str,
     question, reference = doc["question"], doc["reference"]
     context = judging.Context(doc["segment"], doc["facts"], doc["dialogue"])
     item = yield from judging.judged(context, question, reply)
-    item["baselines"] = yield from baselines.rated(
-        doc["judged_baselines"], question, reference, reply
-    )
+    which, item["baselines"] = doc["judged_baselines"], {}
+    if which:
+        item["baselines"] = yield from baselines.rated(which, question, reference, reply)
     item["rouge_l"] = metrics.rouge_l(item["candidate"], reference)
     return item
+
+
+def stand_in(doc: Doc, number: int) -> str:  # noqa: ARG001
+    """The dataset's own answer; the question where it has none."""
+    reference = str(doc["reference"])
+    return reference if answers.reply_status(reference) == "ok" else str(doc["question"])
 
 
 # --- the tasks --------------------------------------------------------------------------------
@@ -141,7 +147,7 @@ def _task(name: str) -> Task:
         asks={ask: _COMPARED[ask] for ask in sorted(_COMPARED)},
         blank=_BLANK,
         details=metrics.count_ratings,
-        stand_in=lambda doc, number: str(doc["reference"] or doc["question"]),  # noqa: ARG005
+        stand_in=stand_in,
     )
 
 

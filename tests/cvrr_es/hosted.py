@@ -1,4 +1,4 @@
-"""For tests of CVRR-ES's host runs: models, a playing endpoint, kappas of scikit-learn."""
+"""For tests of CVRR-ES's host runs: a playing endpoint, kappas of scikit-learn."""
 
 from __future__ import annotations
 
@@ -7,13 +7,9 @@ import json
 import math
 import warnings
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS
 from lmms_eval_tasks.cvrr_es.metrics import slug
-from lmms_eval_tasks.utils import saved_runs
-from tests.conftest import HostRun
 from tests.local_endpoint import last_user_text
 
 # How judges write a rating, and what it is; by turns.
@@ -29,7 +25,6 @@ FORMS = (
     '{{"rating": {0}5, "reason": "Off the scale."}}',
 )
 NO_REASON, OFF_SCALE = 7, 8  # places in FORMS
-PLAYED = 30  # answers that the endpoint rates in each round
 
 
 def drawn(text: str) -> int:
@@ -52,39 +47,6 @@ def reply(request: dict[str, Any]) -> str:
         return "hard to say"
     label = "correct" if score > 2 else "incorrect"
     return json.dumps({"pred": label, "score": score, "reason": "drawn"})
-
-
-def host_models(checkpoint: Path, url: str) -> dict[str, dict[str, Any]]:
-    """The host's arguments for each model; it prints the tables of the last one."""
-    study = ",".join(JUDGE_TASKS)
-    scripted = {"model": "tasks_scripted", "tasks": f"cvrr_es,{study}"}
-    return {
-        "tiny": {
-            "model": "qwen2_5_vl",
-            "model_args": f"pretrained={checkpoint},device=cpu,device_map=cpu,min_pixels=784,"
-            "max_pixels=12544,max_num_frames=4",
-            "tasks": study,
-            "limit": 3,
-            "gen_kwargs": "max_new_tokens=8",
-        },
-        "openai": {
-            "model": "openai",
-            "model_args": f"model=played,base_url={url},api_key=no,max_frames_num=2",
-            "tasks": study,
-            "limit": PLAYED,
-        },
-        "simple": {**scripted, "force_simple": True},
-        "chat": scripted,
-    }
-
-
-def numbers(run: HostRun) -> dict[str, dict[str, Any]]:
-    return saved_runs.numbers(run.results)
-
-
-def items(run: HostRun, task: str) -> list[dict[str, Any]]:
-    """Whole items with the request's text."""
-    return [{**sample["failed"], "input": sample["input"]} for sample in run.samples(task)]
 
 
 def sklearn_kappas(rated_items: Sequence[dict[str, Any]]) -> dict[str, float | None]:

@@ -36,13 +36,13 @@ def write(model: str, folder: Path, dimensions: Sequence[str] = tuple(DIMENSIONS
     sample.write_video("box.mp4", clip)
     place = folder / "root" / "cvrr_es"
     release_from_judgements(results, place, clip, model=model, dimensions=dimensions)
-    release = release.read(place)
+    read_again = release.read(place)
     (candidate,) = read([real_data() / "predictions" / model])
-    found = align(candidate, release)
+    found = align(candidate, read_again)
     assert not found.problems
     judged = {dimension: _rows(results, model, dimension) for dimension in dimensions}
     replies, recordings = [], []
-    for one in release.questions:
+    for one in read_again.questions:
         row = judged[one.dimension][int(one.id.rpartition("/")[2]) - 1]
         answer = found.answers[one.id]
         assert asked(row)["pred"].strip().removesuffix("</s>").strip() == answer

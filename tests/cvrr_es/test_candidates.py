@@ -2,85 +2,77 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lmms_eval_tasks.cvrr_es import candidates, release
-from lmms_eval_tasks.cvrr_es.candidates import Aligned, align, read
+from lmms_eval_tasks.cvrr_es import release
+from lmms_eval_tasks.cvrr_es.candidates import Aligned, align, fitting, read
+from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS
+from lmms_eval_tasks.cvrr_es.release import Release
 from lmms_eval_tasks.errors import DataError
 from tests.cvrr_es.release_files import (
+    MODELS,
+    asked,
     predict,
+    real_data,
+    release_from_judgements,
     row,
     write,
 )
+from tests.cvrr_es.scored import PART, REFUSED, TIME
 
-PART, TIME = "partial_actions", "time_order_understanding"
 CONTINUITY = "continuity_and_object_instance_count"
 ALLOW = "LMMS_EVAL_TASKS_ALLOW_BAD_ITEMS"
 
 
 @pytest.fixture
-def release(tmp_path: Path) -> release.Release:
+def asks(tmp_path: Path) -> Release:
     """Three questions and one that repeats."""
     rows = [row("A?", "a"), row("X?", "x1"), row("B?", "b"), row("X?", "x2")]
     write(tmp_path / "release", PART, rows)
     return release.read(tmp_path / "release")
 
 
-def aligned(folder: Path, release: release.Release, rows: Any) -> Aligned:
+def aligned(folder: Path, asks: Release, rows: Any) -> Aligned:
     """The alignment of one candidate's answers in PART."""
     model = folder / "predictions" / "model"
     predict(model, PART, rows)
     (candidate,) = read([model])
-    return align(candidate, release)
+    return align(candidate, asks)
 
 
 class TestPredictions:
     """Released files: what is cleaned, what is counted."""
 
-    NO = "I'm sorry, but I can't assist with that."
-
-    def test_tokens_and_ends(self, tmp_path: Path, release: release.Release) -> None:
-        found = aligned(
-            tmp_path,
-            release,
-            [
-                ("<image> <image>\nA?", "Yes.</s>"),
-                ("<|image|><video>\n X?", " No </s> \n"),
-                ("<ImageHere> B?", "One.\n\nTwo </s>!"),
-                ("X?", "</s>"),
-            ],
-        )
+    def test_tokens_and_ends(self, tmp_path: Path, asks: Release) -> None:
+        rows = [
+            ("<image> <image>\nA?", "Yes.</s>"),
+            ("<|image|><video>\n X?", " No </s> \n"),
+            ("<ImageHere> B?", "One.\n\nTwo </s>!"),
+            ("\tX?", "</s>"),
+        ]
+        found = aligned(tmp_path, asks, rows)
         assert list(found.answers.values()) == ["Yes.", "No", "One.\n\nTwo </s>!", ""]
-        assert (found.tokens, found.ends) == (3, 3)
-        assert found.empty == (f"{PART}/004",)
-        assert found.ways == {"order": 4}
-        assert (found.problems, found.notes) == ((), ())
+        assert (found.tokens, found.ends, found.ways) == (3, 3, {"order": 4})
+        assert (found.empty, found.problems, found.notes) == ((f"{PART}/004",), (), ())
+        for question in ("A <image> here?", "<b> in bold?", "< image >?"):  # is no image token
+            write(tmp_path / "release", PART, [row(question)])
+            found = aligned(tmp_path, release.read(tmp_path / "release"), [(question, "Yes.")])
+            assert (found.tokens, len(found.answers)) == (0, 1)
 
-    @pytest.mark.parametrize("question", ["A <image> here?", "<b> in bold?", "< image >?"])
-    def test_what_is_no_image_token_stays(self, question: str, tmp_path: Path) -> None:
-        write(tmp_path / "release", PART, [row(question)])
-        found = aligned(tmp_path, release.read(tmp_path / "release"), [(question, "Yes.")])
-        assert (found.tokens, len(found.answers)) == (0, 1)
-
-    def test_white_space_is_folded(self, tmp_path: Path, release: release.Release) -> None:
-        found = aligned(
-            tmp_path, release, [(" A?\n", "1"), ("X?", "2"), ("B? ", "3"), ("\tX?", "4")]
-        )
-        assert found.ways == {"order": 4}
-
-    def test_empty_answers_are_kept(self, tmp_path: Path, release: release.Release) -> None:
-        found = aligned(
-            tmp_path, release, [("A?", ""), ("X?", " "), ("B?", "..."), ("X?", self.NO)]
-        )
+    def test_empty_answers_are_kept(self, tmp_path: Path, asks: Release) -> None:
+        rows = [("A?", ""), ("X?", " "), ("B?", "..."), ("X?", REFUSED)]
+        found = aligned(tmp_path, asks, rows)
         assert len(found.answers) == 4
         assert found.empty == (f"{PART}/001", f"{PART}/002", f"{PART}/003")
-        assert found.answers[f"{PART}/004"] == self.NO  # a refusal is no empty answer
-        candidates.check([found])
+        assert found.answers[f"{PART}/004"] == REFUSED  # is no empty answer
+        assert fitting([tmp_path / "predictions"], asks) == [found]
 
-    def test_judgements_beside(self, tmp_path: Path, release: release.Release) -> None:
+    def test_judgements_beside(self, tmp_path: Path, asks: Release) -> None:
         beside = tmp_path / "judge_results" / "model"
         judged = [
             [{"pred": "correct"}, {"q": "<image>\nX?", "a": "x2 ", "pred": "first</s>"}],
@@ -90,72 +82,56 @@ class TestPredictions:
         ]
         predict(beside, PART, judged)
         rows = [("X?", "first"), ("A?", "A"), ("X?", "second"), ("B?", "B")]
-        found = aligned(tmp_path, release, rows)
+        found = aligned(tmp_path, asks, rows)
         assert list(found.answers.values()) == ["A", "second", "B", "first"]
         assert found.ways == {"text": 2, "judgement": 2}
-
-    def test_judgements_against_the_order(self, tmp_path: Path, release: release.Release) -> None:
+        # Against the order of the file.
         judged = [
             [{}, {"q": "X?", "a": "x2", "pred": "1"}],
             [{}, {"q": "X?", "a": "x1", "pred": "3"}],
             [{}, {"q": "A?", "a": "older", "pred": "0"}],
         ]
-        predict(tmp_path / "judge_results" / "model", PART, judged)
+        predict(beside, PART, judged)
         rows = [("A?", "0"), ("X?", "1"), ("B?", "2"), ("X?", "3")]
-        found = aligned(tmp_path, release, rows)
+        found = aligned(tmp_path, asks, rows)
         assert list(found.answers.values()) == ["0", "3", "2", "1"]
         assert "its judgements say that answers are not" in found.notes[0]
         assert "1 answer judged in judge_results against another reference" in found.notes[1]
         assert found.notes[1].endswith("entry 1 (A?)")
 
-
-class TestProblems:
-    """One line each, with the file and the first place; left out only where the user says so."""
-
-    @pytest.mark.parametrize(
-        ("rows", "told", "left"),
-        [
+    def test_what_does_not_fit(
+        self, tmp_path: Path, asks: Release, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """One line each, with file and first place; left out only where the user says so."""
+        order = (
+            ": 2 answers to a repeated question in another order than the release's and there is "
+            "no judge_results beside, first entry {} (X?)"
+        )
+        missing = f": questions without an answer: {{}}, first {PART}/{{}}"
+        several = ": 2 answers to a question that is answered more than once, first entry 1 (A?)"
+        texts: list[tuple[Any, list[str], int]] = [
             (
                 [("A?", "1"), ("X?", "2"), ("B?", "3")],
-                [
-                    ": 3 answers to the release's 4 questions",
-                    f": questions without an answer: 1, first {PART}/004 (X?)",
-                ],
+                [": 3 answers to the release's 4 questions", missing.format(1, "004 (X?)")],
                 3,
             ),
             (
                 [("A?", "1"), ("X?", "2"), ("Z?", "3"), ("X?", "4")],
                 [
                     ": 1 answer to a question that is not in the release, first entry 3 (Z?)",
-                    ": 2 answers to a repeated question in another order than the release's and "
-                    "there is no judge_results beside, first entry 2 (X?)",
-                    f": questions without an answer: 1, first {PART}/003 (B?)",
+                    order.format(2),
+                    missing.format(1, "003 (B?)"),
                 ],
                 1,
             ),
-            (
-                [("X?", "1"), ("B?", "2"), ("X?", "3"), ("A?", "4")],
-                [
-                    ": 2 answers to a repeated question in another order than the release's and "
-                    "there is no judge_results beside, first entry 1 (X?)",
-                ],
-                2,
-            ),
+            ([("X?", "1"), ("B?", "2"), ("X?", "3"), ("A?", "4")], [order.format(1)], 2),
             (
                 [("A?", "1"), ("A?", "1"), ("X?", "2"), ("B?", "3"), ("X?", "4")],
-                [
-                    ": 5 answers to the release's 4 questions",
-                    ": 2 answers to a question that is answered more than once, first entry 1 (A?)",
-                ],
+                [": 5 answers to the release's 4 questions", several],
                 3,
             ),
             (
-                [
-                    {"Q": "A?", "A": "1"},
-                    {"Q": "X?"},
-                    {"Q": "B?", "A": 3},
-                    {"Q": "X?", "A": None},
-                ],
+                [{"Q": "A?", "A": "1"}, {"Q": "X?"}, {"Q": "B?", "A": 3}, {"Q": "X?", "A": None}],
                 [": 3 answers whose `A` is no text, first entry 2 (X?)"],
                 1,
             ),
@@ -164,47 +140,36 @@ class TestProblems:
                 [
                     ": 3 answers to the release's 4 questions",
                     ": 2 answers whose `Q` is no text, first entry 2",
-                    f": questions without an answer: 3, first {PART}/002 (X?)",
+                    missing.format(3, "002 (X?)"),
                 ],
                 1,
             ),
-        ],
-    )
-    def test_one_line_each(
-        self,
-        rows: Any,
-        told: list[str],
-        left: int,
-        tmp_path: Path,
-        release: release.Release,
-        monkeypatch: pytest.MonkeyPatch,
-    ) -> None:
-        found = aligned(tmp_path, release, rows)
+        ]
         file = tmp_path / "predictions" / "model" / f"{PART}.json"
-        assert list(found.problems) == [f"{file}{line}" for line in told]
-        assert len(found.answers) == left
-        with pytest.raises(DataError, match="answers do not fit the release") as error:
-            candidates.check([found])
-        assert str(error.value).count("\n") == len(told) + 1
+        for rows, told, left in texts:
+            found = aligned(tmp_path, asks, rows)
+            assert list(found.problems) == [f"{file}{line}" for line in told]
+            assert len(found.answers) == left
+            with pytest.raises(DataError, match="answers do not fit the release") as error:
+                fitting([tmp_path / "predictions"], asks)
+            assert str(error.value).count("\n") == len(told) + 1
         monkeypatch.setenv(ALLOW, "1")
-        candidates.check([found])
+        assert fitting([tmp_path / "predictions"], asks) == [found]
 
-    def test_a_bad_row_of_the_release_is_no_problem_of_the_answers(self, tmp_path: Path) -> None:
-        write(tmp_path / "release", PART, [row("A?"), row("X?", ""), row("X?", "x2")])
-        release = release.read(tmp_path / "release")
-        found = aligned(tmp_path, release, [("A?", "1"), ("X?", "2"), ("X?", "3")])
-        assert found.answers == {f"{PART}/001": "1", f"{PART}/003": "3"}
-        assert found.problems == ()
-
-    def test_dimensions(self, tmp_path: Path, release: release.Release) -> None:
-        model = tmp_path / "model"
-        predict(model, TIME, [("When?", "Now.")])
-        (candidate,) = read([model])
-        found = align(candidate, release)
+    def test_bad_rows_and_other_dimensions(self, tmp_path: Path, asks: Release) -> None:
+        predict(tmp_path / "model", TIME, [("When?", "Now.")])
+        (candidate,) = read([tmp_path / "model"])
+        found = align(candidate, asks)
         assert found.problems == (f"model: no answers in {PART} (4 questions)",)
         assert found.notes == (f"model: answers in {TIME}: not in the release",)
         with pytest.raises(DataError, match="model: not one answer fits the release: model: no an"):
-            candidates.check([found])
+            fitting([tmp_path / "model"], asks)
+        # A bad row of the release is no problem of the answers.
+        write(tmp_path / "release", PART, [row("A?"), row("X?", ""), row("X?", "x2")])
+        again = release.read(tmp_path / "release")
+        found = aligned(tmp_path, again, [("A?", "1"), ("X?", "2"), ("X?", "3")])
+        assert found.answers == {f"{PART}/001": "1", f"{PART}/003": "3"}
+        assert found.problems == ()
 
 
 class TestRead:
@@ -216,36 +181,188 @@ class TestRead:
         (tmp_path / "all" / "notes").mkdir()
         predict(tmp_path / "alone", TIME, [("A?", "x")])
         found = read([tmp_path / "alone", tmp_path / "all", tmp_path / "all"])
-        assert [(one.name, list(one.answers)) for one in found] == [
-            ("alone", [TIME]),
-            ("one", [PART]),
-            ("two", [PART]),
-        ]
+        names = [(one.name, list(one.answers)) for one in found]
+        assert names == [("alone", [TIME]), ("one", [PART]), ("two", [PART])]
 
-    def test_two_of_one_name(self, tmp_path: Path) -> None:
-        for folder in ("a", "b"):
-            predict(tmp_path / folder / "model", PART, [("A?", "x")])
-        with pytest.raises(DataError, match=r"two candidates are called model: .*a.* and .*b"):
-            read([tmp_path / "a", tmp_path / "b"])
-
-    @pytest.mark.parametrize(
-        ("content", "told"),
-        [("{", "not valid JSON"), ('{"a": 1}', "expected a list"), ("[]", "holds no answers")],
-    )
-    def test_no_predictions(self, content: str, told: str, tmp_path: Path) -> None:
-        file = predict(tmp_path / "model", PART, [])
-        file.write_text(content)
-        with pytest.raises(DataError, match=told) as error:
-            read([tmp_path / "model"])
-        assert str(error.value).startswith(str(file))
-
-    def test_nothing_there(self, tmp_path: Path) -> None:
+    def test_what_is_no_candidate(self, tmp_path: Path) -> None:
         with pytest.raises(DataError, match="nowhere: no such file or folder"):
             read([tmp_path / "nowhere"])
         with pytest.raises(DataError, match="no answers of a candidate"):
             read([tmp_path])
-
-    def test_one_file_has_no_name(self, tmp_path: Path) -> None:
-        file = predict(tmp_path / "model", PART, [("A?", "x")])
+        for folder in ("a", "b"):
+            file = predict(tmp_path / folder / "model", PART, [("A?", "x")])
+        with pytest.raises(DataError, match=r"two candidates are called model: .*a.* and .*b"):
+            read([tmp_path / "a", tmp_path / "b"])
         with pytest.raises(DataError, match=r"json: name its folder, whose name is the candidate"):
             read([file])
+        for content, told in (
+            ("{", "not valid JSON"),
+            ('{"a": 1}', "expected a list"),
+            ("[]", "holds no answers"),
+        ):
+            file.write_text(content)
+            with pytest.raises(DataError, match=told) as error:
+                read([file.parent])
+            assert str(error.value).startswith(str(file))
+
+
+class TestSavedSamples:
+    """Runs of `cvrr_es_DIMENSION`: joined by ids, named by the run's model."""
+
+    def save(
+        self, folder: Path, items: list[dict[str, Any]], task: str = f"cvrr_es_{PART}"
+    ) -> Path:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / f"20250101_samples_{task}.jsonl"
+        short = {"status": "ok", "right": 1}
+        lines = [{"doc_id": n, "acc": short, "failed": item} for n, item in enumerate(items)]
+        file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        return file
+
+    def item(self, place: int, reply: str, **more: Any) -> dict[str, Any]:
+        return {"id": f"{PART}/{place:03d}", "dimension": PART, "reply": reply, **more}
+
+    def test_joined_by_id(self, tmp_path: Path, asks: Release) -> None:
+        folder = tmp_path / "org__model"
+        self.save(
+            folder,
+            [
+                self.item(4, "four", question="X?"),
+                self.item(1, "<think>So ...</think> One.", answer="not looked at"),
+                self.item(2, "[LMMS_EVAL_REQUEST_FAILED after 5 retries] no route"),
+                self.item(3, "<think>and then"),
+            ],
+        )
+        self.save(folder, [self.item(1, "rated")], task="cvrr_judge")
+        self.save(folder, [self.item(1, "other")], task=f"cvrr_{PART}")
+        (candidate,) = read([folder])
+        found = align(candidate, asks)
+        assert found.candidate == "org__model"
+        assert list(found.answers.values()) == ["One.", "", "", "four"]
+        assert len(found.empty) == 2
+        assert (found.ways, found.problems) == ({"id": 4}, ())
+
+    def test_names(self, tmp_path: Path) -> None:
+        """Of the run's results, or of its items."""
+        parts = [self.save(tmp_path, [self.item(1, "x")], f"cvrr_es_{d}") for d in (PART, TIME)]
+        config = {"config": {"model": "tiny", "model_args": "a=1"}}
+        (tmp_path / "20250101_results.json").write_text(json.dumps(config))
+        for paths in ([tmp_path], parts):
+            (candidate,) = read(paths)
+            assert (candidate.name, list(candidate.answers)) == ("tiny (a=1)", [PART, TIME])
+        items = [self.item(1, "x", candidate="tiny"), self.item(2, "y", candidate="tiny")]
+        file = self.save(tmp_path / "named", items)
+        assert [one.name for one in read([file])] == ["tiny"]
+        items[1]["candidate"] = "huge"
+        self.save(tmp_path / "named", items)
+        with pytest.raises(DataError, match="answers of tiny and of huge; one file, one model"):
+            read([file])
+
+    def test_problems(self, tmp_path: Path, asks: Release) -> None:
+        items = [self.item(n, text) for n, text in ((1, "a"), (2, "b"), (2, "c"), (9, "d"))]
+        file = self.save(tmp_path, [*items, self.item(3, "e", question="Another?")])
+        (candidate,) = read([file])
+        found = align(candidate, asks)
+        assert found.answers == {f"{PART}/001": "a"}
+        assert list(found.problems) == [
+            f"{file}: 1 answer to an id that is not in the release, first line 4 ({PART}/009)",
+            f"{file}: 1 answer to another question than the release has under its id: another "
+            f"version?, first line 5 ({PART}/003)",
+            f"{file}: 2 answers to a question that is answered more than once, first line 2 "
+            f"({PART}/002)",
+            f"{file}: questions without an answer: 1, first {PART}/004",
+        ]
+
+    def test_bad_files(self, tmp_path: Path) -> None:
+        file = self.save(tmp_path, [{"id": "x"}])
+        with pytest.raises(DataError, match="line 1: no item with `id`, `dimension` and `reply`"):
+            read([file])
+        other = self.save(tmp_path, [self.item(1, "x")], task="cvrr_judge")
+        with pytest.raises(DataError, match="cvrr_judge is no task with answers of CVRR-ES"):
+            read([other])
+        self.save(tmp_path / "model", [self.item(1, "x")])
+        shutil.copytree(tmp_path / "model", tmp_path / "again" / "model")
+        with pytest.raises(DataError, match=f"a second run of cvrr_es_{PART} by model, beside"):
+            read([tmp_path / "model", tmp_path / "again" / "model"])
+
+
+# --- the five published models' answers, and annotations made of the published judgements ---------
+
+
+def references(model: str, dimension: str) -> dict[tuple[str, str], set[str]]:
+    """Published (question, answer) -> references, read without the code under test."""
+    file = real_data() / "judge_results" / model / f"{dimension}.json"
+    found: dict[tuple[str, str], set[str]] = {}
+    for one in map(asked, json.loads(file.read_text(encoding="utf-8"))):
+        answer = one["pred"].removesuffix("</s>").strip()
+        found.setdefault((one["q"].split("\n")[-1].strip(), answer), set()).add(one["a"].strip())
+    return found
+
+
+def assert_placed(found: Aligned, asks: Release, model: str, *, but: str = "") -> None:
+    """Every answer stands at the reference that it was judged against."""
+    judged = {dimension: references(model, dimension) for dimension in DIMENSIONS}
+    for one in asks.questions:
+        if one.id in found.answers and one.id != but:
+            key = (one.question, found.answers[one.id])
+            assert one.reference in judged[one.dimension][key], one.id
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Release:
+    """Annotations of GPT4o's judgements, in their order."""
+    folder = tmp_path_factory.mktemp("gpt4o")
+    return release.read(release_from_judgements(real_data() / "judge_results", folder))
+
+
+class TestPublished:
+    """All five models' 2,400 answers, against annotations in GPT4o's order.
+
+    Four models were asked an older version: place 174 of one dimension had another question, and
+    place 175 another reference.
+    """
+
+    @pytest.mark.parametrize("judgements", [True, False])
+    @pytest.mark.parametrize("model", MODELS)
+    def test_every_answer(
+        self, model: str, judgements: bool, published: Release, tmp_path: Path
+    ) -> None:
+        source = real_data() / "predictions" / model
+        if not judgements:
+            shutil.copytree(source, tmp_path / "predictions" / model)
+            source = tmp_path / "predictions" / model
+        (candidate,) = read([source])
+        found = align(candidate, published)
+        marked = 2400 if model == "Video-LLaVA" else 0
+        assert (found.candidate, found.tokens, found.ends) == (model, marked, marked)
+        assert found.empty == ()
+        assert_placed(found, published, model, but=f"{CONTINUITY}/175")
+        if model == "GPT4o":
+            assert (len(found.answers), found.ways) == (2400, {"order": 2400})
+            assert (found.problems, found.notes) == ((), ())
+            return
+        file = source.resolve() / f"{CONTINUITY}.json"
+        assert list(found.problems) == [
+            f"{file}: 1 answer to a question that is not in the release, first entry 174 "
+            "(What common clothing item is worn by both men who appear ...)",
+            f"{file}: questions without an answer: 1, first {CONTINUITY}/174 "
+            "(How many persons are featured in the video?)",
+        ]
+        assert len(found.answers) == 2399
+        assert (found.ways["order"], found.ways["text"]) == (2223, 166)
+        if judgements:
+            assert found.ways["judgement"] + found.ways["neighbours"] == 10
+            assert len(found.notes) == 1
+            assert "entry 175" in found.notes[0]
+        else:
+            assert (found.ways["neighbours"], found.notes) == (10, ())
+
+    def test_annotations_in_another_order(self, tmp_path: Path) -> None:
+        """Those of the other four models' judgements: two blocks of one dimension moved."""
+        results = real_data() / "judge_results"
+        asks = release.read(release_from_judgements(results, tmp_path, model="TimeChat"))
+        for model in ("TimeChat", "Video-LLaVA"):
+            (candidate,) = read([real_data() / "predictions" / model])
+            found = align(candidate, asks)
+            assert (len(found.answers), found.problems) == (2400, ())
+            assert_placed(found, asks, model)

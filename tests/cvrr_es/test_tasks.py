@@ -24,7 +24,7 @@ from lmms_eval_tasks.errors import DataError, MediaError, PromptError
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.judges import run as judge_run
 from lmms_eval_tasks.judges.verdict import Status, Verdict
-from lmms_eval_tasks.runs import before, rescore, rescoring, scoring
+from lmms_eval_tasks.runs import before, rescore, scoring
 from lmms_eval_tasks.utils import clips
 from tests.cvrr_es.scored import (
     FAILED,
@@ -295,7 +295,7 @@ def answers(stated: Stated) -> list[Item]:
 
 
 def again(*runs: rescore.Run, judge: str | None = None, **more: Any) -> rescore.Rescored:
-    return rescoring.rescore_saved(BENCHMARK, runs, judge, **more)
+    return rescore.rescore_saved(BENCHMARK, runs, judge, **more)
 
 
 def name_reference(rows: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,10 +16,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from filelock import FileLock
+
 from lmms_eval_tasks import sample, settings
 from lmms_eval_tasks.cvrr_es import sample as cvrr_sample
-from tests.conftest import HostRun, Launch, host, torchrun
-from tests.golden import replies
+from tests.conftest import HostRun, Launch, launch_all
+from tests.golden import judge, replies
+from tests.local_endpoint import LocalEndpoint, last_user_text
 from tests.utils import tiny_bert, tiny_clip
 
 # No two of them share a task: the host cannot take two groups that do.
@@ -48,6 +51,7 @@ RUNS: Mapping[str, Setting] = {
     "simple": Setting("main", "simple", GROUPS),
     "chat": Setting("main", "chat", GROUPS),
 }
+TWICE = ("faulty", "chat")  # in two processes as well, under the name and a 2
 # Recorded as -> the run; `simple` must say what `chat` says.
 LABELS = {"main": "chat", "faulty": "faulty", **{name: name for name in RUNS if " " in name}}
 
@@ -56,10 +60,11 @@ def environment(cache: Path, judge: str) -> dict[str, str]:
     """Every setting that adds numbers; models are made in `cache`."""
     folder = sample.build(cache / "sample") / "cvrr_es"
     models = cache / "golden"
-    if not models.is_dir():
-        tiny_bert.build(models / "bert")
-        tiny_bert.build(models / "bart", architecture="bart", positions=256, max_length=256)
-        tiny_clip.build(models / "clip")
+    with FileLock(cache / "golden.lock"):
+        if not models.is_dir():
+            tiny_bert.build(models / "bert")
+            tiny_bert.build(models / "bart", architecture="bart", positions=256, max_length=256)
+            tiny_clip.build(models / "clip")
     return {
         settings.JUDGE: f"drawn@{judge}",
         settings.JUDGE_STOP_AFTER: "0",
@@ -75,36 +80,51 @@ def environment(cache: Path, judge: str) -> dict[str, str]:
     }
 
 
+class Golden(NamedTuple):
+    """The runs of one command line by name, and what their judge was asked."""
+
+    runs: dict[str, HostRun]
+    asked: list[str]
+
+
 def run_all(
-    launch: Launch,
-    folder: Path,
-    env: Mapping[str, str],
-    runs: Mapping[str, Setting] = RUNS,
-    processes: int = 1,
+    launch: Launch, folder: Path, env: Mapping[str, str], processes: int = 1
 ) -> dict[str, HostRun]:
-    """Make `runs` in one command; each has a folder of its own under `folder`.
+    """Make the runs in one command; each has a folder of its own under `folder`.
 
     Raises:
         AssertionError: the host failed; ends with what it said.
     """
     files = replies.write(folder)
-    config: list[dict[str, Any]] = []
-    for name, one in runs.items():
+    runs: dict[str, dict[str, Any]] = {}
+    for name in RUNS if processes == 1 else TWICE:
+        one = RUNS[name]
         arguments: dict[str, Any] = {
             "model": "tasks_recorded",
             "model_args": f"replies={files[one.model]}",
             "tasks": ",".join(one.tasks),
-            "log_samples": True,
-            "output_path": str(folder / name.replace(" ", "-")),
         }
         arguments |= {"force_simple": True} if one.interface == "simple" else {}
         arguments |= {"limit": one.limit} if one.limit is not None else {}
-        config.append(arguments)
-    file = folder / "config.yaml"
-    file.write_text(json.dumps(config), encoding="utf-8")
-    own = ("--config", str(file))
-    command = host(*own) if processes == 1 else torchrun(processes, *own)
-    done = launch(command, folder, env=env, timeout=3600)
+        runs[name if processes == 1 else f"{name} {processes}"] = arguments
     # 3: the judge fails more often than a run may, so that the mark is recorded too.
-    assert done.code in (0, 3), done.stderr[-5000:]
-    return {name: dataclasses.replace(done, out=folder / name.replace(" ", "-")) for name in runs}
+    return launch_all(launch, folder, runs, processes, codes=(0, 3), env=env, timeout=3600)
+
+
+def once(launch: Launch, cache: Path, folder: Path, processes: int) -> Golden:
+    """`run_all` with its judge, by the worker that comes first; the others wait for it."""
+    folder.mkdir(exist_ok=True)
+    made = folder / "made.json"
+    with FileLock(folder / "lock"):
+        if not made.exists():
+            with LocalEndpoint(judge.reply, model="drawn") as endpoint:
+                runs = run_all(launch, folder, environment(cache, endpoint.url), processes)
+                asked = sorted({last_user_text(chat.json) for chat in endpoint.chats})
+            said = {name: dataclasses.asdict(one) for name, one in runs.items()}
+            text = json.dumps({"runs": said, "asked": asked}, default=str)
+            made.write_text(text, encoding="utf-8")
+    found = json.loads(made.read_text(encoding="utf-8"))
+    runs = {
+        name: HostRun(**{**one, "out": Path(one["out"])}) for name, one in found["runs"].items()
+    }
+    return Golden(runs, found["asked"])

@@ -8,17 +8,17 @@ one to two decimals. Here one model and two dimensions; all five models with 12,
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
 import pytest
 
-from lmms_eval_tasks.cvrr_es import benchmark
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS
-from lmms_eval_tasks.runs import rescore
 from tests.conftest import HostRun, Launch, host
 from tests.cvrr_es import published
 from tests.cvrr_es.release_files import MODELS
+from tests.golden.command import tasks_command
 
 pytestmark = pytest.mark.host
 
@@ -35,13 +35,13 @@ def run(launch: Launch, folder: Path, given: published.Published, tasks: str) ->
     return launch(host(*arguments), folder / "out")
 
 
-def test_a_slice(launch: Launch, tmp_path: Path) -> None:
+def test_a_slice(launch: Launch, cache: Path, tmp_path: Path) -> None:
     given = published.write("Video-ChatGPT", tmp_path, SLICE)
     assert given.items == 177 + 152
     tasks = [f"cvrr_es_{one}" for one in SLICE]
     done = run(launch, tmp_path, given, ",".join(tasks))
     assert done.code == 0, done.stderr[-3000:]
-    found = rescore.numbers(done.results)
+    found = done.numbers
     expected = published.figures()["Video-ChatGPT"]
     for name, task in zip(SLICE, tasks, strict=True):
         assert f"{100 * found[task]['acc_valid']:.2f}" == expected[name]
@@ -49,11 +49,14 @@ def test_a_slice(launch: Launch, tmp_path: Path) -> None:
         assert (found[task]["empty"], found[task]["acc_failed"]) == (0, int(name == SLICE[0]))
     # Counted as wrong it would be another figure.
     assert f"{100 * found[tasks[0]]['acc']:.2f}" == "28.25"
-    (odd,) = (s["acc"] for s in done.samples(tasks[0]) if s["acc"]["status"] != "ok")
+    (odd,) = (item for item in done.items(tasks[0]) if item["status"] != "ok")
     assert (odd["id"], odd["status"], odd["right"]) == (ODD, "judge_parse_failure", None)
-    again = benchmark.rescore_saved([rescore.read(f) for f in rescore.find([done.out])], None)
+    output = tmp_path / "rescored.json"
+    said = tasks_command("rescore", done.out, "--output", output, cache=cache)
+    assert said.code == 0, said.stderr
+    again = json.loads(output.read_text(encoding="utf-8"))["cvrr_es"]["numbers"]
     for task in tasks:
-        assert again.numbers[task].items() <= found[task].items()
+        assert again[task].items() <= found[task].items()
 
 
 def test_an_answer_without_a_recording_ends_the_run(launch: Launch, tmp_path: Path) -> None:
@@ -72,7 +75,7 @@ def test_all(model: str, launch: Launch, tmp_path: Path) -> None:
     assert given.items == 2400
     done = run(launch, tmp_path, given, "cvrr_es")
     assert done.code == 0, done.stderr[-3000:]
-    found = rescore.numbers(done.results)
+    found = done.numbers
     ours = {name: f"{100 * found[f'cvrr_es_{name}']['acc_valid']:.2f}" for name in DIMENSIONS}
     ours["mean"] = f"{100 * found['cvrr_es']['mean_acc_valid']:.2f}"
     expected = published.figures()[model]

@@ -1,4 +1,4 @@
-"""Every way of starting the host finds the tasks, each in a process of its own."""
+"""Every way of starting the host finds the tasks."""
 
 from __future__ import annotations
 
@@ -7,30 +7,55 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import BIN, REPOSITORY, Launch, host, torchrun
+from tests.conftest import BIN, REPOSITORY, Launch, host
 
 pytestmark = pytest.mark.host
 
 # One pair through the scripted model is enough to show that a task was found and ran.
 ONE = ["--model", "tasks_scripted", "--tasks", "maia_vsv", "--limit", "1"]
+LMMS_EVAL = str(BIN / "lmms-eval")
+
+# As a broken neighbour would: the host loads all entry points in one `try`.
+NO_PLUGINS = """
+import importlib.metadata as m
+every = m.EntryPoints.select
+def select(self, **given):
+    return [] if given.get("group") == "lmms_eval.models" else every(self, **given)
+m.EntryPoints.select = select
+"""
+UNKNOWN = """
+import importlib.metadata as m
+version = m.version
+m.version = lambda name: "9.9" if name in ("lmms_eval", "lmms-eval") else version(name)
+"""
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        [str(BIN / "lmms-eval"), *ONE],
-        host(*ONE),
-        host("eval", *ONE),
-        [sys.executable, "-m", "lmms_eval", *ONE],
-        torchrun(1, *ONE),
-    ],
-    ids=["lmms-eval", "lmms_eval", "lmms_eval eval", "python -m", "torchrun"],
-)
-def test_runs_without_a_flag(command: list[str], launch: Launch, tmp_path: Path) -> None:
-    run = launch(command, tmp_path)
+def after(code: str, command: list[str]) -> list[str]:
+    """A console script in a process where `code` runs first."""
+    script = f"{code}\nimport runpy, sys\nsys.argv[:] = sys.argv[1:]\n"
+    script += "runpy.run_path(sys.argv[0], run_name='__main__')"
+    return [sys.executable, "-c", script, *command]
+
+
+@pytest.mark.parametrize("fresh", [True, False], ids=["fresh", "warm"])
+def test_the_hosts_own_command(fresh: bool, launch: Launch, tmp_path: Path) -> None:
+    """A warm start, as those of all other tests, finds what a fresh one finds."""
+    run = launch([LMMS_EVAL, *ONE], tmp_path, fresh=fresh)
     assert run.code == 0, run.stderr[-2000:]
     assert "|maia_vsv" in run.stdout
     assert "pair_acc" in run.stdout
+
+
+def test_other_commands(launch: Launch, tmp_path: Path) -> None:
+    """torchrun: tests/host/test_runs.py."""
+    # A folder named like the task, which the host would read as a folder of YAMLs.
+    (tmp_path / "maia_vsv").mkdir()
+    for command in (host(*ONE), host("eval", *ONE)):
+        run = launch(command, tmp_path)
+        assert run.code == 0, run.stderr[-2000:]
+        assert "|maia_vsv" in run.stdout
+    run = launch([sys.executable, "-m", "lmms_eval", *ONE], tmp_path / "module")
+    assert "|maia_vsv" in run.stdout, run.stderr[-2000:]
 
 
 def test_tasks_list(launch: Launch, tmp_path: Path) -> None:
@@ -41,23 +66,16 @@ def test_tasks_list(launch: Launch, tmp_path: Path) -> None:
     assert "mme" in listed  # the host's own tasks are still there
 
 
-def test_include_path_without_the_hook(launch: Launch, tmp_path: Path) -> None:
-    """The documented fallback, with the entry point switched off as a broken neighbour would."""
-    path = launch([str(BIN / "lmms-eval-tasks"), "path"], tmp_path)
-    site = tmp_path / "site"
-    site.mkdir()
-    site.joinpath("sitecustomize.py").write_text(
-        "import importlib.metadata as m\n"
-        "_all = m.entry_points\n"
-        "def entry_points(**k):\n"
-        "    return [] if k.get('group') == 'lmms_eval.models' else _all(**k)\n"
-        "m.entry_points = entry_points\n"
-    )
-    command = [str(BIN / "lmms-eval"), "--include_path", path.stdout.strip(), "--model", "dummy"]
-    run = launch(
-        [*command, "--tasks", "maia_vsv", "--limit", "1"], tmp_path, env={"PYTHONPATH": str(site)}
-    )
-    assert "|maia_vsv" in run.stdout, run.stdout[-2000:] + run.stderr[-2000:]
+def test_without_the_hook(launch: Launch, tmp_path: Path) -> None:
+    """The documented fallback; our script does not depend on the entry point."""
+    path = launch([str(BIN / "lmms-eval-tasks"), "path"], tmp_path).stdout.strip()
+    theirs = [LMMS_EVAL, "--include_path", path, *ONE]
+    theirs[theirs.index("tasks_scripted")] = "dummy"  # ours comes by the entry point
+    for command in (theirs, host("tasks", "list")):
+        run = launch(after(NO_PLUGINS, command), tmp_path)
+        assert "maia_vsv" in run.stdout, run.stderr[-2000:]
+    run = launch(after(NO_PLUGINS, [LMMS_EVAL, "--model", "dummy", *ONE[2:]]), tmp_path)
+    assert "Tasks were not found: maia_vsv" in run.stdout  # so the entry point was really off
 
 
 def test_simple_evaluate(launch: Launch, tmp_path: Path) -> None:
@@ -71,39 +89,20 @@ def test_simple_evaluate(launch: Launch, tmp_path: Path) -> None:
     assert written in run.stdout, run.stderr[-2000:]
 
 
-def test_a_folder_named_like_the_task_does_not_hijack_it(launch: Launch, tmp_path: Path) -> None:
-    (tmp_path / "maia_vsv").mkdir()
-    run = launch(host(*ONE), tmp_path)
-    assert run.code == 0, run.stderr[-2000:]
-    assert "|maia_vsv" in run.stdout
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
+def test_a_failed_run_exits_non_zero(launch: Launch, tmp_path: Path) -> None:
+    for arguments in (
         ["--model", "tasks_scripted", "--tasks", "no_such_task"],
         ["--model", "no_such_model", "--tasks", "maia_vsv"],
         ["--model", "tasks_scripted"],
-    ],
-    ids=["task", "model", "no task"],
-)
-def test_a_failed_run_exits_non_zero(arguments: list[str], launch: Launch, tmp_path: Path) -> None:
-    assert launch(host(*arguments), tmp_path).code != 0
+    ):
+        assert launch(host(*arguments), tmp_path).code != 0, arguments
 
 
 def test_an_unknown_host_version_still_works(launch: Launch, tmp_path: Path) -> None:
     """One line says what to pass; our script passes it itself."""
-    site = tmp_path / "site"
-    site.mkdir()
-    site.joinpath("sitecustomize.py").write_text(
-        "import importlib.metadata as m\n"
-        "_version = m.version\n"
-        "m.version = lambda name: '9.9' if name in ('lmms_eval', 'lmms-eval') else _version(name)\n"
-    )
-    env = {"PYTHONPATH": str(site)}
-    theirs = launch([str(BIN / "lmms-eval"), "tasks", "list"], tmp_path, env=env)
+    theirs = launch(after(UNKNOWN, [LMMS_EVAL, "tasks", "list"]), tmp_path)
     assert theirs.code == 0
-    run = launch(host(*ONE), tmp_path, env=env)
+    run = launch(after(UNKNOWN, host(*ONE)), tmp_path)
     assert run.code == 0, run.stderr[-2000:]
     assert "lmms-eval 9.9 is not known" in run.stderr
     assert '--include_path "$(lmms-eval-tasks path)"' in run.stderr
@@ -120,12 +119,12 @@ class TestLightness:
             "heavy = {'torch', 'decord', 'av', 'numpy', 'transformers', 'openai', 'datasets'}\n"
             "print(sorted(heavy & set(sys.modules)))\n"
         )
-        done = launch([sys.executable, "-c", script], tmp_path)
+        done = launch([sys.executable, "-c", script], tmp_path, fresh=True)
         assert done.stdout.strip() == "[]", done.stderr
 
     def test_no_module_imports_torch_or_decord(self, launch: Launch, tmp_path: Path) -> None:
         """But the model classes and the program that runs in the decoder's process."""
-        own = ("models.scripted", "models.recorded", "models.lm_pairs", "models.host_model")
+        own = ("sample.scripted", "sample.recorded", "sample.lm_pairs", "sample.host_model")
         names = [
             ".".join(["lmms_eval_tasks", *file.relative_to(root).with_suffix("").parts])
             for root in (REPOSITORY / "lmms_eval_tasks", REPOSITORY)
@@ -140,11 +139,11 @@ class TestLightness:
             "for name in sys.argv[1:]: importlib.import_module(name)\n"
             "print(sorted({'torch', 'decord', 'openai', 'av'} & set(sys.modules)))\n"
         )
-        done = launch([sys.executable, "-c", script, *modules], tmp_path)
+        done = launch([sys.executable, "-c", script, *modules], tmp_path, fresh=True)
         assert done.stdout.strip() == "[]", done.stderr
 
     def test_works_in_the_checkout(self, launch: Launch, tmp_path: Path) -> None:
         """There Python finds our folder before the installed package."""
         script = "import lmms_eval_tasks.utils.stats as s; print(s.__file__)"
-        done = launch([sys.executable, "-c", script], tmp_path, cwd=REPOSITORY)
+        done = launch([sys.executable, "-c", script], tmp_path, cwd=REPOSITORY, fresh=True)
         assert done.stdout.strip() == str(REPOSITORY / "utils" / "stats.py"), done.stderr

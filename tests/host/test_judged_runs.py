@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from lmms_eval_tasks.runs.rescore import plain_names
 from tests import local_endpoint as server
-from tests.conftest import BIN, HostRun, Launch, host, torchrun
+from tests.conftest import BIN, HostRun, Launch, host
 from tests.local_endpoint import Fault, LocalEndpoint, choice, completion, last_user_text
 
 pytestmark = pytest.mark.host
@@ -38,6 +37,13 @@ def judging(request: dict[str, Any]) -> Fault:
     return Fault(body=made.body, delay=DELAY)
 
 
+def quarter_fails(request: dict[str, Any]) -> Fault:
+    """Turns down about every fourth answer for good."""
+    if sum(last_user_text(request).encode()) % 4 == 0:
+        return server.error(404, "no such thing")
+    return Fault(body=judging(request).body)
+
+
 class Judged(NamedTuple):
     """A run and what its endpoint saw."""
 
@@ -49,19 +55,24 @@ class Judged(NamedTuple):
 
     @property
     def section(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.run.results["lmms_eval_tasks"]
-        return found
+        return self.run.results["lmms_eval_tasks"]
 
     @property
     def row(self) -> dict[str, Any]:
         (row,) = self.section["judges"]["usage"]
-        found: dict[str, Any] = row
-        return found
+        return row
 
     @property
     def numbers(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.run.results["results"][TASK]
-        return found
+        return self.run.numbers[TASK]
+
+    def items(self) -> list[dict[str, Any]]:
+        return self.run.items(TASK)
+
+
+def score(item: dict[str, Any]) -> Any:
+    (verdict,) = item["verdicts"].values()
+    return verdict["score"]
 
 
 Start = Callable[..., Judged]
@@ -70,40 +81,35 @@ Start = Callable[..., Judged]
 @pytest.fixture(scope="module")
 def start(launch: Launch, tmp_path_factory: pytest.TempPathFactory) -> Start:
     def run(
-        command: Callable[..., list[str]],
         *arguments: str,
+        code: int = 0,
         reply: server.Reply = judging,
         env: dict[str, str] | None = None,
-        option: bool = True,
+        processes: int = 1,
     ) -> Judged:
-        out = tmp_path_factory.mktemp("judged")
-        cache = tmp_path_factory.mktemp("replies")
+        """With `env` by the host's own command, which knows none of our options."""
+        out, cache = (tmp_path_factory.mktemp(name) for name in ("judged", "replies"))
         with LocalEndpoint(reply) as endpoint:
             spec = f"m@{endpoint.url}"
-            own = {"LMMS_EVAL_TASKS_JUDGE": spec, "LMMS_EVAL_TASKS_JUDGE_CACHE": str(cache)}
             given = [*MODEL, "--output_path", str(out), *arguments]
-            if option:
-                del own["LMMS_EVAL_TASKS_JUDGE"]
-                given += ["--judge", spec]
-            done = launch(command(*given), out, env={**own, **(env or {})})
+            command = host(*given, "--judge", spec, "--judge-cache", str(cache))
+            if env is not None:
+                command = [sys.executable, "-m", "lmms_eval", *given]
+                names = ("LMMS_EVAL_TASKS_JUDGE", "LMMS_EVAL_TASKS_JUDGE_CACHE")
+                env = {**env, **dict(zip(names, (spec, str(cache)), strict=True))}
+            done = launch(command, out, env=env, processes=processes)
+            assert done.code == code, done.stderr[-3000:]
             return Judged(done, len(endpoint.chats), endpoint.most_in_flight, spec, cache)
 
     return run
 
 
-def module(*arguments: str) -> list[str]:
-    """The host's own command, which knows none of our options."""
-    return [sys.executable, "-m", "lmms_eval", *arguments]
-
-
 @pytest.fixture(scope="module")
 def sixteen(start: Start) -> Judged:
-    found = start(host, "--judge-concurrency", "16")
-    assert found.run.code == 0, found.run.stderr[-3000:]
-    return found
+    return start("--judge-concurrency", "16")
 
 
-# --- concurrency --------------------------------------------------------------------------------
+# --- limits -------------------------------------------------------------------------------------
 
 
 def test_the_limit_is_reached_and_not_passed(sixteen: Judged) -> None:
@@ -112,30 +118,41 @@ def test_the_limit_is_reached_and_not_passed(sixteen: Judged) -> None:
 
 
 def test_the_hosts_own_command_obeys_the_variables(start: Start) -> None:
-    env = {"LMMS_EVAL_TASKS_JUDGE_CONCURRENCY": "12", "LMMS_EVAL_TASKS_MAX_CALLS": "30"}
-    found = start(module, env=env, option=False)
-    assert found.run.code == 0, found.run.stderr[-3000:]
+    found = start(
+        env={"LMMS_EVAL_TASKS_JUDGE_CONCURRENCY": "12", "LMMS_EVAL_TASKS_MAX_CALLS": "30"}
+    )
     assert found.most_in_flight == 12
     # The budget's run is kept: what is over it is skipped, which makes it invalid in the table.
     assert found.requests == 30 == found.row["paid_calls"]
+    skipped = found.row["by_status"]["skipped"]
     assert found.row["by_status"] == {"ok": 30, "skipped": found.row["verdicts"] - 30}
-    assert found.numbers["judge_acc_failed,none"] >= found.row["verdicts"] - 30
+    assert found.numbers["judge_acc_failed"] >= skipped
     assert f"{TASK} [INVALID]" in found.run.stdout
     assert "30 calls" in found.run.stderr
-    samples = found.run.samples(TASK)
-    assert len(samples) == COUNT
-    statuses = [sample["judge_acc"]["status"] for sample in samples]
-    assert statuses.count("judge_skipped") == found.row["by_status"]["skipped"]
+    statuses = [item["status"] for item in found.items()]
+    assert (len(statuses), statuses.count("judge_skipped")) == (COUNT, skipped)
 
 
 def test_a_thread_count_of_the_user_stands_and_that_is_said(start: Start) -> None:
-    found = start(
-        host, "--judge-concurrency", "16", "--process_docs_parallel", "3", "--limit", "12"
-    )
-    assert found.run.code == 0, found.run.stderr[-3000:]
+    found = start("--judge-concurrency", "16", "--process_docs_parallel", "3", "--limit", "12")
     assert found.most_in_flight == 3
     (line,) = [line for line in found.run.stderr.splitlines() if "is ignored" in line]
     assert "--process_docs_parallel 3" in line
+
+
+def test_two_processes_share_the_limit_and_their_usage_adds_up(
+    sixteen: Judged, start: Start
+) -> None:
+    found = start(env={"LMMS_EVAL_TASKS_JUDGE_CONCURRENCY": "10"}, processes=2)
+    assert 5 < found.most_in_flight <= 10
+    assert found.row["verdicts"] == sixteen.row["verdicts"]
+    # A question that both ranks ask at the same moment would be paid for twice; here none is.
+    assert found.row["paid_calls"] == found.requests == sixteen.requests
+    assert found.row["paid_prompt_tokens"] == 300 * found.requests
+    assert found.section["maia"]["judge"]["run"]["concurrency"] == 10
+    assert found.numbers == sixteen.numbers
+    (said,) = [x for x in found.run.stderr.splitlines() if "10 requests in flight" in x]
+    assert "over 2 processes" in said
 
 
 # --- results ------------------------------------------------------------------------------------
@@ -145,11 +162,9 @@ def test_the_results_say_what_the_judge_did(sixteen: Judged) -> None:
     row, count = sixteen.row, sixteen.requests
     assert (row["task"], row["judge"]) == (TASK, sixteen.spec)
     assert row["by_status"] == {"ok": row["verdicts"]}
-    assert row["paid_calls"] + row["cached_calls"] == row["verdicts"]
-    assert row["paid_calls"] == count
-    assert row["paid_prompt_tokens"] == 300 * count
-    assert row["paid_completion_tokens"] == 20 * count
-    assert row["unknown_cost"] == row["verdicts"]
+    assert row["paid_calls"] + row["cached_calls"] == row["verdicts"] == row["unknown_cost"]
+    paid = (row["paid_calls"], row["paid_prompt_tokens"], row["paid_completion_tokens"])
+    assert paid == (count, 300 * count, 20 * count)
     assert row["models"] == {"judge-2026": row["verdicts"]}
     judge = sixteen.section["maia"]["judge"]
     assert (judge["provider"], judge["model"]) == ("openai", "m")
@@ -158,91 +173,47 @@ def test_the_results_say_what_the_judge_did(sixteen: Judged) -> None:
     assert judge["run"]["cache"] == str(sixteen.cache / "replies.sqlite3")
     assert judge["prompt"]["hash"]
     assert judge["openai_version"]
-    assert sixteen.section["invalid"] == {}
-    assert sixteen.section["judges"]["given_up"] == []
+    assert (sixteen.section["invalid"], sixteen.section["judges"]["given_up"]) == ({}, [])
 
 
 def test_the_ledger_is_printed_below_the_tables(sixteen: Judged) -> None:
     (line,) = [x for x in sixteen.run.stdout.splitlines() if x.startswith("judge m@")]
     row = sixteen.row
-    assert f"{TASK}: {row['verdicts']} verdicts ({row['verdicts']} ok)" in line
-    assert f"{sixteen.requests} calls paid" in line
-    assert "unknown price" in line
-    assert f"{row['prompt_tokens']:,} + {row['completion_tokens']:,} tokens" in line
-    announced = [x for x in sixteen.run.stderr.splitlines() if "up to 16 requests in flight" in x]
-    assert len(announced) == 1
+    for part in (
+        f"{TASK}: {row['verdicts']} verdicts ({row['verdicts']} ok)",
+        f"{sixteen.requests} calls paid",
+        "unknown price",
+        f"{row['prompt_tokens']:,} + {row['completion_tokens']:,} tokens",
+    ):
+        assert part in line
+    assert sixteen.run.stderr.count("up to 16 requests in flight") == 1
     assert "INVALID" not in sixteen.run.stdout + sixteen.run.stderr
-
-
-def test_two_processes_share_the_limit_and_their_usage_adds_up(
-    sixteen: Judged, start: Start
-) -> None:
-    env = {"LMMS_EVAL_TASKS_JUDGE_CONCURRENCY": "10"}
-    found = start(lambda *more: torchrun(2, *more), env=env, option=False)
-    assert found.run.code == 0, found.run.stderr[-3000:]
-    assert 5 < found.most_in_flight <= 10
-    assert found.row["verdicts"] == sixteen.row["verdicts"]
-    assert found.row["paid_calls"] == found.requests
-    # A question that both ranks ask at the same moment would be paid for twice; here none is.
-    assert found.requests == sixteen.requests
-    assert found.row["paid_prompt_tokens"] == 300 * found.requests
-    assert found.section["maia"]["judge"]["run"]["concurrency"] == 10
-    assert plain_names(found.numbers) == plain_names(sixteen.numbers)
-    announced = [x for x in found.run.stderr.splitlines() if "10 requests in flight" in x]
-    assert len(announced) == 1
-    assert "over 2 processes" in announced[0]
 
 
 # --- failures -----------------------------------------------------------------------------------
 
 
-def failing_every(nth: int) -> server.Reply:
-    """An endpoint that turns down every nth answer for good."""
-
-    def reply(request: dict[str, Any]) -> Fault:
-        if sum(last_user_text(request).encode()) % nth == 0:
-            return server.error(404, "no such thing")
-        return Fault(body=judging(request).body)
-
-    return reply
-
-
-@pytest.fixture(scope="module")
-def quarter(start: Start) -> dict[str, Judged]:
-    """A quarter of the verdicts fails: too many by default, not with --max-failed 0.6."""
-    return {
-        "default": start(host, reply=failing_every(4)),
-        "allowed": start(host, "--max-failed", "0.6", reply=failing_every(4)),
-    }
-
-
-def test_too_many_failures_mark_the_run(quarter: dict[str, Judged]) -> None:
-    found = quarter["default"]
-    assert found.run.code == 3
+def test_too_many_failures_mark_the_run(start: Start) -> None:
+    found = start(reply=quarter_fails, code=3)
     failed = found.row["by_status"]["api_error"]
     assert failed / found.row["verdicts"] > 0.05
     (line,) = found.section["invalid"].values()
     assert f"{failed} of {found.row['verdicts']} verdicts failed ({failed} api_error)" in line
     assert sum(f"INVALID: {line}" in said for said in found.run.stderr.splitlines()) == 1
     # In the host's own table, and in the paper's.
-    host_rows = [x for x in found.run.stdout.splitlines() if x.startswith("|") and "INVALID" in x]
-    assert host_rows
-    assert any(TASK in row for row in host_rows)
-    assert re.search(rf"{TASK} INVALID", found.run.stdout)
+    rows = [x for x in found.run.stdout.splitlines() if x.startswith("|") and "INVALID" in x]
+    assert any(TASK in row for row in rows)
+    assert re.search(r"^ 1frame INVALID ", found.run.stdout, re.MULTILINE)
     # Nothing is scored by a failure.
-    samples = [sample["judge_acc"] for sample in found.run.samples(TASK)]
-    lost = [item for item in samples if item["status"] == "judge_api_error"]
+    lost = [item for item in found.items() if item["status"] == "judge_api_error"]
     assert len(lost) == failed
-    assert all(item["right"] is None and item["verdict"]["score"] is None for item in lost)
+    assert all(item["right"] is None and score(item) is None for item in lost)
 
-
-def test_the_same_failures_within_the_users_limit(quarter: dict[str, Judged]) -> None:
-    strict, found = quarter["default"], quarter["allowed"]
-    assert found.run.code == 0, found.run.stderr[-3000:]
-    assert found.row["by_status"] == strict.row["by_status"]
-    assert found.section["invalid"] == {}
-    assert "INVALID" not in found.run.stdout + found.run.stderr
-    assert plain_names(found.numbers) == plain_names(strict.numbers)
+    allowed = start("--max-failed", "0.6", reply=quarter_fails)
+    assert allowed.row["by_status"] == found.row["by_status"]
+    assert allowed.section["invalid"] == {}
+    assert "INVALID" not in allowed.run.stdout + allowed.run.stderr
+    assert allowed.numbers == found.numbers
 
 
 # --- a dead endpoint, and afterwards ------------------------------------------------------------
@@ -270,66 +241,57 @@ def test_a_dead_judge_ends_the_judging_and_keeps_the_run(dead: Dead, sixteen: Ju
     run = dead.run
     assert run.code == 3, run.stderr[-3000:]
     assert "Traceback" not in run.stderr
-    section = run.results["lmms_eval_tasks"]
-    (gone,) = section["judges"]["given_up"]
+    judges = run.results["lmms_eval_tasks"]["judges"]
+    (gone,) = judges["given_up"]
     assert "3 requests in a row failed" in gone
     (line,) = [x for x in run.stderr.splitlines() if "gave up on the judge" in x]
     assert "lmms-eval-tasks judge LOGS" in line
-    (row,) = section["judges"]["usage"]
-    assert set(row["by_status"]) == {"api_error", "skipped"}
-    assert row["by_status"]["skipped"] > row["by_status"]["api_error"]
-    samples = [sample["judge_acc"] for sample in run.samples(TASK)]
-    assert len(samples) == COUNT
-    replies = {s["judge_acc"]["id"]: s["judge_acc"]["reply"] for s in sixteen.run.samples(TASK)}
-    assert {item["id"]: item["reply"] for item in samples} == replies
+    by_status = judges["usage"][0]["by_status"]
+    assert set(by_status) == {"api_error", "skipped"}
+    assert by_status["skipped"] > by_status["api_error"]
+    replies = {item["id"]: item["reply"] for item in run.items(TASK)}
+    assert replies == {item["id"]: item["reply"] for item in sixteen.items()}
     # What needs no judge is there.
-    assert run.results["results"][TASK]["rouge_l,none"] > 0
-    assert run.results["results"][TASK]["judge_acc_valid,none"] in (None, 0.0)
+    assert run.numbers[TASK]["rouge_l"] > 0
+    assert run.numbers[TASK]["judge_acc_valid"] in (None, 0.0)
 
 
 def test_judge_completes_it_and_rescore_compares(
     dead: Dead, sixteen: Judged, launch: Launch, tmp_path: Path
 ) -> None:
     tool, env = str(BIN / "lmms-eval-tasks"), {"LMMS_EVAL_TASKS_JUDGE_CACHE": str(dead.cache)}
-    logs = str(dead.run.out)
-    with LocalEndpoint(judging, port=dead.port) as endpoint:
-        spec = f"m@{endpoint.url}"
-        command = [tool, "judge", logs, "--judge", spec, "--output", str(tmp_path / "judged.json")]
+
+    def after(name: str, logs: Path, spec: str) -> tuple[HostRun, dict[str, Any]]:
+        out = tmp_path / f"{name}.json"
+        command = [tool, name, str(logs), "--judge", spec, "--output", str(out)]
         done = launch(command, tmp_path, env=env)
         assert done.code == 0, done.stderr
+        return done, json.loads(out.read_text(encoding="utf-8"))["maia"]
+
+    with LocalEndpoint(judging, port=dead.port) as endpoint:
+        done, made = after("judge", dead.run.out, f"m@{endpoint.url}")
         assert endpoint.most_in_flight == 16  # the default
         assert len(endpoint.chats) == sixteen.requests
-        numbers = json.loads((tmp_path / "judged.json").read_text(encoding="utf-8"))
-        found = numbers["maia"]["numbers"][TASK]
-        for name, value in found.items():  # as if the endpoint had been there from the start
-            assert sixteen.numbers[f"{name},none"] == value, name
+        for name, value in made["numbers"][TASK].items():  # as if it had been there from the start
+            assert sixteen.numbers[name] == value, name
         assert f"{sixteen.requests} verdicts ({sixteen.requests} ok)" in done.stdout
-        again = launch(command, tmp_path, env=env)
+        again, _ = after("judge", dead.run.out, f"m@{endpoint.url}")
         assert len(endpoint.chats) == sixteen.requests  # all from the cache
         assert "0 calls paid" in again.stdout
 
-    def otherwise(request: dict[str, Any]) -> str:
-        return verdict_on(request, shift=1)
-
-    judged = str(sixteen.run.out)
-    with LocalEndpoint(otherwise) as endpoint:
-        spec, out = f"other@{endpoint.url}", tmp_path / "other.json"
-        done = launch(
-            [tool, "rescore", judged, "--judge", spec, "--output", str(out)], tmp_path, env=env
-        )
-        assert done.code == 0, done.stderr
+    with LocalEndpoint(lambda request: verdict_on(request, shift=1)) as endpoint:
+        spec = f"other@{endpoint.url}"
+        done, made = after("rescore", sixteen.run.out, spec)
         assert len(endpoint.chats) == sixteen.requests
     assert "Two judges on the same answers" in done.stdout
     assert f"judge {spec}" in done.stdout  # its ledger line
-    compared = json.loads(out.read_text(encoding="utf-8"))["maia"]["judges_compared"][TASK]
-    before = {s["judge_acc"]["id"]: s["judge_acc"] for s in sixteen.run.samples(TASK)}
-    verdicts = json.loads(out.read_text(encoding="utf-8"))["maia"]["verdicts"][TASK]
-    pairs = [(before[v["id"]]["verdict"], v) for v in verdicts if "score" in v]
-    up = sum(new["score"] > old["score"] for old, new in pairs)
-    down = sum(new["score"] < old["score"] for old, new in pairs)
+    before = {item["id"]: item for item in sixteen.items()}
+    scored = [verdict for verdict in made["verdicts"][TASK] if "score" in verdict]
+    pairs = [(score(before[one["id"]]), one["score"]) for one in scored]
+    up, down = sum(new > old for old, new in pairs), sum(new < old for old, new in pairs)
+    assert up > 0 < down
+    compared = made["judges_compared"][TASK]
     assert (compared["n"], compared["up"], compared["down"]) == (len(pairs), up, down)
-    assert up > 0
-    assert down > 0
     assert compared["agreement"] == pytest.approx(1 - (up + down) / len(pairs))
     assert (compared["before"], compared["after"]) == (sixteen.spec, spec)
     row = next(x for x in done.stdout.splitlines() if f"{len(pairs)} " in x and "%" in x)

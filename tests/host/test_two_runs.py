@@ -4,55 +4,62 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.maia import benchmark
-from lmms_eval_tasks.runs import rescore
-from tests.conftest import Launch, host
+from tests.conftest import Launch, launch_all
+from tests.golden.command import Said, tasks_command
 
 pytestmark = pytest.mark.host
 
 GROUP, TASKS = "maia_black", ("maia_vsv_black", "maia_oevqa_black")
+JOINED = 6  # questions of 48 pairs
 
 
 @pytest.fixture(scope="module")
 def folder(launch: Launch, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One run of the group, and one of each task, each in a folder of its own."""
     root = tmp_path_factory.mktemp("two-runs")
-    for task in (GROUP, *TASKS):
-        command = ["--model", "tasks_scripted", "--tasks", task, "--log_samples"]
-        run = launch(host(*command, "--output_path", str(root / task)), root / task)
-        assert run.code == 0, run.stderr[-2000:]
+    model = {"model": "tasks_scripted", "limit": 48}
+    launch_all(launch, root, {task: {**model, "tasks": task} for task in (GROUP, *TASKS)})
     return root
 
 
-def read(folder: Path, *names: str) -> list[rescore.Run]:
-    return [rescore.read(file) for name in names for file in rescore.find([folder / name])]
+Rescore = Callable[..., tuple[dict[str, Any], str]]
 
 
-def test_the_same_numbers_to_the_last_digit(folder: Path) -> None:
-    together = read(folder, GROUP)
-    apart = benchmark.rescore_saved(read(folder, *TASKS), judge=None)
-    (group,) = {json.dumps(run.saved_groups[GROUP]) for run in together}
-    assert apart.numbers[GROUP] == json.loads(group)
-    assert 0 < apart.numbers[GROUP]["agg_acc"] < 1
-    for run in together:
-        assert apart.numbers[run.task] == run.saved
-    assert any("48 questions joined" in note for note in apart.notes)
+@pytest.fixture
+def rescored(cache: Path, tmp_path: Path) -> Callable[..., tuple[dict[str, Any], str]]:
+    """Numbers by task, and what was said with them."""
+
+    def run(root: Path, *names: str) -> tuple[dict[str, Any], str]:
+        output = tmp_path / "numbers.json"
+        folders = [root / name for name in names]
+        said = tasks_command("rescore", *folders, "--output", output, cache=cache)
+        assert said.code == 0, said.stderr
+        return json.loads(output.read_text(encoding="utf-8"))["maia"]["numbers"], said.stdout
+
+    return run
 
 
-def test_one_task_alone_has_no_aggregate_accuracy(folder: Path) -> None:
-    alone = benchmark.rescore_saved(read(folder, TASKS[0]), judge=None)
-    assert set(alone.numbers) == {TASKS[0]}
-    assert not [name for name in alone.numbers[TASKS[0]] if name.startswith("agg_acc")]
+def test_the_same_numbers_to_the_last_digit(folder: Path, rescored: Rescore) -> None:
+    apart, _ = rescored(folder, *TASKS)
+    together, _ = rescored(folder, GROUP)
+    assert apart == together
+    assert 0 < apart[GROUP]["agg_acc"] < 1
+    assert apart[GROUP]["agg_acc_n_joined"] == JOINED
+    (file,) = (folder / GROUP).rglob("*_results.json")
+    shown = json.loads(file.read_text(encoding="utf-8"))["groups"][GROUP]
+    assert apart[GROUP]["agg_acc"] == shown["agg_acc,none"]
 
 
-def copy(folder: Path, to: Path) -> Path:
-    shutil.copytree(folder, to)
-    return to
+def test_one_task_alone_has_no_aggregate_accuracy(folder: Path, rescored: Rescore) -> None:
+    alone, _ = rescored(folder, TASKS[0])
+    assert set(alone) == {TASKS[0]}
+    assert not [name for name in alone[TASKS[0]] if name.startswith("agg_acc")]
 
 
 def edit(file: Path, old: str, new: str) -> None:
@@ -61,42 +68,42 @@ def edit(file: Path, old: str, new: str) -> None:
     file.write_text(text.replace(old, new), encoding="utf-8")
 
 
-@pytest.mark.parametrize("part", ["model", "data hash", "setting"])
-def test_runs_that_differ_are_not_joined(part: str, folder: Path, tmp_path: Path) -> None:
-    root = copy(folder, tmp_path / "runs")
-    (samples,) = (root / TASKS[0]).rglob("*_samples_*.jsonl")
-    (results,) = (root / TASKS[0]).rglob("*_results.json")
-    first = json.loads(samples.read_text(encoding="utf-8").splitlines()[0])["pair_acc"]
-    if part == "model":
-        edit(results, '"model": "tasks_scripted"', '"model": "another"')
-    elif part == "data hash":
-        edit(samples, first["data"], "0123456789ab")
-    else:
-        edit(samples, '"setting": "black"', '"setting": "32frames"')
-    done = benchmark.rescore_saved(read(root, *TASKS), judge=None)
-    assert GROUP not in done.numbers
-    assert any(f"agg_acc not computed: the runs differ in {part}" in n for n in done.notes)
+def test_runs_that_differ_are_not_joined(folder: Path, rescored: Rescore, tmp_path: Path) -> None:
+    for part in ("model", "data"):
+        root = Path(shutil.copytree(folder, tmp_path / part))
+        (samples,) = (root / TASKS[0]).rglob("*_samples_*.jsonl")
+        (results,) = (root / TASKS[0]).rglob("*_results.json")
+        first = json.loads(samples.read_text(encoding="utf-8").splitlines()[0])["failed"]
+        if part == "model":
+            edit(results, '"model": "tasks_scripted"', '"model": "another"')
+        else:
+            edit(samples, first["data"], "0123456789ab")
+        found, said = rescored(root, *TASKS)
+        assert GROUP not in found
+        assert f"{GROUP} not computed: the runs differ in {part}" in " ".join(said.split())
 
 
-def test_damaged_logs_name_the_line(folder: Path, tmp_path: Path) -> None:
-    root = copy(folder, tmp_path / "runs")
+def test_damaged_logs_name_the_line(folder: Path, cache: Path, tmp_path: Path) -> None:
+    root = Path(shutil.copytree(folder, tmp_path / "runs"))
     (samples,) = (root / TASKS[0]).rglob("*_samples_*.jsonl")
     lines = samples.read_text(encoding="utf-8").splitlines()
-    samples.write_text("\n".join([*lines, lines[2]]), encoding="utf-8")
-    with pytest.raises(DataError, match=r"line 385: .* occurs twice"):
-        benchmark.rescore_saved(read(root, TASKS[0]), judge=None)
-    samples.write_text("\n".join([lines[0], lines[1][:50]]), encoding="utf-8")
-    with pytest.raises(DataError, match="line 2: not JSON"):
-        read(root, TASKS[0])
-    samples.write_text('{"doc_id": 0}\n', encoding="utf-8")
-    with pytest.raises(DataError, match="line 1: no `pair_acc` item of this suite"):
-        benchmark.rescore_saved(read(root, TASKS[0]), judge=None)
+
+    def refused(*kept: str) -> Said:
+        samples.write_text("\n".join(kept) + "\n", encoding="utf-8")
+        return tasks_command("rescore", root / TASKS[0], cache=cache)
+
+    for kept, told in (
+        ([*lines, lines[2]], ["line 49: ", "occurs twice"]),
+        ([lines[0], lines[1][:50]], ["line 2: not JSON"]),
+        (['{"doc_id": 0}'], ["line 1: no `failed` item of this suite"]),
+    ):
+        said = refused(*kept)
+        assert said.code == 2
+        assert [part for part in told if part not in " ".join(said.stderr.split())] == []
 
 
-def test_without_results_files_the_models_cannot_be_compared(folder: Path, tmp_path: Path) -> None:
-    root = copy(folder, tmp_path / "runs")
+def test_results_files_are_not_needed(folder: Path, rescored: Rescore, tmp_path: Path) -> None:
+    root = Path(shutil.copytree(folder, tmp_path / "runs"))
     for file in root.rglob("*_results.json"):
         file.unlink()
-    done = benchmark.rescore_saved(read(root, *TASKS), judge=None)
-    assert done.numbers[GROUP]["agg_acc_n_joined"] == 48
-    assert any("the models could not be compared" in note for note in done.notes)
+    assert rescored(root, *TASKS)[0][GROUP]["agg_acc_n_joined"] == JOINED

@@ -8,15 +8,13 @@ import math
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks.judges import cache_files, cache_form
+from lmms_eval_tasks.judges import cache_files
 from lmms_eval_tasks.judges.exchange import Reply, Request, Sampling, Token
 
-IDENTITY = {"provider": "openai", "model": "gpt-4o", "base_url": "https://api.openai.com/v1"}
 ABOUT = {"criterion": "acceptance", "judge": "gpt-4o", "task": "maia_oevqa"}
 IMAGE = "data:image/png;base64,iVBORw0KGgo="
 SCHEMA = {
@@ -28,20 +26,13 @@ SCHEMA = {
 
 def ask(text: str = "È una tromba?", **changes: Any) -> Request:
     messages = [{"role": "system", "content": "Giudica."}, {"role": "user", "content": text}]
-    request = Request(messages, Sampling(0.0, 16), "verdict", SCHEMA)
-    return replace(request, **changes)
+    return replace(Request(messages, Sampling(0.0, 16), "verdict", SCHEMA), **changes)
 
 
 def ask_image(url: str = IMAGE) -> Request:
-    parts = [
-        {"type": "text", "text": "data: leggi questo"},
-        {"type": "image_url", "image_url": {"url": url}},
-    ]
+    words = {"type": "text", "text": "data: leggi questo"}
+    parts = [words, {"type": "image_url", "image_url": {"url": url}}]
     return ask(messages=[{"role": "user", "content": parts}])
-
-
-def key(request: Request, identity: Mapping[str, Any] = IDENTITY, sample: int = 0) -> str:
-    return cache_form.key(identity, request, sample)
 
 
 TOKENS = (
@@ -56,8 +47,6 @@ REPLIES = [
     Reply("4", "stop", "m", "", "json_schema", 812, 3, 512, TOKENS),
     Reply("4", tokens=(), batch=True),
 ]
-# JSON joins two halves of a character, so that an export cannot tell them from it.
-PORTABLE = [replace(r, text=r.text and r.text.replace("\ud83d\ude00", "\ud83d")) for r in REPLIES]
 
 
 def exported(path: Path) -> list[dict[str, Any]]:
@@ -88,9 +77,8 @@ for thread in range(4):
 
 def killed_writer(file: Path, count: int = 400) -> list[str]:
     """Keys that a writer had said it kept when it was killed in the middle."""
-    with subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(file)], stdout=subprocess.PIPE, text=True
-    ) as process:
+    command = [sys.executable, "-c", WRITER, str(file)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         kept = [process.stdout.readline() for _ in range(count)]
         process.kill()

@@ -2,13 +2,10 @@
 
 Each item names itself in its request, so that the endpoint knows what is right, which attempt this
 is and what goes wrong with it; `expected` says without any engine what a run must count.
-
-As a process: python tests/judges/faults.py --url URL --cache DIR --items 0:120 --out FILE
 """
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import hashlib
 import json
@@ -221,26 +218,14 @@ def judge_of(url: str, run: Run, **changes: Any) -> Judge:
     return run.judge(dataclasses.replace(config, **{"timeout": TIMEOUT, **changes}))
 
 
-def main() -> None:
-    """Judge some items and write their verdicts, once all are there."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--url", required=True)
-    parser.add_argument("--cache", type=Path, required=True)
-    parser.add_argument("--items", required=True, help="FIRST:END, or LAST:BEFORE:-1")
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--threads", type=int, default=8)
-    options = parser.parse_args()
-    numbers = range(*(int(part) for part in options.items.split(":")))
+def process(url: str, cache: Path, numbers: Sequence[int], out: Path, threads: int) -> None:
+    """For a process of its own: judge some items and write their verdicts, once all are there."""
     known = items(max(numbers) + 1)
-    run = Run(JudgeLimits(concurrency=options.threads), cache=options.cache)
-    judge = judge_of(options.url, run, timeout=30.0)
-    verdicts = judged(judge, [known[number] for number in numbers], options.threads)
+    run = Run(JudgeLimits(concurrency=threads), cache=cache)
+    judge = judge_of(url, run, timeout=30.0)
+    verdicts = judged(judge, [known[number] for number in numbers], threads)
     found = {known[n].name: v.as_dict() for n, v in zip(numbers, verdicts, strict=True)}
     total = run.ledger.total()
     counts = {"paid": total.paid_calls, "cached": total.cached_calls}
-    options.out.write_text(json.dumps({"verdicts": found, "counts": counts}), encoding="utf-8")
+    out.write_text(json.dumps({"verdicts": found, "counts": counts}), encoding="utf-8")
     run.close()
-
-
-if __name__ == "__main__":
-    main()

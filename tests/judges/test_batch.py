@@ -13,8 +13,12 @@ from typer.testing import CliRunner
 
 from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import JudgeError, TasksError
+from lmms_eval_tasks.judges import resolve
 from lmms_eval_tasks.judges.batch import Results
+from lmms_eval_tasks.judges.exchange import ProviderError
+from lmms_eval_tasks.judges.openai_provider import OpenAIProvider
 from lmms_eval_tasks.settings import JUDGE_CACHE, JUDGE_RPM, MAX_CALLS, MAX_COST, PRICES
+from tests.checks import refused, table
 from tests.conftest import HostRun, Launch, host
 from tests.local_endpoint import Fault, LocalEndpoint, choice, completion, last_user_text
 
@@ -224,21 +228,6 @@ def test_results_of_another_judge_are_not_used(saved: Saved, endpoint: LocalEndp
 
 
 @pytest.mark.host
-def test_wrong_files_are_one_line(saved: Saved, endpoint: LocalEndpoint) -> None:
-    spec = ["--judge", f"m@{endpoint.url}"]
-    assert saved.judge(*spec, "--batch", saved.path("batch.jsonl")).exit_code == 0
-    wrong = saved.judge(*spec, "--batch-results", saved.path("batch.jsonl"))
-    assert isinstance(wrong.exception, JudgeError)
-    assert "line 1: this is a batch's input" in str(wrong.exception)
-    both = saved.judge(*spec, "--batch", "a", "--batch-results", "b")
-    assert isinstance(both.exception, TasksError)
-    assert "not both" in str(both.exception)
-    nowhere = saved.judge(*spec, "--batch", saved.path("no/such/folder/batch.jsonl"))
-    assert isinstance(nowhere.exception, TasksError), nowhere.exception
-    assert "no/such/folder/batch.jsonl: the batch cannot be written" in str(nowhere.exception)
-
-
-@pytest.mark.host
 def test_a_batch_has_no_limits_and_shows_no_password(
     saved: Saved, endpoint: LocalEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -261,73 +250,61 @@ def test_a_batch_has_no_limits_and_shows_no_password(
 def test_what_cannot_work_is_said_before_anyone_is_asked(
     saved: Saved, endpoint: LocalEndpoint
 ) -> None:
-    unpriced = saved.judge("--judge", f"other@{endpoint.url}", "--max-cost", "1")
-    assert isinstance(unpriced.exception, TasksError)
-    assert "price" in str(unpriced.exception)
-    missing = saved.judge("--judge", f"hf:{saved.path('none')}")
-    assert isinstance(missing.exception, JudgeError)
-    output = saved.path("no/such/folder/x.json")
-    nowhere = saved.judge("--judge", f"m@{endpoint.url}", "--output", output)
-    assert isinstance(nowhere.exception, TasksError)
+    spec = ["--judge", f"m@{endpoint.url}"]
+    batch, nowhere = saved.path("batch.jsonl"), saved.path("no/such/folder/x")
+    assert saved.judge(*spec, "--batch", batch).exit_code == 0
+    for arguments, words in (
+        ([*spec, "--batch-results", batch], "line 1: this is a batch's input"),
+        ([*spec, "--batch", "a", "--batch-results", "b"], "not both"),
+        ([*spec, "--batch", nowhere], "no/such/folder/x: the batch cannot be written"),
+        ([*spec, "--output", nowhere], "no/such/folder/x"),
+        (["--judge", f"other@{endpoint.url}", "--max-cost", "1"], "price"),
+        (["--judge", f"hf:{saved.path('none')}"], "none"),
+    ):
+        said = saved.judge(*arguments)
+        assert isinstance(said.exception, TasksError), said.output
+        assert words in str(said.exception)
     assert not endpoint.chats
 
 
 @pytest.mark.host
-@pytest.mark.parametrize("judge", ["offline", "none", "hf:/a/folder"])
-@pytest.mark.parametrize("option", ["--batch", "--batch-results"])
+@table("judge", ["offline", "none", "hf:/a/folder"])
+@table("option", ["--batch", "--batch-results"])
 def test_only_endpoints_have_batches(judge: str, option: str, saved: Saved) -> None:
     file = saved.folder / "batch.jsonl"
     file.write_text("")
-    refused = saved.judge("--judge", judge, option, str(file))
-    assert isinstance(refused.exception, TasksError), refused.output
-    assert f"the judge {judge} has no batches" in str(refused.exception)
+    said = saved.judge("--judge", judge, option, str(file))
+    assert isinstance(said.exception, TasksError), said.output
+    assert f"the judge {judge} has no batches" in str(said.exception)
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
+@table(
+    "content, why",
     [
-        ("not json\n", "line 1: not JSON"),
-        ('\n{"custom_id": "a", "response": null, "error": null}\n{"cus', "line 3: not JSON"),
-        ("[1]\n", "line 1: no result of a batch"),
-        ('{"id": "batch_1"}\n', "line 1: no result of a batch"),
-        ('{"custom_id": "a", "method": "POST", "body": {}}\n', "line 1: this is a batch's input"),
+        (b"not json\n", "line 1: not JSON"),
+        (
+            b'\n{"custom_id": "a", "response": null, "error": null}\n{"cus',
+            "line 3: not JSON",
+        ),
+        (b"[1]\n", "line 1: no result of a batch"),
+        (b'{"id": "batch_1"}\n', "line 1: no result of a batch"),
+        (
+            b'{"custom_id": "a", "method": "POST", "body": {}}\n',
+            "line 1: this is a batch's input",
+        ),
+        (b'{"custom_id": "\xe9"}\n', ""),
+        (None, ""),
     ],
 )
-def test_what_is_no_result_names_file_and_line(text: str, why: str, tmp_path: Path) -> None:
+def test_what_is_no_result_names_file_and_line(content, why, tmp_path: Path) -> None:
     file = tmp_path / "results.jsonl"
-    file.write_text(text)
-    with pytest.raises(JudgeError, match=why) as caught:
-        Results(file)
-    assert str(file) in str(caught.value)
-    assert "\n" not in str(caught.value)
+    if content is not None:
+        file.write_bytes(content)
+    assert why in refused(JudgeError, str(file), Results, file)
 
 
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    (tmp_path / "latin1.jsonl").write_bytes(b'{"custom_id": "\xe9"}\n')
-    for path in (tmp_path / "missing.jsonl", tmp_path, tmp_path / "latin1.jsonl"):
-        with pytest.raises(JudgeError, match=str(path)):
-            Results(path)
-
-
-@pytest.mark.parametrize(
-    "response",
-    [
-        None,
-        {},
-        "text",
-        [],
-        {"status_code": 200},
-        {"status_code": 200, "body": None},
-        {"status_code": 200, "body": {"choices": []}},
-        {"status_code": 500, "body": "<html>"},
-        {"status_code": 500, "body": None},
-    ],
-)
+@table("response")
 def test_a_result_of_another_form_is_a_failure_and_no_crash(response: Any, tmp_path: Path) -> None:
-    from lmms_eval_tasks.judges import resolve
-    from lmms_eval_tasks.judges.exchange import ProviderError
-    from lmms_eval_tasks.judges.openai_provider import OpenAIProvider
-
     file = tmp_path / "results.jsonl"
     file.write_text(json.dumps({"custom_id": "a", "response": response, "error": None}) + "\n")
     made = OpenAIProvider(resolve("m@http://localhost/v1", {}, default_model="gpt-4o"))

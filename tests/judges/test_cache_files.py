@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
-import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cache_cases import (
-    ABOUT,
-    PORTABLE,
-    REPLIES,
-    ask,
-    ask_image,
-    exported,
-    killed_writer,
-    text_file,
-)
+from cache_cases import ABOUT, REPLIES, ask, ask_image, exported, killed_writer, text_file
 
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import cache as replies
 from lmms_eval_tasks.judges import cache_files
 from lmms_eval_tasks.judges.cache import Cache
 from lmms_eval_tasks.judges.exchange import Reply
+from tests.checks import table
+
+# JSON joins two halves of a character, so that an export cannot tell them from it.
+PORTABLE = [replace(r, text=r.text and r.text.replace("\ud83d\ude00", "\ud83d")) for r in REPLIES]
 
 
 def node(group: int) -> dict[str, str]:
@@ -87,23 +81,16 @@ def test_nodes_are_merged_in_the_order_of_numbers(tmp_path: Path) -> None:
     cache.close()
 
 
-def test_nodes_refuse_a_common_file_that_a_kill_left_open(tmp_path: Path) -> None:
+def test_what_a_kill_left_open_is_merged_whole(tmp_path: Path) -> None:
+    of_node = killed_writer(tmp_path / "replies-node3.sqlite3", 50)
     kept = killed_writer(tmp_path / "replies.sqlite3", 50)
-    with pytest.raises(JudgeError, match=r"not closed.*merge"):
+    with pytest.raises(JudgeError, match=r"not closed.*merge"):  # nodes must not read it so
         Cache(tmp_path / "replies-node0.sqlite3")
-    assert cache_files.merge(tmp_path) == {"replies-node0.sqlite3": {"new": 0, "known": 0}}
+    counts = cache_files.merge(tmp_path)
+    assert counts["replies-node0.sqlite3"] == {"new": 0, "known": 0}
+    assert counts["replies-node3.sqlite3"]["new"] >= len(of_node)
     cache = Cache(tmp_path / "replies-node0.sqlite3")
-    assert [name for name in kept if cache.get(name) != Reply(name)] == []
-    cache.close()
-
-
-def test_merge_of_a_killed_node(tmp_path: Path) -> None:
-    kept = killed_writer(tmp_path / "replies-node3.sqlite3", 50)
-    counts = cache_files.merge(tmp_path)["replies-node3.sqlite3"]
-    assert counts["new"] >= len(kept)
-    assert counts["known"] == 0
-    cache = Cache(tmp_path / "replies.sqlite3")
-    assert [name for name in kept if cache.get(name) != Reply(name)] == []
+    assert [name for name in {*kept, *of_node} if cache.get(name) != Reply(name)] == []
     cache.close()
 
 
@@ -141,17 +128,7 @@ def test_export_and_load_on_another_machine(tmp_path: Path) -> None:
     again = io.StringIO()
     cache_files.export(there, again)
     assert again.getvalue() == lines.read_text(encoding="utf-8")
-    cache = Cache(here)
-    assert cache_files.load(lines, cache) == {"new": 0, "known": len(REPLIES) + 2}
-    cache.close()
-
-
-def test_loaded_replies_do_not_replace_those_in_use(tmp_path: Path) -> None:
-    fill(tmp_path / "here.sqlite3")
-    lines = tmp_path / "replies.jsonl"
-    with lines.open("w", encoding="utf-8") as out:
-        cache_files.export(tmp_path / "here.sqlite3", out)
-    cache = Cache(tmp_path / "there.sqlite3")
+    cache = Cache(tmp_path / "own.sqlite3")  # what is loaded does not replace what is in use
     cache.put("f" * 64, Reply("mine"), ask(), ABOUT)
     cache_files.load(lines, cache)
     assert cache.get("f" * 64) == Reply("mine")
@@ -159,7 +136,7 @@ def test_loaded_replies_do_not_replace_those_in_use(tmp_path: Path) -> None:
     assert [line["copy"] for line in exported(cache.path) if line["key"] == "f" * 64] == [0, 1]
 
 
-@pytest.mark.parametrize(
+@table(
     "spoil",
     [
         lambda line: "{",
@@ -182,7 +159,8 @@ def test_line_that_is_no_export_is_named_and_nothing_loaded(tmp_path: Path, spoi
     with pytest.raises(JudgeError, match=r"replies\.jsonl, line 2"):
         cache_files.load(lines, cache)
     cache.close()
-    assert cache_files.summary(cache.path)["replies"] == 0
+    empty = cache_files.summary(cache.path)
+    assert (empty["replies"], empty["judges"], empty["first"]) == (0, {}, None)
     with pytest.raises(JudgeError, match=r"none\.jsonl"):
         cache_files.load(tmp_path / "none.jsonl", cache)
     cache.close()
@@ -190,9 +168,6 @@ def test_line_that_is_no_export_is_named_and_nothing_loaded(tmp_path: Path, spoi
 
 def test_summary(tmp_path: Path) -> None:
     file = tmp_path / "replies.sqlite3"
-    Cache(file).close()
-    empty = cache_files.summary(file)
-    assert (empty["replies"], empty["judges"], empty["first"]) == (0, {}, None)
     fill(file)
     held = cache_files.summary(file)
     stored = sorted(line["stored"] for line in exported(file))
@@ -207,12 +182,3 @@ def test_summary(tmp_path: Path) -> None:
         "first": stored[0],
         "last": stored[-1],
     }
-
-
-def test_nothing_is_opened_or_imported_before_it_is_needed() -> None:
-    code = (
-        "import sys, lmms_eval_tasks.judges.cache as c;"
-        "print([m for m in ('sqlite3', 'filelock', 'torch', 'openai') if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

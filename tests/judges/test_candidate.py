@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
-from lmms_eval_tasks.judges import Criterion, Verdict, add_status
-from lmms_eval_tasks.judges.candidate import judge_answer
+from lmms_eval_tasks.judges import Criterion, JudgeConfig, Status, Verdict, add_status, setup
+from lmms_eval_tasks.judges.asking import Asker, given_by, settle
+from lmms_eval_tasks.judges.candidate import Judged, judged
 from lmms_eval_tasks.judges.verdict import is_judges_failure
 from lmms_eval_tasks.utils import aggregate
+from tests.checks import table
 
 
 class Reply(BaseModel):
@@ -19,10 +23,13 @@ class Reply(BaseModel):
 
 
 CRITERION = Criterion("test", "", "{candidate}", Reply, lambda reply: float(reply.correct), "0")
+OK = Verdict(1.0, "ok", "agrees")
 
 
 class Scripted:
     """Gives one verdict and remembers what it was asked."""
+
+    config = JudgeConfig("openai", "m")
 
     def __init__(self, verdict: Verdict) -> None:
         self.given, self.asked = verdict, []
@@ -32,59 +39,73 @@ class Scripted:
         return self.given
 
 
-OK = Verdict(1.0, "ok", "agrees")
+def scoring(fields: Mapping[str, Any], reply: str) -> Any:
+    """A scoring whose item is what became of the answer."""
+    answer = yield from judged("agrees", CRITERION, fields, reply)
+    return answer._asdict()
 
 
-@pytest.mark.parametrize(
-    ("reply", "status"),
-    [
-        ("", "empty"),
-        ("  \n", "empty"),
-        ("<think>still thinking", "truncated"),
-        ("I'm sorry, but I can't help with that.", "refused"),
-        ("[LMMS_EVAL_REQUEST_FAILED after 3 retries] timeout", "model_error"),
-    ],
-)
+def done(judge: Scripted, reply: str, saved: Verdict | None = None, **fields: str) -> Judged:
+    """What becomes of a reply; `saved` is its verdict of an earlier run."""
+
+    asker = Asker(judge, {"agrees": saved} if saved else {})
+    found = settle(scoring(fields, reply), asker)
+    said = found.pop("verdicts")
+    assert said == ({} if found["verdict"] is None else {"agrees": found["verdict"].as_dict()})
+    return Judged(**found)
+
+
+@table("reply, status")
 def test_what_is_no_answer_costs_no_call(reply: str, status: str) -> None:
     judge = Scripted(OK)
-    done = judge_answer(judge, CRITERION, {"question": "q"}, reply)
-    assert (done.status, done.score, done.verdict, done.candidate) == (status, 0.0, None, "")
-    assert judge.asked == []
+    assert done(judge, reply, question="q") == Judged("", status, 0.0, None)
     # Nor does a saved verdict turn it into one.
-    assert judge_answer(judge, CRITERION, {}, reply, verdict=OK).verdict is None
+    assert done(judge, reply, saved=OK).verdict is None
+    assert judge.asked == []
 
 
-def test_the_answer_is_judged_without_its_reasoning() -> None:
+def test_the_answer_is_judged_without_its_reasoning_unless_a_verdict_was_saved() -> None:
     judge = Scripted(OK)
-    done = judge_answer(judge, CRITERION, {"question": "q"}, "<think>hm</think> rosso \n")
+    found = done(judge, "<think>hm</think> rosso \n", question="q")
     assert judge.asked == [{"question": "q", "candidate": "rosso"}]
-    assert (done.candidate, done.status, done.score, done.verdict) == ("rosso", "ok", 1.0, OK)
+    assert found == Judged("rosso", "ok", 1.0, OK)
+    assert done(judge, "rosso", saved=Verdict(0.0, "ok")).score == 0.0
+    assert len(judge.asked) == 1
 
 
-@pytest.mark.parametrize(
-    "status", ["parse_failure", "api_error", "refused", "truncated", "skipped", "tie"]
-)
+@table("status", ["parse_failure", "api_error", "refused", "truncated", "skipped", "tie"])
 def test_the_judges_failures_have_no_score(status: str) -> None:
-    done = judge_answer(Scripted(Verdict(None, status)), CRITERION, {}, "rosso")
-    assert (done.status, done.score) == (f"judge_{status}", None)
+    found = done(Scripted(Verdict(None, status)), "rosso")
+    assert (found.status, found.score) == (f"judge_{status}", None)
     assert is_judges_failure(status)
+    with pytest.raises(ValueError, match="no score"):
+        Verdict(0.0, status)
 
 
-def test_a_saved_verdict_stands_in_for_the_judge() -> None:
-    judge = Scripted(OK)
-    done = judge_answer(judge, CRITERION, {}, "rosso", verdict=Verdict(0.0, "ok"))
-    assert (done.score, judge.asked) == (0.0, [])
+def test_which_saved_verdicts_stand_when_a_judge_is_named() -> None:
+    def kept(saved: Verdict, provider: str, missing_only: bool) -> bool:
+        judge = Scripted(OK)
+        judge.config = JudgeConfig(provider, "m")
+        keeps = given_by(judge, missing_only=missing_only)
+        ask = Asker(judge, {"agrees": saved}, keeps)
+        return settle(scoring({}, "rosso"), ask)["verdict"] is saved
+
+    own = Verdict(0.0, "ok", setup=setup(JudgeConfig("openai", "m"), CRITERION))
+    other, failed = Verdict(0.0, "ok", setup="other"), Verdict(None, "api_error", setup=own.setup)
+    for missing_only in (False, True):
+        assert all(kept(one, "none", missing_only) for one in (own, other, failed))
+    assert [kept(one, "openai", False) for one in (own, other, failed)] == [False] * 3
+    assert [kept(one, "openai", True) for one in (own, other, failed)] == [True, False, False]
 
 
 def test_a_benchmarks_own_status() -> None:
     name = add_status("test_no_claims", "the answer holds no claim")
     assert add_status("test_no_claims", "the answer holds no claim") == name
     assert not is_judges_failure(name)
-    assert judge_answer(Scripted(Verdict(None, name)), CRITERION, {}, "x").score is None
-    with pytest.raises(ValueError, match="another meaning"):
-        add_status("test_no_claims", "something else")
-    with pytest.raises(ValueError, match="another meaning"):
-        add_status("ok", "fine")
+    assert done(Scripted(Verdict(None, name)), "x").score is None
+    for taken, meaning in (("test_no_claims", "something else"), ("ok", "fine")):
+        with pytest.raises(ValueError, match="another meaning"):
+            add_status(taken, meaning)
     with pytest.raises(ValueError, match="lower-case identifier"):
         add_status("No claims", "x")
     with pytest.raises(ValueError, match="test_never_declared"):
@@ -92,11 +113,26 @@ def test_a_benchmarks_own_status() -> None:
 
 
 def test_judge_none_leaves_no_number_and_a_skipped_verdict_is_a_failure() -> None:
-    waiting = judge_answer(Scripted(Verdict(None, "skipped", judge="none")), CRITERION, {}, "x")
-    over = judge_answer(Scripted(Verdict(None, "skipped", judge="m")), CRITERION, {}, "x")
+    waiting = done(Scripted(Verdict(None, "skipped", judge="none")), "x")
+    over = done(Scripted(Verdict(None, "skipped", judge="m")), "x")
     assert (waiting.status, over.status) == ("unjudged", "judge_skipped")
     items = [{"right": None, "status": over.status, "category": "a"}]
     items += [{"right": 1, "status": "ok", "category": "b"}]
     # A category of which nothing was judged in a judged run is 0, or skipping would pay.
     assert aggregate.mean_of_categories(aggregate.accuracy, items) == 0.5
     assert aggregate.accuracy([{"right": None, "status": waiting.status}]) is None
+
+
+def test_a_verdict_as_plain_types() -> None:
+    verdict = Verdict(1.0, Status.OK, "r", "raw", "j", "m")
+    value = json.loads(json.dumps(verdict.as_dict()))
+    wanted = {"score": 1.0, "status": "ok", "reason": "r", "raw": "raw", "judge": "j", "model": "m"}
+    assert value == wanted
+    assert type(verdict.as_dict()["status"]) is str
+    assert Verdict(**value) == verdict
+    zero = Verdict(0.0, Status.OK, expected=0.0, expected_mass=0.9)  # a number, nothing empty
+    assert zero.as_dict()["expected"] == 0.0
+    assert Verdict.from_dict(zero.as_dict()) == zero
+    for score in (None, math.nan, math.inf):
+        with pytest.raises(ValueError, match="finite"):
+            Verdict(score, "ok")

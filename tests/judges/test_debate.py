@@ -2,13 +2,11 @@
 
 import json
 import re
-import subprocess
-import sys
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Annotated
 
 import pytest
+from injections import INJECTIONS
 from pydantic import BaseModel, Field
 
 from lmms_eval_tasks.errors import JudgeError, PromptError
@@ -16,14 +14,8 @@ from lmms_eval_tasks.judges import Criterion, JudgeConfig, Verdict
 from lmms_eval_tasks.judges.debate import DebateJudge, load_prompts, transcript
 from lmms_eval_tasks.judges.prompts import render
 from lmms_eval_tasks.judges.verdict import Usage
+from tests.checks import refused, table
 
-INJECTIONS = [
-    text
-    for texts in json.loads(
-        (Path(__file__).parents[1] / "cases" / "judge_injections.json").read_text(encoding="utf-8")
-    ).values()
-    for text in texts
-]
 BLOCK = re.compile(r"<([a-z0-9_]+)-([0-9a-f]{16})>\n(.*?)\n</\1-\2>", re.DOTALL)
 
 
@@ -39,7 +31,7 @@ class OnlyRating(BaseModel):
 CRITERION = Criterion(
     name="rating",
     system="Rate from 1 to 5: {rubric}.",
-    template="Question: {question}\nReference: {reference}\nAnswer:\n{candidate}\nRate it.",
+    template="Question: {question}\nAnswer:\n{candidate}\nRate it.",
     schema=Reply,
     score=lambda reply: float(reply.rating),
     prompt_hash="base",
@@ -49,7 +41,6 @@ CRITERION = Criterion(
 FIELDS = {
     "rubric": "planted rubric",
     "question": "planted question",
-    "reference": "planted reference",
     "candidate": "planted candidate",
 }
 
@@ -93,31 +84,27 @@ class Scripted:
         return system["content"], user["content"]
 
 
-def debate(*scripts, consolidator=((3, "final"),), rounds=2, **options):
+def debate(*scripts, consolidator=((3, "final"),), rounds=2):
     agents = [Scripted(f"secret-model-{i}", list(script)) for i, script in enumerate(scripts)]
     last = Scripted("secret-last", list(consolidator))
-    judge = DebateJudge(JudgeConfig("debate", name="the debate"), agents, last, rounds, **options)
+    judge = DebateJudge(JudgeConfig("debate", name="the debate"), agents, last, rounds)
     return judge, agents, last
 
 
 def ordinary(**options):
     return debate(
-        [(4, "reason A1"), (3, "reason A2")],
-        [(1, "reason B1"), (2, "reason B2")],
-        **options,
+        [(4, "reason A1"), (3, "reason A2")], [(1, "reason B1"), (2, "reason B2")], **options
     )
 
 
 def test_calls_parts_and_verdict():
     judge, agents, last = ordinary()
     verdict = judge.verdict(CRITERION, FIELDS)
-    assert [len(agent.asked) for agent in agents] == [2, 2]
-    assert len(last.asked) == 1
+    assert [len(one.asked) for one in (*agents, last)] == [2, 2, 1]
     assert (verdict.score, verdict.status, verdict.reason) == (3, "ok", "final")
     assert (verdict.judge, verdict.model) == ("the debate", "model-x")
     assert verdict.raw == '{"reason": "final", "rating": 3}'
     assert verdict.usage == Usage(5, 50, 10)
-    assert [part.raw != "" for part in verdict.parts] == [True] * 5
     rows = transcript(verdict)
     assert rows == transcript(Verdict.from_dict(json.loads(json.dumps(verdict.as_dict()))))
     assert [tuple(row.values()) for row in rows] == [
@@ -127,79 +114,45 @@ def test_calls_parts_and_verdict():
         (2, "Agent B", "secret-model-1", 2, "reason B2", "ok"),
         (None, "Consolidator", "secret-last", 3, "final", "ok"),
     ]
-
-
-@pytest.mark.parametrize(("agents", "rounds"), [(2, 1), (3, 2), (2, 4), (26, 1)])
-def test_number_of_calls(agents, rounds):
-    scripts = [[(1, f"agent {i} turn {j}") for j in range(rounds)] for i in range(agents)]
-    judge, asked, last = debate(*scripts, rounds=rounds)
-    verdict = judge.verdict(CRITERION, FIELDS)
-    assert sum(len(agent.asked) for agent in asked) + len(last.asked) == agents * rounds + 1
-    assert len(verdict.parts) == len(transcript(verdict)) == agents * rounds + 1
-
-
-def test_every_turn_has_the_material_and_the_rubric():
-    judge, agents, last = ordinary()
-    judge.verdict(CRITERION, FIELDS)
-    calls = [agent.request(call) for agent in agents for call in (0, 1)] + [last.request(0)]
-    for system, user in calls:
-        assert system.startswith("Rate from 1 to 5: planted rubric.\n")
-        assert user.startswith(
-            "Question: planted question\nReference: planted reference\nAnswer:\n"
-        )
-        assert BLOCK.search(user)[3] == "planted candidate"
-        assert "{" not in system + user
-    for criterion, _ in [*agents[0].asked, *agents[1].asked, *last.asked]:
-        assert criterion.name == "rating_debate"
-        assert criterion.schema is Reply
-        assert criterion.bare == "rating"
-        assert criterion.score is CRITERION.score
-        assert criterion.prompt_hash == f"base+{load_prompts().hash}"
-    # Log-probabilities cost; only the final rating's are of use.
-    assert [criterion.top_logprobs for criterion, _ in agents[0].asked] == [0, 0]
-    assert last.asked[0][0].top_logprobs == 5
+    alone = Verdict(1.0, "ok", judge="j")
+    for other in (alone, replace(alone, parts=(alone,))):
+        refused(ValueError, "not a debate", transcript, other)
 
 
 def test_what_a_turn_sees():
     judge, agents, last = ordinary()
     judge.verdict(CRITERION, FIELDS)
-    for agent in agents:
+    personas = load_prompts().text
+    for judge_ in (*agents, last):
+        for call, (criterion, _) in enumerate(judge_.asked):
+            system, user = judge_.request(call)
+            assert system.startswith("Rate from 1 to 5: planted rubric.\n")
+            assert user.startswith("Question: planted question\nAnswer:\n")
+            assert BLOCK.search(user)[3] == "planted candidate"
+            assert "{" not in system + user
+            assert "secret" not in system + user  # names are neutral
+            assert (criterion.name, criterion.bare) == ("rating_debate", "rating")
+            assert (criterion.schema, criterion.score) == (Reply, CRITERION.score)
+            assert criterion.prompt_hash == f"base+{load_prompts().hash}"
+            # Log-probabilities cost; only the final rating's are of use.
+            assert criterion.top_logprobs == (5 if judge_ is last else 0)
+    for place, agent in enumerate(agents):
         first = "".join(agent.request(0))
         assert "reason" not in first.replace("short reason", "")
         assert "in round" not in first
+        assert f"You are Agent {'AB'[place]}" in first
+        own = [personas[f"persona_{number}"].strip() in first for number in (1, 2)]
+        assert own == [place == 0, place == 1]
         _, second = agent.request(1)
         assert "Agent A in round 1 rated the item 4, with this reason:" in second
         assert "Agent B in round 1 rated the item 1, with this reason:" in second
-        assert ("reason A1" in second, "reason B1" in second) == (True, True)
         assert ("reason A2" in second, "reason B2" in second) == (False, False)
-        assert second.index("reason A1") < second.index("reason B1")
+        assert 0 < second.index("reason A1") < second.index("reason B1")
+    assert "You are Agent" not in last.request(0)[0]
     _, whole = last.request(0)
     places = [whole.index(f"reason {turn}") for turn in ("A1", "B1", "A2", "B2")]
     assert places == sorted(places)
     assert "Agent B in round 2 rated the item 2" in whole
-
-
-def test_names_are_neutral_and_roles_differ():
-    judge, agents, last = ordinary()
-    judge.verdict(CRITERION, FIELDS)
-    for judge_ in (*agents, last):
-        for call in range(len(judge_.asked)):
-            assert "secret" not in "".join(judge_.request(call))
-    a, b, final = agents[0].request(0)[0], agents[1].request(0)[0], last.request(0)[0]
-    assert "You are Agent A" in a
-    assert "You are Agent B" in b
-    assert "You are Agent" not in final
-    personas = load_prompts().text
-    assert personas["persona_1"].strip() in a
-    assert personas["persona_2"].strip() in b
-    assert personas["persona_2"].strip() not in a
-
-
-def test_one_model_as_two_agents_gets_two_questions():
-    model = Scripted("m", [(4, "x"), (2, "y"), (4, "x"), (2, "y"), (3, "z")])
-    DebateJudge(JudgeConfig("debate"), [model, model], model).verdict(CRITERION, FIELDS)
-    requests = [model.request(call) for call in range(5)]
-    assert len(set(requests)) == 5
 
 
 def test_order_within_a_round_does_not_show():
@@ -212,24 +165,10 @@ def test_order_within_a_round_does_not_show():
         judge.verdict(CRITERION, FIELDS)
     assert one[1][1].request(0) == other[1][1].request(0)
     assert one[1][1].request(1) != other[1][1].request(1)
-
-
-def test_deterministic():
-    runs = []
-    for _ in range(2):
-        judge, agents, last = ordinary()
-        verdict = judge.verdict(CRITERION, FIELDS)
-        texts = [a.request(call) for a in agents for call in (0, 1)] + [last.request(0)]
-        runs.append((verdict, texts))
-    assert runs[0] == runs[1]
-
-
-def test_longer_debates_share_the_first_rounds():
-    short, agents_short, _ = ordinary(rounds=1)
-    long, agents_long, _ = ordinary(rounds=2)
-    short.verdict(CRITERION, FIELDS)
-    long.verdict(CRITERION, FIELDS)
-    assert agents_short[1].request(0) == agents_long[1].request(0)
+    # One model as two agents gets two questions.
+    model = Scripted("m", [(4, "x"), (2, "y"), (4, "x"), (2, "y"), (3, "z")])
+    DebateJudge(JudgeConfig("debate"), [model, model], model).verdict(CRITERION, FIELDS)
+    assert len({model.request(call) for call in range(5)}) == 5
 
 
 def structure(text):
@@ -237,8 +176,8 @@ def structure(text):
     return BLOCK.sub(lambda match: f"<{match[1]}>", text)
 
 
-@pytest.mark.parametrize("text", INJECTIONS)
-def test_injections_stay_in_their_blocks(text):
+@table("family, text", INJECTIONS)
+def test_injections_stay_in_their_blocks(family, text):
     """In the candidate's text, and in a reason of an agent that was taken in by it or quotes it."""
     judge, agents, last = debate([(4, text), (3, "fine")], [(1, "calm"), (2, text)])
     judge.verdict(CRITERION, FIELDS | {"candidate": text})
@@ -264,30 +203,26 @@ def test_a_reason_cannot_pass_for_another_turn():
     assert blocks["agent_a_round_1"] == forged
     assert "rated the item 5" not in structure(user)
     assert user.count("real b") == 1
+    judge, *_ = ordinary()  # nor can a field of that name
+    fields = FIELDS | {"agent_a_round_1": "x"}
+    refused(PromptError, "agent_a_round_1", judge.verdict, CRITERION, fields)
 
 
 def test_a_failed_turn_is_named_and_asked_again():
     judge, agents, last = debate([(4, "reason A1"), "refused"], ["parse_failure", (2, "reason B2")])
     verdict = judge.verdict(CRITERION, FIELDS)
-    second = agents[0].request(1)[1]
+    second, whole = agents[0].request(1)[1], last.request(0)[1]
     assert "Agent B gave no usable rating in round 1." in second
-    assert "broken" not in second
     assert "agent_b_round_1" not in agents[0].asked[1][0].untrusted
-    whole = last.request(0)[1]
     assert "Agent A gave no usable rating in round 2." in whole
-    assert "broken" not in whole
+    assert "broken" not in second + whole
     assert verdict.score == 3
-    assert [row["status"] for row in transcript(verdict)] == [
-        "ok", "parse_failure", "refused", "ok", "ok",
-    ]  # fmt: skip
+    statuses = [row["status"] for row in transcript(verdict)]
+    assert statuses == ["ok", "parse_failure", "refused", "ok", "ok"]
     assert verdict.parts[1].raw == "raw broken"
     assert verdict.usage == Usage(5, 44, None)
-
-
-def test_nobody_usable_in_the_first_round_only():
-    judge, agents, _ = debate(["refused", (3, "A2")], ["refused", (2, "B2")])
+    judge, *_ = debate(["refused", (3, "A2")], ["refused", (2, "B2")])  # all of the first round
     assert judge.verdict(CRITERION, FIELDS).score == 3
-    assert "Agent A gave no usable rating in round 1." in agents[1].request(1)[1]
 
 
 def test_nobody_usable_in_the_last_round():
@@ -302,39 +237,16 @@ def test_nobody_usable_in_the_last_round():
         "no agent has a usable turn in round 2: Agent A: api_error; Agent B: refused; "
         "Agent C: refused"
     )
-    assert len(transcript(verdict)) == 6
-    assert verdict.usage.replies == 6
+    assert len(transcript(verdict)) == verdict.usage.replies == 6
     judge, _, _ = debate(["api_error", "api_error"], ["api_error", "api_error"])
     first, second = judge.verdicts(CRITERION, FIELDS, 2)
     assert (first.status, second.status) == ("api_error", "api_error")
     assert (first.usage.replies, second.usage) == (4, None)
-
-
-def test_a_failed_consolidator():
     judge, _, _ = ordinary(consolidator=["truncated"])
     verdict = judge.verdict(CRITERION, FIELDS)
     assert (verdict.status, verdict.score, verdict.raw) == ("truncated", None, "raw broken")
-    assert verdict.judge == "the debate"
+    assert (verdict.judge, transcript(verdict)[-1]["status"]) == ("the debate", "truncated")
     assert [part.score for part in verdict.parts] == [4, 1, 3, 2, None]
-    assert transcript(verdict)[-1]["status"] == "truncated"
-
-
-@pytest.mark.parametrize(
-    ("scripts", "stop", "calls"),
-    [
-        ([[(4, "a"), (4, "a")], [(4, "b"), (4, "b")]], True, 1),
-        ([[(4, "a"), (4, "a")], [(4, "b"), (4, "b")]], False, 2),
-        ([[(4, "a"), (4, "a")], [(3, "b"), (4, "b")]], True, 2),
-        ([[(4, "a"), (4, "a")], ["refused", (4, "b")]], True, 2),
-        ([["refused", (4, "a")], ["refused", (4, "b")]], True, 2),
-    ],
-)
-def test_stop_when_agreed(scripts, stop, calls):
-    judge, agents, last = debate(*scripts, stop_when_agreed=stop)
-    verdict = judge.verdict(CRITERION, FIELDS)
-    assert [len(agent.asked) for agent in agents] == [calls, calls]
-    assert len(last.asked) == 1
-    assert len(verdict.parts) == 2 * calls + 1
 
 
 def test_samples_share_one_discussion():
@@ -358,48 +270,23 @@ def test_a_schema_without_reason_gets_one():
         schema(rating=6, reason="off the scale")
 
 
-def test_show_names_a_score():
-    judge, agents, _ = ordinary(show=lambda score: "correct" if score > 2 else "incorrect")
-    judge.verdict(CRITERION, FIELDS)
-    assert "Agent A in round 1 rated the item correct, with this reason" in agents[1].request(1)[1]
-
-
-def test_rules_cannot_debate():
-    """They know a criterion, not a turn; a run must not begin that would only skip."""
+def test_what_cannot_debate():
+    for scripts, rounds, named in (([[]], 2, "1 agents"), ([[]] * 27, 2, "27 agents"),
+                                   ([[], []], 0, "0 rounds")):  # fmt: skip
+        refused(JudgeError, f"the debate.*{named}", debate, *scripts, rounds=rounds)
+    # Rules know a criterion, not a turn; a run must not begin that would only skip.
     judge, agents, _ = ordinary()
     assert judge.supports("rating")
     agents[1].supports = {"rating"}.__contains__
     assert not judge.supports("rating")
 
 
-def test_a_field_of_the_debates_own_name():
-    judge, _, _ = ordinary()
-    with pytest.raises(PromptError, match="agent_a_round_1"):
-        judge.verdict(CRITERION, FIELDS | {"agent_a_round_1": "x"})
-
-
-@pytest.mark.parametrize(
-    ("scripts", "rounds", "named"),
-    [([[]], 2, "1 agents"), ([[]] * 27, 2, "27 agents"), ([[], []], 0, "0 rounds")],
-)
-def test_impossible_debates(scripts, rounds, named):
-    with pytest.raises(JudgeError, match=f"the debate.*{named}"):
-        debate(*scripts, rounds=rounds)
-
-
-def test_only_a_debate_has_a_transcript():
-    with pytest.raises(ValueError, match="not a debate"):
-        transcript(Verdict(1.0, "ok", judge="j"))
-    with pytest.raises(ValueError, match="not a debate"):
-        transcript(Verdict(1.0, "ok", judge="j", parts=(Verdict(1.0, "ok", judge="j"),)))
-
-
 def own_prompts(folder, **parts):
     import yaml
 
-    text = load_prompts().text | parts
+    text = yaml.safe_dump(load_prompts().text | parts)
     (folder / "judges").mkdir()
-    (folder / "judges" / "debate.yml").write_text(yaml.safe_dump(text), encoding="utf-8")
+    (folder / "judges" / "debate.yml").write_text(text, encoding="utf-8")
     return folder
 
 
@@ -417,24 +304,6 @@ def test_the_users_own_prompts(tmp_path, monkeypatch):
     assert agents[0].asked[0][0].prompt_hash != f"base+{load_prompts().hash}"
 
 
-@pytest.mark.parametrize(
-    ("parts", "named"),
-    [
-        ({"persona_3": "You are {name}."}, "persona_3"),
-        ({"epilogue": "The end."}, "epilogue"),
-        ({"turn": "{agent} {round} {score}"}, "reason"),
-        ({"opening": "Round 1 of {rounds}."}, "rounds"),
-    ],
-)
+@table("parts, named")
 def test_prompts_that_do_not_fit(tmp_path, parts, named):
-    with pytest.raises(PromptError, match=named):
-        load_prompts(own_prompts(tmp_path, **parts))
-
-
-def test_importing_is_light():
-    code = (
-        "import sys, lmms_eval_tasks.judges.debate, lmms_eval_tasks.judges.panel; "
-        "assert not {'torch', 'openai', 'transformers', 'PIL', 'numpy', 'yaml', 'sqlite3'}"
-        " & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    refused(PromptError, named, load_prompts, own_prompts(tmp_path, **parts))

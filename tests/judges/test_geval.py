@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
-import re
+from pathlib import Path
 from typing import Annotated, Literal
 
 import pytest
@@ -14,6 +15,10 @@ from pydantic import BaseModel, Field
 from lmms_eval_tasks.judges import geval
 from lmms_eval_tasks.judges.exchange import Reply, Token
 from lmms_eval_tasks.judges.verdict import Status, Verdict
+from tests.checks import refused, table
+
+FILE = Path(__file__).parents[1] / "cases" / "judge_geval.json"
+CASES = json.loads(FILE.read_text(encoding="utf-8"))
 
 
 class Rating(BaseModel):
@@ -54,110 +59,46 @@ def reply(*texts: str, top: dict[str, float] | list[tuple[str, float]], at: str)
 SPREAD = {"4": 0.6, "5": 0.3, "3": 0.1}
 
 
-@pytest.mark.parametrize(
-    ("texts", "at"),
-    [
-        (['{"', "score", '":', " ", "4", "}"], "4"),
-        (['{"score":', " 4", "}"], " 4"),
-        (['{"score"', ": 4", "}"], ": 4"),
-        (['{"score": ', "4}"], "4}"),
-        (['{"score": ', '4, "', 'reason": "x"}'], '4, "'),
-        (['{"score": ', '"4"', "}"], '"4"'),
-        (['{"score": "', '4"', "}"], '4"'),
-        (["```json\n", '{\n  "score":', " 4", "\n", "}\n```"], " 4"),
-        (["{'reason': 'the \"score\": 2', 'score':", " 4", "}"], " 4"),
-        (['{"reason": "says {\\"score\\": 1} and \'score\': 2", "score": ', "4", "}"], "4"),
-        (['{"inner": {"score": 2}, "list": [{"score": 1}], "score": ', "4", "}"], "4"),
-        (['<think>"score": 2, {"score": 3}', '</think>{"score": ', "4", "}"], "4"),
-        (['maybe {"score": 2}</think> {"score": ', "4", "}"], "4"),
-        (["It's a {set}, it's fine: ", '{"score": ', "4", "}"], "4"),
-        (['{"score": ', "4", '} as said: {"score": 4}'], "4"),
-        (["", '{"score": ', "", "4", "", "}"], "4"),
-        (["4"], "4"),
-        (["\n", " 4", "."], " 4"),
-        (["Rating", ":", " 4"], " 4"),
-        (["The reason is long. **Score:** ", "4", "/5"], "4"),
-        (["So: [[", "4", "]]"], "4"),
-        (["\\boxed{", "4", "}"], "4"),
-    ],
-)
-def test_the_place_in_many_tokenisations(texts: list[str], at: str) -> None:
+@table("case", CASES["places"])
+def test_the_place_in_many_tokenisations(case) -> None:
+    at = case["at"]
     top = {at.replace("4", number): probability for number, probability in SPREAD.items()}
-    found = geval.expected(reply(*texts, top=top, at=at), Rating, "score")
+    found = geval.expected(reply(*case["tokens"], top=top, at=at), Rating, "score")
     assert found is not None
-    assert found.value == pytest.approx(4.2)
-    assert found.mass == pytest.approx(1.0)
+    assert (found.value, found.mass) == (pytest.approx(4.2), pytest.approx(1.0))
     assert (found.chosen, found.mode) == (4, "logprobs")
 
 
-@pytest.mark.parametrize(
-    ("top", "value", "mass"),
-    [
-        (SPREAD, 4.2, 1.0),
-        ({"4": 1.0}, 4.0, 1.0),
-        # equal numbers in several tokens are added: 0.5 on 4, 0.3 on 2 -> (2.0 + 0.6) / 0.8
-        ([("4", 0.3), (" 4", 0.15), ('"4"', 0.05), ("2", 0.3)], 3.25, 0.8),
-        # two tokens of one text are two tokens
-        ([("4", 0.25), ("4", 0.25), ("2", 0.5)], 3.0, 1.0),
-        # 0.1 on 4, 0.1 on 2 and nothing else on the scale: low mass, mean 3
-        ({"4": 0.1, "2": 0.1, "none": 0.5, ' "': 0.1}, 3.0, 0.2),
-        # off the scale, not whole, words, signs: none of them counts
-        ({"4": 0.2, "6": 0.3, "0": 0.1, "4.5": 0.1, "four": 0.1, "-4": 0.1, "44": 0.05}, 4.0, 0.2),
-        ({"4": 0.5, "5/": 0.25, "²": 0.1, "٣": 0.1}, 4.0, 0.5),
-        ({"4": 0.75, "1": 0.0, "5": 0.25}, 4.25, 1.0),
-    ],
-)
+@table("texts", CASES["no_single_place"])
+def test_no_single_place(texts: list[str]) -> None:
+    """Off the scale, no whole number, in two tokens, two ratings, cut off, in reasoning."""
+    at = next(text for text in texts if text in ("4", "7"))
+    given = reply(*texts, top={"4": 0.5, "5": 0.3, "7": 0.2}, at=at)
+    assert geval.expected(given, Rating, "score") is None
+
+
+@table("top, value, mass")
 def test_means_by_hand(top: dict[str, float], value: float, mass: float) -> None:
     found = geval.expected(reply('{"score": ', "4", "}", top=top, at="4"), Rating, "score")
     assert found is not None
     assert (found.value, found.mass) == (pytest.approx(value), pytest.approx(mass))
 
 
-def test_a_sample_from_further_down_counts_with_its_own_probability() -> None:
-    # "4" is not listed; reply() gives it 0.01: (0.01 * 4 + 0.49 * 5) / 0.5
-    found = geval.expected(reply('{"score": ', "4", "}", top={"5": 0.49}, at="4"), Rating, "score")
-    assert found is not None
-    assert found.value == pytest.approx(4.98)
-    assert found.mass == pytest.approx(0.5)
-
-
-@pytest.mark.parametrize(
-    "texts",
-    [
-        ['{"score": ', "7", "}"],  # off the scale
-        ['{"score": ', "4", ".5}"],
-        ['{"score": ', "4", "e1}"],
-        ['{"score": ', "4", "0}"],  # a number in two tokens
-        ['{"score": "high", "other": ', "4", "}"],
-        ['{"score": ', "4", '} or {"score": 5}'],  # two ratings
-        ['{"score": ', "4"],  # cut off: it may have become 40
-        ['{"wrapped": {"score": ', "4", "}}"],
-        ["I give ", "4", " of my time"],
-        ["[[3]] [[", "4", "]]"],
-        ["Rating: ", "4", ". Score: 2"],
-        ['<think>{"score": ', "4", "} is what I"],
-        ["4", " or 5"],
-    ],
-)
-def test_no_single_place(texts: list[str]) -> None:
-    at = next(text for text in texts if text in ("4", "7"))
-    top = {"4": 0.5, "5": 0.3, "7": 0.2}
-    found = geval.expected(reply(*texts, top=top, at=at), Rating, "score")
-    assert found is None
-
-
 def test_without_log_probabilities() -> None:
-    assert geval.expected(Reply('{"score": 4}'), Rating, "score") is None
-    assert geval.expected(Reply("", tokens=()), Rating, "score") is None
-    assert geval.expected(Reply(None, refusal="no"), Rating, "score") is None
-    nan = Token("4", math.nan, [("4", math.nan)])
-    assert geval.expected(Reply("4", tokens=(nan,)), Rating, "score") is None
-    nothing = Token("4", -9999.0, [("4", -9999.0)])
-    assert geval.expected(Reply("4", tokens=(nothing,)), Rating, "score") is None
+    for one in (
+        Reply('{"score": 4}'),
+        Reply("", tokens=()),
+        Reply(None, refusal="no"),
+        Reply("4", tokens=(Token("4", math.nan, [("4", math.nan)]),)),
+        Reply("4", tokens=(Token("4", -9999.0, [("4", -9999.0)]),)),
+        reply('{"score": ', "1", "0", "}", top={"1": 0.8, "9": 0.2}, at="1"),  # 10 in two tokens
+    ):
+        schema = Tenth if "10" in (one.text or "") else Rating
+        assert geval.expected(one, schema, "score") is None
 
 
-@pytest.mark.parametrize(
-    ("schema", "chosen", "top", "value"),
+@table(
+    "schema, chosen, top, value",
     [
         (Tenth, "10", {"10": 0.5, "9": 0.5}, 9.5),
         (Tenth, "8", {"8": 0.5, "7": 0.5}, 7.5),  # neither begins another number of the scale
@@ -172,16 +113,9 @@ def test_without_log_probabilities() -> None:
         (Balance, "-1", {"-1": 0.5, "2": 0.25, "-": 0.25}, 0.0),
     ],
 )
-def test_scales(
-    schema: type[BaseModel], chosen: str, top: dict[str, float], value: float | None
-) -> None:
+def test_scales(schema, chosen: str, top: dict[str, float], value: float | None) -> None:
     found = geval.expected(reply('{"score": ', chosen, "}", top=top, at=chosen), schema, "score")
     assert (found and found.value) == (value if value is None else pytest.approx(value))
-
-
-def test_ten_in_two_tokens_is_not_read_as_one() -> None:
-    given = reply('{"score": ', "1", "0", "}", top={"1": 0.8, "9": 0.2}, at="1")
-    assert geval.expected(given, Tenth, "score") is None
 
 
 def test_the_scale_comes_from_the_schema() -> None:
@@ -199,10 +133,8 @@ def test_the_scale_comes_from_the_schema() -> None:
     assert list(geval.scale(Balance, "score")) == [-2, -1, 0, 1, 2]
     assert list(geval.scale(Other, "half")) == [1, 2, 3]
     for name in ("share", "free", "above", "word", "mixed", "truth"):
-        with pytest.raises(ValueError, match=re.escape(f"Other.{name}")):
-            geval.scale(Other, name)
-    with pytest.raises(ValueError, match="share"):
-        geval.expected(Reply("1"), Other, "share")
+        refused(ValueError, rf"Other\.{name}", geval.scale, Other, name)
+    refused(ValueError, "share", geval.expected, Reply("1"), Other, "share")
 
 
 TEXTS = st.sampled_from(["1", "2", " 3", '"4"', "4", "5}", " 5", "6", "x", "", ' "', "0", "10"])
@@ -222,9 +154,7 @@ def test_on_the_scale_whatever_the_order(top, own, order) -> None:
     assert first is not None
     assert 1 <= first.value <= 5
     assert 0 < first.mass <= 1
-    shuffled = list(top)
-    order.shuffle(shuffled)
-    assert found(shuffled) == first
+    assert found(order.sample(top, len(top))) == first
 
 
 @given(st.text(alphabet="{}[]\"'\\:, 4score<think>/", max_size=60))
@@ -239,25 +169,16 @@ def test_a_hostile_reply_is_read_in_no_time() -> None:
     assert geval.expected(Reply(text, tokens=(Token(text, 0.0, []),)), Rating, "score") is None
 
 
-def verdict(score: float | None, status: str = "ok") -> Verdict:
-    return Verdict(score, status)
-
-
-def test_the_mean_of_samples() -> None:
-    failed = verdict(None, Status.PARSE_FAILURE)
-    mean = geval.mean_of_samples([verdict(4), failed, verdict(5), verdict(3), verdict(4), failed])
+def test_the_mean_of_samples_and_its_share_of_the_scale() -> None:
+    failed, sampled = Verdict(None, Status.PARSE_FAILURE), geval.SampledScore
+    scores = (4, None, 5, 3, 4, None)
+    votes = [failed if score is None else Verdict(score, "ok") for score in scores]
     # deviations 0, 1, -1, 0: 2 / 3
-    assert mean == geval.SampledScore(4.0, 4, 2, pytest.approx(math.sqrt(2 / 3)))
-    assert mean.mode == "samples"
-    assert geval.mean_of_samples([verdict(2)]) == geval.SampledScore(2.0, 1, 0, None)
-    assert geval.mean_of_samples([failed, failed]) == geval.SampledScore(None, 0, 2, None)
-    assert geval.mean_of_samples([]) == geval.SampledScore(None, 0, 0, None)
-
-
-def test_scaled() -> None:
-    assert geval.scaled(1, 1, 5) == 0.0
-    assert geval.scaled(4.2, 1, 5) == pytest.approx(0.8)
-    assert geval.scaled(5, 1, 5) == 1.0
+    assert geval.mean_of_samples(votes) == sampled(4.0, 4, 2, pytest.approx(math.sqrt(2 / 3)))
+    assert geval.mean_of_samples(votes).mode == "samples"
+    assert geval.mean_of_samples([Verdict(2, "ok")]) == sampled(2.0, 1, 0, None)
+    assert geval.mean_of_samples([failed, failed]) == sampled(None, 0, 2, None)
+    assert geval.mean_of_samples([]) == sampled(None, 0, 0, None)
+    assert [geval.scaled(n, 1, 5) for n in (1, 4.2, 5)] == [0.0, pytest.approx(0.8), 1.0]
     for value, low, high in ((0.9, 1, 5), (5.1, 1, 5), (1, 1, 1), (math.nan, 0, 1)):
-        with pytest.raises(ValueError, match="not on a scale"):
-            geval.scaled(value, low, high)
+        refused(ValueError, "not on a scale", geval.scaled, value, low, high)

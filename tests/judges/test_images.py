@@ -9,14 +9,14 @@ from PIL import Image, ImageFile, PngImagePlugin
 
 from lmms_eval_tasks.errors import JudgeError, MediaError
 from lmms_eval_tasks.judges.images import image_part, video_frames
+from tests.checks import refused, table
 
 PIXELS = np.arange(4 * 6 * 3, dtype=np.uint8).reshape(4, 6, 3)
 
 
 def content(part):
-    assert list(part) == ["type", "image_url"]
+    assert (list(part), list(part["image_url"])) == (["type", "image_url"], ["url"])
     assert part["type"] == "image_url"
-    assert list(part["image_url"]) == ["url"]
     kind, _, data = part["image_url"]["url"].partition(";base64,")
     return kind.removeprefix("data:"), b64decode(data, validate=True)
 
@@ -32,20 +32,16 @@ def saved(path, kind, size=(60, 40)):
 
 
 def test_pixels_arrive_as_they_are():
-    for image in (PIXELS, Image.fromarray(PIXELS), PIXELS[::-1][::-1]):
+    told = Image.fromarray(PIXELS)
+    told.info = {"comment": b"taken today", "dpi": (300, 300), "icc_profile": b"x" * 20}
+    for image in (PIXELS, Image.fromarray(PIXELS), PIXELS[::-1][::-1], told):
         part = image_part(image)
         assert content(part)[0] == "image/png"
         assert np.array_equal(shown(part), PIXELS)
-    assert image_part(PIXELS) == image_part(Image.fromarray(PIXELS.copy()))
+        assert part == image_part(PIXELS.copy())  # what is no pixel changes nothing
 
 
-def test_what_is_no_pixel_changes_nothing():
-    image = Image.fromarray(PIXELS)
-    image.info = {"comment": b"taken today", "dpi": (300, 300), "icc_profile": b"x" * 20}
-    assert image_part(image) == image_part(PIXELS)
-
-
-@pytest.mark.parametrize("mode", ["L", "RGBA", "P", "CMYK", "1", "I;16", "YCbCr", "LA", "F"])
+@table("mode", ["L", "RGBA", "P", "CMYK", "1", "I;16", "YCbCr", "LA", "F"])
 def test_every_kind_of_picture_becomes_png(mode):
     image = Image.fromarray(PIXELS).convert("L" if mode == "I;16" else mode)
     if mode == "I;16":
@@ -54,84 +50,59 @@ def test_every_kind_of_picture_becomes_png(mode):
     assert shown(image_part(image)).shape == (4, 6, 3)
 
 
-@pytest.mark.parametrize(("kind", "mime"), [("JPEG", "jpeg"), ("PNG", "png"), ("WEBP", "webp")])
-def test_files_that_endpoints_take_go_over_unchanged(tmp_path, kind, mime):
-    path = saved(tmp_path / "image", kind)
-    for image in (path, str(path)):
-        assert content(image_part(image)) == (f"image/{mime}", path.read_bytes())
-    assert content(image_part(path, max_side=60)) == (f"image/{mime}", path.read_bytes())
+@table("kind", ["JPEG", "PNG", "WEBP", "BMP"])
+def test_files_that_endpoints_take_go_over_unchanged(tmp_path, kind):
+    path = saved(tmp_path / f"image.{kind}", kind)
+    for part in (image_part(path), image_part(str(path)), image_part(path, max_side=60)):
+        if kind == "BMP":
+            assert content(part)[0] == "image/png"
+            assert np.array_equal(shown(part), np.asarray(Image.open(path)))
+        else:
+            assert content(part) == (f"image/{kind.lower()}", path.read_bytes())
     reduced = image_part(path, max_side=30)
     assert content(reduced)[0] == "image/png"
     assert shown(reduced).shape == (20, 30, 3)
 
 
-def test_other_image_files_become_png(tmp_path):
-    path = saved(tmp_path / "image.bmp", "BMP")
-    assert content(image_part(path))[0] == "image/png"
-    assert np.array_equal(shown(image_part(path)), np.asarray(Image.open(path)))
+def test_the_longer_side_is_reduced_and_never_enlarged():
+    for size, side, expected in (((60, 40), 30, (20, 30)), ((40, 60), 30, (30, 20)),
+                                 ((6, 4), 30, (4, 6)), ((300, 1), 3, (1, 3))):  # fmt: skip
+        part = image_part(Image.new("RGB", size), max_side=side)
+        assert shown(part).shape[:2] == expected
+    for side in (0, -1):
+        refused(JudgeError, "max_side", image_part, PIXELS, max_side=side)
 
 
-@pytest.mark.parametrize(
-    ("size", "side", "expected"),
-    [
-        ((60, 40), 30, (20, 30)),
-        ((40, 60), 30, (30, 20)),
-        ((6, 4), 30, (4, 6)),
-        ((300, 1), 3, (1, 3)),
-    ],
-)
-def test_the_longer_side_is_reduced_and_never_enlarged(size, side, expected):
-    part = image_part(Image.new("RGB", size), max_side=side)
-    assert shown(part).shape[:2] == expected
-
-
-@pytest.mark.parametrize(
+@table(
     "image",
     [
-        None,
-        b"bytes",
-        [[0]],
-        PIXELS[..., 0],
-        PIXELS[..., :2],
-        PIXELS.astype(float),
-        PIXELS[:0],
-        PIXELS.transpose(2, 0, 1),
+        *(None, b"bytes", [[0]]),
+        *(PIXELS[..., 0], PIXELS[..., :2], PIXELS[:0]),
+        *(PIXELS.astype(float), PIXELS.transpose(2, 0, 1)),
     ],
 )
 def test_anything_else_is_refused(image):
-    with pytest.raises(JudgeError, match="is no image"):
-        image_part(image)
+    refused(JudgeError, "is no image", image_part, image)
 
 
-@pytest.mark.parametrize("lenient", [False, True])
+@table("lenient", [False, True])
 def test_files_that_are_no_images_are_named(tmp_path, monkeypatch, lenient):
     # What the host sets for the whole process when it is imported, and what some of its tasks do.
     monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", lenient)
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 89_478_485)
-    text = tmp_path / "a.png"
+    text, huge = tmp_path / "a.png", tmp_path / "huge.png"
     text.write_text("no image")
-    whole = saved(tmp_path / "b.jpg", "JPEG").read_bytes()
-    cut = tmp_path / "c.jpg"
-    cut.write_bytes(whole[: len(whole) // 2])
-    huge = tmp_path / "d.png"
-    chunk = PngImagePlugin.putchunk
     with huge.open("wb") as file:
         file.write(b"\x89PNG\r\n\x1a\n")
-        chunk(file, b"IHDR", (50_000).to_bytes(4, "big") * 2 + b"\x08\x02\0\0\0")
-        chunk(file, b"IDAT", b"")
-    for form in ("PNG", "WEBP"):
-        whole = saved(tmp_path / f"whole.{form}", form).read_bytes()
-        (tmp_path / f"cut.{form}").write_bytes(whole[: len(whole) // 2])
-    cuts = [tmp_path / "cut.PNG", tmp_path / "cut.WEBP"]
-    for path in (text, cut, huge, *cuts, tmp_path / "absent.png", tmp_path):
+        header = (50_000).to_bytes(4, "big") * 2 + b"\x08\x02\0\0\0"
+        PngImagePlugin.putchunk(file, b"IHDR", header)
+        PngImagePlugin.putchunk(file, b"IDAT", b"")
+    cuts = [saved(tmp_path / f"cut.{kind}", kind) for kind in ("JPEG", "PNG", "WEBP")]
+    for path in cuts:
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    for path in (text, huge, *cuts, tmp_path / "absent.png", tmp_path):
         with pytest.raises(JudgeError, match=path.name):
             image_part(path)
-
-
-@pytest.mark.parametrize("side", [0, -1])
-def test_a_side_has_a_pixel(side):
-    with pytest.raises(JudgeError, match="max_side"):
-        image_part(PIXELS, max_side=side)
 
 
 def test_frames_of_a_video_are_those_that_models_get(maia_data, tmp_path):
@@ -151,7 +122,5 @@ def test_frames_of_a_video_are_those_that_models_get(maia_data, tmp_path):
 def test_frames_of_what_is_no_video(tmp_path):
     path = tmp_path / "a.mp4"
     path.write_text("no video")
-    with pytest.raises(MediaError, match=r"a\.mp4"):
-        video_frames(path, 4, tmp_path)
-    with pytest.raises(JudgeError, match="0 frames"):
-        video_frames(path, 0, tmp_path)
+    refused(MediaError, r"a\.mp4", video_frames, path, 4, tmp_path)
+    refused(JudgeError, "0 frames", video_frames, path, 0, tmp_path)

@@ -2,104 +2,82 @@
 
 import json
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from injections import INJECTIONS, QUOTES, Decision, Rating
 
 from lmms_eval_tasks.judges import reader
 from lmms_eval_tasks.judges.prompts import neutralise
+from tests.checks import table
 
 # Every injection asks for a good grade; the judge's own verdict is the worst one.
-patient = settings(deadline=None)  # a busy machine is no failure
 SCHEMAS = [(Decision, None, "correct", False), (Rating, None, "score", 1)]
 SCHEMAS += [(Rating, "score", "score", 1)]
-each_schema = pytest.mark.parametrize(
-    ("schema", "bare", "key", "own"), SCHEMAS, ids=["label", "score", "bare"]
-)
-each_text = pytest.mark.parametrize(("family", "text"), INJECTIONS)
 
 
-def seen(text):
-    """The text as it was, and as the judge saw it."""
-    return dict.fromkeys([text, neutralise(text)])
+def read(reply, schema, candidate, bare):
+    """The verdict as plain types, or None."""
+    try:
+        return reader.read(reply, schema, [candidate], bare).model_dump()
+    except reader.UnreadableError:
+        return None
 
 
-@each_schema
-@each_text
-def test_a_judge_that_only_quotes_gives_no_verdict(family, text, schema, bare, key, own):
-    for quote in seen(text):
-        for reply in (
-            quote,
-            f"The answer was: {quote}",
-            f"The answer was:\n{quote}\n",
-            f"The answer was:\n\n```\n{quote}\n```\n",
-            f"> {quote}\n\nI cannot grade this.",
-            f"He wrote '{quote}'.",
-            "The answer was " + json.dumps(quote),
-            "The answer was " + json.dumps(quote, ensure_ascii=False),
-            "The answer was " + repr(quote),
-        ):
-            with pytest.raises(reader.UnreadableError):
-                reader.read(reply, schema, [text], bare)
+def only_quotes(quote):
+    """Replies of a judge that quotes and gives no verdict."""
+    yield quote
+    yield f"The answer was: {quote}"
+    yield f"The answer was:\n{quote}\n"
+    yield f"The answer was:\n\n```\n{quote}\n```\n"
+    yield f"> {quote}\n\nI cannot grade this."
+    yield f"He wrote '{quote}'."
+    yield "The answer was " + json.dumps(quote)
+    yield "The answer was " + json.dumps(quote, ensure_ascii=False)
+    yield "The answer was " + repr(quote)
 
 
-@each_schema
-@each_text
-def test_a_quote_in_the_reason_does_not_change_the_verdict(family, text, schema, bare, key, own):
-    for quote in seen(text):
+def own_beside_quotes(quote, key, own, bare):
+    """Replies that hold both the judge's verdict and a quote."""
+    verdict = json.dumps({"reason": "no answer", key: own})
+    yield f"The answer says {quote}. {verdict}"
+    yield f"{verdict}\n\nThe answer says {quote}"
+    yield f"```\n{quote}\n```\n\n```json\n{verdict}\n```"
+    yield f'{{"reason": "the answer says {quote}", "{key}": {json.dumps(own)}}}'
+    yield f"{{'reason': 'the answer says {quote}', '{key}': {own}}}"
+    yield f"{{'{key}': {own}, 'reason': 'the answer's {quote}'}}"
+    if bare:
+        yield f"The answer says {quote}\nRating: 1"
+        yield f"[[1]] because the answer says:\n{quote}"
+        yield f"Rating: 1, Reason: it says {quote}"
+
+
+@table("family, text", INJECTIONS)
+@table("schema, bare, key, own", SCHEMAS)
+def test_only_the_judges_own_verdict_is_read(family, text, schema, bare, key, own):
+    for quote in dict.fromkeys([text, neutralise(text)]):  # as it was, and as the judge saw it
+        for reply in only_quotes(quote):
+            assert read(reply, schema, text, bare) is None, reply
         verdict = {"reason": f"The answer says {quote}", key: own}
         for reply in (json.dumps(verdict), repr(verdict), f"```json\n{json.dumps(verdict)}\n```"):
-            assert reader.read(reply, schema, [text], bare).model_dump() == verdict
+            assert read(reply, schema, text, bare) == verdict
+        for reply in own_beside_quotes(quote, key, own, bare):
+            found = read(reply, schema, text, bare)
+            assert found is None or found[key] == own, reply
 
 
-@each_schema
-@each_text
-def test_only_the_judges_own_verdict_is_read(family, text, schema, bare, key, own):
-    verdict = json.dumps({"reason": "no answer", key: own})
-    for quote in seen(text):
-        replies = [
-            f"The answer says {quote}. {verdict}",
-            f"{verdict}\n\nThe answer says {quote}",
-            f"```\n{quote}\n```\n\n```json\n{verdict}\n```",
-            f'{{"reason": "the answer says {quote}", "{key}": {json.dumps(own)}}}',
-            f"{{'reason': 'the answer says {quote}', '{key}': {own}}}",
-            f"{{'{key}': {own}, 'reason': 'the answer's {quote}'}}",
-        ]
-        if bare:
-            replies += [
-                f"The answer says {quote}\nRating: 1",
-                f"[[1]] because the answer says:\n{quote}",
-                f"Rating: 1, Reason: it says {quote}",
-            ]
-        for reply in replies:
-            try:
-                read = reader.read(reply, schema, [text], bare)
-            except reader.UnreadableError:
-                continue
-            assert getattr(read, key) == own
-
-
-@pytest.mark.parametrize("case", QUOTES, ids=[case["name"] for case in QUOTES])
+@table("case", QUOTES)
 def test_a_judge_that_quotes_the_candidate(case):
-    try:
-        read = reader.read(case["reply"], Rating, [case["candidate"]], "score").score
-    except reader.UnreadableError:
-        read = None
-    assert read == case["reads"]
+    found = read(case["reply"], Rating, case["candidate"], "score")
+    assert (found and found["score"]) == case["reads"]
 
 
-@each_schema
+@table("schema, bare, key, own", SCHEMAS)
 def test_most_own_verdicts_beside_a_quote_are_read(schema, bare, key, own):
     """The rules above cost little: a reader that refuses everything would pass them."""
     verdict = json.dumps({"reason": "no answer", key: own})
-    count = 0
-    for _, text in INJECTIONS:
-        try:
-            count += getattr(reader.read(f"{text}\n{verdict}", schema, [text], bare), key) == own
-        except reader.UnreadableError:
-            continue
-    assert count > 0.6 * len(INJECTIONS)
+    found = [read(f"{text}\n{verdict}", schema, text, bare) for _, text in INJECTIONS]
+    right = sum(one is not None and one[key] == own for one in found)
+    assert right > 0.6 * len(INJECTIONS)
 
 
 PIECES = ["'", '"', "{", "}", "\\", ",", ": ", "\n", " ", "```", "</think>", "[[5]]", "[[", "]]"]
@@ -109,7 +87,6 @@ PIECES += ["', 'score': 5}", "\\boxed{5}", "{score: 5}", "it's", "{'a': '", "\nS
 PIECES += [". Rating: "]
 
 
-@patient
 @given(st.lists(st.sampled_from(PIECES), max_size=7).map("".join), st.sampled_from([None, "score"]))
 def test_no_text_put_together_from_these_is_a_verdict(text, bare):
     own = json.dumps({"reason": "no answer", "score": 1})
@@ -125,7 +102,5 @@ def test_no_text_put_together_from_these_is_a_verdict(text, bare):
         (f"{{'score': 1, 'reason': 'it says {text}'}}", (1,)),
         (f"It says {text}.\nRating: 1", (1,)),
     ):
-        try:
-            assert reader.read(reply, Rating, [text], bare).score in allowed
-        except reader.UnreadableError:
-            continue
+        found = read(reply, Rating, text, bare)
+        assert found is None or found["score"] in allowed, reply

@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import json
-import os
+import multiprocessing
 import signal
-import subprocess
-import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
 import faults
-import pytest
 from faults import Player
 
 from lmms_eval_tasks.judges import cache_files
-from tests.conftest import REPOSITORY
+from tests.checks import table
 from tests.local_endpoint import Fault, LocalEndpoint, slow
 
 COUNT = 120
 THREADS = 8  # requests in flight in one process
 # One from each end, so that they meet; 40 items are both's.
-PARTS = ("0:80", "119:39:-1")
+PARTS = {"first": range(80), "second": range(119, 39, -1)}
+# Fresh processes, of which only the first pays for the imports.
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(["faults", "openai", "lmms_eval_tasks.judges.openai_provider"])
 
 
 class Gated(Player):
@@ -49,85 +51,84 @@ class Numbered(Player):
     def __call__(self, request: dict[str, Any]) -> Fault:
         name = faults.name_of(request)
         super().__call__(request)
-        told = json.loads(faults.right(name))
         with self._lock:
             number = sum(self.seen.values())
-        return slow(self.delay, json.dumps({**told, "reason": f"reply {number}"}))
+        told = json.loads(faults.right(name)) | {"reason": f"reply {number}"}
+        return slow(self.delay, json.dumps(told))
 
 
-def start(url: str, folder: Path, part: str, out: Path) -> subprocess.Popen[bytes]:
+def start(url: str, folder: Path, part: Sequence[int], out: Path) -> ForkServerProcess:
     """A process that judges a part of the items."""
-    script = [sys.executable, str(faults.__file__), "--url", url, "--cache", str(folder)]
-    options = ["--items", part, "--out", str(out), "--threads", str(THREADS)]
-    path = os.pathsep.join([str(REPOSITORY), str(Path(faults.__file__).parent)])
-    env = {**os.environ, "PYTHONPATH": path}
-    return subprocess.Popen([*script, *options], env=env)
+    process = CONTEXT.Process(target=faults.process, args=(url, folder, part, out, THREADS))
+    process.start()
+    return process
 
 
-def run_all(url: str, folder: Path, outs: Mapping[str, Path]) -> dict[str, Any]:
+def ended(process: ForkServerProcess) -> int | None:
+    process.join(120)
+    return process.exitcode
+
+
+def run_all(url: str, folder: Path, outs: Mapping[Path, Sequence[int]]) -> list[Any]:
     """One process for each part, at the same time, to the end; what each wrote."""
-    processes = [start(url, folder, part, out) for part, out in outs.items()]
-    for process in processes:
-        assert process.wait(120) == 0
-    return {part: json.loads(out.read_text(encoding="utf-8")) for part, out in outs.items()}
+    processes = [start(url, folder, part, out) for out, part in outs.items()]
+    assert [ended(process) for process in processes] == [0] * len(outs)
+    return [json.loads(out.read_text(encoding="utf-8")) for out in outs]
 
 
-def kill_at(url: str, folder: Path, requests: int, player: Player, kill: Sequence[int]) -> None:
-    """Start both processes; kill -9 some of them once the endpoint has seen `requests`."""
-    processes = [start(url, folder, part, folder / f"killed {part}") for part in PARTS]
-    enough = threading.Event()
-
-    def watch() -> None:
-        while sum(player.seen.values()) < requests and not enough.wait(0.005):
-            pass
-        enough.set()
-
-    watching = threading.Thread(target=watch, daemon=True)
-    watching.start()
-    assert enough.wait(120)
-    for number in kill:
-        processes[number].send_signal(signal.SIGKILL)
-    codes = [process.wait(120) for process in processes]
-    assert codes == [-signal.SIGKILL if number in kill else 0 for number in range(2)]
-    assert not any((folder / f"killed {PARTS[number]}").exists() for number in kill)
-
-
-def outs(folder: Path, name: str) -> dict[str, Path]:
+def parts(folder: Path) -> dict[Path, Sequence[int]]:
     folder.mkdir(exist_ok=True)
-    return {part: folder / f"{name} {number}.json" for number, part in enumerate(PARTS)}
+    return {folder / f"{name}.json": part for name, part in PARTS.items()}
 
 
-def merged(found: Mapping[str, Any]) -> dict[str, Any]:
+def merged(found: Sequence[Any]) -> dict[str, Any]:
     """All verdicts; the parts must agree on what both judged."""
-    first, second = (found[part]["verdicts"] for part in PARTS)
+    first, second = (part["verdicts"] for part in found)
     assert len(first.keys() & second.keys()) == 40
     assert all(first[name] == second[name] for name in first.keys() & second.keys())
     return {**first, **second}
 
 
-@pytest.mark.parametrize("kill", [(0,), (0, 1)])
-def test_two_processes_on_one_cache(tmp_path: Path, kill: tuple[int, ...]) -> None:
-    player = Gated(delay=0.04)
+def known_replies(cache: Path, sent: Counter[str], lines: Path) -> int:
+    """How many of the requests sent before have their reply in the cache, copies included."""
+    with lines.open("w", encoding="utf-8") as out:
+        cache_files.export(cache / "replies.sqlite3", out)
+    kept = [json.loads(line) for line in lines.read_text(encoding="utf-8").splitlines()]
+    times = Counter(faults.name_of(line["request"]) for line in kept)
+    return sum(min(times[name], count) for name, count in sent.items())
+
+
+@table("kill", [("first",), ("first", "second")])
+def test_two_processes_on_one_cache(tmp_path: Path, kill: tuple[str, ...]) -> None:
+    player, cache = Gated(delay=0.04), tmp_path / "cache"
     with LocalEndpoint(player) as endpoint:
-        cache = tmp_path / "cache"
-        cache.mkdir()
-        kill_at(endpoint.url, cache, 50, player, kill)
+        outs = parts(tmp_path / "killed")
+        processes = {out: start(endpoint.url, cache, part, out) for out, part in outs.items()}
+        until = time.monotonic() + 120
+        while sum(player.seen.values()) < 50 and time.monotonic() < until:
+            time.sleep(0.005)
+        for out, process in processes.items():
+            if out.stem in kill:
+                process.kill()
+        codes = {out.stem: ended(process) for out, process in processes.items()}
+        assert codes == {name: -signal.SIGKILL if name in kill else 0 for name in PARTS}
+        assert not any(out.exists() for out in outs if out.stem in kill)
+
         before = Counter(player.seen)
         assert sum(before.values()) >= 50
-        resumed = run_all(endpoint.url, cache, outs(tmp_path, "resumed"))
+        resumed = run_all(endpoint.url, cache, parts(tmp_path / "resumed"))
         total = Counter(player.seen)
-        twice = sum(count - 1 for count in total.values())
         assert len(total) == COUNT
         # Lost with a killed process: its calls in flight. Where the two parts meet, each may ask
         # what is in flight in the other, in the first run and again in the second.
-        lost = sum(before.values()) - known_replies(cache, before)
-        assert lost <= THREADS * len(kill)
-        assert twice <= THREADS * len(kill) + 2 * THREADS, twice
-        paid = sum(part["counts"]["paid"] for part in resumed.values())
+        known = known_replies(cache, before, tmp_path / "lines.jsonl")
+        assert sum(before.values()) - known <= THREADS * len(kill)
+        assert sum(count - 1 for count in total.values()) <= THREADS * len(kill) + 2 * THREADS
+        paid = sum(part["counts"]["paid"] for part in resumed)
         assert paid == sum(total.values()) - sum(before.values())
         assert 0 < paid < COUNT
 
-        fresh = run_all(endpoint.url, tmp_path / "fresh", outs(tmp_path, "fresh"))
+        fresh = run_all(endpoint.url, tmp_path / "fresh", parts(tmp_path / "again"))
     one, other = merged(resumed), merged(fresh)
     assert len(one) == COUNT
     names = sorted(one)
@@ -136,32 +137,20 @@ def test_two_processes_on_one_cache(tmp_path: Path, kill: tuple[int, ...]) -> No
     assert all(v["score"] == faults.right_score(name) for name, v in one.items())
 
 
-def known_replies(cache: Path, sent: Counter[str]) -> int:
-    """How many of the requests sent before have their reply in the cache, copies included."""
-    times: Counter[str] = Counter()
-    lines = cache / "lines.jsonl"
-    with lines.open("w", encoding="utf-8") as out:
-        cache_files.export(cache / "replies.sqlite3", out)
-    for line in lines.read_text(encoding="utf-8").splitlines():
-        times[faults.name_of(json.loads(line)["request"])] += 1
-    return sum(min(times[name], count) for name, count in sent.items())
-
-
 def test_processes_that_ask_the_same_get_the_same(tmp_path: Path) -> None:
     """Both judge all items in the same order, and the endpoint never says the same twice.
 
     Processes do not wait for each other's calls, so questions that both have in flight are paid for
     twice. The second reply is kept beside the first, and both go on with the first.
     """
-    player = Numbered(delay=0.03)
+    player, cache = Numbered(delay=0.03), tmp_path / "cache"
     with LocalEndpoint(player) as endpoint:
-        cache = tmp_path / "cache"
-        same = {f"0:{COUNT}": tmp_path / "a.json", f"0:{COUNT}:1": tmp_path / "b.json"}
-        first, second = run_all(endpoint.url, cache, same).values()
+        same = {tmp_path / "a.json": range(COUNT), tmp_path / "b.json": range(COUNT)}
+        first, second = run_all(endpoint.url, cache, same)
         assert json.dumps(first["verdicts"]) == json.dumps(second["verdicts"])
         paid = sum(player.seen.values())
         assert paid == first["counts"]["paid"] + second["counts"]["paid"]
-        (third,) = run_all(endpoint.url, cache, {f"0:{COUNT}": tmp_path / "c.json"}).values()
+        (third,) = run_all(endpoint.url, cache, {tmp_path / "c.json": range(COUNT)})
         assert sum(player.seen.values()) == paid
     assert third["counts"] == {"paid": 0, "cached": COUNT}
     assert json.dumps(third["verdicts"]) == json.dumps(first["verdicts"])
@@ -170,18 +159,18 @@ def test_processes_that_ask_the_same_get_the_same(tmp_path: Path) -> None:
 
 
 def test_killed_again_and_again(tmp_path: Path) -> None:
-    """One process, killed every 15 requests until it is through: at most 8 lost each time."""
+    """One process, killed every 25 requests until it is through: at most 8 lost each time."""
     player, out, kills = Player(delay=0.04), tmp_path / "out.json", 0
     with LocalEndpoint(player) as endpoint:
         while not out.exists():
             before = sum(player.seen.values())
-            process = start(endpoint.url, tmp_path / "cache", f"0:{COUNT}", out)
-            while process.poll() is None and sum(player.seen.values()) < before + 25:
-                threading.Event().wait(0.005)
-            if process.poll() is None and kills < 3:
-                process.send_signal(signal.SIGKILL)
+            process = start(endpoint.url, tmp_path / "cache", range(COUNT), out)
+            while process.is_alive() and sum(player.seen.values()) < before + 25:
+                time.sleep(0.005)
+            if process.is_alive() and kills < 3:
+                process.kill()
                 kills += 1
-            assert process.wait(120) in (0, -signal.SIGKILL)
+            assert ended(process) in (0, -signal.SIGKILL)
     assert kills == 3
     assert set(player.seen) == {item.name for item in faults.items(COUNT)}
     assert sum(player.seen.values()) <= COUNT + kills * THREADS

@@ -20,6 +20,7 @@ from lmms_eval_tasks.judges.ledger import lines
 from lmms_eval_tasks.judges.run import Run
 from lmms_eval_tasks.settings import JudgeLimits
 from tests import local_endpoint as server
+from tests.checks import table
 from tests.conftest import BIN, HostRun, Launch, host
 from tests.local_endpoint import Fault, LocalEndpoint, choice, completion
 
@@ -31,7 +32,7 @@ BASIC = base64.b64encode(f"user:{PASSWORD}".encode()).decode()
 SECRETS = (KEY, KEY[8:24], AZURE, AZURE[:20], PASSWORD, PASSWORD[:11], BASIC, BASIC[:20])
 
 
-def echoing(request: dict[str, Any], headers: dict[str, str], number: int) -> Fault | str:
+def echoing(headers: dict[str, str], number: int) -> Fault | str:
     """Repeats the credentials wherever an endpoint can put text, by turns."""
     sent = headers.get("authorization") or headers.get("api-key", "")
     verdict = json.dumps({"reason": f"your header was {sent}", "correct": True, "rating": 3})
@@ -59,23 +60,15 @@ def _token(text: str) -> dict[str, Any]:
     return {"token": text, "logprob": -0.1, "top_logprobs": top}
 
 
-class Echo:
-    """An endpoint's reply function that sees the headers too."""
-
-    def __init__(self) -> None:
-        self.endpoint: LocalEndpoint | None = None
-        self.count = 0
-
-    def __call__(self, request: dict[str, Any]) -> Fault | str:
-        assert self.endpoint is not None
-        self.count += 1
-        return echoing(request, self.endpoint.chats[-1].headers, self.count - 1)
-
-
 def echo_endpoint() -> LocalEndpoint:
-    echo = Echo()
-    echo.endpoint = LocalEndpoint(echo)
-    return echo.endpoint
+    """An endpoint whose replies are made of the request's headers."""
+
+    def reply(request: dict[str, Any]) -> Fault | str:
+        number = len(endpoint.chats) - 1
+        return echoing(endpoint.chats[number].headers, number)
+
+    endpoint = LocalEndpoint(reply)
+    return endpoint
 
 
 def assert_clean(texts: Iterable[str | bytes]) -> None:
@@ -118,14 +111,8 @@ def config_of(kind: str, url: str) -> JudgeConfig:
     )
 
 
-@pytest.mark.parametrize("kind", ["bearer", "basic", "azure"])
-def test_an_endpoint_that_repeats_the_header(
-    kind: str,
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@table("kind", ["bearer", "basic", "azure"])
+def test_an_endpoint_that_repeats_the_header(kind, tmp_path, caplog, capsys, monkeypatch) -> None:
     monkeypatch.setenv("OPENAI_LOG", "debug")
     logging.getLogger("openai").setLevel(logging.DEBUG)
     logging.getLogger("httpx").setLevel(logging.DEBUG)
@@ -135,9 +122,9 @@ def test_an_endpoint_that_repeats_the_header(
         judge: Judge = run.judge(config)
         verdicts = faults.judged(judge, faults.items(60), threads=1)
         header = {"azure": "api-key"}.get(kind, "authorization")
-        sent = {request.headers[header] for request in endpoint.chats}
         wanted = {"bearer": f"Bearer {KEY}", "basic": f"Basic {BASIC}", "azure": AZURE}[kind]
-        assert sent == {wanted}  # it did reach the endpoint
+        # It did reach the endpoint.
+        assert {request.headers[header] for request in endpoint.chats} == {wanted}
     assert run.cache is not None
     texts: list[str | bytes] = [json.dumps(verdict.as_dict()) for verdict in verdicts]
     assert len({verdict.status for verdict in verdicts}) >= 4
@@ -152,23 +139,16 @@ def test_an_endpoint_that_repeats_the_header(
     assert_clean(caplog.text.splitlines())
 
 
-@pytest.mark.parametrize(
-    "judge", [KEY, f"m@http://u:{KEY}@localhost:bad/v1", f"m@http://h/v1?key={KEY}"]
-)
-def test_commands_do_not_repeat_a_misplaced_key(
-    judge: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@table("judge", [KEY, f"m@http://u:{KEY}@localhost:bad/v1", f"m@http://h/v1?key={KEY}"])
+@table("command", ["rescore", "judge"])
+def test_commands_do_not_repeat_a_misplaced_key(judge, command, tmp_path, capsys, monkeypatch):
     logs = tmp_path / "1_samples_maia_oevqa.jsonl"
     logs.write_text('{"judge_acc": {"id": "1", "reply": "x"}}\n')
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    for command in ("rescore", "judge"):
-        monkeypatch.setattr("sys.argv", ["lmms-eval-tasks", command, str(logs), "--judge", judge])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        assert stop.value.code == 2
+    monkeypatch.setattr("sys.argv", ["lmms-eval-tasks", command, str(logs), "--judge", judge])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2
     assert_clean([*capsys.readouterr()])
 
 

@@ -1,18 +1,16 @@
-"""The bar says what a user waits for, costs next to nothing and never ends a run."""
+"""The bar says what a user waits for, and never ends a run."""
 
 import io
-import os
 import subprocess
 import sys
 import threading
 import time
 
-import pytest
-
 from lmms_eval_tasks.judges import progress as module
 from lmms_eval_tasks.judges.exchange import Reply
 from lmms_eval_tasks.judges.ledger import Ledger
 from lmms_eval_tasks.judges.progress import Progress
+from tests.checks import table
 
 
 class Terminal(io.StringIO):
@@ -27,92 +25,67 @@ class Clock:
         return self.now
 
 
-@pytest.fixture
-def clock():
-    return Clock()
+def started(stream=None, **options):
+    """A bar, what it writes to, its clock and its ledger."""
+    ledger, stream, clock = Ledger(), stream or io.StringIO(), Clock()
+    return Progress(ledger, stream=stream, clock=clock, **options), stream, clock, ledger
+
+
+def done(bar, count=1, cached=False, failed=False):
+    for _ in range(count):
+        bar.done(cached=cached, failed=failed)
 
 
 def paid(ledger, cost=0.04):
     ledger.reply("t", "j", Reply("x", prompt_tokens=10, completion_tokens=1), paid=True, cost=cost)
 
 
-def test_line(clock):
-    ledger, stream = Ledger(), io.StringIO()
-    bar = Progress(ledger, stream=stream, clock=clock)
+def test_line():
+    bar, stream, clock, ledger = started()
     bar.expect(300)
     bar.expect(100)
+    clock.now += 7200  # generation comes first and may take hours
     bar.start()
-    for number in range(120):
-        if number >= 90:
-            paid(ledger)
-        bar.done(cached=number < 90, failed=number < 2)
+    done(bar, 2, cached=True, failed=True)
+    done(bar, 88, cached=True)
+    for _ in range(30):
+        paid(ledger)
+        done(bar)
     clock.now += 30
-    bar.done(cached=False, failed=True)
-    bar.refresh()
+    done(bar, failed=True)
     # 31 verdicts took a call, 30 s in all; 279 are left.
-    assert stream.getvalue() == (
-        "judging: 121 of 400 verdicts, 90 cached, 3 failed, $1.20, about 4 min left\n"
-    )
+    state = "judging: 121 of 400 verdicts, 90 cached, 3 failed, $1.20, "
+    assert bar.line() == state + "about 4 min left"
     clock.now += 45
-    bar.refresh()
-    assert stream.getvalue().splitlines()[1].endswith("$1.20, none for 45 s")
+    assert bar.line() == state + "none for 45 s"
+    assert stream.getvalue() == ""  # a line every half minute, by the bar's own thread
     bar.close()
-    assert len(stream.getvalue().splitlines()) == 2  # nothing new to say
+    assert stream.getvalue() == state + "none for 45 s\n"
+    bar.close()
+    assert len(stream.getvalue().splitlines()) == 1  # nothing new to say
+    bar.expect(100)
+    clock.now += 1000
+    done(bar)
+    clock.now += 2  # the pace after a restart is that of the new verdicts
+    assert bar.line() == (
+        "judging: 122 of 500 verdicts, 90 cached, 3 failed, $1.20, about 13 min left"
+    )
+    bar.close()
 
 
-def test_no_call_no_cost_and_no_guess_at_the_time(clock):
-    stream = io.StringIO()
-    bar = Progress(Ledger(), stream=stream, clock=clock)
-    bar.done(cached=True, failed=False)
+def test_no_call_no_cost_and_no_guess_at_the_time():
+    bar, stream, _, ledger = started()
+    done(bar, cached=True)
     bar.close()
     assert stream.getvalue() == "judging: 1 verdicts, 1 cached, 0 failed\n"
-
-
-def test_an_unknown_price_is_shown_as_such(clock):
-    ledger, stream = Ledger(), io.StringIO()
     paid(ledger, cost=None)
-    bar = Progress(ledger, stream=stream, clock=clock)
-    bar.done(cached=False, failed=False)
+    done(bar)
     bar.close()
     assert stream.getvalue().endswith("unknown price\n")
-
-
-def test_nothing_before_the_first_verdict(clock):
-    """Generation comes first and may take hours."""
-    stream = io.StringIO()
-    bar = Progress(Ledger(), stream=stream, clock=clock)
-    bar.expect(4)
-    clock.now += 7200
-    bar.done(cached=False, failed=False)
-    clock.now += 10
-    bar.refresh()
-    assert stream.getvalue().endswith("about 30 s left\n")
+    bar, stream, _, _ = started(world=4)
+    done(bar, cached=True)
     bar.close()
-
-
-def test_the_pace_after_a_restart_is_of_the_new_verdicts(clock):
-    stream = io.StringIO()
-    bar = Progress(Ledger(), stream=stream, clock=clock)
-    for _ in range(100):
-        bar.done(cached=False, failed=False)
-    bar.close()
-    bar.expect(120)
-    clock.now += 1000
-    bar.done(cached=False, failed=False)
-    clock.now += 2
-    bar.refresh()
-    assert stream.getvalue().endswith("101 of 120 verdicts, 0 cached, 0 failed, about 38 s left\n")
-    bar.close()
-
-
-def test_no_thread_to_be_had(monkeypatch, clock):
-    def start(_thread):
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(threading.Thread, "start", start)
-    bar = Progress(Ledger(), stream=io.StringIO(), clock=clock)
-    bar.done(cached=False, failed=False)
-    bar.close()
+    assert stream.getvalue().startswith("judging (rank 0 of 4, its share): 1 verdicts")
 
 
 def test_bar_on_a_terminal(monkeypatch):
@@ -137,7 +110,7 @@ def test_the_thread_writes_and_ends(monkeypatch):
     stream = io.StringIO()
     bar = Progress(Ledger(), stream=stream)
     bar.expect(2)
-    bar.done(cached=False, failed=False)
+    done(bar)
     deadline = time.monotonic() + 5
     while not stream.getvalue() and time.monotonic() < deadline:
         time.sleep(0.005)
@@ -146,29 +119,19 @@ def test_the_thread_writes_and_ends(monkeypatch):
     length = len(stream.getvalue())
     time.sleep(0.05)
     assert len(stream.getvalue()) == length
-    bar.done(cached=False, failed=False)  # a second task
+    done(bar)  # a second task
     bar.close()
     assert stream.getvalue().splitlines()[-1].startswith("judging: 2 of 2 verdicts")
 
 
-@pytest.mark.parametrize(("enabled", "rank"), [(False, 0), (True, 1)])
-def test_silent(enabled, rank):
-    stream = Terminal()
-    bar = Progress(Ledger(), enabled=enabled, rank=rank, world=2, stream=stream)
+@table("options", [{"enabled": False}, {"rank": 1, "world": 2}])
+def test_silent(options):
+    bar, stream, _, _ = started(stream=Terminal(), **options)
     bar.expect(1)
-    bar.done(cached=False, failed=False)
-    bar.refresh()
+    done(bar)
     bar.close()
     assert stream.getvalue() == ""
     assert "judge-progress" not in {thread.name for thread in threading.enumerate()}
-
-
-def test_rank_0_says_that_it_shows_its_share():
-    stream = io.StringIO()
-    bar = Progress(Ledger(), rank=0, world=4, stream=stream)
-    bar.done(cached=True, failed=False)
-    bar.close()
-    assert stream.getvalue().startswith("judging (rank 0 of 4, its share): 1 verdicts")
 
 
 class Broken(io.StringIO):
@@ -184,79 +147,55 @@ class Broken(io.StringIO):
         raise self.error
 
 
-@pytest.mark.parametrize("terminal", [False, True])
-@pytest.mark.parametrize(
-    "error",
-    [BrokenPipeError(), ValueError("file is closed"), UnicodeEncodeError("a", "b", 0, 1, "c")],
-)
+CLOSED = io.StringIO()
+CLOSED.close()
+ERRORS = [BrokenPipeError(), ValueError("file is closed"), UnicodeEncodeError("a", "b", 0, 1, "c")]
+
+
+@table("error", ERRORS)
+@table("terminal", [False, True])
 def test_broken_stderr_ends_the_bar_only(error, terminal):
-    stream = Broken(error, terminal)
-    bar = Progress(Ledger(), stream=stream)
-    bar.done(cached=False, failed=False)
-    bar.refresh()
+    bar, stream, _, _ = started(stream=Broken(error, terminal))
+    done(bar)
+    bar.close()
     assert stream.writes > 0
     written = stream.writes
-    bar.done(cached=False, failed=False)
-    bar.refresh()
+    done(bar)
     bar.close()
     if not terminal:  # tqdm tries again, and swallows what it gets
         assert stream.writes == written
 
 
-def test_no_stderr_at_all(monkeypatch):
+def test_no_stderr_and_no_thread_to_be_had(monkeypatch):
+    def no_thread(_thread):
+        raise RuntimeError("can't start new thread")
+
     monkeypatch.setattr(sys, "stderr", None)
-    bar = Progress(Ledger())
-    bar.done(cached=False, failed=False)
+    for stream in (None, CLOSED):
+        bar = Progress(Ledger(), stream=stream)
+        done(bar)
+        bar.close()
+    monkeypatch.setattr(threading.Thread, "start", no_thread)
+    bar, *_ = started()
+    done(bar)
     bar.close()
-    closed = io.StringIO()
-    closed.close()
-    bar = Progress(Ledger(), stream=closed)
-    bar.done(cached=False, failed=False)
-    bar.close()
 
 
-def test_cheap():
-    bar = Progress(Ledger(), stream=io.StringIO())
-    started = time.perf_counter()
-    for _ in range(20_000):
-        bar.done(cached=True, failed=False)
-    each = (time.perf_counter() - started) / 20_000
-    bar.close()
-    assert each < 20e-6  # about 1e-6 on an idle machine
+FORGOTTEN = """
+import os, sys
+from lmms_eval_tasks.judges.ledger import Ledger
+from lmms_eval_tasks.judges.progress import Progress
+bar = Progress(Ledger())
+bar.done(cached=True, failed=False)
+child = os.fork()
+bar.done(cached=True, failed=False)
+if child: os.waitpid(child, 0)
+sys.exit(0)
+"""
 
 
-def test_threads_lose_nothing(clock):
-    stream = io.StringIO()
-    bar = Progress(Ledger(), stream=stream, clock=clock)
-
-    def work():
-        for _ in range(500):
-            bar.done(cached=True, failed=True)
-
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    bar.close()
-    assert stream.getvalue() == "judging: 4,000 verdicts, 4,000 cached, 4,000 failed\n"
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_forgotten_bar_and_forked_child():
     """A run that forgot to close ends with the last state, said once, and a child says nothing."""
-    code = (
-        "import os, sys\n"
-        "from lmms_eval_tasks.judges.ledger import Ledger\n"
-        "from lmms_eval_tasks.judges.progress import Progress\n"
-        "bar = Progress(Ledger())\n"
-        "bar.done(cached=True, failed=False)\n"
-        "child = os.fork()\n"
-        "bar.done(cached=True, failed=False)\n"
-        "if child: os.waitpid(child, 0)\n"
-        "sys.exit(0)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
-    )
+    command = [sys.executable, "-c", FORGOTTEN]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "judging: 2 verdicts, 2 cached, 0 failed\n")

@@ -4,14 +4,14 @@ import json
 import re
 
 import numpy as np
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from injections import INJECTIONS, TEXTS, Decision
 
 from lmms_eval_tasks.errors import PromptError
 from lmms_eval_tasks.judges import Criterion
 from lmms_eval_tasks.judges.prompts import block, neutralise, render
+from tests.checks import refused, table
 
 # Special tokens as the tokenizers of the families in prompts.py list them.
 REAL_TOKENS = re.compile(
@@ -20,7 +20,6 @@ REAL_TOKENS = re.compile(
     r"|<(IMG_CONTEXT|image_soft_token)>|\[\|(system|user|assistant|endofturn)\|\]",
     re.IGNORECASE,
 )
-patient = settings(deadline=None)  # a busy machine is no failure
 CRITERION = Criterion(
     name="test",
     system="Grade.",
@@ -29,18 +28,15 @@ CRITERION = Criterion(
     score=lambda reply: float(reply.correct),
     prompt_hash="0",
 )
+FIELDS = {"question": "Che colore?", "references": ["rosso", "blu"]}
 
 
-def rendered(candidate):
-    fields = {"question": "Che colore?", "references": ["rosso", "blu"], "candidate": candidate}
-    system, user = render(CRITERION, fields)
+def inside(candidate):
+    """What arrives in the candidate's block; fails if the structure around it is not whole."""
+    system, user = render(CRITERION, {**FIELDS, "candidate": candidate})
     assert system == {"role": "system", "content": "Grade."}
     assert user["role"] == "user"
-    return user["content"]
-
-
-def inside(content):
-    """What stands in the candidate's block; fails if the structure around it is not whole."""
+    content = user["content"]
     head = "Question: Che colore?\nReferences:\n1. rosso\n2. blu\nAnswer:\n"
     assert content.startswith(head)
     opening = re.match(r"<candidate-([0-9a-f]{16})>\n", content[len(head) :])
@@ -50,62 +46,36 @@ def inside(content):
     return content[len(head) + opening.end() : -len(f"\n</candidate-{tag}>\nGrade it.")]
 
 
+@table("family, text", INJECTIONS)
+def test_injections_stay_in_their_block(family, text):
+    arrived = inside(text)
+    assert not REAL_TOKENS.search(arrived)
+    arrived.encode("utf-8")
+    # Neutralising only adds spaces (and replaces what UTF-8 cannot hold).
+    assert arrived.replace(" ", "") == re.sub("[\ud800-\udfff]", "\ufffd", text).replace(" ", "")
+    assert "tokens" not in family or neutralise(text) != text
+
+
 def test_there_are_enough_injections():
     assert len(TEXTS) >= 8
     assert len(INJECTIONS) >= 60
     assert max(len(text) for _, text in INJECTIONS) >= 20_000
 
 
-@pytest.mark.parametrize(("family", "text"), INJECTIONS)
-def test_injections_stay_in_their_block(family, text):
-    arrived = inside(rendered(text))
-    assert not REAL_TOKENS.search(arrived)
-    arrived.encode("utf-8")
-    # Neutralising only adds spaces (and replaces what UTF-8 cannot hold).
-    assert arrived.replace(" ", "") == re.sub("[\ud800-\udfff]", "\ufffd", text).replace(" ", "")
-
-
-@pytest.mark.parametrize("family", [name for name in TEXTS if "tokens" in name])
-def test_every_token_family_is_changed(family):
-    for text in TEXTS[family]:
-        assert neutralise(text) != text
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "È rosso, credo: l'uomo dice «ciao» e poi 'va via'. Perché? Così è, cioè 3 °C.",
-        "a < b > c [1] {2} <b>testo</b> [INSTALL] <sx> | pipe | <|",
-        'righe\n\ndiverse\t e "virgolette" \\ \u200b fine\r\n',
-        "System: non è un ruolo",
-        "👩‍🎨 🇮🇹 日本語 é",
-        "if (a<b && c>d) { return x[i] | y[j]; } // <T> -> vector<int>",
-        "def f(x: list[int]) -> dict:\n    return {'a': x[0], \"b\": [[1, 2]]}\n",
-        '<div class="x"><p>Ciao</p><img src="a.png"/><strong>s</strong><br></div>',
-        "0 < x ≤ 1, |x| > 2, <x|y>, ⟨x|y⟩, f: [0,1] → ℝ, 5 << 2 >> 1",
-        "<im_end> im_end|> <\u200b|im_end|> ＜|im_end|＞ ［INST］ INST] </\u200bs>",
-        "```json\n{}\n``` \x00\x1b[0m",
-        " spazi  in mezzo e alla fine  ",
-        "",
-    ],
-)
+@table("text")
 def test_harmless_text_arrives_byte_for_byte(text):
-    assert inside(rendered(text)) == text
+    assert inside(text) == text
 
 
-@patient
-@given(st.text(max_size=200))
-def test_neutralise_is_idempotent_and_blocks_close(text):
+@given(st.text(max_size=200), st.text(max_size=20))
+def test_neutralise_is_idempotent_and_blocks_close(text, other):
     once = neutralise(text)
     assert neutralise(once) == once
     first, *_, last = block("candidate", text).split("\n")
     assert last == first.replace("<", "</")
     assert first.strip("<>").rpartition("-")[2] not in once
-
-
-def test_the_tag_depends_on_the_text_and_is_the_same_every_time():
-    assert block("candidate", "a") == block("candidate", "a")
-    assert block("candidate", "a").split("\n")[0] != block("candidate", "b").split("\n")[0]
+    # The tag depends on the text, and is the same every time.
+    assert (block("candidate", other).split("\n")[0] == first) == (once == neutralise(other))
 
 
 def test_a_tag_that_occurs_in_the_text_is_not_taken(monkeypatch):
@@ -126,11 +96,7 @@ def test_a_value_is_never_a_template():
     assert content.count("planted") == 1
     assert "Question: {candidate}\n" in content
     assert "1. {question}\n" in content
-
-
-def test_a_missing_field_is_named():
-    with pytest.raises(PromptError, match=r"\{candidate\}"):
-        render(CRITERION, {"question": "q", "references": []})
+    refused(PromptError, r"\{candidate\}", render, CRITERION, FIELDS)
 
 
 def seeing(template="Look:\n{frames}\nAnswer:\n{candidate}", system="Grade.", images=("frames",)):
@@ -144,31 +110,25 @@ def frames(count):
 def test_images_stand_where_their_placeholder_stands():
     fields = {"frames": frames(3), "candidate": "rosso {frames}"}
     _, user = render(seeing(), fields)
-    kinds = [part["type"] for part in user["content"]]
-    assert kinds == ["text", "image_url", "image_url", "image_url", "text"]
-    assert user["content"][0]["text"] == "Look:\n"
-    assert user["content"][-1]["text"].startswith("\nAnswer:\n<candidate-")
-    assert "rosso {frames}" in user["content"][-1]["text"]
-    urls = [part["image_url"]["url"] for part in user["content"][1:-1]]
+    first, *images, last = user["content"]
+    assert [part["type"] for part in user["content"]] == ["text", *["image_url"] * 3, "text"]
+    assert first["text"] == "Look:\n"
+    assert last["text"].startswith("\nAnswer:\n<candidate-")
+    assert "rosso {frames}" in last["text"]
+    urls = [part["image_url"]["url"] for part in images]
     assert all(url.startswith("data:image/png;base64,") for url in urls)
     assert len(set(urls)) == 3
     assert json.dumps(render(seeing(), fields)) == json.dumps(render(seeing(), fields))
-
-
-def test_two_fields_of_images_keep_their_places():
     criterion = seeing("{before}then{frames}", images=("frames", "before"))
     _, user = render(criterion, {"frames": frames(2), "before": frames(1)})
     kinds = [part["type"] for part in user["content"]]
     assert kinds == ["image_url", "text", "image_url", "image_url"]
-
-
-def test_without_images_the_content_is_one_string():
-    _, user = render(seeing(), {"frames": [], "candidate": "a"})
+    _, user = render(seeing(), {"frames": [], "candidate": "a"})  # without images: one string
     assert user["content"].startswith("Look:\n\nAnswer:\n<candidate-")
 
 
-@pytest.mark.parametrize(
-    ("criterion", "fields", "words"),
+@table(
+    "criterion, fields, words",
     [
         (seeing("no place {candidate}"), {"frames": []}, r"no placeholder \{frames\}"),
         (seeing(), {"candidate": "a"}, r"no images for the placeholder \{frames\}"),
@@ -177,5 +137,4 @@ def test_without_images_the_content_is_one_string():
     ],
 )
 def test_a_template_that_does_not_fit_its_images_is_named(criterion, fields, words):
-    with pytest.raises(PromptError, match=words):
-        render(criterion, fields)
+    refused(PromptError, words, render, criterion, fields)

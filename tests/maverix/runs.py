@@ -18,7 +18,9 @@ from lmms_eval_tasks.judges.candidate import usable
 from lmms_eval_tasks.maverix import judge, tasks
 from lmms_eval_tasks.maverix.labels import DIMENSIONS, LETTERS
 from lmms_eval_tasks.maverix.tasks import BENCHMARK
-from lmms_eval_tasks.runs import before, rescore, scoring
+from lmms_eval_tasks.runs import before, scoring
+from lmms_eval_tasks.utils import saved_runs
+from lmms_eval_tasks.utils.saved_runs import CARRIER
 
 REFUSAL = "I'm sorry, but I can't watch videos."
 Doc = dict[str, Any]
@@ -129,13 +131,13 @@ def score(docs: Sequence[Doc], reply: Callable[[Doc], str]) -> list[Item]:
 
 
 def numbers(task: str, items: Sequence[Item]) -> dict[str, Any]:
-    return scoring.numbers(BENCHMARK.tasks[task].metrics, items)
+    return scoring.numbers(BENCHMARK.tasks[task], items)
 
 
-def run(task: str, items: Sequence[Item], model: str | None = "m (x)") -> rescore.Run:
+def run(task: str, items: Sequence[Item], model: str | None = "m (x)") -> saved_runs.Run:
     """A saved run of one task."""
-    samples = [{"doc_id": number, scoring.CARRIER: item} for number, item in enumerate(items)]
-    return rescore.Run(task, Path(f"out/1_samples_{task}.jsonl"), samples, model, {})
+    samples = [{"doc_id": number, CARRIER: item} for number, item in enumerate(items)]
+    return saved_runs.Run(task, Path(f"out/1_samples_{task}.jsonl"), samples, model, {})
 
 
 def fail(*_: object, **__: object) -> Any:

@@ -17,7 +17,7 @@ from lmms_eval_tasks.judges.verdict import Verdict
 from lmms_eval_tasks.maverix import judge
 from lmms_eval_tasks.maverix.labels import DIMENSIONS
 from lmms_eval_tasks.maverix.tasks import BENCHMARK
-from lmms_eval_tasks.runs import before, rescoring
+from lmms_eval_tasks.runs import before, rescore
 from tests.local_endpoint import Fault, LocalEndpoint, error, last_user_text, refused, truncated
 from tests.maverix import runs
 from tests.maverix.runs import REFUSAL, memory, sample
@@ -124,7 +124,7 @@ def test_the_users_prompts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         monkeypatch.setenv(settings.PROMPTS, str(file.parent.parent))
         if said:
             with pytest.raises(PromptError, match=f"judge.yml.*{said}"):
-                before.check(BENCHMARK, ["maverix_s_oe"])
+                before.check_benchmark(BENCHMARK, ["maverix_s_oe"])
             continue
         detail = judge.criteria()["detail"]
         assert detail.system == "Rate the detail."
@@ -161,7 +161,7 @@ def test_saved_ratings(monkeypatch: pytest.MonkeyPatch) -> None:
 
         def again(judge: str | None, **how: bool) -> Any:
             before_these = len(endpoint.chats)
-            done = rescoring.rescore_saved(BENCHMARK, [run], judge, **how)
+            done = rescore.rescore_saved(BENCHMARK, [run], judge, **how)
             chats = [chat.json for chat in endpoint.chats[before_these:]]
             return done, sorted(set(map(runs.dimension_of, chats)))
 

@@ -31,7 +31,7 @@ TASKS = {"choice": "maverix_av", "circular": "maverix_av_circular", "open": "mav
 
 
 def numbers(kind: str, items: list[dict[str, Any]]) -> dict[str, Any]:
-    return scoring.numbers(KINDS[kind], items)
+    return scoring.numbers(BENCHMARK.tasks[TASKS[kind]], items)
 
 
 def details(kind: str, items: list[dict[str, Any]]) -> dict[str, Any]:

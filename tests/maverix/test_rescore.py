@@ -6,7 +6,8 @@ import pytest
 
 from lmms_eval_tasks.maverix.labels import MODES
 from lmms_eval_tasks.maverix.tasks import BENCHMARK
-from lmms_eval_tasks.runs import rescore, rescoring
+from lmms_eval_tasks.runs import rescore
+from lmms_eval_tasks.utils import saved_runs
 from tests.maverix import runs
 from tests.maverix.runs import memory, sample
 
@@ -15,15 +16,15 @@ pytestmark = pytest.mark.usefixtures("sample")
 RIGHT = {"a": 3, "s": 5, "v": 7, "vs": 9, "av": 11}  # of 20, by mode
 
 
-def choice(mode: str = "s", model: str | None = "m (x)", count: int = 20) -> rescore.Run:
+def choice(mode: str = "s", model: str | None = "m (x)", count: int = 20) -> saved_runs.Run:
     docs = runs.docs(f"maverix_{mode}")[:count]
     good = {doc["id"] for doc in docs[: RIGHT[mode]]}
     items = runs.score(docs, lambda doc: runs.right(doc) if doc["id"] in good else runs.wrong(doc))
     return runs.run(f"maverix_{mode}", items, model)
 
 
-def again(*own: rescore.Run) -> rescore.Rescored:
-    return rescoring.rescore_saved(BENCHMARK, own, None)
+def again(*own: saved_runs.Run) -> rescore.Rescored:
+    return rescore.rescore_saved(BENCHMARK, own, None)
 
 
 def test_the_same_numbers() -> None:

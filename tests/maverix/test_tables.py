@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from lmms_eval_tasks.console import TABLE_WIDTH
+from lmms_eval_tasks.console import UNSEEN
 from lmms_eval_tasks.maverix import metrics, tables
 from lmms_eval_tasks.maverix.labels import DIMENSIONS, MODES, SPLITS
 from lmms_eval_tasks.maverix.table_rows import MARKS
@@ -26,10 +26,10 @@ def printed(
     shown: dict[str, list[str]] = {}
     for table in tables.tables(rows, sound):
         sink = io.StringIO()
-        Console(file=sink, width=TABLE_WIDTH).print(table)
+        Console(file=sink, width=UNSEEN).print(table)
         lines = [line.rstrip() for line in sink.getvalue().splitlines()]
         assert "\u2026" not in sink.getvalue()  # rich's ellipsis: a cell did not fit
-        assert all(len(line) <= TABLE_WIDTH for line in lines)
+        assert all(len(line) <= UNSEEN for line in lines)
         assert lines[0] == str(table.title)
         assert all(note in lines for note in str(table.caption or "").splitlines())
         shown.setdefault(str(table.title), []).extend(lines)

@@ -13,7 +13,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from lmms_eval_tasks import benchmarks, running, settings
+from lmms_eval_tasks import running, settings
+from lmms_eval_tasks.benchmark import SavedRun
 from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import DataError, JudgeError, MediaError, PromptError
 from lmms_eval_tasks.host import names
@@ -21,8 +22,9 @@ from lmms_eval_tasks.judges import resolve
 from lmms_eval_tasks.maverix import data, files, tasks
 from lmms_eval_tasks.maverix.labels import LETTERS, MODES
 from lmms_eval_tasks.maverix.tasks import BENCHMARK, FORMAT
-from lmms_eval_tasks.runs import adapter, after, before, estimate, scoring
-from lmms_eval_tasks.utils import subtitles, transcribers
+from lmms_eval_tasks.runs import after, before, estimate, scoring
+from lmms_eval_tasks.utils import saved_runs, subtitles, transcribers
+from lmms_eval_tasks.utils.saved_runs import CARRIER
 from lmms_eval_tasks.utils.subtitles import Cue
 from tests.maverix import runs
 from tests.maverix.entries import CASES
@@ -45,10 +47,11 @@ FAILED = "[LMMS_EVAL_REQUEST_FAILED after 3 retries] timeout"
 
 def annotated(*names: str, items: Mapping[str, Sequence[Any]] | None = None) -> dict[str, Any]:
     """Our section of a run's results."""
-    results: dict[str, Any] = {"results": {}, "lmms_eval_tasks": {}}
+    results: dict[str, Any] = {"results": {}}
     for name, own in (items or {}).items():
         results["results"][name] = {"failed,none": scoring.carried(own)}
-    after.annotate(BENCHMARK, results, names)
+    yamls = [{"task": name, "metadata": {"benchmark": "maverix"}} for name in names]
+    after.annotate(results, yamls)
     section: dict[str, Any] = results["lmms_eval_tasks"]["maverix"]
     json.dumps(section)
     return section
@@ -76,7 +79,7 @@ class TestPrompts:
             file.write_text(yaml.safe_dump({**ours, part: ours[part].replace(lost, "")}))
             monkeypatch.setenv(settings.PROMPTS, str(tmp_path / str(number)))
             with pytest.raises(PromptError, match=f"task.yml.*{part}.*{lost}"):
-                before.check(BENCHMARK, ["maverix_s"])
+                before.check_benchmark(BENCHMARK, ["maverix_s"])
 
     def test_the_users_text_is_shown(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         file = tmp_path / "maverix" / "task.yml"
@@ -124,14 +127,14 @@ class TestReplies:
         for reply, status, words in CASES["replies"]:
             text = reply.format(right=doc["answer"], wrong=runs.wrong(doc))
             made = names.process_results(doc, [text])
-            item = made[scoring.CARRIER]
+            item = made[CARRIER]
             assert (item["status"], item["words"], item["reply"]) == (status, words, text)
             assert item["right"] == made["acc"]["score"] == int("{right}" in reply)
             assert (item["letter"] is None) is (item["file_letter"] is None) is (status != "ok")
             (hidden,) = runs.score([runs.withheld(doc)], lambda _, text=text: text)
             assert (hidden["right"], hidden["status"]) == (None, status)
         for results in ([], [None], [["A"]]):
-            item = names.process_results(doc, results)[scoring.CARRIER]  # type: ignore[arg-type]
+            item = names.process_results(doc, results)[CARRIER]  # type: ignore[arg-type]
             assert (item["status"], item["right"]) == ("empty", 0)
 
     def test_every_letter_goes_back_to_the_file(self) -> None:
@@ -203,13 +206,13 @@ class TestReplies:
     ) -> None:
         """It was paid for: it counts although the subtitle file is gone by now."""
         doc = {**runs.docs()[0], "subtitle_path": "/gone/x.srt"}
-        item = names.process_results(doc, [doc["answer"]])[scoring.CARRIER]
+        item = names.process_results(doc, [doc["answer"]])[CARRIER]
         assert (item["right"], item["media"]) == (1, None)
         assert "Traceback" not in capsys.readouterr().err
         monkeypatch.setattr(running, "hears", fail)
         for mode, state in (("a", "unknown"), ("vs", "")):
             doc = runs.docs(f"maverix_{mode}")[0]
-            item = names.process_results(doc, [doc["answer"]])[scoring.CARRIER]
+            item = names.process_results(doc, [doc["answer"]])[CARRIER]
             assert (item["right"], item["sound"], item["hears"]["av"]) == (1, state, "unknown")
 
     def test_an_error_while_scoring_keeps_the_item(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,7 +250,7 @@ class TestCheck:
     """What stops a run before the model is built, and what its results tell."""
 
     def check(self, *own: str) -> None:
-        before.check(BENCHMARK, own)
+        before.check_benchmark(BENCHMARK, own)
 
     def test_data_prompts_and_judge(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         self.check("maverix_av", "maverix_s_oe")
@@ -335,9 +338,9 @@ class TestUsersData:
         return root / "maverix"
 
     def test_videos_without_sound(self, placed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        before.check(BENCHMARK, ["maverix_s"])
+        before.check_benchmark(BENCHMARK, ["maverix_s"])
         with pytest.raises(DataError, match=r"5 of 20 .* with sound"):
-            before.check(BENCHMARK, ["maverix_av"])
+            before.check_benchmark(BENCHMARK, ["maverix_av"])
         monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
         own = ("maverix_s", "maverix_av", "maverix_long_a", "maverix_long_v")
         items = {name: [{"id": doc["id"]} for doc in runs.docs(name)] for name in own}
@@ -347,7 +350,7 @@ class TestUsersData:
             (own[:1], []),
             (own[1:3], []),
         ):
-            before.check(BENCHMARK, some)
+            before.check_benchmark(BENCHMARK, some)
             known = before.checked(BENCHMARK, some)
             left_out = {name: before.left_out(BENCHMARK, known, name) for name in some}
             asked = {name: items[name] for name in some}
@@ -365,7 +368,7 @@ class TestUsersData:
             monkeypatch.delenv(settings.JUDGE, raising=False)
             if spec is not None:
                 monkeypatch.setenv(settings.JUDGE, spec)
-            before.check(BENCHMARK, ["maverix_s_oe"])
+            before.check_benchmark(BENCHMARK, ["maverix_s_oe"])
             assert before.run_judge(BENCHMARK).provider == "none"
             section = annotated("maverix_s_oe")
             assert "judge" not in section
@@ -373,18 +376,18 @@ class TestUsersData:
             with pytest.raises(JudgeError, match="OPENAI_API_KEY"):
                 before.judge_config(BENCHMARK, "gpt-4o")  # who names one gets it
         doc = runs.docs("maverix_s_oe")[0]
-        assert names.process_results(doc, ["red"])[scoring.CARRIER]["status"] == "ok"
+        assert names.process_results(doc, ["red"])[CARRIER]["status"] == "ok"
         edit(placed / "data.json", lambda items: items[7].update(reference="red"))
         with pytest.raises(JudgeError, match="OPENAI_API_KEY"):
-            before.check(BENCHMARK, ["maverix_s_oe"])
+            before.check_benchmark(BENCHMARK, ["maverix_s_oe"])
         monkeypatch.setenv(settings.JUDGE, "none")
-        before.check(BENCHMARK, ["maverix_s_oe"])
+        before.check_benchmark(BENCHMARK, ["maverix_s_oe"])
         assert annotated("maverix_s_oe")["judge"]["provider"] == "none"
 
     def test_files_that_go_during_the_run(self, placed: Path) -> None:
         """The answers are paid for: what the check found is what the results tell."""
         edit(placed / "data.json", lambda items: items[0].update(answer=None, agentc="social"))
-        before.check(BENCHMARK, ["maverix_vs"])
+        before.check_benchmark(BENCHMARK, ["maverix_vs"])
         first = annotated("maverix_vs")
         assert first["data"]["withheld"] == {"answers": 1, "references": 0}
         assert first["data"]["ignored"] == ["agentc"]
@@ -513,12 +516,12 @@ class TestCuts:
 
     def check(self, *own: str, limit: float | None = None) -> None:
         tasks.cut.cache_clear()
-        before.check(BENCHMARK, own)
-        before.make_media(BENCHMARK, own, limit)
+        before.check_benchmark(BENCHMARK, own)
+        before.make_media_of(BENCHMARK, own, limit)
 
     def test_what_is_cut(self, cutter: Cutter) -> None:
         self.check("maverix_s", "maverix_long_s_oe", "maverix_s_circular")
-        before.check(BENCHMARK, ["maverix_av"])  # without knowing the limit
+        before.check_benchmark(BENCHMARK, ["maverix_av"])  # without knowing the limit
         assert cutter.cuts == []
         own = ("maverix_a", "maverix_v", "maverix_av", "maverix_vs_oe", "maverix_v_circular")
         self.check(*own)
@@ -625,7 +628,8 @@ class TestSubmission:
         return runs.run("maverix_s_oe", runs.score(docs, lambda _: reply))
 
     def made(self, *own: Any) -> Any:
-        return adapter.Adapter(benchmarks.get("maverix")).submission(own)
+        items = saved_runs.saved_items
+        return BENCHMARK.submission([SavedRun(run.task, run.model, items(run)) for run in own])
 
     def test_the_form(self) -> None:
         turns = runs.run(
@@ -664,7 +668,7 @@ class TestSubmission:
     def test_what_does_not_go_together(self) -> None:
         other = self.choices("maverix_long_s")
         for sample_line in other.samples:
-            sample_line[scoring.CARRIER]["data"] = "0" * 12
+            sample_line[CARRIER]["data"] = "0" * 12
         broken = self.choices()
         broken.samples.append({"doc_id": 9, "acc": 1.0})
         for own, said in (

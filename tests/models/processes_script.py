@@ -1,4 +1,4 @@
-"""Run by test_processes.py, alone or under torchrun: several models of the host on one small task.
+"""Run by test_processes.py, alone or as one of two ranks: several models on one small task.
 
     python processes_script.py FOLDER NAME [LABEL ...]
 

@@ -1,4 +1,7 @@
-"""Our models and the tiny checkpoint through the host's evaluator, in one and in two processes."""
+"""Our models and the tiny checkpoint through the host's evaluator, in one and in two processes.
+
+The two are told what torchrun tells its processes.
+"""
 
 from __future__ import annotations
 
@@ -91,16 +94,15 @@ def replies(
     (folder / "tasks" / "functions.py").write_text(FUNCTIONS, encoding="utf-8")
     (folder / "tasks" / "tiny_pairs.yaml").write_text(TASK.format(data=data), encoding="utf-8")
 
-    script = [str(Path(__file__).with_name("processes_script.py")), str(folder)]
-    two = [str(Path(sys.executable).with_name("torchrun")), "--standalone", "--nproc_per_node", "2"]
+    script = [sys.executable, str(Path(__file__).with_name("processes_script.py")), str(folder)]
     commands = {
-        "one": [sys.executable, *script, "one"],
-        "two": [*two, *script, "two"],
-        "api": [*two, *script, "api", "oracle", "lm_pairs"],
+        "one": ([*script, "one"], 1),
+        "two": ([*script, "two"], 2),
+        "api": ([*script, "api", "oracle", "lm_pairs"], 2),
     }
     found = {}
-    for name, command in commands.items():
-        done = launch(command, folder / f"run-{name}")
+    for name, (command, processes) in commands.items():
+        done = launch(command, folder / f"run-{name}", processes=processes)
         assert done.code == 0, done.stderr[-3000:]
         found[name] = json.loads((folder / f"{name}.json").read_text("utf-8"))
     return found

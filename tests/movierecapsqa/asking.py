@@ -13,13 +13,14 @@ import yaml
 
 from lmms_eval_tasks import judges
 from lmms_eval_tasks.judges import Criterion, Judge, Verdict, run
+from lmms_eval_tasks.judges.asking import Asker, settle
 from lmms_eval_tasks.judges.config import OPENAI, JudgeConfig
 from lmms_eval_tasks.judges.exchange import Reply
 from lmms_eval_tasks.judges.judging import judged
 from lmms_eval_tasks.movierecapsqa import judge as judging
-from lmms_eval_tasks.movierecapsqa.answer_judging import Context, Judged, judge_reply
-from lmms_eval_tasks.movierecapsqa.bounds import LABELS
-from lmms_eval_tasks.movierecapsqa.labels import DIMENSIONS
+from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, WORDS, Context
+from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
+from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.settings import JudgeLimits
 from tests.local_endpoint import Fault, LocalEndpoint, last_user_text
 
@@ -28,11 +29,12 @@ DIALOGUE = "In cryo, you don't dream at all.\nTommy was the scientist, not me."
 CONTEXT = Context("seg.1", FACTS, DIALOGUE)
 QUESTION = "What does he regret?"
 CLAIMS = ["Jake is sorry for how he lived.", "Tommy is a pilot."]
-BEST = {name: labels[0] for name, labels in LABELS.items()}
+BEST = {name: labels[0] for name, labels in WORDS.items()}
 
 _BLOCK = re.compile(r"<claims-([0-9a-f]{16})>\n(.*)\n</claims-\1>", re.DOTALL)
 Answer = str | Fault
 Request = dict[str, Any]
+Item = dict[str, Any]
 Script = Callable[[Request], Answer]
 
 
@@ -88,13 +90,30 @@ def at(answer: Script, **limits: Any) -> Iterator[tuple[Judge, LocalEndpoint, ru
         LocalEndpoint(answer) as endpoint,
         run.use(run.Run(JudgeLimits(**limits))) as current,
     ):
-        yield judges.make(judging.config(f"m@{endpoint.url}")), endpoint, current
+        config = before.judge_config(BENCHMARK, f"m@{endpoint.url}")
+        yield judges.make(config), endpoint, current
 
 
-def judge_with(answer: Script, reply: str = "He regrets it.") -> tuple[Judged, list[Request]]:
+def judge_reply(
+    judge: Judge,
+    reply: str,
+    saved: Mapping[str, Verdict] | None = None,
+    *,
+    context: Context = CONTEXT,
+    question: str = QUESTION,
+) -> Item:
+    """An answer before a judge; saved verdicts stand."""
+    return settle(judging.judged(context, question, reply), Asker(judge, saved))
+
+
+def judge_with(answer: Script, reply: str = "He regrets it.") -> tuple[Item, list[Request]]:
     with at(answer) as (judge, endpoint, _):
-        done = judge_reply(judge, CONTEXT, QUESTION, reply)
-        return done, [chat.json for chat in endpoint.chats]
+        return judge_reply(judge, reply), [chat.json for chat in endpoint.chats]
+
+
+def each(done: Item, what: str) -> dict[str, Any]:
+    """A field of each dimension."""
+    return {name: rated[what] for name, rated in done["dimensions"].items()}
 
 
 def kinds(requests: Sequence[Request]) -> list[str]:
@@ -128,11 +147,6 @@ class Told(Unasked):
 
     def verdict(self, criterion: Criterion, fields: Mapping[str, Any]) -> Verdict:
         return judged(criterion, fields, Reply(self.reply(criterion, fields)), "told")
-
-
-def rated_in(done: Judged) -> list[tuple[str, dict[str, Any]]]:
-    """The dimensions of a judged answer."""
-    return list(done.dimensions.items())
 
 
 def _parts() -> dict[str, str]:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.movierecapsqa import checked
-from lmms_eval_tasks.utils import clips
+from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.utils import clips, provenance
 from tests.conftest import SHARED
 from tests.movierecapsqa.entries import MOVIE, RECAP, entry, render, write
 
@@ -29,11 +29,11 @@ def root(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     monkeypatch.setenv(settings.DATA, str(tmp_path / "root"))
     monkeypatch.setenv(settings.CACHE, str(cache))
     monkeypatch.setenv(settings.JUDGE, "none")
-    checked.remember(None)
+    monkeypatch.setattr(provenance, "_notes", {})
+    monkeypatch.setattr(before, "_checked", {})
     make = clips.make  # a test may put another one there
     make.cache_clear()
     yield tmp_path / "root"
-    checked.remember(None)
     make.cache_clear()
 
 

@@ -1,13 +1,17 @@
-"""Hand-made items of MovieRecapsQA, as its process_results writes them."""
+"""Hand-made items of MovieRecapsQA, as its tasks write them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from lmms_eval_tasks.movierecapsqa import bounds, scores
-from lmms_eval_tasks.movierecapsqa.labels import DIMENSIONS
+from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, WORDS, bounds
+from lmms_eval_tasks.movierecapsqa.metrics import METRICS
+from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
+from lmms_eval_tasks.runs import scoring
 
+TASK = BENCHMARK.tasks["movierecapsqa_segment"]
 OWN = {"e": "empty", "f": "refused", "t": "truncated", "n": "no_claims"}  # the candidate's
 OTHER = {
     "m": "model_error",
@@ -25,7 +29,7 @@ def rating(mark: str, dimension: str, labels: Sequence[str] = ()) -> dict[str, A
         # judge_answer gives 0.0 for what was never put to a judge, a failed request too
         score = 0 if mark in OWN or mark == "m" else None
         return {"score": score, "status": status, "low": None, "high": None, "consistent": None}
-    low, high = bounds.interval(dimension, labels or [bounds.LABELS[dimension][1]])
+    low, high = bounds(dimension, labels or [WORDS[dimension][1]])
     score = int(mark)
     inside = low <= score <= high
     return {"score": score, "status": "ok", "low": low, "high": high, "consistent": inside}
@@ -70,6 +74,7 @@ def helmet(fluency: int | None, correctness: int | None, status: str = "ok") -> 
     return {f"helmet_{name}": {"score": s, "status": status} for name, s in given.items()}
 
 
-def own(metric: str, items: Sequence[dict[str, Any]]) -> Any:
-    """A metric over the items that belong to it, as the host computes it."""
-    return scores.SCORES[metric]([item for item in items if scores.of_item(metric, item)])
+def numbers(items: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Every number of the items that no model computes."""
+    plain = [metric for metric in METRICS if not metric.name.startswith(("bert", "bart"))]
+    return scoring.numbers(replace(TASK, metrics=plain), items)

@@ -12,26 +12,25 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks import settings
+from lmms_eval_tasks.host import names
 from lmms_eval_tasks.judges import run as judge_run
-from lmms_eval_tasks.movierecapsqa import scores, utils
-from lmms_eval_tasks.movierecapsqa.labels import DIMENSIONS
-from lmms_eval_tasks.runs import rescore
+from lmms_eval_tasks.movierecapsqa.baselines import GEVAL_NAMES as GEVAL
+from lmms_eval_tasks.movierecapsqa.baselines import HELMET_NAMES as HELMET
+from lmms_eval_tasks.movierecapsqa.baselines import criteria
+from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
+from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
+from lmms_eval_tasks.runs import before, rescore, scoring
+from lmms_eval_tasks.utils.saved_runs import Run
 from tests.local_endpoint import Fault, LocalEndpoint, last_user_text
 from tests.movierecapsqa.asking import BEST, Script, claimed, claims_of, kind, labelled
-from tests.movierecapsqa.test_baselines import drawn, graded
-from tests.movierecapsqa.test_data import docs
+from tests.movierecapsqa.baseline_judge import drawn, graded
 
-Scored = dict[str, dict[str, Any]]  # what process_results gives: metric -> item
-FIRST = scores.FIRST
+Item = dict[str, Any]
 TASK = "movierecapsqa_segment_dialogue"
-HELMET = ["helmet_correctness", "helmet_fluency"]
-GEVAL = ["geval_coherence", "geval_consistency"]
 
 
 def asked_for(request: Mapping[str, Any]) -> str:
     """`claims`, a dimension, or a judged baseline."""
-    from lmms_eval_tasks.movierecapsqa.baselines import criteria
-
     system = request["messages"][0]["content"]
     found = [name for name, one in criteria().items() if one.system == system]
     return found[0] if found else kind(request)
@@ -76,35 +75,32 @@ def judged_at(
     judge_run.forget()
 
 
-def score(task: str, reply: Callable[[dict[str, Any]], str]) -> list[Scored]:
-    """What the host keeps of a task's replies, through JSON as in its log."""
-    made = [utils.process_results(doc, [reply(doc)]) for doc in docs(task)]
-    return [json.loads(json.dumps(one)) for one in made]
+def score(task: str, reply: Callable[[dict[str, Any]], str]) -> list[Item]:
+    """The items of a task's replies, through JSON as in the host's log."""
+    made = [names.process_results(doc, [reply(doc)]) for doc in before.docs(BENCHMARK, task)]
+    return [json.loads(json.dumps(one["failed"])) for one in made]
 
 
-def aggregated(scored: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Every metric that has items, as the host computes it."""
-    found: dict[str, Any] = {}
-    for name, function in scores.SCORES.items():
-        given = [one[name] for one in scored if name in one]
-        if given:
-            found[name] = function(given)
-    return found
+def numbers(items: Sequence[Item]) -> dict[str, Any]:
+    """What a run of the host says of the items."""
+    return scoring.numbers(BENCHMARK.tasks[TASK], items)
 
 
-def saved_run(
-    task: str,
-    scored: Sequence[Scored],
-    model: str | None = "m (x)",
-    saved: Mapping[str, Any] | None = None,
-) -> rescore.Run:
+def saved_run(task: str, items: Sequence[Item], model: str | None = "m (x)") -> Run:
     """A saved run of one task."""
-    file = Path(f"out/20260101_samples_{task}.jsonl")
-    samples = [{"doc_id": number, **one} for number, one in enumerate(scored)]
-    return rescore.Run(task, file, samples, model, dict(saved or {}))
+    samples = [{"doc_id": number, "failed": one} for number, one in enumerate(items)]
+    return Run(task, Path(f"out/20260101_samples_{task}.jsonl"), samples, model, {})
 
 
-def write(folder: Path, run: rescore.Run) -> Path:
+def items_of(run: Run) -> list[Item]:
+    return [sample["failed"] for sample in run.samples]
+
+
+def again(*runs: Run, judge: str | None = None, **options: bool) -> rescore.Rescored:
+    return rescore.rescore_saved(BENCHMARK, runs, judge, **options)
+
+
+def write(folder: Path, run: Run) -> Path:
     """A run as the host's files: samples and results."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"20260101_samples_{run.task}.jsonl"
@@ -124,11 +120,11 @@ def judged_run(
     baselines: str = "",
     task: str = TASK,
     **more: Any,
-) -> rescore.Run:
+) -> Run:
     """A run of the host whose judge was at an endpoint that is gone by now."""
     with judged_at(script or Rater(), monkeypatch, baselines=baselines):
-        scored = score(task, reply)
-    return saved_run(task, scored, **more)
+        items = score(task, reply)
+    return saved_run(task, items, **more)
 
 
 def asked(endpoint: LocalEndpoint, since: int = 0) -> dict[str, int]:
@@ -136,13 +132,3 @@ def asked(endpoint: LocalEndpoint, since: int = 0) -> dict[str, int]:
 
 
 EVERYTHING = dict.fromkeys(("claims", *DIMENSIONS), 3)  # of the three answers that are some
-
-
-def as_saved(run: rescore.Run, judge: str) -> list[Any]:
-    """The run as a later one with this judge would have saved it."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(settings.JUDGE, judge)
-        patch.setenv(
-            settings.BASELINES, "geval,helmet" if run.samples[0][FIRST]["baselines"] else ""
-        )
-        return score(run.task, reply)

@@ -16,8 +16,7 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.commands import agreement_command
 from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.movierecapsqa import judge, published
-from lmms_eval_tasks.movierecapsqa.answer_judging import asked
-from lmms_eval_tasks.movierecapsqa.labels import DIMENSIONS
+from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, asked
 from tests.movierecapsqa import perturbed
 from tests.movierecapsqa.asking import claimed, labelled
 

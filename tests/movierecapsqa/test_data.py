@@ -1,228 +1,514 @@
-"""MovieRecapsQA's rows and docs: which questions are asked, and what each task shows."""
+"""MovieRecapsQA's data: which questions are asked, what each task shows, the `data` commands."""
 
 from __future__ import annotations
 
 import json
 import re
+import shutil
+from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-import datasets
+import av
 import pytest
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.movierecapsqa import checked, data, usability
-from lmms_eval_tasks.movierecapsqa.checked import Checked
-from lmms_eval_tasks.movierecapsqa.labels import CONDITIONS, SOURCES, condition_of, source_of
-from tests.movierecapsqa.entries import SECRET, SPOKEN, entry, question, write
+from lmms_eval_tasks.errors import DataError, MediaError
+from lmms_eval_tasks.movierecapsqa import data
+from lmms_eval_tasks.movierecapsqa.data import SOURCES, TASKS, shows
+from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
+from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.utils import clips
+from tests.movierecapsqa.entries import (
+    MOVIE,
+    RATE,
+    RECAP,
+    SECRET,
+    SPOKEN,
+    entry,
+    question,
+    second_of,
+    seconds_of,
+    write,
+)
 
-FOLDER = Path(data.__file__).parent
-TASKS = [
-    "_".join(filter(None, ("movierecapsqa", source, condition)))
-    for source in SOURCES
-    for condition in CONDITIONS
-]
-PICTURED = [task for task in TASKS if condition_of(task).picture]
-
-
-def docs(task: str) -> list[dict[str, Any]]:
-    """The docs of a task, made of the stored rows by the function that its YAML names."""
-    rows = datasets.load_from_disk(data.DATASET_PATH)["test"]
-    return list(getattr(data, task.removeprefix("movierecapsqa_"))(rows))
-
-
-class TestTasks:
-    """The names of the YAMLs and the functions that they name."""
-
-    def test_twelve_tasks_with_their_own_docs(self) -> None:
-        texts = {file.stem: file.read_text(encoding="utf-8") for file in FOLDER.glob("*.yaml")}
-        tasks = {name: text for name, text in texts.items() if text.startswith("include: ")}
-        assert sorted(tasks) == sorted(TASKS)
-        for name, text in tasks.items():
-            assert f"\ntask: {name}\n" in text
-            assert f"movierecapsqa.data.{name.removeprefix('movierecapsqa_')}\n" in text
-            made = getattr(data, name.removeprefix("movierecapsqa_"))
-            assert made is data.process_docs(source_of(name), condition_of(name).slug)
-
-    @pytest.mark.parametrize(
-        ("group", "tasks"),
-        [
-            ("movierecapsqa", TASKS[:3]),
-            ("movierecapsqa_lengths", TASKS[::3]),
-            ("movierecapsqa_all", TASKS),
-        ],
-    )
-    def test_groups(self, group: str, tasks: list[str]) -> None:
-        text = (FOLDER / f"{group}.yaml").read_text(encoding="utf-8")
-        assert text.startswith(f"group: {group}\n")
-        assert re.findall(r"^  - (\S+)$", text, re.M) == tasks
-
-    @pytest.mark.parametrize("name", ["segments", "segment_", "segment_both", "frames", "x"])
-    def test_no_other_functions(self, name: str) -> None:
-        assert not hasattr(data, name)
+PICTURED = [task for task in TASKS if shows(task)]
+ALONE = [task for task in TASKS if not shows(task)]
 
 
-class TestRows:
-    """One row per question, without a look at any video."""
-
-    def test_all_fields(self, user: Path) -> None:
-        first = data.rows(data.load())[0]
-        assert first == {
-            "id": "talk.1/10",
-            "segment": "talk.1",
-            "video": "talk",
-            "movie": "Talk (1999)",
-            "question": "Who waits at the harbour 10?",
-            "reference": f"The {SECRET} captain 10 waits.",
-            "references": [f"The {SECRET} captain 10 waits."],
-            "lure": f"The {SECRET} captain 20 waits.",
-            "facts": [f"The {SECRET} sleeps.", f"It snows on the {SECRET}."],
-            "dialogue": SPOKEN,
-            "modality": "unlabelled",
-            "category": "unlabelled",
-            "data": data.load().digest,
-        }
-
-    def test_labels_and_what_is_not_given(self, user: Path) -> None:
-        asked = [
-            question(1, modality="Vision-centric", category="TH", datasetAnswer=...),
-            question(2, modality="scene", category="Temporal Reasoning"),
-        ]
-        write(user, [entry(1, questions=asked, srt=...)])
-        first, second = data.rows(data.load())
-        assert (first["modality"], first["category"]) == ("vision", "th")
-        assert (second["modality"], second["category"]) == ("vision", "temp")
-        assert (first["reference"], first["references"], first["dialogue"]) == ("", [], "")
-
-    def test_a_lure_is_another_segments_answer(self, user: Path) -> None:
-        empty = entry(2, questions=[question(1, datasetAnswer="")])
-        third = entry(3, questions=[question(2, datasetAnswer="Snow.")])
-        write(user, [entry(1), empty, third])
-        rows = data.rows(data.load())
-        assert [row["lure"] for row in rows] == [
-            "Snow.",
-            "Snow.",
-            "Snow.",
-            f"The {SECRET} captain 10 waits.",
-        ]
-        write(user, [entry(1)])
-        assert [row["lure"] for row in data.rows(data.load())] == ["", ""]
-
-    def test_no_video_is_needed(self, user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        def looked(*_: Any) -> Any:
-            raise AssertionError("a video was looked at")
-
-        monkeypatch.setattr(usability.video_checks, "look", looked)
-        assert len(data.rows(data.load())) == 4
-
-    def test_stored_rows_follow_the_data(self, user: Path) -> None:
-        first = data.DATASET_PATH
-        assert first == data.DATASET_PATH
-        write(user, [entry(1)])
-        assert first != data.DATASET_PATH
-        assert len(docs("movierecapsqa_segment_dialogue")) == 2
-
-    def test_bad_segments(self, user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        write(user, [entry(1), entry(2, endTime=1)])
-        with pytest.raises(DataError, match=r"1 of 2 .*\n  talk.2: .*\n.*--allow-bad-items"):
-            data.rows(data.load())
-        monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
-        assert [row["segment"] for row in data.rows(data.load())] == ["talk.1"] * 2
-
-    def test_no_questions_at_all(self, user: Path) -> None:
-        write(user, [entry(1, questions=[])])
-        with pytest.raises(DataError, match=r"segments.json: its segments have no questions$"):
-            data.rows(data.load())
-
-    def test_no_data(self, root: Path) -> None:
-        with pytest.raises(DataError, match=r"no MovieRecapsQA data at .*data prepare movierecaps"):
-            data.load()
+def docs(task: str) -> list[Any]:
+    """The docs of a task, checked now."""
+    before._checked.clear()
+    return before.docs(BENCHMARK, task)
 
 
-class TestDocs:
-    """What each of the twelve tasks shows."""
+def stopped(*tasks: str) -> str:
+    with pytest.raises(DataError) as error:
+        data.look(tasks)
+    return str(error.value)
 
-    @pytest.mark.parametrize("task", TASKS)
-    def test_every_task(self, task: str, user: Path) -> None:
+
+# --- docs ---------------------------------------------------------------------------------------
+
+
+def test_a_docs_fields(user: Path) -> None:
+    digest = data.look([]).digest
+    first = docs("movierecapsqa_segment")[0]
+    assert first == {
+        "id": "talk.1/10",
+        "segment": "talk.1",
+        "video": "talk",
+        "movie": "Talk (1999)",
+        "question": "Who waits at the harbour 10?",
+        "reference": f"The {SECRET} captain 10 waits.",
+        "references": [f"The {SECRET} captain 10 waits."],
+        "lure": f"The {SECRET} captain 20 waits.",
+        "facts": [f"The {SECRET} sleeps.", f"It snows on the {SECRET}."],
+        "dialogue": SPOKEN,
+        "modality": "unlabelled",
+        "category": "unlabelled",
+        "data": digest,
+        "source": "segment",
+        "condition": "",
+        "video_path": str((user / "recaps" / "talk.mp4").resolve()),
+        "start": 3.2,
+        "end": 7.4,
+        "n_frames": 0,
+        "task": "movierecapsqa_segment",
+    }
+    asked = [
+        question(1, modality="Vision-centric", category="TH", datasetAnswer=...),
+        question(2, modality="scene", category="Temporal Reasoning"),
+    ]
+    write(user, [entry(1, questions=asked, srt=...)])
+    one, two = docs("movierecapsqa_segment")
+    assert [one[n] for n in ("modality", "category")] == ["vision", "th"]
+    assert [two[n] for n in ("modality", "category")] == ["vision", "temp"]
+    assert (one["reference"], one["references"], one["dialogue"]) == ("", [], "")
+
+
+def test_a_lure_is_another_segments_answer(user: Path) -> None:
+    empty = entry(2, questions=[question(1, datasetAnswer="")])
+    third = entry(3, questions=[question(2, datasetAnswer="Snow.")])
+    write(user, [entry(1), empty, third])
+    lures = [doc["lure"] for doc in docs("movierecapsqa_recap")]
+    assert lures == ["Snow.", "Snow.", "Snow.", f"The {SECRET} captain 10 waits."]
+    write(user, [entry(1)])
+    assert [doc["lure"] for doc in docs("movierecapsqa_recap")] == ["", ""]
+
+
+WINDOWS = {
+    "segment": ("recaps/talk.mp4", [(3.2, 7.4), (8, 11)]),
+    "recap": ("recaps/talk.mp4", [(None, None)] * 2),
+    "scenes": ("movies/film.mp4", [(10.5, 16), (2, 4)]),
+    "movie": ("movies/film.mp4", [(None, None)] * 2),
+}
+
+
+def test_what_every_task_shows(user: Path) -> None:
+    alone = []
+    for task, (source, condition) in TASKS.items():
         found = docs(task)
-        assert [doc["id"] for doc in found] == [
-            "talk.1/10",
-            "talk.1/11",
-            "talk.2/20",
-            "talk.2/21",
-        ]
-        assert {doc["source"] for doc in found} == {source_of(task)}
-        assert {doc["condition"] for doc in found} == {condition_of(task).slug}
-        assert {doc["n_frames"] for doc in found} == {0}
-        windows = {
-            "segment": ("recaps/talk.mp4", [3.2, 8], [7.4, 11]),
-            "recap": ("recaps/talk.mp4", [None] * 2, [None] * 2),
-            "scenes": ("movies/film.mp4", [10.5, 2], [16, 4]),
-            "movie": ("movies/film.mp4", [None] * 2, [None] * 2),
+        assert [doc["id"] for doc in found] == [f"talk.{n // 10}/{n}" for n in (10, 11, 20, 21)]
+        assert {(d["source"], d["condition"], d["n_frames"]) for d in found} == {
+            (source, condition, 0)
         }
-        place, starts, ends = windows[source_of(task)]
+        place, windows = WINDOWS[source]
         path = str((user / place).resolve())
-        if not condition_of(task).picture:
-            path, starts, ends = "", [None] * 2, [None] * 2
+        if not shows(task):
+            path, windows = "", [(None, None)] * 2
+            alone.append([{**doc, "source": "", "task": ""} for doc in found])
         assert {doc["video_path"] for doc in found} == {path}
-        assert [doc["start"] for doc in found[::2]] == starts
-        assert [doc["end"] for doc in found[::2]] == ends
+        assert [(doc["start"], doc["end"]) for doc in found[::2]] == windows
         # The dialogue is the segment's own and whole, whatever is shown beside it.
         assert [doc["dialogue"] for doc in found[::2]] == [SPOKEN, ""]
-        for doc, row in zip(found, data.rows(data.load()), strict=True):
-            assert row.items() <= doc.items()
+    assert len(alone) == 4
+    assert all(one == alone[0] for one in alone)
 
-    def test_dialogue_alone_is_the_same_in_every_source(self, user: Path) -> None:
-        alone = [docs(task) for task in TASKS if not condition_of(task).picture]
-        assert len(alone) == 4
-        for found in alone:
-            assert [{**doc, "source": ""} for doc in found] == [
-                {**doc, "source": ""} for doc in alone[0]
-            ]
 
-    @pytest.mark.parametrize(
-        ("given", "frames"), [("8", 8), ("8,talk=3", 3), ("talk=3", 3), ("other=3", 0)]
-    )
-    def test_frames_that_the_user_asks_for(
-        self, given: str, frames: int, user: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+def test_frames_that_the_user_asks_for(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for given, frames in (("8", 8), ("8,talk=3", 3), ("talk=3", 3), ("other=3", 0)):
         monkeypatch.setenv(settings.FRAMES, given)
         assert {doc["n_frames"] for doc in docs("movierecapsqa_scenes_frames")} == {frames}
         assert {doc["n_frames"] for doc in docs("movierecapsqa_scenes_dialogue")} == {0}
 
-    def test_windows_that_cannot_be_cut_are_left_out(self, user: Path) -> None:
-        release = data.load()
-        held = data.usable(release, PICTURED)
-        window = held["segment"].windows["talk.1"]
-        checked.remember(Checked(release, held, {window: "damaged"}))
-        assert {doc["segment"] for doc in docs("movierecapsqa_segment_frames")} == {"talk.2"}
-        for task in ("recap", "scenes", "segment_dialogue"):
-            assert len(docs(f"movierecapsqa_{task}")) == 4
 
-
-class TestRealData:
+def test_the_real_sample(real: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The part of the project's sample that is at hand: one of its eight recap videos."""
+    found = docs("movierecapsqa_movie_dialogue")
+    assert len(found) == len({doc["id"] for doc in found}) == 52
+    released = json.loads((real / "movierecapsqa" / "segments.json").read_text("utf-8"))
+    facts = {segment["id"]: segment["facts"] for segment in released}
+    for doc in found:
+        assert len(doc["facts"]) == len(facts[doc["segment"]])
+        assert not any(re.match(r"\d+[.)]", fact) for fact in doc["facts"])
+        assert doc["dialogue"]
+        assert not re.search(r"-->|</?[ib]>|^\d+$", doc["dialogue"], re.M)
+        assert doc["lure"] not in (doc["reference"], "")
+    assert "7 of 8 segments cannot be shown" in stopped("movierecapsqa_segment")
+    status = data.status(real)
+    assert (status.videos, len(status.missing)) == (1, 7)
+    assert [what.partition(";")[0] for what in runs(real).values()] == [
+        *["1 of 8 segments, 10 of 52 questions"] * 2,
+        *["0 of 8 segments, 0 of 52 questions"] * 2,
+    ]
+    monkeypatch.setenv(settings.ALLOW_MISSING, "1")
+    shown = docs("movierecapsqa_segment")
+    assert len(shown) == 10
+    assert {(doc["start"], doc["end"]) for doc in shown} == {(3.47, 116.416)}
+    assert "none of 8 segments can be shown as the full movie" in stopped("movierecapsqa_movie")
 
-    def test_rows(self, real: Path) -> None:
-        rows = data.rows(data.load())
-        assert len(rows) == len({row["id"] for row in rows}) == 52
-        released = json.loads((real / "movierecapsqa" / "segments.json").read_text("utf-8"))
-        facts = {segment["id"]: segment["facts"] for segment in released}
-        for row in rows:
-            assert len(row["facts"]) == len(facts[row["segment"]])
-            assert not any(re.match(r"\d+[.)]", fact) for fact in row["facts"])
-            assert row["dialogue"]
-            assert not re.search(r"-->|</?[ib]>|^\d+$", row["dialogue"], re.M)
-            assert row["lure"] not in (row["reference"], "")
 
-    def test_docs(self, real: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        assert len(docs("movierecapsqa_movie_dialogue")) == 52
-        with pytest.raises(DataError, match="7 of 8 segments cannot be shown"):
-            docs("movierecapsqa_segment")
+# --- only what a task shows has to be there ------------------------------------------------------
+
+
+def test_no_video_at_all(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for file in user.glob("*/*.mp4"):
+        file.unlink()
+    for task in ALONE:
+        assert data.look([task]).held == {}
+        assert len(docs(task)) == 4
+    monkeypatch.setenv(settings.ALLOW_MISSING, "1")  # not where nothing is left
+    monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
+    for task in PICTURED:
+        said = stopped(task)
+        assert f"none of 2 segments can be shown as the {SOURCES[TASKS[task][0]]}" in said
+        assert f"({task}):\n  talk.1: missing: {user}" in said
+        assert "Tasks that end in _dialogue need no video" in said
+    assert len(data.docs(data.look(PICTURED, videos=False), PICTURED[0])) == 4  # for estimates
+
+
+def test_data_that_cannot_be_asked_about(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(DataError, match=r"no MovieRecapsQA data at .*data prepare movierecaps"):
+        data.look([])
+    folder = root / "movierecapsqa"
+    write(folder, [entry(1, questions=[])])
+    assert stopped().endswith("segments.json: its segments have no questions")
+    write(folder, [entry(1), entry(2, endTime=1)])
+    with pytest.raises(DataError, match=r"1 of 2 .*\n  talk.2: .*\n.*--allow-bad-items"):
+        data.look([])
+    monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
+    assert {doc["segment"] for doc in docs(ALONE[0])} == {"talk.1"}
+
+
+def test_what_one_segment_lacks(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing = dict.fromkeys(("movieId", "movieStartTime", "movieEndTime"), ...)
+    window = dict.fromkeys(("movieStartTime", "movieEndTime"), ...)
+    cases: list[tuple[dict[str, Any], tuple[str, ...], str]] = [
+        ({"videoId": "gone"}, ("segment", "recap"), "missing: .*recaps/gone.mp4"),
+        ({"movieId": "gone"}, ("scenes", "movie"), "missing: .*movies/gone.mp4"),
+        (nothing, ("scenes", "movie"), r"names no movie \(movieId\)"),
+        (window, ("scenes",), r"has no window in the movie \(movieStartTime, movieEndTime\)"),
+    ]
+    for changes, sources, says in cases:
+        monkeypatch.delenv(settings.ALLOW_MISSING, raising=False)
+        write(user, [entry(1, **changes), entry(2)])
+        fine = [task for task in PICTURED if TASKS[task][0] not in sources]
+        data.look(fine)
+        for source in sources:
+            task = f"movierecapsqa_{source}"
+            said = stopped(*fine, task, f"{task}_frames")
+            assert f"1 of 2 segments cannot be shown as the {SOURCES[source]}" in said
+            assert f"({task}, {task}_frames):\n" in said
+            assert re.search(rf"\n  talk\.1: {says}\n", said), said
+            assert f"--allow-missing-videos or {settings.ALLOW_MISSING}=1" in said
+            assert "--allow-bad-items" not in said
         monkeypatch.setenv(settings.ALLOW_MISSING, "1")
-        found = docs("movierecapsqa_segment")
-        assert len(found) == 10
-        assert {(doc["start"], doc["end"]) for doc in found} == {(3.47, 116.416)}
-        with pytest.raises(DataError, match="none of 8 segments can be shown as the full movie"):
-            docs("movierecapsqa_movie")
+        found = data.look(PICTURED)
+        for source, held in found.held.items():
+            left = ["talk.2"] if source in sources else ["talk.1", "talk.2"]
+            assert (list(held.windows), len(held.absent)) == (left, 2 - len(left))
+            shown = docs(f"movierecapsqa_{source}")
+            assert list(dict.fromkeys(doc["segment"] for doc in shown)) == left
+        assert set(found.left_out(f"movierecapsqa_{sources[0]}")) == {"talk.1"}
+        assert found.left_out(f"movierecapsqa_{sources[0]}_dialogue") == {}
+
+
+def test_all_troubles_in_one_message(user: Path) -> None:
+    (user / "recaps" / "broken.mp4").write_bytes(b"no video")
+    bad = entry(3, facts=[])
+    write(user, [entry(1, videoId="broken"), entry(2, movieId="gone"), bad])
+    said = stopped("movierecapsqa_recap", "movierecapsqa_movie")
+    assert "1 of 3 MovieRecapsQA segments cannot be used:\n  talk.3: " in said
+    assert "\n  talk.1: unreadable: " in said
+    assert "\n  talk.2: missing: " in said
+
+
+def test_windows_outside_their_video(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for source, changes, says in (
+        ("segment", {"startTime": 12.5, "endTime": 13}, "starts at 12.5 s; its video ends"),
+        ("segment", {"endTime": 13.5}, "ends at 13.5 s; its video ends at 12."),
+        ("scenes", {"movieStartTime": 50, "movieEndTime": 60}, "starts at 50 s; its video"),
+    ):
+        monkeypatch.delenv(settings.ALLOW_BAD_ITEMS, raising=False)
+        write(user, [entry(1, **changes), entry(2)])
+        said = stopped(f"movierecapsqa_{source}")
+        assert f"talk.1: {says}" in said
+        assert "--allow-bad-items" in said
+        data.look(["movierecapsqa_recap", "movierecapsqa_movie"])
+        monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
+        assert {d["segment"] for d in docs(f"movierecapsqa_{source}")} == {"talk.2"}
+    # A rounded end is the video's, and segments without questions need no video.
+    write(user, [entry(1, startTime=9, endTime=12.9), entry(2, questions=[], videoId="gone")])
+    held = data.look(["movierecapsqa_segment"]).held["segment"]
+    assert held.windows["talk.1"][2] == pytest.approx(12, abs=0.1)
+    assert (list(held.windows), held.absent, held.bad) == (["talk.1"], {}, {})
+
+
+# --- clips before the model is loaded ------------------------------------------------------------
+
+
+class Maker:
+    """Stands for clips.make: notes what is made, and fails on some windows."""
+
+    def __init__(self) -> None:
+        self.made: list[tuple[Any, ...]] = []
+        self.bad: set[tuple[Any, ...]] = set()
+
+    def __call__(self, path: str, start: float | None, end: float | None, n_frames: int) -> Any:
+        self.made.append((Path(path).stem, start, end, n_frames))
+        if self.made[-1][:3] in self.bad:
+            raise MediaError(f"{path}: is damaged after {start} s")
+        return SimpleNamespace(path=path, frames=None)
+
+
+ONE, TWO = ("talk", 3.2, 7.4), ("talk", 8.0, 11.0)
+ALL = {ONE, TWO, ("talk", None, None), ("film", 10.5, 16.0), ("film", 2.0, 4.0)}
+ALL |= {("film", None, None)}
+
+
+@pytest.fixture
+def maker(user: Path, monkeypatch: pytest.MonkeyPatch) -> Maker:
+    made = Maker()
+    monkeypatch.setattr(clips, "make", made)
+    return made
+
+
+def prepared(names: Sequence[str], limit: float | None = None) -> None:
+    before.check_benchmark(BENCHMARK, names)
+    before.make_media_of(BENCHMARK, names, limit)
+
+
+def test_clips_are_made_once_for_all_conditions(
+    maker: Maker, user: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before.check_benchmark(BENCHMARK, list(TASKS))
+    prepared(ALONE)
+    assert maker.made == []
+    prepared(list(TASKS))
+    assert sorted(map(str, maker.made)) == sorted(str((*window, 0)) for window in ALL)
+    maker.made.clear()
+    monkeypatch.setenv(settings.FRAMES, "9,talk=4")
+    prepared(list(TASKS))
+    assert set(maker.made) == {(*window, 4) for window in ALL}
+    # One movie with two numbers of frames.
+    (user / "recaps" / "other.mp4").symlink_to((user / "recaps" / "talk.mp4").resolve())
+    write(user, [entry(1), entry(2, videoId="other")])
+    maker.made.clear()
+    prepared(["movierecapsqa_movie"])
+    assert set(maker.made) == {("film", None, None, 4), ("film", None, None, 9)}
+    assert [doc["n_frames"] for doc in docs("movierecapsqa_movie")] == [4, 4, 9, 9]
+
+
+def test_a_limit(maker: Maker) -> None:
+    both = {ONE, TWO}
+    for names, limit, made in (
+        (["segment"], 1, {ONE}),
+        (["segment"], 2, {ONE}),
+        (["segment"], 3, both),
+        (["segment"], 0.5, {ONE}),
+        (["segment"], 0.51, both),
+        (["segment"], 0, both),
+        (["segment"], -1, both),
+        (["segment"], 99, both),
+        # As the host has it: a share of the first task's docs is the number for all.
+        (["segment_dialogue", "segment"], 0.5, {ONE}),
+    ):
+        maker.made.clear()
+        prepared([f"movierecapsqa_{name}" for name in names], limit)
+        assert {window[:3] for window in maker.made} == made
+
+
+def test_what_cannot_be_made_stops_the_run_or_is_left_out(
+    maker: Maker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    maker.bad.add(ONE)
+    with pytest.raises(
+        DataError,
+        match=r"^1 of 2 MovieRecapsQA segments cannot be cut:\n  talk.1: .* is damaged after "
+        r"3.2 s\n.*--allow-bad-items",
+    ):
+        prepared(["movierecapsqa_segment", "movierecapsqa_recap"])
+    prepared(["movierecapsqa_recap", "movierecapsqa_segment_dialogue"])
+    monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
+    maker.made.clear()
+    prepared(list(TASKS), 2)
+    assert (*TWO, 0) in maker.made  # the next segment comes inside the limit
+    counts = {name: len(before.docs(BENCHMARK, name)) for name in TASKS}
+    cut = {"movierecapsqa_segment", "movierecapsqa_segment_frames"}
+    assert {name for name, count in counts.items() if count != 4} == cut
+    known = before.checked(BENCHMARK, list(TASKS))
+    left = {name: list(before.left_out(BENCHMARK, known, name)) for name in TASKS}
+    assert left == {name: ["talk.1"] if name in cut else [] for name in TASKS}
+    maker.bad.add(TWO)
+    with pytest.raises(DataError, match="none of the segments of movierecapsqa_segment can be"):
+        prepared(["movierecapsqa_segment"])
+
+
+def test_a_run_finds_what_was_made(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared(PICTURED)
+
+    def cut(*_: Any) -> Any:
+        raise AssertionError("cut again")
+
+    monkeypatch.setattr(clips.segments, "segment", cut)
+    for name in PICTURED:
+        for doc in before.docs(BENCHMARK, name):
+            assert Path(clips.visuals(doc)[0]).is_file()  # type: ignore[arg-type]
+
+
+def test_a_file_that_is_damaged_in_the_middle(
+    user: Path, videos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its packets can be listed and its first frame decodes: only the cut shows it."""
+    content = bytearray((videos / "talk.mp4").read_bytes())
+    with av.open(str(videos / "talk.mp4")) as file:
+        packets = [packet for packet in file.demux(video=0) if packet.size]
+    for packet in packets:
+        if 3 <= packet.pts * packet.time_base < 7:
+            place = packet.pos + 6
+            content[place : place + packet.size - 6] = b"\xa5" * (packet.size - 6)
+    (user / "recaps" / "talk.mp4").unlink()
+    (user / "recaps" / "talk.mp4").write_bytes(content)
+    third = entry(3, startTime=0, endTime=2, questions=[question(1)])
+    write(user, [entry(1), third])
+    with pytest.raises(DataError, match=r"1 of 2 .*\n  talk.1: .*talk.mp4: "):
+        prepared(["movierecapsqa_segment"])
+    monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
+    prepared(["movierecapsqa_segment"])
+    assert [doc["id"] for doc in before.docs(BENCHMARK, "movierecapsqa_segment")] == ["talk.3/1"]
+
+
+def test_clips_and_frames_are_of_their_window_and_muted(
+    user: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The window and nothing else, and no sound, which tells the answers."""
+    spans = {"segment": (3.2, 7.4), "recap": (0, RECAP), "scenes": (10.5, 16), "movie": (0, MOVIE)}
+    for source, (start, end) in spans.items():
+        all_of_it = [n // RATE for n in range(round(start * RATE), round(end * RATE))]
+        monkeypatch.delenv(settings.FRAMES, raising=False)
+        (path,) = clips.visuals(docs(f"movierecapsqa_{source}")[0])
+        with av.open(str(path)) as clip:
+            assert [stream.type for stream in clip.streams] == ["video"]
+        assert seconds_of(str(path)) == all_of_it
+        for number in (1, 5):
+            monkeypatch.setenv(settings.FRAMES, str(number))
+            # As numpy.linspace has them, rounded down: the first and the last are among them.
+            places = [n * (len(all_of_it) - 1) // max(number - 1, 1) for n in range(number)]
+            images = clips.visuals(docs(f"movierecapsqa_{source}")[0])
+            assert [second_of(image) for image in images] == [all_of_it[one] for one in places]
+
+
+# --- the `data` commands ------------------------------------------------------------------------
+
+
+def runs(root: Path) -> dict[str, str]:
+    """What `data status` says that each source can be run for."""
+    parts = (note.partition(": can be run for ") for note in data.status(root).notes)
+    return {name: what for name, told, what in parts if told}
+
+
+def names(title: str, count: str) -> str:
+    return f"movierecapsqa_{title} ({SOURCES[title]}): can be run for {count}"
+
+
+def test_status(root: Path, user: Path) -> None:
+    status = data.status(root)
+    assert (status.found, status.videos, status.missing, status.unreadable) == (True, 2, {}, {})
+    assert status.counts["questions"] == 4
+    for source in SOURCES:
+        assert names(source, "2 of 2 segments, 4 of 4 questions") in status.notes
+    assert "segments without dialogue: 1 (the prompt says so)" in status.notes
+    assert "questions without a modality: 4 (a row of their own)" in status.notes
+    assert "1 of 60 videos, 4 of 8,231 questions, 4 of 16,462 facts" in status.notes[0]
+    nothing = dict.fromkeys(("movieId", "movieStartTime", "movieEndTime"), ...)
+    window = dict.fromkeys(("movieStartTime", "movieEndTime"), ...)
+    (user / "recaps" / "bad.mp4").write_bytes(b"no video")
+    broken = entry(4, videoId="bad", movieId="lost")
+    some = [entry(1), entry(2, **nothing), entry(3, videoId="gone", **window), broken]
+    write(user, [*some, entry(5, endTime=99), entry(6, facts=[])])
+    assert runs(root) == {
+        "movierecapsqa_segment (aligned recap segment)": "2 of 5 segments, 4 of 10 questions",
+        "movierecapsqa_recap (full recap)": "3 of 5 segments, 6 of 10 questions",
+        "movierecapsqa_scenes (aligned movie scenes)": "2 of 5 segments, 4 of 10 questions",
+        "movierecapsqa_movie (full movie)": "3 of 5 segments, 6 of 10 questions",
+    }
+    status = data.status(root)
+    assert (set(status.missing), set(status.unreadable)) == ({"gone", "lost (movie)"}, {"bad"})
+    told = "\n".join(status.notes)
+    assert "talk.5: aligned recap segment: ends at 99 s; its video ends at 12" in told
+    assert "talk.6: facts: " in told
+    shutil.rmtree(user / "movies")
+    for name, what in runs(root).items():
+        assert ("not held, it needs movieId" in what) is ("movie" in name.partition("(")[2])
+    write(user, [])
+    status = data.status(root)
+    assert (status.found, "holds no segments" in status.problem) == (False, True)
+    shutil.rmtree(user)
+    assert data.status(root).problem == data.HOW_TO_GET
+
+
+@pytest.fixture
+def source(tmp_path: Path, videos: Path) -> Path:
+    """As on the project's site: the recap beside the data file; movies in a folder."""
+    folder = tmp_path / "release"
+    write(folder, [entry(1), entry(2, videoId="gone")])
+    shutil.copy(videos / "talk.mp4", folder)
+    (folder / "movies").mkdir()
+    shutil.copy(videos / "film.mp4", folder / "movies" / "film.mkv")
+    (folder / "holiday.mp4").write_bytes(b"not ours")
+    return folder
+
+
+@pytest.mark.parametrize("link", [True, False])
+@pytest.mark.parametrize("which", ["folder", "file", "recaps"])
+def test_prepare(which: str, link: bool, source: Path, root: Path) -> None:
+    if which == "recaps":
+        (source / "recaps").mkdir()
+        (source / "talk.mp4").rename(source / "recaps" / "talk.mp4")
+    given = source / "segments.json" if which == "file" else source
+    for _ in range(2):  # it may be run again
+        told = data.prepare(given, root, link)
+    place = root / "movierecapsqa"
+    there = {str(p.relative_to(place)): p for p in place.rglob("*") if p.is_file()}
+    assert set(there) == {"segments.json", "recaps/talk.mp4", "movies/film.mkv"}
+    assert {path.is_symlink() for path in there.values()} == {link}
+    first, *lines = told.splitlines()
+    verb = "linked" if link else "copied"
+    assert first == f"{verb} 3 files to {place}: 2 segments, 4 questions; 0 segments with problems"
+    assert names("segment", "1 of 2 segments, 2 of 4 questions") in lines
+    assert names("movie", "2 of 2 segments, 4 of 4 questions") in lines
+    assert set(data.status(root).missing) == {"gone"}
+
+
+def test_what_cannot_be_prepared(source: Path, root: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="nowhere: no such file or folder"):
+        data.prepare(tmp_path / "nowhere", root, link=True)
+    place = root / "movierecapsqa"
+    (place / "movies").mkdir(parents=True)
+    (place / "movies" / "film.mp4").write_bytes(b"another cut")
+    with pytest.raises(DataError, match=r"film.mp4: is in the way of .*film.mkv; remove it"):
+        data.prepare(source, root, link=True)
+    shutil.rmtree(place)
+    (source / "segments.json").rename(source / "sample.json")
+    data.prepare(source, root, link=True)
+    assert (place / "segments.json").is_symlink()
+    write(source, [entry(7)])
+    with pytest.raises(DataError, match=r"another segments\.json already; remove it first"):
+        data.prepare(source, root, link=True)
+    shutil.rmtree(root)
+    write(source, {"x": 1})
+    with pytest.raises(DataError, match="expected a list of segments"):
+        data.prepare(source, root, link=True)
+    assert not place.exists()

@@ -1,10 +1,11 @@
-"""MovieRecapsQA's packaged sample: the released form, every label, a truth for every fact."""
+"""MovieRecapsQA's packaged sample: the released form, every label, answers of a known worth."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections import Counter
+from collections.abc import Iterator
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
@@ -13,14 +14,23 @@ import av
 import numpy as np
 import pytest
 
-from lmms_eval_tasks.movierecapsqa import sample, sample_code, sample_texts, schema
-from lmms_eval_tasks.movierecapsqa.labels import SPLITS, UNLABELLED
-from lmms_eval_tasks.movierecapsqa.sample_code import MOMENTS, SECONDS, Moment
-from lmms_eval_tasks.movierecapsqa.sample_scenes import STORIES
+from lmms_eval_tasks import judges, settings
+from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.host import names
+from lmms_eval_tasks.judges import Judge
+from lmms_eval_tasks.movierecapsqa import demo, sample, schema
+from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, Context
+from lmms_eval_tasks.movierecapsqa.metrics import METRICS
+from lmms_eval_tasks.movierecapsqa.sample import MODELS, NO_CLAIMS, Claim, replies, score, text
+from lmms_eval_tasks.movierecapsqa.sample_scenes import number_of, seconds, stories
+from lmms_eval_tasks.movierecapsqa.schema import SPLITS, UNLABELLED
+from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
+from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.sample import players, second_code
-from tests.movierecapsqa import watching
+from lmms_eval_tasks.sample.demo import TINY
+from tests.movierecapsqa.asking import judge_reply
 
-MOVIES = {story.movie_id for story in STORIES}
+MOVIES = {story.movie_id for story in stories()}
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +45,8 @@ def release(folder: Path) -> schema.Release:
 
 @pytest.fixture(scope="module")
 def content(folder: Path) -> list[dict[str, Any]]:
-    return json.loads((folder / "segments.json").read_text(encoding="utf-8"))
+    found: list[dict[str, Any]] = json.loads((folder / "segments.json").read_text(encoding="utf-8"))
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -43,238 +54,277 @@ def key(folder: Path) -> players.AnswerKey:
     return players.AnswerKey.load(folder / "key.json")
 
 
-@pytest.fixture(scope="module")
-def frames(folder: Path) -> dict[str, list[Any]]:
-    return {name: watching.decoded(path_of(folder, name)) for name in SECONDS}
+@pytest.fixture
+def judge(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Judge:
+    monkeypatch.setenv(settings.JUDGE, demo.judge("oracle", folder))
+    before.check_judge(BENCHMARK)
+    return judges.make(before.judge_config(BENCHMARK))
 
 
-def path_of(folder: Path, name: str) -> Path:
-    return folder / ("movies" if name in MOVIES else "recaps") / f"{name}.mp4"
+# --- videos -------------------------------------------------------------------------------------
 
 
-class TestVideos:
-    """Every picture tells its video and time; movies have a tone a second, recaps no sound."""
-
-    def test_every_second_is_unique(self) -> None:
-        assert len(MOMENTS) == sum(SECONDS.values()) <= second_code.COUNT
-        assert [moment.number for moment in MOMENTS] == list(range(len(MOMENTS)))
-
-    @pytest.mark.parametrize("name", SECONDS)
-    def test_every_frame_tells_its_time(self, name: str, frames: dict[str, list[Any]]) -> None:
-        assert len(frames[name]) == 10 * SECONDS[name]
-        for index, frame in enumerate(frames[name]):
-            assert sample_code.moment_of_frame(frame) == Moment(name, index // 10)
-            assert sample_code.time_of_frame(frame) == index / 10
-
-    @pytest.mark.parametrize("name", SECONDS)
-    def test_sound(self, name: str, folder: Path) -> None:
-        with av.open(str(path_of(folder, name))) as clip:
-            kinds = [stream.type for stream in clip.streams]
-            if name not in MOVIES:
-                assert kinds == ["video"]
-                return
-            assert kinds == ["video", "audio"]
-            samples = np.concatenate([b.to_ndarray() for b in clip.decode(audio=0)], axis=1)
-        for second in range(SECONDS[name]):
-            piece = samples[:, int((second + 0.1) * 44_100) : int((second + 0.9) * 44_100)]
-            assert sample_code.moment_of_sound(piece, 44_100) == Moment(name, second)
-
-    def test_what_is_no_code_is_none(self) -> None:
-        black = np.zeros((240, 320, 3), dtype=np.uint8)
-        assert sample_code.moment_of_frame(black) is None
-        assert sample_code.time_of_frame(black) is None
-        assert sample_code.moment_of_sound(np.zeros(16_000), 16_000) is None
-        # A number that another sample has, but this one has not.
-        clock = np.arange(16_000) / 16_000
-        other = np.sin(2 * np.pi * second_code.hertz(second_code.COUNT - 1) * clock)
-        assert second_code.number_of_sound(other, 16_000) == second_code.COUNT - 1
-        assert sample_code.moment_of_sound(other, 16_000) is None
-
-    def test_windows_lie_in_their_videos_and_leave_something_out(
-        self, release: schema.Release
-    ) -> None:
-        for story in STORIES:
-            for windows, total in (
-                ([scene.recap for scene in story.scenes], story.recap_seconds),
-                ([scene.movie for scene in story.scenes], story.movie_seconds),
-            ):
-                assert windows[0][0] > 0.5
-                assert windows[-1][1] < total - 0.5
-                assert all(a[1] <= b[0] for a, b in pairwise(windows))
-        for segment in release.segments:
-            assert release.recap_path(segment).is_file()
-            movie = release.movie_path(segment)
-            assert movie is not None
-            assert movie.is_file()
+@pytest.mark.parametrize("name", seconds())
+def test_every_picture_and_sound_tells_its_time(name: str, folder: Path) -> None:
+    """Movies have a tone a second, recaps no sound."""
+    with av.open(str(folder / ("movies" if name in MOVIES else "recaps") / f"{name}.mp4")) as clip:
+        kinds = [stream.type for stream in clip.streams]
+        frames = [frame.to_ndarray(format="rgb24") for frame in clip.decode(video=0)]
+        clip.seek(0)
+        sound = [block.to_ndarray() for block in clip.decode(audio=0)] if name in MOVIES else []
+    assert kinds == (["video", "audio"] if name in MOVIES else ["video"])
+    assert len(frames) == 10 * seconds()[name]
+    for index, frame in enumerate(frames):
+        # The strip above the scene, where its colours do not run into the code's.
+        assert second_code.number_of_frame(frame, 0.03, 0.13) == number_of(name, index // 10)
+        assert second_code.tick_of_frame(frame) == index % 10
+    for second in range(seconds()[name] if sound else 0):
+        samples = np.concatenate(sound, axis=1)
+        piece = samples[:, int((second + 0.1) * 44_100) : int((second + 0.9) * 44_100)]
+        assert second_code.number_of_sound(piece, 44_100) == number_of(name, second)
 
 
-class TestSegments:
-    """The forms of the release and of our schema, all labels, no problem."""
+def test_windows_lie_in_their_videos_and_leave_something_out(release: schema.Release) -> None:
+    assert sum(seconds().values()) <= second_code.COUNT
+    for story in stories():
+        for windows, total in (
+            ([scene.recap for scene in story.scenes], story.recap_seconds),
+            ([scene.movie for scene in story.scenes], story.movie_seconds),
+        ):
+            assert windows[0][0] > 0.5
+            assert windows[-1][1] < total - 0.5
+            assert all(a[1] <= b[0] for a, b in pairwise(windows))
+    for segment in release.segments:
+        movie = release.movie_path(segment)
+        assert movie is not None
+        assert movie.is_file()
+        assert release.recap_path(segment).is_file()
 
-    def test_the_schema_accepts_it(self, release: schema.Release) -> None:
-        assert dict(release.problems) == {}
-        assert release.counts == {
-            "videos": 2,
-            "segments": 5,
-            "questions": 24,
-            "facts": 37,
-            "bad_segments": 0,
-        }
-        for segment in release.segments:
-            assert 5 <= len(segment.facts) <= 10
-            assert len(segment.questions) >= 4
 
-    def test_it_is_small(self, folder: Path) -> None:
-        assert sum(f.stat().st_size for f in folder.rglob("*") if f.is_file()) < 2_000_000
+# --- segments -----------------------------------------------------------------------------------
 
-    def test_every_label_and_none(self, release: schema.Release) -> None:
-        for split, slugs in SPLITS.items():
-            found = Counter(getattr(q, split) or UNLABELLED for _, q in release.questions())
-            assert set(found) == set(slugs)
-            assert min(found.values()) >= 2
 
-    def test_every_form_is_used(self, content: list[dict[str, Any]]) -> None:
-        numbered = [all(re.match(r"\d+\. ", f) for f in s["facts"]) for s in content]
-        assert set(numbered) == {True, False}
-        asked = [q for segment in content for q in segment["questions"]]
-        assert {"humanAnswer" in q for q in asked} == {True, False}
-        assert {q.get("humanAnswer", "several") is None for q in asked} == {True, False}
-        assert {q["category"].isupper() for q in asked if "category" in q} == {True, False}
+def test_the_forms_of_the_release_and_of_our_schema(
+    release: schema.Release, content: list[dict[str, Any]], folder: Path
+) -> None:
+    assert release.problems == {}
+    expected = {"videos": 2, "segments": 5, "questions": 24, "facts": 37, "bad_segments": 0}
+    assert release.counts == expected
+    assert sum(f.stat().st_size for f in folder.rglob("*") if f.is_file()) < 2_000_000
+    for split, slugs in SPLITS.items():
+        found = Counter(getattr(q, split) or UNLABELLED for _, q in release.questions())
+        assert set(found) == set(slugs)
+        assert min(found.values()) >= 2
+    numbered = [all(re.match(r"\d+\. ", f) for f in s["facts"]) for s in content]
+    assert set(numbered) == {True, False}
+    asked = [q for segment in content for q in segment["questions"]]
+    assert {"humanAnswer" in q for q in asked} == {True, False}
+    assert {q.get("humanAnswer", "several") is None for q in asked} == {True, False}
+    assert {q["category"].isupper() for q in asked if "category" in q} == {True, False}
+    for segment, read, part in zip(content, release.segments, sample.parts(), strict=True):
         # As in the release, the indexes of facts count from 0 and from 1 inside a segment.
-        for segment, part in zip(content, sample_texts.parts(), strict=True):
-            pairs = zip(segment["questions"], part.questions, strict=True)
-            assert {one.facts[0] - q["factsUsed"][0] for q, one in pairs} == {0, 1}
-
-    def test_facts_come_without_their_numbers(self, release: schema.Release) -> None:
-        for segment, part in zip(release.segments, sample_texts.parts(), strict=True):
-            assert segment.facts == tuple(text for _, text in part.facts)
-
-    def test_dialogue_is_clean(
-        self, release: schema.Release, content: list[dict[str, Any]]
-    ) -> None:
-        plain, marked, none, windows, counted = (segment["srt"] for segment in content)
-        assert plain.startswith("00:00:04,000 --> 00:00:05,500\nAda, ")
-        assert marked.startswith("\ufeff1\n00:00:15,245")
-        assert "<font color" in marked
-        assert "{\\an8}" in marked
-        assert none == ""
-        assert "\r\n" in windows
-        times = re.findall(r"(\S+) --> (\S+)", windows)
-        assert times[1][0] < times[0][1]  # cues overlap
-        assert counted.startswith("1\n00:00:18,")
-        assert [segment.dialogue for segment in release.segments] == [
-            "Ada, have you waited long?\nI have waited all morning, Bo.\n"
-            "Who stands still keeps the key.\nAnd the bridge is locked for one alone.",
-            "Wait for the sign, Bo.\nThe first at the lantern carries it.\n"
-            "The river is afraid of light.\nI promised my mother to bring it home.",
-            "",
-            "Every stone is a promise, Cleo.\nNever take the last stone.\n"
-            "The last one holds the river back.\nI borrow, I do not steal.",
-            "Dov, you kept your word to Cleo.\nWhat is lent comes back.\n"
-            "Then the orchard can bloom again.",
-        ]
-
-    def test_modality_follows_the_facts(self, release: schema.Release) -> None:
-        for segment, part in zip(release.segments, sample_texts.parts(), strict=True):
-            for question, one in zip(segment.questions, part.questions, strict=True):
-                kinds = {part.facts[number - 1][0] for number in one.facts}
-                expected = {"vision": {"seen"}, "dialogue": {"said"}}
-                if question.modality in expected:
-                    assert kinds == expected[question.modality]
-                elif question.modality:
-                    assert "both" in kinds
+        pairs = zip(segment["questions"], part.questions, strict=True)
+        assert {one.facts[0] - q["factsUsed"][0] for q, one in pairs} == {0, 1}
+        assert read.facts == tuple(fact for _, fact in part.facts)
 
 
-class TestTruth:
-    """What can be seen is checked on decoded frames, what is said in the dialogue."""
-
-    @pytest.mark.parametrize("source", ["movie", "recap"])
-    @pytest.mark.parametrize("number", range(5))
-    def test_every_seen_fact_is_true(
-        self, number: int, source: str, frames: dict[str, list[Any]]
-    ) -> None:
-        part = sample_texts.parts()[number]
-        window = part.scene.movie if source == "movie" else part.scene.recap
-        name = part.story.movie_id if source == "movie" else part.story.video
-        scene = watching.Scene(watching.window(frames[name], *window))
-        for kind, text in part.facts:
-            assert watching.is_true(text, scene) is (True if kind == "seen" else None), text
-        # References that are about the picture alone, and what is false beside them.
-        checked = 0
-        for one in part.questions:
-            assert not any(watching.is_true(text, scene) is False for text in one.answer)
-            if watching.is_true(one.wrong, scene) is not None:
-                checked += 1
-                assert watching.is_true(one.wrong, scene) is False, one.wrong
-        assert checked >= 1
-
-    @pytest.mark.parametrize("number", range(5))
-    def test_every_said_fact_is_in_the_dialogue(self, number: int, release: schema.Release) -> None:
-        silent = {"to", "the", "a", "is", "has", "who", "have", "it", "at", "been", "given", "and"}
-        spoken = set(re.findall(r"\w+", release.segments[number].dialogue.lower()))
-        for kind, text in sample_texts.parts()[number].facts:
-            words = set(re.findall(r"\w+", text.lower())) - silent
-            if kind == "said":
-                assert words <= spoken, words - spoken
-
-    def test_no_dialogue_gives_a_seen_fact_away(self, release: schema.Release) -> None:
-        """A vision question must not be answered by the dialogue: no colour or shape is named."""
-        shapes = {"circle", "square", "triangle", *second_code.NAMES}
-        for segment in release.segments:
-            assert not shapes & set(re.findall(r"\w+", segment.dialogue.lower()))
+def test_dialogue(release: schema.Release, content: list[dict[str, Any]]) -> None:
+    plain, marked, none, windows, counted = (segment["srt"] for segment in content)
+    assert plain.startswith("00:00:04,000 --> 00:00:05,500\nAda, ")
+    assert marked.startswith("\ufeff1\n00:00:15,245")
+    assert "<font color" in marked
+    assert "{\\an8}" in marked
+    assert none == ""
+    assert "\r\n" in windows
+    times = re.findall(r"(\S+) --> (\S+)", windows)
+    assert times[1][0] < times[0][1]  # cues overlap
+    assert counted.startswith("1\n00:00:18,")
+    assert [segment.dialogue for segment in release.segments][1:3] == [
+        "Wait for the sign, Bo.\nThe first at the lantern carries it.\n"
+        "The river is afraid of light.\nI promised my mother to bring it home.",
+        "",
+    ]
+    silent = {"to", "the", "a", "is", "has", "who", "have", "it", "at", "been", "given", "and"}
+    shapes = {"circle", "square", "triangle", *second_code.NAMES}
+    for segment, part in zip(release.segments, sample.parts(), strict=True):
+        spoken = set(re.findall(r"\w+", segment.dialogue.lower()))
+        # A vision question must not be answered by the dialogue: no colour or shape is named.
+        assert not shapes & spoken
+        for kind, fact in part.facts:
+            words = set(re.findall(r"\w+", fact.lower())) - silent
+            assert kind != "said" or words <= spoken, words - spoken
+        for question, one in zip(segment.questions, part.questions, strict=True):
+            kinds = {part.facts[number - 1][0] for number in one.facts}
+            own = {"vision": {"seen"}, "dialogue": {"said"}}
+            if question.modality in own:
+                assert kinds == own[question.modality]
+            elif question.modality:
+                assert "both" in kinds
 
 
-class TestKey:
-    """References and false answers by question; keys of all samples go into one."""
+def test_the_key_holds_every_question_once(
+    key: players.AnswerKey, release: schema.Release, sample_root: Path
+) -> None:
+    asked = {question.question: question.reference for _, question in release.questions()}
+    assert len(asked) == 24
+    assert key.answers == asked
+    assert set(key.lures) == set(asked)
+    assert all(key.lures[question] != asked[question] for question in asked)
+    assert not [(a, b) for a, b in combinations(sorted(key.answers, key=len), 2) if a in b]
+    for other in ("maia", "maverix"):  # keys of all samples go into one
+        theirs = json.loads((sample_root / other / "key.json").read_text(encoding="utf-8"))
+        for part in ("answers", "choices"):
+            assert not set(theirs.get(part, ())) & set(key.answers)
 
-    def test_it_holds_every_question_once(
-        self, key: players.AnswerKey, release: schema.Release
-    ) -> None:
-        asked = {question.question: question.reference for _, question in release.questions()}
-        assert len(asked) == 24
-        assert key.answers == asked
-        assert set(key.lures) == set(asked)
-        assert all(key.lures[question] != asked[question] for question in asked)
 
-    def test_no_question_stands_in_another_or_in_another_sample(
-        self, key: players.AnswerKey, sample_root: Path
-    ) -> None:
-        assert not [(a, b) for a, b in combinations(sorted(key.answers, key=len), 2) if a in b]
-        for other in ("maia", "maverix"):
-            theirs = json.loads((sample_root / other / "key.json").read_text(encoding="utf-8"))
-            for part in ("answers", "choices"):
-                assert not set(theirs.get(part, ())) & set(key.answers)
-
-    def test_oracle_and_coin_see_the_prompt_alone(
-        self,
-        key: players.AnswerKey,
-        sample_root: Path,
-        cache: Path,
-        monkeypatch: pytest.MonkeyPatch,
-    ) -> None:
-        from lmms_eval_tasks.movierecapsqa import data, utils
-
-        monkeypatch.setenv("LMMS_EVAL_TASKS_CACHE", str(cache))
-        monkeypatch.setenv("LMMS_EVAL_TASKS_DATA", "sample")
-        rows = data.rows(data.load())
-        drawn = []
-        for condition in ("", "frames", "dialogue"):
-            for row in rows:
-                text = utils.doc_to_text({**row, "condition": condition})
-                assert players.oracle(text, key) == row["reference"]
-                drawn.append(players.coin(text, key) == row["reference"])
-        assert 20 < sum(drawn) < 52
-        # The lure of a doc answers a question of another segment; replay.jsonl has it as well.
-        lures = [
-            sample_texts.lure(n) for n, s in enumerate(sample_texts.parts()) for _ in s.questions
-        ]
-        assert [row["lure"] for row in rows] == lures
-        assert {players.scripted(row) for row in rows} & set(lures)
+def test_oracle_and_coin_see_the_prompt_alone(
+    key: players.AnswerKey, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(settings.CACHE, str(cache))
+    monkeypatch.setenv(settings.DATA, "sample")
+    monkeypatch.setattr(before, "_checked", {})
+    drawn = []
+    for end in ("", "_frames", "_dialogue"):
+        docs = before.docs(BENCHMARK, f"movierecapsqa_segment{end}")
+        for doc in docs:
+            told = names.doc_to_text(doc)
+            assert players.oracle(told, key) == doc["reference"]
+            drawn.append(players.coin(told, key) == doc["reference"])
+    assert 20 < sum(drawn) < 52
+    # The lure of a doc answers a question of another segment; replay.jsonl has it as well.
+    lures = [sample.lure(n) for n, part in enumerate(sample.parts()) for _ in part.questions]
+    assert [doc["lure"] for doc in docs] == lures
+    assert {players.scripted(doc) for doc in docs} & set(lures)
 
 
 def test_two_builds_are_the_same(folder: Path, tmp_path: Path) -> None:
     sample.write(tmp_path)
-    names = sorted(p.relative_to(tmp_path) for p in tmp_path.rglob("*") if p.is_file())
-    assert len(names) == 7
-    for name in names:
+    files = sorted(p.relative_to(tmp_path) for p in tmp_path.rglob("*") if p.is_file())
+    assert len(files) == 7
+    for name in files:
         assert (folder / name).read_bytes() == (tmp_path / name).read_bytes(), name
+
+
+# --- answers and the recorded judge -------------------------------------------------------------
+
+RIGHT = Claim("r", "supported", "relevant")
+FALSE = Claim("f", "contradictory", "relevant", "contradictory")
+HALF = Claim("h", "partially_supported", "relevant")
+BESIDE = Claim("b", "unsupported", "irrelevant")
+
+
+def every() -> Iterator[tuple[int, int, sample.Asked, str]]:
+    for number, part in enumerate(sample.parts()):
+        for qid, one in enumerate(part.questions):
+            yield number, qid, one, sample.lure(number)
+
+
+def ask(judge: Judge, segment: schema.Segment, question: str, answer: str) -> dict[str, Any]:
+    context = Context(segment.id, segment.facts, segment.dialogue)
+    return judge_reply(judge, answer, context=context, question=question)
+
+
+def test_every_built_answer_gets_its_labels_and_score(
+    judge: Judge, release: schema.Release
+) -> None:
+    worth: list[tuple[tuple[Claim, ...], tuple[int, int, int]]] = [
+        ((RIGHT,), (5, 5, 5)),
+        ((RIGHT, RIGHT._replace(coherence="redundant")), (5, 5, 4)),
+        ((FALSE,), (0, 5, 0)),
+        ((RIGHT, RIGHT, FALSE), (2, 5, 2)),
+        ((HALF,), (3, 5, 5)),
+        ((RIGHT, HALF), (4, 5, 5)),
+        ((BESIDE,), (0, 0, 5)),
+        ((RIGHT, RIGHT, BESIDE), (3, 2, 5)),
+    ]
+    for claims, expected in worth:
+        assert tuple(score(name, claims) for name in DIMENSIONS) == expected
+    seen: Counter[str] = Counter()
+    for number, qid, one, lure in every():
+        segment = release.segments[number]
+        for claims in replies(one, lure).values():
+            found = ask(judge, segment, segment.questions[qid].question, text(claims))
+            assert found["status"] == "ok"
+            assert found["claims"] == [claim.text for claim in claims]
+            for name, rated in found["dimensions"].items():
+                assert rated["labels"] == sample.labels(name, claims)
+                assert rated["score"] == score(name, claims)
+                assert rated["consistent"] is True
+                seen.update(rated["labels"])
+    assert set(seen) == set(sample._WORTH) - {"partially_relevant"}
+    # Nothing else has a verdict.
+    segment, question = release.segments[0], release.segments[0].questions[0]
+    assert ask(judge, segment, question.question, "Since May.")["status"] == "judge_skipped"
+    other = segment.model_copy(update={"facts": (*segment.facts, "One more.")})
+    found = ask(judge, other, question.question, question.reference)
+    assert (found["status"], found["claims"]) == ("judge_skipped", [question.reference])
+
+
+def test_released_answers_and_published_scores(judge: Judge, release: schema.Release) -> None:
+    gaps: Counter[tuple[str, int]] = Counter()
+    kinds: Counter[str] = Counter()
+    people: Counter[int] = Counter()
+    given: set[str] = set()
+    careful: list[list[int]] = [[], []]
+    for segment, question in release.questions():
+        assert [answer.model for answer in question.model_answers] == list(MODELS)
+        people[len(question.human_answers)] += 1
+        for place, answer in enumerate(question.model_answers):
+            if answer.scores.factuality is not None:
+                careful[place].append(answer.scores.factuality)
+        for answer in (*question.human_answers, *question.model_answers):
+            given.add(answer.answer)
+            found = ask(judge, segment, question.question, answer.answer)
+            kinds[found["status"]] += 1
+            for name in ("factuality", "relevance"):
+                published = getattr(answer.scores, name)
+                if found["status"] == "empty":
+                    assert published is None
+                else:
+                    assert 0 <= published <= 5
+                    gaps[name, abs(published - found["dimensions"][name]["score"])] += 1
+    assert set(people) == {0, 1, 2}
+    assert set(kinds) == {"ok", "empty", "refused", "no_claims"}
+    assert min(kinds.values()) >= 3
+    # Not the recorded judge's own scores, or agreement with them would prove nothing.
+    assert {gap for _, gap in gaps} == {0, 1}
+    assert min(gaps["factuality", 1], gaps["relevance", 1]) > 10
+    first, second = (sum(own) / len(own) for own in careful)
+    assert first > second + 1
+    assert set(NO_CLAIMS.values()) <= given
+    for kind in ("right", "wrong", "partly", "twice", "torn", "padded", "dreamy", "lure"):
+        assert {text(replies(one, lure)[kind]) for *_, one, lure in every()} & given, kind
+
+
+def test_what_the_demo_checks_of_the_coin(
+    tmp_path: Path, judge: Judge, release: schema.Release, folder: Path
+) -> None:
+    asked = list(every())
+    for task in demo.ORACLE:
+        items = []
+        for number, (segment, question) in enumerate(release.questions()):
+            one = asked[number][2]
+            reply = one.wrong if (number + len(task)) % 2 else one.reference
+            about = {"question": question.question, "reference": question.reference}
+            found = ask(judge, segment, question.question, reply)
+            items.append({"id": segment.question_id(question), **about, **found})
+        lines = [json.dumps({"failed": item}) for item in items]
+        (tmp_path / f"now_samples_{task}.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    chance, false = demo.check_coin({}, tmp_path, folder / "key.json")
+    assert chance == "coin: 50.0% of 72 MovieRecapsQA answers (chance 50.0%)"
+    assert false.startswith("coin: gave 36 false answers about the right thing")
+    file = min(tmp_path.glob("*.jsonl"))
+    kept = file.read_text(encoding="utf-8")
+    first, _, rest = kept.partition("\n")
+    fours = {name: {"score": 4} for name in DIMENSIONS}
+    for changes, said in (
+        ({"dimensions": fours}, r"\['recap-lantern\.1/0'\]"),
+        ({"candidate": "Nobody knows."}, "its key does not hold"),
+    ):
+        changed = json.dumps({"failed": {**json.loads(first)["failed"], **changes}})
+        file.write_text(f"{changed}\n{rest}", encoding="utf-8")
+        with pytest.raises(TasksError, match=said):
+            demo.check_coin({}, tmp_path, folder / "key.json")
+    assert demo.judge(TINY, folder) == "none"
+    for metrics in demo.ORACLE.values():
+        assert set(metrics) <= {metric.name for metric in METRICS}

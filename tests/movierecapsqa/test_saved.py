@@ -1,226 +1,323 @@
-"""Saved runs: the same numbers again from the samples alone, and what cannot be read."""
+"""Saved runs: every number again, another judge, the same one for what is missing, commands."""
 
 from __future__ import annotations
 
 import copy
 import dataclasses
 import json
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
-from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.movierecapsqa import saved, scoring
-from tests.local_endpoint import LocalEndpoint
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.commands.cli import app
+from lmms_eval_tasks.errors import DataError, JudgeError
+from lmms_eval_tasks.judges import run as judge_run
+from lmms_eval_tasks.movierecapsqa import metrics
+from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
+from tests.local_endpoint import LocalEndpoint, choice, completion
+from tests.movierecapsqa.asking import claimed
 from tests.movierecapsqa.items import answers
 from tests.movierecapsqa.saved_runs import (
     EVERYTHING,
-    FIRST,
+    GEVAL,
+    HELMET,
     TASK,
     Rater,
-    aggregated,
+    again,
     asked,
+    asked_for,
+    items_of,
+    judged_at,
     judged_run,
+    numbers,
+    reply,
+    saved_run,
+    score,
+    write,
 )
 
 pytestmark = pytest.mark.usefixtures("user")
+BOTH = "geval,helmet"
 
 
-class TestAgain:
-    """Every metric once more from the samples alone."""
+@pytest.fixture
+def endpoint() -> Iterator[LocalEndpoint]:
+    with LocalEndpoint(Rater()) as made:
+        yield made
 
-    @pytest.mark.parametrize("baselines", ["", "geval,helmet"])
-    def test_the_same_to_the_last_digit(
-        self, baselines: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        run = judged_run(monkeypatch, Rater(fails="coherence"), baselines)
-        expected = aggregated(run.samples)
-        kept = copy.deepcopy(run.samples)
-        mixed = dataclasses.replace(run, samples=run.samples[::-1])
-        again = saved.rescore_saved([mixed], None)
-        assert again.numbers == {TASK: expected}
+
+# --- again --------------------------------------------------------------------------------------
+
+
+def test_the_same_to_the_last_digit(monkeypatch: pytest.MonkeyPatch) -> None:
+    for which in ("", BOTH):
+        run = judged_run(monkeypatch, Rater(fails="coherence"), which)
+        expected, kept = numbers(items_of(run)), copy.deepcopy(run.samples)
+        done = again(dataclasses.replace(run, samples=run.samples[::-1]))
+        assert done.numbers == {TASK: expected}
         assert run.samples == kept
         assert 0 < expected["factuality_valid"] < 5
         assert expected["coherence_failed"] == 3
-        assert 0 < expected["rouge_l"] < 1
-        has = {name: expected[name] is not None for name in ("geval_samples", "helmet_fluency")}
-        assert set(has.values()) == {bool(baselines)}
-        assert again.sidecar[TASK]["items"] == 4
-        assert again.notes == []
-        pairs = again.verdicts[TASK]
-        assert len(pairs) == 3 * 3
-        assert all(pair.before == pair.after for pair in pairs)
-        own = {f"{TASK} geval", f"{TASK} helmet_fluency", f"{TASK} helmet_correctness"}
-        assert again.verdicts.keys() - {TASK} == (own if baselines else set())
+        for name in ("geval_samples", "helmet_fluency"):
+            assert (expected[name] is not None) == bool(which)
+        assert (done.sidecar[TASK]["items"], done.notes) == (4, [])
+        assert all(pair.before == pair.after for pair in done.verdicts[TASK])
+        # Two scales are never one comparison, and the number of claims is no rating.
+        compared = {
+            name: {pair.id.rpartition("/")[2] for pair in own}
+            for name, own in done.verdicts.items()
+        }
+        scales = {f"{TASK} geval": set(GEVAL), **{f"{TASK} {name}": {name} for name in HELMET}}
+        assert compared == {TASK: set(DIMENSIONS), **(scales if which else {})}
 
-    def test_each_sample_comes_out_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Not the numbers alone: claims, labels, bounds and verdicts too."""
-        run = judged_run(monkeypatch, baselines="geval,helmet")
-        for sample in run.samples:
-            item = sample[FIRST]
-            made = scoring.reply_metrics(
-                item,
-                item["reply"],
-                judge=judge_run_none(),
-                which=("geval", "helmet"),
-                saved=saved._saved_verdicts(item),
-            )
-            assert made == {name: value for name, value in sample.items() if name != "doc_id"}
 
-    def test_every_condition_and_source(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        tasks = [TASK, "movierecapsqa_segment", "movierecapsqa_movie_frames"]
-        made = [judged_run(monkeypatch, task=task) for task in tasks]
-        again = saved.rescore_saved(made, None)
-        assert again.numbers == {run.task: aggregated(run.samples) for run in made}
-        assert again.notes == []
+def test_several_tasks_and_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks = [TASK, "movierecapsqa_segment", "movierecapsqa_movie_frames"]
+    made = [judged_run(monkeypatch, task=task) for task in tasks]
+    done = again(*made)
+    assert done.numbers == {run.task: numbers(items_of(run)) for run in made}
+    assert done.notes == []
+    del made[1].samples[1:]
+    (note,) = again(*made).notes
+    assert "aligned recap segment: the conditions were not asked the same questions" in note
+    assert "(both 1, only dialogue 4)" in note
+    other = judged_run(monkeypatch, Rater(1), model="n (y)")
+    done = again(*made[:2], other)
+    assert [note.partition(": ")[0] for note in done.notes] == ["m (x)"]
+    assert done.numbers[f"{TASK} n (y)"] != done.numbers[f"{TASK} m (x)"]
 
-    def test_items_of_an_error_are_scored_now(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def fail(*_: Any, **__: Any) -> Any:
-            raise RuntimeError("broken by the test")
 
-        with monkeypatch.context() as patch:
-            patch.setattr(scoring, "reply_metrics", fail)
-            run = judged_run(monkeypatch)
-        assert {sample[FIRST]["status"] for sample in run.samples} == {"error"}
-        assert aggregated(run.samples)["factuality_failed"] == 4
-        again = saved.rescore_saved([run], None)
-        assert again.numbers[TASK]["factuality_valid"] is None  # it waits for its judge
-        assert again.numbers[TASK]["rouge_l"] > 0
-        with LocalEndpoint(Rater()) as endpoint:
-            again = saved.rescore_saved([run], f"one@{endpoint.url}", missing_only=True)
-            assert asked(endpoint) == EVERYTHING
-        assert again.numbers[TASK] == aggregated(judged_run(monkeypatch).samples)
+def test_items_of_an_error_are_scored_now(
+    endpoint: LocalEndpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("broken by the test")
 
-    def test_a_broken_item_in_a_run_with_baselines(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(metrics, "rouge_l", fail)
         run = judged_run(monkeypatch, baselines="helmet")
-        broken = scoring.failed_metrics(run.samples[0][FIRST], "It waits.")
-        run.samples[0] = {"doc_id": 0, **json.loads(json.dumps(broken))}
-        assert aggregated(run.samples)["helmet_fluency_failed"] == 1
-        again = saved.rescore_saved([run], None).numbers[TASK]
-        assert again["helmet_fluency_failed"] == 1
-        with LocalEndpoint(Rater()) as endpoint:
-            done = saved.rescore_saved([run], f"one@{endpoint.url}", missing_only=True)
-        assert done.numbers[TASK]["helmet_fluency_failed"] == 0
-
-    def test_several_models(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        made = [judged_run(monkeypatch, Rater(n), model=f"m{n} (x)") for n in (0, 1)]
-        again = saved.rescore_saved(made, None)
-        assert list(again.numbers) == [f"{TASK} m0 (x)", f"{TASK} m1 (x)"]
-        assert again.numbers[f"{TASK} m0 (x)"] != again.numbers[f"{TASK} m1 (x)"]
-
-    def test_conditions_that_were_asked_other_questions(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        made = [judged_run(monkeypatch, task=task) for task in (TASK, "movierecapsqa_segment")]
-        del made[1].samples[1:]
-        (note,) = saved.rescore_saved(made, None).notes
-        assert "aligned recap segment: the conditions were not asked the same questions" in note
-        assert "(both 1, only dialogue 4)" in note
-        made = [*made, dataclasses.replace(made[1], model="n (y)")]
-        (note,) = saved.rescore_saved(made, None).notes
-        assert note.startswith("m (x): ")
+    assert {item["status"] for item in items_of(run)} == {"error"}
+    assert numbers(items_of(run))["factuality_failed"] == 4
+    waiting = again(run).numbers[TASK]
+    assert (waiting["factuality_valid"], waiting["helmet_fluency_failed"]) == (None, 4)
+    assert waiting["rouge_l"] > 0
+    done = again(run, judge=f"one@{endpoint.url}", missing_only=True).numbers[TASK]
+    assert asked(endpoint) == {**EVERYTHING, **dict.fromkeys(HELMET, 3)}
+    assert done == numbers(items_of(judged_run(monkeypatch, baselines="helmet")))
 
 
-def judge_run_none() -> Any:
-    from lmms_eval_tasks.judges import make
-    from lmms_eval_tasks.judges.config import NONE, JudgeConfig
+def test_one_line_for_what_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = judged_run(monkeypatch)
 
-    return make(JudgeConfig(NONE))
-
-
-class TestBroken:
-    """One clear line for what cannot be read."""
-
-    @pytest.mark.parametrize("broken", [{}, {FIRST: 1}, {FIRST: {"id": "x"}}])
-    def test_samples_of_someone_else(
-        self, broken: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        run = judged_run(monkeypatch)
-        run.samples.append(broken)
-        with pytest.raises(DataError, match=rf"\.jsonl, line 5: no `{FIRST}` item of this suite"):
-            saved.rescore_saved([run], None)
-
-    def test_an_item_twice(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        run = judged_run(monkeypatch)
-        run.samples.append(run.samples[0])
-        with pytest.raises(DataError, match=r"line 5: talk.1/10 occurs twice"):
-            saved.rescore_saved([run], None)
-
-    @pytest.mark.parametrize("model", ["m (x)", None])
-    def test_a_run_twice(self, model: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-        run = judged_run(monkeypatch, model=model)
-        later = dataclasses.replace(run, file=Path("later.jsonl"))
-        with pytest.raises(DataError, match=rf"later\.jsonl: a second {TASK} run of ") as caught:
-            saved.rescore_saved([run, later], None)
-        assert str(run.file) in str(caught.value)
-
-    @pytest.mark.parametrize(
-        ("name", "value", "said"),
-        [
-            ("facts", ..., "has no list of `facts`"),
-            ("facts", "one", "has no list of `facts`"),
-            ("facts", [1], "has no list of `facts`"),
-            ("dialogue", ..., "has no `dialogue`"),
-            ("reference", None, "has no `reference`"),
-            ("modality", ..., "has no `modality`"),
-            ("reply", 5, "has no `reply`"),
-            ("dimensions", ..., "has no `dimensions`"),
-            ("dimensions", {"factuality": 5}, "has no `dimensions`"),
-            ("dimensions", {"truth": {}}, "is rated in truth, which is no dimension"),
-            ("baselines", [], "has no `baselines`"),
-            ("claims_verdict", ..., "has no `claims_verdict`"),
-            ("claims_verdict", "ok", "has no `claims_verdict`"),
-        ],
-    )
-    def test_what_an_item_lacks(
-        self, name: str, value: Any, said: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        run = judged_run(monkeypatch)
-        item = run.samples[2][FIRST]
-        if value is ...:
-            del item[name]
-        else:
-            item[name] = value
+    def told(*samples: Any) -> str:
         with pytest.raises(DataError) as caught:
-            saved.rescore_saved([run], None)
-        message = str(caught.value)
-        assert message.startswith(f"{run.file}: talk.2/20 {said}")
-        assert "\n" not in message
+            again(dataclasses.replace(run, samples=[*run.samples, *samples]))
+        assert "\n" not in str(caught.value)
+        return str(caught.value)
 
-    @pytest.mark.parametrize(
-        ("path", "where"),
-        [
-            (("claims_verdict",), "claims"),
-            (("dimensions", "relevance", "verdict"), "relevance"),
-            (("baselines", "helmet_fluency", "verdict"), "baselines"),
-            (("baselines", "geval", "dimensions", "coherence", "verdict"), "baselines"),
-        ],
-    )
-    @pytest.mark.parametrize("content", [{"x": 1}, {"score": 3, "status": "gone"}, {"score": 7}])
-    def test_a_verdict_that_is_none(
-        self, path: tuple[str, ...], where: str, content: Any, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        run = judged_run(monkeypatch, baselines="geval,helmet")
-        place = run.samples[0][FIRST]
-        for name in path[:-1]:
-            place = place[name]
-        place[path[-1]] = content
-        with pytest.raises(DataError) as caught:
-            saved.rescore_saved([run], None)
-        message = str(caught.value)
-        assert message.startswith(f"{run.file}: talk.1/10/{where}: the saved verdict is none (")
-        assert "\n" not in message
+    for broken in ({}, {"failed": 1}, {"failed": {"id": "x"}}):
+        assert ".jsonl, line 5: no `failed` item of this suite" in told(broken)
+    assert "line 5: talk.1/10 occurs twice" in told(run.samples[0])
+    later = dataclasses.replace(run, file=Path("later.jsonl"))
+    with pytest.raises(DataError, match=rf"later\.jsonl: a second {TASK} run of "):
+        again(run, later)
+    last = items_of(run)[-1]
+    changes: list[tuple[str, Any]] = [
+        *(("facts", value) for value in (None, "one")),
+        *((name, None) for name in ("dialogue", "reference", "modality", "judged_baselines")),
+    ]
+    for name, value in changes:
+        message = told({"failed": {**last, "id": "x/1", name: value}})
+        assert message.startswith(f"{run.file}: x/1 has no `{name}`; take its line out")
+    for content in ({"x": 1}, {"score": 3, "status": "gone"}, {"score": 7}):
+        item = {**last, "id": "x/1", "verdicts": {**last["verdicts"], "relevance": content}}
+        assert "x/1/relevance: the saved verdict is none (" in told({"failed": item})
 
 
 def test_hand_made_items_are_like_real_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of items.py, on which the numbers are tested."""
-    run = judged_run(monkeypatch)
-    whole, made = run.samples[0][FIRST], answers("5")[0]
+    whole, made = items_of(judged_run(monkeypatch))[0], answers("5")[0]
     assert made.keys() <= whole.keys()
     for name, rated in made["dimensions"].items():
         assert rated.keys() <= whole["dimensions"][name].keys()
     assert whole.keys() - made.keys() == {
-        *("question", "facts", "dialogue", "data", "media"),
-        *("claims", "claims_verdict", "reply"),
+        *("question", "facts", "dialogue", "data", "media", "judged_baselines"),
+        *("claims", "verdicts", "reply"),
     }
+
+
+# --- judges -------------------------------------------------------------------------------------
+
+
+def test_both_verdicts_are_paired(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = judged_run(monkeypatch, baselines="helmet")
+    with LocalEndpoint(Rater(plus=1)) as other:
+        done = again(run, judge=f"two@{other.url}")
+        # The baselines that the run has are judged again too.
+        assert asked(other) == {**EVERYTHING, **dict.fromkeys(HELMET, 3)}
+    for name, pairs in done.verdicts.items():
+        assert len(pairs) == (9 if name == TASK else 3)
+        for pair in pairs:
+            assert pair.before is not None
+            assert pair.after is not None
+            assert (pair.before.judge[:3], pair.after.judge[:3]) == ("one", "two")
+            top = 6 if name == TASK else 4 if "correctness" in name else 2
+            assert pair.after.score == ((pair.before.score or 0) + 1) % top
+    assert done.numbers[TASK] != numbers(items_of(run))
+    with LocalEndpoint(lambda _: claimed([])) as other:
+        done = again(judged_run(monkeypatch), judge=f"two@{other.url}")
+    assert (done.numbers[TASK]["no_claims"], done.numbers[TASK]["factuality_valid"]) == (3, 0)
+    assert {pair.after for pair in done.verdicts[TASK]} == {None}
+
+
+@pytest.mark.parametrize(
+    ("fails", "missing"),
+    [
+        ("relevance", {"relevance": 3}),
+        # What rests on other verdicts stays: the baselines know nothing of claims.
+        ("claims", EVERYTHING),
+        ("helmet_fluency", {"helmet_fluency": 3}),
+        # G-Eval's two have to be of one mode: both are asked, then sampled.
+        ("geval_coherence", dict.fromkeys(GEVAL, 3 + 3)),
+    ],
+)
+def test_missing_only(fails: str, missing: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    rater = Rater(fails=fails)
+    with judged_at(rater, monkeypatch, baselines=BOTH) as endpoint:
+        run = saved_run(TASK, score(TASK, reply))
+        judge = f"one@{endpoint.url}"
+        rater.fails = ""
+        before = len(endpoint.chats)
+        monkeypatch.setenv(settings.BASELINES, "")
+        values = again(run, judge=judge, missing_only=True).numbers[TASK]
+        assert asked(endpoint, before) == missing
+        assert not [n for n in values if n.endswith("_failed") and values[n]]
+        assert values == numbers(items_of(judged_run(monkeypatch, baselines=BOTH)))
+        monkeypatch.setenv(settings.BASELINES, BOTH)
+        done = saved_run(TASK, score(TASK, reply))
+        # With all of it there nobody is asked, ...
+        before = len(endpoint.chats)
+        assert again(done, judge=judge, missing_only=True).numbers[TASK] == values
+        assert asked(endpoint, before) == {}
+        # ... but verdicts of another judge, or with other settings, do not stand for its own.
+        every = {**EVERYTHING, **dict.fromkeys(HELMET, 3), **dict.fromkeys(GEVAL, 6)}
+        again(done, judge=f"two@{endpoint.url}", missing_only=True)
+        assert asked(endpoint, before) == every
+
+
+def test_who_is_asked_of_a_saved_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    with judged_at(Rater(), monkeypatch) as endpoint:
+        judge = f"one@{endpoint.url}"
+        run = saved_run(TASK, score(TASK, reply))
+        expected, before = numbers(items_of(run)), len(endpoint.chats)
+        # `rescore --judge` is no `judge`: it asks for all of it (the cache makes it free).
+        assert again(run, judge=judge).numbers[TASK] == expected
+        assert asked(endpoint, before) == EVERYTHING
+        # Labels of claims that are asked for again fall.
+        items_of(run)[0]["verdicts"]["claims"]["setup"] = "of other prompts"
+        before = len(endpoint.chats)
+        again(run, judge=judge, missing_only=True)
+        assert asked(endpoint, before) == dict.fromkeys(("claims", *DIMENSIONS), 1)
+        assert again(run, judge="none").numbers[TASK] == expected
+        # A run without a judge is judged later.
+        monkeypatch.setenv(settings.JUDGE, "none")
+        judge_run.forget()
+        waiting = saved_run(TASK, score(TASK, reply))
+        assert again(waiting).numbers[TASK]["factuality_valid"] is None
+        before = len(endpoint.chats)
+        later = again(waiting, judge=judge, missing_only=True)
+        assert later.numbers[TASK] == expected
+        assert asked(endpoint, before) == EVERYTHING
+        # Baselines asked for later: without a judge there is nobody to ask for them.
+        monkeypatch.setenv(settings.BASELINES, "helmet")
+        assert again(run).numbers[TASK]["helmet_fluency_coverage"] is None
+        done = again(run, judge=judge, missing_only=True).numbers[TASK]
+        assert done["helmet_fluency_coverage"] == 1
+
+
+def test_a_judge_that_cannot_stops(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = judged_run(monkeypatch)
+    for spec, said in (
+        ("offline", "cannot decide"),
+        ("gpt-4o", "OPENAI_API_KEY"),
+        ("gone.yml", "gone.yml"),
+    ):
+        with pytest.raises(JudgeError, match=said):
+            again(run, judge=spec)
+    assert "not judged now" not in capsys.readouterr().err
+
+
+# --- commands -----------------------------------------------------------------------------------
+
+
+def command(*arguments: object, code: int = 0) -> str:
+    judge_run.forget()
+    done = CliRunner().invoke(app, [str(one) for one in arguments])
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+def test_rescore_and_judge(
+    endpoint: LocalEndpoint, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(settings.JUDGE, f"one@{endpoint.url}")
+    run = saved_run(TASK, score(TASK, reply))
+    expected = numbers(items_of(run))
+    logs, output = tmp_path / "logs", tmp_path / "made.json"
+    write(logs, dataclasses.replace(run, saved=expected))
+    rescore = ("rescore", logs, "--output", output)
+    said = command(*rescore)
+    assert f"{len(expected)} of {len(expected)} numbers equal the saved ones" in said
+    assert "Table 4" in said
+    made = json.loads(output.read_text(encoding="utf-8"))["movierecapsqa"]
+    assert made["numbers"][TASK] == expected
+    assert len(made["verdicts"][TASK]) == 9
+    with LocalEndpoint(Rater(plus=1)) as other:
+        command(*rescore, "--judge", f"two@{other.url}")
+    made = json.loads(output.read_text(encoding="utf-8"))["movierecapsqa"]
+    assert (made["judge"]["model"], made["judges_compared"][TASK]["n"]) == ("two", 9)
+    before = len(endpoint.chats)
+    command("judge", logs, "--judge", f"one@{endpoint.url}")
+    assert len(endpoint.chats) == before  # nothing was missing
+
+
+def test_a_batch_takes_two_rounds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The dimensions need the claims, and half of what is paid for twice is no half price."""
+    logs, requests = tmp_path / "logs", tmp_path / "requests.jsonl"
+    output = tmp_path / "made.json"
+    write(logs, saved_run(TASK, score(TASK, reply)))
+    monkeypatch.setenv(settings.JUDGE_CACHE, str(tmp_path / "cache"))
+    judge = ("judge", logs, "--judge", "m@http://127.0.0.1:9/v1")
+    for number, kinds in enumerate([{"claims": 3}, dict.fromkeys(DIMENSIONS, 3)]):
+        command(*judge, "--batch", requests)
+        results = tmp_path / f"results{number}.jsonl"
+        assert _answered(requests, results) == kinds
+        # Until the second round the dimensions have failed: the run says that it is invalid.
+        code = 0 if number else 3
+        command(*judge, "--batch-results", results, "--output", output, code=code)
+        made = json.loads(output.read_text(encoding="utf-8"))["movierecapsqa"]["numbers"][TASK]
+        assert made["factuality_failed"] == (0 if number else 3)
+    assert made == numbers(items_of(judged_run(monkeypatch)))
+    assert "every verdict is there already" in command(*judge, "--batch", requests)
+
+
+def _answered(requests: Path, results: Path) -> dict[str, int]:
+    """Write a batch's results; what was asked for."""
+    found: Counter[str] = Counter()
+    with results.open("w", encoding="utf-8") as out:
+        for line in requests.read_text(encoding="utf-8").splitlines():
+            request = json.loads(line)
+            found[asked_for(request["body"])] += 1
+            text = Rater()(request["body"])
+            assert isinstance(text, str)
+            body = completion([choice(text)], {"prompt_tokens": 9, "completion_tokens": 9}).body
+            response = {"status_code": 200, "body": json.loads(body or b"")}
+            out.write(json.dumps({"custom_id": request["custom_id"], "response": response}) + "\n")
+    return dict(found)

@@ -10,7 +10,7 @@ import pytest
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.movierecapsqa import schema
-from lmms_eval_tasks.movierecapsqa.entry import Segment
+from lmms_eval_tasks.movierecapsqa.schema import Segment
 from tests.movierecapsqa.entries import SPOKEN, SRT, entry, question, write
 
 

@@ -11,8 +11,13 @@ import media_files as files
 import pytest
 import segment_files as coded
 import tiny_clip
+from hypothesis import HealthCheck, settings
 
 from lmms_eval_tasks.utils import clipscore
+
+# A machine that is busy is no failure of a property.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 
 @pytest.fixture(scope="module")

@@ -10,17 +10,10 @@ import pytest
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.utils import media
 from lmms_eval_tasks.utils.clip_images import images
+from tests.checks import table
 
 
-@pytest.mark.parametrize(
-    "look",
-    [
-        {},
-        {"matrix": 1},
-        {"matrix": 1, "full_range": True, "pix_fmt": "yuvj420p"},
-        {"size": (95, 63)},
-    ],
-)
+@table("look")
 def test_every_frame_as_decord_sees_it(look, tmp_path: Path):
     pix_fmt = "yuv444p" if "size" in look else "yuv420p"
     source = files.write_video(tmp_path / "x.mp4", 30, **{"pix_fmt": pix_fmt, **look})

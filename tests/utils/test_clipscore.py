@@ -1,66 +1,55 @@
 """CLIPScore: the formula by hand, and on tiny models with random weights.
 
-No CLIP weights come with any package; what real ones would give was not checked.
+No CLIP weights come with any package; what real ones would give was not checked. Which models are
+found and what is said of bad ones: test_local_models.py.
 """
 
 from __future__ import annotations
 
 import math
 import random
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import tiny_clip
 from clip_scoring import IMAGES, SENTENCES, given, scored
 
+from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.utils import clip_encoder, clipscore
+from lmms_eval_tasks.utils.clip_encoder import Picture
 from lmms_eval_tasks.utils.clipscore import ClipScore, clip_score, from_embeddings
+from tests.checks import refused, table
 
 ROUNDING = 1e-5  # of single precision, over batches of different shapes
 pytestmark = pytest.mark.usefixtures("one_thread", "no_clip_kept")
 
 
-@pytest.mark.parametrize(
-    ("texts", "images", "expected"),
-    [
-        ([[1, 0]], [[1, 0]], 2.5),
-        ([[1, 0]], [[0, 1]], 0.0),
-        ([[1, 0]], [[-1, 0]], 0.0),
-        ([[1, 0]], [[1, 1]], 2.5 / math.sqrt(2)),
-        ([[3, 4]], [[1, 0]], 1.5),  # cosine 3/5
-        ([[3, 4]], [[5, 12]], 2.5 * 63 / 65),
-        ([[1, 0], [0, 1]], [[3, 4]], 1.75),  # (3/5 + 4/5) / 2
-        ([[3, 4]], [[1, 0], [0, 1], [0, -1], [-1, 0]], 2.5 * 1.4 / 4),
-        # Clipped pair by pair: the mean cosine of both pairs is 0.
-        ([[1, 0]], [[1, 0], [-1, 0]], 1.25),
-        ([[1, 0], [-1, 0]], [[1, 0], [-1, 0]], 1.25),
-        # A mean of pairs: a mean of embeddings first would give 2.5 for both.
-        ([[1, 1]], [[1, 0], [0, 1]], 2.5 / math.sqrt(2)),
-        ([[1, 0], [0, 1]], [[1, 1]], 2.5 / math.sqrt(2)),
-        # A repeated one counts twice.
-        ([[1, 0], [1, 0], [0, 1]], [[1, 0]], 5 / 3),
-        # Lengths do not matter, however great or small.
-        ([[300, 400]], [[0.001, 0]], 1.5),
-        ([[3e200, 4e200]], [[1e-300, 0]], 1.5),
-    ],
-)
+@table("texts, images, expected")
 def test_by_hand(texts: list[Any], images: list[Any], expected: float) -> None:
     assert from_embeddings(np.array(texts), np.array(images)) == pytest.approx(expected, abs=1e-12)
     assert from_embeddings(texts, images) == pytest.approx(expected, abs=1e-12)  # lists too
 
 
-@pytest.mark.parametrize(
-    ("texts", "images"),
-    [([], [[1, 0]]), ([[1, 0]], []), ([], []), (np.zeros((0, 4)), np.ones((2, 4)))],
-)
-def test_nothing_has_no_score(texts: Any, images: Any) -> None:
-    assert from_embeddings(texts, images) is None
+def test_embeddings_in_any_number_and_order() -> None:
+    empty = [([], [[1, 0]]), ([[1, 0]], []), ([], []), (np.zeros((0, 4)), np.ones((2, 4)))]
+    assert [from_embeddings(*tables) for tables in empty] == [None] * 4
+    rng = np.random.default_rng(5)
+    texts, images = rng.normal(size=(4, 17)), rng.normal(size=(7, 17))
+    whole = from_embeddings(texts, images)
+    for _ in range(10):
+        assert from_embeddings(rng.permutation(texts), rng.permutation(images)) == whole
+    for vector in rng.normal(size=(200, 17)):
+        found = from_embeddings([vector], [vector * 3])
+        assert found == pytest.approx(2.5)
+        assert found <= 2.5
 
 
-@pytest.mark.parametrize(
-    ("texts", "images", "said"),
+@table(
+    "texts, images, said",
     [
         ([[1, 0, 0]], [[1, 0]], "text embeddings of 3 numbers, image embeddings of 2"),
         ([1, 0], [[1, 0]], "text embeddings: expected a row for each, not 1 dim"),
@@ -72,25 +61,10 @@ def test_nothing_has_no_score(texts: Any, images: Any) -> None:
     ],
 )
 def test_what_is_no_embedding(texts: Any, images: Any, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        from_embeddings(texts, images)
+    refused(ValueError, said, from_embeddings, texts, images)
 
 
-def test_a_list_is_the_mean_of_its_pairs_in_any_order() -> None:
-    rng = np.random.default_rng(5)
-    texts, images = rng.normal(size=(7, 33)), rng.normal(size=(11, 33))
-    whole = from_embeddings(texts, images)
-    alone = [from_embeddings([text], [image]) for text in texts for image in images]
-    assert whole == pytest.approx(math.fsum(v for v in alone if v is not None) / 77, abs=1e-12)
-    for _ in range(10):
-        assert from_embeddings(rng.permutation(texts), rng.permutation(images)) == whole
-
-
-def test_never_above_its_maximum() -> None:
-    rng = np.random.default_rng(6)
-    for vector in rng.normal(size=(200, 17)):
-        assert from_embeddings([vector], [vector * 3]) == pytest.approx(2.5)
-        assert (from_embeddings([vector], [vector * 3]) or 0) <= 2.5
+# --- with a model -----------------------------------------------------------------------------
 
 
 def directly(folder: str, sentences: Sequence[str], names: Sequence[str]) -> list[float]:
@@ -104,46 +78,50 @@ def directly(folder: str, sentences: Sequence[str], names: Sequence[str]) -> lis
     found = []
     for sentence in sentences:
         for name in names:
+            words = tokenizer(sentence, return_tensors="pt")
             with torch.no_grad():
-                logits = model(
-                    **tokenizer(sentence, return_tensors="pt"),
-                    **processor(images=IMAGES[name], return_tensors="pt"),
-                ).logits_per_text
-                found.append((logits / model.logit_scale.exp()).item())
+                pixels = processor(images=IMAGES[name], return_tensors="pt")
+                logits = model(**words, **pixels).logits_per_text
+            found.append((logits / model.logit_scale.exp()).item())
     return found
 
 
-def test_the_models_own_cosines_give_the_same(clip: str) -> None:
+def test_the_models_own_cosines_give_the_same(clip: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from transformers import CLIPModel
+
     names = list(IMAGES)
     cosines = directly(clip, SENTENCES, names)
     assert len({round(cosine, 3) for cosine in cosines}) == 9  # mixed-up pairs would show
     assert min(cosines) > 0  # so that none of the tests below compares 0 with 0
     expected = [2.5 * max(0.0, cosine) for cosine in cosines]
-    assert scored(clip, SENTENCES, names) == pytest.approx(sum(expected) / 9, abs=ROUNDING)
+    first = scored(clip, SENTENCES, names)
+    assert first == pytest.approx(sum(expected) / 9, abs=ROUNDING)
     for place, value in enumerate(expected):
         pair = [SENTENCES[place // 3]], [names[place % 3]]
         assert scored(clip, *pair) == pytest.approx(value, abs=ROUNDING)
+    clipscore._loaded.cache_clear()
+    for name in ("get_text_features", "get_image_features"):  # older ones return vectors alone
+        now = getattr(CLIPModel, name)
+        old = lambda self, now=now, **given: now(self, **given).pooler_output  # noqa: E731
+        monkeypatch.setattr(CLIPModel, name, old)
+    assert scored(clip, SENTENCES, names) == first
 
 
-@pytest.mark.parametrize("batch_size", [None, 1, 2, 16])
+@table("batch_size", [None, 1, 2, 16])
 def test_a_list_and_item_by_item_agree(clip: str, batch_size: int | None) -> None:
+    clipscore._loaded.cache_clear()  # else nothing would be embedded again
     names = list(IMAGES)
     together = scored(clip, SENTENCES, names, batch_size=batch_size)
-    clipscore._loaded.cache_clear()  # else nothing would be embedded again
+    clipscore._loaded.cache_clear()
     alone = [scored(clip, [sentence], [name]) for sentence in SENTENCES for name in names]
-    assert together == pytest.approx(sum(alone) / 9, abs=ROUNDING)
-    if batch_size in (None, 1):
-        assert together == pytest.approx(sum(alone) / 9, abs=1e-15)
-
-
-def test_texts_of_a_batch_have_different_lengths(clip: str) -> None:
-    """What the test above rests on: some are padded."""
+    exact = batch_size in (None, 1)
+    assert together == pytest.approx(sum(alone) / 9, abs=1e-15 if exact else ROUNDING)
+    # What this rests on: some of a batch are padded.
     encoder = clip_encoder.load(Path(clip))
-    lengths = {len(encoder.tokenizer(sentence)["input_ids"]) for sentence in SENTENCES}
-    assert len(lengths) == 3
+    assert len({len(encoder.tokenizer(sentence)["input_ids"]) for sentence in SENTENCES}) == 3
 
 
-def test_company_and_order_change_no_bit(clip: str) -> None:
+def test_company_and_order_change_no_bit_and_repeated_ones_count_twice(clip: str) -> None:
     names = list(IMAGES)
     first = scored(clip, SENTENCES, names)
     clipscore._loaded.cache_clear()
@@ -151,29 +129,104 @@ def test_company_and_order_change_no_bit(clip: str) -> None:
     scored(clip, ["the cat plays", SENTENCES[2]], ["sunset"])  # what is known already
     for _ in range(5):
         assert scored(clip, rng.sample(SENTENCES, 3), rng.sample(names, 3)) == first
-
-
-def test_repeated_ones_count_twice(clip: str) -> None:
     one, other = (scored(clip, [SENTENCES[0]], [name]) for name in ("sea", "meadow"))
     assert one != other
     twice = scored(clip, [SENTENCES[0]], ["sea", "meadow", "sea"])
     assert twice == pytest.approx((2 * one + other) / 3)
 
 
-@pytest.mark.parametrize("blank", ["", "  \n", "...", "\u200b"])
-def test_a_sentence_without_a_word_is_left_out(clip: str, blank: str) -> None:
-    score = clip_score([SENTENCES[0], blank], given(["sea"]), clip)
-    assert score == clip_score(SENTENCES[:1], given(["sea"]), clip)
-    assert score.n_sentences == 1
-    assert clip_score([blank], given(["sea"]), clip) == ClipScore(None, 0, 0, None)
-
-
-def test_nothing_to_compare_has_no_score(clip: str) -> None:
+def test_what_has_no_word_and_what_is_nothing(clip: str) -> None:
+    for blank in ("", "  \n", "...", "\u200b"):
+        score = clip_score([SENTENCES[0], blank], given(["sea"]), clip)
+        assert score == clip_score(SENTENCES[:1], given(["sea"]), clip)
+        assert score.n_sentences == 1
+        assert clip_score([blank], given(["sea"]), clip) == ClipScore(None, 0, 0, None)
     assert clip_score([], given(["sea"]), clip) == ClipScore(None, 0, 0, None)
     assert clip_score(SENTENCES, [], clip) == ClipScore(None, 3, 0, None)
+    for size in (0, -1):
+        refused(ValueError, "at least 1", clip_score, SENTENCES, [], "/none", batch_size=size)
 
 
-@pytest.mark.parametrize("batch_size", [0, -1])
-def test_a_batch_of_nothing(batch_size: int) -> None:
-    with pytest.raises(ValueError, match="at least 1"):
-        clip_score(SENTENCES, given(["sea"]), "/no/such/folder", batch_size=batch_size)
+# --- what the model is given ------------------------------------------------------------------
+
+
+def test_each_text_and_picture_is_embedded_once_and_opened_batch_by_batch(
+    clip: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As joint and separate scores of a video share both."""
+    texts: list[str] = []
+    original = clip_encoder.Encoder._embed_texts
+
+    def counted(self: Any, batch: Sequence[str]) -> Any:
+        texts.extend(batch)
+        return original(self, batch)
+
+    monkeypatch.setattr(clip_encoder.Encoder, "_embed_texts", counted)
+    opened: list[str] = []
+    joint = clip_score(SENTENCES[:2], given(["sea", "meadow", "sea"], opened), clip)
+    assert sorted(opened) == ["meadow", "sea"]
+    assert sorted(texts) == sorted(SENTENCES[:2])
+    clip_score(SENTENCES[1:], given(["meadow", "sunset"], opened), clip)
+    assert (opened[2:], texts[2:]) == (["sunset"], SENTENCES[2:])
+    assert clip_score(SENTENCES[:2], given(["sea", "meadow", "sea"], opened), clip) == joint
+    assert (len(opened), len(texts)) == (3, 3)
+    held: list[str] = []
+
+    class Held:
+        """A picture that is let go when it is read, before the next is opened."""
+
+        def __init__(self, name: str) -> None:
+            assert held == []
+            held.append(name)
+
+        def convert(self, mode: str) -> Any:
+            return IMAGES[held.pop()].convert(mode)
+
+    pictures = [Picture(f"held {name}", lambda name=name: Held(name)) for name in IMAGES]  # type: ignore[misc]
+    assert clip_score(SENTENCES, pictures, clip).value is not None
+
+
+def test_pictures_of_any_mode(clip: str) -> None:
+    colours = IMAGES["meadow"].convert("P", palette=1).convert("RGB")
+
+    def of(mode: str) -> float | None:
+        return clip_score(SENTENCES, [Picture(mode, lambda: colours.convert(mode))], clip).value
+
+    assert of("RGBA") == of("RGB") != scored(clip, SENTENCES, ["sea"])
+    assert of("L") is not None
+
+
+LONG = "the man paints the boat and the dog sleeps by the river and a cat plays"  # 16 words
+
+
+def test_sentences_that_are_cut_are_counted(clip: str) -> None:
+    score = clip_score([LONG, SENTENCES[0], LONG], given(["sea"]), clip)
+    assert (score.n_sentences, score.n_cut) == (3, 2)
+    # What is cut is the end, and the end token stays: what follows has no part in it.
+    assert scored(clip, [LONG], ["sea"]) == scored(clip, [LONG + " in a boat"], ["sea"])
+    words = LONG.split()
+    kept = " ".join(words[: tiny_clip.POSITIONS - 2])
+    assert clip_score([kept], given(["sea"]), clip).n_cut == 0
+    assert scored(clip, [LONG], ["sea"]) == pytest.approx(scored(clip, [kept], ["sea"]), abs=1e-6)
+    assert abs(scored(clip, [LONG], ["sea"]) - scored(clip, [" ".join(words[:9])], ["sea"])) > 1e-3
+    # Different texts so far: LONG, the longer one, SENTENCES[0], the one that just fits, 9 words.
+    assert "2 of 5 sentences cut to 16 tokens" in clipscore.describe(clip)
+    text = "la città è in the boat"
+    apart = unicodedata.normalize("NFD", text)
+    assert apart != text
+    assert scored(clip, [f"  {apart}\n"], ["sea"]) == scored(clip, [text], ["sea"])
+    assert "of 6 sentences" in clipscore.describe(clip)
+
+
+def test_a_picture_that_cannot_be_opened(clip: str) -> None:
+    def failing(error: Exception) -> list[Picture]:
+        def gone() -> Any:
+            raise error
+
+        return [Picture("gone", gone)]
+
+    gone = failing(MediaError("frames.zip: gone"))
+    refused(MediaError, r"frames\.zip: gone", clip_score, SENTENCES, gone, clip)
+    score = clip_score(SENTENCES, failing(OSError("broken\nin two lines")), clip)
+    assert (score.value, score.reason) == (None, f"{clip}: OSError: broken in two lines")
+    assert scored(clip, SENTENCES, ["sea"]) > 0  # neither is taken for known

@@ -10,101 +10,71 @@ import time
 import media_files as files
 import numpy as np
 import pytest
+from PIL import Image
 
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.utils import worker_call
 from lmms_eval_tasks.utils.media import Recipe, make
 from lmms_eval_tasks.utils.probes import probe
+from tests.checks import refused, table
 
 UNIFORM = Recipe("uniform", 32)
 
 
-def broken(folder):
-    """Broken files by the words that their error must hold."""
-    good = files.write_video(folder / "good.mp4", 60, audio=True).read_bytes()
-    front = {"movflags": "faststart"}
-    early = files.write_video(folder / "early.mp4", 60, mux_options=front).read_bytes()
-    noise = np.random.default_rng(0).integers(0, 256, 20_000, dtype=np.uint8).tobytes()
-    middle = early.index(b"mdat") + 4 + len(early) // 8
-    (folder / "folder.mp4").mkdir()
-    png = folder / "picture.png"
-    from PIL import Image
-
-    Image.fromarray(files.picture(0, 64, 48)).save(png)
-    Image.fromarray(files.picture(0, 64, 48)).save(folder / "picture.jpg")
-    contents = {
-        "empty.mp4": b"",
-        "text.mp4": b"This is not a video at all.\n" * 200,
-        "html.mp4": b"<!DOCTYPE html><html><body>404 not found</body></html>" * 50,
-        "noise.mp4": noise,
-        "png.mp4": png.read_bytes(),
-        "jpg.mp4": (folder / "picture.jpg").read_bytes(),
-        "cut.mp4": good[: len(good) // 2],
-        "cut early.mp4": early[: len(early) * 3 // 4],
-        "damaged.mp4": early[:middle]
-        + noise[: len(early) // 2]
-        + early[middle + len(early) // 2 :],
-    }
-    for name, content in contents.items():
-        (folder / name).write_bytes(content)
-    files.write_sound_only(folder / "sound.mp4")
-    files.write_no_frames(folder / "no frames.mp4")
-    return {
-        "missing.mp4": "no such file",
-        "folder.mp4": "is a folder",
-        "empty.mp4": "is empty",
-        "text.mp4": "not a readable video|holds no video",
-        "html.mp4": "not a readable video|holds no video",
-        "noise.mp4": "not a readable video|holds no video",
-        "png.mp4": "is a still image",
-        "jpg.mp4": "is a still image",
-        "sound.mp4": "only sound",
-        "no frames.mp4": "no frame|no video",
-        "cut.mp4": "not a readable video",
-        "cut early.mp4": "cut short",
-        "damaged.mp4": "not a readable video|cannot be decoded",
-    }
+# Broken files by the words that their error must hold.
+BROKEN = {
+    "missing.mp4": "no such file",
+    "folder.mp4": "is a folder",
+    "pipe.mp4": "not a regular file",  # refused without waiting
+    "empty.mp4": "is empty",
+    "text.mp4": "not a readable video|holds no video",
+    "html.mp4": "not a readable video|holds no video",
+    "noise.mp4": "not a readable video|holds no video",
+    "png.mp4": "is a still image",
+    "jpg.mp4": "is a still image",
+    "sound.mp4": "only sound",
+    "no frames.mp4": "no frame|no video",
+    "cut.mp4": "not a readable video",
+    "cut early.mp4": "cut short",
+    "damaged.mp4": "not a readable video|cannot be decoded",
+}
 
 
 @pytest.fixture(scope="module")
 def broken_files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("broken")
-    return folder, broken(folder)
+    good = files.write_video(folder / "good.mp4", 60, audio=True).read_bytes()
+    front = {"movflags": "faststart"}
+    early = files.write_video(folder / "early.mp4", 60, mux_options=front).read_bytes()
+    noise = np.random.default_rng(0).integers(0, 256, 20_000, dtype=np.uint8).tobytes()
+    middle, half = early.index(b"mdat") + 4 + len(early) // 8, len(early) // 2
+    for name, kind in (("png.mp4", "png"), ("jpg.mp4", "jpeg")):
+        Image.fromarray(files.picture(0, 64, 48)).save(folder / name, kind)
+    contents = {
+        "empty.mp4": b"",
+        "text.mp4": b"This is not a video at all.\n" * 200,
+        "html.mp4": b"<!DOCTYPE html><html><body>404 not found</body></html>" * 50,
+        "noise.mp4": noise,
+        "cut.mp4": good[: len(good) // 2],
+        "cut early.mp4": early[: len(early) * 3 // 4],
+        "damaged.mp4": early[:middle] + noise[:half] + early[middle + half :],
+    }
+    for name, content in contents.items():
+        (folder / name).write_bytes(content)
+    (folder / "folder.mp4").mkdir()
+    os.mkfifo(folder / "pipe.mp4")
+    files.write_sound_only(folder / "sound.mp4")
+    files.write_no_frames(folder / "no frames.mp4")
+    return folder
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "missing.mp4",
-        "folder.mp4",
-        "empty.mp4",
-        "text.mp4",
-        "html.mp4",
-        "noise.mp4",
-        "png.mp4",
-        "jpg.mp4",
-        "sound.mp4",
-        "no frames.mp4",
-        "cut.mp4",
-        "cut early.mp4",
-        "damaged.mp4",
-    ],
-)
+@table("name", BROKEN)
 def test_a_broken_file_is_named_and_leaves_nothing(broken_files, tmp_path, name):
-    folder, words = broken_files
-    with pytest.raises(MediaError, match=words[name]) as error:
-        make(folder / name, UNIFORM, tmp_path)
-    assert str(folder / name) in str(error.value)
+    path = broken_files / name
+    assert str(path) in refused(MediaError, BROKEN[name], make, path, UNIFORM, tmp_path)
     assert files.made_files(tmp_path) == []
     if name != "damaged.mp4":  # its first frame is fine, and that is what a probe looks at
-        with pytest.raises(MediaError, match=words[name]):
-            probe(folder / name)
-
-
-def test_a_pipe_is_refused_without_waiting(tmp_path):
-    os.mkfifo(tmp_path / "pipe.mp4")
-    with pytest.raises(MediaError, match="not a regular file"):
-        make(tmp_path / "pipe.mp4", UNIFORM, tmp_path)
+        refused(MediaError, BROKEN[name], probe, path)
 
 
 def fake_worker(tmp_path, monkeypatch, code):

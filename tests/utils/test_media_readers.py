@@ -3,10 +3,6 @@
 Each reader is called as the model classes named beside it call it, with 32 frames as their limit.
 """
 
-import subprocess
-import sys
-from pathlib import Path
-
 import media_files as files
 import numpy as np
 import pytest
@@ -14,6 +10,7 @@ import pytest
 from lmms_eval_tasks.utils import video_clip
 from lmms_eval_tasks.utils.media import Recipe, make, uniform_indices
 from lmms_eval_tasks.utils.video_frames import Look
+from tests.checks import table
 
 vision = pytest.importorskip("qwen_vl_utils.vision_process", reason="no qwen-vl-utils")
 load_video = pytest.importorskip("lmms_eval.models.model_utils.load_video")
@@ -59,7 +56,7 @@ def simple_qwen(path):
     return video[indices], facts, rate
 
 
-@pytest.mark.parametrize("reader", [chat_qwen, simple_qwen])
+@table("reader", [chat_qwen, simple_qwen])
 def test_qwens_reader_gets_the_frames_and_the_clips_rate(source, media, reader):
     clip = media["uniform"]
     video, facts, rate = reader(clip.path)
@@ -84,7 +81,7 @@ def test_what_reaches_the_processor_has_32_frames(media):
     assert facts["fps"] == pytest.approx(32 / 30, abs=1e-4)
 
 
-@pytest.mark.parametrize(
+@table(
     "reader",
     [
         lambda path: load_video.read_video(
@@ -93,7 +90,6 @@ def test_what_reaches_the_processor_has_32_frames(media):
         lambda path: load_video.read_video(path, num_frm=LIMIT, force_include_last_frame=True),
         lambda path: load_video.load_video_decord(path, LIMIT),
     ],
-    ids=["read_video", "read_video_last", "load_video_decord"],
 )
 def test_the_hosts_loaders_get_the_frames(source, media, reader):
     frames = reader(media["uniform"].path)
@@ -106,10 +102,13 @@ def test_the_hosts_loaders_choose_the_same_frames_of_the_source(source, media):
     from_source = load_video.load_video_decord(str(source), LIMIT)
     assert np.array_equal(from_source, load_video.load_video_decord(media["uniform"].path, LIMIT))
     assert np.array_equal(from_source, load_video.read_video(str(source), num_frm=LIMIT))
+    first, still = files.decord_frames(source, [0]), media["still"].path
+    assert np.array_equal(load_video.read_video(still, num_frm=LIMIT), first.repeat(4, axis=0))
+    assert (load_video.load_video_decord(still, LIMIT) == first).all()
 
 
-@pytest.mark.parametrize("reader", [chat_qwen, simple_qwen])
-def test_qwens_reader_takes_black_and_still_clips(source, media, reader):
+@table("reader", [chat_qwen, simple_qwen])
+def test_qwens_reader_takes_black_and_still_clips_and_the_image(source, media, reader):
     black, _, _ = reader(media["black"].path)
     assert tuple(black.shape) == (32, 3, 64, 96)
     assert black.max() == 0
@@ -117,18 +116,7 @@ def test_qwens_reader_takes_black_and_still_clips(source, media, reader):
     first = files.decord_frames(source, [0])
     assert rate == pytest.approx(2.0)
     assert np.array_equal(still.permute(0, 2, 3, 1).numpy(), first.repeat(4, axis=0))
-
-
-def test_the_hosts_loaders_take_a_still_clip(source, media):
-    first = files.decord_frames(source, [0])
-    still = media["still"].path
-    assert np.array_equal(load_video.read_video(still, num_frm=LIMIT), first.repeat(4, axis=0))
-    assert (load_video.load_video_decord(still, LIMIT) == first).all()
-
-
-def test_qwens_reader_takes_the_image(source, media):
-    image = vision.fetch_image({"image": media["image"].path})
-    assert image.mode == "RGB"
+    assert vision.fetch_image({"image": media["image"].path}).mode == "RGB"
 
 
 def test_qwens_reader_fails_on_one_frame(tmp_path):
@@ -141,7 +129,7 @@ def test_qwens_reader_fails_on_one_frame(tmp_path):
         chat_qwen(clip)
 
 
-@pytest.mark.parametrize("seconds", [4, 8, 15])
+@table("seconds", [4, 15])
 def test_short_sources_reach_the_chat_class_whole(tmp_path, seconds):
     """The simple class samples two frames a second, so a clip under 16 s gives it fewer frames."""
     source = files.write_video(tmp_path / "short.mp4", seconds * 25)
@@ -150,13 +138,3 @@ def test_short_sources_reach_the_chat_class_whole(tmp_path, seconds):
     video, facts, _ = simple_qwen(clip.path)
     assert len(video) == 2 * seconds
     assert facts["total_num_frames"] == 32
-
-
-def test_the_benchmark_runs(source):
-    script = Path(__file__).parents[2] / "benchmarks" / "media.py"
-    command = [sys.executable, str(script), "--quick", "--video", str(source)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    rows = [line.split() for line in done.stdout.splitlines() if line.startswith("v.mp4")]
-    assert [row[1] for row in rows] == ["read_video", "load_video_decord", "qwen", "qwen+resize"]
-    assert all(float(row[-1].rstrip("x")) > 0 for row in rows)

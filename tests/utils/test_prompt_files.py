@@ -7,6 +7,7 @@ import pytest
 
 from lmms_eval_tasks.errors import PromptError
 from lmms_eval_tasks.utils import prompts
+from tests.checks import refused, table
 
 PARTS = {"system": (), "user": ("question", "references", "candidate")}
 GOOD = "system: be fair\nuser: '{question} {references} {candidate}'\n"
@@ -14,46 +15,33 @@ GOOD = "system: be fair\nuser: '{question} {references} {candidate}'\n"
 
 def own(tmp_path, content):
     file = tmp_path / "maia" / "judge.yml"
-    file.parent.mkdir()
+    file.parent.mkdir(exist_ok=True)
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
     return tmp_path
 
 
-def test_the_packaged_file():
-    prompt = prompts.load("maia", "judge", PARTS)
+def test_the_users_file_comes_before_the_packaged_one(tmp_path):
+    packaged = prompts.load("maia", "judge", PARTS)
     content = (resources.files("lmms_eval_tasks.maia") / "prompts" / "judge.yml").read_bytes()
-    assert prompt.hash == hashlib.sha256(content).hexdigest()[:12]
-    assert prompt.source == "lmms_eval_tasks/maia/prompts/judge.yml"
-    assert set(prompt.text) == {"system", "user"}
-
-
-def test_the_users_file_comes_first(tmp_path):
+    assert packaged.hash == hashlib.sha256(content).hexdigest()[:12]
+    assert packaged.source == "lmms_eval_tasks/maia/prompts/judge.yml"
+    assert set(packaged.text) == {"system", "user"}
+    assert prompts.load("maia", "judge", PARTS, tmp_path) == packaged  # a folder without this file
     prompt = prompts.load("maia", "judge.yml", PARTS, own(tmp_path, GOOD))
     assert prompt.text["system"] == "be fair"
     assert prompt.source == str(tmp_path / "maia" / "judge.yml")
     assert prompt.hash == hashlib.sha256(GOOD.encode()).hexdigest()[:12]
+    assert prompts.load("maia", "judge", PARTS, own(tmp_path, GOOD + "# \n")).hash != prompt.hash
+    absent = r"maia/prompts/absent\.yml: no such"
+    refused(PromptError, absent, prompts.load, "maia", "absent", PARTS)
+    refused(PromptError, "not exist", prompts.load, "maia", "judge", PARTS, tmp_path / "absent")
 
 
-def test_a_folder_without_this_file_leaves_ours(tmp_path):
-    assert prompts.load("maia", "judge", PARTS, tmp_path) == prompts.load("maia", "judge", PARTS)
-
-
-def test_a_folder_that_does_not_exist_is_an_error(tmp_path):
-    with pytest.raises(PromptError, match="does not exist"):
-        prompts.load("maia", "judge", PARTS, tmp_path / "absent")
-
-
-def test_an_unknown_packaged_file():
-    with pytest.raises(PromptError, match=r"maia/prompts/absent\.yml: no such"):
-        prompts.load("maia", "absent", PARTS)
-
-
-@pytest.mark.parametrize(
-    ("content", "fault"),
+@table(
+    "content, fault",
     [
         ("system: s\nuser: '{question} {candidate}'", r"part 'user'.*\{references\} is missing"),
         ("system: s\nuser: '{question}'", r"\{candidate\}, \{references\} is missing"),
-        (GOOD + "# \n", None),
         (GOOD.replace("be fair", "'{qestion}'"), r"part 'system'.*unknown.*\{qestion\}"),
         ("user: '{question} {references} {candidate}'", "part 'system' is missing"),
         ("system: ''\nuser: x", "part 'system' has no text"),
@@ -65,13 +53,9 @@ def test_an_unknown_packaged_file():
     ],
 )
 def test_faults_name_file_and_place(tmp_path, content, fault):
-    folder = own(tmp_path, content)
-    if fault is None:
-        assert prompts.load("maia", "judge", PARTS, folder)
-        return
     with pytest.raises(PromptError, match=fault) as caught:
-        prompts.load("maia", "judge", PARTS, folder)
-    assert str(folder / "maia" / "judge.yml") in str(caught.value)
+        prompts.load("maia", "judge", PARTS, own(tmp_path, content))
+    assert str(tmp_path / "maia" / "judge.yml") in str(caught.value)
 
 
 def test_a_plain_set_counts_over_all_parts(tmp_path):
@@ -85,5 +69,4 @@ def test_fill_reads_no_value_as_a_template():
     template = 'a {x} {y} {"json": 1} {} {0} {{x}}'
     filled = prompts.fill(template, {"x": "{y}", "y": "\\1"})
     assert filled == 'a {y} \\1 {"json": 1} {} {0} {{y}}'
-    with pytest.raises(PromptError, match=r"\{y\}"):
-        prompts.fill(template, {"x": ""})
+    refused(PromptError, r"\{y\}", prompts.fill, template, {"x": ""})

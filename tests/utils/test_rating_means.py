@@ -10,48 +10,45 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks.utils import rating_means
+from tests.checks import table
 
 OWN = ("empty", "refused", "truncated", "no_claims")
 OTHERS = ("judge_api_error", "judge_parse_failure", "judge_skipped", "model_error", "error")
 
 
 def item(score: float | None = None, status: str = "ok", video: str = "v") -> dict[str, Any]:
-    return {
-        "status": status,
-        "video": video,
-        "dimensions": {"d": {"score": score, "status": status}},
-    }
+    rated = {"d": {"score": score, "status": status}}
+    return {"status": status, "video": video, "dimensions": rated}
 
 
-@pytest.mark.parametrize("status", OWN)
-def test_the_candidates_failures_are_zero(status: str) -> None:
-    items = [item(4), item(None, status)]
-    assert rating_means.value("d", items[1]) == 0
-    assert rating_means.mean_valid("d", items) == 2
-    assert rating_means.variance_valid("d", items) == 4
-    assert rating_means.count_failed("d", items) == 0
-    assert rating_means.coverage("d", items) == 1
+def numbers(items: list[dict[str, Any]]) -> tuple[Any, ...]:
+    """Mean, variance, how many failed, and the share that was rated."""
+    of = rating_means
+    return (
+        of.mean_valid("d", items),
+        of.variance_valid("d", items),
+        of.count_failed("d", items),
+        of.coverage("d", items),
+    )
 
 
-@pytest.mark.parametrize("status", OTHERS)
-def test_others_failures_are_left_out_and_counted(status: str) -> None:
-    items = [item(4), item(0, status), item(1)]  # a score beside it does not count
-    assert rating_means.value("d", items[1]) is None
-    assert rating_means.mean_valid("d", items) == 2.5
-    assert rating_means.variance_valid("d", items) == 2.25
-    assert rating_means.count_failed("d", items) == 1
-    assert rating_means.coverage("d", items) == 2 / 3
+def test_whose_failure_is_a_zero() -> None:
+    for status in OWN:
+        assert rating_means.value("d", item(None, status)) == 0
+        assert numbers([item(4), item(None, status)]) == (2, 4, 0, 1)
+    for status in OTHERS:
+        failed = item(0, status)  # a score beside it does not count
+        assert rating_means.value("d", failed) is None
+        assert numbers([item(4), failed, item(1)]) == (2.5, 2.25, 1, 2 / 3)
+    assert rating_means.value("d", item(None)) is None  # an ok without a score is no zero
+    assert numbers([item(0, "empty"), item(0, "refused")]) == (0, 0, 0, 1)
+    with pytest.raises(KeyError):  # bad items are not passed over
+        rating_means.mean_valid("d", [{"id": "x"}])
 
 
-def test_an_ok_without_a_score_is_no_zero() -> None:
-    assert rating_means.value("d", item(None)) is None
-
-
-@pytest.mark.parametrize("dimensions", [{}, None, {"other": {"score": 5, "status": "ok"}}])
-@pytest.mark.parametrize(("status", "value"), [("error", None), ("empty", 0.0), ("unjudged", None)])
-def test_an_item_without_the_rating_has_its_own_status(
-    dimensions: Any, status: str, value: float | None
-) -> None:
+@table("dimensions", [{}, None, {"other": {"score": 5, "status": "ok"}}])
+@table("status, value", [("error", None), ("empty", 0.0), ("unjudged", None)])
+def test_an_item_without_the_rating_has_its_own_status(dimensions, status, value) -> None:
     one = {"status": status, "dimensions": dimensions}
     assert rating_means.rating("d", one) == {"score": None, "status": status}
     assert rating_means.value("d", one) == value
@@ -62,67 +59,32 @@ def test_a_run_that_waits_for_its_judge_has_no_number() -> None:
     items = [item(None, "unjudged"), item(0, "empty"), item(None, "unjudged")]
     assert rating_means.is_unjudged("d", items)
     assert rating_means.values("d", items) == []
-    assert rating_means.mean_valid("d", items) is None
-    assert rating_means.variance_valid("d", items) is None
     assert rating_means.interval("d", items) is None
-    assert rating_means.count_failed("d", items) == 3
-    assert rating_means.coverage("d", items) == 0
-
-
-def test_one_judged_answer_makes_it_a_judged_run() -> None:
-    items = [item(None, "unjudged"), item(0, "empty"), item(3)]
-    assert rating_means.mean_valid("d", items) == 1.5
-    assert rating_means.count_failed("d", items) == 1
-
-
-def test_failures_of_the_candidate_alone_are_a_number() -> None:
-    items = [item(0, "empty"), item(0, "refused")]
-    assert rating_means.mean_valid("d", items) == 0
-    assert rating_means.coverage("d", items) == 1
-
-
-def test_nothing() -> None:
-    assert rating_means.mean_valid("d", []) is None
-    assert rating_means.variance_valid("d", []) is None
-    assert rating_means.coverage("d", []) is None
+    assert numbers(items) == (None, None, 3, 0)
+    judged = [item(None, "unjudged"), item(0, "empty"), item(3)]  # one judged answer is enough
+    assert numbers(judged) == (1.5, 2.25, 1, 2 / 3)
+    assert numbers([]) == (None, None, 0, None)
     assert rating_means.interval("d", []) is None
-    assert rating_means.count_failed("d", []) == 0
 
 
-@pytest.mark.parametrize("numbers", [[3.0], [0, 5], [1, 2, 4, 5, 5], [0.1, 0.2, 0.3]])
-def test_the_variance_is_the_populations(numbers: list[float]) -> None:
-    assert rating_means.variance(numbers) == pytest.approx(statistics.pvariance(numbers))
-
-
-def test_the_variance_of_two() -> None:
-    """0 and 5: 6.25, where n - 1 would give 12.5."""
-    assert rating_means.variance([0, 5]) == 6.25
+def test_the_variance_is_the_populations() -> None:
+    for numbers in ([3.0], [0, 5], [1, 2, 4, 5, 5], [0.1, 0.2, 0.3]):
+        assert rating_means.variance(numbers) == pytest.approx(statistics.pvariance(numbers))
+    assert rating_means.variance([0, 5]) == 6.25  # where n - 1 would give 12.5
     assert rating_means.variance([]) is None
 
 
-def test_no_bit_depends_on_the_order() -> None:
-    numbers = [0.1, 1 / 3, 2.7, 4.9, 1e-9]
-    items = [item(number, video=f"v{place % 2}") for place, number in enumerate(numbers)]
-    found = {
-        (
-            rating_means.mean_valid("d", order),
-            rating_means.variance_valid("d", order),
-            json.dumps(interval.as_dict()),
-        )
-        for order in map(list, itertools.permutations(items))
-        if (interval := rating_means.interval("d", order))
-    }
+def test_no_bit_depends_on_the_order_and_the_interval_is_clustered_by_video() -> None:
+    ratings = [0.1, 1 / 3, 2.7, 4.9, 1e-9]
+    items = [item(number, video=f"v{place % 2}") for place, number in enumerate(ratings)]
+    found = set()
+    for order in map(list, itertools.permutations(items)):
+        interval = rating_means.interval("d", order)
+        assert interval is not None
+        found.add((*numbers(order), json.dumps(interval.as_dict())))
     assert len(found) == 1
-
-
-def test_the_interval_is_clustered_by_video() -> None:
     items = [item(5, video="a"), item(5, video="a"), item(2, video="b"), item(0, "judge_refused")]
-    found = rating_means.interval("d", items)
-    assert found is not None
-    assert (found.estimate, found.n, found.clusters) == (4, 3, 2)
-    assert found.low < 4 < found.high
-
-
-def test_bad_items_are_not_passed_over() -> None:
-    with pytest.raises(KeyError):
-        rating_means.mean_valid("d", [{"id": "x"}])
+    interval = rating_means.interval("d", items)
+    assert interval is not None
+    assert (interval.estimate, interval.n, interval.clusters) == (4, 3, 2)
+    assert interval.low < 4 < interval.high

@@ -2,61 +2,39 @@
 
 from __future__ import annotations
 
-import pytest
-
 from lmms_eval_tasks.utils import reply_shape
+from tests.checks import refused, table
 
 
-@pytest.mark.parametrize(
-    ("text", "status", "left"),
-    [
-        ("Shot 2 > Shot 1", "ok", "Shot 2 > Shot 1"),
-        ("<think>a</think> Shot 2", "ok", "Shot 2"),
-        ("<think>Shot 2", "truncated", ""),
-        (" \n", "empty", ""),
-        ("[LMMS_EVAL_REQUEST_FAILED after 5 retries] Shot 2", "model_error", ""),
-        ("I'm sorry, but I can't view videos.", "refused", "I'm sorry, but I can't view videos."),
-    ],
-)
+@table("text, status, left")
 def test_shape(text: str, status: str, left: str) -> None:
     reply = reply_shape.shape(text)
     assert (reply.status, reply.text) == (status, left)
     assert reply.there == bool(left)
 
 
-def test_a_reply_that_chooses_nothing_is_a_refusal_only_if_it_says_so() -> None:
-    assert reply_shape.unread(reply_shape.shape("I cannot tell which frames matter.")) == "refused"
-    assert reply_shape.unread(reply_shape.shape("I'm sorry, I can't help with that.")) == "refused"
-    assert reply_shape.unread(reply_shape.shape("A man walks in.")) == "unparsed"
-
-
-@pytest.mark.parametrize(
-    ("digits", "value"),
-    [("0", 0), ("7", 7), ("007", 7), ("٣", 3), ("१२", 12), ("999999999", 999999999)],
-)
-def test_numbers(digits: str, value: int) -> None:
-    assert reply_shape.number(digits) == value
-
-
-def test_numbers_longer_than_python_converts() -> None:
-    assert reply_shape.number("9" * 5000) == reply_shape.BEYOND
-    assert reply_shape.number("0" * 5000 + "3") == 3
-    with pytest.raises(ValueError, match="not a decimal"):
-        reply_shape.number("²")
-
-
-def test_denied() -> None:
+def test_what_cannot_be_read() -> None:
+    """A reply that chooses nothing is a refusal only if it says so."""
+    for text, status in (
+        ("I cannot tell which frames matter.", "refused"),
+        ("I'm sorry, I can't help with that.", "refused"),
+        ("A man walks in.", "unparsed"),
+    ):
+        assert reply_shape.unread(reply_shape.shape(text)) == status
     assert reply_shape.is_denied("The order is not ")
     assert reply_shape.is_denied("", "?")
     assert reply_shape.is_denied("", " is wrong")
     assert not reply_shape.is_denied("It does not rain. The order is ")
     assert not reply_shape.is_denied("not " + "x " * 60 + "the order is ")
-
-
-def test_lines_are_kept_but_for_fences_and_signs_nobody_sees() -> None:
     assert reply_shape.plain_lines("```text\r\nA “b” c.\u200b\r\nD\r\n```") == "A “b” c.\nD"
 
 
-def test_counts() -> None:
+def test_numbers_and_counts() -> None:
+    digits = {"0": 0, "7": 7, "007": 7, "٣": 3, "१२": 12, "999999999": 999999999}
+    assert {text: reply_shape.number(text) for text in digits} == digits
+    # Longer than Python converts.
+    assert reply_shape.number("9" * 5000) == reply_shape.BEYOND
+    assert reply_shape.number("0" * 5000 + "3") == 3
+    refused(ValueError, "not a decimal", reply_shape.number, "²")
     assert reply_shape.nonzero({"a": 0, "b": True, "c": 3, "d": False}) == {"b": 1, "c": 3}
     assert reply_shape.repeats([1, 1, 2, 1]) == 2

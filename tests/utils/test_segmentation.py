@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmms_eval_tasks.utils import segmentation
 from lmms_eval_tasks.utils.segmentation import automatic, halved, normalised, scatter, segment
+from tests.checks import table
 
 
 def own_scatter(rows: np.ndarray, starts: list[int]) -> float:
@@ -96,7 +96,7 @@ def test_a_still_picture_is_cut_evenly() -> None:
     assert halved([0, 4], 9, 3) == [0, 4, 7]
 
 
-@pytest.mark.parametrize(("n", "number", "starts"), [(1, 1, [0]), (2, 1, [0]), (2, 2, [0, 1])])
+@table("n, number, starts", [(1, 1, [0]), (2, 1, [0]), (2, 2, [0, 1])])
 def test_one_and_two_frames(n: int, number: int, starts: list[int]) -> None:
     rows = np.array([[1.0, 0.0], [0.0, 1.0]])[:n]
     assert segment(rows, number) == starts
@@ -112,8 +112,8 @@ def test_length_does_not_matter_and_zeros_stay() -> None:
     assert rows[3] == pytest.approx([math.sqrt(0.5)] * 2)
 
 
-@pytest.mark.parametrize(
-    ("given", "number", "why"),
+@table(
+    "given, number, why",
     [
         (np.ones((3, 2)), 4, "4 segments of 3 frames"),
         (np.ones((3, 2)), 0, "0 segments of 3 frames"),
@@ -127,13 +127,3 @@ def test_length_does_not_matter_and_zeros_stay() -> None:
 def test_what_cannot_be_cut(given: np.ndarray, number: int, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         segment(given, number)
-
-
-@pytest.mark.parametrize(("most", "penalty"), [(0, 1.0), (3, -1.0), (3, math.nan), (3, math.inf)])
-def test_automatic_arguments(most: int, penalty: float) -> None:
-    with pytest.raises(ValueError, match="at most"):
-        automatic(np.ones((3, 2)), most, penalty)
-
-
-def test_the_default_weight_is_that_of_the_authors_code() -> None:
-    assert segmentation.PENALTY == 0.5

@@ -9,6 +9,7 @@ import segment_files as coded
 from segment_files import END, START, STEADY, UNEVEN
 
 from lmms_eval_tasks.utils.segments import segment
+from tests.checks import table
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +33,7 @@ def test_a_segment_is_its_window_and_nothing_else(source, cut):
     assert json.loads(json.dumps(cut.as_dict())) == cut.as_dict()
 
 
-@pytest.mark.parametrize(
-    ("start", "end"), [(2.0, 4.0), (0, 0.5), (None, 1.37), (6.2, None), (7.96, 8), (3.0, 3.04)]
-)
+@table("start, end", [(2.0, 4.0), (0, 0.5), (None, 1.37), (6.2, None), (7.96, 8), (3.0, 3.04)])
 def test_windows_of_all_kinds(source, cache, start, end):
     coded.check_all(
         segment(source, start, end, cache), STEADY, start or 0.0, 8.0 if end is None else end
@@ -61,7 +60,7 @@ SOURCES = {
 }
 
 
-@pytest.mark.parametrize("name", SOURCES)
+@table("name", SOURCES)
 def test_formats(tmp_path, name):
     options = SOURCES[name]
     path = coded.write(tmp_path / name, **options)
@@ -150,13 +149,7 @@ def test_the_whole_file_is_copied(source, cache):
     assert segment(source, 0, None, cache) == whole
 
 
-@pytest.mark.parametrize(("name", "encoded"), [
-    ("begins late.mkv", False),
-    ("begins late.ts", False),
-    ("uneven.mp4", False),
-    ("mpeg4.avi", False),
-    ("rgb.mov", True),
-])  # fmt: skip
+@table("name, encoded")
 def test_whole_files_of_other_kinds(tmp_path, name, encoded):
     if name == "rgb.mov":
         path = files.write_video(tmp_path / name, 30, codec="png", pix_fmt="rgb24")

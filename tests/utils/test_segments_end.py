@@ -14,6 +14,7 @@ import segment_files as coded
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.utils import probes, segments, sound_files, worker_call
 from lmms_eval_tasks.utils.segments import segment, sound_file
+from tests.checks import refused, table
 
 KINDS = {
     "sound goes on.mp4": ({"sound": (0, 12)}, 12),
@@ -26,7 +27,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("name", KINDS)
+@table("name", KINDS)
 def test_the_end_is_that_of_segments(tmp_path: Path, name: str) -> None:
     options, end = KINDS[name]
     path = coded.write(tmp_path / name, 8, **options)
@@ -37,8 +38,8 @@ def test_the_end_is_that_of_segments(tmp_path: Path, name: str) -> None:
     # What a probe promises can be cut, and no more.
     last = segment(path, 7.5, facts.end, tmp_path / "cache")
     assert last.end == pytest.approx(facts.end, abs=0.011)
-    with pytest.raises(MediaError, match="ends after the end of the file"):
-        segment(path, 7.5, facts.end + 0.1, tmp_path / "cache")
+    beyond, words = (7.5, facts.end + 0.1), "ends after the end of the file"
+    refused(MediaError, words, segment, path, *beyond, tmp_path / "cache")
 
 
 def track_end(path: str, kind: str) -> float:
@@ -47,8 +48,10 @@ def track_end(path: str, kind: str) -> float:
         return float((stream.start_time + stream.duration) * stream.time_base)
 
 
-@pytest.mark.parametrize("b_frames", [0, 2])
-@pytest.mark.parametrize("window", [(4, 10), (9, 11), (7.9, None), (None, None)])
+@table(
+    "window, b_frames",
+    [((4, 10), 0), ((4, 10), 2), ((9, 11), 2), ((7.9, None), 0), ((None, None), 2)],
+)
 def test_after_the_picture_its_last_frame_stays(tmp_path: Path, window: Any, b_frames: int) -> None:
     """No frame is made up (a single one is shown twice); both files last as long as the window."""
     path = coded.write(tmp_path / "v.mp4", 8, sound=(0, 12), b_frames=b_frames)
@@ -95,27 +98,23 @@ def test_the_sound_alone_counts_from_the_first_frame(tmp_path: Path) -> None:
     coded.check_sound(wav[16_000:64_000], 16_000, 1, 4)
 
 
-def test_no_sound_to_write(tmp_path: Path) -> None:
-    path = coded.write(tmp_path / "silent.mp4", 1, audio=None)
-    with pytest.raises(MediaError, match=r"silent\.mp4: has no audio stream"):
-        sound_file(path, tmp_path / "cache")
-    with pytest.raises(MediaError, match="no such file"):
-        sound_file(tmp_path / "absent.mp4", tmp_path / "cache")
-    assert files.made_files(tmp_path / "cache") == []
-
-
-def test_nowhere_to_write_the_sound(source: Path, tmp_path: Path) -> None:
+def test_no_sound_to_write(source: Path, tmp_path: Path) -> None:
+    path, cache = coded.write(tmp_path / "silent.mp4", 1, audio=None), tmp_path / "cache"
     (tmp_path / "file").touch()
-    with pytest.raises(MediaError, match=r"coded\.mp4: .* its sound not be written"):
-        sound_file(source, tmp_path / "file" / "cache")
+    for file, folder, words in (
+        (path, cache, r"silent\.mp4: has no audio stream"),
+        (tmp_path / "absent.mp4", cache, "no such file"),
+        (source, tmp_path / "file" / "cache", r"coded\.mp4: .* its sound not be written"),
+    ):
+        refused(MediaError, words, sound_file, file, folder)
+    assert files.made_files(cache) == []
 
 
 def test_samples(source: Path, tmp_path: Path) -> None:
     path = sound_file(source, tmp_path)
     assert np.array_equal(sound_files.samples(path), coded.read_wav(path).astype(np.float32))
     assert sound_files.samples(Path(path)).dtype == np.float32
-    with pytest.raises(MediaError, match=r"coded\.mp4: cannot be read as a wav file"):
-        sound_files.samples(source)
+    refused(MediaError, r"coded\.mp4: cannot be read as a wav file", sound_files.samples, source)
 
 
 def test_a_segment_is_decoded_once_even_if_the_worker_crashes(

@@ -4,11 +4,11 @@ import itertools
 
 import media_files as files
 import numpy as np
-import pytest
 import segment_files as coded
 from segment_files import STEADY, UNEVEN
 
 from lmms_eval_tasks.utils.segments import segment
+from tests.checks import table
 
 
 def test_the_picture_is_visually_lossless(tmp_path):
@@ -27,7 +27,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("name", KINDS)
+@table("name", KINDS)
 def test_colours_of_other_formats(tmp_path, name):
     """Fine textures lose chroma in 4:2:0, so means of areas are compared."""
     path = files.write_video(tmp_path / name, 30, **KINDS[name])
@@ -49,7 +49,7 @@ def luma(path):
     return np.stack(frames)
 
 
-@pytest.mark.parametrize("size", [(97, 65), (96, 65), (17, 3)])
+@table("size", [(97, 65), (96, 65), (17, 3)])
 def test_odd_sizes_become_even_by_repeating_the_border(tmp_path, size):
     path = files.write_video(tmp_path / "odd.mkv", 10, size, codec="ffv1", pix_fmt="yuv420p", gop=1)
     cut = segment(path, 0.1, 0.3, tmp_path / "cache")
@@ -61,8 +61,8 @@ def test_odd_sizes_become_even_by_repeating_the_border(tmp_path, size):
     assert files.psnr(read[..., None], border[..., None]) > 40
 
 
-@pytest.mark.parametrize("window", [(0.2, 0.8), (None, None)])
-@pytest.mark.parametrize("degrees", [90, 180, 270])
+@table("window", [(0.2, 0.8), (None, None)])
+@table("degrees", [90, 180, 270])
 def test_a_turned_video_is_upright(tmp_path, degrees, window):
     path = files.write_video(tmp_path / "phone.mp4", 25)
     files.rotate(path, degrees)
@@ -75,7 +75,7 @@ def test_a_turned_video_is_upright(tmp_path, degrees, window):
     assert files.psnr(read, expected) > 40
 
 
-@pytest.mark.parametrize("times", [STEADY, UNEVEN, [n * 0.7 for n in range(11)]])
+@table("times", [STEADY, UNEVEN, [n * 0.7 for n in range(11)]])
 def test_readers_can_seek(tmp_path, times):
     import av
 

@@ -14,6 +14,7 @@ from segment_files import STEADY
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.utils import media, probes, segment_head, video_source
 from lmms_eval_tasks.utils.segments import segment
+from tests.checks import refused, table
 
 # 5 frames a second for 8 s, then 25 for 8 s: no rate is right for all of it.
 VFR = [n / 5 for n in range(40)] + [8 + n / 25 for n in range(200)]
@@ -52,7 +53,7 @@ def repeating(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     return path, stamps
 
 
-@pytest.mark.parametrize("window", [(3.2, 5.1), (7.0, 9.0), (12.0, 15.0), (0.0, 1.0)])
+@table("window", [(3.2, 5.1), (7.0, 9.0), (12.0, 15.0), (0.0, 1.0)])
 def test_a_repeated_time_leaves_the_others_where_they_are(
     repeating: Any, tmp_path: Path, window: tuple[float, float]
 ) -> None:
@@ -81,14 +82,11 @@ def test_a_repeated_time_does_not_change_the_length(repeating: Any, tmp_path: Pa
 
 def test_clips_of_such_a_file_have_every_frame(repeating: Any, tmp_path: Path) -> None:
     path, _ = repeating
+    assert segment_head.head(str(path)).clock == segment_head.Clock(Fraction(0))  # one decision
     clip = media.make(path, media.Recipe("uniform", 80), tmp_path)
     wanted = media.uniform_indices(len(VFR), 80)
     assert [number for _, number in coded.frames_and_times(clip.path)[0]] == wanted
     assert clip.duration == pytest.approx(16, abs=0.01)
-
-
-def test_how_to_time_is_one_decision_for_a_file(repeating: Any) -> None:
-    assert segment_head.head(str(repeating[0])).clock == segment_head.Clock(Fraction(0))
 
 
 def test_times_in_the_order_of_decoding_are_counted_at_their_true_rate(tmp_path: Path) -> None:
@@ -107,12 +105,11 @@ def test_a_clock_that_steps_back_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "two.ts"
     path.write_bytes(one + one)
     said = r"two\.ts: has time stamps that step back from 3\.960 to 0\.000 s; convert it"
-    with pytest.raises(MediaError, match=said):
-        segment(path, 0.5, 5, tmp_path / "c")
+    refused(MediaError, said, segment, path, 0.5, 5, tmp_path / "c")
 
 
-@pytest.mark.parametrize(
-    ("times", "rate"),
+@table(
+    "times, rate",
     [
         ([0, 1, 2, 3], None),
         ([0, 0, 1, 2, 3, 4], None),
@@ -128,15 +125,10 @@ def test_when_to_count(times: list[int | None], rate: Fraction | None) -> None:
     assert video_source.counting_rate(times, Fraction(1, 1000), Fraction(30)) == rate
 
 
-def test_uneven_times_out_of_order_are_refused() -> None:
-    with pytest.raises(MediaError, match="not in order"):
-        video_source.counting_rate([0, 90, 40, 200, 100], Fraction(1, 1000), Fraction(25))
-
-
-def test_raw_streams_have_no_rate_of_their_own() -> None:
-    assert video_source.counting_rate([None] * 5, Fraction(1, 1000), None) == 25
-
-
-def test_ascending() -> None:
+def test_what_has_no_rate_and_what_ascends() -> None:
+    uneven = [0, 90, 40, 200, 100]
+    call, tick = video_source.counting_rate, Fraction(1, 1000)
+    refused(MediaError, "not in order", call, uneven, tick, Fraction(25))
+    assert call([None] * 5, tick, None) == 25  # raw streams
     assert video_source.ascending([5, 5, None, 9, 8, 20]) == [5, 6, 7, 9, 10, 20]
     assert video_source.ascending([-4, -4, 0]) == [-4, -3, 0]

@@ -14,23 +14,21 @@ from hypothesis import strategies as st
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils import subtitles
 from lmms_eval_tasks.utils.subtitles import Cue
+from tests.checks import refused, table
+from tests.conftest import SHARED
 
 CASES: list[dict[str, Any]] = json.loads(
     (Path(__file__).parents[1] / "cases" / "subtitles.json").read_text(encoding="utf-8")
 )
-REAL = Path(__file__).parents[3] / "shared" / "data" / "movierecapsqa" / "segments.json"
+REAL = SHARED / "data" / "movierecapsqa" / "segments.json"
 READABLE = [case for case in CASES if "cues" in case]
 BROKEN = [case for case in CASES if "error" in case]
-
-
-def ids(cases: list[dict[str, Any]]) -> list[str]:
-    return [case["id"] for case in cases]
 
 
 # --- reading ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", READABLE, ids=ids(READABLE))
+@table("case", READABLE)
 def test_readable(case: dict[str, Any], tmp_path: Path) -> None:
     wanted = [Cue(*cue) for cue in case["cues"]]
     assert subtitles.parse(case["text"], case["kind"]) == wanted
@@ -41,12 +39,10 @@ def test_readable(case: dict[str, Any], tmp_path: Path) -> None:
     assert subtitles.read(file) == wanted
 
 
-@pytest.mark.parametrize("case", BROKEN, ids=ids(BROKEN))
+@table("case", BROKEN)
 def test_broken(case: dict[str, Any]) -> None:
-    with pytest.raises(DataError) as caught:
-        subtitles.parse(case["text"], case["kind"], "f.x")
-    assert str(caught.value).startswith(case["error"])
-    assert "\n" not in str(caught.value)
+    message = refused(DataError, "^f", subtitles.parse, case["text"], case["kind"], "f.x")
+    assert message.startswith(case["error"])
 
 
 def test_the_table_is_sound() -> None:
@@ -57,31 +53,23 @@ def test_the_table_is_sound() -> None:
         assert sum(case["kind"] == kind for case in BROKEN) >= 4
 
 
-@pytest.mark.parametrize(
-    "content", ["café".encode("cp1252"), b"\xff\xfe1\x00", "1".encode("utf-16-le")]
-)
-def test_other_encodings_are_refused(content: bytes, tmp_path: Path) -> None:
-    file = tmp_path / "video.srt"
-    file.write_bytes(b"1\n00:00:01,000 --> 00:00:02,000\n" + content)
-    with pytest.raises(DataError, match=r"video\.srt.*(line 3: is not UTF-8|is UTF-16).*iconv"):
-        subtitles.read(file)
-
-
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"video\.srt: cannot be read \(No such file"):
-        subtitles.read(tmp_path / "video.srt")
+    file, loud = tmp_path / "video.srt", tmp_path / "LOUD.SRT"
+    refused(DataError, r"video\.srt: cannot be read \(No such file", subtitles.read, file)
+    for content in ("café".encode("cp1252"), b"\xff\xfe1\x00", "1".encode("utf-16-le")):
+        file.write_bytes(b"1\n00:00:01,000 --> 00:00:02,000\n" + content)
+        words = r"video\.srt.*(line 3: is not UTF-8|is UTF-16).*iconv"
+        refused(DataError, words, subtitles.read, file)
     (tmp_path / "folder.vtt").mkdir()
-    with pytest.raises(DataError, match=r"folder\.vtt: cannot be read \(Is a directory"):
-        subtitles.read(tmp_path / "folder.vtt")
-    with pytest.raises(DataError, match=r"video\.ass: subtitles are \.srt, \.vtt or \.json"):
-        subtitles.read(tmp_path / "video.ass")
-    (tmp_path / "LOUD.SRT").write_text("00:00:01,000 --> 00:00:02,000\nHEY\n")
-    assert subtitles.read(tmp_path / "LOUD.SRT") == [Cue(1, 2, "HEY")]
-
-
-def test_an_unknown_kind_is_a_mistake_in_the_program() -> None:
-    with pytest.raises(ValueError, match="'ass': expected one of srt, vtt, json"):
-        subtitles.parse("", "ass")
+    for name, words in (
+        ("folder.vtt", r"folder\.vtt: cannot be read \(Is a directory"),
+        ("video.ass", r"video\.ass: subtitles are \.srt, \.vtt or \.json"),
+    ):
+        refused(DataError, words, subtitles.read, tmp_path / name)
+    loud.write_text("00:00:01,000 --> 00:00:02,000\nHEY\n")
+    assert subtitles.read(loud) == [Cue(1, 2, "HEY")]
+    # An unknown kind is a mistake in the program.
+    refused(ValueError, "'ass': expected one of srt, vtt, json", subtitles.parse, "", "ass")
 
 
 @pytest.mark.skipif(not REAL.is_file(), reason=f"no real MovieRecapsQA data at {REAL}")
@@ -142,6 +130,7 @@ def written(cues: list[Cue], kind: str, counted: bool, gap: str) -> str:
 
 @given(CUES, st.booleans())
 def test_every_kind_reads_the_same(cues: list[Cue], counted: bool) -> None:
+    assert len(subtitles.render(cues).splitlines()) == len(cues)
     for kind, gap in (("srt", "\n"), ("vtt", "\n"), ("json", "")):
         assert subtitles.parse(written(cues, kind, counted, gap), kind) == cues
     assert subtitles.parse(written(cues, "srt", counted, ""), "srt") == cues
@@ -166,59 +155,28 @@ def test_any_text_is_cues_or_one_line_of_trouble(pieces: list[str], kind: str) -
 # --- cutting ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("cue", "wanted"),
-    [
-        pytest.param((12, 15), (2, 5), id="inside"),
-        pytest.param((10, 20), (0, 10), id="the window itself"),
-        pytest.param((5, 10), None, id="ends where the window begins"),
-        pytest.param((20, 25), None, id="begins where the window ends"),
-        pytest.param((0, 5), None, id="before"),
-        pytest.param((30, 35), None, id="after"),
-        pytest.param((8, 12), (0, 2), id="half inside at the beginning"),
-        pytest.param((7.99, 12), None, id="less than half inside at the beginning"),
-        pytest.param((18, 22), (8, 10), id="half inside at the end"),
-        pytest.param((18, 22.01), None, id="less than half inside at the end"),
-        pytest.param((5, 25), (0, 10), id="around the window, half of it inside"),
-        pytest.param((0, 30), None, id="around the window, mostly outside"),
-        pytest.param((9.9, 39.9), None, id="a 30 s cue of Whisper's"),
-        pytest.param((10, 10), (0, 0), id="a moment at the beginning"),
-        pytest.param((20, 20), None, id="a moment at the end"),
-        pytest.param((9.999, 9.999), None, id="a moment before"),
-    ],
-)
+@table("cue, wanted")
 def test_cut(cue: tuple[float, float], wanted: tuple[float, float] | None) -> None:
     made = subtitles.cut([Cue(*cue, "text")], 10, 20)
     assert made == ([] if wanted is None else [Cue(*wanted, "text")])
 
 
-def test_shares_other_than_half() -> None:
+def test_shares_other_than_half_and_half_in_decimal_fractions() -> None:
     straddling = [Cue(9, 19, "mostly inside"), Cue(5, 10.1, "touches"), Cue(10, 20, "inside")]
     assert [c.text for c in subtitles.cut(straddling, 10, 20, min_share=1)] == ["inside"]
     assert len(subtitles.cut(straddling, 10, 20, min_share=0)) == 3
     assert subtitles.cut([Cue(5, 10, "meets only")], 10, 20, min_share=0) == []
-
-
-def test_half_is_half_in_decimal_fractions_too() -> None:
     # 0.1 + 0.2 > 0.3 in floats: a cue cut in half exactly must not fall out on either side.
     cue = Cue(0.1, 0.3, "text")
     assert subtitles.cut([cue], 0, 0.2) == [Cue(0.1, 0.2, "text")]
     assert subtitles.cut([cue], 0.2, 1) == [Cue(0, 0.1, "text")]
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "share"),
-    [(5, 5, 0.5), (6, 5, 0.5), (-1, 5, 0.5), (0, math.inf, 0.5), (0, math.nan, 0.5), (0, 5, 1.1)],
-)
-def test_windows_that_are_none(start: float, end: float, share: float) -> None:
-    with pytest.raises(ValueError, match="cannot cut subtitles"):
-        subtitles.cut([], start, end, share)
-
-
-@pytest.mark.parametrize("times", [(-1, 1), (2, 1), (0, math.inf), (math.nan, 1)])
-def test_cues_that_are_none(times: tuple[float, float]) -> None:
-    with pytest.raises(ValueError, match="no cue can be shown"):
-        Cue(*times, "text")
+def test_windows_and_cues_that_are_none() -> None:
+    for window in ((5, 5), (6, 5), (-1, 5), (0, math.inf), (0, math.nan), (0, 5, 1.1)):
+        refused(ValueError, "cannot cut subtitles", subtitles.cut, [], *window)
+    for times in ((-1, 1), (2, 1), (0, math.inf), (math.nan, 1)):
+        refused(ValueError, "no cue can be shown", Cue, *times, "text")
 
 
 @given(CUES, MILLISECONDS, MILLISECONDS)
@@ -264,11 +222,6 @@ def test_render() -> None:
     assert subtitles.render([Cue(3599, 3599.96, "Noon.")]) == "[0:59:59.0 - 1:00:00.0] Noon."
 
 
-@given(CUES)
-def test_one_line_per_cue(cues: list[Cue]) -> None:
-    assert len(subtitles.render(cues).splitlines()) == len(cues)
-
-
 def test_find(tmp_path: Path) -> None:
     assert subtitles.find(tmp_path / "absent", "5") is None
     assert subtitles.find(tmp_path, "5") is None
@@ -279,17 +232,11 @@ def test_find(tmp_path: Path) -> None:
     assert [file.name for file in subtitles.candidates(tmp_path, "5")] == names[::-1]
     (tmp_path / "6.srt").mkdir()
     assert subtitles.find(tmp_path, "6") is None
-
-
-def test_ids_with_points_and_folders(tmp_path: Path) -> None:
+    # Ids with points and folders, and those that lead elsewhere.
     (tmp_path / "talk.srt").touch()
     assert subtitles.find(tmp_path, "talk.part1") is None
     (tmp_path / "cooking").mkdir()
     (tmp_path / "cooking" / "talk.part1.vtt").touch()
     assert subtitles.find(tmp_path, "cooking/talk.part1") is not None
-
-
-@pytest.mark.parametrize("video", ["", "../5", "/etc/passwd", "a/../../b", "."])
-def test_ids_that_lead_elsewhere(video: str, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="video id"):
-        subtitles.find(tmp_path, video)
+    for video in ("", "../5", "/etc/passwd", "a/../../b", "."):
+        refused(DataError, "video id", subtitles.find, tmp_path, video)

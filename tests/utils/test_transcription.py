@@ -14,6 +14,7 @@ from lmms_eval_tasks.errors import DataError, MediaError
 from lmms_eval_tasks.utils import subtitles, transcription
 from lmms_eval_tasks.utils.subtitles import Cue
 from lmms_eval_tasks.utils.transcribers import TranscriberError
+from tests.checks import refused
 
 
 @dataclass
@@ -82,33 +83,22 @@ def test_what_is_written(tmp_path: Path) -> None:
     assert not list((tmp_path / "new").rglob(".*"))
 
 
-def test_what_is_there_is_kept(tmp_path: Path) -> None:
+def test_what_is_there_is_kept_and_a_later_run_goes_on(tmp_path: Path) -> None:
     for name in ("a.srt", "b.vtt", "c.json"):
         (tmp_path / name).write_text("released")
     stub = Stub()
-    report = make(tmp_path, "a", "b", "c", "d", transcriber=stub)
-    assert (report.made, report.kept, report.others) == (1, 3, 0)
-    assert stub.heard == ["d"]
-    assert {file.name for file in tmp_path.iterdir()} == {"a.srt", "b.vtt", "c.json", "d.json"}
+    report = make(tmp_path, "a", "b", "c", "d", "mute", transcriber=stub)
+    assert (report.made, report.silent, report.kept, report.others) == (1, 1, 3, 0)
     assert (tmp_path / "c.json").read_text() == "released"
-
-
-def test_a_second_run_makes_nothing_and_a_third_goes_on(tmp_path: Path) -> None:
-    make(tmp_path, "a", "mute")
     before = {file.name: file.stat().st_mtime_ns for file in tmp_path.iterdir()}
-    stub = Stub()
-    report = make(tmp_path, "a", "mute", transcriber=stub)
-    assert (report.made, report.silent, report.kept, stub.heard) == (0, 0, 2, [])
+    assert before.keys() == {"a.srt", "b.vtt", "c.json", "d.json", "mute.json"}
+    report = make(tmp_path, "a", "d", "mute", "e", transcriber=stub)
+    assert (report.made, report.silent, report.kept, stub.heard) == (1, 0, 3, ["d", "e"])
+    (tmp_path / "e.json").unlink()
     assert {file.name: file.stat().st_mtime_ns for file in tmp_path.iterdir()} == before
-    report = make(tmp_path, "a", "mute", "b", transcriber=stub)
-    assert (report.made, report.kept, stub.heard) == (1, 2, ["b"])
-
-
-def test_files_of_another_model_are_kept_and_counted(tmp_path: Path) -> None:
-    make(tmp_path, "a", "b")
-    make(tmp_path, "c", transcriber=Stub("stub-2"))
     said: list[str] = []
-    report = make(tmp_path, "a", "b", "c", transcriber=Stub("stub-2"), said=said)
+    make(tmp_path, "f", transcriber=Stub("stub-2"))  # files of another model are kept and counted
+    report = make(tmp_path, "d", "mute", "f", transcriber=Stub("stub-2"), said=said)
     assert (report.kept, report.others) == (3, 2)
     assert "2 of those there before were made otherwise" in said[-1]
 
@@ -136,30 +126,20 @@ def test_a_failure_is_one_line_and_the_others_go_on(tmp_path: Path) -> None:
     )
 
 
-def test_a_transcriber_that_cannot_work_stops_the_run(tmp_path: Path) -> None:
-    stub = Stub(trouble={"b": TranscriberError("no model")})
-    with pytest.raises(TranscriberError, match="no model"):
-        make(tmp_path, "a", "b", "c", transcriber=stub)
-    assert [file.name for file in tmp_path.iterdir()] == ["a.json"]
-
-
-def test_an_interrupted_write_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_stops_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(self: Path, target: Path) -> None:
         raise OSError(28, "No space left on device")
 
-    with monkeypatch.context() as patched:
+    with monkeypatch.context() as patched:  # an interrupted write leaves nothing
         patched.setattr(Path, "replace", full)
-        with pytest.raises(DataError, match=r"a\.json: cannot be written \(No space left"):
-            make(tmp_path, "a", "b")
+        words = r"a\.json: cannot be written \(No space left"
+        refused(DataError, words, make, tmp_path, "a", "b")
     assert list(tmp_path.iterdir()) == []
-    assert make(tmp_path, "a", "b").made == 2
-
-
-def test_a_folder_that_is_a_file(tmp_path: Path) -> None:
+    stub = Stub(trouble={"b": TranscriberError("no model")})
+    refused(TranscriberError, "no model", make, tmp_path, "a", "b", "c", transcriber=stub)
+    assert [file.name for file in tmp_path.iterdir()] == ["a.json"]
+    assert make(tmp_path, "a", "b").made == 1
     (tmp_path / "file").touch()
-    stub = Stub()
-    with pytest.raises(DataError, match=r"file: cannot be made \(File exists\)"):
-        make(tmp_path / "file", "a", transcriber=stub)
-    assert stub.heard == []
+    words = r"file: cannot be made \(File exists\)"
+    refused(DataError, words, make, tmp_path / "file", "c", transcriber=stub)
+    assert stub.heard == ["a", "b"]

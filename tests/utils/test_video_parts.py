@@ -12,6 +12,7 @@ import pytest
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.utils import colours, h264_pcm, video_clip, video_frames, video_source
 from lmms_eval_tasks.utils.video_frames import Look
+from tests.checks import table
 
 
 @pytest.fixture(scope="module")
@@ -42,9 +43,7 @@ def test_decords_list_is_used_where_it_fits(video, monkeypatch):
     assert table.duration == pytest.approx(29 / 25)
 
 
-@pytest.mark.parametrize(
-    "times", [[], [n / 25 for n in range(31)], [0.0, 0.02, 0.04], [0.0, 0.04, 0.04]]
-)
+@table("times", [[], [n / 25 for n in range(31)], [0.0, 0.02, 0.04], [0.0, 0.04, 0.04]])
 def test_decords_list_is_not_used_where_it_does_not_fit(video, monkeypatch, times):
     listing(monkeypatch, times)
     assert len(video_source.frame_table(str(video)).times) == 30
@@ -96,7 +95,7 @@ def noise(n, look, seed=0):
     ]
 
 
-@pytest.mark.parametrize(
+@table(
     "look",
     [
         Look(64, 48),
@@ -124,8 +123,8 @@ def test_samples_that_look_like_start_codes_survive(tmp_path):
     assert b"\x00\x00\x00\x00" not in unit
 
 
-@pytest.mark.parametrize("look", [Look(96, 64), Look(97, 65, full_chroma=True)])
-@pytest.mark.parametrize("kind", ["smooth", "noise"])
+@table("look", [Look(96, 64), Look(97, 65, full_chroma=True)])
+@table("kind", ["smooth", "noise"])
 def test_large_clips_are_near_lossless(tmp_path, monkeypatch, look, kind):
     monkeypatch.setattr(video_clip, "_PLAIN_BYTES", 0)
     clip = str(tmp_path / "clip.mp4")
@@ -161,7 +160,7 @@ def test_a_clip_that_is_not_good_enough_is_an_error(tmp_path, monkeypatch):
         video_clip.write_clip(str(tmp_path / "clip.mp4"), noise(2, look), look, [0, 1], 2.0)
 
 
-@pytest.mark.parametrize("look", [Look(96, 64), Look(97, 65, full_chroma=True), Look(1280, 720)])
+@table("look", [Look(96, 64), Look(97, 65, full_chroma=True), Look(1280, 720)])
 def test_black_is_exactly_zero(tmp_path, look):
     clip = str(tmp_path / "clip.mp4")
     video_clip.write_black(clip, look, [0, 0.4, 1], 2.0)
@@ -172,7 +171,7 @@ def test_black_is_exactly_zero(tmp_path, look):
     assert files.decord_frames(clip).max() == 0
 
 
-@pytest.mark.parametrize("matrix", [1, 2, 6, 7, 9])
+@table("matrix", [1, 2, 6, 7, 9])
 def test_rgb_survives_the_way_through_planes(matrix):
     rgb = files.picture(3, 64, 48)
     frame = colours.frame_of(colours.from_rgb(rgb, matrix), full_chroma=True)

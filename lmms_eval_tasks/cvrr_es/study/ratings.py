@@ -1,12 +1,10 @@
 """Ratings of candidate answers, one row for each: what the study's tasks, debate and report share.
 
-A file of ratings holds one JSON object a line:
+They come from saved samples of our judges or from files. A file holds one JSON object a line:
 
     {"dimension": "partial_actions", "question": "partial_actions/012",
      "video": "partial_actions/v3.mp4", "candidate": "TimeChat", "judge": "GPT-4o",
      "round": "first", "rating": 4, "reason": "...", "status": "ok"}
-
-Files of ratings: rows one JSON object a line (rating_rows.py), or saved samples of our judges.
 
 Rows that cannot be right are collected, a line each: they stop, unless the user leaves them out
 (`--allow-bad-items`). A rating off the scale is left out by itself: its row stays, without a
@@ -31,8 +29,6 @@ from lmms_eval_tasks.judges.verdict import Status
 from lmms_eval_tasks.utils import saved_runs
 from lmms_eval_tasks.utils.released_files import read_lines
 from lmms_eval_tasks.utils.video_checks import LEAVE_OUT, listed
-
-# --- rating_rows ---
 
 
 class Item(NamedTuple):
@@ -79,9 +75,6 @@ class RatingRow:
     def as_dict(self) -> dict[str, Any]:
         """Plain types, for a line of a file."""
         return asdict(self)
-
-
-# --- rating_files ---
 
 
 OFF_SCALE = "off_scale"  # status of a row whose rating was left out

@@ -4,10 +4,9 @@ Language models without the video (vlm_judge, 3.2 and 4.1): GPT-4o and GPT-3.5 d
 kappa is taken against; GPT-3.5 alone is the study's text judge (`single`). Rounds, consolidator and
 prompts are in none of its pages: they are the judge layer's defaults (judges/debate.py) and ours.
 
-What reference ratings would cost, asking nobody: every turn of a debate, put together as it is.
-
-The agents are played by stand-ins with reasons of the usual length, so that later turns hold the
-earlier ones as in the real debate. Of many answers a part is looked at, spread evenly over them.
+What they would cost, asking nobody: every turn of a debate is put together as it is. The agents are
+played by stand-ins with reasons of the usual length, so that later turns hold the earlier ones. Of
+many answers a part is looked at, spread evenly over them.
 """
 
 from __future__ import annotations
@@ -35,9 +34,6 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.cvrr_es.candidates import Aligned
     from lmms_eval_tasks.cvrr_es.release import Release
     from lmms_eval_tasks.judges.debate import DebateJudge
-
-# --- reference_judges ---
-
 
 NAME = "cvrr_es_reference"  # of the criterion, and under which the ledger books
 ROUND = "reference"  # one of labels.ROUNDS
@@ -268,8 +264,7 @@ def _rating(reply: ReferenceRating) -> float:
     return float(reply.rating)
 
 
-# --- reference_plan ---
-
+# --- what it would cost, asking nobody ------------------------------------------------------------
 
 PART = 300  # answers that are looked at, of however many
 _REASON = " ".join(["word"] * (REPLY_TOKENS - 10))

@@ -1,10 +1,8 @@
-"""Other ways to write a rating, brought into the forms that the shared reader knows. Pure.
+"""A judge's reply as a rating of 1 to 5, or why there is none: the judge is the model under test.
 
 The judges of the study (Figures 7 to 13) write `[4]`, `[[4]]`, `Judgement: 4`, keys and values
 without braces, JSON whose quotes are escaped; weaker ones write a level's name, or a sentence. What
 is ambiguous stays as it is: whether there is one rating, and on the scale, `judges.reader` decides.
-
-A judge's reply as a rating of 1 to 5, or why there is none: the judge is the model under test.
 
 Objects and bare ratings are found by the shared reader (judges/reader.py), with its rules: nothing
 is guessed, clipped or rounded, and of two different ratings none counts. The paper's prompt asks
@@ -30,9 +28,6 @@ from lmms_eval_tasks.utils import answer_patterns, reply_shape
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
-
-# --- rating_forms ---
-
 
 _LEVELS = {name: number for number, name in RATINGS.items()}
 _NAME = rf"(?:{'|'.join(_LEVELS)})"
@@ -245,9 +240,6 @@ def _as_number(match: re.Match[str]) -> str:
 def _unfenced(text: str) -> str:
     match = re.fullmatch(r"\s*(`{3,})[\w-]*\n(.*?)\n?\1\s*", text, re.DOTALL)
     return match[2] if match else text
-
-
-# --- rating_reply ---
 
 
 _RATING_KEYS = (

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lmms_eval_tasks.judges import JudgeConfig
+from lmms_eval_tasks.judges import Criterion, JudgeConfig
 from lmms_eval_tasks.movierecapsqa.facts import replies, steps
 from lmms_eval_tasks.movierecapsqa.facts.recap_file import Narrated
 from lmms_eval_tasks.utils.prompts import Prompt
@@ -26,21 +25,20 @@ FACTS_PER_PAIR = 2
 _VERBOSE = 1.5  # length of a question before it is simplified; a guess
 
 
-@dataclass
-class Step:
-    """One step over all segments. `cost` in dollars; None: unknown."""
+class Step(NamedTuple):
+    """One step over all segments, or all of them. `cost` in dollars; None: unknown."""
 
     name: str
-    calls: int = 0
-    prompt_tokens: int = 0
-    reply_tokens: int = 0
-    cost: float | None = None
+    calls: int
+    prompt_tokens: int
+    reply_tokens: int
+    cost: float | None
 
 
 def estimate(
     segments: Sequence[Narrated], given: Prompt, config: JudgeConfig
 ) -> tuple[list[Step], list[str]]:
-    """The steps, and notes on how they were estimated.
+    """The steps with their sum at the end, and notes on how they were estimated.
 
     Args:
         segments: those that are to be asked about.
@@ -49,33 +47,37 @@ def estimate(
     """
     from lmms_eval_tasks.judges import run
     from lmms_eval_tasks.judges.config import is_reasoning
-    from lmms_eval_tasks.judges.costs import REASONING_TOKENS
-    from lmms_eval_tasks.judges.prompts import render
-    from lmms_eval_tasks.judges.tokens import count_messages, counter
+    from lmms_eval_tasks.judges.costs import REASONING_TOKENS, plan
+    from lmms_eval_tasks.judges.tokens import counter
 
     count = counter(config.model)
-    thought = REASONING_TOKENS if is_reasoning(config.model) else 0
-    found = {name: Step(name) for name in replies.SCHEMAS}
+    asked: dict[str, list[tuple[Criterion, Mapping[str, Any], str]]]
+    asked = {name: [] for name in replies.SCHEMAS}
     for segment in segments:
         number = max(1, round(count.count(segment.narration) / FACT))
         for name, fields, reply in _asked(segment, number):
-            step = found[name]
-            asked = steps.criterion(name, given)
-            step.calls += 1
-            step.prompt_tokens += count_messages(render(asked, fields), count)
-            step.reply_tokens += count.count(json.dumps(reply)) + thought
-    price = run.current().price(config)
-    for step in found.values():
-        if price is not None:
-            step.cost = price.cost(step.prompt_tokens, step.reply_tokens)
+            asked[name].append((steps.criterion(name, given), fields, json.dumps(reply)))
+    found = []
+    for name, requests in asked.items():
+        work = plan(config, requests)
+        found.append(Step(name, work.calls, work.judge_tokens, work.reply_tokens, work.cost))
+    costs = [step.cost for step in found if step.cost is not None]
+    total = Step(
+        "all",
+        sum(step.calls for step in found),
+        sum(step.prompt_tokens for step in found),
+        sum(step.reply_tokens for step in found),
+        sum(costs) if len(costs) == len(found) else None,
+    )
+    found.append(total)
     notes = [
         f"tokens by {count.name}; assumed: a fact for {FACT} tokens of narration, a pair for "
         f"{FACTS_PER_PAIR} facts, as in the released sample; no repairs",
         f"cost: {run.current().prices.origin}; replies in the cache are free",
     ]
-    if thought:
-        notes.insert(1, f"{thought} tokens of reasoning assumed for each reply")
-    return list(found.values()), notes
+    if is_reasoning(config.model):
+        notes.insert(1, f"{REASONING_TOKENS} tokens of reasoning assumed for each reply")
+    return found, notes
 
 
 def _asked(segment: Narrated, number: int) -> Iterator[tuple[str, Mapping[str, Any], Any]]:
@@ -105,7 +107,7 @@ def _words(tokens: float) -> str:
 
 def summary(steps: Sequence[Step]) -> str:
     """The sum in words."""
-    total = _total(steps)
+    total = steps[-1]
     return (
         f"about {total.calls:,} calls, {total.prompt_tokens:,} + {total.reply_tokens:,} tokens, "
         f"{_dollars(total.cost)}"
@@ -113,7 +115,7 @@ def summary(steps: Sequence[Step]) -> str:
 
 
 def table(steps: Sequence[Step]) -> Table:
-    """The steps with their sum."""
+    """The steps and their sum."""
     from rich import box
     from rich.table import Table
 
@@ -121,21 +123,10 @@ def table(steps: Sequence[Step]) -> Table:
     made.add_column("step")
     for title in ("calls", "tokens in + out", "cost"):
         made.add_column(title, justify="right")
-    for step in [*steps, _total(steps)]:
+    for step in steps:
         tokens = f"{step.prompt_tokens:,} + {step.reply_tokens:,}"
         made.add_row(step.name, f"{step.calls:,}", tokens, _dollars(step.cost))
     return made
-
-
-def _total(steps: Sequence[Step]) -> Step:
-    known = [step.cost for step in steps if step.cost is not None]
-    return Step(
-        "all",
-        sum(step.calls for step in steps),
-        sum(step.prompt_tokens for step in steps),
-        sum(step.reply_tokens for step in steps),
-        sum(known) if len(known) == len(steps) else None,
-    )
 
 
 def _dollars(amount: float | None) -> str:

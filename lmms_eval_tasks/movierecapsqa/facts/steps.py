@@ -22,8 +22,8 @@ from lmms_eval_tasks.judges import Criterion, Judge, reader
 from lmms_eval_tasks.judges.judging import quotable
 from lmms_eval_tasks.judges.verdict import Status
 from lmms_eval_tasks.movierecapsqa.facts import replies
-from lmms_eval_tasks.movierecapsqa.facts.checks import folded
 from lmms_eval_tasks.movierecapsqa.facts.recap_file import Narrated
+from lmms_eval_tasks.movierecapsqa.facts.review import NOT_RELEASED, folded
 from lmms_eval_tasks.movierecapsqa.schema import Segment, told
 from lmms_eval_tasks.utils import prompts
 
@@ -92,9 +92,6 @@ class Written:
     failure: str = ""
     repeated_facts: int = 0  # left out
     repeated_pairs: int = 0  # left out
-
-
-NOT_RELEASED = "not in the released form"  # a failure of replies that could be read
 
 
 class _FailedError(Exception):

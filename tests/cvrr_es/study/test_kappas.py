@@ -8,12 +8,14 @@ import random
 import warnings
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+from lmms_eval_tasks.cvrr_es.labels import SCALE
 from lmms_eval_tasks.cvrr_es.study import kappas
-from lmms_eval_tasks.cvrr_es.study.kappas import band
-from lmms_eval_tasks.cvrr_es.study.selection import SCALE
+from lmms_eval_tasks.cvrr_es.study.kappas import band, interval_or_reason
 from lmms_eval_tasks.cvrr_es.study.study import Cell, Study
 from lmms_eval_tasks.utils import stats
 from lmms_eval_tasks.utils.agreement import kappa
@@ -22,27 +24,28 @@ from tests.cvrr_es.study.study_rows import PARTIAL, TIME, drawn, of, row, rows, 
 CASES = json.loads((Path(__file__).parents[2] / "cases" / "cvrr_kappa.json").read_text())
 # Table 5's shape: A by chance (1 - 4 * 2 / 8 = 0), B perfect, so 0.5 in the mean; pooled
 # 1 - 8 * 2 / (8 * 184 - 2 * 24 * 24) = 0.95, since the judge sees that B is better.
-TWO = {"A": [1, 2, 1, 2], "B": [4, 5, 4, 5]}, {"A": [1, 2, 2, 1], "B": [4, 5, 4, 5]}
+TWO: Any = ({"A": [1, 2, 1, 2], "B": [4, 5, 4, 5]}, {"A": [1, 2, 2, 1], "B": [4, 5, 4, 5]})
 
 
-@pytest.mark.parametrize("case", CASES["kappa"], ids=lambda case: case["name"])
-def test_by_hand(case):
-    made = study({"J": {"A": case["judge"]}}, {"A": case["reference"]})
-    found = kappas.reliability(made, of(made), resamples=0)
-    for one in (found.pooled, found.cells[Cell(PARTIAL, "A")], found.pooled_by_dimension[PARTIAL]):
-        value = case["value"]
-        assert one.value == (None if value is None else float(Fraction(*value)))
-        assert one.agreement.reason == case.get("reason", "")
-        assert one.agreement.n == case["n"]
-        assert one.agreement.missing == case.get("missing", 0)
-        assert one.agreement.off_scale == case.get("not_whole", 0)
-        assert one.note == case.get("note", "")
-    total = case["n"] + case.get("missing", 0) + case.get("not_whole", 0)
-    assert found.pooled.agreement.coverage == case["n"] / total
-    assert found.mean.value == found.pooled.value
+def test_by_hand() -> None:
+    for case in CASES["kappa"]:
+        made = study({"J": {"A": case["judge"]}}, {"A": case["reference"]})
+        found = kappas.reliability(made, of(made), resamples=0)
+        cell = found.cells[Cell(PARTIAL, "A")]
+        for one in (found.pooled, cell, found.pooled_by_dimension[PARTIAL]):
+            value = case["value"]
+            assert one.value == (None if value is None else float(Fraction(*value))), case["name"]
+            assert one.agreement.reason == case.get("reason", "")
+            assert one.agreement.n == case["n"]
+            assert one.agreement.missing == case.get("missing", 0)
+            assert one.agreement.off_scale == case.get("not_whole", 0)
+            assert one.note == case.get("note", "")
+        total = case["n"] + case.get("missing", 0) + case.get("not_whole", 0)
+        assert found.pooled.agreement.coverage == case["n"] / total
+        assert found.mean.value == found.pooled.value
 
 
-def test_a_thousand_random_tables_are_scikit_learns():
+def test_a_thousand_random_tables_are_scikit_learns() -> None:
     from sklearn.metrics import cohen_kappa_score
 
     undefined = constant = 0
@@ -53,7 +56,8 @@ def test_a_thousand_random_tables_are_scikit_learns():
         n = rng.choice([1, 2, 5, 20, 80])
         reference = [rng.choice(other) for _ in range(n)]
         judge = [one if rng.random() < 0.4 else rng.choice(used) for one in reference]
-        extra = [4.5, None, "absent"][: rng.randint(0, 3)]  # of which scikit-learn knows nothing
+        # Of these scikit-learn knows nothing.
+        extra: list[Any] = [4.5, None, "absent"][: rng.randint(0, 3)]
         made = study({"J": {"A": [*judge, *extra]}}, {"A": [*reference, *[3] * len(extra)]})
         ours = kappas.between(made, of(made), made.reference, made.items, resamples=0)
         with warnings.catch_warnings():
@@ -71,7 +75,7 @@ def test_a_thousand_random_tables_are_scikit_learns():
     assert constant > 20
 
 
-def test_the_papers_formula_as_printed_is_another_number():
+def test_the_papers_formula_as_printed_is_another_number() -> None:
     """3.2 as written, with weights of agreement in the formula of disagreement: -1/3 for 1."""
     judge = reference = [1, 2, 3, 4, 5]
     weight = {(a, b): 1 - ((a - b) / 4) ** 2 for a in SCALE for b in SCALE}
@@ -80,99 +84,84 @@ def test_the_papers_formula_as_printed_is_another_number():
     made = study({"J": {"A": judge}}, {"A": reference})
     ours = kappas.between(made, of(made), made.reference, made.items, resamples=0).value
     assert 1 - observed / expected == pytest.approx(-1 / 3)
-    assert ours == 1
-    assert ours == pytest.approx((observed - expected) / (1 - expected))
-
-
-def test_panels_may_hand_in_numbers_off_the_scale():
+    assert ours == 1 == pytest.approx((observed - expected) / (1 - expected))
+    # Panels may hand in numbers off the scale.
     made = study({"J": {"A": [2, 3, 4, 5, 1]}}, {"A": [1, 2, 3, 4, 1]})
     wrong = {**of(made), made.items[4]: 7}
     found = kappas.between(made, wrong, made.reference, made.items, resamples=0)
     assert (found.value, found.agreement.off_scale) == (5 / 7, 1)
 
 
-def test_mean_over_candidates_and_pooled():
+def test_means() -> None:
+    """Over candidates, then over dimensions, each counted alike: not pooled, not by size."""
     made = study({"J": TWO[0]}, TWO[1])
     found = kappas.reliability(made, of(made))
     assert found.cells[Cell(PARTIAL, "A")].value == 0
     assert found.cells[Cell(PARTIAL, "B")].value == 1
-    assert found.by_dimension[PARTIAL].value == 0.5
-    assert found.mean.value == 0.5
-    assert found.pooled.value == 0.95
-    assert found.pooled_by_dimension[PARTIAL].value == 0.95
+    assert found.by_dimension[PARTIAL].value == found.mean.value == 0.5
+    assert found.pooled.value == found.pooled_by_dimension[PARTIAL].value == 0.95
     shown = found.by_dimension[PARTIAL].as_dict()
     assert (shown["kappa"], shown["percent"], shown["band"]) == (0.5, 50, "moderate")
     assert (shown["defined"], shown["cells"], shown["reason"]) == (2, 2, "")
-    assert found.pooled.as_dict()["percent"] == 95
     assert json.loads(json.dumps(found.pooled.as_dict()))["band"] == "almost perfect"
-
-
-def test_the_mean_counts_every_dimension_alike():
-    """Three candidates with 0 in one dimension, one with 1 in the other: 0.5, not 0.25."""
-    chance = [1, 2, 1, 2], [1, 2, 2, 1]
-    given, compared = [], []
+    ours, compared = [], []
     for name in "ABC":
-        given += rows(chance[0], candidate=name)
-        compared += rows(chance[1], candidate=name, judge="d")
-    given += rows([1, 5, 3], dimension=TIME, video="t.mp4")
+        ours += rows([1, 2, 1, 2], candidate=name)
+        compared += rows([1, 2, 2, 1], candidate=name, judge="d")
+    ours += rows([1, 5, 3], dimension=TIME, video="t.mp4")
     compared += rows([1, 5, 3], dimension=TIME, video="t.mp4", judge="d")
-    made = Study.of(given, compared)
+    made = Study.of(ours, compared)
     found = kappas.reliability(made, of(made))
-    assert found.mean.value == 0.5
-    assert (found.mean.defined, found.mean.cells) == (4, 4)
+    assert (found.mean.value, found.mean.defined, found.mean.cells) == (0.5, 4, 4)
     assert list(found.by_dimension) == [PARTIAL, TIME]
 
 
-def test_undefined_cells_are_left_out_of_the_mean_and_counted():
+def test_what_is_undefined() -> None:
     made = study({"J": {"A": [3, 3], "B": [1, 5]}}, {"A": [3, 3], "B": [1, 5]})
-    found = kappas.reliability(made, of(made), resamples=0)
-    dimension = found.by_dimension[PARTIAL]
-    assert (dimension.value, dimension.defined, dimension.cells) == (1, 1, 2)
-    nothing = study({"J": {"A": [3, 3]}}, {"A": [3, 3]})
-    mean = kappas.reliability(nothing, of(nothing)).mean
+    one = kappas.reliability(made, of(made), resamples=0).by_dimension[PARTIAL]
+    assert (one.value, one.defined, one.cells) == (1, 1, 2)
+    made = study({"J": {"A": [3, 3]}}, {"A": [3, 3]})
+    mean = kappas.reliability(made, of(made)).mean
     assert (mean.value, mean.defined, mean.cells) == (None, 0, 1)
     assert mean.reason == "both raters gave one and the same label to every item"
-    assert mean.no_interval == "there is no value"
-    assert mean.as_dict()["percent"] is None
-
-
-def test_without_a_reference():
+    assert (mean.no_interval, mean.as_dict()["percent"]) == ("there is no value", None)
     made = Study.of(rows([1, 2, 3]), [])
     found = kappas.reliability(made, of(made))
-    assert found.pooled.value is None
     assert found.mean.reason == found.pooled.agreement.reason == "there is no reference yet"
-    assert found.pooled.agreement.missing == 3
-
-
-def test_a_study_without_items():
-    """Every answer was empty."""
+    assert (found.pooled.value, found.pooled.agreement.missing) == (None, 3)
     made = Study.of(rows([1, 2], empty=True), rows([1, 2], judge="d")).without_empty
-    found = kappas.reliability(made, of(made))
-    assert (found.mean.value, found.mean.reason) == (None, "there are no items")
-    assert found.pooled.value is None
-    assert found.cells == {}
-
-
-def test_a_judge_that_rated_nothing_of_the_reference():
+    found = kappas.reliability(made, of(made))  # every answer was empty
+    assert (found.mean.reason, found.pooled.value, found.cells) == ("there are no items", None, {})
     made = study({"J": {"A": [1, 2]}, "K": {"A": ["absent", "absent", 3]}}, {"A": [1, 2]})
     found = kappas.reliability(made, of(made, "K"))
     assert found.pooled.agreement.reason == "no item was rated on the scale by both"
     assert found.pooled.agreement.coverage == 0
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_intervals_are_cluster_bootstraps(seed):
+def test_bands() -> None:
+    for value, name in CASES["bands"]:
+        assert band(value) == name
+    for value in (1.0001, math.nan):
+        with pytest.raises(ValueError, match="is no kappa"):
+            band(value)
+
+
+# --- intervals ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_intervals_are_cluster_bootstraps(seed: int) -> None:
     """Bit for bit what utils.stats gives from the items themselves, also of the means."""
     made = drawn(seed)
     ratings, reference = of(made), made.reference
     found = kappas.reliability(made, ratings, seed=seed)
 
-    def of_items(items):
+    def of_items(items: Any) -> float | None:
         a, b = [ratings[item] for item in items], [reference[item] for item in items]
         return kappa(a, b, SCALE, "quadratic").value
 
-    def mean_of_cells(items):
-        by_cell: dict[Cell, list] = {}
+    def mean_of_cells(items: Any) -> float | None:
+        by_cell: dict[Cell, list[Any]] = {}
         for item in items:
             by_cell.setdefault(Cell(made.dimension(item), item.candidate), []).append(item)
         dimensions: dict[str, list[float]] = {}
@@ -182,84 +171,87 @@ def test_intervals_are_cluster_bootstraps(seed):
         means = [sum(values) / len(values) for values in dimensions.values()]
         return sum(means) / len(means) if means else None
 
-    def expected(statistic, items):
+    def expected(statistic: Any, items: Any) -> stats.Interval:
         both = [i for i in items if ratings.get(i) in SCALE and reference[i] in SCALE]
-        return stats.cluster_bootstrap(
-            statistic, both, [made.video(item) for item in both], seed=seed
-        )
+        videos = [made.video(item) for item in both]
+        return stats.cluster_bootstrap(statistic, both, videos, seed=seed)
 
     assert found.pooled.interval == expected(of_items, made.items)
     for cell, items in list(made.cells.items())[::4]:
         assert found.cells[cell].interval == expected(of_items, items)
-        assert found.cells[cell].interval.estimate == found.cells[cell].value
     first = made.dimensions[0]
     for mean, items in (
         (found.mean, made.items),
         (found.by_dimension[first], [i for i in made.items if made.dimension(i) == first]),
     ):
-        ours, theirs = mean.interval, expected(mean_of_cells, items)
-        assert (ours.n, ours.clusters, ours.undefined) == (
-            theirs.n,
-            theirs.clusters,
-            theirs.undefined,
-        )
-        for name in ("estimate", "low", "high", "se"):
-            assert getattr(ours, name) == pytest.approx(getattr(theirs, name), abs=1e-12)
+        theirs = expected(mean_of_cells, items)
+        for name in ("n", "clusters", "undefined", "estimate", "low", "high", "se"):
+            ours = getattr(mean.interval, name)
+            assert ours == pytest.approx(getattr(theirs, name), abs=1e-12)
 
 
-def test_undefined_resamples_are_reported():
-    """Two videos, each constant on its own label: half of the resamples draw one of them twice."""
+def mean_of(drawn_sums: Any) -> Any:
+    return drawn_sums[:, 1] / drawn_sums[:, 0]
+
+
+def undefined_often(drawn_sums: Any) -> Any:
+    """A mean that does not exist when it is below 3."""
+    means = mean_of(drawn_sums)
+    return np.where(means < 3, np.nan, means)
+
+
+def test_undefined_resamples_are_those_of_cluster_bootstrap() -> None:
+    for seed in range(3):
+        rng = random.Random(seed)
+        items = [(f"v{rng.randint(0, 9)}", rng.randint(2, 5)) for _ in range(60)]
+        sums: dict[str, list[int]] = {}
+        for video, value in items:
+            number, total = sums.get(video, [0, 0])
+            sums[video] = [number + 1, total + value]
+
+        def slow(values: Any) -> float:
+            return float(undefined_often(np.array([[float(len(values)), float(sum(values))]]))[0])
+
+        videos, values = [video for video, _ in items], [value for _, value in items]
+        theirs = stats.cluster_bootstrap(slow, values, videos, seed=seed)
+        turned = dict(reversed(list(sums.items())))  # their order does not matter
+        for given in (sums, turned):
+            ours, _ = interval_or_reason(
+                slow(values), given, undefined_often, len(items), unknown=0, seed=seed
+            )
+            assert ours == theirs
+    # Two videos, each constant on its own label: half of the resamples draw one of them twice.
     made = study({"J": {"A": [1, 1, 5, 5]}}, {"A": [1, 1, 5, 5]})
     interval = kappas.reliability(made, of(made)).pooled.interval
+    assert interval is not None
     assert 400 < interval.undefined < 600
     assert (interval.low, interval.high) == (1, 1)
 
 
-def test_no_interval_without_videos():
-    made = study({"J": TWO[0]}, TWO[1], video="")
-    found = kappas.reliability(made, of(made))
-    assert found.pooled.value == 0.95
-    assert found.pooled.interval is None
-    assert found.pooled.no_interval == "the video of 8 of 8 items is not known"
-    assert found.mean.no_interval == "the video of 8 of 8 items is not known"
-    one = study({"J": TWO[0]}, TWO[1], video="v.mp4")
-    assert kappas.reliability(one, of(one)).mean.no_interval == "all items are on one video"
-
-
-def test_one_unknown_video_is_enough_for_no_interval():
-    given = [
-        row(n, rating, video="" if n == 3 else f"{n}") for n, rating in enumerate([1, 2, 3, 4])
+def test_why_there_is_no_interval() -> None:
+    given: dict[str, Any] = {"estimate": 2.0, "sums": {"a": [3, 4], "b": [2, 5]}}
+    given |= {"statistic": mean_of, "n": 5, "unknown": 0}
+    nothing = {"statistic": lambda sums: np.full(len(sums), np.nan)}
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"estimate": None}, "there is no value"),
+        ({"resamples": 0}, "no interval was asked for"),
+        ({"unknown": 2}, "the video of 2 of 5 items is not known"),
+        ({"sums": {"a": [5, 9]}}, "all items are on one video"),
+        (nothing, "undefined in all 1000"),
     ]
-    made = Study.of(given, [row(n, n + 1, judge="d", video="") for n in range(4)])
-    found = kappas.reliability(made, of(made))
-    assert found.pooled.no_interval == "the video of 1 of 4 items is not known"
-    assert found.by_dimension[PARTIAL].no_interval == "the video of 1 of 4 items is not known"
-
-
-def test_too_few_resamples_are_refused():
-    made = study({"J": TWO[0]}, TWO[1])
+    for changes, reason in cases:
+        found, why = interval_or_reason(**{**given, **changes})
+        assert found is None
+        assert reason in why
     with pytest.raises(ValueError, match="at least 1000"):
-        kappas.reliability(made, of(made), resamples=100)
-
-
-def test_both_counts_of_empty_answers():
-    """The judge rates the empty answer 5, the reference 1; the published scripts skip it."""
-    given = [row(0, 1), row(1, 3), row(2, 5), row(3, 5, empty=True)]
-    made = Study.of(given, [row(n, one, judge="d") for n, one in enumerate([1, 3, 5, 1])])
-    whole = kappas.reliability(made, of(made), resamples=0).pooled
-    skipped = made.without_empty
-    found = kappas.reliability(skipped, of(skipped), resamples=0).pooled
-    # 1 - 4 * 16 / (4 * (60 + 36) - 2 * 14 * 10)
-    assert (whole.value, whole.agreement.n) == (float(Fraction(40, 104)), 4)
-    assert (found.value, found.agreement.n) == (1, 3)
-
-
-@pytest.mark.parametrize(("value", "name"), CASES["bands"])
-def test_bands(value, name):
-    assert band(value) == name
-
-
-@pytest.mark.parametrize("value", [1.0001, math.nan])
-def test_what_is_no_kappa_has_no_band(value):
-    with pytest.raises(ValueError, match="is no kappa"):
-        band(value)
+        interval_or_reason(**given, resamples=999)
+    made = study({"J": TWO[0]}, TWO[1], video="")
+    whole = kappas.reliability(made, of(made))
+    told = "the video of 8 of 8 items is not known"
+    assert (whole.pooled.value, whole.pooled.interval) == (0.95, None)
+    assert whole.pooled.no_interval == whole.mean.no_interval == told
+    # One unknown video is enough.
+    ours = [row(n, r, video="" if n == 3 else f"{n}") for n, r in enumerate([1, 2, 3, 4])]
+    made = Study.of(ours, [row(n, n + 1, judge="d", video="") for n in range(4)])
+    whole = kappas.reliability(made, of(made))
+    assert whole.by_dimension[PARTIAL].no_interval == "the video of 1 of 4 items is not known"

@@ -1,20 +1,34 @@
-"""The reliability report: numbers computed by hand, and what it says where there are none."""
+"""The reliability report: numbers by hand, lacks in a line each, tables, page, and the command."""
 
 from __future__ import annotations
 
+import io
+import json
+import re
+from collections.abc import Sequence
 from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
+import typer
+from click.testing import Result
+from rich.console import Console
+from typer.testing import CliRunner
 
-from lmms_eval_tasks.cvrr_es.study import comparisons, selection
-from lmms_eval_tasks.cvrr_es.study.panel_sheets import all_sheets
+from lmms_eval_tasks.commands import reliability_command
+from lmms_eval_tasks.cvrr_es.study import page, ratings, selection, sheets, svg
+from lmms_eval_tasks.cvrr_es.study.page import html
+from lmms_eval_tasks.cvrr_es.study.panel_sheets import all_sheets, tables
 from lmms_eval_tasks.cvrr_es.study.panels import PANELS, Judges
-from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
-from lmms_eval_tasks.cvrr_es.study.report import Options, report
+from lmms_eval_tasks.cvrr_es.study.ratings import OFF_SCALE, RatingRow
+from lmms_eval_tasks.cvrr_es.study.report import NO_REFERENCE, Options, report
 from lmms_eval_tasks.cvrr_es.study.selection import judge_kappa
-from lmms_eval_tasks.cvrr_es.study.study import Rater, Study
-from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.cvrr_es.study.sheets import Sheet
+from lmms_eval_tasks.cvrr_es.study.study import Study, by_video
+from lmms_eval_tasks.errors import DataError, TasksError
 from tests.cvrr_es.study.hand_made import (
     FOURS,
     KAPPA,
@@ -29,244 +43,526 @@ from tests.cvrr_es.study.hand_made import (
     rater,
     referred,
 )
-from tests.cvrr_es.study.study_rows import PARTIAL, drawn
+from tests.cvrr_es.study.study_rows import PARTIAL, TIME, rows
 
 QUICK = Options(resamples=0)
 
 
-class TestByHand:
-    """One rater's numbers."""
+@pytest.fixture(scope="module")
+def full() -> dict[str, Any]:
+    """J and K alone, b that is a candidate, J in both rounds, accuracies, an empty answer."""
+    more = given("J", REFERENCE, round="collective") + given("J", FOURS, round="mixture")
+    options = Options(accuracies={"J": 70.0, "K": 12.5, "b": 40.0, "Z": 5.0})
+    first, *others = [*judged(), *given("b", LENIENT), *more]
+    return report([replace(first, empty=True), *others], referred(), options)
 
-    def test_kappas(self) -> None:
-        kappa = rater(report(judged(), referred()), "J")["kappa"]
+
+class TestNumbers:
+    def test_a_rater(self, full: dict[str, Any]) -> None:
+        part = rater(full, "J")
+        kappa, told = part["kappa"], part["ratings"]
         assert kappa["cells"][PARTIAL]["A"]["kappa"] == pytest.approx(KAPPA_A)
-        assert kappa["cells"][PARTIAL]["B"]["kappa"] == 1
-        assert kappa["by_dimension"][PARTIAL]["kappa"] == pytest.approx(KAPPA)
         assert kappa["by_candidate"] == {"A": pytest.approx(KAPPA_A), "B": 1}
         mean, pooled = kappa["mean"], kappa["pooled"]
         assert (mean["kappa"], mean["percent"]) == pytest.approx((KAPPA, 100 * KAPPA))
-        assert mean["band"] == "almost perfect"
+        assert (mean["band"], mean["interval"]["clusters"]) == ("almost perfect", 2)
         assert (pooled["kappa"], pooled["n"]) == (pytest.approx(POOLED), 8)
-        assert mean["interval"]["clusters"] == 2
-        assert kappa["pooled_by_dimension"][PARTIAL]["kappa"] == pytest.approx(POOLED)
-
-    def test_ratings_and_leniency(self) -> None:
-        part = rater(report(judged(), referred(), QUICK), "J")
-        told = part["ratings"]
         assert told["overall"]["mean"] == 26 / 8
         assert told["overall"]["distribution"] == {"1": 2, "2": 1, "3": 1, "4": 1, "5": 3}
-        assert told["cells"][PARTIAL]["A"]["mean"] == 3.5
-        assert part["leniency"]["overall"]["value"] == 0.5
-        assert part["leniency"]["by_candidate"]["A"]["value"] == 1
-        assert part["counts"]["rated"] == 8
-
-    def test_offset_is_taken_off(self) -> None:
-        """Fitted on the other video: 1 on A, 0 on B, so half a point, and halves go up."""
-        part = rater(report(judged(), referred(), QUICK), "J")["without_offset"]
-        assert part["offsets"] == [0.5, 0.5]
-        assert part["mean"]["kappa"] == pytest.approx(KAPPA)  # 2 - 0.5 + 0.5 = 2: nothing moves
-        lenient = given("J", {name: [min(r + 1, 5) for r in own] for name, own in
-                              {"A": [1, 2, 3, 4], "B": [1, 1, 4, 4]}.items()})  # fmt: skip
-        truth = given("debate", {"A": [1, 2, 3, 4], "B": [1, 1, 4, 4]}, round="reference")
-        made = rater(report(lenient, truth, QUICK), "J")
-        assert made["without_offset"]["mean"]["kappa"] == 1
-        assert made["kappa"]["mean"]["kappa"] < 1
-
-    def test_seed_is_of_the_folds_too(self) -> None:
-        study = drawn(3)
-        judge = study.raters[Rater("J", "first")]
-        rows = [_row(study, item, "J", rating) for item, rating in judge.items()]
-        truth = [_row(study, i, "debate", r, "reference") for i, r in study.reference.items()]
-        made = Study.of(rows, truth)
-        own = made.raters[Rater("J", "first")]
-        expected = [
-            list(comparisons.take_off(made, own, study.by_video(made, seed=seed)).offsets)
-            for seed in (0, 5)
-        ]
-        assert expected[0] != expected[1]
-        for seed, one in zip((0, 5), expected, strict=True):
-            found = report(rows, truth, Options(resamples=0, seed=seed))
-            assert found["raters"][0]["without_offset"]["offsets"] == one
-
-    def test_preferences(self) -> None:
-        """Reference: A and B tie, A wins, B wins twice. J: A wins twice, B wins, tie."""
-        part = rater(report(judged(), referred(), QUICK), "J")
+        assert (part["leniency"]["overall"]["value"], part["counts"]["rated"]) == (0.5, 8)
+        # Fitted on the other video: 1 on A, 0 on B, so half a point, and halves go up.
+        assert part["without_offset"]["offsets"] == [0.5, 0.5]
+        # Reference: A and B tie, A wins, B wins twice. J: A wins twice, B wins, tie.
         same = part["preferences"]
         assert (same["same"], same["reference_tied"], same["judge_tied"]) == (2, 1, 1)
-        assert same["agreement"] == 0.5
         assert part["win_rates"]["score"] == {"A": 2.5 / 4, "B": 1.5 / 4}
-        assert part["win_rates"]["against"]["A"]["B"]["wins"] == 2
+        assert (part["itself"], part["self_preference"]) == ([], None)
+        own = rater(full, "b")
+        assert own["itself"] == ["B"]
+        assert own["self_preference"]["difference"]["value"] == -1  # 0 on its own, 1 on A
+        assert json.loads(json.dumps(full, allow_nan=False)) == full
 
-    def test_empty_answers_both_ways(self) -> None:
+    def test_without_empty_answers(self) -> None:
         """Without B's last answer: n 7, D = 4, E = 7 x 138 - 2 x 21 x 17 = 252."""
-        with_empty = [
+        some = [
             replace(row, empty=row.candidate == "B" and row.question.endswith("003"))
             for row in judged()
         ]
-        found = report(with_empty, referred(), QUICK)
-        part = rater(found, "J")
-        assert found["data"]["empty"] == 1
-        assert part["kappa"]["pooled"]["n"] == 8
-        assert part["counts"]["empty_rated"] == 1
-        assert part["without_empty"]["n"] == 7
-        assert part["without_empty"]["pooled"] == pytest.approx(224 / 252)
-
-    def test_one_that_judges_itself(self) -> None:
-        found = report([*judged(), *given("b", LENIENT)], referred(), QUICK)
-        assert rater(found, "J")["itself"] == []
-        assert rater(found, "J")["self_preference"] is None
-        part = rater(found, "b")
-        assert part["itself"] == ["B"]
-        assert part["self_preference"]["difference"]["value"] == -1  # 0 on its own, 1 on A
-
-
-class TestTogether:
-    """Panels, selection, the final judge, and judges with each other."""
+        part = rater(report(some, referred(), QUICK), "J")
+        assert (part["kappa"]["pooled"]["n"], part["counts"]["empty_rated"]) == (8, 1)
+        without = part["without_empty"]
+        assert (without["n"], without["pooled"]) == (7, pytest.approx(224 / 252))
 
     def test_panels(self) -> None:
         found = report(judged(), referred())
-        assert found["panels"]["best_single"] == "J"
-        assert found["panels"]["judges"] == ["J", "K"]
-        mean = panel(found, "mean")
-        assert mean["fitted_to"] == "nothing"
+        assert (found["panels"]["best_single"], found["panels"]["judges"]) == ("J", ["J", "K"])
+        mean, best = panel(found, "mean"), panel(found, "best_judge")
+        assert (mean["fitted_to"], best["fitted_to"]) == ("nothing", "other folds")
         assert mean["kappa"]["mean"]["kappa"] == pytest.approx(MEAN_PANEL)
         assert mean["over_best"]["value"] == pytest.approx(MEAN_PANEL - KAPPA)
-        assert mean["over_best"]["n"] == 8
-        assert mean["over_mean"] is None
-        best = panel(found, "best_judge")
-        assert best["fitted_to"] == "other folds"
+        assert (mean["over_best"]["n"], mean["over_mean"]) == (8, None)
         assert best["over_best"]["value"] == 0
         assert best["over_mean"]["value"] == pytest.approx(KAPPA - MEAN_PANEL)
         assert panel(found, "selected_mean")["kappa"]["mean"]["kappa"] == pytest.approx(KAPPA)
         assert panel(found, "selected_mean_same_items")["fitted_to"] == "the same items"
-
-    def test_panels_are_the_judges_together(self) -> None:
-        study = drawn(3)
-        judge = study.raters[Rater("J", "first")]
-        rows = [_row(study, item, "J", rating) for item, rating in judge.items()]
-        rows += [_row(study, item, "K", 1 + len(item.candidate + item.question) % 5)
-                 for item in judge]  # fmt: skip
-        truth = [_row(study, i, "debate", r, "reference") for i, r in study.reference.items()]
-        made = Study.of(rows, truth)
-        whole = {i: r for i, r in made.reference.items() if r in (1, 2, 3, 4, 5)}
+        # They are the judges together.
+        made = Study.of(judged(), referred())
         dimension_of = {item: made.dimension(item) for item in made.items}
-        judges = Judges(
-            {r.judge: own for r, own in made.raters.items()},
-            whole,  # type: ignore[arg-type]
-            dimension_of,
-            study.by_video(made).fold_of(made.items),
-        )
-        found = report(rows, truth, QUICK)
+        whole: Any = made.reference
+        alone = {r.judge: own for r, own in made.raters.items()}
+        judges = Judges(alone, whole, dimension_of, by_video(made).fold_of(made.items))
         for name in PANELS:
-            expected = judges.panel(name)
-            by_dimension = {
-                one: judge_kappa(
-                    expected.ratings, whole, [i for i in made.items if dimension_of[i] == one]
-                )
-                for one in made.dimensions
-            }
-            shown = panel(found, name)
-            kappas = shown["kappa"]["by_dimension"]
-            assert {one: kappas[one]["kappa"] for one in kappas} == pytest.approx(by_dimension)
+            shown, expected = panel(found, name), judges.panel(name)
+            value = judge_kappa(expected.ratings, whole, made.items)
+            assert shown["kappa"]["mean"]["kappa"] == pytest.approx(value)
             assert shown["note"] == expected.note
 
-    def test_best_single_judge_is_chosen_on_shared_answers(self) -> None:
+    def test_the_best_single_judge_is_chosen_on_shared_answers(self) -> None:
         """H, with B alone, has 0.97 there (E = 116, D = 1); J 0.86 on all, but 1 on B."""
         few = given("H", {"B": [1, 1, 5, 4]})
         found = report([*judged(), *few], referred(), QUICK)
         assert rater(found, "H")["kappa"]["mean"]["kappa"] == pytest.approx(112 / 116)
-        assert found["panels"]["best_single"] == "J"
-        assert found["panels"]["best_single_n"] == 4
-
-    def test_best_single_judge_where_no_answer_was_rated_by_all(self) -> None:
+        assert (found["panels"]["best_single"], found["panels"]["best_single_n"]) == ("J", 4)
         parts = [row for row in judged() if (row.judge == "J") == (row.candidate == "A")]
-        found = report(parts, referred(), QUICK)["panels"]
-        assert (found["best_single"], found["best_single_n"]) == ("J", None)
-        (note,) = [
-            line
-            for one in all_sheets(report(parts, referred(), QUICK))
-            for line in one.notes
-            if line.startswith("best single judge: J")
-        ]
-        assert "chosen on each judge's own answers" in note
+        found = report(parts, referred(), QUICK)  # no answer was rated by all
+        assert (found["panels"]["best_single"], found["panels"]["best_single_n"]) == ("J", None)
+        assert "chosen on each judge's own answers" in str(sheet(found, "panels").notes)
 
-    def test_selection_both_ways(self) -> None:
-        """J has (1/3 and none) / 1 on either video, K nothing."""
+    def test_selection(self, full: dict[str, Any]) -> None:
+        """J has (1/3 and none) / 1 on either video, K nothing; the final judge has no say."""
         found = report(judged(), referred(), QUICK)["selection"]
         across = found["ways"]["cross_fitted"]["dimensions"][PARTIAL]
-        assert across["choices"] == 2
-        assert across["chosen"] == {"J": 2}
+        assert (across["choices"], across["chosen"]) == (2, {"J": 2})
         assert across["kappas"]["J"] == pytest.approx([1 / 3, 1 / 3])
         same = found["ways"]["same_items"]["dimensions"][PARTIAL]
-        assert same["choices"] == 1
+        assert (same["choices"], same["fell_back"]) == (1, 0)
         assert same["kappas"]["J"] == [pytest.approx(KAPPA)]
-        assert same["fell_back"] == 0
-
-    def test_rule_of_the_selection(self) -> None:
-        rule = selection.parse("theta=0.9")
-        found = report(judged(), referred(), Options(resamples=0, selection=rule))["selection"]
+        options = Options(resamples=0, selection=selection.parse("theta=0.9"))
+        found = report(judged(), referred(), options)["selection"]
         one = found["ways"]["same_items"]["dimensions"][PARTIAL]
-        assert one["fell_back"] == 1
-        assert one["chosen"] == {"J": 1, "K": 1}
+        assert (one["fell_back"], one["chosen"]) == (1, {"J": 1, "K": 1})
         assert found["rule"].startswith("theta=0.9")
+        assert (full["final_judges"], full["selection"]["judges"]) == (["J"], ["K", "b"])
+        assert full["panels"]["judges"] == ["J", "K", "b"]
 
-    def test_final_judge_is_not_selected_from(self) -> None:
-        collective = given("J", REFERENCE, round="collective")
-        found = report([*judged(), *collective], referred(), QUICK)
-        assert found["final_judges"] == ["J"]
-        assert found["selection"]["judges"] == ["K"]
-        assert found["panels"]["judges"] == ["J", "K"]
-
-    def test_collective_beside_the_same_judge_alone(self) -> None:
+    def test_rounds(self) -> None:
         """One failure: on the other seven J alone has (12 / 21 + 1) / 2."""
         exact = {"A": [None, 2, 3, 4], "B": [1, 1, 5, 5]}
-        rows = [*judged(), *given("J", exact, round="collective")]
-        one = report(rows, referred())["rounds"][0]
+        some = [*judged(), *given("J", exact, round="collective")]
+        one = report(some, referred())["rounds"][0]
         assert (one["name"], one["alone"]) == ("J, collective", True)
         assert one["together"] == {"n": 7, "mean": 1, "by_dimension": {PARTIAL: 1}}
         assert one["by_itself"]["mean"] == pytest.approx((12 / 21 + 1) / 2)
         assert one["difference"]["value"] == pytest.approx(1 - (12 / 21 + 1) / 2)
-        assert one["difference"]["n"] == 7
-        low = one["difference"]["interval"]["low"]
-        assert low is not None
-        assert one["difference"]["interval"]["clusters"] == 2
-
-    def test_round_without_the_judge_alone(self) -> None:
-        rows = [*given("K", FOURS), *given("J", REFERENCE, round="mixture")]
-        one = report(rows, referred(), QUICK)["rounds"][0]
+        assert (one["difference"]["n"], one["difference"]["interval"]["clusters"]) == (7, 2)
+        some = [*given("K", FOURS), *given("J", REFERENCE, round="mixture")]
+        one = report(some, referred(), QUICK)["rounds"][0]
         assert one == {"name": "J, mixture", "judge": "J", "round": "mixture", "alone": False}
-
-    def test_named_final_judge(self) -> None:
-        rows = [*judged(), *given("J", REFERENCE, round="mixture"),
-                *given("K", REFERENCE, round="mixture")]  # fmt: skip
-        found = report(rows, referred(), Options(final_judge="j", resamples=0))
-        assert [one["name"] for one in found["rounds"]] == ["J, mixture"]
+        some = [*judged(), *(r for n in "JK" for r in given(n, REFERENCE, round="mixture"))]
+        found = report(some, referred(), Options(final_judge="j", resamples=0))
         assert [part["name"] for part in found["raters"]] == ["J", "K", "J, mixture"]
         assert "K (mixture): not the final judge that was named; left out" in found["notes"]
         with pytest.raises(DataError, match=r"--final-judge Q: has no ratings here; judges: J, K"):
-            report(rows, referred(), Options(final_judge="Q"))
+            report(some, referred(), Options(final_judge="Q"))
 
-    def test_with_each_other(self) -> None:
-        """J twice: agree wholly. Alpha is of judges alone."""
-        found = report([*judged(), *given("M", LENIENT)], referred(), QUICK)["between"]
-        kappas = {(one["one"], one["other"]): one["kappa"] for one in found["pairs"]}
-        assert kappas == {("J", "K"): 0, ("J", "M"): 1, ("K", "M"): 0}
-        assert found["alpha"]["judges"] == 3
-        assert found["alpha"]["value"] is not None
-
-    def test_accuracy(self) -> None:
-        more = [*judged(), *given("M", REFERENCE)]
-        accuracies = {"j": 40.0, "K": 10.0, "m": 70.0, "Z": 5.0}
-        options = Options(accuracies=accuracies, resamples=0)
-        found = report(more, referred(), options)["accuracy"]
-        assert found["rho"] == 1
-        assert found["pairs"]["J"] == {"accuracy": 40, "kappa": pytest.approx(KAPPA)}
-        assert found["unknown"] == ["Z"]
-        assert report(judged(), referred(), QUICK)["accuracy"] is None
+    def test_with_each_other_and_accuracies(self, full: dict[str, Any]) -> None:
+        pairs = {(one["one"], one["other"]): one["kappa"] for one in full["between"]["pairs"]}
+        assert (pairs["J", "K"], pairs["J", "b"], pairs["K", "b"]) == (0, 1, 0)
+        assert full["between"]["alpha"]["judges"] == 3
+        assert full["accuracy"]["pairs"]["J"] == {"accuracy": 70, "kappa": pytest.approx(KAPPA)}
+        assert full["accuracy"]["unknown"] == ["Z"]
 
 
-def _row(study: Study, item: Any, judge: str, rating: Any, kind: str = "first") -> RatingRow:
-    place = study.questions[item.question]
-    status = "ok" if rating is not None else "parse_failure"
-    return RatingRow(place.dimension, item.question, place.video, item.candidate, judge, kind,
-                     rating, "", status)  # fmt: skip
+class TestLacks:
+    """Nothing is made up, each lack is one line."""
+
+    def test_no_reference(self) -> None:
+        found = report([*judged(), *given("J", REFERENCE, round="collective")], [])
+        assert found["reference"] is None
+        assert found["notes"][0] == NO_REFERENCE
+        part = rater(found, "J")
+        assert part["kappa"]["mean"]["kappa"] is None
+        assert part["kappa"]["pooled"]["reason"] == "there is no reference yet"
+        assert part["ratings"]["overall"]["mean"] == 26 / 8
+        assert panel(found, "kappa_weighted")["kappa"] is None
+        assert "no kappa" in panel(found, "naive_bayes")["note"]
+        assert found["selection"]["ways"]["same_items"]["dimensions"] == {}
+        assert found["panels"]["best_single"] is None
+        assert found["rounds"][0]["difference"]["value"] is None
+        json.dumps(found, allow_nan=False)
+        keys = [one.key for one in all_sheets(report(judged(), [], QUICK))]
+        assert keys == ["summary", "ratings", "distribution", "between", "preferences"]
+        text = html(found)
+        assert "no kappa: there are no reference ratings yet" in text
+        assert 'id="agreement"' not in text
+
+    def test_no_videos_and_one_video(self) -> None:
+        bare = [[replace(row, video="") for row in own] for own in (judged(), referred())]
+        found = report(*bare)
+        mean = rater(found, "J")["kappa"]["mean"]
+        assert (mean["kappa"], mean["interval"]) == (pytest.approx(KAPPA), None)
+        start = "no intervals where they would need it: the video of 4 of 4"
+        assert any(line.startswith(start) for line in found["notes"])
+        assert "by question" in found["data"]["folds_note"]
+        assert 'class="whisker"' not in html(found)
+        one = [[replace(row, video="v") for row in own] for own in (judged(), referred())]
+        found = report(*one)
+        note = "not computed: fitting on other videos needs two videos or more"
+        for name in ("best_judge", "selected_mean"):
+            assert (panel(found, name)["note"], panel(found, name)["kappa"]) == (note, None)
+        assert panel(found, "selected_mean_same_items")["kappa"] is not None
+        assert found["selection"]["ways"]["cross_fitted"]["reason"] == note
+
+    def test_few_videos(self, full: dict[str, Any]) -> None:
+        """Percentile intervals are too narrow on few videos, and the report says so."""
+        told = [line for line in full["notes"] if "too narrow" in line]
+        assert told == [
+            "the intervals rest on as few as 2 videos: percentile intervals on fewer than 20 are "
+            "too narrow, and low"
+        ]
+        assert not any("narrow" in line for line in report(judged(), referred(), QUICK)["notes"])
+
+        def spread(number: int, dimension: str, **more: Any) -> list[RatingRow]:
+            made = rows([1, 5] * number, dimension=dimension, **more)
+            return [replace(row, video=f"v{place}") for place, row in enumerate(made)]
+
+        truth = {"judge": "debate", "round": "reference"}
+        many = [spread(15, PARTIAL), spread(15, PARTIAL, **truth)]
+        assert not any("narrow" in line for line in report(*many)["notes"])
+        both = [[*many[0], *spread(3, TIME)], [*many[1], *spread(3, TIME, **truth)]]
+        start = "intervals of single dimensions rest on as few as 6 videos"
+        assert any(line.startswith(start) for line in report(*both)["notes"])
+
+    def test_what_else_is_told(self) -> None:
+        ours = given("J", {"A": [2, "absent", None, 5], "B": [1, 1, 5, "absent"]})
+        off = replace(ours[1], rating=None, status=OFF_SCALE)
+        notes = report([ours[0], off, *ours[2:], *given("K", FOURS)], referred(), QUICK)["notes"]
+        assert "ratings off the scale of 1 to 5, counted as failures: 1" in notes
+        assert "J (first): rated 5 of 8 answers (1 off_scale, 2 without a row)" in notes
+        constant = "K (first): all 8 ratings are 4: a constant judge's kappa is 0"
+        assert any(line.startswith(constant) for line in notes)
+        # On one of the two videos all ratings are 3: drawn twice, there is no kappa.
+        truth = given("debate", {"A": [3, 3, 1, 5]}, round="reference")
+        found = report(given("J", {"A": [3, 3, 1, 4]}), truth)
+        number = rater(found, "J")["kappa"]["mean"]["interval"]["undefined"]
+        assert 200 < number < 300
+        assert f"J, J (pooled): {number} of 1,000 resamples have no kappa" in found["notes"]
+        assert found["panels"] is None
+        assert found["between"]["alpha"]["reason"] == "alpha needs two judges"
+        # The reference is of the first video alone: nothing to fit that video's offset on.
+        part = [row for row in referred() if row.question < f"{PARTIAL}/002"]
+        told = "4 ratings are in a fold without an offset: the kappa without offset is not of them"
+        assert f"J: {told}" in report(judged(), part, QUICK)["notes"]
+        # Both constant on one rating, and nothing rated: a dash alone would not say which.
+        truth = given("debate", FOURS, round="reference")
+        failed = given("M", {"A": [None] * 4, "B": [None] * 4})
+        notes = report([*judged(), *failed], truth, QUICK)["notes"]
+        assert "K: no kappa: both raters gave one and the same label to every item" in notes
+        assert "M: no kappa: no item was rated on the scale by both" in notes
+        assert not any(line.startswith("J: no kappa") for line in notes)
+
+    def test_references(self) -> None:
+        single = given("GPT-3.5", FOURS, round="reference")
+        with pytest.raises(DataError, match=r"of 2 raters: GPT-3.5 \(reference\), debate"):
+            report(judged(), [*referred(), *single])
+        found = report([*judged(), *referred(), *single], referred(), QUICK)
+        names = [part["name"] for part in found["raters"]]
+        assert names == ["J", "K", "GPT-3.5, with reference"]
+        assert "debate (reference) made the reference: not compared with itself" in found["notes"]
+        with pytest.raises(DataError, match="no ratings but the reference's"):
+            report(referred(), referred())
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def sheet(found: dict[str, Any], key: str, place: int = 0) -> Sheet:
+    return [one for one in all_sheets(found) if one.key == key][place]
+
+
+def cells(one: Sheet, *names: str) -> list[str]:
+    return list(next(row.cells for row in one.rows if row.names == names))
+
+
+class TestTables:
+    def test_cells(self, full: dict[str, Any]) -> None:
+        one = sheet(full, "summary")
+        shown = dict(zip(one.columns, cells(one, "J"), strict=False))
+        assert (shown["kappa"], shown["x100"], shown["band"]) == (
+            *("0.857", "85.71", "almost perfect"),
+        )
+        assert (shown["pooled\nkappa"], shown["n"], shown["minus\nreference"]) == (
+            *("0.911", "8", "+0.50"),
+        )
+        expected: list[tuple[str, tuple[str, ...], Sequence[str]]] = [
+            ("agreement", ("J", "A"), ["71.43", "71.43"]),
+            ("agreement", ("J", "Average"), ["85.71", "85.71"]),
+            ("agreement", ("J", "pooled"), ["91.11", "91.11"]),
+            ("agreement", ("b", "B (itself)"), ["100.00", "100.00"]),
+            ("ratings", ("A", "J"), ["3.50", "3.50"]),
+            ("ratings", ("A", "reference"), ["2.50", "2.50"]),
+            ("ratings", ("B", "b *"), ["3.00", "3.00"]),
+            ("rounds", ("Average",), ["100.00", "100.00"]),
+            ("rounds", ("J alone",), ["85.71", "85.71"]),
+            ("selection", ("Partial Actions", "other folds"), ["0/2 0.0", "2/2 33.3", "0"]),
+            ("selection", ("Partial Actions", "the paper's way"), ["no 0.0", "yes 85.7", "0"]),
+            ("accuracy", ("J",), ["70.00", "85.71"]),
+            ("distribution", ("J",), ["25.0", "12.5", "12.5", "12.5", "37.5", "8", *"000"]),
+            ("preferences", ("reference",), ["-", "-", "-", "-", "37.5", "62.5"]),
+        ]
+        for key, names, values in expected:
+            assert cells(sheet(full, key), *names) == values, (key, names)
+        assert cells(sheet(full, "itself"), "b", "B")[:3] == ["0.00", "+1.00", "-1.00"]
+        assert cells(sheet(full, "between"), "J")[:3] == ["-", "0.0", "100.0"]
+        assert cells(sheet(full, "empty"), "J")[4:] == ["8", "7", "1", "0"]
+        one = sheet(full, "panels")
+        assert cells(one, "best judge elsewhere", "other folds")[:6:5] == ["0.857", "0.000"]
+        assert cells(one, "J, mixture", "its choice of judges")[5] == "-0.857"
+        collective, mixture = sheet(full, "rounds"), sheet(full, "rounds", 1)
+        assert ("Table 6" in collective.title, "Table 7" in mixture.title) == (True, True)
+        assert any("collective minus alone: 14.29 [" in note for note in collective.notes)
+        basis = "8 answers of 2 candidates to 4 questions on 2 videos"
+        for key in ("summary", "agreement", "rounds", "panels", "ratings", "distribution"):
+            assert sheet(full, key).notes[0].startswith(basis), key
+        notes = " ".join(sheet(full, "summary").notes)
+        assert "bootstrap over 2 videos, 1,000 resamples, seed 0" in notes
+        assert "cross-fitted: 2 folds by videos" in notes
+
+    def test_gaps(self) -> None:
+        more = [*judged(), *rows([1, 5], dimension=TIME)]
+        truth = [*referred(), *rows([1, 5], judge="debate", round="reference", dimension=TIME)]
+        one = sheet(report(more, truth, QUICK), "agreement")
+        assert one.columns == ["Partial Actions", "Time Order", "mean"]
+        assert cells(one, "J", "B") == ["100.00", "-", "100.00"]
+        # Both always 4: no kappa in that cell, and the caption counts it.
+        both = {"A": [4, 4, 4, 4], "B": [1, 2, 3, 4]}
+        truth = given("debate", both, round="reference")
+        one = sheet(report(given("J", both), truth, QUICK), "agreement")
+        assert cells(one, "J", "A") == ["-", "-"]
+        assert one.notes[-1] == "cells without a kappa, which averages leave out: J 1 of 2"
+        # K rated all 8, so the panel has 8; J, the best single judge, lacks one.
+        one = sheet(report(judged()[1:], referred(), QUICK), "panels")
+        shown = cells(one, "mean", "nothing")
+        assert (shown[4], shown[5].endswith(" (n 7)")) == ("8", True)
+        shares = {None: "-", 0.0: "0.0", 0.0001: "<0.1", 0.9999: ">99.9", 1.0: "100.0"}
+        assert {value: sheets.share(value) for value in shares} == shares
+        assert sheets.span(None) == sheets.span({"low": None, "high": 1.0}) == "-"
+        assert sheets.span({"low": -0.0004, "high": 0.5}) == "[0.000, 0.500]"
+
+    def test_printed(self, full: dict[str, Any]) -> None:
+        def printed(found: dict[str, Any]) -> str:
+            console = Console(width=150, record=True, file=io.StringIO())
+            for table in tables(found):
+                console.print(table)
+            return console.export_text()
+
+        text = printed(full)
+        for title in ("Table 4", "Table 5", "Table 6", "Table 7", "Krippendorff", "Panels beside"):
+            assert title in text
+        assert "(8 ratings)" in text  # the end of a caption that is too long for one line
+        names = ("[red]J[/red]", "x[/y]")  # no markup, of rows or columns
+        some = [row for name in names for row in given(name, LENIENT)]
+        text = printed(report(some, referred(), QUICK))
+        assert all(name in text for name in names)
+
+
+# --- the page -------------------------------------------------------------------------------------
+
+
+class Page(HTMLParser):
+    """Checks that tags close in order, and collects what matters."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text.removeprefix("<!DOCTYPE html>"))
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def drawings(text: str) -> list[ElementTree.Element]:
+    return [ElementTree.fromstring(one) for one in re.findall(r"<svg.*?</svg>", text, re.DOTALL)]
+
+
+def texts(drawing: ElementTree.Element) -> list[str]:
+    return [one.text or "" for one in drawing.iter("text")]
+
+
+class TestPage:
+    def test_well_formed_and_self_contained(self, full: dict[str, Any]) -> None:
+        text = html(full)
+        tags = Page(text).tags
+        banned = {"script", "link", "img", "iframe", "object", "image", "use"}
+        assert not {name for name, _ in tags} & banned
+        assert not re.search(r"https?:|url\(|@import|src=|\bon\w+=", text)
+        links = [attrs["href"] for name, attrs in tags if name == "a"]
+        ids = [attrs["id"] for name, attrs in tags if name == "section"]
+        assert (links, len(ids)) == ([f"#{one}" for one in ids], 12)
+        assert "prefers-color-scheme: dark" in text
+        found = drawings(text)
+        assert (len(found), all(one.get("aria-label") for one in found)) == (7, True)
+        for number in ("0.857", "85.71", "71.43", "91.11", "+0.50", "almost perfect"):
+            assert f">{number}<" in text, number
+        assert "<td>−0.857</td>" in text
+        assert "K (first): all 8 ratings are 4: a constant judge&#x27;s kappa is 0" in text
+
+    def test_names_are_escaped(self) -> None:
+        evil = '<script>alert("x")</script>&'
+        some = [replace(row, candidate=f"{evil}{row.candidate}") for row in judged()]
+        some = [replace(row, judge=evil) if row.judge == "J" else row for row in some]
+        truth = [replace(row, judge=f"{evil}d", candidate=f"{evil}{row.candidate}")
+                 for row in referred()]  # fmt: skip
+        text = html(report(some, truth, Options(accuracies={evil: 1.0}, resamples=0)))
+        assert "<script" not in text
+        assert "&lt;script&gt;" in text
+        assert Page(text).tags
+        assert drawings(text)
+
+    def test_pictures(self, full: dict[str, Any]) -> None:
+        shown = texts(ElementTree.fromstring(page.kappa_bars(full)))
+        order = ["Judges alone", "Final judge with others' ratings", "Panels without the reference",
+                 "Panels fitted to the reference"]  # fmt: skip
+        assert [one for one in shown if one in order] == order
+        assert any(one.startswith("0.857 [") for one in shown)
+        drawing = ElementTree.fromstring(page.kappa_map(full))
+        colours = [one.get("class") for one in drawing.iter("rect")]
+        # J, K, b, collective, mixture; one dimension and the mean.
+        assert colours == ["p9", "p9", "p0", "p0", "p9", "p9", "p10", "p10", "p0", "p0"]
+        drawing = ElementTree.fromstring(page.rating_map(full))
+        colours = [one.get("class") for one in drawing.iter("rect")]
+        assert colours[:4] == ["p6", "p6", "p8", "p8"]  # 3.50 and 4.00 on 1 to 5
+        drawing = ElementTree.fromstring(page.distribution(full))
+        widths = [float(one.get("width", 0)) for one in drawing.iter("rect")][5:10]
+        shares = [width / sum(widths) for width in widths]
+        assert shares == pytest.approx([0.25, 0.125, 0.125, 0.125, 0.375], abs=1e-3)
+        opposite = {"A": [4, 3, 2, 1], "B": [5, 5, 1, 1]}
+        found = report(given("J", opposite), referred(), QUICK)
+        drawing = ElementTree.fromstring(page.kappa_map(found))
+        assert [one.get("class") for one in drawing.iter("rect")] == ["n10", "n10"]
+
+    def test_drawing(self) -> None:
+        bars = [
+            svg.Bar("half", 0.5, 0.25, 0.75, 0, "g"),
+            svg.Bar("minus", -0.5, None, None, 0, "g"),
+            svg.Bar("no", None, None, None, 0, "g"),
+        ]
+        drawing = ElementTree.fromstring(svg.bars("about", bars, []))
+        half, minus = (one for one in drawing.iter("rect") if one.get("class") == "k0")
+        assert half.get("width") == minus.get("width")
+        end = float(minus.get("x", 0)) + float(minus.get("width", 0))
+        assert end == pytest.approx(float(half.get("x", 0)), abs=0.2)
+        assert "no kappa" in texts(drawing)
+        assert len([one for one in drawing.iter("path") if one.get("class") == "whisker"]) == 1
+        marks = [("one", 16.0, 0.0), ("two", 16.2, 0.001), ("three", 60.0, 0.001)]
+        drawing = ElementTree.fromstring(svg.points("about", marks, ("x", "y")))
+        at = {one.text: float(one.get("y", 0)) for one in drawing.iter("text")}
+        assert abs(at["one"] - at["two"]) >= 12
+        assert at["three"] == pytest.approx(at["one"], abs=1)
+        name = "a judge with a name that is far too long for its place"
+        row = svg.Row(name, (svg.Cell("1", 1),))
+        drawing = ElementTree.fromstring(svg.heat_map("about", ["c"], [row]))
+        assert name not in texts(drawing)
+        assert name in [one.text for one in drawing.iter("title")]
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+ALLOW = "LMMS_EVAL_TASKS_ALLOW_BAD_ITEMS"
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    # Set, then deleted, so that what the command sets is taken back as well.
+    monkeypatch.setenv(ALLOW, "0")
+    monkeypatch.delenv(ALLOW)
+    ratings.write(tmp_path / "j.jsonl", given("J", LENIENT))
+    ratings.write(tmp_path / "k.jsonl", [row for row in judged() if row.judge == "K"])
+    ratings.write(tmp_path / "1.ref", referred()[:4])  # parts of one rater's reference are one
+    ratings.write(tmp_path / "2.ref", referred()[4:])
+    return tmp_path
+
+
+def run(*arguments: object) -> Result:
+    app = typer.Typer()
+    reliability_command.add_commands(app)
+    app.command("other")(lambda: None)  # with one command alone typer would need no name
+    return CliRunner().invoke(app, ["reliability", *map(str, arguments)])
+
+
+def refused(result: Result, kind: type[TasksError], *expected: str) -> None:
+    assert isinstance(result.exception, kind), result.output
+    for text in expected:
+        assert text in str(result.exception)
+
+
+class TestCommand:
+    def test_from_files_to_page(self, files: Path) -> None:
+        ratings.write(files / "mixture.jsonl", given("J", REFERENCE, round="mixture"))
+        ratings.write(files / "other.jsonl", given("K", REFERENCE, round="mixture"))
+        (files / "own.csv").write_text("judge,accuracy\nJ,70\nK,10\n")
+        (files / "empty.jsonl").write_text("\n")
+        (files / "x_samples_maia_oe.jsonl").write_bytes(b"\xff")  # is not looked into
+        out, shown = files / "report.json", files / "report.html"
+        result = run(
+            *(files, "--reference", files / "1.ref", "--reference", files / "2.ref"),
+            *("--accuracies", files / "own.csv", "--final-judge", "j"),
+            *("--selection", "top=1,fallback=none", "--resamples", "2000", "--seed", "7"),
+            *("--output", out, "--html", shown),
+        )
+        assert result.exit_code == 0, result.output
+        for text in ("85.71", "all 8 ratings are 4: a constant judge's kappa is 0", "has no rows"):
+            assert text in result.output
+        assert "maia_oe" not in result.output
+        assert f"{shown}: the report as a page" in result.output
+        assert "0.857" in shown.read_text(encoding="utf-8")
+        found = json.loads(out.read_text(encoding="utf-8"))
+        assert rater(found, "J")["kappa"]["mean"]["kappa"] == pytest.approx(KAPPA)
+        assert (found["final_judges"], set(found["accuracy"]["pairs"])) == (["J"], {"J", "K"})
+        assert found["selection"]["rule"].startswith("top=1,fallback=none")
+        assert found["reference"]["counts"]["rated"] == 8
+        interval = found["raters"][0]["kappa"]["mean"]["interval"]
+        assert "B=2000, seed=7" in interval["method"]
+
+    def test_left_out_rows(self, files: Path) -> None:
+        """Told up to twenty; ratings off the scale are failures."""
+        bad = [json.dumps({**row.as_dict(), "rating": "x"}) for row in judged() * 2]
+        first, *others = given("Q", LENIENT)
+        off = [json.dumps({**first.as_dict(), "rating": 7})]
+        lines = [*bad, *off, *(json.dumps(one.as_dict()) for one in others)]
+        (files / "q.jsonl").write_text("\n".join(lines))
+        refused(run(files, "--resamples", 0), DataError, "--allow-bad-items")
+        result = run(files, "--resamples", 0, "--allow-bad-items")
+        assert result.exit_code == 0, result.output
+        told = [line for line in result.output.splitlines() if line.startswith("left out: ")]
+        assert told[0].startswith(f"left out: {files / 'q.jsonl'}, line 1: rating: expected a num")
+        assert (len(told), told[-1]) == (21, "left out: and 13 more")
+        assert "ratings off the scale of 1 to 5, counted as failures: 1" in result.output
+        assert "Q (first): rated 7 of 8 answers (1 off_scale)" in result.output
+        assert "no kappa: there are no reference ratings yet" in result.output
+
+    def test_refused_before_any_work(self, files: Path) -> None:
+        for resamples in ("1", "999", "-1"):
+            told = f"--resamples {resamples}"
+            refused(run(files, "--resamples", resamples), TasksError, told)
+        refused(run(files, "--html", files / "no" / "x.html"), TasksError, "x.html: not a file")
+        refused(run(files, "--output", files), TasksError, "not a file in a folder")
+        refused(run(files, "--selection", "best"), TasksError, "the mixture's selection 'best'")
+        refused(run(files, "--accuracies", files / "x.json"), DataError, "x.json")
+        refused(run(files / "none.jsonl"), DataError, "none.jsonl: no such file")
+        ratings.write(files / "s.ref", given("GPT-3.5", LENIENT, round="reference"))
+        both = ("--reference", files / "s.ref", "--reference", files / "1.ref")
+        refused(run(files, *both), DataError, "the reference is of 2 raters: GPT-3.5", "debate")
+        ratings.write(files / "z.ref", [replace(row, candidate="Z") for row in referred()[:4]])
+        refused(run(files, "--reference", files / "z.ref"), DataError, "no item in common")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.movierecapsqa.facts import recap_file, transcript
+from lmms_eval_tasks.movierecapsqa.facts import recap_file
 
 PART = {"startTime": 0, "endTime": 9.5, "transcript": "Ann opens doors."}
 
@@ -51,15 +51,21 @@ def test_yaml_and_json_are_the_same(tmp_path: Path) -> None:
     [
         ("[]", "expected one recap with videoId and segments"),
         ("{", "not valid JSON"),
-        ({"segments": [PART]}, "videoId: is missing"),
-        ({"videoId": "v"}, "segments: is missing"),
+        ({"segments": [PART]}, "videoId: the field is missing"),
+        ({"videoId": "v"}, "segments: the field is missing"),
         ({"videoId": "v", "segments": []}, "segments: "),
-        ({"videoId": "v", "segments": [{**PART, "transcript": "  "}]}, "segments, 1, transcript"),
+        (
+            {"videoId": "v", "segments": [{**PART, "transcript": "  "}]},
+            "segments, entry 1, transcript",
+        ),
         (
             {"videoId": "v", "segments": [PART, {"startTime": 1}]},
-            "segments, 2, endTime: is missing",
+            "segments, entry 2, endTime: the field is missing",
         ),
-        ({"videoId": "v", "segments": [{**PART, "text": "x"}]}, "segments, 1, text: no such field"),
+        (
+            {"videoId": "v", "segments": [{**PART, "text": "x"}]},
+            "segments, entry 1, text: no such field",
+        ),
         ({"videoId": "v", "segments": [{**PART, "endTime": "1:30"}]}, "1, endTime: Input should"),
         ({"videoId": "v", "segments": [PART, {**PART, "endTime": 0}]}, "segment 2: startTime 0 is"),
         (
@@ -141,7 +147,7 @@ def srt(*cues: tuple[float, float, str]) -> str:
 
 
 def parts(folder: Path, text: str, seconds: float, name: str = "talk.srt") -> list[Any]:
-    found = transcript.read(recap(folder, text, name), "v", "M", seconds)
+    found = recap_file.read_transcript(recap(folder, text, name), "v", "M", seconds)
     return [(part.start, part.end, part.transcript) for part in found.segments]
 
 

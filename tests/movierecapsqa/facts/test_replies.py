@@ -102,4 +102,4 @@ def test_facts_that_are_only_numbers_fail_alone(desk: Desk) -> None:
     )
     done = desk.run()
     assert [entry["id"] for entry in desk.written()] == ["abc.1", "abc.3"]
-    assert "failed: abc.2 at facts: not in the released form: facts, 1: " in done.output
+    assert "failed: abc.2 at facts: not in the released form: facts, entry 1: " in done.output

@@ -81,7 +81,7 @@ def test_hand_corrections_are_kept(desk: Desk) -> None:
     entries[1]["questions"][0]["modality"] = "smell"
     desk.write("segments.json", entries)
     told = str(desk.run().exception)
-    assert "segment abc.2: questions, 1, modality: expected dialogue" in told
+    assert "segment abc.2: questions, entry 1, modality: expected dialogue" in told
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,267 @@
+"""`lmms-eval-tasks debate` on a small study, against an endpoint that plays all agents."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from lmms_eval_tasks.cvrr_es.study import ratings
+from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
+from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
+from tests.conftest import REPOSITORY
+from tests.cvrr_es.study.debating import ANSWERS, DIFFERENT, SAID, Player, Study, app, wanted
+from tests.local_endpoint import error
+
+TURNS = 5 * DIFFERENT  # two agents, two rounds, and the last word
+AGAIN = "when what stopped them is mended (see above), run the same command again;"
+SCRIPT = (
+    "import typer\n"
+    "from lmms_eval_tasks.commands import debate_command\n"
+    "app = typer.Typer()\n"
+    "app.callback()(lambda: None)\n"
+    "debate_command.add_commands(app)\n"
+    "app()\n"
+)
+
+
+@pytest.fixture
+def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Study]:
+    # The command writes options into the environment, as all commands do.
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+    made = Study(tmp_path)
+    with made.endpoint:
+        yield made
+
+
+def refused(done: Result, kind: type[TasksError], *texts: str) -> None:
+    assert isinstance(done.exception, kind), (done.output, done.exception)
+    for text in texts:
+        assert text in str(done.exception)
+
+
+def missing(rows: Sequence[RatingRow]) -> int:
+    return sum(row.rating is None for row in rows)
+
+
+def test_a_debate(study: Study) -> None:
+    done = study()
+    assert done.exit_code == 0, (done.output, done.exception)
+    assert len(study.endpoint.chats) == TURNS
+    rows = ratings.read([study.out])
+    answers = {
+        (name, f"{dimension}/{place:03d}"): answer
+        for name, parts in SAID.items()
+        for dimension, part in zip(
+            ("partial_actions", "time_order_understanding"), parts, strict=True
+        )
+        for place, answer in enumerate(part, 1)
+    }
+    assert {(row.candidate, row.question): row.rating for row in rows} == {
+        key: wanted(answer) for key, answer in answers.items()
+    }
+    assert len(rows) == ANSWERS
+    assert {row.round for row in rows} == {"reference"}
+    assert {row.judge for row in rows} == {f"debate({', '.join([f'm@{study.endpoint.url}'] * 3)})"}
+    assert [row.question for row in rows if row.empty] == ["time_order_understanding/002"]
+    told = study.transcripts()
+    assert [(one["candidate"], one["question"]) for one in told] == list(answers)
+    assert {len(one["turns"]) for one in told} == {5}
+    assert [one["rating"] for one in told] == [row.rating for row in rows]
+    assert "Alpha: mean 2.67 of 6 ratings" in done.output
+    assert "Beta: mean 2.33 of 6 ratings" in done.output
+    assert "Alpha: 6 answers, 1 of them empty" in done.output
+    assert f"{study.out}: {ANSWERS} answers" in done.output
+    assert "without a" not in done.output
+    # Said before anybody was asked.
+    assert f"all: {TURNS} calls, unknown price" in done.output
+    # A folder with ratings and transcripts is read as ratings alone.
+    assert ratings.read([study.folder]) == rows
+
+
+def test_the_same_command_again_costs_nothing_and_gives_the_same(study: Study) -> None:
+    study()
+    first = study.out.read_bytes(), study.said.read_bytes()
+    done = study()
+    assert done.exit_code == 0, (done.output, done.exception)
+    assert len(study.endpoint.chats) == TURNS
+    assert (study.out.read_bytes(), study.said.read_bytes()) == first
+
+
+def test_one_judge_with_the_reference(study: Study) -> None:
+    folder = study.folder / "said"
+    folder.mkdir()
+    done = study("--single", "--transcripts", str(folder))
+    assert done.exit_code == 0, (done.output, done.exception)
+    assert len(study.endpoint.chats) == DIFFERENT
+    assert {row.judge for row in ratings.read([study.out])} == {f"m@{study.endpoint.url}"}
+    assert not study.said.exists()
+    lines = (folder / study.said.name).read_text(encoding="utf-8").splitlines()
+    assert [len(json.loads(line)["turns"]) for line in lines] == [1] * ANSWERS
+    for request in study.endpoint.chats:
+        assert "Earlier turns" not in json.dumps(request.json)
+
+
+def test_a_dry_run_asks_nobody_and_needs_no_key(study: Study) -> None:
+    done = study("--dry-run")
+    assert done.exit_code == 0, (done.output, done.exception)
+    assert f"{ANSWERS} answers to rate by debate(" in done.output
+    assert f"all: {TURNS} calls" in done.output
+    paper = study("--dry-run", "--judge", "")
+    assert "gpt-4o: 33 verdicts, 33 calls" in paper.output, paper.exception
+    assert "gpt-3.5-turbo: 22 verdicts, 22 calls" in paper.output
+    assert "all: 55 calls, $" in paper.output
+    alone = study("--dry-run", "--judge", "", "--single")
+    assert "gpt-3.5-turbo: 11 verdicts" in alone.output
+    assert study.endpoint.chats == []
+    assert not study.out.exists()
+    assert not study.said.exists()
+    refused(study("--judge", ""), JudgeError, "OPENAI_API_KEY")
+
+
+def test_a_budget_ends_the_run_and_the_rest_follows(study: Study) -> None:
+    first = study("--max-calls", "23", "--judge-concurrency", "1")
+    assert first.exit_code == 3
+    assert "INVALID" in first.output
+    assert len(study.endpoint.chats) == 23
+    rows = ratings.read([study.out])
+    assert len(rows) == ANSWERS
+    assert 0 < sum(row.rating is not None for row in rows) < ANSWERS
+    assert {row.status for row in rows} == {"ok", "skipped"}
+    os.environ.pop("LMMS_EVAL_TASKS_MAX_CALLS")
+    assert f"{missing(rows)} without a rating: {AGAIN} what" in first.output
+    second = study()
+    assert second.exit_code == 0, second.output
+    assert len(study.endpoint.chats) == TURNS
+    assert all(row.rating is not None for row in ratings.read([study.out]))
+
+
+def test_a_cost_limit_needs_a_price(study: Study) -> None:
+    refused(study("--max-cost", "1"), JudgeError, "price", "unknown")
+    assert study.endpoint.chats == []
+
+
+def test_killed_and_resumed_nothing_is_paid_twice(study: Study) -> None:
+    player = Player(delay=0.03)
+    study.player = player
+    env = {**os.environ, **study.env, "PYTHONPATH": str(REPOSITORY)}
+    command = [sys.executable, "-c", SCRIPT, *study.arguments("--judge-concurrency", "2")]
+
+    def started() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            command, env=env, cwd=REPOSITORY, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+
+    process = started()
+    limit = time.monotonic() + 60
+    while sum(player.seen.values()) < 20 and process.poll() is None:
+        assert time.monotonic() < limit
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait(60) == -signal.SIGKILL
+    assert not study.out.exists()
+    before = sum(player.seen.values())
+    assert 20 <= before < TURNS
+    assert started().wait(120) == 0
+    total = sum(player.seen.values())
+    assert len(study.transcripts()) == ANSWERS
+    # At most what was in flight in the killed process, two requests, is asked again.
+    assert TURNS <= total <= TURNS + 2
+    assert total - before < TURNS
+
+
+def test_failures_are_rows_and_make_the_run_invalid(study: Study) -> None:
+    study.player = lambda request: error(400, "no such model")
+    done = study()
+    assert done.exit_code == 3
+    rows = ratings.read([study.out])
+    assert {(row.rating, row.status) for row in rows} <= {(None, "api_error"), (None, "skipped")}
+    assert "Alpha: no rating; failed: " in done.output
+    assert "INVALID" in done.output
+
+
+def test_replies_of_no_use_are_kept_and_asked_for_once_more_with_repairs(study: Study) -> None:
+    study.player = lambda request: "I like dogs."
+    first = study("--single")
+    asked = len(study.endpoint.chats)
+    assert asked == 2 * DIFFERENT
+    told = f"{ANSWERS} without a usable reply: replies are kept"
+    assert told in first.output
+    assert "run the same command again" not in first.output
+    study.player = Player()
+    assert told in study("--single").output
+    assert len(study.endpoint.chats) == asked
+    judge = study.folder / "judge.yml"
+    judge.write_text(f"model: m\nbase_url: {study.endpoint.url}\nrepairs: 2\n")
+    done = study("--single", "--judge", str(judge))
+    assert done.exit_code == 0, done.output
+    assert len(study.endpoint.chats) == asked + DIFFERENT
+    assert missing(ratings.read([study.out])) == 0
+
+
+def test_without_a_cache_a_second_run_pays_again(study: Study) -> None:
+    study.player = lambda request: "I like dogs."
+    os.environ.update(study.env | {"LMMS_EVAL_TASKS_JUDGE_CACHE": "off"})
+    done = CliRunner().invoke(app(), study.arguments("--single"))
+    assert f"{ANSWERS} without a rating: {AGAIN} no reply" in done.output
+
+
+def test_other_ratings_are_not_overwritten(study: Study) -> None:
+    assert study().exit_code == 0
+    kept = study.out.read_bytes()
+    refused(study("--single"), DataError, str(study.out), "debate(", "--out")
+    study.candidates = study.candidates[:1]
+    refused(study(), DataError, str(study.out), "Beta's answer", "--out")
+    assert study.out.read_bytes() == kept
+    assert len(study.endpoint.chats) == TURNS
+    study.out.write_text("my notes")
+    refused(study(), DataError, f"--out {study.out}: is there already", "remove it")
+    # More candidates than before are welcome.
+    study.out.unlink()
+    assert study().exit_code == 0
+    study.candidates = [study.folder / "candidates"]
+    assert study().exit_code == 0
+    assert len(ratings.read([study.out])) == ANSWERS
+
+
+def test_bad_input(study: Study, tmp_path: Path) -> None:
+    refused(study("--out", str(tmp_path / "none" / "x.jsonl")), TasksError, "none/x.jsonl")
+    refused(study("--transcripts", str(tmp_path / "nowhere")), TasksError, "nowhere")
+    refused(study("--data", str(tmp_path / "empty")), DataError, "no CVRR-ES data")
+    refused(study("--judge", "offline"), JudgeError, "--judge offline")
+    refused(study("--max-calls", "-1"), TasksError, "MAX_CALLS")
+    os.environ.pop("LMMS_EVAL_TASKS_MAX_CALLS")
+    study.candidates.append(tmp_path / "missing")
+    refused(study(), DataError, "missing")
+    study.candidates.pop()
+    file = study.candidates[0] / "partial_actions.json"
+    rows = json.loads(file.read_text(encoding="utf-8"))
+    file.write_text(json.dumps(rows[:2]))
+    refused(study(), DataError, "Alpha", "partial_actions")
+    assert study.endpoint.chats == []
+
+
+def test_what_does_not_fit_can_be_left_out(study: Study) -> None:
+    file = study.candidates[0] / "partial_actions.json"
+    rows = json.loads(file.read_text(encoding="utf-8"))
+    # Which of the two equal questions the first answer is to, nothing tells.
+    file.write_text(json.dumps(rows[1:]))
+    refused(study("--single"), DataError, "--allow-bad-items")
+    done = study("--single", "--allow-bad-items")
+    assert done.exit_code == 0, (done.output, done.exception)
+    assert len(ratings.read([study.out])) == ANSWERS - 2
+    annotations = study.data / "cvrr_es/partial_actions/annotations_partial_actions.json"
+    bad = json.loads(annotations.read_text(encoding="utf-8"))
+    bad[2]["A"] = ""
+    annotations.write_text(json.dumps(bad))
+    os.environ.pop("LMMS_EVAL_TASKS_ALLOW_BAD_ITEMS")
+    refused(study("--single"), DataError, "1 questions cannot be used", "entry 3")

@@ -1,0 +1,197 @@
+"""Files of ratings: read back as written, bad rows told in a line, odd judges noted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS
+from lmms_eval_tasks.cvrr_es.study import ratings
+from lmms_eval_tasks.cvrr_es.study.ratings import OFF_SCALE, Item, RatingRow, load, read, write
+from lmms_eval_tasks.errors import DataError
+from tests.cvrr_es.scored import PART, rated, rated_doc
+
+ALLOW = "LMMS_EVAL_TASKS_ALLOW_BAD_ITEMS"
+
+
+def rating(place: int = 1, value: float | None = 4.0, **changes: Any) -> RatingRow:
+    """A row; a failed one where there is no value."""
+    status = "ok" if value is not None else "parse_failure"
+    question, video = f"{PART}/{place:03d}", f"{PART}/1.mp4"
+    row = RatingRow(PART, question, video, "C", "J", "first", value, "so", status)
+    return replace(row, **changes)
+
+
+def lines(path: Path, *entries: Any) -> Path:
+    """A file with these as lines; texts as they are."""
+    texts = (one if isinstance(one, str) else json.dumps(one) for one in entries)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(texts) + "\n", encoding="utf-8")
+    return path
+
+
+class TestRoundTrip:
+    def test_rows(self, tmp_path: Path) -> None:
+        rows = [
+            rating(1, 4.5, reason="l\u00e0\u2028next"),
+            rating(2, None, empty=True),
+            rating(2, 3.0, judge="K"),
+            rating(2, 3.0, round="reference"),
+            rating(1, 1.0, candidate="D", video=""),
+        ]
+        path = tmp_path / "new" / "ratings.jsonl"
+        write(path, rows)
+        assert read([path]) == read([path, path.parent]) == rows
+        assert [p.name for p in path.parent.iterdir()] == ["ratings.jsonl"]
+        write(path, rows[:1])
+        assert read([path]) == rows[:1]
+        (tmp_path / "file").touch()
+        with pytest.raises(DataError, match="the ratings cannot be written"):
+            write(tmp_path / "file" / "ratings.jsonl", rows)
+
+    def test_written_by_hand(self, tmp_path: Path) -> None:
+        """Only what is needed; a video's bare name is of its dimension."""
+        entry = rating(1, 4).as_dict()
+        least = {n: v for n, v in entry.items() if n not in ("video", "reason", "status", "empty")}
+        (found,) = read([lines(tmp_path / "r.jsonl", "", least, " ")])
+        assert found == rating(1, 4.0, video="", reason="")
+        assert isinstance(found.rating, float)
+        (found,) = read([lines(tmp_path / "r.jsonl", {**entry, "video": "1.mp4"})])
+        assert found.video == f"{PART}/1.mp4"
+
+    def test_saved_samples_of_judges(self, tmp_path: Path) -> None:
+        """From under the metric that has the item whole."""
+        items = [rated(4, rated_doc(1)), rated("hm", rated_doc(2, empty=True))]
+        for task in JUDGE_TASKS:
+            entries = [
+                {"doc_id": n, "kappa": {"id": "x"}, "failed": i} for n, i in enumerate(items)
+            ]
+            folder = tmp_path / task
+            lines(folder / f"20250101_samples_{task}.jsonl", *entries)
+            lines(folder / f"20250101_samples_cvrr_es_{PART}.jsonl", {"other": "task"})
+            good, bad = read([folder])
+            assert (good.rating, good.reason, good.judge, good.candidate) == (
+                *(4.0, "so", "model", "ada"),
+            )
+            assert (bad.rating, bad.status, bad.empty) == (None, "unparsed", True)
+        file = lines(tmp_path / "x_samples_cvrr_judge.jsonl", {"failed": items[0]}, {"failed": {}})
+        with pytest.raises(DataError, match=r"line 2: expected an object with dimension, quest"):
+            read([file])
+        other = lines(tmp_path / "x_samples_maia_oe.jsonl", {"failed": items[0]})
+        with pytest.raises(DataError, match="maia_oe is no task of judges"):
+            read([other])
+
+
+class TestBadRows:
+    """One line each, with file and line; left out where the user says so."""
+
+    def test_one_line(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        cases: list[tuple[dict[str, Any], str]] = [
+            ({"colour": "red"}, "unknown field colour; known: dimension, question, video,"),
+            ({"judge": ...}, "judge: the field is missing"),
+            ({"rating": ...}, "rating: the field is missing"),
+            ({"rating": "4"}, "rating: expected a number or null, found '4'"),
+            ({"rating": True}, "rating: expected a number or null, found True"),
+            ({"reason": None}, "reason: expected a text, found None"),
+            ({"empty": "no"}, "empty: expected true or false, found 'no'"),
+            ({"dimension": "x"}, "dimension: no dimension of CVRR-ES is called 'x'"),
+            ({"question": "3"}, "question: '3' is no id of partial_actions"),
+            ({"round": "second"}, "round: expected first, collective, mixture, reference, found"),
+            ({"candidate": " "}, "candidate: expected a name, found an empty text"),
+            ({"rating": None}, "rating: null does not go with the status 'ok'"),
+            ({"status": "refused"}, "rating: 4.0 does not go with the status 'refused'"),
+        ]
+        for change, told in cases:
+            monkeypatch.delenv(ALLOW, raising=False)
+            bad = {n: v for n, v in {**rating(2).as_dict(), **change}.items() if v is not ...}
+            file = lines(tmp_path / "r.jsonl", rating(1).as_dict(), bad)
+            with pytest.raises(DataError, match="1 ratings cannot be used") as error:
+                read([file])
+            (line,) = [one for one in str(error.value).split("\n") if one.startswith("  ")]
+            assert line.startswith(f"  {file}, line 2: {told}")
+            monkeypatch.setenv(ALLOW, "1")
+            assert read([file]) == [rating(1)]
+
+    def test_off_the_scale(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Told; where it is left out, its row stays and counts as a failure."""
+        for value in ("0", "6", "5.01", "-1", "NaN", "Infinity", "1" + "0" * 400):
+            monkeypatch.delenv(ALLOW, raising=False)
+            text = json.dumps(rating(1).as_dict()).replace("4.0", value)
+            file = lines(tmp_path / "r.jsonl", text, rating(2).as_dict())
+            with pytest.raises(DataError, match=r"line 1: rating: \S+ is off the scale of 1 to 5"):
+                read([file])
+            monkeypatch.setenv(ALLOW, "1")
+            assert read([file]) == [rating(1, None, status=OFF_SCALE), rating(2)]
+        for good in (1, 5, 4.5):
+            (found,) = read([lines(tmp_path / "r.jsonl", rating(1, good).as_dict())])
+            assert found.rating == good
+
+    def test_several_rows_of_one_item(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        first = lines(tmp_path / "a.jsonl", rating(1).as_dict(), rating(2).as_dict())
+        second = lines(tmp_path / "b.jsonl", rating(1, 5.0).as_dict(), rating(2).as_dict())
+        with pytest.raises(DataError, match="1 ratings cannot be used"):
+            read([first, second])
+        monkeypatch.setenv(ALLOW, "1")
+        found = load([tmp_path])
+        assert found.problems == {
+            f"{second}, line 1": f"another rating of C's answer to {PART}/001 by J (first) is at "
+            f"{first}, line 1: none of them is kept"
+        }
+        assert found.rows == read([first, second]) == [rating(2)]
+
+    def test_bad_files(self, tmp_path: Path) -> None:
+        with pytest.raises(DataError, match="nowhere: no such file or folder"):
+            read([tmp_path / "nowhere"])
+        with pytest.raises(DataError, match=r"no ratings \(\*\.jsonl"):
+            read([tmp_path])
+        for content, told in (
+            ((rating().as_dict(), "{"), r"r\.jsonl, line 2: not valid JSON"),
+            (([1],), r"no ratings that can be used; .*line 1: expected an"),
+        ):
+            with pytest.raises(DataError, match=told):
+                read([lines(tmp_path / "r.jsonl", *content)])
+        (tmp_path / "r.jsonl").write_bytes(b"\xff")
+        with pytest.raises(DataError, match="not UTF-8 text"):
+            read([tmp_path / "r.jsonl"])
+        (tmp_path / "r.jsonl").unlink()
+        blank = lines(tmp_path / "a.jsonl", " ")
+        lines(tmp_path / "b.jsonl", rating(1).as_dict())
+        lines(tmp_path / "x_samples_maia_oe.jsonl", "")  # is not looked into
+        assert load([tmp_path]).blank == [blank]
+
+
+def notes(rows: list[RatingRow], items: Sequence[Item] = ()) -> list[str]:
+    """Of these items; else of those that anybody has a row for."""
+    return ratings.notes(rows, items or {row.item for row in rows})
+
+
+def test_odd_judges_are_no_errors() -> None:
+    def asked(*places: int) -> list[Item]:
+        return [Item(f"{PART}/{n:03d}", "C") for n in places]
+
+    constant = ": a constant judge's kappa is 0, and none with another that always gives the same"
+    five = [rating(n, float(n)) for n in range(1, 6)]
+    assert notes([rating(1, 4.0), rating(2, 5.0)]) == notes([rating(1, 4.0)]) == []
+    rows = [rating(1, 4.0), rating(2, 4.0), rating(1, 2.0, judge="K"), rating(2, judge="K")]
+    assert notes(rows) == [f"J (first): all 2 ratings are 4{constant}"]
+    assert (
+        notes([*rows[:2], rating(3, 4.5)])[0] == f"J (first): all 2 whole ratings are 4{constant}"
+    )
+    rows = [*five, rating(1, 1.0, judge="K"), rating(2, 2.0, judge="K"), rating(3, None, judge="K")]
+    assert notes(rows) == ["K (first): rated 2 of 5 answers (1 parse_failure, 2 without a row)"]
+    part = ["J (first): rated 4 of 6 answers (2 without a row)"]
+    assert notes(five, asked(*range(2, 8))) == part
+    rows = [rating(1, 1.0), rating(2, 2.0), rating(9, None)]  # a failure elsewhere is not of it
+    part = ["J (first): rated 2 of 3 answers (1 without a row)"]
+    assert notes(rows, asked(1, 2, 3)) == part
+    rows = [rating(1, 1.0), rating(2, 2.0), rating(1, 3.0, round="collective")]
+    assert notes(rows) == ["J (collective): rated 1 of 2 answers (1 without a row)"]
+    told = "J (first): 1 ratings are no whole numbers: means count them, kappas and panels do not"
+    assert notes([rating(1, 4.5), rating(2, 1.0)]) == [told]

@@ -1,0 +1,369 @@
+"""What a judge task rates and shows: no truth, no own ratings; the mixture's judges by its rule."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmms_eval_tasks.cvrr_es.candidates import Aligned
+from lmms_eval_tasks.cvrr_es.study import selection
+from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
+from lmms_eval_tasks.cvrr_es.study.selection import (
+    THETA,
+    Material,
+    Rated,
+    Selection,
+    fitting_items,
+    judge_kappa,
+    make,
+    parse,
+)
+from lmms_eval_tasks.cvrr_es.study.study import Place
+from lmms_eval_tasks.errors import DataError, TasksError
+from lmms_eval_tasks.host import names
+from tests.cvrr_es.scored import PART, TIME, doc, row
+
+TABLES: dict[str, Any] = json.loads(
+    (Path(__file__).parents[2] / "cases" / "cvrr_es_mixture_tables.json").read_text()
+)
+
+# Ten questions, two candidates; fold 0 is the first half. The reference counts up and down.
+ITEMS = [Item(f"d/{n:03d}", candidate) for n in range(1, 11) for candidate in "xy"]
+TRUTH = {item: 1 + (int(item.question[2:]) + (item.candidate == "y")) % 5 for item in ITEMS}
+FOLDS = {item: int(item.question > "d/005") for item in ITEMS}
+DIMENSION = dict.fromkeys(ITEMS, "d")
+OPPOSITE = {item: 6 - rating for item, rating in TRUTH.items()}
+CONSTANT = dict.fromkeys(ITEMS, 4)
+
+
+def wrong_in(fold: int) -> dict[Item, int]:
+    """Right outside one fold, and the opposite in it."""
+    return {item: OPPOSITE[item] if FOLDS[item] == fold else r for item, r in TRUTH.items()}
+
+
+JUDGES = {"right": dict(TRUTH), "wrong in 0": wrong_in(0), "wrong in 1": wrong_in(1)}
+JUDGES |= {"constant": CONSTANT, "silent": {}}
+
+
+def choices(rule: str, **changes: Any) -> Any:
+    given = {"ratings": JUDGES, "reference": TRUTH, "dimension_of": DIMENSION, "fold_of": FOLDS}
+    return selection.choices(**{**given, **changes}, selection=parse(rule))
+
+
+def chosen(rule: str, **changes: Any) -> dict[Any, tuple[str, ...]]:
+    return {part: choice.judges for part, choice in choices(rule, **changes).items()}
+
+
+class TestChoices:
+    def test_an_items_judges_are_chosen_on_the_other_folds(self) -> None:
+        assert chosen("theta=0.9") == {
+            (0, "d"): ("right", "wrong in 0"),  # by fold 1, where "wrong in 0" is right
+            (1, "d"): ("right", "wrong in 1"),
+        }
+        alone = {(None, "d"): ("right",)}
+        assert chosen("theta=0.9,cross_fit=no") == alone
+        assert chosen("theta=0.9,cross_fit=no", fold_of=None) == alone
+        # The reference of a fold has no say in that fold's judges.
+        other = {item: 6 - r if FOLDS[item] == 0 else r for item, r in TRUTH.items()}
+        after = chosen("theta=0.9", reference=other)
+        assert after == {(0, "d"): ("right", "wrong in 0"), (1, "d"): ("wrong in 0",)}
+        for rule in ("theta=0.9", "theta=0.9,cross_fit=no"):
+            found = choices(rule)
+            both = [selection.choice_for(found, "d", fold) for fold in (0, 1)]
+            assert {id(one) for one in both} == {id(one) for one in found.values()}
+        with pytest.raises(KeyError):
+            selection.choice_for(found, "e", 0)
+
+    def test_kappa_is_that_of_each_candidate_and_then_the_mean(self) -> None:
+        """Within a candidate this judge is constant (0); pooled it agrees, since y is better."""
+        reference = {i: (1 if i.candidate == "x" else 4) + (i.question > "d/005") for i in ITEMS}
+        tells = {item: 1 if item.candidate == "x" else 5 for item in ITEMS}
+        assert judge_kappa(tells, reference, ITEMS) == 0
+        picked = chosen("theta=0.1,fallback=none", ratings={"j": tells}, reference=reference)
+        assert set(picked.values()) == {()}
+        # A candidate without a kappa is left out of the mean.
+        reference = {item: 3 if item.candidate == "x" else TRUTH[item] for item in ITEMS}
+        assert judge_kappa(reference, reference, ITEMS) == 1
+        assert judge_kappa({}, reference, ITEMS) is None
+
+    def test_theta_and_top(self) -> None:
+        assert "constant" in chosen("theta=0,cross_fit=no")[None, "d"]  # 0 itself passes
+        assert "constant" not in chosen("theta=0.0001,cross_fit=no")[None, "d"]
+        assert chosen("top=1")[0, "d"] == ("right",)  # as good as "wrong in 0", first by name
+        assert chosen("top=2")[0, "d"] == ("right", "wrong in 0")
+        # Nobody without a kappa.
+        assert chosen("top=9")[0, "d"] == ("constant", "right", "wrong in 0", "wrong in 1")
+
+    def test_fallbacks(self) -> None:
+        ratings = {"worse": OPPOSITE, "bad": CONSTANT}
+        for fallback, judges in (("all", ("bad", "worse")), ("best", ("bad",)), ("none", ())):
+            found = choices(f"theta=0.5,fallback={fallback}", ratings=ratings)
+            assert [(one.judges, one.fell_back) for one in found.values()] == [(judges, True)] * 2
+            assert found[0, "d"].kappas["bad"] == 0
+        # A dimension without reference in other folds falls back.
+        dimension = {item: "e" if item.question == "d/001" else "d" for item in ITEMS}
+        found = choices("theta=0.9", dimension_of=dimension)
+        assert set(found) == {(0, "d"), (0, "e"), (1, "d")}
+        assert (found[0, "e"].fell_back, found[0, "d"].fell_back) == (True, False)
+        assert found[0, "e"].judges == tuple(sorted(JUDGES))
+
+    def test_every_dimension_has_its_own_judges(self) -> None:
+        dimension = {item: "even" if int(item.question[2:]) % 2 else "odd" for item in ITEMS}
+        ratings = {
+            name: {item: r if dimension[item] == name else 6 - r for item, r in TRUTH.items()}
+            for name in ("even", "odd")
+        }
+        found = chosen("theta=0.5", ratings=ratings, dimension_of=dimension)
+        assert found == {(fold, name): (name,) for fold in (0, 1) for name in ("even", "odd")}
+        new = Item("d/099", "z")  # without ratings or reference: gets judges too
+        more = {"dimension_of": DIMENSION | {new: "f"}, "fold_of": FOLDS | {new: 2}}
+        assert chosen("theta=0.9", **more)[2, "f"] == tuple(sorted(JUDGES))
+        # References off the scale are not chosen by.
+        odd = {item: 4.5 if item.candidate == "x" else r for item, r in TRUTH.items()}
+        parts = fitting_items(ITEMS, odd, DIMENSION, FOLDS)  # type: ignore[arg-type]
+        assert {item.candidate for own in parts.values() for item in own} == {"y"}
+        assert chosen("theta=0.9", reference=odd)[0, "d"] == ("right", "wrong in 0")
+
+    def test_what_cannot_be_chosen_by_is_one_line(self) -> None:
+        cases: list[tuple[dict[str, Any], str]] = [
+            ({"ratings": {}}, "no judges to choose from"),
+            ({"ratings": {"silent": {}}}, "no judges to choose from"),
+            ({"reference": {}}, "none of these items has one"),
+            ({"fold_of": None}, "needs two folds of videos or more"),
+            ({"fold_of": dict.fromkeys(ITEMS, 3)}, "needs two folds of videos or more"),
+            ({"fold_of": {ITEMS[0]: 0, ITEMS[1]: 1}}, "this item is in no fold"),
+        ]
+        for changes, line in cases:
+            with pytest.raises(DataError, match=line) as caught:
+                chosen("theta=0.1", **changes)
+            assert "\n" not in str(caught.value)
+
+
+def test_the_options_text() -> None:
+    for text, expected in {
+        "": Selection(),
+        "theta=0.2": Selection(theta=0.2),
+        " theta = 0.2 , cross_fit = no ": Selection(theta=0.2, cross_fit=False),
+        "top=3": Selection("top", k=3),
+        "fallback=none": Selection(fallback="none"),
+        "theta=-1": Selection(theta=-1.0),
+    }.items():
+        assert parse(text) == expected
+        assert parse(str(expected)) == expected
+    for text, line in {
+        "theta": "is no setting",
+        "tetha=0.2": "is no setting",
+        "theta=0.2,theta=0.3": "given twice",
+        "theta=0.2,top=2": "two rules",
+        "theta=20": "no kappa in -1..1",
+        "theta=nan": "no kappa in -1..1",
+        "theta=": "no kappa in -1..1",
+        "top=0": "no number of judges",
+        "top=-1": "no number of judges",
+        "top=²": "no number of judges",
+        "fallback=some": "none of all, best, none",
+        "cross_fit=1": "neither yes nor no",
+    }.items():
+        with pytest.raises(TasksError, match=line) as caught:
+            parse(text)
+        assert "expected a form like theta=" in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+def test_the_default_is_what_the_papers_tables_allow() -> None:
+    def column(table: str, place: int) -> list[float]:
+        return [cells[place] for cells in TABLES[table].values()]
+
+    dimensions = TABLES["dimensions"]
+    same = {
+        dimension: sum(map(float.__eq__, column("collective", n), column("mixture", n)))
+        for n, dimension in enumerate(dimensions)
+    }
+    best = {d: max(column("judges", n)) for n, d in enumerate(dimensions)}
+    fell_back = {dimension for dimension, cells in same.items() if cells == 5}
+    differ = {dimension for dimension, cells in same.items() if cells == 0}
+    assert (len(fell_back), len(differ)) == (4, 6)
+    highest, lowest = max(best[d] for d in fell_back), min(best[d] for d in differ)
+    assert (highest, lowest) == (7.27, 9.33)
+    assert highest < 100 * THETA <= lowest
+    # The eleventh fits no theta: four cells are the same, and its best judge is the better one.
+    (odd,) = set(same) - fell_back - differ
+    assert (odd, same[odd], best[odd]) == ("understanding_emotional_context", 4, 12.11)
+    intern = dict(zip(dimensions, TABLES["judges"]["InternVL2"], strict=True))
+    assert max(intern[d] for d in {*fell_back, odd}) == 7.5 < 100 * THETA
+    assert min(intern[d] for d in differ) == 9.33
+    fine = dimensions.index("fine_grained_action_understanding")
+    passed = {name for name, cells in TABLES["judges"].items() if cells[fine] >= 100 * THETA}
+    assert passed == {"InternVL2", "GPT-4o mini"}  # as 5.3 says
+
+
+# --- what a judge task rates ----------------------------------------------------------------------
+
+QUESTIONS = 6  # of PART, on as many videos
+
+
+def candidate(name: str, answers: dict[int, str]) -> Aligned:
+    texts = {f"{PART}/{place:03d}": text for place, text in answers.items()}
+    empty = tuple(name for name, text in texts.items() if not text)
+    return Aligned(name, texts, empty, 0, 0, {}, (), ())
+
+
+ADA = candidate("ada", {n: f"Ada's answer {n}." for n in range(1, QUESTIONS + 1)})
+BOB = candidate("bob", {1: "Bob's answer.", 2: ""})
+RIGHT = (1, 5, 2, 4, 3, 5)  # of ada's answers
+
+
+def rows(judge: str, ratings: Sequence[float | None], **more: Any) -> list[RatingRow]:
+    return [row(n, one, judge, reason=f"{judge} says", **more) for n, one in enumerate(ratings, 1)]
+
+
+REFERENCE = rows("debate", RIGHT, round="reference")
+GOOD = rows("Zoe", RIGHT)
+BAD = rows("Yan", [6 - one for one in RIGHT])  # kappa below 0
+OWN = rows("GPT-4o mini", RIGHT)
+
+
+def material(first: Sequence[RatingRow], rule: str = "cross_fit=no", **more: Any) -> Material:
+    numbers = [f"{PART}/{n:03d}" for n in range(1, QUESTIONS + 1)]
+    made: dict[str, Any] = {
+        "candidates": [ADA, BOB],
+        "place_of": {name: Place(PART, f"{PART}/{int(name[-3:])}.mp4") for name in numbers},
+        "reference": REFERENCE,
+        "judge": "gpt4o_Mini",
+    }
+    return Material(first=first, rule=parse(rule), **{**made, **more})
+
+
+def docs(rated: Rated) -> dict[str, dict[str, Any]]:
+    """By id; through JSON, as what a dataset holds."""
+    made = rated.docs([doc(n) for n in range(1, QUESTIONS + 1)])
+    assert json.loads(json.dumps(made)) == made
+    return {one["id"]: {**one, "task": "cvrr_judge"} for one in made}
+
+
+def judges(rated: Rated) -> set[tuple[str, ...]]:
+    return {tuple(o["judge"] for o in one["others"]) for one in docs(rated).values()}
+
+
+class TestDocs:
+    def test_fields_without_the_truth(self) -> None:
+        rated = make("cvrr_judge", material([]))
+        found = docs(rated)
+        first = [f"{PART}/00{n}/{name}" for n in (1, 2) for name in ("ada", "bob")]
+        assert list(found) == [*first, *(f"{PART}/{n:03d}/ada" for n in (3, 4, 5, 6))]
+        one = found[f"{PART}/002/ada"]
+        asked = {name: value for name, value in doc(2).items() if name not in ("id", "task")}
+        for truth in ("reference", "references", "lure"):
+            del asked[truth]
+        assert {**asked, "id": f"{PART}/002/ada", "task": "cvrr_judge"}.items() <= one.items()
+        own = {name: one[name] for name in one.keys() - asked.keys() - {"id", "task"}}
+        assert own == {
+            "question_id": f"{PART}/002",
+            "candidate": "ada",
+            "answer": "Ada's answer 2.",
+            "empty": False,
+            "others": [],
+            "fell_back": False,
+            "round": "first",
+            "reference_rating": 5,
+        }
+        for text in ("A dog runs away.", "A cat sleeps."):
+            assert text not in json.dumps(list(found.values()))
+        empty = found[f"{PART}/002/bob"]
+        assert (empty["answer"], empty["empty"], empty["reference_rating"]) == ("", True, None)
+        assert "reply is empty" in names.doc_to_text(empty)
+        assert [one["id"] for one in rated.docs([doc(9), doc(3)])] == [f"{PART}/003/ada"]
+
+    def test_collective(self) -> None:
+        """All others and never its own, whatever case and punctuation its name has."""
+        first = [*GOOD, *OWN, *BAD, *rows("Zoe", [1, 2], candidate="carl")]
+        first += [*rows("Xu", RIGHT, round="collective"), *REFERENCE]  # rounds that are not shown
+        rated = make("cvrr_judge_collective", material(first))
+        assert judges(rated) == {("Zoe", "Yan"), ()}  # nobody rated bob
+        assert (rated.elsewhere, rated.own) == (2, QUESTIONS)
+        assert {one["round"] for one in docs(rated).values()} == {"collective"}
+        # Names of judges do not reach the model; their reasons do, as they wrote them.
+        text = names.doc_to_text(docs(rated)[f"{PART}/001/ada"])
+        assert "Judge A rated the reply" in text
+        assert "Zoe says" in text
+        text = text.replace("Zoe says", "").replace("Yan says", "")
+        for name in ("Judge C", "Zoe", "GPT-4o", "ada", "debate", "A dog runs away."):
+            assert name not in text
+        first = [*rows("Zoe", [None, 3, None, None, None, None]), *BAD[:3]]
+        found = docs(make("cvrr_judge_collective", material(first)))  # failed ones are not shown
+        shown = [[o["judge"] for o in found[f"{PART}/{n:03d}/ada"]["others"]] for n in range(1, 5)]
+        assert shown == [["Yan"], ["Zoe", "Yan"], ["Yan"], []]
+
+    def test_nobody_else_or_too_many(self) -> None:
+        for first in ([], OWN, rows("Zoe", RIGHT, candidate="carl"), REFERENCE):
+            with pytest.raises(DataError, match=r"a judge other than gpt4o_Mini: name them with"):
+                make("cvrr_judge_collective", material(first))
+        many = [row(1, 3, f"judge {n}") for n in range(27)]
+        for kind in ("collective", "mixture"):
+            with pytest.raises(DataError, match="27 judges rated ada's answer to partial_actions/"):
+                make(f"cvrr_judge_{kind}", material(many))
+        failed = row(1, None, "judge 26")  # is not shown, and needs no name
+        rated = make("cvrr_judge_collective", material([*many[:26], failed]))
+        assert "Judge Z rated" in names.doc_to_text(docs(rated)[f"{PART}/001/ada"])
+
+    def test_mixture(self) -> None:
+        rated = make("cvrr_judge_mixture", material([*GOOD, *OWN, *BAD]))
+        assert judges(rated) == {("Zoe",), ()}
+        assert list(rated.chosen or {}) == [(None, PART)]
+        assert {(one["round"], one["fell_back"]) for one in docs(rated).values()} == {
+            ("mixture", False)
+        }
+        # Its own ratings are not chosen from: top 1 is then the bad judge.
+        rated = make("cvrr_judge_mixture", material([*OWN, *BAD], "top=1,cross_fit=no"))
+        assert judges(rated) == {("Yan",), ()}
+        first = [*rows("Xu", [3] * QUESTIONS), *BAD]
+        for fallback, shown in (("all", ("Xu", "Yan")), ("best", ("Xu",)), ("none", ())):
+            given = material(first, f"theta=0.5,cross_fit=no,fallback={fallback}")
+            rated = make("cvrr_judge_mixture", given)
+            assert judges(rated) == {shown, ()}
+            assert all(one["fell_back"] for one in docs(rated).values())
+        with pytest.raises(DataError, match="reference"):
+            make("cvrr_judge_mixture", material(GOOD, reference=[]))
+
+    def test_cross_fitted_by_video(self) -> None:
+        """Chosen on the other videos: who is right on one video alone is not chosen there.
+
+        Lea is perfect on five videos and off by four on the first; there, others choose her.
+        """
+        lea = rows("Lea", [5, *RIGHT[1:]])
+        rated = make("cvrr_judge_mixture", material([*lea, *BAD], "theta=0.95"))
+        fold_of = rated.fold_of
+        assert fold_of is not None
+        assert len(set(fold_of.values())) == 5
+        found = docs(rated)
+        assert [o["judge"] for o in found[f"{PART}/001/ada"]["others"]] == ["Lea"]
+        own_fold = fold_of[Item(f"{PART}/001", "ada")]
+        for n in range(2, QUESTIONS + 1):
+            item = Item(f"{PART}/{n:03d}", "ada")
+            assert fold_of[item] == own_fold or found[f"{item.question}/ada"]["fell_back"], n
+
+    def test_references(self) -> None:
+        half = row(1, 4.5, "debate", round="reference")  # chosen by nowhere, and handed on
+        given = material([*GOOD, *BAD], reference=[half, *REFERENCE[1:]])
+        rated = make("cvrr_judge_mixture", given)
+        assert judges(rated) == {("Zoe",), ()}
+        assert docs(rated)[f"{PART}/001/ada"]["reference_rating"] == 4.5
+        for task in ("cvrr_judge", "cvrr_judge_collective"):  # none is no error
+            rated = make(task, material(GOOD, reference=[]))
+            assert {one["reference_rating"] for one in docs(rated).values()} == {None}
+        failed = row(2, None, "debate", round="reference")
+        rated = make("cvrr_judge", material([], reference=[REFERENCE[0], failed]))
+        assert rated.reference == {Item(f"{PART}/001", "ada"): 1}
+        others = (
+            rows("debate", RIGHT, round="reference", candidate="Ada"),
+            [row(1, 3, "debate", dimension=TIME, question=f"{TIME}/001", round="reference")],
+        )
+        for other in others:
+            for task in ("cvrr_judge", "cvrr_judge_mixture"):
+                told = f"{task}: no reference rating is of these answers"
+                with pytest.raises(DataError, match=told):
+                    make(task, material(GOOD, reference=other))

@@ -1,0 +1,427 @@
+"""What can be asked and rated: what stops a run, docs, media, and what a run's results say."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmms_eval_tasks import running, settings
+from lmms_eval_tasks.cvrr_es import data, release
+from lmms_eval_tasks.cvrr_es.study import ratings
+from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
+from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
+from lmms_eval_tasks.errors import DataError, JudgeError, MediaError, PromptError
+from lmms_eval_tasks.runs import after, before, estimate
+from lmms_eval_tasks.utils import clips
+from tests.cvrr_es.release_files import predict, row, write
+from tests.cvrr_es.scored import PART, TIME
+from tests.cvrr_es.scored import row as rating
+
+ASKED = {PART: ["What happens?", "What happens?", "Who is there?"], TIME: ["When?", "Why?"]}
+ANSWER, OTHER = f"cvrr_es_{PART}", f"cvrr_es_{TIME}"
+WAITING = "not judged yet: judge the saved samples with `lmms-eval-tasks judge`"
+
+
+def look(*tasks: str) -> data.Checked:
+    return data.look(tasks)
+
+
+def docs(task: str) -> list[Any]:
+    return before.docs(BENCHMARK, task)
+
+
+def annotated(*names: str) -> dict[str, Any]:
+    """The benchmark's section, as the host writes it into its results file."""
+    told: dict[str, Any] = {"results": {}, "lmms_eval_tasks": {}}
+    after.annotate(told, [{"task": one, "metadata": {"benchmark": "cvrr_es"}} for one in names])
+    section: dict[str, Any] = told["lmms_eval_tasks"]["cvrr_es"]
+    assert json.loads(json.dumps(section)) == section
+    return section
+
+
+def ran(*names: str) -> dict[str, Any]:
+    before.check_benchmark(BENCHMARK, names)
+    return annotated(*names)
+
+
+def say(folder: Path, name: str, dimensions: Any = tuple(ASKED)) -> None:
+    """A candidate that answers everything in some dimensions."""
+    for one in dimensions:
+        predict(folder / name, one, [(q, f"{name} {n}") for n, q in enumerate(ASKED[one])])
+
+
+@pytest.fixture
+def folder(user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Candidates ada and bob, named by the user."""
+    for name in ("ada", "bob"):
+        say(tmp_path / "said", name)
+    monkeypatch.setenv(settings.CVRR_CANDIDATES, str(tmp_path / "said"))
+    return tmp_path
+
+
+def named(variable: str, rows: list[RatingRow], tmp_path: Path, monkeypatch: Any) -> None:
+    file = tmp_path / f"{variable}.jsonl"
+    ratings.write(file, rows)
+    monkeypatch.setenv(variable, str(file))
+
+
+class TestQuestions:
+    def test_everything_is_told_at_once(self, user: Path) -> None:
+        found = look(ANSWER, OTHER)
+        assert (found.left_out(ANSWER), found.candidates, found.rated) == ({}, (), {})
+        write(user, TIME, [row("When?", "Noon."), row("", "x"), row("How?", "So.", "9.mp4")])
+        (user / PART / "2.mp4").write_text("bad")
+        with pytest.raises(DataError) as error:
+            look(OTHER)
+        told = str(error.value)
+        assert "1 of 6 CVRR-ES questions cannot be used:\n  time_order_understanding/002: " in told
+        assert "the videos of 1 of 6 CVRR-ES questions are not there" in told
+        assert "the videos of 2 of 6 CVRR-ES questions cannot be read" in told
+        assert "--allow-bad-items" in told
+        assert told.count("--allow-missing-videos") == 2
+
+    def test_left_out(self, user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        write(user, TIME, [row("When?", "Noon."), row("", "x")])
+        (user / PART / "1.mp4").unlink()
+        monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
+        with pytest.raises(DataError, match="are not there"):
+            look(ANSWER)
+        monkeypatch.setenv(settings.ALLOW_MISSING, "1")
+        found = look(ANSWER).left_out(ANSWER)
+        assert found.keys() == {f"{PART}/001", f"{TIME}/002"}
+        assert found[f"{PART}/001"].startswith("missing: ")
+        (user / TIME / "1.mp4").unlink()
+        with pytest.raises(DataError, match=f"{OTHER}: not one question can be asked"):
+            look(ANSWER, OTHER)
+        section = ran(ANSWER)
+        assert section["left_out"].keys() == {f"{PART}/001", f"{TIME}/001", f"{TIME}/002"}
+        first = f"3 questions left out: {PART}/001, {TIME}/001, {TIME}/002"
+        assert section["warnings"][0] == first
+
+
+class TestCandidates:
+    def test_what_stops(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        found = look("cvrr_judge", ANSWER)
+        assert [one.candidate for one in found.candidates] == ["ada", "bob"]
+        assert list(found.rated) == ["cvrr_judge"]
+        say(folder / "said", "carl", (TIME,))
+        with pytest.raises(DataError, match="carl: no answers in partial_actions"):
+            look("cvrr_judge")
+        monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
+        assert len(look("cvrr_judge").candidates[2].answers) == 2
+        say(folder / "said", "Ada!")
+        with pytest.raises(DataError, match=r"candidates Ada! and ada .*kappa_of_ada.*rename"):
+            look("cvrr_judge")
+        monkeypatch.setenv(settings.CVRR_CANDIDATES, "")
+        with pytest.raises(DataError, match=r"no candidates to judge: .*--cvrr-candidates or LMMS"):
+            look("cvrr_judge")
+
+    def test_no_answer_to_what_can_be_asked(
+        self, user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        say(tmp_path, "carl", (TIME,))
+        monkeypatch.setenv(settings.CVRR_CANDIDATES, str(tmp_path / "carl"))
+        for name in (settings.ALLOW_BAD_ITEMS, settings.ALLOW_MISSING):
+            monkeypatch.setenv(name, "1")
+        for name in ("1", "3"):
+            (user / TIME / f"{name}.mp4").unlink()
+        with pytest.raises(DataError, match="no candidate answered a question that can be asked"):
+            look("cvrr_judge")
+
+
+class TestRatings:
+    def test_shown(self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Off the scale they stop, or count as failures: nobody is shown a 7."""
+        for kind in ("collective", "mixture"):
+            with pytest.raises(DataError, match=r"no ratings of other judges: .*--cvrr-ratings"):
+                look("cvrr_judge", f"cvrr_judge_{kind}")
+        named(settings.CVRR_RATINGS, [rating(1, 7), rating(2, 4)], tmp_path, monkeypatch)
+        with pytest.raises(DataError, match="off the scale of 1 to 5"):
+            look("cvrr_judge_collective")
+        monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
+        shown = {one["id"]: one["others"] for one in docs("cvrr_judge_collective")}
+        assert shown[f"{PART}/001/ada"] == []
+        assert [one["rating"] for one in shown[f"{PART}/002/ada"]] == [4.0]
+
+    def test_reference(self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert data.reference() == []
+        for rows, told in (
+            ([rating(1, 4)], r"no rows of the round `reference` .*tasks debate"),
+            (
+                [rating(1, n, who, round="reference") for n, who in ((2, "debate"), (3, "single"))],
+                "partial_actions/001, ada: reference ratings by debate and single; name one",
+            ),
+        ):
+            named(settings.CVRR_REFERENCE, rows, tmp_path, monkeypatch)
+            with pytest.raises(DataError, match=told):
+                data.reference()
+        rows = [rating(1, 3, "debate", "Video-LLaVA", round="reference")]
+        named(settings.CVRR_REFERENCE, rows, tmp_path, monkeypatch)
+        with pytest.raises(DataError, match="no reference rating is of these answers"):
+            look("cvrr_judge")
+        rows = [rating(3, 2, "debate", "bob", round="reference"), rating(3, 4, "Zoe", "bob")]
+        named(settings.CVRR_REFERENCE, rows, tmp_path, monkeypatch)
+        assert [one.judge for one in data.reference()] == ["debate"]
+        made = docs("cvrr_judge")
+        known = {one["id"]: one["reference_rating"] for one in made}
+        assert known.pop(f"{PART}/003/bob") == 2
+        assert set(known.values()) == {None}
+        assert "planted" not in json.dumps(made)
+
+
+class TestDocs:
+    def test_of_questions(self, user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        made = docs(ANSWER)
+        assert [one["id"] for one in made] == [f"{PART}/{n:03d}" for n in (1, 2, 3)]
+        assert made[1] == {
+            "id": f"{PART}/002",
+            "dimension": PART,
+            "video": f"{PART}/2.mp4",
+            "video_path": str((user / PART / "2.mp4").resolve()),
+            "start": None,
+            "end": None,
+            "n_frames": 0,
+            "question": "What happens?",
+            "reference": "A planted cat sleeps.",
+            "references": ["A planted cat sleeps."],
+            "lure": "Nobody planted is there.",
+            "data": release.load().digest,
+            "task": ANSWER,
+        }
+        second = docs(OTHER)
+        assert [one["id"] for one in second] == [f"{TIME}/001", f"{TIME}/002"]
+        assert second[-1]["lure"] == "A planted dog runs."
+        # Both have a 1.mp4: intervals are clustered by the dimension's own.
+        assert (made[0]["video"], second[0]["video"]) == (f"{PART}/1.mp4", f"{TIME}/1.mp4")
+        monkeypatch.setenv(settings.FRAMES, "8,2.mp4=4")
+        assert [one["n_frames"] for one in (*docs(ANSWER), *docs(OTHER))] == [8, 4, 4, 8, 8]
+        monkeypatch.setenv(settings.DATA, "/nowhere")
+        with pytest.raises(DataError, match="CVRR-Evaluation-Suite"):
+            release.load()
+
+    def test_of_answers(self, folder: Path) -> None:
+        predict(folder / "said" / "ada", TIME, [("When?", "C."), ("Why?", "")])
+        found = docs("cvrr_judge")
+        assert [one["id"] for one in found[:3]] == [
+            *(f"{PART}/001/{name}" for name in ("ada", "bob")),
+            f"{PART}/002/ada",
+        ]
+        assert [one["answer"] for one in found[::2]] == ["ada 0", "ada 1", "ada 2", "C.", ""]
+        assert [one["empty"] for one in found[::2]] == [False, False, False, False, True]
+        assert "planted" not in json.dumps(found)
+
+    def test_what_the_check_found_stands(self, user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (user / PART / "1.mp4").unlink()
+        monkeypatch.setenv(settings.ALLOW_MISSING, "1")
+        before.check_benchmark(BENCHMARK, [ANSWER])
+        (user / PART / "1.mp4").touch()
+        assert [one["id"] for one in docs(ANSWER)] == [f"{PART}/002", f"{PART}/003"]
+        assert len(docs(OTHER)) == 2  # not checked: looked at now
+
+    def test_estimates(self, folder: Path) -> None:
+        """The reference stands in for an answer; each is one request to the judge."""
+        given = {"generation_kwargs": {"max_new_tokens": 77}}
+        found = estimate.workload(BENCHMARK, {"task": OTHER, **given})
+        assert [one.rpartition("Question: ")[2] for one in found.prompts] == ["When?", "Why?"]
+        asked = [fields for ((_, fields),) in found.judged]
+        assert asked[0] == {
+            "id": f"{TIME}/001",
+            "question": "When?",
+            "reference": "At planted noon.",
+            "candidate": "At planted noon.",
+        }
+        assert {criterion.name for ((criterion, _),) in found.judged} == {"cvrr_es"}
+        found = estimate.workload(BENCHMARK, {"task": "cvrr_judge", **given})
+        assert (len(found.prompts), list(found.judged)) == (10, [])
+        assert "planted" not in "".join(found.prompts)
+
+
+class TestCheck:
+    def test_the_judge_is_for_answers(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv(settings.JUDGE, "offline")  # knows another criterion
+        for names in ((ANSWER,), ("cvrr_judge", ANSWER)):
+            with pytest.raises(JudgeError):
+                before.check_benchmark(BENCHMARK, names)
+        before.check_benchmark(BENCHMARK, ["cvrr_judge"])
+
+    def test_each_kind_of_task_needs_its_own_prompts(
+        self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for file, bad, good in (("task", ANSWER, "cvrr_judge"), ("rating", "cvrr_judge", ANSWER)):
+            mine = tmp_path / file / "cvrr_es" / f"{file}.yml"
+            mine.parent.mkdir(parents=True)
+            mine.write_text("nothing: here\n", encoding="utf-8")
+            monkeypatch.setenv(settings.PROMPTS, str(tmp_path / file))
+            before.check_benchmark(BENCHMARK, [good])
+            with pytest.raises(PromptError):
+                before.check_benchmark(BENCHMARK, [good, bad])
+
+
+class TestMedia:
+    @pytest.fixture
+    def made(self, user: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+        """Videos that are made, as (dimension/name, frames); one with "cut" in it cannot be."""
+        found: list[tuple[str, int]] = []
+
+        def make(path: str, start: float | None, end: float | None, n_frames: int) -> None:
+            assert (start, end) == (None, None)
+            found.append((str(Path(path).relative_to(user.resolve())), n_frames))
+            if Path(path).read_text() == "cut":
+                raise MediaError(f"{path}: damaged in the middle")
+
+        monkeypatch.setattr(clips, "make", make)
+        return found
+
+    def test_each_video_once(self, made: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+        before.make_media_of(BENCHMARK, [ANSWER, OTHER])
+        wanted = [f"{PART}/1.mp4", f"{PART}/2.mp4", f"{TIME}/1.mp4", f"{TIME}/3.mp4"]
+        assert sorted(made) == [(name, 0) for name in wanted]
+        made.clear()
+        before.make_media_of(BENCHMARK, [ANSWER], 1)
+        assert made == [(f"{PART}/1.mp4", 0)]
+        made.clear()
+        monkeypatch.setenv(settings.FRAMES, "8,3.mp4=4")
+        before.make_media_of(BENCHMARK, [OTHER])
+        assert sorted(made) == [(f"{TIME}/1.mp4", 8), (f"{TIME}/3.mp4", 4)]
+
+    def test_a_judges_limit_is_of_answers(
+        self, user: Path, tmp_path: Path, made: list[Any], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Questions have 1, 1, 2, 1, 1 answers, on videos 1, 2, 2 and two others."""
+        say(tmp_path, "ada")
+        predict(tmp_path / "bob", PART, [("Who is there?", "e")])
+        monkeypatch.setenv(settings.CVRR_CANDIDATES, f"{tmp_path / 'ada'},{tmp_path / 'bob'}")
+        monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
+        for limit, videos in ((1, 1), (2, 2), (4, 2), (5, 3), (6, 4)):
+            made.clear()
+            before.make_media_of(BENCHMARK, ["cvrr_judge"], limit)
+            assert len(made) == videos, limit
+
+    def test_a_video_that_cannot_be_made(
+        self, user: Path, made: list[Any], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (user / PART / "2.mp4").write_text("cut")
+        before.make_media_of(BENCHMARK, [ANSWER, OTHER], 1)  # it is not needed
+        with pytest.raises(DataError, match="2 of 5 CVRR-ES questions cannot be shown") as error:
+            before.make_media_of(BENCHMARK, [ANSWER, OTHER])
+        assert f"{PART}/002: " in str(error.value)
+        assert "damaged in the middle" in str(error.value)
+        monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
+        before.make_media_of(BENCHMARK, [ANSWER, OTHER])
+        assert [one["id"] for one in docs(ANSWER)] == [f"{PART}/001"]
+        section = annotated(ANSWER)
+        assert section["left_out"].keys() == {f"{PART}/002", f"{PART}/003"}
+        (user / PART / "1.mp4").write_text("cut")
+        with pytest.raises(DataError, match=f"none of the .* of {ANSWER} can be"):
+            before.make_media_of(BENCHMARK, [OTHER, ANSWER])
+
+
+# --- what a run's results say ---------------------------------------------------------------------
+
+TRUTH = (1, 5, 2)
+
+
+@pytest.fixture
+def study(user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """ada's answers to all of PART; ratings by Zoe, Yan (who is wrong, on a part) and the model."""
+    shutil.rmtree(user / TIME)
+    predict(tmp_path / "said" / "ada", PART, list(zip(ASKED[PART], ("A.", "", "C."), strict=True)))
+    first = [rating(n, r, judge) for judge in ("Zoe", "mine") for n, r in enumerate(TRUTH, 1)]
+    first += [rating(1, 5, "Yan"), rating(2, None, "Yan")]
+    reference = [rating(n, r, "debate", round="reference") for n, r in enumerate(TRUTH, 1)]
+    for variable, rows in ((settings.CVRR_RATINGS, first), (settings.CVRR_REFERENCE, reference)):
+        named(variable, rows, tmp_path, monkeypatch)
+    monkeypatch.setenv(settings.CVRR_CANDIDATES, str(tmp_path / "said"))
+    monkeypatch.setenv(settings.CVRR_NAME, "Mine!")
+    return tmp_path
+
+
+class TestResults:
+    def test_answers(self, user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv(settings.JUDGE, "m@http://user:secret@127.0.0.1:9/v1")
+        with running.model(running.Model("c", "chat", {"pretrained": "a/tiny"})):
+            section = ran(ANSWER)
+        assert (section["model"], section["left_out"]) == ("tiny", {})
+        partial, warning = section["warnings"]
+        assert partial == "cvrr_es: means over 1 of 11 dimensions: those that were given"
+        assert warning.startswith("judged by m@http://127.0.0.1:9/v1, not by the paper's judge")
+        assert section["data"] == {
+            "folder": str(user),
+            "hash": release.load().digest,
+            "videos": 4,
+            "questions": 5,
+            "dimensions": 2,
+            "bad_questions": 0,
+        }
+        assert section["judge"]["prompt"]["hash"] == BENCHMARK.criteria()[0].prompt_hash
+        assert section["prompts"].keys() == {"task"}
+        assert "secret" not in json.dumps(section)
+        assert "the model's own maximum" in section["frames"]["rule"]
+        monkeypatch.setenv(settings.FRAMES, "8")
+        expected = {"rule": "uniform frames in order, as images", "asked": 8}
+        assert ran(ANSWER)["frames"] == expected
+
+    def test_judges(self, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        section = ran("cvrr_judge")
+        assert (section["model"], section["warnings"]) == ("Mine!", [])
+        assert section["prompts"].keys() == {"rating"}
+        assert not {"judge", "first_ratings"} & section.keys()
+        assert section["candidates"]["ada"] == {
+            "answers": 3,
+            "empty": 1,
+            "image_tokens_taken_off": 0,
+            "ends_taken_off": 0,
+            "joined": {"order": 3},
+            "problems": [],
+            "notes": [],
+        }
+        section = ran("cvrr_judge_collective")
+        (shown,) = section["first_ratings"].values()
+        assert shown == {
+            "judges": {"Yan": 2, "Zoe": 3},
+            "own_not_shown": 3,
+            "of_other_answers": 0,
+            "notes": ["Yan (first): rated 1 of 3 answers (1 parse_failure, 1 without a row)"],
+        }
+        assert "selected" not in section
+        monkeypatch.delenv(settings.CVRR_REFERENCE)
+        (warning,) = ran("cvrr_judge")["warnings"]
+        assert warning.startswith(
+            "no reference ratings were named (LMMS_EVAL_TASKS_CVRR_REFERENCE)"
+        )
+
+    def test_who_was_chosen(self, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (by_part,) = ran("cvrr_judge_mixture")["selected"].values()
+        assert set(by_part) == {f"fold 0, {PART}", f"fold 1, {PART}"}
+        monkeypatch.setenv(settings.CVRR_SELECTION, "theta=0.5,cross_fit=no")
+        section = ran("cvrr_judge_mixture", "cvrr_judge_collective")
+        assert section["selection"] == "theta=0.5,fallback=all,cross_fit=no"
+        chosen = {"judges": ["Zoe"], "fell_back": False, "kappa": {"Yan": 0.0, "Zoe": 1.0}}
+        assert section["selected"] == {"cvrr_judge_mixture": {f"all, {PART}": chosen}}
+        assert set(section["first_ratings"]) == {"cvrr_judge_mixture", "cvrr_judge_collective"}
+        # Where nobody was chosen the paper does not say what happens: it is named.
+        monkeypatch.setenv(settings.CVRR_SELECTION, "theta=1,fallback=none,cross_fit=no")
+        assert ran("cvrr_judge_mixture")["warnings"] == []
+        named(settings.CVRR_RATINGS, [rating(n, 3, "Zoe") for n in (1, 2, 3)], study, monkeypatch)
+        assert ran("cvrr_judge_mixture")["warnings"] == [
+            "cvrr_judge_mixture: no judge passed in 1 of 1 choices (one for each fold and "
+            "dimension; theta=1.0,fallback=none,cross_fit=no), and there it was shown nobody: the "
+            "final judge rates alone"
+        ]
+
+    def test_files_that_vanish_while_the_model_answers(self, study: Path, user: Path) -> None:
+        before.check_benchmark(BENCHMARK, ["cvrr_judge_mixture"])
+        told = annotated("cvrr_judge_mixture")
+        for gone in (user, study / "said"):
+            shutil.rmtree(gone)
+        assert annotated("cvrr_judge_mixture") == told
+        before._checked.clear()
+        section = annotated(ANSWER)
+        assert not {"data", "left_out"} & section.keys()
+        assert "the data of this run cannot be told any more: no CVRR-ES data" in str(
+            section["warnings"]
+        )

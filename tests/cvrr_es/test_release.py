@@ -1,0 +1,307 @@
+"""The release: every form, ids by place, what is wrong with file, entry and field; its placing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmms_eval_tasks.cvrr_es import release
+from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS
+from lmms_eval_tasks.cvrr_es.release import Question, prepare, read, status
+from lmms_eval_tasks.errors import DataError
+from tests.cvrr_es.release_files import MODELS, real_data, release_from_judgements, row, write
+from tests.cvrr_es.scored import PART, TIME
+
+TITLES = {name: DIMENSIONS[name].title for name in DIMENSIONS}
+ROWS = (row(" What happens? \n", "A man\u2028runs.", "1.mp4"), row("Why?", "So.", "2.mp4"))
+
+
+def place(folder: Path, form: str) -> None:
+    """ROWS in one of the forms: the original release, or an export of the hub copy."""
+    hub = [{"DimensionName": TITLES[PART], **one} for one in ROWS]
+    if form in ("release", "unpacked"):
+        write(folder / ("CVRR-ES" if form == "unpacked" else ""), PART, list(ROWS))
+    elif form == "json":
+        (folder / f"{PART}.json").write_text("\ufeff" + json.dumps(hub))
+    elif form == "jsonl":
+        lines = [json.dumps(one, ensure_ascii=False) for one in hub]
+        (folder / f"{PART}.jsonl").write_text("\n\n".join(lines), encoding="utf-8")
+    else:
+        import pyarrow
+        from pyarrow import parquet
+
+        name = f"{PART}.parquet" if form == "parquet" else f"{PART}/test-00000-of-00001.parquet"
+        (folder / PART).mkdir()
+        parquet.write_table(pyarrow.Table.from_pylist(hub), folder / name)
+
+
+def test_every_form_is_read_alike(tmp_path: Path) -> None:
+    digests = set()
+    for form in ("release", "unpacked", "json", "jsonl", "parquet", "hub parquet"):
+        (tmp_path / form).mkdir()
+        place(tmp_path / form, form)
+        found = read(tmp_path / form)
+        assert found.questions == (
+            Question(f"{PART}/001", PART, "1.mp4", "What happens?", "A man\u2028runs."),
+            Question(f"{PART}/002", PART, "2.mp4", "Why?", "So."),
+        )
+        assert (dict(found.problems), len(found.digest)) == ({}, 12)
+        counts = {"videos": 2, "questions": 2, "dimensions": 1, "bad_questions": 0}
+        assert found.counts == counts
+        digests.add(found.digest)
+    assert len(digests) == 1
+    place(tmp_path / "release", "json")
+    with pytest.raises(DataError, match=r"several annotation files of partial_actions .*keep"):
+        read(tmp_path / "release")
+
+
+def test_the_video_under_other_keys(tmp_path: Path) -> None:
+    for key in release.VIDEO_KEYS:
+        write(tmp_path / key, PART, [{"Q": "Why?", "A": "So.", key: "7.mp4"}])
+        assert read(tmp_path / key).questions[0].video == "7.mp4"
+
+
+def test_a_new_file_is_read_again(tmp_path: Path) -> None:
+    file = write(tmp_path, PART, [row("Why?")])
+    first = read(tmp_path)
+    assert read(tmp_path) is first
+    file.write_text(json.dumps([row("Why, oh why?")]))
+    assert read(tmp_path).questions[0].question == "Why, oh why?"
+    assert read(tmp_path).digest != first.digest
+
+
+def test_ids_are_places_even_behind_bad_rows(tmp_path: Path) -> None:
+    write(tmp_path, TIME, [row("Q1"), row("Q1"), row("Q2", ""), row("Q3")])
+    write(tmp_path, PART, [row(f"Q{n}") for n in range(1001)])
+    found = read(tmp_path)
+    assert [one.id for one in found.questions[-3:]] == [f"{TIME}/00{n}" for n in (1, 2, 4)]
+    assert [found.questions[n].id for n in (0, 1000)] == [f"{PART}/001", f"{PART}/1001"]
+    assert list(found.places) == [PART, TIME]
+    assert found.places[TIME][2] == (f"{TIME}/003", "Q2", "")
+
+
+def test_videos(tmp_path: Path) -> None:
+    names = ["a.mp4", "b", "c.mp4", "d.mkv"]
+    write(tmp_path, PART, [row(f"Q{n}", video=name) for n, name in enumerate(names)])
+    (tmp_path / PART / "b.mkv").touch()
+    unpacked = tmp_path / "CVRR-ES" / PART
+    unpacked.mkdir(parents=True)
+    (unpacked / "c.mp4").touch()
+    found = read(tmp_path)
+    assert [found.video_path(one) for one in found.questions] == [
+        tmp_path / PART / "a.mp4",
+        tmp_path / PART / "b.mkv",
+        unpacked / "c.mp4",
+        tmp_path / PART / "d.mkv",
+    ]
+
+
+def test_a_bad_row_is_told_in_one_line_and_the_others_stay(tmp_path: Path) -> None:
+    folders = "VideoID: expected the name of a file, without folders"
+    bad: list[tuple[Any, str]] = [
+        ("text", "expected an object with Q, A and VideoID"),
+        (row("Why?", Q=...), "Q: the field is missing"),
+        (row("Why?", A=...), "A: the field is missing"),
+        (row("Why?", A=None), "A: expected a text, found NoneType"),
+        (row("Why?", A=["a"]), "A: expected a text, found list"),
+        (row(" \n"), "Q: expected a text, found an empty one"),
+        (row("Why?", VideoID=...), "VideoID: the field is missing (or video_id, video, "),
+        (row("Why?", VideoID=3), "VideoID: expected a text, found int"),
+        (row("Why?", video_id=" "), "video_id: expected a text, found an empty one"),
+        (row("Why?", video_name="2.mp4"), "VideoID and video_name: name different videos"),
+        (row("Why?", VideoID="../1.mp4"), folders),
+        (row("Why?", VideoID="a\\1.mp4"), folders),
+        (row("Why?", VideoID=".."), folders),
+        (row("Why?", DimensionName="x"), "DimensionName: expected 'Partial actions', found 'x"),
+        (row("Why?", DimensionName=1), "DimensionName: expected 'Partial actions', found 1"),
+    ]
+    file = write(tmp_path, PART, [row("Good?"), *(one for one, _ in bad)])
+    found = read(tmp_path)
+    assert [one.id for one in found.questions] == [f"{PART}/001"]
+    assert found.counts["bad_questions"] == len(bad)
+    for number, (problem, (_, told)) in enumerate(
+        zip(found.problems.values(), bad, strict=True), 2
+    ):
+        assert problem.startswith(f"{file}, entry {number}: {told}")
+        assert "\n" not in problem
+    for title in ("Partial actions", "partial_actions", "PARTIAL ACTIONS"):
+        write(tmp_path, PART, [row("Why?", DimensionName=title)])
+        assert not read(tmp_path).problems
+    for dimension, title in TITLES.items():
+        write(tmp_path, dimension, [row("Why?", DimensionName=title)])
+    assert len(read(tmp_path).questions) == 11
+
+
+def test_what_is_no_list_of_rows_stops(tmp_path: Path) -> None:
+    file = write(tmp_path, PART, [])
+    for content, told in (
+        ("{}", "expected a list of {Q, A, VideoID}"),
+        ("[]", "holds no questions"),
+        ("[1,", "not valid JSON at line 1"),
+        ('[{"Q": "a"}, 3]', "not one of 2 rows can be used; .*entry 1: A: the field"),
+    ):
+        file.write_text(content)
+        with pytest.raises(DataError, match=told) as error:
+            read(tmp_path)
+        assert str(error.value).startswith(str(file))
+    file.unlink()
+    lines = tmp_path / f"{PART}.jsonl"
+    lines.write_text(json.dumps(row("Why?")) + "\n{\n")
+    with pytest.raises(DataError, match=r"partial_actions\.jsonl, line 2: not valid JSON"):
+        read(tmp_path)
+    lines.write_bytes(b"\xff")
+    with pytest.raises(DataError, match="not UTF-8 text"):
+        read(tmp_path)
+    lines.unlink()
+    (tmp_path / f"{PART}.parquet").write_bytes(b"nothing")
+    with pytest.raises(DataError, match="not a readable parquet file"):
+        read(tmp_path)
+    (tmp_path / f"{PART}.parquet").unlink()
+    with pytest.raises(DataError, match="no annotations of CVRR-ES"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_annotations_of_the_published_judgements(model: str, tmp_path: Path) -> None:
+    """As there are no real ones to read."""
+    found = read(release_from_judgements(real_data() / "judge_results", tmp_path, model=model))
+    assert not found.problems
+    assert found.counts["questions"] == 2400
+    texts = [(one.dimension, " ".join(one.question.split())) for one in found.questions]
+    assert sum(texts.count(text) > 1 for text in texts) == 190
+
+
+# --- what is there, and putting it in place -------------------------------------------------------
+
+
+@pytest.fixture
+def source(tmp_path: Path, sample_folder: Path) -> Path:
+    """The folder that holds CVRR-ES, as the archive is unpacked."""
+    folder = tmp_path / "download" / "CVRR-ES"
+    write(folder, PART, [row("Why?", video="1.mp4"), row("Why?", video="gone.mp4")])
+    write(folder, TIME, [row("When?", video="1.mp4"), row("What?", "")])
+    for dimension in (PART, TIME):
+        shutil.copy(sample_folder / PART / "box.mp4", folder / dimension / "1.mp4")
+    (folder / PART / "holiday.mp4").write_bytes(b"not ours")
+    return folder.parent
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "root"
+
+
+class TestStatus:
+    def test_what_is_there(self, source: Path, root: Path) -> None:
+        folder = source / "CVRR-ES"
+        (folder / TIME / "1.mp4").write_bytes(b"no video")
+        shutil.copytree(folder, root / "cvrr_es")
+        found = status(root)
+        assert (found.found, found.videos, found.where) == (True, 1, root / "cvrr_es")
+        assert set(found.missing) == {f"{PART}/gone.mp4"}
+        assert set(found.unreadable) == {f"{TIME}/1.mp4"}
+        assert found.version == read(folder).digest
+        first, *notes = found.notes
+        assert first == "3 of 217 videos, 3 of 2,400 questions of the paper's full set"
+        assert f"{PART}: 2 questions on 2 videos; 2 repeat another's text" in notes
+        assert f"{TIME}: 1 questions on 1 videos" in notes
+        assert "fine_grained_action_understanding: not there" in notes
+        assert notes[-1].endswith("entry 2: A: expected a text, found an empty one")
+
+    def test_no_data_and_bad_data(self, root: Path) -> None:
+        assert status(root).problem == release.HOW_TO_GET
+        for word in ("MIT", "CC BY,", "CC BY-NC-SA", "non-commercial"):
+            assert word in release.HOW_TO_GET
+        write(root / "cvrr_es", PART, [])
+        assert not status(root).found
+        assert "holds no questions" in status(root).problem
+
+    def test_the_stand_in_release(self, tmp_path: Path, sample_folder: Path) -> None:
+        """The judgements' questions, one clip in every dimension."""
+        folder, clip = tmp_path / "cvrr_es", sample_folder / PART / "box.mp4"
+        results = real_data() / "judge_results"
+        release_from_judgements(results, folder, clip, dimensions=[PART, TIME])
+        found = status(tmp_path)
+        assert (found.videos, found.missing) == (2, {})
+        assert found.notes[0] == "2 of 217 videos, 358 of 2,400 questions of the paper's full set"
+
+
+class TestPrepare:
+    """A release to where it is read, whole and as it is."""
+
+    def test_placed(self, source: Path, root: Path) -> None:
+        for below, link in (("", True), ("CVRR-ES", True), ("", False)):
+            shutil.rmtree(root, ignore_errors=True)
+            for _ in range(2):  # it may be run again
+                told = prepare(source / below, root, link)
+            target = root / "cvrr_es"
+            there = {str(p.relative_to(target)): p for p in target.rglob("*") if p.is_file()}
+            names = (f"{one}/{name}" for one in (PART, TIME) for name in ("annotations_{}", "1"))
+            wanted = {name.format(name.partition("/")[0]) for name in names}
+            assert {name.rpartition(".")[0] for name in there} == wanted
+            assert {path.is_symlink() for path in there.values()} == {link}
+            first, *lines = told.splitlines()
+            assert first == (
+                f"{'linked' if link else 'copied'} 4 files to {target}: 3 questions of 2 "
+                "dimensions; 1 questions with problems"
+            )
+            assert f"{PART}: 2 questions on 2 videos; 2 repeat another's text" in lines
+            assert read(target).digest == read(source).digest
+
+    def test_the_hub_copy(self, source: Path, root: Path) -> None:
+        """Exported rows beside the unpacked archive, which has no annotations there."""
+        file = source / "CVRR-ES" / PART / f"annotations_{PART}.json"
+        (source / f"{PART}.json").write_bytes(file.read_bytes())
+        for one in (source / "CVRR-ES").rglob("annotations_*.json"):
+            one.unlink()
+        prepare(source, root, link=True)
+        for name in (f"{PART}.json", f"{PART}/1.mp4"):
+            assert (root / "cvrr_es" / name).is_symlink()
+        assert list(status(root).missing) == [f"{PART}/gone.mp4"]
+
+    def test_one_dimension_after_the_other(self, source: Path, root: Path) -> None:
+        aside = source.parent / "aside"
+        shutil.move(source / "CVRR-ES" / TIME, aside / TIME)
+        prepare(source, root, link=True)
+        prepare(aside, root, link=True)
+        assert status(root).counts["dimensions"] == 2
+
+    def test_what_is_in_the_way(self, source: Path, root: Path) -> None:
+        target = root / "cvrr_es"
+        own = target / PART
+        write(target, PART, [row("Another?")])
+        with pytest.raises(DataError, match=r"annotations_partial_actions\.json: is another file"):
+            prepare(source, root, link=True)
+        shutil.rmtree(own)
+        (target / f"{PART}.json").write_text(json.dumps([row("Another?")]))
+        with pytest.raises(DataError, match=r"partial_actions\.json: is in the way of"):
+            prepare(source, root, link=True)
+        assert not own.exists()
+        (target / f"{PART}.json").unlink()
+        # Of the same size and age: the bytes decide.
+        own.mkdir()
+        video = source / "CVRR-ES" / PART / "1.mp4"
+        (own / "1.mp4").write_bytes(bytes(video.stat().st_size))
+        os.utime(own / "1.mp4", ns=(video.stat().st_atime_ns, video.stat().st_mtime_ns))
+        with pytest.raises(DataError, match=r"1\.mp4: is another file than .*remove it first"):
+            prepare(source, root, link=True)
+        # Of another container.
+        shutil.rmtree(root)
+        write(source / "CVRR-ES", PART, [row("Why?", video="2")])
+        shutil.move(video, video.with_name("2.mkv"))
+        own.mkdir(parents=True)
+        (own / "2.mp4").write_bytes(b"another cut")
+        with pytest.raises(DataError, match=r"2\.mp4: is in the way of .*2\.mkv; remove it first"):
+            prepare(source, root, link=True)
+
+    def test_bad_sources(self, source: Path, root: Path) -> None:
+        with pytest.raises(DataError, match="nowhere: no such folder"):
+            prepare(source / "nowhere", root, link=True)
+        with pytest.raises(DataError, match="no annotations of CVRR-ES"):
+            prepare(source.parent, root, link=True)
+        assert not (root / "cvrr_es").exists()

@@ -1,0 +1,293 @@
+"""Models on the sample: the host's `openai` class, a tiny checkpoint, two language models.
+
+An OpenAI-compatible endpoint of the test plays several models, by the name in the request. One
+command line runs them all, one after the other.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import math
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.cvrr_es import sample as cvrr_sample
+from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS
+from lmms_eval_tasks.host import names
+from lmms_eval_tasks.maverix.labels import MODES
+from lmms_eval_tasks.running import sound_table
+from lmms_eval_tasks.sample import players, tiny
+from lmms_eval_tasks.sample.second_code import TICKS
+from tests.conftest import HostRun, Launch, launch_all
+from tests.cvrr_es import hosted
+from tests.local_endpoint import LocalEndpoint, Recorded, last_user_text
+from tests.maverix import reading
+from tests.maverix.reading import docs, source
+
+pytestmark = pytest.mark.host
+
+N_DOCS, N_FRAMES = 2, 6  # of each MAVERIX mode
+PLAYED = 20  # answers of each round that the endpoint rates
+INTERFACES = ("chat", "simple")
+STUDY = ",".join(JUDGE_TASKS)
+
+
+@pytest.fixture(scope="module")
+def endpoint(sample_root: Path) -> Iterator[LocalEndpoint]:
+    key = players.AnswerKey.load(sample_root / "maia" / "key.json")
+
+    def play(request: dict[str, Any]) -> str:
+        text = last_user_text(request)
+        plays = {
+            "oracle": lambda: players.oracle(text, key),
+            "always_a": lambda: players.always_a(text),
+            "coin": lambda: players.coin(text),
+            "judge": lambda: hosted.reply(request),
+        }
+        return plays.get(request["model"], lambda: "A")()
+
+    with LocalEndpoint(play) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def runs(
+    endpoint: LocalEndpoint,
+    sample_root: Path,
+    launch: Launch,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> dict[str, HostRun]:
+    folder = tmp_path_factory.mktemp("endpoint-models")
+    checkpoint = tiny.build("qwen2_5_vl", folder / "tiny-vlm")
+
+    def served(tasks: str, model: str, frames: int = 4, **more: Any) -> dict[str, Any]:
+        arguments = f"model={model},base_url={endpoint.url},api_key=no,max_frames_num={frames}"
+        return {"model": "openai", "model_args": arguments, "tasks": tasks, **more}
+
+    language = [tiny.build(kind, folder / kind) for kind in ("llama", "gpt2")]
+    pair = f"pretrained={language[0]},{language[1]},device=cpu"
+    dead = "model=m,base_url=http://127.0.0.1:9/v1,api_key=no,max_retries=1,timeout=1"
+    qwen = f"pretrained={checkpoint},device=cpu,device_map=cpu,min_pixels=784,max_pixels=12544"
+    modes = ",".join(f"maverix_{mode}" for mode in MODES)
+    models: dict[str, dict[str, Any]] = {
+        "oracle": served("maia", "oracle", limit=24),
+        "always_a": served("maia_vsv_1frame", "always_a", limit=48),
+        "coin": served("maia_vsv_1frame", "coin", limit=96),
+        "dead": {"model": "openai", "model_args": dead, "tasks": "maia_1frame", "limit": 8},
+        "judge": served(STUDY, "judge", frames=2, limit=PLAYED),
+        "tiny": {
+            "model": "qwen2_5_vl",
+            "model_args": f"{qwen},max_num_frames=4",
+            "tasks": STUDY,
+            "limit": 3,
+            "gen_kwargs": "max_new_tokens=8",
+        },
+        "lm_pairs": {
+            "model": "lm_pairs",
+            "model_args": pair,
+            "tasks": "maia_unimodal",
+            "limit": 96,
+        },
+        **{
+            f"maverix {one}": served(
+                modes, one, frames=N_FRAMES, limit=N_DOCS, force_simple=one == "simple"
+            )
+            for one in INTERFACES
+        },
+    }
+    study = sample_root / "cvrr_es"
+    env = {
+        settings.CVRR_CANDIDATES: str(study / cvrr_sample.PREDICTIONS),
+        settings.CVRR_RATINGS: str(study / cvrr_sample.FIRST),
+        settings.CVRR_REFERENCE: str(study / cvrr_sample.REFERENCE),
+    }
+    return launch_all(launch, folder, models, env=env)
+
+
+def asked(endpoint: LocalEndpoint, model: str) -> list[Recorded]:
+    return [chat for chat in endpoint.chats if chat.json["model"] == model]
+
+
+def parts(request: Recorded, *kinds: str) -> list[dict[str, Any]]:
+    return [part for part in request.json["messages"][-1]["content"] if part["type"] in kinds]
+
+
+# --- players ------------------------------------------------------------------------------------
+
+
+def test_oracle(runs: dict[str, HostRun], endpoint: LocalEndpoint) -> None:
+    """Everything right, from the text that really went over the wire; four frames with each."""
+    run = runs["oracle"]
+    assert run.numbers["maia_vsv"]["pair_acc"] == 1.0
+    assert run.numbers["maia_oevqa"]["judge_acc"] == 1.0
+    maia = run.numbers["maia"]
+    # 24 pairs are three questions, and --limit gives OEVQA 24: only what both cover is joined.
+    assert (maia["agg_acc"], maia["agg_acc_n_joined"]) == (1.0, 3)
+    assert {len(parts(chat, "image_url")) for chat in asked(endpoint, "oracle")} == {4}
+
+
+def test_guessing_solves_no_pool(runs: dict[str, HostRun], endpoint: LocalEndpoint) -> None:
+    found = runs["always_a"].numbers["maia_vsv_1frame"]
+    assert found["pair_acc"] == 0.5  # exactly four of each pool's eight
+    assert (found["pool_acc"], found["pair_acc_failed"]) == (0, 0)
+    assert {len(parts(chat, "image_url")) for chat in asked(endpoint, "always_a")} == {1}
+    found = runs["coin"].numbers["maia_vsv_1frame"]
+    assert 0.3 < found["pair_acc"] < 0.7  # four standard errors of 96 fair tosses
+    assert found["pool_acc"] <= 1 / 12
+
+
+def test_a_dead_endpoint_is_no_answer(runs: dict[str, HostRun]) -> None:
+    """The host's text for a failed request must not be read, judged or compared as an answer."""
+    vsv, oevqa = (runs["dead"].numbers[f"maia_{kind}_1frame"] for kind in ("vsv", "oevqa"))
+    assert (vsv["pair_acc"], vsv["pair_acc_valid"], vsv["pair_acc_failed"]) == (0, None, 8)
+    assert (oevqa["judge_acc"], oevqa["judge_acc_valid"], oevqa["judge_acc_failed"]) == (0, None, 8)
+    assert oevqa["rouge_l"] == oevqa["meteor"] == 0
+    item = runs["dead"].items("maia_oevqa_1frame")[0]
+    assert (item["status"], item["verdicts"]) == ("model_error", {})
+
+
+def test_two_language_models_alone(runs: dict[str, HostRun]) -> None:
+    """The unimodal baseline: scores are kept, and the best of all makes the choice."""
+    items = runs["lm_pairs"].items("maia_unimodal")
+    assert len(items) == 96
+    for item in items:
+        assert {Path(name).name for name in item["lm_scores"]} == {"llama", "gpt2"}
+        best = max((score, i) for own in item["lm_scores"].values() for i, score in enumerate(own))
+        assert item["letter"] == "AB"[best[1]]
+        assert item["right"] == int(item["letter"] == item["answer"])
+    found = runs["lm_pairs"].numbers["maia_unimodal"]
+    assert 0 < found["pair_acc"] < 1
+    assert found["pair_acc_failed"] == 0
+
+
+# --- judges of the study ------------------------------------------------------------------------
+
+
+def test_an_endpoint_as_judge(runs: dict[str, HostRun], endpoint: LocalEndpoint) -> None:
+    """What is saved is what was sent, and every form that it replied in was read."""
+    sent = {last_user_text(chat.json) for chat in asked(endpoint, "judge")}
+    forms = set()
+    for task in JUDGE_TASKS:
+        items = runs["judge"].items(task)
+        assert len(items) == PLAYED
+        for item in items:
+            assert item["input"] in sent
+            form, rating = hosted.rated(item["input"])
+            forms.add(form)
+            assert item["rating"] == (None if form == hosted.OFF_SCALE else rating)
+            assert ("no_reason" in item["notes"]) == (form == hosted.NO_REASON)
+        failed = sum(item["rating"] is None for item in items)
+        assert runs["judge"].numbers[task]["rating_failed"] == failed
+    assert forms == set(range(len(hosted.FORMS)))
+
+
+def test_a_checkpoint_as_judge(runs: dict[str, HostRun]) -> None:
+    """Random weights rate nothing: failures, each with its reply and its video, and no kappa."""
+    for task in JUDGE_TASKS:
+        items = runs["tiny"].items(task)
+        assert [item["media"]["kind"] for item in items] == ["video"] * 3
+        found = runs["tiny"].numbers[task]
+        assert (found["kappa"], found["rating_valid"], found["rating_failed"]) == (None, None, 3)
+
+
+# --- what is sent of each MAVERIX mode, decoded again -------------------------------------------
+
+
+@pytest.fixture
+def on_sample(sample_root: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LMMS_EVAL_TASKS_CACHE", str(cache))
+    monkeypatch.setenv("LMMS_EVAL_TASKS_DATA", "sample")
+
+
+def pictures(request: Recorded) -> list[Any]:
+    """The frames of a request, decoded."""
+    found = []
+    for part in parts(request, "image_url"):
+        kind, data = part["image_url"]["url"].split(",", 1)
+        assert kind == "data:image/png;base64"
+        found.append(np.asarray(Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB")))
+    return found
+
+
+def check_frames(frames: list[Any], video: int, start: float, end: float) -> None:
+    """As many frames as were asked for, evenly spread over the window, each from its place.
+
+    Raises:
+        AssertionError: a frame is missing or comes from elsewhere.
+    """
+    first, last = math.ceil(start * TICKS - 1e-6), math.ceil(end * TICKS - 1e-6) - 1
+    assert len(frames) == N_FRAMES
+    for frame, place in zip(frames, np.linspace(first, last, N_FRAMES), strict=True):
+        # Some readers round a place, others cut it off.
+        whole = {math.floor(place), round(place)}
+        assert reading.read_frame(frame) in [(video, one / TICKS) for one in whole]
+
+
+@pytest.mark.parametrize("interface", INTERFACES)
+def test_what_a_server_receives(
+    interface: str,
+    runs: dict[str, HostRun],
+    endpoint: LocalEndpoint,
+    on_sample: None,
+    tmp_path: Path,
+) -> None:
+    shapes: Counter[tuple[bool, int, bool]] = Counter()
+    heard: set[str] = set()
+    for request in asked(endpoint, interface):
+        text, frames = last_user_text(request.json), pictures(request)
+        sound = parts(request, "audio_url", "input_audio")
+        shapes[bool(frames), len(sound), text.startswith("Subtitles")] += 1
+        mode = "s" if text.startswith("Subtitles") else "av"  # modes with this very text
+        (doc,) = (
+            d for d in docs("choice", mode, "localized")[:N_DOCS] if names.doc_to_text(d) == text
+        )
+        video, start, end = source(doc)
+        if frames:
+            check_frames(frames, video, start, end)
+        for part in sound:
+            wav = tmp_path / f"{doc['id']}.wav"
+            if interface == "simple":  # the bytes themselves
+                wav.write_bytes(base64.b64decode(part["input_audio"]["data"]))
+                reading.check_wav(str(wav), video, start, end)
+            else:  # a path, which is why the table says "not delivered"; what it leads to is right
+                reading.check_wav(part["audio_url"]["url"], video, start, end)
+                heard.add(part["audio_url"]["url"])
+    # A and V+A hand over the very same files: one signal, whatever stands beside it.
+    assert len(heard) == (N_DOCS if interface == "chat" else 0)
+    with_picture = 0 if interface == "simple" else 1  # the track of the mp4 is never opened
+    expected = Counter(
+        {
+            (False, 1, False): N_DOCS,  # A
+            (False, 0, True): N_DOCS,  # S
+            (True, 0, True): N_DOCS,  # V+S
+            (True, 0, False): N_DOCS,  # V
+        }
+    )
+    expected[True, with_picture, False] += N_DOCS  # V+A
+    assert shapes == expected
+
+
+@pytest.mark.parametrize("interface", INTERFACES)
+def test_a_run_says_that_the_sound_did_not_arrive(interface: Any, runs: dict[str, HostRun]) -> None:
+    run = runs[f"maverix {interface}"]
+    alone = "delivered" if interface == "simple" else "not delivered"
+    section = run.results["lmms_eval_tasks"]["maverix"]
+    assert section["sound"] == {"maverix_a": alone, "maverix_av": "not delivered"}
+    for mode, status in {"a": alone, "av": "not delivered", "v": "", "s": "", "vs": ""}.items():
+        items = run.items(f"maverix_{mode}")
+        assert [item["sound"] for item in items] == [status] * N_DOCS
+    warning = sound_table.warning("openai", interface, "video_and_audio")
+    assert warning is not None
+    assert warning in section["warnings"]
+    if interface == INTERFACES[-1]:  # only of the last run are our tables printed
+        printed = " ".join(run.stdout.split())
+        assert warning in printed
+        assert "the sound does not reach" in printed

@@ -1,0 +1,120 @@
+"""Runs on what users really have: releases and ratings of which parts are missing."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.cvrr_es import sample as cvrr_sample
+from tests.conftest import HostRun, Launch, host
+from tests.golden.command import tasks_command
+from tests.golden.run import Golden
+
+pytestmark = pytest.mark.host
+
+
+def run(launch: Launch, out: Path, env: dict[str, str], *arguments: str) -> HostRun:
+    command = host("--model", "tasks_scripted", "--log_samples", "--output_path", str(out))
+    done = launch([*command, *arguments], out, env=env)
+    assert done.code == 0, done.stderr[-3000:]
+    return done
+
+
+def rescored(done: HostRun, cache: Path, env: dict[str, str] | None = None) -> Any:
+    output = done.out / "rescored.json"
+    said = tasks_command("rescore", done.out, "--output", output, cache=cache, env=env)
+    assert said.code == 0, said.stderr
+    return json.loads(output.read_text(encoding="utf-8"))
+
+
+def test_haven_without_hdf5(launch: Launch, sample_root: Path, cache: Path, tmp_path: Path) -> None:
+    """Nobody knows importances: two tasks have no item, which stops no others and is told."""
+    root, not_run = tmp_path / "root", {"haven_saliency", "haven_saliency_doc"}
+    shutil.copytree(sample_root / "haven", root / "haven", ignore=shutil.ignore_patterns("h5"))
+    env = {settings.DATA: str(root), settings.JUDGE: "none"}
+    done = run(launch, tmp_path / "out", env, "--tasks", "haven", "--limit", "2")
+    found, section = done.numbers, done.results["lmms_eval_tasks"]["haven"]
+    assert not_run < set(found)
+    for name in set(found) - {"haven"}:
+        assert found[name].get("videos") == (None if name in not_run else 2)
+    assert found["haven"]["joined_grounding_videos"] == 2
+    assert found["haven"].get("joined_saliency") is None
+    printed = " ".join(done.stdout.split())
+    for name in not_run:
+        (told,) = (line for line in section["warnings"] if line.startswith(f"{name}: "))
+        why = told.removeprefix(f"{name}: not run: ")
+        assert why.startswith("not one of 8 items can be run, such as ")
+        assert why.endswith(".h5: no such file, so no importance")
+        assert f"Note: {told}" in printed
+        assert section["details"][name] == {"items": 0, "not_run": why}
+    assert {name for name, videos in section["left_out"].items() if videos} == not_run
+    again = rescored(done, cache, env)["haven"]
+    for task, values in again["numbers"].items():
+        assert {name: found[task][name] for name in values} == values
+    assert {note.partition(":")[0] for note in again["notes"] if ": not run: " in note} == not_run
+
+
+def test_maverix_without_references(
+    launch: Launch, sample_root: Path, cache: Path, tmp_path: Path
+) -> None:
+    """A model without sound, open questions that nobody can judge, and no judge's key."""
+    root = tmp_path / "root"
+    shutil.copytree(sample_root / "maverix", root / "maverix")
+    file = root / "maverix" / "data.json"
+    content = json.loads(file.read_text(encoding="utf-8"))
+    for item in content["items"]:
+        item["reference"] = None
+    file.unlink()
+    file.write_text(json.dumps(content), encoding="utf-8")
+    env = {settings.DATA: str(root), settings.JUDGE: ""}
+    tasks = "maverix_s,maverix_v,maverix_vs,maverix_s_oe"
+    done = run(launch, tmp_path / "out", env, "--tasks", tasks)
+    found = done.numbers
+    s, v, vs = (found[f"maverix_{mode}"]["acc"] for mode in ("s", "v", "vs"))
+    best = max(s, v)
+    shown = [f"{100 * s:.1f}*", *(f"{100 * x:.1f}" for x in (s, v, best, vs))]
+    shown += [f"{100 * vs:.1f}*", f"{100 * vs:.1f}", f"{100 * (vs - best):+.1f}"]
+    rows = [line.split() for line in done.stdout.splitlines()]
+    assert ["this", "run", "localized", *shown] in rows
+    assert "S stands for A, and V+S for V+A" in " ".join(done.stdout.split())
+    joined = rescored(done, cache)["maverix"]["numbers"]["maverix_table3"]
+    assert joined == {"best_uni": best, "best_multi": vs, "delta_multi": vs - best}
+    # Nothing was judged, and nothing is said to be judged later.
+    assert "judge" not in done.results["lmms_eval_tasks"]["maverix"]
+    assert found["maverix_s_oe"]["n_withheld"] == 40
+    assert found["maverix_s_oe"]["correctness_valid"] is None
+    assert "OPENAI_API_KEY" not in done.stdout + done.stderr
+    assert "saved samples" not in done.stdout + done.stderr
+
+
+def test_cvrr_reference_ratings_that_come_later(
+    launch: Launch, sample_root: Path, cache: Path, golden_once: Golden, tmp_path: Path
+) -> None:
+    """Until then kappa is None, with the reason. The first ratings are those of a saved run."""
+    folder, both = sample_root / "cvrr_es", ["cvrr_judge", "cvrr_judge_collective"]
+    env = {
+        settings.CVRR_CANDIDATES: str(folder / cvrr_sample.PREDICTIONS),
+        settings.CVRR_RATINGS: str(golden_once.runs["chat"].out),
+        settings.CVRR_NAME: "another",
+    }
+    done = run(launch, tmp_path, env, "--tasks", ",".join(both), "--limit", "20")
+    found, section = done.numbers, done.results["lmms_eval_tasks"]["cvrr_es"]
+    for task in both:
+        assert found[task]["kappa"] is None
+        assert 1 < found[task]["rating_valid"] < 5
+        reason = section["details"][task]["kappa"]["mean"]["reason"]
+        assert reason == "there is no reference yet"
+    assert any("no reference ratings were named" in line for line in section["warnings"])
+    items = done.items(both[1])
+    # Its first ratings, and none of its other rounds.
+    assert {other["judge"] for item in items for other in item["others"]} == {"Invented Hasty"}
+    env = {settings.CVRR_REFERENCE: str(folder / cvrr_sample.REFERENCE)}
+    again = rescored(done, cache, env)["cvrr_es"]["numbers"]
+    for task in both:
+        assert again[task]["kappa"] not in (None, 0)  # about 0: without it the model gave 3
+        assert again[task]["rating_valid"] == found[task]["rating_valid"]

@@ -1,0 +1,140 @@
+"""The gate before calls that begin with the same bytes."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+import pytest
+
+from lmms_eval_tasks.judges import Verdict, run
+from lmms_eval_tasks.judges.config import NONE, JudgeConfig
+from lmms_eval_tasks.judges.first_call import WARM, Gate, ahead
+from lmms_eval_tasks.judges.providers import NoJudge
+from lmms_eval_tasks.settings import JudgeLimits
+
+
+def entered(one: Gate, *, sent: bool = True) -> bool:
+    with one.turn() as turn:
+        turn.sent = sent
+        return turn.first
+
+
+def test_the_first_one_is_alone_and_all_others_wait_for_it() -> None:
+    one, inside, most = Gate(), [0], [0]
+    firsts: list[bool] = []
+    together = threading.Barrier(5)
+
+    def call() -> None:
+        with one.turn() as turn:
+            inside[0] += 1
+            if turn.first:
+                time.sleep(0.1)
+                most.append(inside[0])
+            else:
+                together.wait(10)  # all five at once
+            firsts.append(turn.first)
+            inside[0] -= 1
+
+    threads = [threading.Thread(target=call) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert firsts == [True] + [False] * 5
+    assert max(most) == 1
+
+
+def test_a_failure_opens_it() -> None:
+    one = Gate()
+    with pytest.raises(KeyError), one.turn():
+        raise KeyError
+    assert not entered(one)
+
+
+def test_a_call_that_sent_nothing_leaves_the_next_one_alone() -> None:
+    one = Gate()
+    assert entered(one, sent=False)
+    assert entered(one)
+    assert not entered(one)
+    assert not entered(one, sent=False)
+
+
+def test_after_a_long_pause_one_goes_alone_again() -> None:
+    now = [1000.0]
+    one = Gate(lambda: now[0])
+    assert entered(one)
+    now[0] += WARM - 1
+    assert not entered(one)  # which keeps the provider's copy alive
+    now[0] += WARM - 1
+    assert not entered(one)
+    now[0] += WARM
+    assert entered(one)
+
+
+JUDGE = NoJudge(JudgeConfig(NONE))
+FAILED = Verdict(None, "api_error")
+
+
+def alone(prefix: str) -> bool:
+    """Whether a call goes ahead of another one that begins meanwhile; leaves a gate open."""
+    begun = threading.Event()
+
+    def second() -> Verdict:
+        begun.set()
+        return FAILED
+
+    thread = threading.Thread(target=lambda: ahead(prefix)(JUDGE, second))
+    found = []
+
+    def first() -> Verdict:
+        thread.start()
+        found.append(not begun.wait(0.2))
+        return FAILED
+
+    ahead(prefix)(JUDGE, first)
+    thread.join(10)
+    return found[0]
+
+
+def test_gates_are_of_a_run_and_a_prefix() -> None:
+    first, second = run.Run(JudgeLimits()), run.Run(JudgeLimits())
+    for current in (first, second):
+        with run.use(current):
+            assert alone("segment")
+            assert not alone("segment")
+            assert alone("another")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_a_child_does_not_wait_for_a_thread_of_its_parent() -> None:
+    held, done = threading.Event(), threading.Event()
+
+    def wait() -> Verdict:
+        held.set()
+        done.wait(20)
+        return FAILED
+
+    def hold() -> None:
+        ahead("held")(JUDGE, wait)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert held.wait(10)
+    try:
+        child = os.fork()
+        if child == 0:
+            ahead("held")(JUDGE, lambda: FAILED)
+            os._exit(0)
+        deadline = time.monotonic() + 10
+        while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0):
+            if time.monotonic() > deadline:
+                os.kill(child, 9)
+                os.waitpid(child, 0)
+                pytest.fail("the child waits at its parent's gate")
+            time.sleep(0.001)
+        assert ended[1] == 0
+    finally:
+        done.set()
+        thread.join()

@@ -1,0 +1,487 @@
+"""What a model is given and never given, what a reply is worth, and what results say of a run."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from rich.console import Console
+
+from lmms_eval_tasks import running, settings
+from lmms_eval_tasks.errors import DataError, PromptError
+from lmms_eval_tasks.host import names
+from lmms_eval_tasks.judges import resolve
+from lmms_eval_tasks.judges.prompts import render
+from lmms_eval_tasks.movierecapsqa import baselines, metrics, schema
+from lmms_eval_tasks.movierecapsqa import tasks as own
+from lmms_eval_tasks.movierecapsqa.data import SOURCES, TASKS, shows
+from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
+from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
+from lmms_eval_tasks.runs import after, before, estimate, scoring
+from lmms_eval_tasks.utils import clips
+from tests.local_endpoint import error
+from tests.movierecapsqa.asking import kind
+from tests.movierecapsqa.entries import SECRET, SPOKEN, entry, question, second_of, write
+from tests.movierecapsqa.saved_runs import Rater, asked_for, judged_at, numbers, score
+from tests.movierecapsqa.test_data import docs
+
+FOLDER = Path(own.__file__).parent
+QUESTION = "Who waits at the harbour 10?"
+BOTH = "movierecapsqa_segment"
+FRAMES, DIALOGUE = f"{BOTH}_frames", f"{BOTH}_dialogue"
+
+
+def doc(task: str = BOTH, place: int = 0) -> dict[str, Any]:
+    found: dict[str, Any] = docs(task)[place]
+    return found
+
+
+def test_the_yamls_name_the_tasks() -> None:
+    texts = {file.stem: file.read_text(encoding="utf-8") for file in FOLDER.glob("*.yaml")}
+    leaves = {name: text for name, text in texts.items() if text.startswith("include: ")}
+    assert sorted(leaves) == sorted(TASKS) == sorted(BENCHMARK.tasks)
+    for name, text in leaves.items():
+        assert f"\ntask: {name}\n" in text
+        assert re.findall(r"host\.names\.(\w+)$", text, re.M) == [f"docs_{name}", f"metrics_{name}"]
+    every = list(TASKS)
+    groups = {"movierecapsqa": every[:3], "movierecapsqa_lengths": every[::3]}
+    for group, members in {**groups, "movierecapsqa_all": every}.items():
+        assert texts[group].startswith(f"group: {group}\n")
+        assert re.findall(r"^  - (\S+)$", texts[group], re.M) == members
+
+
+# --- what a model is given ----------------------------------------------------------------------
+
+
+def test_texts_of_each_condition(user: Path) -> None:
+    told = names.doc_to_text(doc())
+    # The dialogue whole, without its times and its markup, and before the question.
+    assert told.index(SPOKEN) < told.index("pictures above") < told.index(QUESTION)
+    assert told.endswith(QUESTION)
+    assert not any(markup in told for markup in ("-->", "00:10", "<i>"))
+    told = names.doc_to_text(doc(FRAMES)).lower()
+    assert told.endswith(QUESTION.lower())
+    for word in ("dialogue", "subtitle", "said", "spoken", *SPOKEN.lower().splitlines()):
+        assert word not in told
+    told = names.doc_to_text(doc(DIALOGUE))
+    assert told.startswith("No picture of the movie is given.")
+    assert "pictures above" not in told
+    assert told.index(SPOKEN) < told.index(QUESTION)
+    for task in (BOTH, DIALOGUE):  # a segment without dialogue
+        told = names.doc_to_text(doc(task, 2))
+        assert "has no dialogue" in told
+        assert "subtitle by subtitle" not in told
+    for end in ("", "_frames", "_dialogue"):
+        assert len({names.doc_to_text(doc(f"movierecapsqa_{one}{end}")) for one in SOURCES}) == 1
+    asked = [question(1, question="{dialogue} {lines}?")]
+    write(user, [entry(1, questions=asked, srt="00:00:01,000 --> 00:00:02,000\n{question}")])
+    told = names.doc_to_text(doc(), {"pre_prompt": "<", "post_prompt": ">"})
+    assert told.startswith("<Dialogue")
+    assert "subtitle:\n{question}\n" in told
+    assert told.endswith("\n{dialogue} {lines}?>")
+
+
+def test_facts_never_reach_the_model(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor do reference, the lure, the answers of others, or the movie's title."""
+    for frames in ("", "2"):
+        monkeypatch.setenv(settings.FRAMES, frames)
+        for one in (one for task in TASKS for one in docs(task)):
+            assert SECRET in one["reference"]
+            assert all(SECRET in fact for fact in one["facts"])
+            (message,) = names.doc_to_messages(one)
+            texts = [part["text"] for part in message["content"] if part["type"] == "text"]
+            assert texts == [names.doc_to_text(one)]
+            given = f"{message} {names.doc_to_visual(one)}"
+            assert one["question"] in given
+            for hidden in (SECRET, "captain", "snows", "1999"):
+                assert hidden not in given
+
+
+def test_pictures_come_before_the_text(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = doc("movierecapsqa_scenes")
+    (message,) = names.doc_to_messages(one)
+    video, text = message["content"]
+    assert (message["role"], text["type"]) == ("user", "text")
+    assert video == {"type": "video", "url": names.doc_to_visual(one)[0]}
+    monkeypatch.setenv(settings.FRAMES, "3")
+    one = doc("movierecapsqa_recap_frames")
+    (message,) = names.doc_to_messages(one)
+    *images, text = message["content"]
+    assert [part["type"] for part in (*images, text)] == ["image"] * 3 + ["text"]
+    assert [second_of(part["url"]) for part in images] == [0, 5, 11]
+    assert [second_of(image) for image in names.doc_to_visual(one)] == [0, 5, 11]
+
+    def made(*_: Any) -> Any:
+        raise AssertionError("a clip was made")
+
+    monkeypatch.setattr(clips, "make", made)
+    alone = doc(DIALOGUE)
+    assert names.doc_to_visual(alone) == []
+    assert [part["type"] for part in names.doc_to_messages(alone)[0]["content"]] == ["text"]
+    assert own.handed(alone)["media"] == {"kind": "none", "dialogue": True}
+
+
+def test_the_users_texts(user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = yaml.safe_load((FOLDER / "prompts" / "task.yml").read_text(encoding="utf-8"))
+    for number, (part, changed, said) in enumerate(
+        (
+            *(
+                (part, ours[part].replace("{question}", ""), "{question}")
+                for part in ("both", "only_frames", "only_dialogue")
+            ),
+            ("both", ours["both"].replace("{dialogue}", ""), "{dialogue}"),
+            ("only_dialogue", ours["only_dialogue"].replace("{dialogue}", ""), "{dialogue}"),
+            ("dialogue", "Mine", "{lines}"),
+            ("only_frames", ours["only_frames"] + "\n{dialogue}", "unknown placeholder {dialogue}"),
+            ("only_dialogue", "Mine. {dialogue} {question}", ""),
+        )
+    ):
+        file = tmp_path / str(number) / "movierecapsqa" / "task.yml"
+        file.parent.mkdir(parents=True)
+        file.write_text(yaml.safe_dump({**ours, part: changed}), encoding="utf-8")
+        monkeypatch.setenv(settings.PROMPTS, str(file.parents[1]))
+        if said:
+            with pytest.raises(PromptError, match=f"task.yml.*{part}.*{re.escape(said)}"):
+                own.task_prompts()
+    assert names.doc_to_text(doc(DIALOGUE)).startswith("Mine. ")
+    assert own.task_prompts().source == str(file)
+
+
+# --- what the log keeps, and what a reply is worth ----------------------------------------------
+
+
+def plain(value: Any) -> None:
+    """Only what JSON has, by exact type: np.float64 is a float and would pass isinstance."""
+    if isinstance(value, Mapping):
+        for inner in value.values():
+            plain(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            plain(inner)
+    else:
+        assert type(value) in (str, int, float, bool, type(None)), type(value)
+
+
+def test_what_is_kept_of_a_doc(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ("id", "segment", "video", "source", "condition", "question", "reference", "dialogue")
+    for task in TASKS:
+        one = doc(task)
+        kept = own.keep(one)
+        plain(kept)
+        assert kept.pop("judged_baselines") == []
+        assert kept.keys() == {*texts, "facts", "modality", "category", "data"}
+        assert all(kept[name] == one[name] for name in kept)
+    assert own.handed(doc())["media"] == {
+        "kind": "video",
+        "start": 3.2,
+        "end": 7.4,
+        "duration": pytest.approx(4.2),
+        "n_frames": 42,
+        "asked": 0,
+        "size": [64, 48],
+        "dialogue": True,
+    }
+    gone = {**doc(), "video_path": "/gone/talk.mp4"}
+    assert names.process_results(gone, [""])["failed"]["media"] is None
+    monkeypatch.setenv(settings.FRAMES, "50")
+    made = own.handed(doc(FRAMES, 2))["media"]
+    assert (made["kind"], made["asked"], made["n_frames"]) == ("frames", 50, 30)
+    assert (made["start"], made["end"], made["dialogue"]) == (8, 11, False)
+
+
+REPLY = "The captain waits."
+
+
+def made(monkeypatch: pytest.MonkeyPatch, rater: Any, which: str = "", **changes: Any) -> Any:
+    """The item of one reply to a doc with changes, and what the judge was asked."""
+    with judged_at(rater, monkeypatch, baselines=which) as endpoint:
+        found = names.process_results({**doc(DIALOGUE), **changes}, [REPLY])
+        return found, [chat.json for chat in endpoint.chats]
+
+
+def test_an_item_has_all_of_it(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, chats = made(monkeypatch, Rater(), "helmet,geval")
+    item = found["failed"]
+    plain(found)
+    assert (item["id"], item["status"], item["reply"]) == ("talk.1/10", "ok", REPLY)
+    assert (item["claims"], item["n_claims"]) == (["He waits.", "It snows."], 2)
+    # 2 of 3 words are in it in order, of 5: 2 * 2 / (3 + 5)
+    assert item["rouge_l"] == pytest.approx(3 * 2 / (3 + 5))
+    assert set(item["baselines"]) == {"geval", *baselines.HELMET_NAMES}
+    assert set(item["dimensions"]) == set(DIMENSIONS)
+    assert set(item["verdicts"]) == {"claims", *DIMENSIONS, *baselines.criteria()}
+    assert "verdict" not in json.dumps({**item, "verdicts": None}).replace('"verdicts"', "")
+    counts = Counter(asked_for(chat) for chat in chats)
+    sampled = dict.fromkeys(baselines.GEVAL_NAMES, 2)  # without log-probabilities: again
+    once = ("claims", *DIMENSIONS, *baselines.HELMET_NAMES)
+    assert counts == {**dict.fromkeys(once, 1), **sampled}
+    for chat in chats:
+        text = json.dumps(chat, ensure_ascii=False)
+        assert (f"The {SECRET} sleeps." in text) == (kind(chat) in DIMENSIONS)
+        if asked_for(chat) == "claims":
+            assert item["reference"] not in text
+    # Elsewhere stands what the host's table needs: fifty whole items an answer would be gigabytes.
+    short = {name: json.dumps(one) for name, one in found.items() if name != "failed"}
+    assert set(short) == {"rouge_l", *(f"{name}_valid" for name in DIMENSIONS)}
+    assert all(len(text) <= 80 for text in short.values()), short
+    rows = {row["metric"]: row["aggregation"] for row in names.metrics_movierecapsqa_segment}
+    for name, value in scoring.numbers(BENCHMARK.tasks[BOTH], [item]).items():
+        assert name not in rows or rows[name]([found[name]]) == value
+
+
+def test_whose_failure_it_is(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(settings.BASELINES, "helmet")
+    for reply, status, worth in (
+        ("", "empty", 0),
+        (" <think>hm</think> ", "empty", 0),
+        (None, "empty", 0),
+        ("I'm sorry, but I can't help with that.", "refused", 0),
+        ("<think>never closed", "truncated", 0),
+        ("[LMMS_EVAL_REQUEST_FAILED after 3 retries] x", "model_error", None),
+    ):
+        item = names.process_results(doc(DIALOGUE), [reply])["failed"]
+        assert (item["status"], item["candidate"]) == (status, "")
+        found = numbers([item])
+        for name in (*(f"{one}_valid" for one in DIMENSIONS), "rouge_l", "helmet_correctness"):
+            assert found[name] == worth, (name, reply)
+        assert found["factuality_failed"] == found["helmet_fluency_failed"] == int(worth is None)
+    for rater, status, coherence in (
+        (Rater(fails="coherence"), "judge_parse_failure", None),
+        (lambda _: error(400, "no"), "judge_api_error", None),
+        (lambda _: '{"claims": []}', "no_claims", 0),
+    ):
+        item = made(monkeypatch, rater)[0]["failed"]
+        found = numbers([item])
+        assert (item["status"], found["coherence_valid"]) == (status, coherence)
+        assert found["coherence_failed"] == int(coherence is None)
+        assert found["rouge_l"] > 0  # it said something
+    assert found["no_claims"] == 1
+    item = made(monkeypatch, Rater(), "geval,helmet", reference="")[0]["failed"]
+    found = numbers([item])
+    assert found["factuality_valid"] is not None
+    for name in ("rouge_l", "helmet_fluency", "geval_samples"):
+        assert found[name] is None
+    assert found["helmet_correctness_failed"] == 0
+
+
+def test_nothing_raises(
+    user: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("broken by the test")
+
+    one = doc(DIALOGUE)
+    with monkeypatch.context() as patch:
+        patch.setattr(metrics, "rouge_l", fail)
+        item = names.process_results(one, [REPLY])["failed"]
+    assert (item["status"], item["reply"], item["facts"]) == ("error", REPLY, one["facts"])
+    assert "scoring talk.1/10 failed; kept as status error" in capsys.readouterr().err
+    found = numbers([item])
+    assert (found["factuality_valid"], found["rouge_l"], found["coherence_failed"]) == (
+        None,
+        None,
+        1,
+    )
+    for spec in ("gpt-4o", "gone.yml", "offline"):  # without our hook nobody stops such a run
+        monkeypatch.setenv(settings.JUDGE, spec)
+        item = names.process_results(one, [REPLY])["failed"]
+        assert item["reply"] == REPLY
+        assert numbers([item])["factuality_valid"] is None
+
+
+# --- what a run would cost ----------------------------------------------------------------------
+
+
+def task(name: str) -> dict[str, Any]:
+    """What the shared commands read of a task's YAML."""
+    return {
+        "task": name,
+        "metadata": {"judged": True, "benchmark": "movierecapsqa"},
+        "generation_kwargs": {"max_new_tokens": 256},
+    }
+
+
+def test_the_work_of_a_run(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = resolve("gpt-4.1-mini", {"OPENAI_API_KEY": "x"}, default_model="gpt-4.1-mini")
+    for name in TASKS:
+        work = estimate.workload(BENCHMARK, task(name))
+        assert work.prompts == [names.doc_to_text(one) for one in docs(name)]
+        asked = (pair for one in work.judged for pair in one)
+        kinds = Counter(str(fields.get("dimension", one.name)) for one, fields in asked)
+        assert kinds == {"movierecapsqa_claims": 4, **dict.fromkeys(DIMENSIONS, 4)}
+    found = estimate.estimate(task(BOTH), config)
+    assert (found.generations, found.verdicts, found.calls) == (4, 16, 16)
+    assert 0 < (found.batch_cost or 0) < (found.cost or 0)
+    few = estimate.estimate(task(BOTH), config, limit=3)
+    assert (few.generations, few.verdicts) == (3, 12)
+    none = estimate.estimate(task(BOTH), None)
+    assert (none.generations, none.verdicts) == (4, 0)
+    # Only questions with a reference have baselines, where they are asked for.
+    for reference, more in (("The captain waits. It snows.", 2), (..., 0), ("", 0), ("...", 2)):
+        write(user, [entry(1, questions=[question(1, datasetAnswer=reference)])])
+        for which, factor in (("", 0), ("helmet", 1), ("geval", 1), ("geval,helmet", 2)):
+            monkeypatch.setenv(settings.BASELINES, which)
+            found = estimate.estimate(task(DIALOGUE), config)
+            assert found.verdicts == 4 + factor * more
+            assert found.judge_tokens > 0
+    # A claim for each sentence of the dataset's answer; facts and dialogue in each request.
+    write(user, [entry(1, questions=[question(1, datasetAnswer="He waits. It snows.")])])
+    ((claims, *dimensions),) = [
+        one[:4] for one in estimate.workload(BENCHMARK, task(DIALOGUE)).judged
+    ]
+    assert claims[1]["candidate"] == "He waits. It snows."
+    for criterion, fields in dimensions:
+        assert fields["claims"] == ["He waits", "It snows."]
+        text = json.dumps(render(criterion, fields), ensure_ascii=False)
+        assert f"The {SECRET} sleeps." in text
+        assert "At the harbour, all night." in text
+    assert SECRET not in json.dumps(render(*claims))
+
+
+# --- what results say ---------------------------------------------------------------------------
+
+WAITING = "not judged yet: judge the saved samples with `lmms-eval-tasks judge`"
+
+
+def annotated(*tasks: str, items: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The benchmark's section, as the host writes it into its results file."""
+    rows = {name: {"failed,none": scoring.carried(own)} for name, own in (items or {}).items()}
+    results: dict[str, Any] = {"results": rows}
+    after.annotate(results, [task(name) for name in tasks])
+    section: dict[str, Any] = results["lmms_eval_tasks"]["movierecapsqa"]
+    assert json.loads(json.dumps(section)) == section
+    return section
+
+
+def test_data_prompts_judge_and_baselines(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before.check_benchmark(BENCHMARK, [BOTH])
+    section = annotated(BOTH)
+    release = schema.read(user)
+    file = {"file": str(user / "segments.json"), "hash": release.digest}
+    assert section["data"] == {**file, **release.counts}
+    assert section["left_out"] == {BOTH: {}}
+    assert section["warnings"] == [WAITING]
+    assert section["prompts"]["task"]["source"].endswith("task.yml")
+    assert section["baselines"] == {
+        "which": [],
+        "prompt": section["baselines"]["prompt"],
+        "rouge_l": metrics.ROUGE_L,
+    }
+    monkeypatch.setenv(settings.JUDGE, "m@http://user:secret@127.0.0.1:9/v1")
+    monkeypatch.setenv(settings.BASELINES, "helmet,geval")
+    section = annotated(DIALOGUE)
+    assert section["judge"]["model"] == "m"
+    assert section["judge"]["prompt"]["source"].endswith("judge.yml")
+    assert section["baselines"]["which"] == ["geval", "helmet"]
+    assert section["baselines"]["geval"]["samples_without_logprobs"] == 5
+    assert "secret" not in json.dumps(section)
+    assert "not by the paper's judge" in section["warnings"][0]
+
+
+def test_numbers_details_and_tables(user: Path) -> None:
+    items = score(DIALOGUE, lambda one: "" if one["id"] == "talk.1/10" else one["reference"])
+    section = annotated(DIALOGUE, BOTH, items={DIALOGUE: items})
+    assert section["numbers"] == {DIALOGUE: numbers(items)}
+    assert section["details"][DIALOGUE]["status"] == {"empty": 1, "unjudged": 3}
+    for name in ("bertscore", "bartscore"):  # told of those tasks alone that have a number
+        assert list(section["baselines"][name]) == [DIALOGUE]
+        assert "not computed" in section["baselines"][name][DIALOGUE]
+    results = {"results": {}, "lmms_eval_tasks": {"movierecapsqa": section, "invalid": {}}}
+    sink = io.StringIO()
+    for table in after.tables(BENCHMARK, results):
+        Console(file=sink, width=150).print(table)
+    assert "0.75±0.19" in sink.getvalue()  # ROUGE-L: three of four are the dataset's own answers
+    assert "Table 5" not in sink.getvalue()  # nobody has judged them
+    assert f"Note: {WAITING}" in " ".join(sink.getvalue().split())
+
+
+def test_segments_that_the_user_left_out(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(settings.ALLOW_MISSING, "1")
+    monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
+    third = entry(3, videoId="gone", movieId=..., movieStartTime=..., movieEndTime=...)
+    write(user, [entry(1), entry(2), third, entry(4, startTime=9, endTime=2)])
+    items = {name: score(name, lambda _: "") for name in (BOTH, FRAMES, DIALOGUE)}
+    before._checked.clear()
+    section = annotated(*items, items=items)
+    assert {name: set(own) for name, own in section["left_out"].items()} == {
+        BOTH: {"talk.3", "talk.4"},
+        FRAMES: {"talk.3", "talk.4"},
+        DIALOGUE: {"talk.4"},
+    }
+    assert section["data"]["bad_segments"] == 1
+    assert f"{BOTH}: 2 segments left out: talk.3, talk.4" in section["warnings"]
+    # Table 5's differences would be between four questions and six.
+    (told,) = [line for line in section["warnings"] if "same" in line]
+    assert told.startswith("aligned recap segment: ")
+    assert "(both 4, only frames 4, only dialogue 6)" in told
+    same = {BOTH: items[BOTH][:3], DIALOGUE: items[DIALOGUE][:3]}
+    assert "same" not in str(annotated(*same, items=same)["warnings"])
+    more = [entry(n, videoId="gone", questions=[question(n)]) for n in range(2, 40)]
+    write(user, [entry(1), *more])
+    before._checked.clear()
+    told, waiting = annotated(BOTH)["warnings"]
+    assert waiting == WAITING
+    assert told.startswith(f"{BOTH}: 38 segments left out: ")
+    assert told.count("talk.") == 20
+
+
+def test_how_pictures_were_handed_over(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = running.Model("tasks_scripted", "chat", {"max_num_frames": 8, "pretrained": "x"})
+    with running.model(model):
+        frames = annotated(BOTH, DIALOGUE)["frames"]
+    assert "the model's own maximum of frames applies" in frames["rule"]
+    assert (frames["given"], "defaults" in frames) == ({"max_num_frames": 8}, True)
+    rule = "uniform frames in order, as images"
+    for asked, expected in (
+        ("16", {"rule": rule, "asked": 16}),
+        ("16,talk=4", {"rule": rule, "asked": 16, "asked_of_videos": {"talk": 4}}),
+        ("16,other=4", {"rule": rule, "asked": 16}),
+    ):
+        monkeypatch.setenv(settings.FRAMES, asked)
+        assert annotated(BOTH)["frames"] == expected
+    assert annotated(DIALOGUE)["frames"] == {"rule": "no picture is handed over"}
+    monkeypatch.setenv(settings.FRAMES, "talk=4")
+    frames = annotated(BOTH)["frames"]
+    assert "as a file" in frames["rule"]
+    assert frames["asked_of_videos"] == {"talk": 4}
+
+
+def test_what_goes_during_the_run(
+    user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answers are paid for: what the check found is what the results tell."""
+    mine = tmp_path / "prompts" / "movierecapsqa"
+    shutil.copytree(FOLDER / "prompts", mine)
+    monkeypatch.setenv(settings.PROMPTS, str(mine.parent))
+    before.check_benchmark(BENCHMARK, [BOTH])
+    section = annotated(BOTH)
+    assert section["judge"]["prompt"]["source"] == str(mine / "judge.yml")
+    for content in ("{", "[]", None):
+        (user / "segments.json").unlink()
+        if content is not None:
+            (user / "segments.json").write_text(content, encoding="utf-8")
+        assert annotated(BOTH) == section
+    shutil.rmtree(user)
+    assert annotated(BOTH) == section
+    before._checked.clear()
+    section = annotated(BOTH)
+    assert not {"data", "left_out"} & section.keys()
+    assert section["warnings"][0].startswith(
+        "the data of this run cannot be told any more: no MovieRecapsQA data at"
+    )
+    assert {"prompts", "frames", "judge", "baselines", "details"} <= section.keys()
+
+
+def test_what_there_is_not(tmp_path: Path) -> None:
+    assert BENCHMARK.submission([]) is None
+    with pytest.raises(DataError, match="part of its data file"):
+        BENCHMARK.make_subtitles(tmp_path, object())
+    assert [task for task in TASKS if shows(task)] == [n for n in TASKS if "dialogue" not in n]

@@ -1,0 +1,38 @@
+"""Importing any module of the judges or of utils loads nothing heavy: the host lists tasks fast."""
+
+import json
+import subprocess
+import sys
+
+from tests.conftest import REPOSITORY
+
+HEAVY = "torch transformers openai decord av PIL numpy nltk sacrebleu rouge_score bert_score scipy"
+HEAVY += " sklearn pycocoevalcap faster_whisper huggingface_hub sqlite3 filelock"
+# Those that run in the child process that decodes, and those about pictures.
+ABOUT_PICTURES = {"colour_histograms", "colours", "h264_pcm", "media_worker", "segment_cut"}
+ABOUT_PICTURES |= {"segment_encoder", "segment_picture", "segment_read", "segment_sound"}
+ABOUT_PICTURES |= {"segment_track", "segmentation", "video_clip", "video_frames", "video_source"}
+
+CODE = """
+import importlib, json, sys
+found = {}
+for name in sys.argv[2:]:
+    importlib.import_module(name)
+    for heavy in sys.argv[1].split():
+        if heavy in sys.modules:
+            found.setdefault(heavy, name)
+print(json.dumps(found))
+"""
+
+
+def test_what_is_the_first_to_load_something_heavy():
+    files = [*REPOSITORY.glob("judges/*.py"), *REPOSITORY.glob("utils/*.py")]
+    names = [
+        f"lmms_eval_tasks.{file.parent.name}.{file.stem}"
+        for file in sorted(files)
+        if file.stem not in ABOUT_PICTURES
+    ]
+    assert len(names) > 60
+    command = [sys.executable, "-c", CODE, HEAVY, *names]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == {}

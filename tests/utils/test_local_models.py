@@ -1,0 +1,259 @@
+"""Models of metrics, from this machine only: which are found, and what is said of bad ones.
+
+BERTScore, BARTScore and CLIPScore find, load and refuse models in the same way: each case is tried
+on all three. The models are tiny and their weights random.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import tiny_bert
+import tiny_clip
+from clip_scoring import SENTENCES, given
+
+from lmms_eval_tasks.utils import bartscore, clip_encoder, clipscore, local_models
+from lmms_eval_tasks.utils.bartscore import bart_score
+from lmms_eval_tasks.utils.bertscore import bert_score
+from tests.checks import table
+
+pytestmark = pytest.mark.usefixtures("one_thread", "no_clip_kept")
+TEXTS = tiny_bert.TEXTS[:2]
+
+
+class Metric(NamedTuple):
+    """A metric over models: how to build one, and what it says of one."""
+
+    build: Callable[..., Path]
+    score: Callable[[str], tuple[Any, str | None]]  # the number or None, and why there is none
+    described: Callable[[str], str]
+    problem: Callable[[str], str | None] | None  # what is found before a run, weights unread
+    needed: str  # a weight without which there is no number
+    nan: str  # a weight that, not finite, spoils every number
+    files: tuple[str, ...]  # each of them is needed
+
+
+def _bert(model: str) -> Any:
+    return bert_score(TEXTS, [[text] for text in TEXTS[::-1]], model=model)
+
+
+def _bart(model: str) -> Any:
+    return bart_score(TEXTS, TEXTS[::-1], model=model)
+
+
+def _clip(model: str) -> Any:
+    return clipscore.clip_score(SENTENCES, given(["sea"]), model)
+
+
+def build_bart(folder: Path, **options: Any) -> Path:
+    from transformers import AutoModelForSeq2SeqLM
+
+    tiny_bert.build(folder, architecture="bart", **options)
+    AutoModelForSeq2SeqLM.from_pretrained(folder).save_pretrained(folder)  # with its head
+    return folder
+
+
+def both(score: Any) -> tuple[Any, str | None]:
+    return score.value, score.reason
+
+
+FILES = ("model.safetensors", "tokenizer.json", "config.json")
+METRICS = {
+    "bert": Metric(
+        tiny_bert.build,
+        lambda model: both(_bert(model)),
+        lambda model: _bert(model).describe(),
+        None,
+        "encoder.layer.1.attention.self.query.weight",
+        "embeddings.LayerNorm.weight",
+        FILES,
+    ),
+    "bart": Metric(
+        build_bart,
+        lambda model: both(_bart(model)),
+        lambda model: _bart(model).describe(),
+        bartscore.problem,
+        "model.decoder.layers.0.encoder_attn.k_proj.weight",
+        "final_logits_bias",
+        FILES,
+    ),
+    "clip": Metric(
+        tiny_clip.build,
+        lambda model: both(_clip(model)),
+        clipscore.describe,
+        clipscore.problem,
+        "text_projection.weight",
+        "visual_projection.weight",
+        (*FILES, "preprocessor_config.json"),
+    ),
+}
+RELEASED = "openai/clip-vit-base-patch32"
+each = table("kind", METRICS)
+
+
+def change(folder: Path, edit: Callable[[str, Any], Any]) -> None:
+    """Other weights in the same file; those of which `edit` makes None are left out."""
+    from safetensors.torch import load_file, save_file
+
+    weights = {name: edit(name, one) for name, one in load_file(folder / FILES[0]).items()}
+    kept = {name: one for name, one in weights.items() if one is not None}
+    save_file(kept, folder / FILES[0], metadata={"format": "pt"})
+    clipscore._loaded.cache_clear()
+
+
+def without(folder: Path, needed: str) -> None:
+    change(folder, lambda name, one: None if name == needed else one)
+
+
+def reason(metric: Metric, folder: Path) -> str:
+    """Why there is no number: one line with the folder."""
+    value, why = metric.score(str(folder))
+    assert value is None
+    assert why is not None
+    assert why.startswith(str(folder))
+    assert "\n" not in why
+    return why
+
+
+@each
+@table("name", ["/no/such/folder", "no-such/model", "../x", "a b/c:d//e"])
+def test_an_absent_model(kind, name, hub_cache, network) -> None:
+    metric = METRICS[kind]
+    value, why = metric.score(name)
+    assert value is None
+    assert f"{name!r} is not in the local Hugging Face cache and is no folder" in (why or "")
+    assert metric.described(name).endswith(f"Score not computed: {why}")
+    assert metric.problem is None or metric.problem(name) == why
+    assert network == []
+
+
+@each
+def test_a_cached_name_with_its_commit(kind, hub_cache, network, tmp_path) -> None:
+    metric = METRICS[kind]
+    built = metric.build(tmp_path / "built")
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    for name in {f"someone/{kind}", RELEASED if kind == "clip" else f"someone/{kind}"}:
+        repository = hub_cache / f"models--{name.replace('/', '--')}"
+        shutil.copytree(built, repository / "snapshots" / commit)
+        (repository / "refs").mkdir()
+        (repository / "refs" / "main").write_text(commit)
+        value, why = metric.score(name)
+        assert (value is not None, why) == (True, None)
+        assert metric.problem is None or metric.problem(name) is None
+        assert name in metric.described(name)
+        if kind != "bert":
+            assert f"model {name} at {commit[:12]}, transformers " in metric.described(name)
+        if kind == "clip":  # whose weights these are, the cache alone tells
+            assert clipscore.is_comparable(name) == (name == RELEASED)
+    assert network == []
+
+
+def test_a_folder_is_not_comparable_and_has_a_hash(clip: str, tmp_path: Path) -> None:
+    """Whose weights it holds nobody can tell; whether two folders hold the same, the hash does."""
+    described = clipscore.describe(clip)
+    assert described.endswith(local_models.NOT_COMPARABLE)
+    assert "NOT COMPARABLE" in described
+    digest = local_models.weights(Path(clip))
+    assert f"model {clip} (SHA-256 of its weights {digest}), transformers" in described
+    # Its name does not make it one of OpenAI's.
+    copy = shutil.copytree(clip, tmp_path / RELEASED)
+    assert local_models.weights(copy) == digest
+    assert not clipscore.is_comparable(str(copy))
+    assert local_models.weights(tiny_clip.build(tmp_path / "other", seed=1)) != digest
+
+
+@each
+def test_weights_that_are_missing_or_not_finite(kind, tmp_path) -> None:
+    metric = METRICS[kind]
+    folder = metric.build(tmp_path / "model")
+    whole = (folder / "model.safetensors").read_bytes()
+    change(folder, lambda name, one: one.fill_(math.nan) if name == metric.nan else one)
+    assert "not finite" in reason(metric, folder)
+    (folder / "model.safetensors").write_bytes(whole)
+    without(folder, metric.needed)
+    assert f"1 weights are not in the folder, e.g. {metric.needed}" in reason(metric, folder)
+    assert metric.described(str(folder)).endswith(f"Score not computed: {reason(metric, folder)}")
+    assert metric.problem is None or metric.problem(str(folder)) is None  # not read before a run
+
+
+@each
+def test_an_incomplete_folder(kind, tmp_path, network) -> None:
+    metric = METRICS[kind]
+    folder = metric.build(tmp_path / "whole")
+    for name in (*metric.files, "cut"):
+        broken = shutil.copytree(folder, tmp_path / name)
+        if name == "cut":
+            weights = broken / "model.safetensors"
+            weights.write_bytes(weights.read_bytes()[:1000])
+        else:
+            (broken / name).unlink()
+        assert reason(metric, broken)
+        if metric.problem is not None:
+            said = metric.problem(str(broken))
+            assert (said is not None) == (name == "config.json")
+            assert "\n" not in (said or "")
+    assert network == []
+
+
+@each
+def test_half_precision_is_computed_in_single(kind, tmp_path) -> None:
+    import torch
+
+    metric = METRICS[kind]
+    folder = metric.build(tmp_path / "half")
+    change(folder, lambda _, one: one.half().float())
+    single, _ = metric.score(str(folder))
+    change(folder, lambda _, one: one.half())
+    config = folder / "config.json"
+    config.write_text(config.read_text().replace('"float32"', '"float16"'))
+    assert "float16" in config.read_text()
+    # In half precision it would differ in the fourth digit.
+    assert metric.score(str(folder)) == (pytest.approx(single, abs=1e-6), None)
+    assert torch.get_default_dtype() == torch.float32
+
+
+@each
+def test_code_of_a_folder_is_not_run(kind, tmp_path, network) -> None:
+    metric = METRICS[kind]
+    folder = metric.build(tmp_path / "code")
+    config = json.loads((folder / "config.json").read_text())
+    classes = ("AutoConfig", "AutoModel", "AutoModelForSeq2SeqLM")
+    config |= {"model_type": "own", "auto_map": dict.fromkeys(classes, "own.Own")}
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "own.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nclass Own: pass\n")
+    metric.score(str(folder))
+    assert metric.problem is None or metric.problem(str(folder))
+    assert not (tmp_path / "ran").exists()
+
+
+def test_another_kind_of_model(tmp_path: Path) -> None:
+    folder = tiny_bert.build(tmp_path / "bert")
+    kinds = {"bart": "sequence-to-sequence model such as BART or T5", "clip": "CLIP model"}
+    for kind, what in kinds.items():
+        metric = METRICS[kind]
+        assert metric.problem is not None
+        assert metric.problem(str(folder)) == f"{folder}: bert is no {what}"
+        assert reason(metric, folder)
+
+
+def test_a_broken_model_is_tried_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tiny_clip.build(tmp_path / "broken")
+    without(folder, METRICS["clip"].needed)
+    calls, original = [], clip_encoder.load
+    monkeypatch.setattr(clip_encoder, "load", lambda *a: (calls.append(a), original(*a))[1])
+    assert reason(METRICS["clip"], folder) == reason(METRICS["clip"], folder)
+    assert len(calls) == 1
+
+
+@table(
+    "limits, least",
+    [((1024, 10**30), 1024), ((64, 512), 64), ((None, 32), 32), ((0, None), 512), ((), 512)],
+)
+def test_the_least_limit(limits, least) -> None:
+    assert local_models.least(*limits) == least

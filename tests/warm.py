@@ -1,0 +1,173 @@
+"""Command lines in forked processes that find the heavy imports done.
+
+A fresh process of the host spends 13 s of CPU before its first request: 8 on other packages'
+imports, 4 on parsing the YAMLs of the host's own tasks. Here a server pays that once. For each
+command line it forks a child, which gets its own environment, folder and output files, and does
+what Python would: it runs the script, the module or the `-c` code. Neither `lmms_eval_tasks` nor
+any module of the host but its `utils` is imported before the fork, so that the hook, and whatever
+a process of ours keeps, start from nothing. What only a real start shows is launched `fresh`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib
+import json
+import os
+import pickle
+import runpy
+import signal
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+# `evaluate` brings torch, transformers, datasets and scipy. Not openai, which reads its variables.
+PRELOADED = ("accelerate", "bert_score", "evaluate", "nltk", "pytablewriter", "rich", "sacrebleu")
+
+
+class Done(NamedTuple):
+    """A process that ended: its exit code as `subprocess` gives it, and what it wrote."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+
+class Server:
+    """The process that forks."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        command = [sys.executable, __file__]
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=env, text=True)
+
+    def run(
+        self, command: Sequence[str], envs: Sequence[Mapping[str, str]], cwd: Path, timeout: int
+    ) -> list[Done]:
+        """Run `command` once for each of `envs`, side by side, and wait for all.
+
+        Args:
+            command: a Python script, or Python itself, and its arguments.
+            envs: whole environments.
+            cwd: the folder to run in.
+            timeout: seconds after which a child ends by SIGALRM.
+        """
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with tempfile.TemporaryDirectory() as name:
+            outputs = [Path(name, str(number)) for number in range(2 * len(envs))]
+            jobs = [
+                Job(
+                    list(command),
+                    env,
+                    str(cwd),
+                    str(outputs[2 * n]),
+                    str(outputs[2 * n + 1]),
+                    timeout,
+                )
+                for n, env in enumerate(envs)
+            ]
+            self._process.stdin.write(json.dumps(jobs) + "\n")
+            self._process.stdin.flush()
+            codes = json.loads(self._process.stdout.readline())
+            said = [output.read_text(encoding="utf-8", errors="replace") for output in outputs]
+        return [Done(code, said[2 * n], said[2 * n + 1]) for n, code in enumerate(codes)]
+
+    def close(self) -> None:
+        """End it, when its last children have ended."""
+        self._process.communicate()
+
+
+class Job(NamedTuple):
+    """What a child is told."""
+
+    command: Sequence[str]
+    env: Mapping[str, str]
+    cwd: str
+    stdout: str  # files to write to
+    stderr: str
+    timeout: int  # seconds
+
+
+def main() -> None:
+    for name in PRELOADED:
+        importlib.import_module(name)
+    from lmms_eval import utils
+
+    utils.load_yaml_config = remembering(utils.load_yaml_config)
+    for line in sys.stdin:
+        children = [fork(Job(*job)) for job in json.loads(line)]
+        codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+        print(json.dumps(codes), flush=True)
+
+
+def remembering(load: Any) -> Any:
+    """The host's reader of YAMLs that has read those of the host's own tasks already."""
+    tasks = Path(sys.modules["lmms_eval"].__file__ or "").parent / "tasks"
+    known = {
+        str(file): pickle.dumps(load(yaml_path=str(file), mode="simple"))
+        for file in tasks.rglob("*.yaml")
+    }
+
+    def load_yaml_config(*args: Any, **kwargs: Any) -> Any:
+        path = kwargs.get("yaml_path", args[0] if args else None)
+        if kwargs.get("mode") == "simple" and path in known:
+            return pickle.loads(known[path])
+        return load(*args, **kwargs)
+
+    return load_yaml_config
+
+
+def fork(job: Job) -> int:
+    """The id of a child that runs the job and ends."""
+    child = os.fork()
+    if child:
+        return child
+    code = 1
+    try:
+        signal.alarm(job.timeout)
+        for descriptor, path in enumerate(("/dev/null", job.stdout, job.stderr)):
+            flags = os.O_RDONLY if descriptor == 0 else os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+            os.dup2(os.open(path, flags, 0o644), descriptor)
+        os.environ.clear()
+        os.environ.update(job.env)
+        os.chdir(job.cwd)
+        execute(*job.command)
+        code = 0
+    except SystemExit as stop:
+        if isinstance(stop.code, str):
+            print(stop.code, file=sys.stderr)
+        code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def execute(program: str, *arguments: str) -> None:
+    """As Python does, in a namespace of its own."""
+    if program != sys.executable:
+        arguments = (program, *arguments)
+    first, *rest = arguments
+    if first == "-c":
+        code, *rest = rest
+        sys.argv, sys.path[0] = [first, *rest], ""
+        exec(compile(code, "<string>", "exec"), {"__name__": "__main__"})
+    elif first == "-m":
+        module, *rest = rest
+        sys.argv, sys.path[0] = [first, *rest], ""
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    else:
+        sys.argv, sys.path[0] = [first, *rest], str(Path(first).parent)
+        runpy.run_path(first, run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()
