@@ -205,9 +205,6 @@ def one(fault: Fault, **changes: Any) -> Any:
     return reply
 
 
-DETAILS = {"prompt_tokens_details": {"cached_tokens": 64}}
-
-
 @table("usage, counts")
 def test_counts_that_are_not_reported_are_unknown(usage: Any, counts: list[Any]) -> None:
     reply = one(completion([choice(OK)], usage, model="asked-2026-01-01"))
