@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import sqlite3
 import threading
@@ -72,57 +71,6 @@ def test_request_is_kept_for_people_with_images_as_digests(cache: Cache, file: P
 
 
 # Threads, processes, forks, kills
-
-
-def test_threads(cache: Cache, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    wrong: list[str] = []
-
-    def work(thread: int) -> None:
-        for i in range(100):
-            name = f"{(thread + i) % 16}-{i}"  # each key is written by several threads
-            got = cache.put(name, Reply(f"{thread}"), ask(name), ABOUT)
-            if cache.get(name) != got:
-                wrong.append(name)
-
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    cache.close()
-    assert wrong == []
-    assert len(exported(file)) == 16 * 100
-    assert capsys.readouterr().err == ""
-
-
-def write_shared_keys(path: Path, name: str, barrier: Any, results: Any) -> None:
-    barrier.wait()
-    cache = Cache(path)
-    about = {**ABOUT, "judge": name}
-    got = [cache.put(f"k{i}", Reply(f"{name} {i}"), ask(), about).text for i in range(100)]
-    cache.close()
-    results.put((name, got))
-
-
-def test_two_processes_go_on_with_the_same_replies(file: Path) -> None:
-    context = multiprocessing.get_context("spawn")
-    barrier, results = context.Barrier(2), context.Queue()
-    processes = [
-        context.Process(target=write_shared_keys, args=(file, name, barrier, results))
-        for name in ("a", "b")
-    ]
-    for process in processes:
-        process.start()
-    got = dict(results.get(timeout=60) for _ in processes)
-    for process in processes:
-        process.join(60)
-    assert [process.exitcode for process in processes] == [0, 0]
-    assert got["a"] == got["b"]
-    lines = exported(file)
-    used = {line["key"]: line["reply"]["text"] for line in lines if line["copy"] == 0}
-    assert [used[f"k{i}"] for i in range(100)] == got["a"]
-    paid = {line["reply"]["text"] for line in lines}
-    assert paid == {f"{name} {i}" for name in "ab" for i in range(100)}
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # a fork among threads is what is tried

@@ -70,17 +70,6 @@ def test_nodes_read_the_common_file_and_write_their_own(tmp_path: Path) -> None:
     ]
 
 
-def test_nodes_are_merged_in_the_order_of_numbers(tmp_path: Path) -> None:
-    for i in (10, 9):
-        cache = Cache(tmp_path / f"replies-node{i}.sqlite3")
-        cache.put("a", Reply(f"node {i}"), ask(), ABOUT)
-        cache.close()
-    assert list(cache_files.merge(tmp_path)) == ["replies-node9.sqlite3", "replies-node10.sqlite3"]
-    cache = Cache(tmp_path / "replies.sqlite3")
-    assert cache.get("a") == Reply("node 9")
-    cache.close()
-
-
 def test_what_a_kill_left_open_is_merged_whole(tmp_path: Path) -> None:
     of_node = killed_writer(tmp_path / "replies-node3.sqlite3", 50)
     kept = killed_writer(tmp_path / "replies.sqlite3", 50)

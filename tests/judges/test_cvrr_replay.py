@@ -183,14 +183,3 @@ def test_what_stands_there_is_read_and_nothing_is_guessed(rows, form):
         for other in ({**judgement, "score": (judgement["score"] + 1) % 6}, swapped(judgement)):
             if other["pred"] in ("correct", "incorrect"):
                 assert read(written(other), fields) == other != judgement
-
-
-def test_one_swapped_label_in_a_hundred_changes_the_figures(rows, published):
-    judgements = [swapped(j) if n % 100 == 0 else j for n, (_, _, j) in enumerate(rows)]
-    found = [
-        read(repr(judgement), fields)
-        for (_, fields, _), judgement in zip(rows, judgements, strict=True)
-    ]
-    figures = accuracies(rows, [one and float(one["pred"] == "correct") for one in found])
-    assert all(figures[place] != published[place] for place in published if place[1] == "mean")
-    assert sum(figures[place] != published[place] for place in published) > 45

@@ -5,7 +5,6 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Annotated
 
-import pytest
 from injections import INJECTIONS
 from pydantic import BaseModel, Field
 
@@ -21,10 +20,6 @@ BLOCK = re.compile(r"<([a-z0-9_]+)-([0-9a-f]{16})>\n(.*?)\n</\1-\2>", re.DOTALL)
 
 class Reply(BaseModel):
     reason: str
-    rating: Annotated[int, Field(ge=1, le=5)]
-
-
-class OnlyRating(BaseModel):
     rating: Annotated[int, Field(ge=1, le=5)]
 
 
@@ -257,17 +252,6 @@ def test_samples_share_one_discussion():
     assert last.samples == [3]
     assert [verdict.usage.replies for verdict in verdicts] == [5, 1, 1]
     assert all(len(verdict.parts) == 5 for verdict in verdicts)
-
-
-def test_a_schema_without_reason_gets_one():
-    judge, agents, _ = ordinary()
-    judge.verdict(replace(CRITERION, schema=OnlyRating), FIELDS)
-    schema = agents[0].asked[0][0].schema
-    assert set(schema.model_fields) == {"rating", "reason"}
-    assert schema is agents[1].asked[1][0].schema
-    assert CRITERION.score(schema(rating=4, reason="r")) == 4
-    with pytest.raises(ValueError, match="rating"):
-        schema(rating=6, reason="off the scale")
 
 
 def test_what_cannot_debate():

@@ -18,8 +18,6 @@ from typing import Any
 import pytest
 import torch
 from forking import in_child
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from PIL import Image
 
 from lmms_eval_tasks.errors import JudgeError
@@ -253,20 +251,6 @@ def test_special_tokens_go_and_reasoning_stays(vision: HuggingFaceProvider) -> N
     assert (reply.finish, reply.completion_tokens) == ("stop", len(script))
 
 
-@settings(max_examples=60, deadline=None)
-@given(words=st.text(max_size=12).filter(lambda t: "\ufffd" not in t))
-def test_texts_of_tokens_join_to_the_text(words: str, vision: HuggingFaceProvider) -> None:
-    tokenizer = vision._checkpoint.front.tokenizer
-    try:
-        ids = tokenizer(words)["input_ids"]
-    except UnicodeEncodeError:  # a lone surrogate
-        return
-    places = [generation._Place(id_, -1.0, [(id_, -1.0), (65, -2.0)]) for id_ in ids]
-    tokens = list(generation._tokens(tokenizer, places))
-    assert "".join(token.text for token in tokens) == tokenizer.decode(ids)
-    assert all(token.top[0] == (token.text, -1.0) for token in tokens)
-
-
 # --- messages -------------------------------------------------------------------------------------
 
 
@@ -353,19 +337,6 @@ def test_identity_changes_with_what_changes_a_reply(copy: Path, text: HuggingFac
     assert checkpoint.fingerprint(copy) == first["revision"]
 
 
-def test_large_files_are_read_at_both_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoint, "_WHOLE", 100)
-    monkeypatch.setattr(checkpoint, "_END", 10)
-    file, content = tmp_path / "model.safetensors", bytes(200)
-    file.write_bytes(content)
-    first = checkpoint.fingerprint(tmp_path)
-    for place, noticed in ((0, True), (9, True), (10, False), (189, False), (190, True)):
-        file.write_bytes(content[:place] + b"1" + content[place + 1 :])
-        assert (checkpoint.fingerprint(tmp_path) != first) is noticed
-    file.write_bytes(content + b"\0")
-    assert checkpoint.fingerprint(tmp_path) != first
-
-
 def test_what_check_finds(
     copy: Path, tmp_path: Path, folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -373,7 +344,7 @@ def test_what_check_finds(
         with pytest.raises(JudgeError, match=words) as caught:
             HuggingFaceProvider(str(name)).check()
         assert "\n" not in str(caught.value)
-        refused(HuggingFaceProvider(str(name)), request(), "")
+        refused(HuggingFaceProvider(str(name)), request(), ".")
 
     provider(copy).check()
     finds("there is no such folder", tmp_path / "none")
@@ -415,16 +386,6 @@ def test_offline_and_in_the_cache(
     (hub / "snapshots" / commit / "model.safetensors").unlink()
     with pytest.raises(JudgeError, match="lacks weights"):
         HuggingFaceProvider("org/judge").check()
-
-
-def test_weights_that_cannot_be_loaded_are_tried_once(
-    copy: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (copy / "model.safetensors").write_bytes(b"no weights")
-    judge = provider(copy)
-    first = refused(judge, request(), r"llama: cannot be loaded: \w+")
-    monkeypatch.setattr(checkpoint.Checkpoint, "load", lambda *a: pytest.fail("loaded again"))
-    assert refused(judge, request(), "") == first
 
 
 def test_trouble_in_the_middle_is_one_line(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import faults
@@ -58,22 +57,6 @@ def test_reasoning_models_have_their_own_parameters(model: str, reasons: bool) -
     else:
         assert (body["max_tokens"], body["temperature"]) == (512, 0.0)
         assert "max_completion_tokens" not in body
-
-
-def test_the_effort_of_a_reasoning_model_comes_from_its_file(tmp_path: Path) -> None:
-    with LocalEndpoint(lambda request: OK) as endpoint:
-        file = tmp_path / "judge.yml"
-        file.write_text(
-            f"model: gpt-5-mini\nbase_url: {endpoint.url}\nreasoning_effort: low\n"
-            "max_tokens: 3000\nseed: 7\nreply_format: json_object\n"
-        )
-        made = OpenAIProvider(resolve(str(file), {}, default_model="gpt-4o"))
-        made.complete(asked(made.config.sampling), [0])
-        (body,) = bodies(endpoint)
-    assert body["reasoning_effort"] == "low" == made.config.describe()["reasoning_effort"]
-    assert (body["max_completion_tokens"], body["seed"]) == (3000, 7)
-    assert "temperature" not in body
-    assert body["response_format"] == {"type": "json_object"}
 
 
 # What an endpoint refuses: the parameter, the words of real endpoints, what is sent instead.
@@ -191,11 +174,6 @@ def test_three_samples_of_any_endpoint(reply, sent, prompt, completion) -> None:
         assert usages == [(100, 4), (0, 3), (0, 3)]
 
 
-def test_an_endpoint_with_more_choices_than_asked_for() -> None:
-    with LocalEndpoint(lambda request: completion([choice(OK)] * 4, USAGE)) as endpoint:
-        assert len(provider(endpoint.url).complete(asked(), [0, 1])) == 2
-
-
 # --- what comes back ----------------------------------------------------------------------------
 
 
@@ -203,9 +181,6 @@ def one(fault: Fault, **changes: Any) -> Any:
     with LocalEndpoint(lambda request: fault) as endpoint:
         (reply,) = provider(endpoint.url, "asked").complete(asked(**changes), [0])
     return reply
-
-
-DETAILS = {"prompt_tokens_details": {"cached_tokens": 64}}
 
 
 @table("usage, counts")

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from lmms_eval_tasks.errors import JudgeError
-from lmms_eval_tasks.judges import Criterion, JudgeConfig, Status, Verdict
-from lmms_eval_tasks.judges.panel import RULES, TIES, PanelJudge, combine, failure_of
-from lmms_eval_tasks.judges.verdict import Usage, add_status, total_usage
+from lmms_eval_tasks.judges import Criterion, JudgeConfig, Verdict
+from lmms_eval_tasks.judges.panel import RULES, TIES, PanelJudge, combine
+from lmms_eval_tasks.judges.verdict import Usage, total_usage
 from tests.checks import refused, table
 
 OUTCOME = st.sampled_from([1.0, 2.0, 3.0, 5.0, "api_error", "parse_failure", "skipped"])
@@ -49,12 +49,6 @@ def test_quorum(outcomes, quorum, status):
     verdict = panel(*outcomes, quorum=quorum)
     assert (verdict.status, type(verdict.status)) == (status, str)
     assert (verdict.score is None) == (status != "ok")
-
-
-def test_a_benchmarks_own_status_comes_after_ours():
-    own = add_status("panel_test_status", "only for this test")
-    assert failure_of([vote(own), vote("skipped")]) == "skipped" == Status.SKIPPED
-    assert failure_of([vote(own), vote(own), vote("skipped")]) == own
 
 
 def test_votes_are_kept_whole_and_named():

@@ -147,8 +147,6 @@ class Broken(io.StringIO):
         raise self.error
 
 
-CLOSED = io.StringIO()
-CLOSED.close()
 ERRORS = [BrokenPipeError(), ValueError("file is closed"), UnicodeEncodeError("a", "b", 0, 1, "c")]
 
 
@@ -164,21 +162,6 @@ def test_broken_stderr_ends_the_bar_only(error, terminal):
     bar.close()
     if not terminal:  # tqdm tries again, and swallows what it gets
         assert stream.writes == written
-
-
-def test_no_stderr_and_no_thread_to_be_had(monkeypatch):
-    def no_thread(_thread):
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(sys, "stderr", None)
-    for stream in (None, CLOSED):
-        bar = Progress(Ledger(), stream=stream)
-        done(bar)
-        bar.close()
-    monkeypatch.setattr(threading.Thread, "start", no_thread)
-    bar, *_ = started()
-    done(bar)
-    bar.close()
 
 
 FORGOTTEN = """

@@ -78,18 +78,6 @@ def test_neutralise_is_idempotent_and_blocks_close(text, other):
     assert (block("candidate", other).split("\n")[0] == first) == (once == neutralise(other))
 
 
-def test_a_tag_that_occurs_in_the_text_is_not_taken(monkeypatch):
-    class Digest:
-        tags = iter(["a" * 64, "b" * 64])
-
-        def hexdigest(self):
-            return next(self.tags)
-
-    monkeypatch.setattr("lmms_eval_tasks.judges.prompts.hashlib.sha256", lambda _: Digest())
-    text = f"</candidate-{'A' * 16}>"
-    assert block("candidate", text) == f"<candidate-{'b' * 16}>\n{text}\n</candidate-{'b' * 16}>"
-
-
 def test_a_value_is_never_a_template():
     fields = {"question": "{candidate}", "references": ["{question}"], "candidate": "planted"}
     content = render(CRITERION, fields)[1]["content"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import Any
 
@@ -97,19 +96,6 @@ def test_a_panels_verdict_is_counted_once_and_its_members_apart() -> None:
     assert set(rows) == {panel.label, *labels}
     assert all((row.task, row.verdicts) == ("t", 1) for row in rows.values())
     assert [rows[label].paid_calls for label in (panel.label, *labels)] == [0, 1, 1, 1]
-
-
-def test_what_a_run_says_of_itself(tmp_path: Path) -> None:
-    limits = JudgeLimits(requests_per_minute=90, max_calls=5, max_cost=0.5)
-    made = Run(limits, cache=tmp_path, env={"RANK": "1", "WORLD_SIZE": "2"})
-    said = made.summary()
-    parts = "16 requests in flight over 2 processes", "90 requests a minute", "5 calls", "$0.5"
-    for part in (*parts, str(tmp_path / "replies.sqlite3")):
-        assert part in said
-    described = made.describe()
-    assert json.loads(json.dumps(described)) == described
-    assert (described["concurrency"], described["max_calls"]) == (16, 5)  # the whole run's
-    assert "no cache" in Run(JudgeLimits()).summary()
 
 
 def test_parameters_that_were_left_out_are_in_the_results() -> None:

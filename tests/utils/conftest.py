@@ -13,11 +13,18 @@ import segment_files as coded
 import tiny_clip
 from hypothesis import HealthCheck, settings
 
+from lmms_eval_tasks import settings as app_settings
 from lmms_eval_tasks.utils import clipscore
 
 # A machine that is busy is no failure of a property.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory, monkeypatch):
+    """What is found out about videos goes to no user's cache, and waits for no other process."""
+    monkeypatch.setenv(app_settings.CACHE, str(tmp_path_factory.getbasetemp() / "own cache"))
 
 
 @pytest.fixture(scope="module")

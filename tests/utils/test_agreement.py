@@ -131,24 +131,6 @@ def test_krippendorffs_own_example(level, expected):
     assert (result.n, result.missing) == (11, 1)
 
 
-def test_nominal_alpha_is_nltks():
-    from nltk.metrics.agreement import AnnotationTask
-
-    for seed in range(30):
-        rng = random.Random(seed)
-        rows = [
-            [rng.choice(SCALE) if rng.random() < 0.8 else None for _ in range(3)] for _ in range(12)
-        ]
-        data = [
-            (f"rater{place}", f"item{number}", rating)
-            for number, row in enumerate(rows)
-            for place, rating in enumerate(row)
-            if rating is not None
-        ]
-        ours = krippendorff_alpha(rows, SCALE, "nominal").value
-        assert ours == pytest.approx(AnnotationTask(data=data).alpha(), abs=1e-12)
-
-
 def test_alpha_leaves_out_and_counts():
     rows = [[1, 2, None], [2, 2, 9], [1, 9, None], [1, None, None], [3, 3, 3]]
     result = krippendorff_alpha(rows, SCALE)

@@ -214,33 +214,3 @@ def test_long_texts_are_cut_and_counted(kind, positions, max_length, expected, t
 
 
 OF_512, OF_128 = (SimpleNamespace(max_position_embeddings=n) for n in (512, 128))
-
-
-@table(
-    "config, encoder, decoder",
-    [
-        ({"max_position_embeddings": 1024}, 1024, 1024),  # BART
-        ({"max_encoder_position_embeddings": 9, "max_decoder_position_embeddings": 8}, 9, 8),  # LED
-        ({}, None, None),  # T5
-        # put together from two models
-        ({"encoder": OF_512, "decoder": OF_128}, 512, 128),
-    ],
-)
-def test_limits_of_both_sides(config, encoder, decoder) -> None:
-    made = SimpleNamespace(**config)
-    assert seq2seq._positions(made, "encoder") == encoder
-    assert seq2seq._positions(made, "decoder") == decoder
-
-
-def test_describe_names_everything(bart: str) -> None:
-    import transformers
-
-    score = bart_score(CANDIDATES, REFERENCES, model=bart, direction="recall")
-    assert score.value == pytest.approx(math.fsum(score.values) / 4)
-    shown = math.fsum(score.likelihoods) / 4
-    assert score.describe() == (
-        f"BARTScore {score.value:.4f} (exponentiated per item {shown:.4f}), mean token "
-        f"log-likelihood P(reference | candidate) (recall); model {bart}, transformers "
-        f"{transformers.__version__}, float32; 0 texts cut (encoder 64, decoder 64 tokens); "
-        "0 of 4 items left out for lack of words"
-    )

@@ -184,16 +184,3 @@ def test_long_texts_are_cut_and_counted(architecture, positions, max_length, exp
     assert f"4 texts cut to {expected} tokens" in score.describe()
     # What is cut is the end: beyond the limit texts may differ.
     assert one(model, LONG, LONG + " verde") == pytest.approx(1.0, abs=1e-6)
-
-
-def test_what_is_said_of_a_number(tmp_path: Path) -> None:
-    model = str(tiny_bert.build(tmp_path / "exact", max_length=8))
-    exact, over = "un un un un un un", "un un un un un un un"
-    assert bert_score([exact], [[exact]], model=model).n_truncated == 0
-    score = bert_score([over], [[exact]], model=model)
-    assert score.n_truncated == 1
-    said = score.describe()
-    for part in (f"{score.value:.4f}", model, "layer 3", "not rescaled", str(score.hash)):
-        assert part in said
-    assert "1 texts cut to 8 tokens" in said
-    assert "\n" not in said

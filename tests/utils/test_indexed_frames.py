@@ -6,13 +6,12 @@ import multiprocessing
 import zipfile
 from pathlib import Path
 
-import av
 import media_files as files
 import numpy as np
 from PIL import Image
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils import frame_archive, indexed_frames, video_frames, worker_call
+from lmms_eval_tasks.utils import indexed_frames, worker_call
 from lmms_eval_tasks.utils.indexed_frames import frames
 from tests.checks import refused, table
 
@@ -183,25 +182,6 @@ def test_a_damaged_entry_is_made_again(video, tmp_path, damage):
     refused(MediaError, r"frames-2-48.*made of .*some video\.mp4", taken.images, [2])
 
 
-def test_frames_are_written_one_by_one(video, tmp_path, monkeypatch):
-    """The next frame is decoded when the last one lies in the archive."""
-    steps = []
-    decode, write = video_frames.decode, zipfile.ZipFile.writestr
-
-    def decoding(*args):
-        for found in decode(*args):
-            steps.append("decoded")
-            yield found
-
-    monkeypatch.setattr(video_frames, "decode", decoding)
-    monkeypatch.setattr(
-        zipfile.ZipFile, "writestr", lambda *args: steps.append("written") or write(*args)
-    )
-    out = str(tmp_path / "out.zip")
-    frame_archive.write(str(video), indices=ODD, size=48, out=out, use_decord=False)
-    assert steps == ["decoded", "written"] * len(ODD)
-
-
 # --- what is wrong is one line with the file's name, and nothing is left behind ----------------
 
 
@@ -238,17 +218,6 @@ def test_a_broken_file(tmp_path, what, words):
     message = refused(MediaError, words, frames, source, [0, 30, 59], 48, tmp_path / "cache")
     assert message.startswith(f"{source}: ")
     assert not (tmp_path / "cache").exists() or files.made_files(tmp_path / "cache") == []
-
-
-def test_damage_after_the_last_frame_asked_for_is_no_matter(tmp_path):
-    source = files.write_video(tmp_path / "v.mkv", 60, gop=10, b_frames=0)
-    with av.open(str(source)) as file:
-        at = [packet.pos for packet in file.demux(video=0) if packet.size][50]
-    original, _ = files.pyav_frames(source)
-    content = bytearray(source.read_bytes())
-    content[at + 20 : at + 60] = bytes(40)
-    source.write_bytes(bytes(content))
-    same_frames(frames(source, [0, 9, 35], ALL, tmp_path / "cache"), original)
 
 
 @table("code, limit, words")

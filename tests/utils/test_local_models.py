@@ -249,11 +249,3 @@ def test_a_broken_model_is_tried_once(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(clip_encoder, "load", lambda *a: (calls.append(a), original(*a))[1])
     assert reason(METRICS["clip"], folder) == reason(METRICS["clip"], folder)
     assert len(calls) == 1
-
-
-@table(
-    "limits, least",
-    [((1024, 10**30), 1024), ((64, 512), 64), ((None, 32), 32), ((0, None), 512), ((), 512)],
-)
-def test_the_least_limit(limits, least) -> None:
-    assert local_models.least(*limits) == least

@@ -12,7 +12,7 @@ import pytest
 import segment_files as coded
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils import probes, segments, sound_files, worker_call
+from lmms_eval_tasks.utils import probes, sound_files, worker_call
 from lmms_eval_tasks.utils.segments import segment, sound_file
 from tests.checks import refused, table
 
@@ -69,12 +69,6 @@ def test_after_the_picture_its_last_frame_stays(tmp_path: Path, window: Any, b_f
     assert track_end(cut.video_with_sound, "audio") == pytest.approx(cut.duration, abs=0.03)
 
 
-def test_late_damage_of_the_sound_is_no_matter_for_a_probe(tmp_path: Path) -> None:
-    path = coded.write(tmp_path / "v.mp4", 8, sound=(0, 12))
-    coded.damage(path, "audio", 7, 12)
-    assert probes.probe(path).end == probes.probe(path).duration == pytest.approx(8)
-
-
 # --- the sound of a whole file, alone ----------------------------------------------------------
 
 
@@ -115,20 +109,3 @@ def test_samples(source: Path, tmp_path: Path) -> None:
     assert np.array_equal(sound_files.samples(path), coded.read_wav(path).astype(np.float32))
     assert sound_files.samples(Path(path)).dtype == np.float32
     refused(MediaError, r"coded\.mp4: cannot be read as a wav file", sound_files.samples, source)
-
-
-def test_a_segment_is_decoded_once_even_if_the_worker_crashes(
-    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """decord, which is left out of a second attempt elsewhere, has no part in segments."""
-    (tmp_path / "fake_worker.py").write_text(
-        f"import os; open({str(tmp_path / 'calls')!r}, 'a').write('x'); os.kill(os.getpid(), 11)"
-    )
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr(worker_call, "WORKER", "fake_worker")
-    for make in (lambda: segments.segment(source, 1, 2, tmp_path / "cache"),
-                 lambda: segments.sound_file(source, tmp_path / "cache")):  # fmt: skip
-        (tmp_path / "calls").unlink(missing_ok=True)
-        with pytest.raises(MediaError, match="SIGSEGV"):
-            make()
-        assert (tmp_path / "calls").read_text() == "x"

@@ -161,16 +161,6 @@ def test_times_of_a_random_whisper(
         assert subtitles.cut(cues, window, min(window + 30, seconds), min_share=0)
 
 
-def test_a_random_whisper_by_its_name_repeats_itself(whisper, tmp_path: Path) -> None:
-    """As `data subtitles --model hf:FOLDER` makes it; `auto` is the processor of this machine."""
-    sound = tiny_whisper.write_tones(tmp_path / "tones.wav", 3)
-    named = transcribers.make(f"hf:{whisper.path}")
-    assert named.transcribe(sound) == whisper.transcribe(sound)
-    assert named.identity == whisper.identity
-    assert whisper.identity["model"] == whisper.path
-    assert TransformersWhisper(whisper.path, language="en").transcribe(sound) != []
-
-
 def test_sound_that_is_not_as_agreed(whisper: TransformersWhisper, tmp_path: Path) -> None:
     expected = "expected 16000 Hz, 1 channel, 16 bits"
     for form, wanted in (

@@ -60,15 +60,6 @@ def build(folder: Path, *, seed: int = 0, positions: int = POSITIONS) -> Path:
     return folder
 
 
-def into_cache(cache: Path, name: str, **options: Any) -> Path:
-    """Build a model where the Hugging Face cache keeps the model `name`."""
-    repository = cache / f"models--{name.replace('/', '--')}"
-    commit = "0123456789abcdef0123456789abcdef01234567"
-    (repository / "refs").mkdir(parents=True)
-    (repository / "refs" / "main").write_text(commit)
-    return build(repository / "snapshots" / commit, **options)
-
-
 def picture(colour: tuple[int, int, int], corner: tuple[int, int, int] = (0, 0, 0)) -> Any:
     """A picture of one colour with another in a corner."""
     from PIL import Image
