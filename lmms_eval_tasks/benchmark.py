@@ -116,6 +116,7 @@ class Join:
         of: the numbers by name, from whole items by task; empty if too few tasks are there.
         shown: the numbers that stand in the host's table, and the fields of an item that they need.
         notes: what the user should know of a join over saved runs.
+        counted: the number that says how many questions were joined.
     """
 
     group: str
@@ -123,6 +124,7 @@ class Join:
     of: Callable[[Mapping[str, Items]], Mapping[str, Any]]
     shown: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     notes: Callable[[Mapping[str, Items]], Iterable[str]] = lambda sides: ()  # noqa: ARG005
+    counted: str = ""
 
 
 @dataclass(frozen=True)

@@ -82,6 +82,9 @@ def tables(rows: Sequence[tuple[str, Numbers]]) -> list[Table]:
     return made
 
 
+_INVALID = " INVALID"  # behind the name of a task too many of whose verdicts failed
+
+
 def _summary(rows: Iterable[tuple[str, Numbers]]) -> list[Table]:
     """The `Avg.` of the paper's tables, one row a setting."""
     table = _table("averages over the categories (the paper's Tables 1, 2, 3 and 5)")
@@ -92,13 +95,15 @@ def _summary(rows: Iterable[tuple[str, Numbers]]) -> list[Table]:
     for label, numbers in rows:
         settings: dict[str, dict[str, Any]] = {}
         for name, values in numbers.items():
-            found = settings.setdefault(_setting(name), {"failed": 0})
+            found = settings.setdefault(_setting(name.removesuffix(_INVALID)), {"failed": 0})
+            found["invalid"] = found.get("invalid", "") or name.endswith(_INVALID)
             found |= {m: values[f"{m}_avg"] for m, *_ in LAYOUT if _has(values, f"{m}_avg")}
             found["failed"] += values.get("failed", 0)
         for setting, found in settings.items():
-            if len(found) > 1:
+            if found.keys() - {"failed", "invalid"}:
                 cells = (number_text(found.get(metric)) for metric, *_ in LAYOUT)
-                table.add_row(f"{label} {setting}".strip(), *cells, str(found["failed"]))
+                name = f"{label} {setting}{_INVALID if found['invalid'] else ''}".strip()
+                table.add_row(name, *cells, str(found["failed"]))
     return [table] if table.rows else []
 
 

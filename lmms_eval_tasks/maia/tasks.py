@@ -192,7 +192,8 @@ def _join(end: str) -> Join:
             return {}
         return metrics.agg_acc(sides[pairs], sides[open_ended])
 
-    return Join(f"maia{end}", (pairs, open_ended), of, {"agg_acc": metrics.JOIN_NEEDS})
+    shown = {"agg_acc": metrics.JOIN_NEEDS}
+    return Join(f"maia{end}", (pairs, open_ended), of, shown, counted="agg_acc_n_joined")
 
 
 class Maia(Benchmark):

@@ -35,6 +35,8 @@ def parts(table: Table, width: int) -> list[Table]:
     """
     from itertools import takewhile
 
+    if sum(_width(column, whole=True) for column in table.columns) <= width:
+        return [_of_columns(table, table.columns)]
     names = list(takewhile(lambda column: column.justify == "left", table.columns))
     room = width - sum(_width(column) for column in names) - 2
     groups: list[list[Column]] = [[]]
@@ -45,19 +47,20 @@ def parts(table: Table, width: int) -> list[Table]:
             left = room
         groups[-1].append(column)
         left -= _width(column)
-    return [_of_columns(table, [*names, *group]) for group in groups]
+    return [_of_columns(table, [*names, *group], NAME_WIDTH) for group in groups]
 
 
-def _width(column: Column) -> int:
+def _width(column: Column, *, whole: bool = False) -> int:
     """Columns of the terminal that it takes, the space beside it included."""
     texts = [str(column.header), *map(str, column.cells)]
     widest = max((len(line) for text in texts for line in text.split("\n")), default=0)
-    if column.justify == "left":
+    if column.justify == "left" and not whole:
         widest = min(widest, NAME_WIDTH)
     return max(widest, column.min_width or 0) + 2
 
 
-def _of_columns(table: Table, columns: Sequence[Column]) -> Table:
+def _of_columns(table: Table, columns: Sequence[Column], names: int | None = None) -> Table:
+    """Some columns as a table of their own; `names` is how wide a column of names may be."""
     from rich.table import Table
 
     made = Table(box=table.box, padding=table.padding)
@@ -68,7 +71,7 @@ def _of_columns(table: Table, columns: Sequence[Column]) -> Table:
             no_wrap=column.no_wrap,
             overflow=column.overflow,
             min_width=column.min_width,
-            max_width=NAME_WIDTH if column.justify == "left" else None,
+            max_width=names if column.justify == "left" else None,
         )
     cells = [list(column.cells) for column in columns]
     for place, row in enumerate(table.rows):

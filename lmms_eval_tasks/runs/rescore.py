@@ -34,7 +34,9 @@ class Rescored:
     notes: list[str] = field(default_factory=list)
 
 
-Side = tuple[str | None, str]  # a model and the data that it was run on
+# What joined runs have in common: the model, a hash of the data, what was shown of it.
+Side = tuple[str | None, str, str]
+_TITLES = ("model", "data hash", "setting")
 
 
 def rescore_saved(
@@ -63,6 +65,7 @@ def rescore_saved(
         lambda: before.judge_config(benchmark, judge) if judge else JudgeConfig(NONE),
     )
     sides: dict[Side, dict[str, Items]] = {}
+    files: dict[Side, dict[str, str]] = {}
     for run in runs:
         task = benchmark.tasks.get(run.task)
         if task is None:
@@ -82,10 +85,12 @@ def rescore_saved(
         done.notes += [f"{label}: {note}" for note in task.notes(items)]
         for name, own in pairs.items():
             done.verdicts[f"{label} {name}".strip()] = own
-        sides.setdefault((run.model, str(items[0].get("data"))), {})[run.task] = items
-    _join(benchmark, sides, done)
+        side = (run.model, str(items[0].get("data")), str(items[0].get("setting", "")))
+        sides.setdefault(side, {})[run.task] = items
+        files.setdefault(side, {})[run.task] = run.file.name
+    _join(benchmark, sides, files, done)
     asked: dict[str | None, dict[str, Items]] = {}
-    for (model, _), ran in sides.items():
+    for (model, *_), ran in sides.items():
         asked.setdefault(model, {}).update(ran)
     for model, ran in asked.items():
         done.notes += [f"{model}: {one}" if several else one for one in benchmark.notes(ran)]
@@ -135,21 +140,31 @@ def _again(
     return items, pairs
 
 
-def _join(benchmark: Benchmark, sides: Mapping[Side, Mapping[str, Items]], done: Rescored) -> None:
+def _join(
+    benchmark: Benchmark,
+    sides: Mapping[Side, Mapping[str, Items]],
+    files: Mapping[Side, Mapping[str, str]],
+    done: Rescored,
+) -> None:
     for join in benchmark.joins:
-        made = {side: scoring.joined(join, items) for side, items in sides.items()}
-        made = {side: numbers for side, numbers in made.items() if numbers}
+        found = {side: scoring.joined(join, items) for side, items in sides.items()}
+        made = {side: numbers for side, numbers in found.items() if numbers}
         for side, numbers in made.items():
             label = f"{join.group} {side[0]}" if len(made) > 1 else join.group
             done.numbers[label] = numbers
             own = {name: sides[side][name] for name in join.tasks if name in sides[side]}
             done.notes += [f"{label}: {note}" for note in join.notes(own)]
+            if join.counted:
+                names = " and ".join(files[side][name] for name in own)
+                done.notes.append(f"{label}: {numbers[join.counted]} questions joined from {names}")
+                if side[0] is None:
+                    why = "no results files, so the models could not be compared"
+                    done.notes.append(f"{label}: {why}")
         apart = [side for side, items in sides.items() if set(items) & set(join.tasks)]
-        if not made and len(apart) > 1:
-            titles = {0: "model", 1: "data"}
+        if join.shown and not made and len(apart) > 1:
             unlike = [
                 f"{title} ({' / '.join(sorted({str(side[place]) for side in apart}))})"
-                for place, title in titles.items()
+                for place, title in enumerate(_TITLES)
                 if len({side[place] for side in apart}) > 1
             ]
             done.notes.append(f"{join.group} not computed: the runs differ in {', '.join(unlike)}")

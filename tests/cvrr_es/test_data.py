@@ -37,14 +37,14 @@ def docs(task: str) -> list[Any]:
 def annotated(*names: str) -> dict[str, Any]:
     """The benchmark's section, as the host writes it into its results file."""
     told: dict[str, Any] = {"results": {}, "lmms_eval_tasks": {}}
-    after.annotate(BENCHMARK, told, names)
+    after.annotate(told, [{"task": one, "metadata": {"benchmark": "cvrr_es"}} for one in names])
     section: dict[str, Any] = told["lmms_eval_tasks"]["cvrr_es"]
     assert json.loads(json.dumps(section)) == section
     return section
 
 
 def ran(*names: str) -> dict[str, Any]:
-    before.check(BENCHMARK, names)
+    before.check_benchmark(BENCHMARK, names)
     return annotated(*names)
 
 
@@ -217,7 +217,7 @@ class TestDocs:
     def test_what_the_check_found_stands(self, user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (user / PART / "1.mp4").unlink()
         monkeypatch.setenv(settings.ALLOW_MISSING, "1")
-        before.check(BENCHMARK, [ANSWER])
+        before.check_benchmark(BENCHMARK, [ANSWER])
         (user / PART / "1.mp4").touch()
         assert [one["id"] for one in docs(ANSWER)] == [f"{PART}/002", f"{PART}/003"]
         assert len(docs(OTHER)) == 2  # not checked: looked at now
@@ -245,8 +245,8 @@ class TestCheck:
         monkeypatch.setenv(settings.JUDGE, "offline")  # knows another criterion
         for names in ((ANSWER,), ("cvrr_judge", ANSWER)):
             with pytest.raises(JudgeError):
-                before.check(BENCHMARK, names)
-        before.check(BENCHMARK, ["cvrr_judge"])
+                before.check_benchmark(BENCHMARK, names)
+        before.check_benchmark(BENCHMARK, ["cvrr_judge"])
 
     def test_each_kind_of_task_needs_its_own_prompts(
         self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -256,9 +256,9 @@ class TestCheck:
             mine.parent.mkdir(parents=True)
             mine.write_text("nothing: here\n", encoding="utf-8")
             monkeypatch.setenv(settings.PROMPTS, str(tmp_path / file))
-            before.check(BENCHMARK, [good])
+            before.check_benchmark(BENCHMARK, [good])
             with pytest.raises(PromptError):
-                before.check(BENCHMARK, [good, bad])
+                before.check_benchmark(BENCHMARK, [good, bad])
 
 
 class TestMedia:
@@ -277,15 +277,15 @@ class TestMedia:
         return found
 
     def test_each_video_once(self, made: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-        before.make_media(BENCHMARK, [ANSWER, OTHER])
+        before.make_media_of(BENCHMARK, [ANSWER, OTHER])
         wanted = [f"{PART}/1.mp4", f"{PART}/2.mp4", f"{TIME}/1.mp4", f"{TIME}/3.mp4"]
         assert sorted(made) == [(name, 0) for name in wanted]
         made.clear()
-        before.make_media(BENCHMARK, [ANSWER], 1)
+        before.make_media_of(BENCHMARK, [ANSWER], 1)
         assert made == [(f"{PART}/1.mp4", 0)]
         made.clear()
         monkeypatch.setenv(settings.FRAMES, "8,3.mp4=4")
-        before.make_media(BENCHMARK, [OTHER])
+        before.make_media_of(BENCHMARK, [OTHER])
         assert sorted(made) == [(f"{TIME}/1.mp4", 8), (f"{TIME}/3.mp4", 4)]
 
     def test_a_judges_limit_is_of_answers(
@@ -298,26 +298,26 @@ class TestMedia:
         monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
         for limit, videos in ((1, 1), (2, 2), (4, 2), (5, 3), (6, 4)):
             made.clear()
-            before.make_media(BENCHMARK, ["cvrr_judge"], limit)
+            before.make_media_of(BENCHMARK, ["cvrr_judge"], limit)
             assert len(made) == videos, limit
 
     def test_a_video_that_cannot_be_made(
         self, user: Path, made: list[Any], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         (user / PART / "2.mp4").write_text("cut")
-        before.make_media(BENCHMARK, [ANSWER, OTHER], 1)  # it is not needed
+        before.make_media_of(BENCHMARK, [ANSWER, OTHER], 1)  # it is not needed
         with pytest.raises(DataError, match="2 of 5 CVRR-ES questions cannot be shown") as error:
-            before.make_media(BENCHMARK, [ANSWER, OTHER])
+            before.make_media_of(BENCHMARK, [ANSWER, OTHER])
         assert f"{PART}/002: " in str(error.value)
         assert "damaged in the middle" in str(error.value)
         monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
-        before.make_media(BENCHMARK, [ANSWER, OTHER])
+        before.make_media_of(BENCHMARK, [ANSWER, OTHER])
         assert [one["id"] for one in docs(ANSWER)] == [f"{PART}/001"]
         section = annotated(ANSWER)
         assert section["left_out"].keys() == {f"{PART}/002", f"{PART}/003"}
         (user / PART / "1.mp4").write_text("cut")
         with pytest.raises(DataError, match=f"none of the .* of {ANSWER} can be"):
-            before.make_media(BENCHMARK, [OTHER, ANSWER])
+            before.make_media_of(BENCHMARK, [OTHER, ANSWER])
 
 
 # --- what a run's results say ---------------------------------------------------------------------
@@ -414,7 +414,7 @@ class TestResults:
         ]
 
     def test_files_that_vanish_while_the_model_answers(self, study: Path, user: Path) -> None:
-        before.check(BENCHMARK, ["cvrr_judge_mixture"])
+        before.check_benchmark(BENCHMARK, ["cvrr_judge_mixture"])
         told = annotated("cvrr_judge_mixture")
         for gone in (user, study / "said"):
             shutil.rmtree(gone)

@@ -140,8 +140,11 @@ def _saved(desk: Desk, runs: Mapping[str, HostRun]) -> None:
     """Other judges on saved answers, a batch for one, submissions."""
     logs = [file for task in AGAIN for file in runs["chat"].out.rglob(f"*_samples_{task}.jsonl")]
     out, batch = desk.folder / "out.json", desk.folder / "batch.jsonl"
+    means = [*_of(runs["chat"], "cvrr_es"), *_of(runs["chat"], "haven_v2")]
     with desk.endpoint() as other:
-        for spec, files in ((other, logs), ("none", logs[:1]), ("offline", logs[:1])):
+        good = other.replace("other", "good")
+        given = ((other, logs), (good, means), ("none", logs[:1]), ("offline", logs[:1]))
+        for spec, files in given:
             name = f"rescore, {spec.partition('@')[0]}"
             desk(name, "rescore", *files, "--judge", spec, "--output", out)
             desk.said[name]["files"] = desk.normal(_judged(out))
@@ -154,8 +157,8 @@ def _saved(desk: Desk, runs: Mapping[str, HostRun]) -> None:
         desk.said[f"submit, {name}"]["files"] = _by_task(desk.normal(json.loads(made.read_text())))
 
 
-def _of(run: HostRun, benchmark: str) -> list[Path]:
-    return sorted(run.out.rglob(f"*_samples_{benchmark}_*.jsonl"))
+def _of(run: HostRun, start: str) -> list[Path]:
+    return sorted(run.out.rglob(f"*_samples_{start}*.jsonl"))
 
 
 def _judged(file: Path) -> Any:

@@ -17,7 +17,7 @@ import pytest
 from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.maverix.labels import MODES
-from lmms_eval_tasks.running import sound as sound_table
+from lmms_eval_tasks.running import sound_table
 from lmms_eval_tasks.sample import players, tiny
 from tests.conftest import HostRun, Launch, cvrr_study, launch_all
 from tests.cvrr_es import hosted

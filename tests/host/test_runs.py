@@ -66,7 +66,7 @@ def test_two_processes_really_ran(runs: Mapping[str, HostRun]) -> None:
 
 def test_only_groups_show_what_is_joined(runs: Mapping[str, HostRun]) -> None:
     run = runs["chat"]
-    numbers, groups = run.numbers, run.results["groups"]
+    numbers, groups = run.numbers, run.results["group_subtasks"]
     for benchmark, names in JOINED.items():
         shown = {
             task

@@ -43,7 +43,7 @@ def no_second_video(sample_root: Path, tmp_path: Path, monkeypatch: pytest.Monke
 def docs(limit: float | None, offset: int, names: tuple[str, ...]) -> list[int]:
     """How many docs each task has for the host, after the check of a run."""
     with running.limited(limit, offset):
-        before.check(BENCHMARK, names)
+        before.check_benchmark(BENCHMARK, names)
         return [len(before.docs(BENCHMARK, name)) for name in names]
 
 

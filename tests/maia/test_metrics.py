@@ -42,11 +42,11 @@ def answer(question: str, right: int | None = 1, status: str = "ok", **more: Any
 
 
 def of_pairs(items: list[dict[str, Any]]) -> dict[str, Any]:
-    return scoring.numbers(metrics.PAIRS, items)
+    return scoring.numbers(BENCHMARK.tasks["maia_vsv"], items)
 
 
 def of_answers(items: list[dict[str, Any]]) -> dict[str, Any]:
-    return scoring.numbers(metrics.ANSWERS, items)
+    return scoring.numbers(BENCHMARK.tasks["maia_oevqa"], items)
 
 
 def test_three_forms() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks.host import names
-from lmms_eval_tasks.maia import metrics, tasks
+from lmms_eval_tasks.maia import tasks
 from lmms_eval_tasks.maia.tasks import BENCHMARK
 from lmms_eval_tasks.runs import before, given, scoring
 from lmms_eval_tasks.sample import players
@@ -29,7 +29,7 @@ def pair_accuracy(key: players.AnswerKey, task: str) -> float:
     for doc in before.docs(BENCHMARK, task):
         reply = players.oracle(given.text_of(made.prompt(doc)), key)
         items.append({**made.keep(doc), **made.score(doc, reply)})
-    return scoring.numbers(made.metrics, items)["pair_acc"]
+    return scoring.numbers(made, items)["pair_acc"]
 
 
 @pytest.mark.parametrize("task", ["maia_unimodal", "maia_vsv_en"])
@@ -97,7 +97,7 @@ def test_one_answer_that_cannot_be_scored_does_not_take_the_others_with_it(
     assert "kept as status error" in capsys.readouterr().err
     items = [one["failed"] for one in scored]
     assert [item["status"] for item in items] == ["error", "ok", "ok"]
-    found = scoring.numbers(metrics.ANSWERS, items)
+    found = scoring.numbers(BENCHMARK.tasks["maia_oevqa"], items)
     assert (found["judge_acc"], found["judge_acc_failed"]) == (1 / 3, 1)
     for name in ("rouge_l", "meteor", "bleu", "cider"):  # of the two that were scored
         assert found[name] > 0

@@ -59,7 +59,7 @@ def lineage(file: str) -> frozenset[str]:
         for node in ast.walk(tree(file))
         if isinstance(node, ast.ImportFrom)
         and node.module
-        and node.module.startswith(("lmms_eval.models.", "lmms_eval_tasks.sample.models."))
+        and node.module.startswith(("lmms_eval.models.", "lmms_eval_tasks.sample."))
         and bases & {alias.asname or alias.name for alias in node.names}
     }
     return frozenset({file}).union(*map(lineage, parents))

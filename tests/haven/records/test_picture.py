@@ -103,7 +103,7 @@ def test_texts_are_escaped_and_gaps_told() -> None:
     page = picture.html(RECORD, IMAGES)
     assert "Boats &amp; &lt;friends&gt;" in page
     assert "One &lt;b&gt;." in page
-    assert "&quot;Frame&quot; 2" in page
+    assert "&#34;Frame&#34; 2" in page
     assert "saliency_text: clips, entry 2, summary: there is none" in page
     assert "no description" in page
     assert "there are no pictures" in picture.html(RECORD, {})

@@ -161,7 +161,7 @@ def test_the_command_prints_table_2(tmp_path: Path) -> None:
     one, other = write(tmp_path / "a.csv", first), write(tmp_path / "b.csv", second)
     out = tmp_path / "numbers.json"
     command = ["haven", "agreement", str(one), str(other), "--output", str(out)]
-    done = CliRunner().invoke(app, command)
+    done = CliRunner(env={"COLUMNS": "200"}).invoke(app, command)
     assert done.exit_code == 0, done.exception
     line = next(line for line in done.output.splitlines() if line.split()[:1] == ["shot"])
     assert " ".join(line.split()) == "shot accuracy 2.75 ± 1.19 0.80 0.89 50.0 % 4"
