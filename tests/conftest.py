@@ -59,8 +59,11 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def cache(shared: Path) -> Path:
-    """The suite's cache folder: clips and the sample are made once for all tests."""
-    folder = shared / "cache"
+    """A cache folder for clips and the sample, which are made once for all tests.
+
+    Not the one that a test has by default: there it may keep what it pretends.
+    """
+    folder = shared / "shared-cache"
     folder.mkdir(exist_ok=True)
     return folder
 
