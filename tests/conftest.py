@@ -59,8 +59,11 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def cache(shared: Path) -> Path:
-    """The suite's cache folder: clips and the sample are made once for all tests."""
-    folder = shared / "cache"
+    """A cache folder for clips and the sample, which are made once for all tests.
+
+    Not the one that a test has by default: there it may keep what it pretends.
+    """
+    folder = shared / "shared-cache"
     folder.mkdir(exist_ok=True)
     return folder
 
@@ -71,6 +74,28 @@ def sample_root(cache: Path) -> Path:
     from lmms_eval_tasks import sample
 
     return sample.build(cache / "sample")
+
+
+def cvrr_study(sample_root: Path) -> dict[str, str]:
+    """What the study of judges is given, of the sample."""
+    from lmms_eval_tasks import settings
+    from lmms_eval_tasks.cvrr_es import sample
+
+    places = {
+        settings.CVRR_CANDIDATES: sample.PREDICTIONS,
+        settings.CVRR_RATINGS: sample.FIRST,
+        settings.CVRR_REFERENCE: sample.REFERENCE,
+    }
+    return {name: str(sample_root / "cvrr_es" / place) for name, place in places.items()}
+
+
+@pytest.fixture
+def on_sample(sample_root: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process has the sample as its data, and the offline judge."""
+    given = {"CACHE": str(cache), "DATA": "sample", "JUDGE": "offline"}
+    given = {f"LMMS_EVAL_TASKS_{name}": value for name, value in given.items()}
+    for name, value in (given | cvrr_study(sample_root)).items():
+        monkeypatch.setenv(name, value)
 
 
 @pytest.fixture(scope="session")

@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 from filelock import FileLock
 
 from lmms_eval_tasks import sample, settings
-from lmms_eval_tasks.cvrr_es import sample as cvrr_sample
-from tests.conftest import HostRun, Launch, launch_all
+from tests.conftest import HostRun, Launch, cvrr_study, launch_all
 from tests.golden import judge, replies
 from tests.local_endpoint import LocalEndpoint, last_user_text
 from tests.utils import tiny_bert, tiny_clip
@@ -58,7 +57,6 @@ LABELS = {"main": "chat", "faulty": "faulty", **{name: name for name in RUNS if 
 
 def environment(cache: Path, judge: str) -> dict[str, str]:
     """Every setting that adds numbers; models are made in `cache`."""
-    folder = sample.build(cache / "sample") / "cvrr_es"
     models = cache / "golden"
     with FileLock(cache / "golden.lock"):
         if not models.is_dir():
@@ -73,9 +71,7 @@ def environment(cache: Path, judge: str) -> dict[str, str]:
         settings.BARTSCORE: str(models / "bart"),
         settings.CLIPSCORE: str(models / "clip"),
         settings.BASELINES: ",".join(settings.JUDGED_BASELINES),
-        settings.CVRR_CANDIDATES: str(folder / cvrr_sample.PREDICTIONS),
-        settings.CVRR_RATINGS: str(folder / cvrr_sample.FIRST),
-        settings.CVRR_REFERENCE: str(folder / cvrr_sample.REFERENCE),
+        **cvrr_study(sample.build(cache / "sample")),
         settings.CVRR_NAME: "Invented Hasty",
     }
 

@@ -7,26 +7,19 @@ command line runs them all, one after the other.
 from __future__ import annotations
 
 import base64
-import io
-import math
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from PIL import Image
 
-from lmms_eval_tasks import settings
-from lmms_eval_tasks.cvrr_es import sample as cvrr_sample
 from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.maverix.labels import MODES
 from lmms_eval_tasks.running import sound_table
 from lmms_eval_tasks.sample import players, tiny
-from lmms_eval_tasks.sample.second_code import TICKS
-from tests.conftest import HostRun, Launch, launch_all
+from tests.conftest import HostRun, Launch, cvrr_study, launch_all
 from tests.cvrr_es import hosted
 from tests.local_endpoint import LocalEndpoint, Recorded, last_user_text
 from tests.maverix import reading
@@ -49,7 +42,6 @@ def endpoint(sample_root: Path) -> Iterator[LocalEndpoint]:
         plays = {
             "oracle": lambda: players.oracle(text, key),
             "always_a": lambda: players.always_a(text),
-            "coin": lambda: players.coin(text),
             "judge": lambda: hosted.reply(request),
         }
         return plays.get(request["model"], lambda: "A")()
@@ -72,15 +64,13 @@ def runs(
         arguments = f"model={model},base_url={endpoint.url},api_key=no,max_frames_num={frames}"
         return {"model": "openai", "model_args": arguments, "tasks": tasks, **more}
 
-    language = [tiny.build(kind, folder / kind) for kind in ("llama", "gpt2")]
-    pair = f"pretrained={language[0]},{language[1]},device=cpu"
+    language = ",".join(str(tiny.build(kind, folder / kind)) for kind in ("llama", "gpt2"))
     dead = "model=m,base_url=http://127.0.0.1:9/v1,api_key=no,max_retries=1,timeout=1"
     qwen = f"pretrained={checkpoint},device=cpu,device_map=cpu,min_pixels=784,max_pixels=12544"
     modes = ",".join(f"maverix_{mode}" for mode in MODES)
     models: dict[str, dict[str, Any]] = {
         "oracle": served("maia", "oracle", limit=24),
         "always_a": served("maia_vsv_1frame", "always_a", limit=48),
-        "coin": served("maia_vsv_1frame", "coin", limit=96),
         "dead": {"model": "openai", "model_args": dead, "tasks": "maia_1frame", "limit": 8},
         "judge": served(STUDY, "judge", frames=2, limit=PLAYED),
         "tiny": {
@@ -92,7 +82,7 @@ def runs(
         },
         "lm_pairs": {
             "model": "lm_pairs",
-            "model_args": pair,
+            "model_args": f"pretrained={language},device=cpu",
             "tasks": "maia_unimodal",
             "limit": 96,
         },
@@ -103,13 +93,7 @@ def runs(
             for one in INTERFACES
         },
     }
-    study = sample_root / "cvrr_es"
-    env = {
-        settings.CVRR_CANDIDATES: str(study / cvrr_sample.PREDICTIONS),
-        settings.CVRR_RATINGS: str(study / cvrr_sample.FIRST),
-        settings.CVRR_REFERENCE: str(study / cvrr_sample.REFERENCE),
-    }
-    return launch_all(launch, folder, models, env=env)
+    return launch_all(launch, folder, models, env=cvrr_study(sample_root))
 
 
 def asked(endpoint: LocalEndpoint, model: str) -> list[Recorded]:
@@ -134,14 +118,11 @@ def test_oracle(runs: dict[str, HostRun], endpoint: LocalEndpoint) -> None:
     assert {len(parts(chat, "image_url")) for chat in asked(endpoint, "oracle")} == {4}
 
 
-def test_guessing_solves_no_pool(runs: dict[str, HostRun], endpoint: LocalEndpoint) -> None:
+def test_always_a_solves_no_pool(runs: dict[str, HostRun], endpoint: LocalEndpoint) -> None:
     found = runs["always_a"].numbers["maia_vsv_1frame"]
     assert found["pair_acc"] == 0.5  # exactly four of each pool's eight
     assert (found["pool_acc"], found["pair_acc_failed"]) == (0, 0)
     assert {len(parts(chat, "image_url")) for chat in asked(endpoint, "always_a")} == {1}
-    found = runs["coin"].numbers["maia_vsv_1frame"]
-    assert 0.3 < found["pair_acc"] < 0.7  # four standard errors of 96 fair tosses
-    assert found["pool_acc"] <= 1 / 12
 
 
 def test_a_dead_endpoint_is_no_answer(runs: dict[str, HostRun]) -> None:
@@ -201,36 +182,6 @@ def test_a_checkpoint_as_judge(runs: dict[str, HostRun]) -> None:
 # --- what is sent of each MAVERIX mode, decoded again -------------------------------------------
 
 
-@pytest.fixture
-def on_sample(sample_root: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LMMS_EVAL_TASKS_CACHE", str(cache))
-    monkeypatch.setenv("LMMS_EVAL_TASKS_DATA", "sample")
-
-
-def pictures(request: Recorded) -> list[Any]:
-    """The frames of a request, decoded."""
-    found = []
-    for part in parts(request, "image_url"):
-        kind, data = part["image_url"]["url"].split(",", 1)
-        assert kind == "data:image/png;base64"
-        found.append(np.asarray(Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB")))
-    return found
-
-
-def check_frames(frames: list[Any], video: int, start: float, end: float) -> None:
-    """As many frames as were asked for, evenly spread over the window, each from its place.
-
-    Raises:
-        AssertionError: a frame is missing or comes from elsewhere.
-    """
-    first, last = math.ceil(start * TICKS - 1e-6), math.ceil(end * TICKS - 1e-6) - 1
-    assert len(frames) == N_FRAMES
-    for frame, place in zip(frames, np.linspace(first, last, N_FRAMES), strict=True):
-        # Some readers round a place, others cut it off.
-        whole = {math.floor(place), round(place)}
-        assert reading.read_frame(frame) in [(video, one / TICKS) for one in whole]
-
-
 @pytest.mark.parametrize("interface", INTERFACES)
 def test_what_a_server_receives(
     interface: str,
@@ -242,7 +193,7 @@ def test_what_a_server_receives(
     shapes: Counter[tuple[bool, int, bool]] = Counter()
     heard: set[str] = set()
     for request in asked(endpoint, interface):
-        text, frames = last_user_text(request.json), pictures(request)
+        text, frames = last_user_text(request.json), parts(request, "image_url")
         sound = parts(request, "audio_url", "input_audio")
         shapes[bool(frames), len(sound), text.startswith("Subtitles")] += 1
         mode = "s" if text.startswith("Subtitles") else "av"  # modes with this very text
@@ -251,7 +202,7 @@ def test_what_a_server_receives(
         )
         video, start, end = source(doc)
         if frames:
-            check_frames(frames, video, start, end)
+            reading.check_frames(frames, N_FRAMES, video, start, end)
         for part in sound:
             wav = tmp_path / f"{doc['id']}.wav"
             if interface == "simple":  # the bytes themselves

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.cvrr_es import sample as cvrr_sample
-from tests.conftest import HostRun, Launch, host
+from tests.conftest import HostRun, Launch, cvrr_study, host
 from tests.golden.command import tasks_command
 from tests.golden.run import Golden
 
@@ -96,12 +95,10 @@ def test_cvrr_reference_ratings_that_come_later(
     launch: Launch, sample_root: Path, cache: Path, golden_once: Golden, tmp_path: Path
 ) -> None:
     """Until then kappa is None, with the reason. The first ratings are those of a saved run."""
-    folder, both = sample_root / "cvrr_es", ["cvrr_judge", "cvrr_judge_collective"]
-    env = {
-        settings.CVRR_CANDIDATES: str(folder / cvrr_sample.PREDICTIONS),
-        settings.CVRR_RATINGS: str(golden_once.runs["chat"].out),
-        settings.CVRR_NAME: "another",
-    }
+    both = ["cvrr_judge", "cvrr_judge_collective"]
+    env = cvrr_study(sample_root)
+    reference = {settings.CVRR_REFERENCE: env.pop(settings.CVRR_REFERENCE)}
+    env |= {settings.CVRR_RATINGS: str(golden_once.runs["chat"].out), settings.CVRR_NAME: "another"}
     done = run(launch, tmp_path, env, "--tasks", ",".join(both), "--limit", "20")
     found, section = done.numbers, done.results["lmms_eval_tasks"]["cvrr_es"]
     for task in both:
@@ -113,8 +110,7 @@ def test_cvrr_reference_ratings_that_come_later(
     items = done.items(both[1])
     # Its first ratings, and none of its other rounds.
     assert {other["judge"] for item in items for other in item["others"]} == {"Invented Hasty"}
-    env = {settings.CVRR_REFERENCE: str(folder / cvrr_sample.REFERENCE)}
-    again = rescored(done, cache, env)["cvrr_es"]["numbers"]
+    again = rescored(done, cache, reference)["cvrr_es"]["numbers"]
     for task in both:
         assert again[task]["kappa"] not in (None, 0)  # about 0: without it the model gave 3
         assert again[task]["rating_valid"] == found[task]["rating_valid"]

@@ -10,8 +10,9 @@ import re
 import socket
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -44,7 +45,8 @@ def quarter_fails(request: dict[str, Any]) -> Fault:
     return Fault(body=judging(request).body)
 
 
-class Judged(NamedTuple):
+@dataclass
+class Judged:
     """A run and what its endpoint saw."""
 
     run: HostRun
@@ -53,18 +55,10 @@ class Judged(NamedTuple):
     spec: str
     cache: Path
 
-    @property
-    def section(self) -> dict[str, Any]:
-        return self.run.results["lmms_eval_tasks"]
-
-    @property
-    def row(self) -> dict[str, Any]:
-        (row,) = self.section["judges"]["usage"]
-        return row
-
-    @property
-    def numbers(self) -> dict[str, Any]:
-        return self.run.numbers[TASK]
+    def __post_init__(self) -> None:
+        self.section: dict[str, Any] = self.run.results["lmms_eval_tasks"]
+        (self.row,) = self.section["judges"]["usage"]
+        self.numbers = self.run.numbers[TASK]
 
     def items(self) -> list[dict[str, Any]]:
         return self.run.items(TASK)
@@ -174,14 +168,11 @@ def test_the_results_say_what_the_judge_did(sixteen: Judged) -> None:
     assert judge["prompt"]["hash"]
     assert judge["openai_version"]
     assert (sixteen.section["invalid"], sixteen.section["judges"]["given_up"]) == ({}, [])
-
-
-def test_the_ledger_is_printed_below_the_tables(sixteen: Judged) -> None:
+    # The ledger is printed below the tables.
     (line,) = [x for x in sixteen.run.stdout.splitlines() if x.startswith("judge m@")]
-    row = sixteen.row
     for part in (
         f"{TASK}: {row['verdicts']} verdicts ({row['verdicts']} ok)",
-        f"{sixteen.requests} calls paid",
+        f"{count} calls paid",
         "unknown price",
         f"{row['prompt_tokens']:,} + {row['completion_tokens']:,} tokens",
     ):
@@ -216,29 +207,15 @@ def test_too_many_failures_mark_the_run(start: Start) -> None:
     assert allowed.numbers == found.numbers
 
 
-# --- a dead endpoint, and afterwards ------------------------------------------------------------
-
-
-class Dead(NamedTuple):
-    run: HostRun
-    port: int
-    cache: Path
-
-
-@pytest.fixture(scope="module")
-def dead(launch: Launch, tmp_path_factory: pytest.TempPathFactory) -> Dead:
-    """A run whose judge nobody answers."""
-    out, cache = tmp_path_factory.mktemp("dead"), tmp_path_factory.mktemp("dead-replies")
+def test_a_dead_judge_keeps_the_run_and_judge_completes_it(
+    sixteen: Judged, launch: Launch, tmp_path: Path
+) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = int(free.getsockname()[1])
-    spec = ["--judge", f"m@http://127.0.0.1:{port}/v1", "--judge-cache", str(cache)]
-    arguments = [*MODEL, "--output_path", str(out), *spec, "--judge-stop-after", "3"]
-    return Dead(launch(host(*arguments), out, timeout=300), port, cache)
-
-
-def test_a_dead_judge_ends_the_judging_and_keeps_the_run(dead: Dead, sixteen: Judged) -> None:
-    run = dead.run
+    spec, env = f"m@http://127.0.0.1:{port}/v1", {"LMMS_EVAL_TASKS_JUDGE_CACHE": str(tmp_path)}
+    arguments = ["--output_path", str(tmp_path), "--judge", spec, "--judge-stop-after", "3"]
+    run = launch(host(*MODEL, *arguments), tmp_path, env=env)
     assert run.code == 3, run.stderr[-3000:]
     assert "Traceback" not in run.stderr
     judges = run.results["lmms_eval_tasks"]["judges"]
@@ -255,34 +232,31 @@ def test_a_dead_judge_ends_the_judging_and_keeps_the_run(dead: Dead, sixteen: Ju
     assert run.numbers[TASK]["rouge_l"] > 0
     assert run.numbers[TASK]["judge_acc_valid"] in (None, 0.0)
 
-
-def test_judge_completes_it_and_rescore_compares(
-    dead: Dead, sixteen: Judged, launch: Launch, tmp_path: Path
-) -> None:
-    tool, env = str(BIN / "lmms-eval-tasks"), {"LMMS_EVAL_TASKS_JUDGE_CACHE": str(dead.cache)}
-
-    def after(name: str, logs: Path, spec: str) -> tuple[HostRun, dict[str, Any]]:
-        out = tmp_path / f"{name}.json"
-        command = [tool, name, str(logs), "--judge", spec, "--output", str(out)]
+    command = [str(BIN / "lmms-eval-tasks"), "judge", str(tmp_path), "--judge", spec]
+    command += ["--output", str(tmp_path / "judged.json")]
+    with LocalEndpoint(judging, port=port) as endpoint:
         done = launch(command, tmp_path, env=env)
         assert done.code == 0, done.stderr
-        return done, json.loads(out.read_text(encoding="utf-8"))["maia"]
-
-    with LocalEndpoint(judging, port=dead.port) as endpoint:
-        done, made = after("judge", dead.run.out, f"m@{endpoint.url}")
         assert endpoint.most_in_flight == 16  # the default
         assert len(endpoint.chats) == sixteen.requests
+        made = json.loads((tmp_path / "judged.json").read_text(encoding="utf-8"))["maia"]
         for name, value in made["numbers"][TASK].items():  # as if it had been there from the start
             assert sixteen.numbers[name] == value, name
         assert f"{sixteen.requests} verdicts ({sixteen.requests} ok)" in done.stdout
-        again, _ = after("judge", dead.run.out, f"m@{endpoint.url}")
+        again = launch(command, tmp_path, env=env)
         assert len(endpoint.chats) == sixteen.requests  # all from the cache
         assert "0 calls paid" in again.stdout
 
+
+def test_rescore_compares_two_judges(sixteen: Judged, launch: Launch, tmp_path: Path) -> None:
+    out = tmp_path / "numbers.json"
     with LocalEndpoint(lambda request: verdict_on(request, shift=1)) as endpoint:
         spec = f"other@{endpoint.url}"
-        done, made = after("rescore", sixteen.run.out, spec)
+        command = [str(BIN / "lmms-eval-tasks"), "rescore", str(sixteen.run.out), "--judge", spec]
+        done = launch([*command, "--output", str(out)], tmp_path)
+        assert done.code == 0, done.stderr
         assert len(endpoint.chats) == sixteen.requests
+    made = json.loads(out.read_text(encoding="utf-8"))["maia"]
     assert "Two judges on the same answers" in done.stdout
     assert f"judge {spec}" in done.stdout  # its ledger line
     before = {item["id"]: item for item in sixteen.items()}

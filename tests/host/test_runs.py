@@ -85,15 +85,6 @@ def test_notes_are_printed_below_the_tables(runs: Mapping[str, HostRun]) -> None
         assert text in printed
 
 
-def test_items_say_what_was_shown(items: Items) -> None:
-    """Nothing was turned into a string on the way."""
-    pair = items["maia_vsv"][0]
-    assert pair["media"]["n_frames"] == 32
-    assert isinstance(pair["right"], int)
-    assert items["maia_vsv_1frame"][0]["media"]["kind"] == "image"
-    assert len(items["maia_oevqa"][0]["references"]) == 8
-
-
 # --- nothing leaks ------------------------------------------------------------------------------
 
 

@@ -56,12 +56,6 @@ def test_the_same_numbers_to_the_last_digit(folder: Path, rescored: Rescore) -> 
     assert apart[GROUP]["agg_acc"] == shown["agg_acc,none"]
 
 
-def test_one_task_alone_has_no_aggregate_accuracy(folder: Path, rescored: Rescore) -> None:
-    alone, _ = rescored(folder, TASKS[0])
-    assert set(alone) == {TASKS[0]}
-    assert not [name for name in alone[TASKS[0]] if name.startswith("agg_acc")]
-
-
 def edit(file: Path, old: str, new: str) -> None:
     text = file.read_text(encoding="utf-8")
     assert old in text

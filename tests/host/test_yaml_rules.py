@@ -17,6 +17,8 @@ import pytest
 import lmms_eval_tasks
 from lmms_eval_tasks import benchmarks
 
+pytestmark = pytest.mark.usefixtures("on_sample")
+
 PACKAGE = Path(lmms_eval_tasks.__file__).parent
 YAMLS = sorted(PACKAGE.rglob("*.yaml"))
 ALL_FILES = sorted([*YAMLS, *PACKAGE.rglob("*_yaml")])
@@ -31,19 +33,6 @@ def manager() -> Any:
     from lmms_eval.tasks import TaskManager
 
     return TaskManager("ERROR")
-
-
-@pytest.fixture(autouse=True)
-def on_sample(sample_root: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LMMS_EVAL_TASKS_CACHE", str(cache))
-    monkeypatch.setenv("LMMS_EVAL_TASKS_DATA", "sample")
-    monkeypatch.setenv("LMMS_EVAL_TASKS_JUDGE", "offline")
-    for name, place in (
-        ("CANDIDATES", "predictions"),
-        ("RATINGS", "ratings/first.jsonl"),
-        ("REFERENCE", "ratings/reference.jsonl"),
-    ):
-        monkeypatch.setenv(f"LMMS_EVAL_TASKS_CVRR_{name}", str(sample_root / "cvrr_es" / place))
 
 
 def our_names(manager: Any, kind: str) -> list[str]:

@@ -6,7 +6,9 @@ The truth is the sample's own plan (sample.py), not what the loader made of it.
 
 from __future__ import annotations
 
+import base64
 import functools
+import io
 import math
 import re
 import wave
@@ -14,6 +16,7 @@ from typing import Any
 
 import av
 import numpy as np
+from PIL import Image
 
 from lmms_eval_tasks.maverix.item import seconds
 from lmms_eval_tasks.maverix.sample import SECONDS, VIDEOS, Moment, plans
@@ -173,3 +176,21 @@ def check_wav(path: str, video: int, start: float, end: float) -> None:
     # A cut ends to the sample; a whole video's sound with its own last block.
     assert abs(excess) < 1e-6 or (end == SECONDS[video - 1] and 0 < excess < BLOCK)
     check_sound(*heard(path), video, start, end)
+
+
+def check_frames(
+    parts: list[dict[str, Any]], count: int, video: int, start: float, end: float
+) -> None:
+    """The frames in a request to a server: so many, evenly spread over the window, in their places.
+
+    Raises:
+        AssertionError: a frame is missing or comes from elsewhere.
+    """
+    first, last = math.ceil(start * TICKS - 1e-6), math.ceil(end * TICKS - 1e-6) - 1
+    for part, place in zip(parts, np.linspace(first, last, count), strict=True):
+        kind, data = part["image_url"]["url"].split(",", 1)
+        assert kind == "data:image/png;base64"
+        frame = np.asarray(Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB"))
+        # Some readers round a place, others cut it off.
+        whole = {math.floor(place), round(place)}
+        assert read_frame(frame) in [(video, one / TICKS) for one in whole]
