@@ -55,7 +55,6 @@ def test_host(benchmark: str, found: dict[str, dict[str, numbers.Values]]) -> No
     golden = numbers.load(benchmark)["runs"]
     names = {label: [name] for label, name in run.LABELS.items() if label in golden}
     names["main"] += ["simple", "chat 2"]
-    names["faulty"].append("faulty 2")
     settle(
         {
             f"{benchmark}, {name}": numbers.compare(golden[label], found[name][benchmark], name)
