@@ -13,8 +13,7 @@ import pytest
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.judges.asking import Asker
-from lmms_eval_tasks.judges.candidate import usable
+from lmms_eval_tasks.judges.asking import Asker, usable
 from lmms_eval_tasks.maverix import judge, tasks
 from lmms_eval_tasks.maverix.labels import DIMENSIONS, LETTERS
 from lmms_eval_tasks.maverix.tasks import BENCHMARK

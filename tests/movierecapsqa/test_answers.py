@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks import judges
-from lmms_eval_tasks.judges import Criterion, Verdict, ledger, run
+from lmms_eval_tasks.judges import Criterion, Verdict, run
 from lmms_eval_tasks.judges.batch import Results, Writer
-from lmms_eval_tasks.judges.config import NONE, JudgeConfig
-from lmms_eval_tasks.judges.prompts import neutralise, render
+from lmms_eval_tasks.judges.engine import neutralise, render
+from lmms_eval_tasks.judges.verdict import NONE, JudgeConfig
 from lmms_eval_tasks.movierecapsqa import judge as judging
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, Context
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
@@ -165,7 +165,7 @@ def test_without_the_claims_the_dimensions_are_not_asked() -> None:
     unreadable: list[tuple[Answer, str]]
     unreadable = [("It is good.", "parse_failure"), ('{"claims": "x"}', "parse_failure")]
     for reply, status in [*unreadable, *FAILURES]:
-        with at(script(claims=reply)) as (judge, endpoint, current), ledger.task("t"):
+        with at(script(claims=reply)) as (judge, endpoint, current), run.task("t"):
             done = judge_reply(judge, REPLY)
             assert set(kinds([chat.json for chat in endpoint.chats])) == {"claims"}
             (row,) = current.ledger.rows()
@@ -391,7 +391,7 @@ def test_each_segment_has_its_own_first_call() -> None:
     def one(number: int) -> Item:
         segment = f"seg.{number % 3}"
         context = Context(segment, facts[segment], "")
-        with ledger.task("t"):
+        with run.task("t"):
             return judge_reply(judge, REPLY, context=context, question=f"Question {number}?")
 
     with at(answer, concurrency=32) as (judge, endpoint, current):

@@ -14,12 +14,18 @@ import yaml
 
 from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.errors import PromptError
-from lmms_eval_tasks.judges import Criterion, Judge, Verdict, geval, geval_ratings, run
+from lmms_eval_tasks.judges import Criterion, Judge, Verdict, geval, run
 from lmms_eval_tasks.judges.asking import Asker, settle
-from lmms_eval_tasks.judges.config import HUGGINGFACE, NONE, OPENAI, PANEL, JudgeConfig
-from lmms_eval_tasks.judges.exchange import Sampling
-from lmms_eval_tasks.judges.providers import NoJudge
-from lmms_eval_tasks.judges.verdict import Scoring
+from lmms_eval_tasks.judges.replay import NoJudge
+from lmms_eval_tasks.judges.verdict import (
+    HUGGINGFACE,
+    NONE,
+    OPENAI,
+    PANEL,
+    JudgeConfig,
+    Sampling,
+    Scoring,
+)
 from lmms_eval_tasks.movierecapsqa import baselines
 from lmms_eval_tasks.movierecapsqa.baselines import GEVAL_NAMES, HELMET_NAMES, criteria
 from lmms_eval_tasks.settings import JUDGED_BASELINES, JudgeLimits
@@ -122,7 +128,7 @@ def test_without_log_probabilities_samples_are_drawn() -> None:
     assert result["score"] == pytest.approx(((4.0 + 1.8) / 2 - 1) / 4)
     assert {one["mass"] for one in result["dimensions"].values()} == {None}
     for name in GEVAL_NAMES:
-        assert len(found[name]["parts"]) == geval_ratings.SAMPLES
+        assert len(found[name]["parts"]) == geval.SAMPLES
         # What was asked first is paid for too: 1 + 5 replies.
         assert found[name]["usage"]["replies"] == 6
         assert found[name]["usage"]["completion_tokens"] == 18
@@ -189,25 +195,25 @@ def test_columns_never_mix() -> None:
     broken = {"mode": None, "score": None, "status": "judge_api_error"}
     other = {"score": None, "status": "other_mode"}
     results = [*rated, empty, broken]
-    assert geval_ratings.column("geval_logprobs", results) == [rated[0], other, empty, broken]
-    assert geval_ratings.column("geval_samples", results) == [other, rated[1], empty, broken]
+    assert geval.column("geval_logprobs", results) == [rated[0], other, empty, broken]
+    assert geval.column("geval_samples", results) == [other, rated[1], empty, broken]
     # A run in one mode has no number in the other: zeros for empty answers alone are none.
-    assert geval_ratings.column("geval_samples", [rated[0], empty, broken]) == []
-    assert geval_ratings.column("geval_logprobs", [empty, broken]) == []
+    assert geval.column("geval_samples", [rated[0], empty, broken]) == []
+    assert geval.column("geval_logprobs", [empty, broken]) == []
 
 
 def test_who_draws_the_samples() -> None:
     endpoint = JudgeConfig(OPENAI, "m", "http://127.0.0.1:1/v1")
     hot = replace(endpoint, sampling=replace(endpoint.sampling, temperature=1.0))
     assert endpoint.sampling.temperature == 0
-    assert geval_ratings.sampling(endpoint) == hot
-    local = geval_ratings.sampling(JudgeConfig(HUGGINGFACE, "m"))
+    assert geval.sampling(endpoint) == hot
+    local = geval.sampling(JudgeConfig(HUGGINGFACE, "m"))
     assert local.sampling.temperature == 1.0
     for temperature in (0.7, 1.0, None):  # the user's own; a reasoning model's, which has none
         kept = replace(endpoint, sampling=Sampling(temperature, 512))
-        assert geval_ratings.sampling(kept) == kept
+        assert geval.sampling(kept) == kept
     for other in (JudgeConfig(NONE), JudgeConfig(PANEL, members=(endpoint, hot))):
-        assert geval_ratings.sampling(other) == other
+        assert geval.sampling(other) == other
 
 
 # --- HELMET -----------------------------------------------------------------------------------
@@ -295,7 +301,7 @@ def test_what_is_no_answer_costs_no_call() -> None:
 def test_nobody_judges_now() -> None:
     made, _ = rate(NoJudge(JudgeConfig(NONE)), JUDGED_BASELINES)
     assert {(one["score"], one["status"]) for one in made.values()} == {(None, "unjudged")}
-    assert geval_ratings.column("geval_samples", [made["geval"]]) == []
+    assert geval.column("geval_samples", [made["geval"]]) == []
 
 
 def test_saved_verdicts_stand_in_for_the_judge() -> None:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.judges import geval_ratings
+from lmms_eval_tasks.judges.geval import MODES
 from lmms_eval_tasks.movierecapsqa import metrics
 from lmms_eval_tasks.movierecapsqa.baselines import HELMET_NAMES
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
@@ -32,7 +32,7 @@ from tests.movierecapsqa.items import TASK, answer, answers, geval, helmet, numb
 from tests.utils import tiny_bert
 
 METRICS = {metric.name: metric for metric in metrics.METRICS}
-JUDGED = (*geval_ratings.MODES, *HELMET_NAMES)
+JUDGED = (*MODES, *HELMET_NAMES)
 
 
 # --- ratings ------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from lmms_eval_tasks.console import UNSEEN
-from lmms_eval_tasks.judges import geval_ratings
+from lmms_eval_tasks.judges import geval
 from lmms_eval_tasks.movierecapsqa import published, tables
 from lmms_eval_tasks.movierecapsqa.baselines import HELMET_NAMES
 from lmms_eval_tasks.movierecapsqa.data import CONDITIONS, SOURCES, TASKS
@@ -19,7 +19,7 @@ from lmms_eval_tasks.movierecapsqa.metrics import METRICS
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS
 
 Numbers = Mapping[str, Mapping[str, Any]]
-JUDGED = (*geval_ratings.MODES, *HELMET_NAMES)
+JUDGED = (*geval.MODES, *HELMET_NAMES)
 BOTH = "movierecapsqa_segment"
 FRAMES, DIALOGUE = f"{BOTH}_frames", f"{BOTH}_dialogue"
 
