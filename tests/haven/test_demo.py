@@ -16,7 +16,7 @@ from lmms_eval_tasks.haven import demo, sample_players
 from lmms_eval_tasks.haven.options import SUMMARIES, TASKS
 from lmms_eval_tasks.haven.tasks import BENCHMARK, keep
 from lmms_eval_tasks.judges.asking import Asker
-from lmms_eval_tasks.judges.config import NONE
+from lmms_eval_tasks.judges.verdict import NONE
 from lmms_eval_tasks.runs import before, scoring
 from lmms_eval_tasks.sample import demo as demos
 from tests.haven.docs import chat

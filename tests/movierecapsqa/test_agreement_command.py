@@ -17,7 +17,7 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.commands import agreement_command
 from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
-from lmms_eval_tasks.judges.prompts import block
+from lmms_eval_tasks.judges.engine import block
 from lmms_eval_tasks.movierecapsqa import judge, published
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, asked
 from tests.local_endpoint import Fault, LocalEndpoint, choice, completion, last_user_text

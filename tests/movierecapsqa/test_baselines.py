@@ -14,11 +14,10 @@ import yaml
 
 from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.errors import PromptError
-from lmms_eval_tasks.judges import Judge, Verdict, geval_ratings, run
+from lmms_eval_tasks.judges import Judge, Verdict, geval, run
 from lmms_eval_tasks.judges.asking import Asker, settle
-from lmms_eval_tasks.judges.config import NONE, JudgeConfig
-from lmms_eval_tasks.judges.providers import NoJudge
-from lmms_eval_tasks.judges.verdict import Scoring
+from lmms_eval_tasks.judges.replay import NoJudge
+from lmms_eval_tasks.judges.verdict import NONE, JudgeConfig, Scoring
 from lmms_eval_tasks.movierecapsqa import baselines
 from lmms_eval_tasks.movierecapsqa.baselines import GEVAL_NAMES, HELMET_NAMES, criteria
 from lmms_eval_tasks.settings import JUDGED_BASELINES, JudgeLimits
@@ -121,7 +120,7 @@ def test_without_log_probabilities_samples_are_drawn() -> None:
     assert result["score"] == pytest.approx(((4.0 + 1.8) / 2 - 1) / 4)
     assert {one["mass"] for one in result["dimensions"].values()} == {None}
     for name in GEVAL_NAMES:
-        assert len(found[name]["parts"]) == geval_ratings.SAMPLES
+        assert len(found[name]["parts"]) == geval.SAMPLES
         # What was asked first is paid for too: 1 + 5 replies.
         assert found[name]["usage"]["replies"] == 6
         assert found[name]["usage"]["completion_tokens"] == 18

@@ -9,7 +9,7 @@ import pytest
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.judges.prompts import render
+from lmms_eval_tasks.judges.engine import render
 from lmms_eval_tasks.movierecapsqa import published
 from lmms_eval_tasks.movierecapsqa.judge import CLAIMS, LABELS, Context
 from lmms_eval_tasks.runs.agreement import task as agreement_task

@@ -19,7 +19,7 @@ from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.errors import PromptError
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.judges import resolve
-from lmms_eval_tasks.judges.prompts import render
+from lmms_eval_tasks.judges.engine import render
 from lmms_eval_tasks.movierecapsqa import baselines, metrics, schema
 from lmms_eval_tasks.movierecapsqa import tasks as own
 from lmms_eval_tasks.movierecapsqa.data import TASKS

@@ -10,7 +10,6 @@ import threading
 import time
 from typing import Any
 
-from lmms_eval_tasks.judges import cache_files
 from lmms_eval_tasks.movierecapsqa import schema
 from tests.conftest import REPOSITORY
 from tests.local_endpoint import error
@@ -159,7 +158,7 @@ def test_what_a_killed_run_paid_for_is_not_paid_again(desk: Desk) -> None:
     cache = desk.folder / "replies" / "replies.sqlite3"
     until = time.monotonic() + 30
     # All of the first two segments (5 + 4 replies) and the third one's facts.
-    while cache_files.summary(cache)["replies"] < 10 and time.monotonic() < until:
+    while cache.summary(cache)["replies"] < 10 and time.monotonic() < until:
         time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
     assert process.wait(30) == -signal.SIGKILL
