@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,14 +20,11 @@ from tests.haven.docs import doc
 from tests.haven.scored import (
     FAILED,
     NOTHING,
-    broken,
     no_models,
-    numbers,
     of_doc,
     rescored,
     runs,
     saved_run,
-    scored,
     video,
     whole,
 )
@@ -235,17 +231,6 @@ def test_no_reply() -> None:
 
 
 # --- saved runs -----------------------------------------------------------------------------------
-
-
-def test_scoring_that_broke_breaks_again_or_is_mended() -> None:
-    for task in ("haven_v2v", "haven_v2vt"):
-        one = json.loads(json.dumps(broken(task, id="tvsum/video_9", budget=0)))
-        items = [*scored(task), one]
-        again = rescored([saved_run(task, items)])
-        assert again.numbers[task] == numbers(task, items)
-        assert again.sidecar[task]["status"]["error"] == 1
-        one["budget"] = 1
-        assert "error" not in rescored([saved_run(task, items)]).sidecar[task]["status"]
 
 
 def test_rescored_with_what_joins_the_tasks() -> None:

@@ -235,38 +235,6 @@ def test_whole_files_that_are_none(tmp_path: Path) -> None:
 # --- text files -----------------------------------------------------------------------------------
 
 
-def test_lines_are_merged_by_video(tmp_path: Path) -> None:
-    folder = tmp_path / "tvsum"
-    folder.mkdir()
-    one, two = folder / "a.jsonl", folder / "b.jsonl"
-    one.write_text('{"video_id": "video_1", "frames": [1], "task": "v2t"}\n\n', encoding="utf-8")
-    two.write_text(
-        '{"video": "video_1", "clips": [2], "frames": [1], "task": "v2v"}\n'
-        '{"id": "video_2", "video": {}, "frames": []}\r\n',
-        encoding="utf-8",
-    )
-    texts = released.read_texts([one, two])
-    assert (texts.name, texts.videos) == ("tvsum/*.jsonl", ("video_1", "video_2"))
-    assert texts.entry("video_1") == {"frames": [1], "clips": [2]}
-    assert texts.entry("video_2") == {"frames": []}
-    assert texts.problems == {}
-    file = tmp_path / "tvsum.jsonl"
-    file.write_text('{"id": "v", "clips": [1]}\n{"id": "v", "clips": [2]}', encoding="utf-8")
-    assert released.read_texts([file]).problems == {
-        "v": "tvsum.jsonl, line 2: another clips than a line before"
-    }
-    for text, told in (
-        ("", ": holds no videos"),
-        ('{"id": "v"}\n{', ", line 2: not valid JSON: Expecting property name enclosed in"),
-        ('{"id": "v"}\n[]', ", line 2: expected an object"),
-        ('{"id": 7}', ", line 1: no video (a text in video_id, video or id)"),
-    ):
-        file.write_text(text, encoding="utf-8")
-        with pytest.raises(DataError) as error:
-            released.read_texts([file])
-        assert str(error.value).startswith(f"{file}{told}")
-
-
 def test_the_copy_on_the_hub(tmp_path: Path) -> None:
     """One file per task, of which what fits the schema is read; the JSON file comes first."""
     folder = tmp_path / "tvsum"
