@@ -41,6 +41,11 @@ _PLACEHOLDERS: dict[str, tuple[str, ...]] = {
 }
 
 
+@lru_cache(maxsize=8)
+def _prompt(override_dir: Path | None) -> prompts.Prompt:
+    return prompts.load("movierecapsqa", "baselines", _PLACEHOLDERS, override_dir)
+
+
 class _Reply(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
@@ -76,8 +81,21 @@ def criteria(which: Collection[str] = settings.JUDGED_BASELINES) -> dict[str, Cr
     Raises:
         PromptError: the user's file does not fit.
     """
-    found = _criteria(settings.prompts_dir())
-    return {name: one for name, one in found.items() if name.partition("_")[0] in which}
+    texts = _prompt(settings.prompts_dir())
+    return {
+        name: Criterion(
+            name=f"movierecapsqa_{name}",
+            system=texts.text[name],
+            template="\n".join([texts.text[shown], texts.text[asked]]),
+            schema=schema,
+            score=lambda reply: float(reply.score),
+            prompt_hash=texts.hash,
+            bare="score",
+            top_logprobs=geval.TOP_LOGPROBS if schema is Rating else 0,
+        )
+        for name, (schema, shown, asked) in _FORMS.items()
+        if name.partition("_")[0] in which
+    }
 
 
 def describe(which: Collection[str], config: JudgeConfig) -> dict[str, Any]:
@@ -142,32 +160,3 @@ def _on_one_scale(found: Mapping[str, Any]) -> dict[str, Any]:
     if found["status"] == "ok" and score is not None:
         score = geval.scaled(score, geval.LOWEST, geval.HIGHEST)
     return {**found, "score": score, "dimensions": dimensions}
-
-
-# --- prompts ----------------------------------------------------------------------------------
-
-
-def _prompt(override_dir: Path | None) -> prompts.Prompt:
-    return prompts.load("movierecapsqa", "baselines", _PLACEHOLDERS, override_dir)
-
-
-@lru_cache(maxsize=8)
-def _criteria(override_dir: Path | None) -> dict[str, Criterion]:
-    prompt = _prompt(override_dir)
-    return {
-        name: Criterion(
-            name=f"movierecapsqa_{name}",
-            system=prompt.text[name],
-            template="\n".join([prompt.text[shown], prompt.text[asked]]),
-            schema=schema,
-            score=_score,
-            prompt_hash=prompt.hash,
-            bare="score",
-            top_logprobs=geval.TOP_LOGPROBS if schema is Rating else 0,
-        )
-        for name, (schema, shown, asked) in _FORMS.items()
-    }
-
-
-def _score(reply: Any) -> float:
-    return float(reply.score)
