@@ -270,7 +270,9 @@ def dollars(amount: float) -> str:
 
 
 def _statuses(counts: Mapping[str, int]) -> str:
-    others = sorted(counts.items(), key=lambda item: (item[0] != Status.OK.value, -item[1]))
+    others = sorted(
+        counts.items(), key=lambda item: (item[0] != Status.OK.value, -item[1], item[0])
+    )
     return ", ".join(f"{number:,} {name}" for name, number in others)
 
 

@@ -118,21 +118,3 @@ def test_a_coin_that_is_none_stops_the_demo(
     del at_chance[f"haven_{kinds[0]}"][metric]
     with pytest.raises(TasksError, match=f"the coin has no {metric} on haven_{kinds[0]}"):
         check(at_chance, folder)
-
-
-def test_expectations_follow_the_options(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = demo.ORACLE["haven_saliency"]["spearman"]
-    monkeypatch.setenv(settings.HAVEN, "sources=summe")
-    one = demo.ORACLE["haven_saliency"]["spearman"]
-    assert one != whole
-    # Seven shots, two of which tie: sqrt(1 - (2^3 - 2) / (7^3 - 7)).
-    assert one == pytest.approx((1 - 6 / 336) ** 0.5)
-    monkeypatch.setenv(settings.HAVEN, "max_images=10")
-    assert demo._docs(TASKS["haven_v2v"]) == []
-    assert len(demo._docs(TASKS["haven_v2v_text"])) == 8
-
-
-def test_who_rates(folder: Path) -> None:
-    assert demo.judge(demos.ORACLE, folder) == f"replay:{folder / 'replay.jsonl'}"
-    assert {demo.judge(label, folder) for label in (demos.TINY, demos.COIN)} == {NONE}
-    assert demo.TASKS == ("haven", "haven_text")

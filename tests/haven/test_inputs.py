@@ -8,7 +8,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-import yaml
 
 from lmms_eval_tasks.errors import PromptError
 from lmms_eval_tasks.haven import data, inputs
@@ -266,13 +265,3 @@ def test_the_users_text_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert chat(doc("haven_v2t"))[-1] == "\n\nMine."
     assert "\nShot 2 (3 bis 4):\n" in text(doc("haven_temporal"))
     assert inputs.task_prompts().source == str(file)
-
-
-def test_every_part_of_our_file_is_used() -> None:
-    file = Path(inputs.__file__).parent / "prompts" / "task.yml"
-    assert set(yaml.safe_load(file.read_text(encoding="utf-8"))) == set(inputs._PLACEHOLDERS)
-    used = {part for layout in inputs._LAYOUTS.values() for part in layout if part}
-    for_simple = {"frame_images", "one_image", "more_images"}
-    assert used | for_simple == set(inputs._PLACEHOLDERS)
-    kinds = {task.kind + ("_text" if task.text else "") for task in TASKS.values()}
-    assert kinds == set(inputs._LAYOUTS)

@@ -6,7 +6,7 @@ import io
 import json
 from collections.abc import Iterator
 from fractions import Fraction
-from itertools import combinations, pairwise
+from itertools import combinations
 from pathlib import Path
 
 import av
@@ -14,17 +14,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lmms_eval_tasks import judges
 from lmms_eval_tasks import sample as samples
-from lmms_eval_tasks.haven import judge, options, sample
+from lmms_eval_tasks.haven import options, sample
 from lmms_eval_tasks.haven import sample_stories as stories
 from lmms_eval_tasks.haven.options import PAPER_COUNTS, budget
 from lmms_eval_tasks.haven.records import release as released
 from lmms_eval_tasks.haven.sample import Mark
 from lmms_eval_tasks.haven.sample_stories import SCENES, STORIES, TOP, Story
-from lmms_eval_tasks.haven.tasks import BENCHMARK
-from lmms_eval_tasks.judges.asking import Asker, settle
-from lmms_eval_tasks.runs import before
 from tests.haven.sample_requests import annotation, arrays, build
 
 BY_STORY = pytest.mark.parametrize("story", STORIES, ids=lambda s: f"{s.source}/{s.video}")
@@ -72,84 +68,6 @@ def test_the_schema_takes_it(folder: Path) -> None:
         assert record.importance == pytest.approx([float(v / TOP) for v in story.importance])
         assert record.n_frames == story.n_frames
     assert not by_id
-
-
-def test_recorded_ratings_are_read_as_a_judges(folder: Path) -> None:
-    assert judge.criterion().name == sample.CRITERION
-    config = before.judge_config(BENCHMARK, f"replay:{folder / 'replay.jsonl'}", {})
-    answer = Asker(judges.make(config))
-    for record in released.read(folder, options.Options()).records:
-        doc = {name: [s.text for s in getattr(record, name)] for name in ("summary", "document")}
-        found = settle(judge.rated(doc, " ".join(doc["summary"]), "ok"), answer)
-        assert (found["score"], found["mode"], found["status"]) == (5.0, "samples", "ok")
-        assert settle(judge.rated(doc, "Something else.", "ok"), answer)["score"] is None
-
-
-@BY_STORY
-def test_hdf5(folder: Path, story: Story) -> None:
-    found = arrays(folder, story)
-    n_shots, n_steps = len(story.shots), len(story.frames)
-    shapes = {
-        **{"change_points": (n_shots, 2), "n_frame_per_seg": (n_shots,)},
-        **{"gtframe": (n_steps,), "gtscore": (n_steps,), "picks": (n_steps,)},
-        **{"n_frames": (), "n_steps": (), "shot_level_gt": (n_shots,)},
-    }
-    named = {"video_name"} if story.source in sample.NAMED else set()
-    assert set(found) == {*shapes, *named}
-    for name, shape in shapes.items():
-        assert np.shape(found[name]) == shape, name
-        assert found[name].dtype == (np.float32 if name == "gtscore" else np.int64), name
-    points = found["change_points"].tolist()
-    assert (points[0][0], points[-1][1]) == (0, found["n_frames"] - 1)
-    assert all(one[1] + 1 == other[0] for one, other in pairwise(points))
-    assert found["n_frame_per_seg"].tolist() == [last - first + 1 for first, last in points]
-    assert len(set(found["n_frame_per_seg"].tolist())) > 1
-    picks = found["picks"].tolist()
-    assert found["n_steps"] == len(picks)
-    assert 20 <= len(picks) <= 40
-    (step,) = {after - one for one, after in pairwise(picks)}
-    assert step > 1
-    assert picks[0] == 0
-    assert found["n_frames"] - step < picks[-1] < found["n_frames"]
-    assert found["n_frames"] % step
-    assert all(0 <= score <= 1 for score in found["gtscore"])
-
-
-@BY_STORY
-def test_json(folder: Path, story: Story) -> None:
-    found, numbers = annotation(folder, story), arrays(folder, story)
-    blocks = ("aligned_full_document", "aligned_text_summary")
-    named = {"video_name"} if story.source in sample.NAMED else set()
-    keyed = {"shot_level_gt"} if story.source in sample.SHOTS_IN_JSON else set()
-    assert set(found) == {"frames", "clips", *blocks, *named, *keyed}
-    assert 5 <= len(found["clips"]) <= 8
-    picks = numbers["picks"].tolist()
-    assert [frame["frame_id"] for frame in found["frames"]] == picks
-    assert [frame["is_gt"] for frame in found["frames"]] == numbers["gtframe"].tolist()
-    assert [clip["gt"] for clip in found["clips"]] == numbers["shot_level_gt"].tolist()
-    assert found.get("shot_level_gt", numbers["shot_level_gt"].tolist()) == (
-        numbers["shot_level_gt"].tolist()
-    )
-    if named:
-        assert found["video_name"] == numbers["video_name"].decode()
-    for frame in found["frames"]:
-        assert set(frame) == {"frame_id", "description", "is_gt", "status"}
-    points = numbers["change_points"].tolist()
-    for place, (clip, (first, last)) in enumerate(zip(found["clips"], points, strict=True)):
-        assert set(clip) == {"clip_id", "summary", "gt", "frames", "frame_count", "status"}
-        assert clip["clip_id"] == place
-        assert clip["frames"] == [pick for pick in picks if first <= pick <= last]
-        assert clip["frame_count"] == len(clip["frames"]) > 0
-    for name in blocks:
-        block = found[name]
-        assert block["raw_text"] == " ".join(block["sentences"])
-        numbered = [one["sentence_id"] for one in block["alignments"]]
-        assert numbered == list(range(len(block["sentences"])))
-    document, summary = ([one["shot_ids"] for one in found[n]["alignments"]] for n in blocks)
-    assert [shot for shots in document for shot in shots] == list(range(len(found["clips"])))
-    assert len(summary) == stories.N_SUMMARY
-    key_shots = np.flatnonzero(numbers["shot_level_gt"]).tolist()
-    assert sorted({shot for shots in summary for shot in shots}) == key_shots
 
 
 # --- truth, computed again from the files alone ---------------------------------------------------
@@ -284,20 +202,3 @@ def test_other_pictures_say_nothing() -> None:
             assert sample.read(damaged) is None
     with pytest.raises(ValueError, match="frame=256 does not fit into 8 bits"):
         sample.bits(Mark(256, 1, 1, 1, 1, False))
-
-
-def test_texts_are_read_back() -> None:
-    scene = SCENES[17]
-    for key in (False, True):
-        assert stories.read_frame(stories.frame(scene, 7, key)) == (scene, 7, key)
-    assert stories.read_importance(stories.shot(scene, [1, 2, 4])) == Fraction(7, 3)
-    for story in STORIES:
-        sentences = stories.document(story)
-        assert [stories.read_place(one) for one in sentences] == list(range(len(sentences)))
-        summary = stories.summary([story.scenes[n - 1] for n in story.key_shots])
-        shots = [*story.document_shots, *stories.summary_shots(story.key_shots)]
-        for text, own in zip([*sentences, *summary], shots, strict=True):
-            assert stories.scenes_of(text) == [story.scenes[n - 1] for n in own]
-    for text in ("", "A man walks.", "First a man walks.", "for 0 sampled frames"):
-        assert stories.read_frame(text) is stories.read_importance(text) is None
-        assert (stories.read_place(text), stories.scenes_of(text)) == (None, [])

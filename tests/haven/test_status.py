@@ -34,12 +34,6 @@ def put(video: Path, folder: Path, *names: str) -> None:
 
 
 class TestStatus:
-    def test_nothing_there(self, root: Path) -> None:
-        status = data.status(root)
-        assert (status.found, status.where) == (False, root / "haven")
-        assert status.problem == data.HOW_TO_GET
-        assert "https://github.com/alohalab-ai/align_vsum" in status.problem
-
     def test_all_there(self, root: Path, video: Path) -> None:
         write(root / "haven", frames=12)
         put(video, root / "haven" / "videos" / "tvsum", "video_1.mp4", "tvsum clip 2.mp4")
@@ -126,14 +120,6 @@ class TestStatus:
             lines.append(note)
         assert " ".join(lines).split() == chosen
         assert max(map(len, lines)) <= 112
-
-    def test_the_users_choice(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        write(write(write(root / "haven", "tvsum"), "summe"), "videoxum", 5)
-        monkeypatch.setenv(settings.HAVEN, "sources=tvsum+videoxum,subset=0")
-        notes = data.status(root).notes
-        assert "summe (SumMe): not in LMMS_EVAL_TASKS_HAVEN" in notes
-        assert not any("are evaluated" in note for note in notes)
-        assert data.status(root).counts["videoxum"] == 5
 
     def test_it_does_not_raise(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         write(root / "haven")

@@ -138,6 +138,3 @@ class TestMatch:
         )
         assert troubles["tvsum/video_3"].startswith("unreadable: ")
         assert troubles["tvsum/video_4"] == f"missing: {place.resolve() / 'video_4.mp4'}"
-
-    def test_no_path(self, record: Record) -> None:
-        assert data.troubles([replace(record, path=None)]) == {"tvsum/video_1": "missing: no path"}

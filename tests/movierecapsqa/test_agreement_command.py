@@ -1,9 +1,10 @@
-"""`lmms-eval-tasks agreement movierecapsqa` on a small release, against an endpoint."""
+"""`lmms-eval-tasks agreement movierecapsqa`: a small release, and the real sample replayed."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,10 @@ from lmms_eval_tasks.commands import agreement_command
 from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
 from lmms_eval_tasks.judges.prompts import block
-from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
+from lmms_eval_tasks.movierecapsqa import judge, published
+from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, asked
 from tests.local_endpoint import Fault, LocalEndpoint, choice, completion, last_user_text
+from tests.movierecapsqa import perturbed
 from tests.movierecapsqa.asking import BEST, claimed, claims_of, kind, labelled
 from tests.movierecapsqa.small_release import MODELS, PEOPLE, SCORED, release
 
@@ -27,16 +30,15 @@ def agreement(*arguments: str, **env: str | None) -> Result:
     return CliRunner().invoke(app, ["agreement", "movierecapsqa", *arguments], env=env)
 
 
+@pytest.fixture(autouse=True)
+def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agreement_command, "RESAMPLES", 20)
+
+
 def refused(done: Result, error: type[TasksError]) -> str:
     """What the user is told, in place of a traceback."""
     assert isinstance(done.exception, error), done.output
     return str(done.exception)
-
-
-@pytest.fixture(autouse=True)
-def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Intervals are tested in test_agreement_scores.py."""
-    monkeypatch.setattr(agreement_command, "RESAMPLES", 20)
 
 
 USAGE = {"prompt_tokens": 100, "completion_tokens": 9}
@@ -143,25 +145,6 @@ def test_a_judge_at_an_endpoint(at: Any) -> None:
     assert f"{SCORED} answers to judge" in done.output
 
 
-def test_chosen_models_only(at: Any) -> None:
-    done, endpoint, found = at("--models", "gpt-4o, Own-Model")
-    assert done.exit_code == 0, (done.output, done.exception)
-    assert len(endpoint.chats) == 4 * 6
-    rows = found["dimensions"]["factuality"]["rows"]
-    assert list(rows) == [
-        "GPT-4o",
-        "own-model",
-        "proprietary, mean of 1",
-        "all models",
-    ]
-    # Questions count on which all models of the release are scored, not only the chosen ones.
-    order = found["dimensions"]["factuality"]["order"]
-    assert (order["complete"], list(order["means"])) == (2, ["GPT-4o", "own-model"])
-    only_people = at("--models", "people")[2]["dimensions"]["factuality"]
-    assert next(iter(only_people["rows"])) == "people"
-    assert only_people["order"]["means"] == {}
-
-
 def test_answers_that_the_judge_fails_on_leave_the_agreement(at: Any) -> None:
     """Two of GPT-4o's: no claims are read from one, no labels in one dimension of the other."""
 
@@ -190,55 +173,37 @@ def test_answers_that_the_judge_fails_on_leave_the_agreement(at: Any) -> None:
     assert found["dimensions"] != {}  # what there is is written all the same
 
 
-def test_an_endpoint_that_is_down_is_no_number(at: Any) -> None:
+def test_people_alone_and_an_endpoint_that_is_down(at: Any) -> None:
+    only_people = at("--models", "people")[2]["dimensions"]["factuality"]
+    assert next(iter(only_people["rows"])) == "people"
+    assert only_people["order"]["means"] == {}
     done, _, found = at(play=lambda _: Fault(status=401, message="no"))
     assert done.exit_code == 3
     row = found["dimensions"]["factuality"]["rows"]["all models"]
     assert (row["n"], row["missing"], row["kappa"], row["ours"]) == (0, 10, None, None)
     assert "No order" in done.output
-
-
-def test_the_budget_and_the_threads_are_the_users(at: Any) -> None:
+    # What is over the budget is a failure.
     done, endpoint, found = at("--max-calls", "8", "--judge-concurrency", "1")
-    assert done.exit_code == 3  # what is over the budget is a failure
-    assert len(endpoint.chats) == 8
-    assert endpoint.most_in_flight == 1
+    assert (done.exit_code, len(endpoint.chats), endpoint.most_in_flight) == (3, 8, 1)
     assert found["statuses"]["judge_skipped"] == SCORED - 2
-
-
-def test_an_estimate_asks_nobody(tmp_path: Path) -> None:
-    release(tmp_path)
-    asked_for: list[Any] = []
-    with LocalEndpoint(lambda request: asked_for.append(request) or "") as endpoint:
-        spec = ("--judge", f"m@{endpoint.url}", "--from", str(tmp_path), "--dry-run")
-        done = agreement(*spec)
-    assert done.exit_code == 0, (done.output, done.exception)
-    assert not asked_for
-    assert f"{SCORED} answers to judge: {4 * SCORED} verdicts, {4 * SCORED} calls" in done.output
-    assert "unknown price" in done.output
-    assert "8,231 questions x 7 models, were they like these: 230,468 verdicts" in done.output
-    assert "at best" not in done.output  # without a price
-    assert "a claim for every 10 words" in done.output
-    done = agreement(*spec, "--output", str(tmp_path / "out.json"))
-    assert "--dry-run" in refused(done, TasksError)
 
 
 def test_what_cannot_be_used_is_one_line(tmp_path: Path) -> None:
     file = str(release(tmp_path / "data"))
-    maia = CliRunner().invoke(app, ["agreement", "maia"])
-    assert "published scores" in refused(maia, TasksError)
-    none = CliRunner().invoke(app, ["agreement", "../maia"])
-    assert "published scores" in refused(none, TasksError)
-    assert "none is no judge" in refused(agreement("--from", file, "--judge", "none"), JudgeError)
-    done = agreement("--from", file, "--judge", "offline")
-    assert "cannot decide" in refused(done, JudgeError)
-    done = agreement("--from", file, "--models", "GPT-4o,GPT-5")
-    assert "no answers of 'GPT-5'" in refused(done, TasksError)
-    assert "GPT-4o, Qwen2.5VL, own-model, people" in refused(done, TasksError)
-    assert "not both" in refused(agreement("--from", file, "--data", "x"), TasksError)
-    done = agreement("--from", file, "--output", str(tmp_path / "no" / "out.json"))
-    assert "not a file in a folder" in refused(done, TasksError)
-    assert "No such file" in refused(agreement("--data", str(tmp_path / "no")), DataError)
+    for name in ("maia", "../maia"):
+        done = CliRunner().invoke(app, ["agreement", name])
+        assert "published scores" in refused(done, TasksError)
+    out = str(tmp_path / "no" / "out.json")
+    for options, error, said in (
+        (("--from", file, "--judge", "none"), JudgeError, "none is no judge"),
+        (("--from", file, "--judge", "offline"), JudgeError, "cannot decide"),
+        (("--from", file, "--models", "GPT-4o,GPT-5"), TasksError, "no answers of 'GPT-5'"),
+        (("--from", file, "--data", "x"), TasksError, "not both"),
+        (("--from", file, "--output", out), TasksError, "not a file in a folder"),
+        (("--from", file, "--output", "x", "--dry-run"), TasksError, "--dry-run"),
+        (("--data", str(tmp_path / "no")), DataError, "No such file"),
+    ):
+        assert said in refused(agreement(*options), error)
 
 
 def test_the_same_command_again_pays_nothing(at: Any, tmp_path: Path) -> None:
@@ -255,3 +220,119 @@ def test_the_same_command_again_pays_nothing(at: Any, tmp_path: Path) -> None:
     again = json.loads((tmp_path / "again.json").read_text(encoding="utf-8"))
     assert again["dimensions"] == first["dimensions"]
     assert sum(row["paid_calls"] for row in again["usage"]) == 0
+
+
+# --- the real sample, with replies whose agreement was computed beforehand ------------------------
+
+CASES = json.loads(perturbed.CASES.read_text(encoding="utf-8"))
+NAMES = {
+    "LLaVa-NeXT.response": "LLaVA-NeXT-Video",
+    "MiniCPM-o.response": "Mini-CPM-o",
+    "Qwen.response": "Qwen2.5VL",
+    "amazon_nova.response": "Amazon Nova Lite",
+    "claude.response": "Claude 3.5 Sonnet",
+    "gemini_2.5-flash.response": "Gemini-2.5-Flash",
+    "gpt_4o.response": "GPT-4o",
+    "people": "people",
+    "all": "all models",
+}
+
+# By score: labels that allow it, and labels that do not.
+LABELS = {
+    "factuality": (
+        [
+            ["unsupported", "unsupported"],
+            *[["supported", "contradictory"]] * 2,
+            *[["supported", "unsupported"]] * 2,
+            ["supported", "supported"],
+        ],
+        [*[["supported", "supported"]] * 3, *[["supported", "contradictory"]] * 3],
+    ),
+    "relevance": (
+        [
+            ["irrelevant", "irrelevant"],
+            *[["relevant", "irrelevant"]] * 2,
+            *[["relevant", "relevant"]] * 3,
+        ],
+        [["irrelevant", "irrelevant"]] * 6,
+    ),
+}
+
+
+def recordings(given: perturbed.Given, answer: published.Released) -> Iterator[dict[str, Any]]:
+    """The judge's replies about one answer."""
+    fields = {"question": answer.question, "candidate": given.text.strip()}
+    claims = [f"{given.by} says something.", f"{given.by} says more."]
+    found = claimed([] if perturbed.finds_nothing(given) else claims)
+    yield {"criterion": judge.CLAIMS, "fields": fields, "reply": found}
+    for dimension in DIMENSIONS:
+        about = asked(answer.context, dimension, answer.question, claims)
+        if dimension == "coherence":
+            reply = labelled(["consistent", "consistent"], 4)
+        elif (score := perturbed.says(given, dimension)) is None:
+            reply = "It is quite good."
+        else:
+            allowing = not perturbed.contradicts_itself(given, dimension, score)
+            reply = labelled(LABELS[dimension][0 if allowing else 1][score], score)
+        yield {"criterion": judge.LABELS, "fields": about, "reply": reply}
+
+
+@pytest.fixture
+def replay(real: Path, tmp_path: Path) -> str:
+    """A judge that says what perturbed.py rules."""
+    released = {(a.question_id, a.by): a for a in published.read(real / "movierecapsqa").answers}
+    lines = [
+        line
+        for given in perturbed.scored_answers()
+        for line in recordings(given, released[given.question, NAMES[given.by]])
+    ]
+    file = tmp_path / "replies.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return f"replay:{file}"
+
+
+def test_perturbed_scores_give_the_numbers_fixed_before(
+    real: Path, replay: str, tmp_path: Path
+) -> None:
+    out = tmp_path / "out.json"
+    done = agreement("--judge", replay, "--data", str(real), "--output", str(out))
+    assert done.exit_code == 0, (done.output, done.exception)
+    found = json.loads(out.read_text(encoding="utf-8"))
+    for dimension in perturbed.DIMENSIONS:
+        expected, got = CASES[dimension], found["dimensions"][dimension]
+        for name, numbers in expected["rows"].items():
+            row = got["rows"][NAMES[name]]
+            assert {key: row[key] for key in numbers} == pytest.approx(numbers, abs=1e-9), name
+        for title, models in published.groups().items():
+            own = [got["rows"][name] for name in models]
+            row = got["rows"][f"{title}, mean of {len(own)}"]
+            for key in ("kappa", "rho", "absolute", "ours", "published"):
+                assert row[key] == pytest.approx(sum(one[key] for one in own) / len(own))
+        order, wanted = got["order"], expected["order"]
+        for key in ("complete", "judged", "same"):
+            assert order[key] == wanted[key]
+        assert order["tau"] == pytest.approx(wanted["tau"], abs=1e-9)
+        for name, (ours, theirs) in wanted["means"].items():
+            means = {"ours": ours, "published": theirs}
+            assert order["means"][NAMES[name]] == pytest.approx(means, abs=1e-9)
+        table = done.output.partition(f"{dimension}: our judge")[2]
+        everyone = next(line for line in table.splitlines() if line.startswith(" all models"))
+        assert everyone.split()[2] == str(expected["rows"]["all"]["n"])
+        assert f" {expected['rows']['all']['kappa']:.2f} [" in everyone
+        counted = f"{dimension}: {CASES['inconsistent'][dimension]} of"
+        assert any(note.startswith(counted) for note in found["notes"])
+    assert found["statuses"]["no_claims"] == CASES["no_claims"]
+    for line in (
+        "52 questions on 8 videos, answers of 7 models",
+        "Amazon Nova Lite: 24 of 52 answers have scores; without: 28 empty",
+        "GPT-4o: 49 of 52 answers have scores; without: 1 empty, 2 with a text",
+        "21 of 52 questions have a published score of all 7 models",
+        f"answers without a claim: {CASES['no_claims']} ",
+    ):
+        assert line in done.output
+    done = agreement("--data", str(real), "--dry-run", **{settings.JUDGE: None})
+    assert "376 answers to judge: 1,504 verdicts, 1,504 calls" in done.output
+    # 57,617 answers at the same price each.
+    (whole,) = re.findall(r"7 models, .*?, \$([\d.]+) \(at best", done.output)
+    (part,) = re.findall(r"376 answers .*?, \$([\d.]+) \(at best", done.output)
+    assert float(whole) == pytest.approx(float(part) * 57_617 / 376, rel=0.005)

@@ -143,8 +143,3 @@ def test_the_commands_draw_and_rate_what_was_built(built: Desk, tmp_path: Path) 
     done = CliRunner().invoke(app, [*command[:3], "own/video_9", "--out", str(out)], env=built.env)
     assert isinstance(done.exception, DataError)
     assert "has no video own/video_9 that can be used; it has own/video_1" in str(done.exception)
-
-
-def test_a_record_without_its_video_has_no_thumbnails(tmp_path: Path) -> None:
-    assert picture.thumbnails(RECORD) == {}
-    assert picture.thumbnails(replace(RECORD, path=tmp_path / "gone.mp4")) == {}

@@ -8,12 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven.records import rating_agreement, rating_sheet
 from lmms_eval_tasks.haven.records.rating_agreement import Row
-from tests.haven.records.desk import app
 from tests.haven.records.test_rating_sheet import record
 
 Rate = Callable[[int, rating_sheet.Row], object]  # number of the video, row -> rating
@@ -155,14 +153,3 @@ def test_bad_sheets_are_one_line(tmp_path: Path, name: str, side: int) -> None:
         rating_agreement.compare(*both)
     assert str(both[side]) in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_the_command_prints_table_2(tmp_path: Path) -> None:
-    one, other = write(tmp_path / "a.csv", first), write(tmp_path / "b.csv", second)
-    out = tmp_path / "numbers.json"
-    command = ["haven", "agreement", str(one), str(other), "--output", str(out)]
-    done = CliRunner(env={"COLUMNS": "200"}).invoke(app, command)
-    assert done.exit_code == 0, done.exception
-    line = next(line for line in done.output.splitlines() if line.split()[:1] == ["shot"])
-    assert " ".join(line.split()) == "shot accuracy 2.75 ± 1.19 0.80 0.89 50.0 % 4"
-    assert '"kappa": 0.8' in out.read_text(encoding="utf-8")

@@ -57,15 +57,6 @@ def test_a_reply_that_cannot_be_used_is_read_again(desk: Desk, reply: Any, statu
     assert desk.written()["video_1"]["build"]["missing"] == []
 
 
-def test_another_model_asks_for_the_missing_text_alone(desk: Desk) -> None:
-    desk.writer.change = UNREADABLE
-    desk.run(*desk.judge, "--keep-gaps")
-    desk.writer.change = None
-    calls = desk.writer.asked.copy()
-    assert desk.run("--judge", f"other@{desk.endpoint.url}").exit_code == 0
-    assert desk.writer.asked - calls == {"document": 1}
-
-
 def test_without_a_cache_a_second_run_asks_again(desk: Desk) -> None:
     desk.writer.change = UNREADABLE
     done = desk.run(*desk.judge, **{settings.JUDGE_CACHE: "off"})
@@ -89,13 +80,3 @@ def test_a_repair_that_was_not_paid_for_is_asked_for_again(desk: Desk) -> None:
     assert desk.writer.asked["document"] == 1
     desk.run(*desk.judge)
     assert desk.writer.asked["document"] == 2
-
-
-def test_one_reply_that_stays_is_enough(desk: Desk) -> None:
-    def change(step: str, usual: Any, request: Any) -> Any:
-        if step == "summary":
-            return error(400, "maximum context length")
-        return UNREADABLE(step, usual, request)
-
-    desk.writer.change = change
-    assert "another --judge" in advice(desk.run(*desk.judge).output)
