@@ -37,7 +37,7 @@ from lmms_eval_tasks.utils import (
     local_models,
     prompts,
     provenance,
-    rouge,
+    text_metrics,
     text_scores,
 )
 from lmms_eval_tasks.utils.text_scores import Pair, TextScores
@@ -205,7 +205,7 @@ def note(metric: str, told: str) -> None:
 
 def implementations() -> dict[str, str]:
     """What the metrics of texts were computed with so far in this process."""
-    return {"rouge": rouge.IMPLEMENTATION, **provenance.notes().get(NOTES, {})}
+    return {"rouge": text_metrics.ROUGE_IMPLEMENTATION, **provenance.notes().get(NOTES, {})}
 
 
 def doubts() -> list[str]:
