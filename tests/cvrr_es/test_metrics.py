@@ -221,28 +221,6 @@ class TestRatings:
         assert (values(some)["no_reason"], values(some)["kappa"]) == (2, 1)
         assert some[0]["notes"] == {"no_object": 1, "no_reason": 1}
 
-    def test_details(self) -> None:
-        found = details([*eight(fell_back=True), *few(("[[4]]", None), dimension=TIME)[:0]])
-        kappa = found["kappa"]
-        assert {name: one["kappa"] for name, one in kappa["cells"].items()} == {
-            f"{PART}/ada": 1,
-            f"{PART}/bob": -1,
-            f"{TIME}/ada": 0,
-            f"{TIME}/bob": pytest.approx(2 / 3),
-        }
-        assert kappa["by_dimension"][TIME]["percent"] == pytest.approx(100 / 3)
-        assert (kappa["mean"]["kappa"], kappa["mean"]["band"]) == (pytest.approx(1 / 6), "slight")
-        assert kappa["cells"][f"{TIME}/ada"]["note"] == "the rating is always 4"
-        assert found["ratings"]["by_candidate"]["bob"]["mean"] == 3
-        assert found["ratings"]["overall"]["distribution"]["4"] == 3
-        assert found["leniency"]["by_dimension"][TIME]["value"] == 1
-        assert (found["judge"], found["fell_back"], found["status"]) == ("model", 8, {"ok": 8})
-        found = details([*eight(), *(rated(r, rated_doc(n)) for n, r in ((3, "[[4]]"), (4, "hm")))])
-        assert found["forms"] == {"no_object": 1, "no_reason": 1}
-        assert found["status"] == {"ok": 9, "unparsed": 1}
-        assert found["ratings"]["overall"]["failed"] == 1
-        assert (found["kappa"]["pooled"]["n"], found["kappa"]["pooled"]["missing"]) == (8, 2)
-
 
 def test_names_of_candidates() -> None:
     for name, slug in {

@@ -398,13 +398,13 @@ class TestCommand:
     def test_from_files_to_page(self, files: Path) -> None:
         ratings.write(files / "mixture.jsonl", given("J", REFERENCE, round="mixture"))
         ratings.write(files / "other.jsonl", given("K", REFERENCE, round="mixture"))
-        (files / "own.csv").write_text("judge,accuracy\nJ,70\nK,10\n")
+        (files / "own.json").write_text('{"J": 70, "K": 10}')
         (files / "empty.jsonl").write_text("\n")
         (files / "x_samples_maia_oe.jsonl").write_bytes(b"\xff")  # is not looked into
         out, shown = files / "report.json", files / "report.html"
         result = run(
             *(files, "--reference", files / "1.ref", "--reference", files / "2.ref"),
-            *("--accuracies", files / "own.csv", "--final-judge", "j"),
+            *("--accuracies", files / "own.json", "--final-judge", "j"),
             *("--selection", "top=1,fallback=none", "--resamples", "2000", "--seed", "7"),
             *("--output", out, "--html", shown),
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from lmms_eval_tasks.cvrr_es.candidates import Aligned
 from lmms_eval_tasks.cvrr_es.study import selection
 from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
 from lmms_eval_tasks.cvrr_es.study.selection import (
-    THETA,
     Material,
     Rated,
     Selection,
@@ -26,10 +24,6 @@ from lmms_eval_tasks.cvrr_es.study.study import Place
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.host import names
 from tests.cvrr_es.scored import PART, TIME, doc, row
-
-TABLES: dict[str, Any] = json.loads(
-    (Path(__file__).parents[2] / "cases" / "cvrr_es_mixture_tables.json").read_text()
-)
 
 # Ten questions, two candidates; fold 0 is the first half. The reference counts up and down.
 ITEMS = [Item(f"d/{n:03d}", candidate) for n in range(1, 11) for candidate in "xy"]
@@ -172,33 +166,6 @@ def test_the_options_text() -> None:
             parse(text)
         assert "expected a form like theta=" in str(caught.value)
         assert "\n" not in str(caught.value)
-
-
-def test_the_default_is_what_the_papers_tables_allow() -> None:
-    def column(table: str, place: int) -> list[float]:
-        return [cells[place] for cells in TABLES[table].values()]
-
-    dimensions = TABLES["dimensions"]
-    same = {
-        dimension: sum(map(float.__eq__, column("collective", n), column("mixture", n)))
-        for n, dimension in enumerate(dimensions)
-    }
-    best = {d: max(column("judges", n)) for n, d in enumerate(dimensions)}
-    fell_back = {dimension for dimension, cells in same.items() if cells == 5}
-    differ = {dimension for dimension, cells in same.items() if cells == 0}
-    assert (len(fell_back), len(differ)) == (4, 6)
-    highest, lowest = max(best[d] for d in fell_back), min(best[d] for d in differ)
-    assert (highest, lowest) == (7.27, 9.33)
-    assert highest < 100 * THETA <= lowest
-    # The eleventh fits no theta: four cells are the same, and its best judge is the better one.
-    (odd,) = set(same) - fell_back - differ
-    assert (odd, same[odd], best[odd]) == ("understanding_emotional_context", 4, 12.11)
-    intern = dict(zip(dimensions, TABLES["judges"]["InternVL2"], strict=True))
-    assert max(intern[d] for d in {*fell_back, odd}) == 7.5 < 100 * THETA
-    assert min(intern[d] for d in differ) == 9.33
-    fine = dimensions.index("fine_grained_action_understanding")
-    passed = {name for name, cells in TABLES["judges"].items() if cells[fine] >= 100 * THETA}
-    assert passed == {"InternVL2", "GPT-4o mini"}  # as 5.3 says
 
 
 # --- what a judge task rates ----------------------------------------------------------------------
