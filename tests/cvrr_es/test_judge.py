@@ -14,7 +14,7 @@ import yaml
 
 from lmms_eval_tasks.cvrr_es import judge
 from lmms_eval_tasks.cvrr_es.labels import RATINGS
-from lmms_eval_tasks.cvrr_es.study import reference, replies
+from lmms_eval_tasks.cvrr_es.study import reference
 from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
 from lmms_eval_tasks.errors import JudgeError, PromptError
@@ -133,17 +133,6 @@ def test_every_element_of_the_protocol_is_there_in_order() -> None:
         assert other not in text
     # Nothing of the templates is left.
     assert set(re.findall(r"\{[a-z_]*\}", text)) == set()
-
-
-def test_the_form_that_is_asked_for_is_no_rating_but_filled_in_it_is() -> None:
-    text = judge.request(QUESTION, ANSWER, ITEM, ROWS)
-    form = text.rstrip().splitlines()[-1]
-    assert replies.read(form).rating is None
-    filled = form.replace("<your rating>", "4").replace("<why>", "It's right.")
-    assert replies.read(filled) == replies.RatingReply(4, "It's right.", "ok", {})
-    # A model that repeats the request before it answers.
-    assert replies.read(f"{judge.request(QUESTION, ANSWER)}\n{filled}").rating == 4
-    assert replies.read(text).rating is None
 
 
 def test_others_have_neutral_names_and_the_final_judge_sees_all_of_them() -> None:

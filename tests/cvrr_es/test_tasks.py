@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from PIL.Image import Image
 
-from lmms_eval_tasks import benchmarks, cvrr_es, running, settings
+from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.cvrr_es import sample, tasks
 from lmms_eval_tasks.cvrr_es.data import running_model
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, JUDGE_TASKS
@@ -327,36 +326,3 @@ class TestSaved:
 
 
 # --- the host's files -----------------------------------------------------------------------------
-
-
-class Loader(yaml.SafeLoader):
-    """Names of functions as they are."""
-
-
-Loader.add_constructor("!function", lambda loader, node: loader.construct_scalar(node))
-
-
-def test_yamls() -> None:
-    folder = Path(cvrr_es.__file__).parent
-
-    def read(name: str) -> Any:
-        return yaml.load((folder / name).read_text(encoding="utf-8"), Loader)
-
-    assert set(BENCHMARK.tasks) == {*(f"cvrr_es_{name}" for name in DIMENSIONS), *JUDGE_TASKS}
-    for name in BENCHMARK.tasks:
-        kind = "judge" if name in JUDGE_TASKS else "answer"
-        assert read(f"{name}.yaml") == {
-            "include": f"_{kind}_template_yaml",
-            "task": name,
-            "process_docs": f"lmms_eval_tasks.host.names.docs_{name}",
-            "metric_list": f"lmms_eval_tasks.host.names.metrics_{name}",
-        }
-        assert benchmarks.of_task_name(name) == "cvrr_es"
-    group, (join,) = read("cvrr_es.yaml"), BENCHMARK.joins
-    assert tuple(group["task"]) == join.tasks
-    assert [one["metric"] for one in group["aggregate_metric_list"]] == list(join.shown)
-    answer, judge = read("_answer_template_yaml"), read("_judge_template_yaml")
-    assert (answer["metadata"]["judged"], judge["metadata"]["judged"]) == (True, False)
-    assert "reference" not in judge["doc_to_target"]
-    for other in ("cvrr", "cvrr_partial_actions", "cvrr_judges"):  # the host's own
-        assert benchmarks.of_task_name(other) is None

@@ -15,9 +15,7 @@ import pytest
 from lmms_eval_tasks.cvrr_es.study import panels
 from lmms_eval_tasks.cvrr_es.study.panels import PANELS, Judges, Panel, dawid_skene
 from lmms_eval_tasks.cvrr_es.study.ratings import Item
-from lmms_eval_tasks.cvrr_es.study.selection import judge_kappa
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.utils.agreement import kappa
 
 SCALE = (1, 2, 3, 4, 5)
 Table = dict[str, dict[Item, int]]
@@ -234,24 +232,6 @@ def test_the_reference_of_a_fold_has_no_say_in_that_folds_ratings(name: str) -> 
                 assert after.get(item) == before.ratings.get(item)
 
 
-def test_weights_are_the_judges_kappas_in_the_same_dimension_on_other_folds() -> None:
-    ratings, truth = drawn(5)
-    panel = rate("kappa_weighted", ratings, truth, DIMENSION, FOLDS).ratings
-    for item in ITEMS:
-        others = [i for i in ITEMS if DIMENSION[i] == DIMENSION[item] and FOLDS[i] != FOLDS[item]]
-        weight = {}
-        for judge, own in ratings.items():
-            by_candidate = []
-            for candidate in "xy":
-                mine = [i for i in others if i.candidate == candidate]
-                found = kappa([own[i] for i in mine], [truth[i] for i in mine], SCALE, "quadratic")
-                by_candidate.append(found.value or 0.0)
-            weight[judge] = max(0.0, sum(by_candidate) / 2)
-        total = sum(weight.values())
-        mean = sum(weight[judge] * own[item] for judge, own in ratings.items()) / total
-        assert abs((panel[item] or 0) - mean) <= 0.5 + 1e-9
-
-
 def test_the_best_judge_is_chosen_by_dimension_and_the_next_best_stands_in() -> None:
     _, truth = drawn(6)
     ratings = {
@@ -268,41 +248,6 @@ def test_the_best_judge_is_chosen_by_dimension_and_the_next_best_stands_in() -> 
     ratings = {"good": {i: r for i, r in truth.items() if i != gap}, "b": {gap: 5}, "a": {gap: 2}}
     panel = rate("best_judge", ratings, truth, DIMENSION, FOLDS)
     assert panel.ratings == truth | {gap: 2}
-
-
-def test_naive_bayes_corrects_a_lenient_and_a_contrary_judge() -> None:
-    _, truth = drawn(7)
-    for rule in ({1: 5, 2: 4, 3: 3, 4: 2, 5: 1}, {1: 2, 2: 3, 3: 4, 4: 5, 5: 1}):
-        ratings = {"j": {item: rule[r] for item, r in truth.items()}}
-        one = dict.fromkeys(ITEMS, "d")
-        assert rate("naive_bayes", ratings, truth, one, FOLDS).ratings == truth
-
-
-@quick
-def test_dawid_skene_finds_the_judges_to_trust_where_they_are_many(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    ratings, truth = drawn(8)
-    rng = Random(8)
-    for n in range(4):
-        ratings[f"good {n}"] = {
-            item: r if rng.random() < 0.8 else rng.choice(SCALE) for item, r in truth.items()
-        }
-    judges = Judges(ratings, truth, dict.fromkeys(ITEMS, "d"))
-    found = {
-        name: judge_kappa(judges.panel(name).ratings, truth, ITEMS) or 0
-        for name in ("mean", "dawid_skene", "dawid_skene_mean")
-    }
-    assert min(found["dawid_skene"], found["dawid_skene_mean"]) > found["mean"] + 0.1
-    # It is fitted by dimension, and says where it did not converge.
-    late = {j: {i: r for i, r in o.items() if DIMENSION[i] == "late"} for j, o in ratings.items()}
-    both, alone = (rate("dawid_skene", own, truth, DIMENSION) for own in (ratings, late))
-    assert alone.ratings.items() <= both.ratings.items()
-    assert (len(alone.ratings), len(both.ratings), both.note) == (30, 60, "")
-    monkeypatch.setattr(panels, "dawid_skene", lambda own: FIT(own, iterations=2))
-    assert rate("dawid_skene_mean", ratings, truth, DIMENSION).note == (
-        "not converged in 2 iterations: early; not converged in 2 iterations: late"
-    )
 
 
 @quick

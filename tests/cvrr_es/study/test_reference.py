@@ -186,19 +186,3 @@ def test_the_estimate_counts_every_model_at_its_price(asked: list[Asked]) -> Non
     assert one.calls == DIFFERENT
     # Later turns hold the earlier ones.
     assert plans["gpt-3.5-turbo"].judge_tokens > 2.2 * one.judge_tokens
-
-
-def test_many_answers_are_estimated_on_a_part() -> None:
-    many = [
-        ONE._replace(id=f"partial_actions/{n:03d}", answer=f"number {n:04d}") for n in range(700)
-    ]
-    with run.use(run.Run(JudgeLimits())):
-        config = reference.config(None, KEY, single=True)
-        whole = reference.estimate(config, many)
-        part = reference.estimate(config, many[:300])
-    assert whole.calls == 700
-    ((_, found),) = whole.plans
-    ((_, exact),) = part.plans
-    assert found.judge_tokens == pytest.approx(exact.judge_tokens * 7 / 3, rel=0.01)
-    assert "estimated on 234 of 700 different answers" in whole.lines()
-    assert not any("estimated on" in line for line in part.lines())

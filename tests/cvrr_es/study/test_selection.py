@@ -15,7 +15,6 @@ from lmms_eval_tasks.cvrr_es.study.selection import (
     Material,
     Rated,
     Selection,
-    fitting_items,
     judge_kappa,
     make,
     parse,
@@ -23,7 +22,7 @@ from lmms_eval_tasks.cvrr_es.study.selection import (
 from lmms_eval_tasks.cvrr_es.study.study import Place
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.host import names
-from tests.cvrr_es.scored import PART, TIME, doc, row
+from tests.cvrr_es.scored import PART, doc, row
 
 # Ten questions, two candidates; fold 0 is the first half. The reference counts up and down.
 ITEMS = [Item(f"d/{n:03d}", candidate) for n in range(1, 11) for candidate in "xy"]
@@ -104,23 +103,6 @@ class TestChoices:
         assert set(found) == {(0, "d"), (0, "e"), (1, "d")}
         assert (found[0, "e"].fell_back, found[0, "d"].fell_back) == (True, False)
         assert found[0, "e"].judges == tuple(sorted(JUDGES))
-
-    def test_every_dimension_has_its_own_judges(self) -> None:
-        dimension = {item: "even" if int(item.question[2:]) % 2 else "odd" for item in ITEMS}
-        ratings = {
-            name: {item: r if dimension[item] == name else 6 - r for item, r in TRUTH.items()}
-            for name in ("even", "odd")
-        }
-        found = chosen("theta=0.5", ratings=ratings, dimension_of=dimension)
-        assert found == {(fold, name): (name,) for fold in (0, 1) for name in ("even", "odd")}
-        new = Item("d/099", "z")  # without ratings or reference: gets judges too
-        more = {"dimension_of": DIMENSION | {new: "f"}, "fold_of": FOLDS | {new: 2}}
-        assert chosen("theta=0.9", **more)[2, "f"] == tuple(sorted(JUDGES))
-        # References off the scale are not chosen by.
-        odd = {item: 4.5 if item.candidate == "x" else r for item, r in TRUTH.items()}
-        parts = fitting_items(ITEMS, odd, DIMENSION, FOLDS)  # type: ignore[arg-type]
-        assert {item.candidate for own in parts.values() for item in own} == {"y"}
-        assert chosen("theta=0.9", reference=odd)[0, "d"] == ("right", "wrong in 0")
 
     def test_what_cannot_be_chosen_by_is_one_line(self) -> None:
         cases: list[tuple[dict[str, Any], str]] = [
@@ -312,25 +294,3 @@ class TestDocs:
         for n in range(2, QUESTIONS + 1):
             item = Item(f"{PART}/{n:03d}", "ada")
             assert fold_of[item] == own_fold or found[f"{item.question}/ada"]["fell_back"], n
-
-    def test_references(self) -> None:
-        half = row(1, 4.5, "debate", round="reference")  # chosen by nowhere, and handed on
-        given = material([*GOOD, *BAD], reference=[half, *REFERENCE[1:]])
-        rated = make("cvrr_judge_mixture", given)
-        assert judges(rated) == {("Zoe",), ()}
-        assert docs(rated)[f"{PART}/001/ada"]["reference_rating"] == 4.5
-        for task in ("cvrr_judge", "cvrr_judge_collective"):  # none is no error
-            rated = make(task, material(GOOD, reference=[]))
-            assert {one["reference_rating"] for one in docs(rated).values()} == {None}
-        failed = row(2, None, "debate", round="reference")
-        rated = make("cvrr_judge", material([], reference=[REFERENCE[0], failed]))
-        assert rated.reference == {Item(f"{PART}/001", "ada"): 1}
-        others = (
-            rows("debate", RIGHT, round="reference", candidate="Ada"),
-            [row(1, 3, "debate", dimension=TIME, question=f"{TIME}/001", round="reference")],
-        )
-        for other in others:
-            for task in ("cvrr_judge", "cvrr_judge_mixture"):
-                told = f"{task}: no reference rating is of these answers"
-                with pytest.raises(DataError, match=told):
-                    make(task, material(GOOD, reference=other))

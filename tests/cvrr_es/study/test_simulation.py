@@ -5,17 +5,14 @@ Which panel wins is not tested, save where the world is made so that one must lo
 
 from __future__ import annotations
 
-import runpy
-import sys
 from pathlib import Path
 
 import pytest
 import simulated_study
 import simulation as sim
-from simulated_study import MIXTURES, study
+from simulated_study import study
 from simulation import WORLDS
 
-from lmms_eval_tasks.cvrr_es.study.panels import PANELS
 from lmms_eval_tasks.cvrr_es.study.selection import Selection, judge_kappa
 from lmms_eval_tasks.report.paper_tables import fixed
 
@@ -73,25 +70,6 @@ def test_latent_classes_lose_where_most_judges_repeat_one_opinion() -> None:
     assert max(captured["dawid_skene"].over_best) < -0.5
     assert max(captured["dawid_skene"].over_mean) < 0
     assert min(captured["best_judge"].kappas) > 0.85
-
-
-def test_the_script(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(*options: str) -> None:
-        monkeypatch.setattr(sys, "argv", ["judge_panels.py", *options])
-        runpy.run_path(str(SCRIPT), run_name="__main__")
-
-    printed = []
-    for _ in range(2):
-        run("--seeds", "1", "--world", "minority")
-        printed.append(capsys.readouterr().out)
-    assert printed[0] == printed[1]
-    assert printed[0].startswith("minority: three unbiased judges, two bad ones (1 seeds)")
-    for name in [*WORLDS["minority"].judges, *PANELS, *MIXTURES]:
-        assert f" {name} " in printed[0]
-    for option in (["--seeds", "0"], ["--weight", "2"], ["--world", "none"]):
-        with pytest.raises(SystemExit):
-            run(*option)
-        assert option[0] in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("world", ["captured"])
