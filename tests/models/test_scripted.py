@@ -65,7 +65,8 @@ def ask(lm: Any, parts: Callable[[Any], Parts], order: list[int], docs: Any = DO
     lm.task_dict = {"pairs": {"test": docs}}
     requests = []
     for i in order:
-        text = "\n".join("<image>" if not is_text(part) else part for part in parts(docs[i]))
+        shown = ["<image>" if isinstance(one, Image.Image) else one for one in parts(docs[i])]
+        text = "\n".join(one for one in shown if is_text(one))
         own = ({"until": []}, visuals) if lm.is_simple else (messages, {"until": []})
         requests.append(SimpleNamespace(args=(text, *own, i, "pairs", "test")))
     return list(lm.generate_until(requests))
@@ -90,8 +91,7 @@ def test_replies_and_media(name: str, form: str, key: Path, tmp_path: Path) -> N
         "Coin": [players.coin(text_of(DOCS[i]), seed=2) for i in order],
         "Scripted": [players.scripted(DOCS[i]) for i in order],
     }[name]
-    assert [reply[-200:] for reply in ask(lm, lambda doc: [text_of(doc)], order)] == expected
-    assert ask(lm, with_media([str(clip)]), [1]) == ask(lm, with_media([]), [1])
+    assert ask(lm, with_media([str(clip)]), order) == expected
 
 
 @table("form", FORMS)
@@ -245,7 +245,7 @@ def test_light_imports() -> None:
     names = "sample.players, sample.tiny, sample.pictures, haven.sample, haven.sample_players"
     code = (
         f"import sys, {', '.join(f'lmms_eval_tasks.{name}' for name in names.split(', '))}\n"
-        "heavy = {'torch', 'transformers', 'numpy', 'lmms_eval', 'decord', 'av', 'pydantic', 'PIL'}"
+        "heavy = {'torch', 'transformers', 'numpy', 'lmms_eval', 'decord', 'av', 'scipy', 'PIL'}"
         "\nprint(sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
