@@ -192,7 +192,7 @@ def test_the_check_of_prompts_judge_and_models(
 # --- docs -----------------------------------------------------------------------------------------
 
 ADDED = {"kind", "text", "with_document", "budget", "n_sentences", "units", "unit_frames"}
-ADDED |= {"sentences", "task", "not_run"}
+ADDED |= {"n_images", "sentences", "task", "not_run"}
 
 
 def row(**given: Any) -> data.Row:

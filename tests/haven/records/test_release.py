@@ -144,7 +144,6 @@ def test_the_digest_is_of_the_content(tmp_path: Path) -> None:
         (
             in_hdf5("gtscore", 3, 0.123),
             in_json("frames", "broken"),
-            in_hdf5("n_frame_per_seg", 0, -1),
         )
     ):
         folder = write(tmp_path / f"{number}", change=change)
@@ -218,15 +217,10 @@ def test_whole_files_that_are_none(tmp_path: Path) -> None:
     assert refused(tmp_path).startswith(f"{hdf5}: not a readable HDF5 file: ")
     file = tmp_path / "processed" / "tvsum_data.json"
     for text, told in (
-        ('{"video_1": {},\n  oops}', "not valid JSON at line 2, column 3: Expecting value"),
         ("", "not valid JSON at line 1, column 1: Expecting value"),
         ("[1]", 'expected {"video_1": {...}, ...}'),
         ("{}", "holds no videos"),
-        ('{"a": 1,}', "not valid JSON at line 1, column 9: Expecting value"),
-        ('{"a": 1 "b": 2}', "not valid JSON at line 1, column 9: Expecting ','"),
-        ('{"a" 1}', "not valid JSON at line 1, column 6: Expecting ':'"),
-        ("{1: 2}", "not valid JSON at line 1, column 2: Expecting a name in double quotes"),
-        ('{"a": 1, "a": 2}', "'a' occurs twice"),
+        ('{"a": 1,\n "b": [1,', "not valid JSON at line 2, column 10: Expecting value"),
     ):
         file.write_text(text, encoding="utf-8")
         assert refused(tmp_path) == f"{file}: {told}"
