@@ -15,8 +15,8 @@ from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.haven.metrics import ALIGNMENT, KEYFRAMES, ORDER, ROUGE
 from lmms_eval_tasks.haven.options import SUMMARIES
 from lmms_eval_tasks.haven.options import TASKS as ALL_TASKS
-from lmms_eval_tasks.judges.config import NONE
-from lmms_eval_tasks.judges.geval_ratings import HIGHEST
+from lmms_eval_tasks.judges.geval import HIGHEST
+from lmms_eval_tasks.judges.verdict import NONE
 from lmms_eval_tasks.sample import demo
 from lmms_eval_tasks.utils import saved_runs as saved
 

@@ -19,11 +19,10 @@ from lmms_eval_tasks.cvrr_es.study import replies
 from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
 from lmms_eval_tasks.errors import JudgeError, PromptError
-from lmms_eval_tasks.judges import Verdict, candidate, reader
-from lmms_eval_tasks.judges.config_file import resolve
-from lmms_eval_tasks.judges.engine import schema_of
+from lmms_eval_tasks.judges import Verdict, asking, reader
+from lmms_eval_tasks.judges.config import resolve
+from lmms_eval_tasks.judges.engine import render, schema_of
 from lmms_eval_tasks.judges.panel import combine
-from lmms_eval_tasks.judges.prompts import render
 from lmms_eval_tasks.judges.replay import Recordings, ReplayJudge
 from lmms_eval_tasks.runs import before
 from tests.conftest import SHARED
@@ -129,7 +128,7 @@ def test_published_judgements_have_both_numbers(tmp_path: Path) -> None:
     for line in lines:
         fields = line["fields"]
         verdict = replay.verdict(judge.criterion(), fields)
-        done = candidate.graded(fields["candidate"], verdict)
+        done = asking.graded(fields["candidate"], verdict)
         numbers.append(judge.points(done.verdict, done.candidate))
     assert [(one.correct, one.score) for one in numbers if one] == [
         (float(given["pred"] == "correct"), float(given["score"])) for given, _ in rows

@@ -21,7 +21,7 @@ from lmms_eval_tasks.cvrr_es.sample_answers import CAREFUL, FLAT, HASTY, MODELS,
 from lmms_eval_tasks.cvrr_es.study import ratings, replies
 from lmms_eval_tasks.cvrr_es.study.ratings import Item
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.judges.config_file import resolve
+from lmms_eval_tasks.judges.config import resolve
 from lmms_eval_tasks.judges.replay import Recordings, ReplayJudge
 from lmms_eval_tasks.sample import players
 from lmms_eval_tasks.sample.second_code import PALETTE

@@ -397,6 +397,13 @@ class TestSaved:
                 again(saved_run("cvrr_judge", made))
         with pytest.raises(DataError, match=f"a second {ANSWER} run of m"):
             again(saved_run(ANSWER, answers), saved_run(ANSWER, answers))
+        # What is damaged is said with the run's file, whatever the benchmark.
+        answers[0]["verdicts"] = {"correct": {"score": "x"}}
+        told = (
+            f"^out/1_samples_{ANSWER}.jsonl: {PART}/001/correct: the saved verdict is none .*; take"
+        )
+        with pytest.raises(DataError, match=told):
+            again(saved_run(ANSWER, answers))
 
 
 # --- the host's files -----------------------------------------------------------------------------

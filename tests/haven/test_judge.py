@@ -15,10 +15,10 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import JudgeError, PromptError
 from lmms_eval_tasks.haven import judge
 from lmms_eval_tasks.haven.tasks import BENCHMARK
-from lmms_eval_tasks.judges import Judge, Verdict, geval, geval_ratings
+from lmms_eval_tasks.judges import Judge, Verdict, geval
 from lmms_eval_tasks.judges.asking import Asker, settle
-from lmms_eval_tasks.judges.config import NONE, JudgeConfig
-from lmms_eval_tasks.judges.providers import NoJudge
+from lmms_eval_tasks.judges.replay import NoJudge
+from lmms_eval_tasks.judges.verdict import NONE, JudgeConfig
 from lmms_eval_tasks.runs import before
 from tests.haven.asking import Request, Script, asked, drawn, stated
 from tests.haven.scored import FAILED, NOTHING
@@ -79,7 +79,7 @@ def test_without_log_probabilities_samples_are_drawn() -> None:
     made, chats = rated(without_logprobs)
     assert made["score"] == pytest.approx(18 / 5)  # 1 to 5, not scaled
     assert (made["status"], made["mode"], made["mass"]) == ("ok", "samples", None)
-    assert [chat.get("n", 1) for chat in chats] == [1, geval_ratings.SAMPLES]
+    assert [chat.get("n", 1) for chat in chats] == [1, geval.SAMPLES]
     assert [chat["temperature"] for chat in chats] == [0.0, 1.0]
     assert len(made["verdict"]["parts"]) == 5
     assert made["verdict"]["usage"]["replies"] == 6

@@ -8,7 +8,7 @@ import pytest
 
 from lmms_eval_tasks.errors import PromptError
 from lmms_eval_tasks.judges import offline, reader
-from lmms_eval_tasks.judges.prompts import render
+from lmms_eval_tasks.judges.engine import render
 from lmms_eval_tasks.maia import judge
 
 

@@ -11,11 +11,12 @@ import io
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.haven.options import SOURCES
 from lmms_eval_tasks.haven.records.record import Record
+from lmms_eval_tasks.report.pages import filled
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -35,7 +36,7 @@ def html(record: Record, images: Mapping[int, str]) -> str:
     key = sum(shot.key for shot in record.shots)
     original = f" of {record.n_frames:,}" if record.n_frames is not None else ""
     return filled(
-        "picture.html",
+        Path(__file__).with_name("picture.html"),
         record=record,
         images=images,
         title=f"{record.id}{f' · {record.name}' if record.name else ''}",
@@ -45,15 +46,6 @@ def html(record: Record, images: Mapping[int, str]) -> str:
         largest=max((frame.importance or 0.0 for frame in record.frames), default=0.0),
         hue=lambda place: f"{(20 + place * _GOLDEN) % 360:.0f}",
     )
-
-
-def filled(template: str, **values: Any) -> str:
-    """A page from the template of that name beside this file; every text is escaped."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    folder = FileSystemLoader(Path(__file__).parent)
-    env = Environment(loader=folder, autoescape=True, undefined=StrictUndefined)
-    return env.get_template(template).render(values)
 
 
 THUMBNAIL = 112  # longest side in pixels

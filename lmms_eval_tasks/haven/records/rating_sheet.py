@@ -18,11 +18,13 @@ import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks.errors import DataError, MediaError
-from lmms_eval_tasks.haven.records.picture import filled, taken, uniform
+from lmms_eval_tasks.haven.records.picture import taken, uniform
 from lmms_eval_tasks.haven.records.record import Record
+from lmms_eval_tasks.report.pages import filled
 
 SCALE = (1, 2, 3, 4, 5)
 FRAMES, SHOTS = 2, 1  # rated of each video (B.1)
@@ -249,7 +251,7 @@ def html(sheet: Sheet, evidence: Mapping[str, Evidence]) -> str:
     }
     numbers = itertools.count()
     return filled(
-        "form.html",
+        Path(__file__).with_name("form.html"),
         videos=[_video(video, evidence[video.id], numbers) for video in sheet.videos],
         n_ratings=len(rows),
         scale=SCALE,
