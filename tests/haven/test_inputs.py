@@ -164,30 +164,6 @@ def test_what_exactly_is_asked_for() -> None:
     assert told.endswith("SUMMARY:\n1. [sentence 1]")
 
 
-def test_orders_and_grounding() -> None:
-    for task in (name for name in TASKS if "temporal" in name):
-        unit = "Sentence" if task in PROXIES else "Shot"
-        few, many = (text(doc(task, frames=24, shots=n)) for n in (2, 20))
-        assert f"\n{unit} X > {unit} Y\n" in few
-        assert f"({unit} 1, {unit} 2)" in few
-        assert f"\n{unit} X > {unit} Y > {unit} Z > ...\n" in many
-        assert f"20 {unit.lower()}s ({unit} 1, {unit} 2, ..., {unit} 20)" in many
-        for told in (few, many):
-            assert re.search(r"ALL of them .* from the first to the last", told)
-            assert told.endswith("exactly once.")
-            assert "shuffled" in told
-    for task in (name for name in TASKS if "saliency" in name):
-        told = text(doc(task))
-        assert re.search(r"Rank ALL .* from the most important to the least important", told)
-        assert "\nShot X > Shot Y > Shot Z > ...\n" in told
-        assert "shuffled" not in told
-    for task in ("haven_grounding", "haven_grounding_text"):
-        told = text(doc(task))
-        assert told.endswith("\nSummary 1: Clip X, Clip Y")
-        assert f"\n{SENTENCES}\n" in told
-        assert "shuffled order" in told
-
-
 # --- simple models: one text, in which every picture is found without placeholders too -----------
 
 
