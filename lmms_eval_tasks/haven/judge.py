@@ -83,7 +83,21 @@ def criterion() -> Criterion:
     Raises:
         PromptError: as `prompt`.
     """
-    return _criterion(settings.prompts_dir())
+    texts = prompt()
+    return Criterion(
+        name="haven_geval",
+        system=texts.text["geval"],
+        template="\n".join([texts.text["show"], texts.text["score"]]),
+        schema=Rating,
+        score=_score,
+        prompt_hash=texts.hash,
+        bare="score",
+        top_logprobs=TOP_LOGPROBS,
+    )
+
+
+def _score(reply: Rating) -> float:
+    return float(reply.score)
 
 
 def fields(doc: Mapping[str, Any]) -> dict[str, str]:
@@ -156,25 +170,6 @@ def notes(judge: JudgeConfig) -> dict[str, Any]:
 @functools.lru_cache(maxsize=8)
 def _prompt(override_dir: Path | None) -> prompts.Prompt:
     return prompts.load("haven", "judge", _PLACEHOLDERS, override_dir)
-
-
-@functools.lru_cache(maxsize=8)
-def _criterion(override_dir: Path | None) -> Criterion:
-    given = _prompt(override_dir)
-    return Criterion(
-        name="haven_geval",
-        system=given.text["geval"],
-        template="\n".join([given.text["show"], given.text["score"]]),
-        schema=Rating,
-        score=_score,
-        prompt_hash=given.hash,
-        bare="score",
-        top_logprobs=TOP_LOGPROBS,
-    )
-
-
-def _score(reply: Rating) -> float:
-    return float(reply.score)
 
 
 # --- metrics computed by models -------------------------------------------------------------------

@@ -75,7 +75,7 @@ def keep(doc: Doc) -> dict[str, Any]:
 
 def handed(doc: Doc) -> dict[str, Any]:
     """How many pictures were handed over, and which frames of each unit."""
-    return {"media": {"images": data.n_images(doc), "unit_frames": doc["unit_frames"]}}
+    return {"media": {"images": doc["n_images"], "unit_frames": doc["unit_frames"]}}
 
 
 # --- what a reply is worth ------------------------------------------------------------------------

@@ -112,28 +112,6 @@ def test_undefined_items_are_in_no_mean() -> None:
     assert found["kendall"] == found["kendall_sources"] == pytest.approx(1)
 
 
-def test_each_part_of_a_joint_reply_fails_for_itself() -> None:
-    full = "SUMMARY:\n1. In short: thing ba. In short: thing ca. In short: thing da.\n"
-    frames = "IMPORTANT FRAMES: [Frame 1, Frame 4, Frame 11]"
-    some = four(full + frames, frames, frames, full, task="haven_v2vt", **FRAMES)
-    found = numbers("haven_v2vt", some)
-    assert (found["failed"], found["summary_failed"], found["frames_failed"]) == (3, 2, 1)
-    assert (found["rouge"], found["rouge_valid"]) == (0.5, 1.0)
-    assert (found["f1"], found["f1_valid"]) == (0.75, 1.0)
-    assert (found["bertscore"], found["bertscore_valid"]) == (0.5, 1.0)
-    assert found["bertscore_sources"] == pytest.approx((1 / 3 + 1) / 2)
-    assert found["clipscore"] is None  # no model was named
-    told = details("haven_v2vt", [*some, broken("haven_v2vt", id="a/9")])
-    # A reply whose scoring broke has no parts: its own status stands for both.
-    assert told["parts"] == {
-        "frames": {"error": 1, "ok": 3, "unparsed": 1},
-        "summary": {"error": 1, "ok": 2, "unparsed": 2},
-    }
-    assert told["violations"]["summary_too_few_sentences"] == 2
-    assert (told["intervals"]["f1"]["n"], told["intervals"]["f1_valid"]["n"]) == (5, 3)
-    assert told["intervals"]["rouge_valid"]["n"] == 2
-
-
 def test_intervals() -> None:
     """F1 1, 0 and an unread reply: 1/3 of three, 1/2 of two."""
     some = [

@@ -233,29 +233,6 @@ def test_no_reply() -> None:
 # --- saved runs -----------------------------------------------------------------------------------
 
 
-def test_rescored_with_what_joins_the_tasks() -> None:
-    """Joint 1 + 2 frames: 0.33 and 0.37; separate 0.26 and 0.62."""
-    again = rescored(runs())
-    assert again.numbers.keys() == {*TASKS, "haven", "haven_text"}
-    found = again.numbers["haven"]
-    assert found == pytest.approx(
-        {
-            "joined_clip_joint": 0.35,
-            "joined_clip_separate": (0.25 + 0.01 + 0.5 + 0.12) / 2,
-            "joined_clip_gain": 0.35 - 0.44,
-            "joined_clip_videos": 2,
-            # Only video 0 has a whole ranking: shots 4 and 1 on top, frame 1 lies in shot 1.
-            **{"joined_saliency": 1, "joined_saliency_chance": 0.5, "joined_saliency_videos": 1},
-            # Clips 2 and 1 of four; frame 1 lies in clip 1.
-            **{"joined_grounding": 1, "joined_grounding_chance": 0.5, "joined_grounding_videos": 1},
-        }
-    )
-    some = rescored(runs("haven_v2v", "haven_saliency")).numbers["haven"]
-    assert some == {name: value for name, value in found.items() if "saliency" in name}
-    alone = rescored(runs("haven_v2v", "haven_saliency_text"))
-    assert alone.numbers.keys() == {"haven_v2v", "haven_saliency_text"}
-
-
 def test_runs_of_other_data() -> None:
     """Told apart by a video's record, not by the release: only the same ones are joined."""
     given = runs("haven_v2v", record="a") + runs("haven_saliency", record="b")

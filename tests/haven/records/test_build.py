@@ -321,11 +321,11 @@ def test_other_lines_about_what_cannot_be(desk: Desk) -> None:
 def test_a_damaged_record_is_named(desk: Desk) -> None:
     desk.run()
     content = desk.written()
-    del content["video_1"]["clips"][0]["summary"]
+    content["video_1"]["clips"][0]["summary"] = 7
     file: Path = files.json_file(desk.out, "own")
     file.write_text(json.dumps(content), encoding="utf-8")
     done = desk.run(*desk.judge)
-    assert "video_1 (holiday): not in the form that this command writes" in str(done.exception)
+    assert "clips, entry 1, summary: expected a text, found 7; mend it" in str(done.exception)
     content["video_1"]["clips"].pop(0)
     file.write_text(json.dumps(content), encoding="utf-8")
     assert "30 frames and 3 shots, but 30 and 4 are found now" in str(

@@ -89,7 +89,7 @@ def test_videos_that_lack_a_text_are_counted() -> None:
 
 def test_the_page_holds_everything_and_loads_nothing() -> None:
     sheet = rating_sheet.draw([record(1), record(2)], 2, 0)
-    uri = picture.data_uri(Image.new("RGB", (4, 4)), 80)
+    uri = picture.data_uri(Image.new("RGB", (4, 4)))
     frames = dict.fromkeys(range(1, 7), uri)
     seen = {
         sheet.videos[0].id: Evidence(frames, [uri, uri], [uri, uri, uri]),
