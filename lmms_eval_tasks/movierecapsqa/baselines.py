@@ -14,8 +14,7 @@ ours, unverified.
 from __future__ import annotations
 
 from collections.abc import Collection, Generator, Mapping, Sequence
-from functools import lru_cache
-from pathlib import Path
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -41,9 +40,14 @@ _PLACEHOLDERS: dict[str, tuple[str, ...]] = {
 }
 
 
-@lru_cache(maxsize=8)
-def _prompt(override_dir: Path | None) -> prompts.Prompt:
-    return prompts.load("movierecapsqa", "baselines", _PLACEHOLDERS, override_dir)
+@cache
+def prompt() -> prompts.Prompt:
+    """Their prompts, ours or the user's.
+
+    Raises:
+        PromptError: the user's file does not fit.
+    """
+    return prompts.load("movierecapsqa", "baselines", _PLACEHOLDERS, settings.prompts_dir())
 
 
 class _Reply(BaseModel):
@@ -81,7 +85,7 @@ def criteria(which: Collection[str] = settings.JUDGED_BASELINES) -> dict[str, Cr
     Raises:
         PromptError: the user's file does not fit.
     """
-    texts = _prompt(settings.prompts_dir())
+    texts = prompt()
     return {
         name: Criterion(
             name=f"movierecapsqa_{name}",
@@ -107,7 +111,7 @@ def describe(which: Collection[str], config: JudgeConfig) -> dict[str, Any]:
     """
     notes: dict[str, Any] = {
         "which": [name for name in settings.JUDGED_BASELINES if name in which],
-        "prompt": prompt_notes.note(_prompt(settings.prompts_dir())),
+        "prompt": prompt_notes.note(prompt()),
     }
     if GEVAL in which:
         notes[GEVAL] = geval.describe(config)

@@ -15,8 +15,7 @@ import json
 import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
-from pathlib import Path
+from functools import cache, lru_cache
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
@@ -225,18 +224,14 @@ _PLACEHOLDERS = {
 }
 
 
-@lru_cache(maxsize=8)
-def _prompt(override_dir: Path | None) -> prompts.Prompt:
-    return prompts.load("movierecapsqa", "judge", _PLACEHOLDERS, override_dir)
-
-
+@cache
 def prompt() -> prompts.Prompt:
-    """The judge's prompts, ours or the user's; read once for each folder of the user's.
+    """The judge's prompts, ours or the user's.
 
     Raises:
         PromptError: the user's file does not fit.
     """
-    return _prompt(settings.prompts_dir())
+    return prompts.load("movierecapsqa", "judge", _PLACEHOLDERS, settings.prompts_dir())
 
 
 def claims_criterion() -> Criterion:
