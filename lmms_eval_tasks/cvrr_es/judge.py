@@ -15,13 +15,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from pathlib import Path
 from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es.labels import HIGHEST_SCORE, LOWEST_SCORE, RATINGS
 from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
 from lmms_eval_tasks.judges import Criterion, Verdict, reader
@@ -50,25 +47,32 @@ class Points(NamedTuple):
     score: float  # 0 to 5
 
 
-def criterion(override_dir: Path | None = None) -> Criterion:
-    """The criterion of an answer: 1.0 if it is correct, else 0.0; `points` has the score as well.
-
-    Its fields are `question`, `reference` and `candidate`. Recorded replies are told apart by
-    further ones, such as the question's id, since questions repeat.
-
-    Args:
-        override_dir: folder of prompts whose `cvrr_es/judge.yml` replaces ours; None for the
-            user's setting. Read once for each folder.
+@prompts.once_per_folder
+def prompt() -> prompts.Prompt:
+    """The judge's prompt, ours or the user's.
 
     Raises:
         PromptError: the user's file does not fit.
     """
-    return _criterion(override_dir or settings.prompts_dir())
+    return prompts.load("cvrr_es", "judge", _PLACEHOLDERS)
 
 
-def prompt() -> prompts.Prompt:
-    """The judge's prompt, ours or the user's."""
-    return _prompt(settings.prompts_dir())
+@prompts.once_per_folder
+def criterion() -> Criterion:
+    """The criterion of an answer: 1.0 if it is correct, else 0.0; `points` has the score as well.
+
+    Its fields are `question`, `reference` and `candidate`. Recorded replies are told apart by
+    further ones, such as the question's id, since questions repeat.
+    """
+    given = prompt()
+    return Criterion(
+        name=NAME,
+        system=given.text["system"],
+        template=given.text["user"],
+        schema=Judgement,
+        score=_correct,
+        prompt_hash=given.hash,
+    )
 
 
 def points(verdict: Verdict | None, answer: str = "") -> Points | None:
@@ -88,23 +92,6 @@ def points(verdict: Verdict | None, answer: str = "") -> Points | None:
     except reader.UnreadableError:
         return None  # saved by somebody else's hand: its two numbers cannot be told
     return Points(verdict.score, float(getattr(value, "score")))  # noqa: B009
-
-
-def _prompt(override_dir: Path | None) -> prompts.Prompt:
-    return prompts.load("cvrr_es", "judge", _PLACEHOLDERS, override_dir)
-
-
-@lru_cache(maxsize=8)
-def _criterion(override_dir: Path | None) -> Criterion:
-    prompt = _prompt(override_dir)
-    return Criterion(
-        name=NAME,
-        system=prompt.text["system"],
-        template=prompt.text["user"],
-        schema=Judgement,
-        score=_correct,
-        prompt_hash=prompt.hash,
-    )
 
 
 def _correct(reply: Judgement) -> float:
@@ -129,18 +116,14 @@ _NAMES = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 MOST = len(_NAMES)  # judges that can be shown beside one answer
 
 
+@prompts.once_per_folder
 def rating_prompt() -> prompts.Prompt:
     """The texts, the user's `cvrr_es/rating.yml` before ours; read once for each folder.
 
     Raises:
         PromptError: the user's file lacks a part or a placeholder.
     """
-    return _rating_prompt(settings.prompts_dir())
-
-
-@lru_cache(maxsize=8)
-def _rating_prompt(override_dir: Path | None) -> prompts.Prompt:
-    return prompts.load("cvrr_es", "rating", _PARTS, override_dir)
+    return prompts.load("cvrr_es", "rating", _PARTS)
 
 
 def request(

@@ -19,7 +19,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lmms_eval_tasks import settings
@@ -69,22 +68,30 @@ _PLACEHOLDERS: dict[str, tuple[str, ...]] = {
 }
 
 
+@prompts.once_per_folder
 def prompt() -> prompts.Prompt:
     """The judge's prompt, ours or the user's.
 
     Raises:
         PromptError: the user's file does not fit.
     """
-    return _prompt(settings.prompts_dir())
+    return prompts.load("haven", "judge", _PLACEHOLDERS)
 
 
+@prompts.once_per_folder
 def criterion() -> Criterion:
-    """The criterion; its fields are those of `fields`, and `candidate`.
-
-    Raises:
-        PromptError: as `prompt`.
-    """
-    return _criterion(settings.prompts_dir())
+    """The criterion; its fields are those of `fields`, and `candidate`."""
+    given = prompt()
+    return Criterion(
+        name="haven_geval",
+        system=given.text["geval"],
+        template="\n".join([given.text["show"], given.text["score"]]),
+        schema=Rating,
+        score=_score,
+        prompt_hash=given.hash,
+        bare="score",
+        top_logprobs=TOP_LOGPROBS,
+    )
 
 
 def fields(doc: Mapping[str, Any]) -> dict[str, str]:
@@ -152,26 +159,6 @@ def notes(judge: JudgeConfig) -> dict[str, Any]:
     if judge.provider != NONE:  # whose warning says that nothing is judged yet
         told["warning"] = f"judged by {judge.label}: {WARNING}"
     return told
-
-
-@functools.lru_cache(maxsize=8)
-def _prompt(override_dir: Path | None) -> prompts.Prompt:
-    return prompts.load("haven", "judge", _PLACEHOLDERS, override_dir)
-
-
-@functools.lru_cache(maxsize=8)
-def _criterion(override_dir: Path | None) -> Criterion:
-    given = _prompt(override_dir)
-    return Criterion(
-        name="haven_geval",
-        system=given.text["geval"],
-        template="\n".join([given.text["show"], given.text["score"]]),
-        schema=Rating,
-        score=_score,
-        prompt_hash=given.hash,
-        bare="score",
-        top_logprobs=TOP_LOGPROBS,
-    )
 
 
 def _score(reply: Rating) -> float:

@@ -14,8 +14,6 @@ ours, unverified.
 from __future__ import annotations
 
 from collections.abc import Collection, Generator, Mapping, Sequence
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -76,8 +74,7 @@ def criteria(which: Collection[str] = settings.JUDGED_BASELINES) -> dict[str, Cr
     Raises:
         PromptError: the user's file does not fit.
     """
-    found = _criteria(settings.prompts_dir())
-    return {name: one for name, one in found.items() if name.partition("_")[0] in which}
+    return {name: one for name, one in _criteria().items() if name.partition("_")[0] in which}
 
 
 def describe(which: Collection[str], config: JudgeConfig) -> dict[str, Any]:
@@ -89,7 +86,7 @@ def describe(which: Collection[str], config: JudgeConfig) -> dict[str, Any]:
     """
     notes: dict[str, Any] = {
         "which": [name for name in settings.JUDGED_BASELINES if name in which],
-        "prompt": prompt_notes.note(_prompt(settings.prompts_dir())),
+        "prompt": prompt_notes.note(_prompt()),
     }
     if GEVAL in which:
         notes[GEVAL] = geval_ratings.describe(config)
@@ -147,13 +144,14 @@ def _on_one_scale(found: Mapping[str, Any]) -> dict[str, Any]:
 # --- prompts ----------------------------------------------------------------------------------
 
 
-def _prompt(override_dir: Path | None) -> prompts.Prompt:
-    return prompts.load("movierecapsqa", "baselines", _PLACEHOLDERS, override_dir)
+@prompts.once_per_folder
+def _prompt() -> prompts.Prompt:
+    return prompts.load("movierecapsqa", "baselines", _PLACEHOLDERS)
 
 
-@lru_cache(maxsize=8)
-def _criteria(override_dir: Path | None) -> dict[str, Criterion]:
-    prompt = _prompt(override_dir)
+@prompts.once_per_folder
+def _criteria() -> dict[str, Criterion]:
+    prompt = _prompt()
     return {
         name: Criterion(
             name=f"movierecapsqa_{name}",

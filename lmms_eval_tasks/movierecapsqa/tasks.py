@@ -19,7 +19,6 @@ from lmms_eval_tasks.benchmark import (
     Found,
     Item,
     Items,
-    Numbers,
     Part,
     Task,
 )
@@ -60,17 +59,13 @@ def prompt(doc: Doc) -> list[Part]:
     return [Part("video", lambda: clips.visuals(doc)[0]), text]
 
 
+@prompts.once_per_folder
 def task_prompts() -> Prompt:
     """The task prompts, ours or the user's.
 
     Raises:
         PromptError: the user's file lacks a text or a placeholder.
     """
-    return _task_prompts(settings.prompts_dir())
-
-
-@functools.lru_cache(maxsize=8)
-def _task_prompts(override: Path | None) -> Prompt:
     required = {
         "dialogue": {"lines"},
         "no_dialogue": set(),
@@ -78,7 +73,7 @@ def _task_prompts(override: Path | None) -> Prompt:
         "only_frames": {"question"},
         "only_dialogue": {"dialogue", "question"},
     }
-    return prompts.load("movierecapsqa", "task", required=required, override_dir=override)
+    return prompts.load("movierecapsqa", "task", required)
 
 
 # --- what the reply is worth ------------------------------------------------------------------
@@ -165,6 +160,7 @@ class MovieRecapsQA(Benchmark):
     docs = staticmethod(data.docs)
     status = staticmethod(data.status)
     prepare = staticmethod(data.prepare)
+    tables = staticmethod(layouts.tables)
     suited = staticmethod(judging.suited)
     judge_prompt = staticmethod(judging.prompt)
 
@@ -258,14 +254,6 @@ class MovieRecapsQA(Benchmark):
         wanted |= set(settings.judged_baselines() if judged else ())
         which = [name for name in settings.JUDGED_BASELINES if name in wanted]
         return [{**item, "judged_baselines": which} for item in items]
-
-    def tables(
-        self,
-        rows: Sequence[tuple[str, Numbers]],
-        section: Mapping[str, Any] | None = None,  # noqa: ARG002
-    ) -> Sequence[Any]:
-        """Tables 4 and 5, coherence, and what the judge's scores rest on."""
-        return layouts.tables(rows)
 
 
 def _frames(found: Found | None, names: Sequence[str]) -> dict[str, Any]:

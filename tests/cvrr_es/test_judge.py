@@ -81,14 +81,15 @@ def test_the_users_prompt_replaces_ours(tmp_path: Path, monkeypatch: pytest.Monk
     file = tmp_path / "cvrr_es" / "judge.yml"
     file.parent.mkdir()
     file.write_text("system: mine\nuser: '{question} {reference} {candidate}'\n")
-    assert judge.criterion(tmp_path).system == "mine"
-    assert judge.criterion().system != "mine"
     monkeypatch.setenv("LMMS_EVAL_TASKS_PROMPTS", str(tmp_path))
+    assert judge.criterion().system == "mine"
     monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-0123456789")
     told = before.describe_judge(BENCHMARK)
     assert told["prompt"] == {"hash": judge.criterion().prompt_hash, "source": str(file)}
-    file.write_text("system: mine\nuser: '{question} {candidate}'\n")
-    judge._criterion.cache_clear()
+    other = tmp_path / "other" / "cvrr_es" / "judge.yml"
+    other.parent.mkdir(parents=True)
+    other.write_text("system: mine\nuser: '{question} {candidate}'\n")
+    monkeypatch.setenv("LMMS_EVAL_TASKS_PROMPTS", str(tmp_path / "other"))
     with pytest.raises(PromptError, match=r"\{reference\}"):
         before.check_judge(BENCHMARK)
 

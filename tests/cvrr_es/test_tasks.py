@@ -141,11 +141,12 @@ class TestGiven:
         file.write_text("question: 'Mine: {question}'\n", encoding="utf-8")
         monkeypatch.setenv(settings.PROMPTS, str(tmp_path))
         assert names.doc_to_text(doc()) == "Mine: What happens?"
-        file.write_text("question: 'Nothing'\n", encoding="utf-8")
-        tasks._task_prompt.cache_clear()
+        other = tmp_path / "other" / "cvrr_es" / "task.yml"
+        other.parent.mkdir(parents=True)
+        other.write_text("question: 'Nothing'\n", encoding="utf-8")
+        monkeypatch.setenv(settings.PROMPTS, str(tmp_path / "other"))
         with pytest.raises(PromptError, match="question"):
             names.doc_to_text(doc())
-        tasks._task_prompt.cache_clear()
 
     def test_what_the_model_is_called(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """It must not depend on where a checkpoint lies."""

@@ -123,7 +123,6 @@ def test_the_users_texts(user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
         ("only_frames", "Mine. {question} {dialogue}", "unknown placeholder {dialogue}"),
     ):
         file.write_text(yaml.safe_dump({**ours, part: changed}), encoding="utf-8")
-        own._task_prompts.cache_clear()
         with pytest.raises(PromptError, match=f"task.yml.*{part}.*{re.escape(said)}"):
             own.task_prompts()
     file.write_text(yaml.safe_dump({**ours, "only_dialogue": "Mine. {dialogue} {question}"}))

@@ -14,8 +14,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -154,22 +152,34 @@ def config(spec: str | None, env: Mapping[str, str], *, single: bool = False) ->
     return found if single or found.provider == DEBATE else _debate([found, found])
 
 
-def criterion(override_dir: Path | None = None) -> Criterion:
-    """The criterion of a reference rating; `fields` has its fields.
-
-    Args:
-        override_dir: folder of prompts whose `cvrr_es/reference.yml` replaces ours; None for the
-            user's setting. Read once for each folder.
+@prompts.once_per_folder
+def prompt() -> prompts.Prompt:
+    """The debate's prompt, ours or the user's.
 
     Raises:
         PromptError: the user's file does not fit.
     """
-    return _criterion(override_dir or settings.prompts_dir())
+    return prompts.load("cvrr_es", "reference", _PARTS)
+
+
+@prompts.once_per_folder
+def criterion() -> Criterion:
+    """The criterion of a reference rating; `fields` has its fields."""
+    given = prompt()
+    return Criterion(
+        name=NAME,
+        system=prompts.fill(given.text["system"], {"rubric": given.text["rubric"].strip()}),
+        template=given.text["user"],
+        schema=ReferenceRating,
+        score=_rating,
+        prompt_hash=given.hash,
+        bare="rating",
+    )
 
 
 def fields(asked: Asked) -> dict[str, str]:
     """What the criterion's template shows of an answer; the candidate's name is not among it."""
-    empty = _loaded(settings.prompts_dir()).text["empty"]
+    empty = prompt().text["empty"]
     return {
         "question": asked.question,
         "reference": asked.reference,
@@ -208,7 +218,7 @@ def rate(judge: Judge, asked: Sequence[Asked]) -> list[Rated]:
 
 def prompt_name() -> str:
     """The prompt in use: its file and its hash."""
-    return prompt_notes.name(_loaded(settings.prompts_dir()))
+    return prompt_notes.name(prompt())
 
 
 def _turns(verdict: Verdict) -> Iterator[dict[str, Any]]:
@@ -239,25 +249,6 @@ def _resolved(spec: str, env: Mapping[str, str]) -> JudgeConfig:
 
 def _debate(agents: Sequence[JudgeConfig]) -> JudgeConfig:
     return JudgeConfig(DEBATE, members=(*agents, agents[0]))
-
-
-@lru_cache(maxsize=8)
-def _loaded(override_dir: Path | None) -> prompts.Prompt:
-    return prompts.load("cvrr_es", "reference", _PARTS, override_dir)
-
-
-@lru_cache(maxsize=8)
-def _criterion(override_dir: Path | None) -> Criterion:
-    prompt = _loaded(override_dir)
-    return Criterion(
-        name=NAME,
-        system=prompts.fill(prompt.text["system"], {"rubric": prompt.text["rubric"].strip()}),
-        template=prompt.text["user"],
-        schema=ReferenceRating,
-        score=_rating,
-        prompt_hash=prompt.hash,
-        bare="rating",
-    )
 
 
 def _rating(reply: ReferenceRating) -> float:

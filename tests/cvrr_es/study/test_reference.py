@@ -135,8 +135,9 @@ def test_the_users_prompt_replaces_ours(tmp_path: Path, monkeypatch: pytest.Monk
     other = tmp_path / "other"
     (other / "cvrr_es").mkdir(parents=True)
     (other / "cvrr_es" / "reference.yml").write_text(yaml.safe_dump({**ours, "user": "{question}"}))
+    monkeypatch.setenv("LMMS_EVAL_TASKS_PROMPTS", str(other))
     with pytest.raises(PromptError, match=r"\{candidate\}"):
-        reference.criterion(other)
+        reference.criterion()
 
 
 @pytest.fixture
