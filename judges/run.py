@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.judges.config import JudgeConfig
-from lmms_eval_tasks.judges.ledger import Ledger, current_task
+from lmms_eval_tasks.judges.ledger import Ledger, current_task, lines
 from lmms_eval_tasks.judges.limits import Breaker, Budget, Rate, share
 from lmms_eval_tasks.judges.locks import fork_safe_lock
 from lmms_eval_tasks.judges.prices import Price, PriceList
@@ -206,6 +206,10 @@ class Run:
         with self._lock:
             ends = list(self._endpoints.items())
         return [f"{name[0]}: {end.breaker.reason}" for name, end in ends if end.breaker.is_open]
+
+    def told(self) -> list[str]:
+        """What its judges did and cost, and which endpoints were given up, a line each."""
+        return [*lines(self.ledger.rows(), self.prices.origin), *self.stopped()]
 
     def close(self) -> None:
         """End the bar and the cache's connections."""

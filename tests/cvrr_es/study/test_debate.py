@@ -24,14 +24,7 @@ from tests.local_endpoint import error
 
 TURNS = 5 * DIFFERENT  # two agents, two rounds, and the last word
 AGAIN = "when what stopped them is mended (see above), run the same command again;"
-SCRIPT = (
-    "import typer\n"
-    "from lmms_eval_tasks.commands import debate_command\n"
-    "app = typer.Typer()\n"
-    "app.callback()(lambda: None)\n"
-    "debate_command.add_commands(app)\n"
-    "app()\n"
-)
+SCRIPT = "from lmms_eval_tasks.commands.cli import app; app()"
 
 
 @pytest.fixture
@@ -211,7 +204,7 @@ def test_replies_of_no_use_are_kept_and_asked_for_once_more_with_repairs(study: 
 def test_without_a_cache_a_second_run_pays_again(study: Study) -> None:
     study.player = lambda request: "I like dogs."
     os.environ.update(study.env | {"LMMS_EVAL_TASKS_JUDGE_CACHE": "off"})
-    done = CliRunner().invoke(app(), study.arguments("--single"))
+    done = CliRunner().invoke(app, study.arguments("--single"))
     assert f"{ANSWERS} without a rating: {AGAIN} no reply" in done.output
 
 
