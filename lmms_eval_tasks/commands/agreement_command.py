@@ -54,7 +54,8 @@ def agreement_command(
     """Judge a release's own answers: how far does that agree with their published scores?"""
     from lmms_eval_tasks.judges import announcement, run
     from lmms_eval_tasks.judges import costs as agreement_plan
-    from lmms_eval_tasks.judges.config import KEY, NONE
+    from lmms_eval_tasks.judges.config import KEY
+    from lmms_eval_tasks.judges.verdict import NONE
     from lmms_eval_tasks.movierecapsqa import published
     from lmms_eval_tasks.runs import before
     from lmms_eval_tasks.runs.agreement import task as agreement_task
@@ -116,7 +117,7 @@ def _agree(
         SystemExit: code 3 if more verdicts failed than the user allows.
     """
     from lmms_eval_tasks.judges import make
-    from lmms_eval_tasks.judges.concurrency import ordered_map
+    from lmms_eval_tasks.judges.run import ordered_map
     from lmms_eval_tasks.movierecapsqa import published
     from lmms_eval_tasks.runs import judging
     from lmms_eval_tasks.runs.agreement.order import order
@@ -128,7 +129,7 @@ def _agree(
     data, judge = task.data, make(config)
     current.progress.expect((published.VERDICTS - 1) * len(task.asked))  # ordered_map: 1 for each
     name = f"{BENCHMARK}_agreement"
-    done = ordered_map(lambda answer: published.judged(judge, answer), task.asked, task=name)
+    done = ordered_map(lambda answer: published.judged(judge, answer), task.asked, name)
     current.progress.close()
     judged = list(zip(task.asked, done, strict=True))
     console, dimensions = table_console(), {}

@@ -208,12 +208,12 @@ def _advice(rated: Iterable[Rated], *, cached: bool) -> Iterator[str]:
         rated: all answers.
         cached: whether replies were kept, so that a second run reads them again.
     """
-    from lmms_eval_tasks.judges import kept_replies
+    from lmms_eval_tasks.judges import engine
 
     reasons = [
         f"{one.verdict.status}: {one.verdict.reason}" for one in rated if one.verdict.score is None
     ]
-    stay = sum(map(kept_replies.stay, reasons)) if cached else 0
+    stay = sum(map(engine.fails_again, reasons)) if cached else 0
     if len(reasons) > stay:
         paid = "what is paid for is kept" if cached else "no reply was kept, so all are paid again"
         yield (

@@ -15,7 +15,6 @@ from lmms_eval_tasks import benchmarks
 from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark
 from lmms_eval_tasks.judges import JudgeConfig
 from lmms_eval_tasks.judges.asking import Answer, settle
-from lmms_eval_tasks.judges.config import DEBATE
 from lmms_eval_tasks.judges.costs import (
     Estimate,
     add_judge,
@@ -23,7 +22,7 @@ from lmms_eval_tasks.judges.costs import (
     duration,
     plus,
 )
-from lmms_eval_tasks.judges.verdict import Asks, Criterion, Verdict
+from lmms_eval_tasks.judges.verdict import DEBATE, Asks, Criterion, Verdict
 from lmms_eval_tasks.report.paper_tables import empty
 from lmms_eval_tasks.runs.given import text_of
 
@@ -78,7 +77,7 @@ def table(estimates: Sequence[Estimate], rate: float) -> Table:
         estimates: one for each task.
         rate: calls a second.
     """
-    from lmms_eval_tasks.judges.ledger import dollars
+    from lmms_eval_tasks.judges.report import dollars
 
     made = empty("Estimate")
     made.add_column("task", overflow="fold")

@@ -12,17 +12,17 @@ from typing import Any
 import pytest
 import yaml
 
-from lmms_eval_tasks import judges, settings
+from lmms_eval_tasks import judges
 from lmms_eval_tasks.errors import PromptError
-from lmms_eval_tasks.judges import Judge, Verdict, geval_ratings, run
+from lmms_eval_tasks.judges import Judge, Verdict, geval, run
 from lmms_eval_tasks.judges.asking import Asker, settle
-from lmms_eval_tasks.judges.config import NONE, JudgeConfig
-from lmms_eval_tasks.judges.providers import NoJudge
-from lmms_eval_tasks.judges.verdict import Scoring
+from lmms_eval_tasks.judges.replay import NoJudge
+from lmms_eval_tasks.judges.verdict import NONE, JudgeConfig, Scoring
 from lmms_eval_tasks.movierecapsqa import baselines
 from lmms_eval_tasks.movierecapsqa.baselines import GEVAL_NAMES, HELMET_NAMES, criteria
 from lmms_eval_tasks.settings import JUDGED_BASELINES, JudgeLimits
 from tests.local_endpoint import Fault, LocalEndpoint, error, last_user_text, refused, truncated
+from tests.movierecapsqa.asking import use_prompts
 from tests.movierecapsqa.baseline_judge import drawn, graded, stated
 
 QUESTION, REFERENCE = "What does he regret?", "How he lived before Pandora."
@@ -121,7 +121,7 @@ def test_without_log_probabilities_samples_are_drawn() -> None:
     assert result["score"] == pytest.approx(((4.0 + 1.8) / 2 - 1) / 4)
     assert {one["mass"] for one in result["dimensions"].values()} == {None}
     for name in GEVAL_NAMES:
-        assert len(found[name]["parts"]) == geval_ratings.SAMPLES
+        assert len(found[name]["parts"]) == geval.SAMPLES
         # What was asked first is paid for too: 1 + 5 replies.
         assert found[name]["usage"]["replies"] == 6
         assert found[name]["usage"]["completion_tokens"] == 18
@@ -286,7 +286,7 @@ def test_a_users_prompts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         file = tmp_path / str(number) / "movierecapsqa" / "baselines.yml"
         file.parent.mkdir(parents=True)
         file.write_text(yaml.safe_dump({**ours, **changes}), encoding="utf-8")
-        monkeypatch.setenv(settings.PROMPTS, str(file.parents[1]))
+        use_prompts(file.parents[1], monkeypatch)
         if said:
             with pytest.raises(PromptError, match=rf"baselines\.yml.*{said}"):
                 criteria()

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import av
-import numpy as np
 import pytest
 
 from lmms_eval_tasks import judges, settings
@@ -20,14 +18,11 @@ from lmms_eval_tasks.judges import Judge
 from lmms_eval_tasks.movierecapsqa import demo, sample, schema
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, Context
 from lmms_eval_tasks.movierecapsqa.sample import MODELS, Claim, replies, score, text
-from lmms_eval_tasks.movierecapsqa.sample_scenes import number_of, seconds, stories
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS, UNLABELLED
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.sample import players, second_code
 from tests.movierecapsqa.asking import judge_reply
-
-MOVIES = {story.movie_id for story in stories()}
 
 
 @pytest.fixture(scope="module")
@@ -59,26 +54,6 @@ def judge(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Judge:
 
 
 # --- videos -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", seconds())
-def test_every_picture_and_sound_tells_its_time(name: str, folder: Path) -> None:
-    """Movies have a tone a second, recaps no sound."""
-    with av.open(str(folder / ("movies" if name in MOVIES else "recaps") / f"{name}.mp4")) as clip:
-        kinds = [stream.type for stream in clip.streams]
-        frames = [frame.to_ndarray(format="rgb24") for frame in clip.decode(video=0)]
-        clip.seek(0)
-        sound = [block.to_ndarray() for block in clip.decode(audio=0)] if name in MOVIES else []
-    assert kinds == (["video", "audio"] if name in MOVIES else ["video"])
-    assert len(frames) == 10 * seconds()[name]
-    for index, frame in enumerate(frames):
-        # The strip above the scene, where its colours do not run into the code's.
-        assert second_code.number_of_frame(frame, 0.03, 0.13) == number_of(name, index // 10)
-        assert second_code.tick_of_frame(frame) == index % 10
-    for second in range(seconds()[name] if sound else 0):
-        samples = np.concatenate(sound, axis=1)
-        piece = samples[:, int((second + 0.1) * 44_100) : int((second + 0.9) * 44_100)]
-        assert second_code.number_of_sound(piece, 44_100) == number_of(name, second)
 
 
 # --- segments -----------------------------------------------------------------------------------
