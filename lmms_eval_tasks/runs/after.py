@@ -43,7 +43,7 @@ def annotate(
             "given_up": list(judged.given_up),
             "prices": judged.prices,
         }
-    section["invalid"] = problems = judging.invalid(judged)
+    section["invalid"] = problems = judging.invalid(judged.usage, judged.labels)
     for benchmark, names in benchmarks.chosen(tasks):
         try:
             section[benchmark.name] = _of_benchmark(benchmark, results, names)
