@@ -128,12 +128,12 @@ def scoring(task: str, items: int) -> AbstractContextManager[None]:
 
 def invalid(judged: Work) -> dict[str, str]:
     """Tasks whose share of verdicts that failed through the judge passes the user's limit."""
-    from lmms_eval_tasks.judges.verdict import NONE, is_judges_failure
+    from lmms_eval_tasks.judges.verdict import NONE, Status
 
     limit, found = settings.max_failed(), {}
     for row in judged.usage:
         counts = row["by_status"]
-        failed = {status: n for status, n in counts.items() if is_judges_failure(status)}
+        failed = {status: n for status, n in counts.items() if status != Status.OK}
         if row["judge"] == NONE or row["judge"] not in judged.labels or not row["verdicts"]:
             continue
         share = sum(failed.values()) / row["verdicts"]
