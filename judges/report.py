@@ -277,7 +277,10 @@ def dollars(amount: float) -> str:
 
 
 def _statuses(counts: Mapping[str, int]) -> str:
-    others = sorted(counts.items(), key=lambda item: (item[0] != Status.OK.value, -item[1]))
+    def place(item: tuple[str, int]) -> tuple[bool, int, str]:
+        return item[0] != Status.OK.value, -item[1], item[0]
+
+    others = sorted(counts.items(), key=place)
     return ", ".join(f"{number:,} {name}" for name, number in others)
 
 

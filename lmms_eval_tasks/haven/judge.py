@@ -37,7 +37,7 @@ from lmms_eval_tasks.utils import (
     local_models,
     prompts,
     provenance,
-    rouge,
+    text_metrics,
     text_scores,
 )
 from lmms_eval_tasks.utils.text_scores import Pair, TextScores
@@ -83,7 +83,21 @@ def criterion() -> Criterion:
     Raises:
         PromptError: as `prompt`.
     """
-    return _criterion(settings.prompts_dir())
+    texts = prompt()
+    return Criterion(
+        name="haven_geval",
+        system=texts.text["geval"],
+        template="\n".join([texts.text["show"], texts.text["score"]]),
+        schema=Rating,
+        score=_score,
+        prompt_hash=texts.hash,
+        bare="score",
+        top_logprobs=TOP_LOGPROBS,
+    )
+
+
+def _score(reply: Rating) -> float:
+    return float(reply.score)
 
 
 def fields(doc: Mapping[str, Any]) -> dict[str, str]:
@@ -158,25 +172,6 @@ def _prompt(override_dir: Path | None) -> prompts.Prompt:
     return prompts.load("haven", "judge", _PLACEHOLDERS, override_dir)
 
 
-@functools.lru_cache(maxsize=8)
-def _criterion(override_dir: Path | None) -> Criterion:
-    given = _prompt(override_dir)
-    return Criterion(
-        name="haven_geval",
-        system=given.text["geval"],
-        template="\n".join([given.text["show"], given.text["score"]]),
-        schema=Rating,
-        score=_score,
-        prompt_hash=given.hash,
-        bare="score",
-        top_logprobs=TOP_LOGPROBS,
-    )
-
-
-def _score(reply: Rating) -> float:
-    return float(reply.score)
-
-
 # --- metrics computed by models -------------------------------------------------------------------
 
 LANGUAGE = "en"  # of the release; decides bert-score's default encoder (roberta-large)
@@ -205,7 +200,7 @@ def note(metric: str, told: str) -> None:
 
 def implementations() -> dict[str, str]:
     """What the metrics of texts were computed with so far in this process."""
-    return {"rouge": rouge.IMPLEMENTATION, **provenance.notes().get(NOTES, {})}
+    return {"rouge": text_metrics.ROUGE_IMPLEMENTATION, **provenance.notes().get(NOTES, {})}
 
 
 def doubts() -> list[str]:

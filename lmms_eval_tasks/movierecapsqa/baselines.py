@@ -14,8 +14,7 @@ ours, unverified.
 from __future__ import annotations
 
 from collections.abc import Collection, Generator, Mapping, Sequence
-from functools import lru_cache
-from pathlib import Path
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -39,6 +38,16 @@ _PLACEHOLDERS: dict[str, tuple[str, ...]] = {
     "score": (),
     "reason_score": (),
 }
+
+
+@cache
+def prompt() -> prompts.Prompt:
+    """Their prompts, ours or the user's.
+
+    Raises:
+        PromptError: the user's file does not fit.
+    """
+    return prompts.load("movierecapsqa", "baselines", _PLACEHOLDERS, settings.prompts_dir())
 
 
 class _Reply(BaseModel):
@@ -76,8 +85,21 @@ def criteria(which: Collection[str] = settings.JUDGED_BASELINES) -> dict[str, Cr
     Raises:
         PromptError: the user's file does not fit.
     """
-    found = _criteria(settings.prompts_dir())
-    return {name: one for name, one in found.items() if name.partition("_")[0] in which}
+    texts = prompt()
+    return {
+        name: Criterion(
+            name=f"movierecapsqa_{name}",
+            system=texts.text[name],
+            template="\n".join([texts.text[shown], texts.text[asked]]),
+            schema=schema,
+            score=lambda reply: float(reply.score),
+            prompt_hash=texts.hash,
+            bare="score",
+            top_logprobs=geval.TOP_LOGPROBS if schema is Rating else 0,
+        )
+        for name, (schema, shown, asked) in _FORMS.items()
+        if name.partition("_")[0] in which
+    }
 
 
 def describe(which: Collection[str], config: JudgeConfig) -> dict[str, Any]:
@@ -89,7 +111,7 @@ def describe(which: Collection[str], config: JudgeConfig) -> dict[str, Any]:
     """
     notes: dict[str, Any] = {
         "which": [name for name in settings.JUDGED_BASELINES if name in which],
-        "prompt": prompt_notes.note(_prompt(settings.prompts_dir())),
+        "prompt": prompt_notes.note(prompt()),
     }
     if GEVAL in which:
         notes[GEVAL] = geval.describe(config)
@@ -142,32 +164,3 @@ def _on_one_scale(found: Mapping[str, Any]) -> dict[str, Any]:
     if found["status"] == "ok" and score is not None:
         score = geval.scaled(score, geval.LOWEST, geval.HIGHEST)
     return {**found, "score": score, "dimensions": dimensions}
-
-
-# --- prompts ----------------------------------------------------------------------------------
-
-
-def _prompt(override_dir: Path | None) -> prompts.Prompt:
-    return prompts.load("movierecapsqa", "baselines", _PLACEHOLDERS, override_dir)
-
-
-@lru_cache(maxsize=8)
-def _criteria(override_dir: Path | None) -> dict[str, Criterion]:
-    prompt = _prompt(override_dir)
-    return {
-        name: Criterion(
-            name=f"movierecapsqa_{name}",
-            system=prompt.text[name],
-            template="\n".join([prompt.text[shown], prompt.text[asked]]),
-            schema=schema,
-            score=_score,
-            prompt_hash=prompt.hash,
-            bare="score",
-            top_logprobs=geval.TOP_LOGPROBS if schema is Rating else 0,
-        )
-        for name, (schema, shown, asked) in _FORMS.items()
-    }
-
-
-def _score(reply: Any) -> float:
-    return float(reply.score)

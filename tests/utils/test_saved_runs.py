@@ -16,7 +16,7 @@ def run(*samples: Any) -> saved_runs.Run:
 
 
 def test_items_come_in_the_order_of_their_ids() -> None:
-    made = [{"failed": {"id": name, "reply": name}} for name in ("b", "a")]
+    made = [{"failed": {"id": name, "reply": name, "status": "ok"}} for name in ("b", "a")]
     assert [item["id"] for item in saved_runs.saved_items(run(*made))] == ["a", "b"]
 
 
@@ -26,12 +26,14 @@ def test_items_come_in_the_order_of_their_ids() -> None:
         ({"other": {}}, "line 2: no `failed` item of this suite"),
         ({"failed": 0.5}, "line 2: no `failed` item"),
         ({"failed": {"id": "c"}}, "line 2: no `failed` item"),
-        ({"failed": {"id": "a", "reply": ""}}, "line 2: a occurs twice"),
+        ({"failed": {"id": "c", "reply": ""}}, "line 2: the item has no text `status`; take its"),
+        ({"failed": {"id": "a", "reply": "", "status": "ok"}}, "line 2: a occurs twice"),
     ],
 )
 def test_bad_samples(second: Any, says: str) -> None:
+    first = {"failed": {"id": "a", "reply": "", "status": "ok"}}
     with pytest.raises(DataError, match=f"^x.jsonl, {says}"):
-        saved_runs.saved_items(run({"failed": {"id": "a", "reply": ""}}, second))
+        saved_runs.saved_items(run(first, second))
 
 
 def test_our_numbers_outrank_the_hosts() -> None:
