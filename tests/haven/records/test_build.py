@@ -249,6 +249,18 @@ def test_what_a_killed_run_paid_for_is_not_paid_again(desk: Desk) -> None:
     assert desk.written() == resumed
 
 
+def test_a_kill_between_the_two_files_leaves_no_trace(desk: Desk) -> None:
+    """HDF5 is written first: without the JSON entry the video is made again under the same key."""
+    desk.run(*desk.judge)
+    before = desk.written()
+    files.json_file(desk.out, "own").unlink()
+    assert desk.run(*desk.judge).exit_code == 0
+    assert desk.written() == before
+    with h5py.File(files.h5_file(desk.out, "own")) as content:
+        assert list(content) == ["video_1"]
+    assert not list(desk.out.rglob("*.part"))
+
+
 # --- asking nobody, and bad options -------------------------------------------------------------
 
 
