@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from lmms_eval_tasks import judges, settings
+from lmms_eval_tasks import judges
 from lmms_eval_tasks.errors import PromptError
 from lmms_eval_tasks.judges import Judge, Verdict, geval, run
 from lmms_eval_tasks.judges.asking import Asker, settle
@@ -22,6 +22,7 @@ from lmms_eval_tasks.movierecapsqa import baselines
 from lmms_eval_tasks.movierecapsqa.baselines import GEVAL_NAMES, HELMET_NAMES, criteria
 from lmms_eval_tasks.settings import JUDGED_BASELINES, JudgeLimits
 from tests.local_endpoint import Fault, LocalEndpoint, error, last_user_text, refused, truncated
+from tests.movierecapsqa.asking import use_prompts
 from tests.movierecapsqa.baseline_judge import drawn, graded, stated
 
 QUESTION, REFERENCE = "What does he regret?", "How he lived before Pandora."
@@ -285,7 +286,7 @@ def test_a_users_prompts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         file = tmp_path / str(number) / "movierecapsqa" / "baselines.yml"
         file.parent.mkdir(parents=True)
         file.write_text(yaml.safe_dump({**ours, **changes}), encoding="utf-8")
-        monkeypatch.setenv(settings.PROMPTS, str(file.parents[1]))
+        use_prompts(file.parents[1], monkeypatch)
         if said:
             with pytest.raises(PromptError, match=rf"baselines\.yml.*{said}"):
                 criteria()

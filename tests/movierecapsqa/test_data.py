@@ -66,6 +66,7 @@ def test_a_docs_fields(user: Path) -> None:
         "modality": "unlabelled",
         "category": "unlabelled",
         "data": digest,
+        "judged_baselines": [],
         "source": "segment",
         "condition": "",
         "video_path": str((user / "recaps" / "talk.mp4").resolve()),

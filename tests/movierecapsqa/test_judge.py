@@ -19,7 +19,15 @@ from lmms_eval_tasks.movierecapsqa import judge
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, WORDS, Context, asked
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from lmms_eval_tasks.runs import before
-from tests.movierecapsqa.asking import CLAIMS, CONTEXT, DIALOGUE, FACTS, QUESTION, labelled
+from tests.movierecapsqa.asking import (
+    CLAIMS,
+    CONTEXT,
+    DIALOGUE,
+    FACTS,
+    QUESTION,
+    labelled,
+    use_prompts,
+)
 
 CASES = json.loads(
     (Path(__file__).parents[1] / "cases" / "movierecapsqa_bounds.json").read_text(encoding="utf-8")
@@ -165,7 +173,7 @@ def test_the_users_prompts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         file = tmp_path / str(number) / "movierecapsqa" / "judge.yml"  # read once for each folder
         file.parent.mkdir(parents=True)
         file.write_text(yaml.safe_dump({**ours, **changes}), encoding="utf-8")
-        monkeypatch.setenv(settings.PROMPTS, str(file.parents[1]))
+        use_prompts(file.parents[1], monkeypatch)
         if said:
             with pytest.raises(PromptError, match=f"judge.yml.*{said}"):
                 before.check_judge(BENCHMARK, "none")

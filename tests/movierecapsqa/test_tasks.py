@@ -26,7 +26,7 @@ from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from lmms_eval_tasks.runs import after, before, estimate, scoring
 from lmms_eval_tasks.utils import clips
-from tests.movierecapsqa.asking import kind
+from tests.movierecapsqa.asking import kind, use_prompts
 from tests.movierecapsqa.entries import SECRET, SPOKEN, entry, question, second_of, write
 from tests.movierecapsqa.saved_runs import Rater, asked_for, judged_at, numbers, score
 from tests.movierecapsqa.test_data import docs
@@ -112,7 +112,6 @@ def test_the_users_texts(user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     ours = yaml.safe_load((FOLDER / "prompts" / "task.yml").read_text(encoding="utf-8"))
     file = tmp_path / "movierecapsqa" / "task.yml"
     file.parent.mkdir()
-    monkeypatch.setenv(settings.PROMPTS, str(tmp_path))
     for part, changed, said in (
         ("both", "Mine. {question}", "{dialogue}"),
         ("only_frames", "Mine.", "{question}"),
@@ -121,10 +120,11 @@ def test_the_users_texts(user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
         ("only_frames", "Mine. {question} {dialogue}", "unknown placeholder {dialogue}"),
     ):
         file.write_text(yaml.safe_dump({**ours, part: changed}), encoding="utf-8")
-        own._task_prompts.cache_clear()
+        use_prompts(tmp_path, monkeypatch)
         with pytest.raises(PromptError, match=f"task.yml.*{part}.*{re.escape(said)}"):
             own.task_prompts()
     file.write_text(yaml.safe_dump({**ours, "only_dialogue": "Mine. {dialogue} {question}"}))
+    use_prompts(tmp_path, monkeypatch)
     assert names.doc_to_text(doc(DIALOGUE)).startswith("Mine. ")
     assert own.task_prompts().source == str(file)
 

@@ -14,13 +14,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from lmms_eval_tasks import judges, settings
+from lmms_eval_tasks.cvrr_es.judge import prompt
 from lmms_eval_tasks.cvrr_es.labels import RATINGS
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.errors import JudgeError
@@ -37,15 +36,9 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.judges.debate import DebateJudge
 
 NAME = "cvrr_es_reference"  # of the criterion, and under which the ledger books
-ROUND = "reference"  # one of labels.ROUNDS
+ROUND = "reference"  # one of labels.ROUNDS, and the file of prompts
 PAPER_AGENTS = ("gpt-4o", "gpt-3.5-turbo")  # Table 1; the first one's model consolidates
 PAPER_SINGLE = "gpt-3.5-turbo"
-_PARTS: dict[str, tuple[str, ...]] = {
-    "system": ("rubric",),
-    "rubric": (),
-    "user": ("question", "reference", "candidate", "remark"),
-    "empty": (),
-}
 
 
 class ReferenceRating(BaseModel):
@@ -155,22 +148,27 @@ def config(spec: str | None, env: Mapping[str, str], *, single: bool = False) ->
     return found if single or found.provider == DEBATE else _debate([found, found])
 
 
-def criterion(override_dir: Path | None = None) -> Criterion:
+def criterion() -> Criterion:
     """The criterion of a reference rating; `fields` has its fields.
-
-    Args:
-        override_dir: folder of prompts whose `cvrr_es/reference.yml` replaces ours; None for the
-            user's setting. Read once for each folder.
 
     Raises:
         PromptError: the user's file does not fit.
     """
-    return _criterion(override_dir or settings.prompts_dir())
+    own = prompt(ROUND)
+    return Criterion(
+        name=NAME,
+        system=prompts.fill(own.text["system"], {"rubric": own.text["rubric"].strip()}),
+        template=own.text["user"],
+        schema=ReferenceRating,
+        score=_rating,
+        prompt_hash=own.hash,
+        bare="rating",
+    )
 
 
 def fields(asked: Asked) -> dict[str, str]:
     """What the criterion's template shows of an answer; the candidate's name is not among it."""
-    empty = _loaded(settings.prompts_dir()).text["empty"]
+    empty = prompt(ROUND).text["empty"]
     return {
         "question": asked.question,
         "reference": asked.reference,
@@ -209,7 +207,7 @@ def rate(judge: Judge, asked: Sequence[Asked]) -> list[Rated]:
 
 def prompt_name() -> str:
     """The prompt in use: its file and its hash."""
-    return prompt_notes.name(_loaded(settings.prompts_dir()))
+    return prompt_notes.name(prompt(ROUND))
 
 
 def _turns(verdict: Verdict) -> Iterator[dict[str, Any]]:
@@ -240,25 +238,6 @@ def _resolved(spec: str, env: Mapping[str, str]) -> JudgeConfig:
 
 def _debate(agents: Sequence[JudgeConfig]) -> JudgeConfig:
     return JudgeConfig(DEBATE, members=(*agents, agents[0]))
-
-
-@lru_cache(maxsize=8)
-def _loaded(override_dir: Path | None) -> prompts.Prompt:
-    return prompts.load("cvrr_es", "reference", _PARTS, override_dir)
-
-
-@lru_cache(maxsize=8)
-def _criterion(override_dir: Path | None) -> Criterion:
-    prompt = _loaded(override_dir)
-    return Criterion(
-        name=NAME,
-        system=prompts.fill(prompt.text["system"], {"rubric": prompt.text["rubric"].strip()}),
-        template=prompt.text["user"],
-        schema=ReferenceRating,
-        score=_rating,
-        prompt_hash=prompt.hash,
-        bare="rating",
-    )
 
 
 def _rating(reply: ReferenceRating) -> float:
