@@ -9,7 +9,7 @@ from lmms_eval_tasks import benchmarks, judges, running, settings
 from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import JudgeConfig
-from lmms_eval_tasks.judges.config import NONE
+from lmms_eval_tasks.judges.verdict import NONE
 from lmms_eval_tasks.runs import media
 from lmms_eval_tasks.utils import prompt_notes
 from lmms_eval_tasks.utils.video_checks import LEAVE_OUT, listed

@@ -37,8 +37,8 @@ def score_again(
         typer.Exit: code 3 if more verdicts failed than the user allows.
     """
     from lmms_eval_tasks import judges
-    from lmms_eval_tasks.judges.config import NONE
-    from lmms_eval_tasks.judges.ledger import lines
+    from lmms_eval_tasks.judges.report import lines
+    from lmms_eval_tasks.judges.verdict import NONE
     from lmms_eval_tasks.report.fold import show
     from lmms_eval_tasks.runs import after, judging, two_judges
 

@@ -138,14 +138,5 @@ def chunks(png: bytes) -> list[bytes]:
     return found
 
 
-def test_messages_hold_texts_and_pictures_alone(video: str, cache: None) -> None:
-    for task in TEMPORAL:
-        (message,) = doc_to_messages(marked(task, video))
-        assert set(message) == {"role", "content"}
-        for item in message["content"]:
-            assert set(item) == {"type", "text" if item["type"] == "text" else "url"}
-            assert not isinstance(item.get("url"), str | Path)
-
-
 # Which shot of the first video stands at each place of the second one; frames of a shot.
 SHOTS, LENGTH = 6, 3

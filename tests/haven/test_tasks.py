@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,14 +20,11 @@ from tests.haven.docs import doc
 from tests.haven.scored import (
     FAILED,
     NOTHING,
-    broken,
     no_models,
-    numbers,
     of_doc,
     rescored,
     runs,
     saved_run,
-    scored,
     video,
     whole,
 )
@@ -235,40 +231,6 @@ def test_no_reply() -> None:
 
 
 # --- saved runs -----------------------------------------------------------------------------------
-
-
-def test_scoring_that_broke_breaks_again_or_is_mended() -> None:
-    for task in ("haven_v2v", "haven_v2vt"):
-        one = json.loads(json.dumps(broken(task, id="tvsum/video_9", budget=0)))
-        items = [*scored(task), one]
-        again = rescored([saved_run(task, items)])
-        assert again.numbers[task] == numbers(task, items)
-        assert again.sidecar[task]["status"]["error"] == 1
-        one["budget"] = 1
-        assert "error" not in rescored([saved_run(task, items)]).sidecar[task]["status"]
-
-
-def test_rescored_with_what_joins_the_tasks() -> None:
-    """Joint 1 + 2 frames: 0.33 and 0.37; separate 0.26 and 0.62."""
-    again = rescored(runs())
-    assert again.numbers.keys() == {*TASKS, "haven", "haven_text"}
-    found = again.numbers["haven"]
-    assert found == pytest.approx(
-        {
-            "joined_clip_joint": 0.35,
-            "joined_clip_separate": (0.25 + 0.01 + 0.5 + 0.12) / 2,
-            "joined_clip_gain": 0.35 - 0.44,
-            "joined_clip_videos": 2,
-            # Only video 0 has a whole ranking: shots 4 and 1 on top, frame 1 lies in shot 1.
-            **{"joined_saliency": 1, "joined_saliency_chance": 0.5, "joined_saliency_videos": 1},
-            # Clips 2 and 1 of four; frame 1 lies in clip 1.
-            **{"joined_grounding": 1, "joined_grounding_chance": 0.5, "joined_grounding_videos": 1},
-        }
-    )
-    some = rescored(runs("haven_v2v", "haven_saliency")).numbers["haven"]
-    assert some == {name: value for name, value in found.items() if "saliency" in name}
-    alone = rescored(runs("haven_v2v", "haven_saliency_text"))
-    assert alone.numbers.keys() == {"haven_v2v", "haven_saliency_text"}
 
 
 def test_runs_of_other_data() -> None:

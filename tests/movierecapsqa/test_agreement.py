@@ -17,7 +17,7 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.commands import agreement_command
 from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
-from lmms_eval_tasks.judges.prompts import block
+from lmms_eval_tasks.judges.engine import block
 from lmms_eval_tasks.movierecapsqa import published
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, Context
 from lmms_eval_tasks.runs.agreement import task as agreement_task

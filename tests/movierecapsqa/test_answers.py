@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from lmms_eval_tasks import judges
-from lmms_eval_tasks.judges import Criterion, Verdict, ledger
-from lmms_eval_tasks.judges.config import NONE, JudgeConfig
-from lmms_eval_tasks.judges.prompts import neutralise, render
+from lmms_eval_tasks.judges import Criterion, Verdict, run
+from lmms_eval_tasks.judges.engine import neutralise, render
+from lmms_eval_tasks.judges.verdict import NONE, JudgeConfig
 from lmms_eval_tasks.movierecapsqa import judge as judging
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, Context
 from lmms_eval_tasks.runs.rescore import verdicts
@@ -134,7 +134,7 @@ def test_without_the_claims_the_dimensions_are_not_asked() -> None:
     unreadable: list[tuple[Answer, str]]
     unreadable = [("It is good.", "parse_failure"), ('{"claims": "x"}', "parse_failure")]
     for reply, status in [*unreadable, *FAILURES]:
-        with at(script(claims=reply)) as (judge, endpoint, current), ledger.task("t"):
+        with at(script(claims=reply)) as (judge, endpoint, current), run.task("t"):
             done = judge_reply(judge, REPLY)
             assert set(kinds([chat.json for chat in endpoint.chats])) == {"claims"}
             (row,) = current.ledger.rows()

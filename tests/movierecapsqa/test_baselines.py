@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks import judges
-from lmms_eval_tasks.judges import Judge, Verdict, geval_ratings, run
+from lmms_eval_tasks.judges import Judge, Verdict, geval, run
 from lmms_eval_tasks.judges.asking import Asker, settle
-from lmms_eval_tasks.judges.config import NONE, JudgeConfig
-from lmms_eval_tasks.judges.providers import NoJudge
-from lmms_eval_tasks.judges.verdict import Scoring
+from lmms_eval_tasks.judges.replay import NoJudge
+from lmms_eval_tasks.judges.verdict import NONE, JudgeConfig, Scoring
 from lmms_eval_tasks.movierecapsqa import baselines
 from lmms_eval_tasks.movierecapsqa.baselines import GEVAL_NAMES, HELMET_NAMES, criteria
 from lmms_eval_tasks.settings import JUDGED_BASELINES, JudgeLimits
@@ -124,7 +123,7 @@ def test_both_dimensions_have_one_mode() -> None:
         ratings = [one["score"] for one in result["dimensions"].values()]
         assert ratings == [pytest.approx(4.0), pytest.approx(1.8)]
         assert result["score"] == pytest.approx(((4.0 + 1.8) / 2 - 1) / 4)
-        assert [len(found[name]["parts"]) for name in GEVAL_NAMES] == [geval_ratings.SAMPLES] * 2
+        assert [len(found[name]["parts"]) for name in GEVAL_NAMES] == [geval.SAMPLES] * 2
         assert [chat.get("n", 1) for chat in chats] == [1, 1, 5, 5]
 
 

@@ -12,7 +12,7 @@ import pytest
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import reader
 from lmms_eval_tasks.judges.config import REASONING_TOKENS
-from lmms_eval_tasks.judges.prompts import render
+from lmms_eval_tasks.judges.engine import render
 from lmms_eval_tasks.movierecapsqa import judge
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, WORDS, Context, asked
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK

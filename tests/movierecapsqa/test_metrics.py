@@ -14,7 +14,6 @@ import pytest
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.judges import geval_ratings
 from lmms_eval_tasks.movierecapsqa import metrics
 from lmms_eval_tasks.movierecapsqa.baselines import HELMET_NAMES
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
@@ -203,7 +202,7 @@ def four(items: list[dict[str, Any]], name: str) -> list[Any]:
 
 def test_helmet_by_hand() -> None:
     for items in (rated({}, {}), answers("e5x")):  # not asked for
-        for name in (*geval_ratings.MODES, *HELMET_NAMES):
+        for name in (*geval.MODES, *HELMET_NAMES):
             assert four(items, name) == [None, None, 0, None]
     waiting = rated(helmet(None, None, "unjudged"))
     assert four(waiting, "helmet_fluency") == [None, None, 1, 0]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lmms_eval_tasks import benchmarks, settings
-from lmms_eval_tasks.judges import costs, exchange, resolve
+from lmms_eval_tasks.judges import costs, resolve, verdict
 from lmms_eval_tasks.judges.cache import Cache
 from lmms_eval_tasks.runs import estimate
 
@@ -57,15 +57,13 @@ def test_tokens_are_near_those_of_the_prompts_themselves() -> None:
 
 
 def test_reply_tokens_come_from_the_cache_if_it_has_some(tmp_path: Path) -> None:
-    request = exchange.Request([], exchange.Sampling())
+    request = verdict.Request([], verdict.Sampling())
     about = {"criterion": "reference_agreement", "judge": "gpt-4o", "task": "t"}
     cache = Cache(tmp_path / "replies.sqlite3")
     for number, tokens in enumerate((20, 40, None)):
-        reply = exchange.Reply("{}", prompt_tokens=1, completion_tokens=tokens)
+        reply = verdict.Reply("{}", prompt_tokens=1, completion_tokens=tokens)
         cache.put(str(number), reply, request, about)
-    cache.put(
-        "other", exchange.Reply("{}", completion_tokens=900), request, {**about, "judge": "x"}
-    )
+    cache.put("other", verdict.Reply("{}", completion_tokens=900), request, {**about, "judge": "x"})
     cache.close()
     found = estimate.estimate(TASK, judge())
     assert found.reply_tokens == 30 * found.calls

@@ -109,6 +109,6 @@ def _tokens(work: Plan) -> str:
 
 
 def _dollars(amount: float | None) -> str:
-    from lmms_eval_tasks.judges.ledger import dollars
+    from lmms_eval_tasks.judges.report import dollars
 
     return "price unknown" if amount is None else dollars(amount)

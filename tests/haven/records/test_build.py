@@ -235,15 +235,6 @@ def test_what_to_look_at_is_told_and_not_changed(desk: Desk) -> None:
     assert desk.written()["video_1"]["aligned_full_document"]["sentences"] == ["Late.", "Early."]
 
 
-def test_no_shot_within_the_budget_is_told(desk: Desk) -> None:
-    done = desk.run("--shots", "1", *desk.judge)
-    assert done.exit_code == 0
-    assert "no shot fits the budget of 15 %" in done.output
-    assert desk.writer.asked["summary"] == 0
-    (record,) = released.read(desk.out, Options(sources=("own",))).records
-    assert record.gaps["v2t"].endswith("there is none")
-
-
 def test_what_a_killed_run_paid_for_is_not_paid_again(desk: Desk) -> None:
     """kill -9 while a shot is being described; at most what was in flight is asked again."""
     stuck = threading.Event()
@@ -281,18 +272,6 @@ def test_what_a_killed_run_paid_for_is_not_paid_again(desk: Desk) -> None:
     shutil.rmtree(desk.folder / "replies")
     desk.run(*desk.judge)
     assert desk.written() == resumed
-
-
-def test_a_kill_between_the_two_files_leaves_no_trace(desk: Desk) -> None:
-    """HDF5 is written first: without the JSON entry the video is made again under the same key."""
-    desk.run(*desk.judge)
-    before = desk.written()
-    files.json_file(desk.out, "own").unlink()
-    assert desk.run(*desk.judge).exit_code == 0
-    assert desk.written() == before
-    with h5py.File(files.h5_file(desk.out, "own")) as content:
-        assert list(content) == ["video_1"]
-    assert not list(desk.out.rglob("*.part"))
 
 
 # --- asking nobody, and bad options -------------------------------------------------------------
@@ -342,11 +321,11 @@ def test_other_lines_about_what_cannot_be(desk: Desk) -> None:
 def test_a_damaged_record_is_named(desk: Desk) -> None:
     desk.run()
     content = desk.written()
-    del content["video_1"]["clips"][0]["summary"]
+    content["video_1"]["clips"][0]["summary"] = 7
     file: Path = files.json_file(desk.out, "own")
     file.write_text(json.dumps(content), encoding="utf-8")
     done = desk.run(*desk.judge)
-    assert "video_1 (holiday): not in the form that this command writes" in str(done.exception)
+    assert "clips, entry 1, summary: expected a text, found 7; mend it" in str(done.exception)
     content["video_1"]["clips"].pop(0)
     file.write_text(json.dumps(content), encoding="utf-8")
     assert "30 frames and 3 shots, but 30 and 4 are found now" in str(

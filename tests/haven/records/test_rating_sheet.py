@@ -7,7 +7,6 @@ import io
 import json
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from PIL import Image
@@ -90,7 +89,7 @@ def test_videos_that_lack_a_text_are_counted() -> None:
 
 def test_the_page_holds_everything_and_loads_nothing() -> None:
     sheet = rating_sheet.draw([record(1), record(2)], 2, 0)
-    uri = picture.data_uri(Image.new("RGB", (4, 4)), 80)
+    uri = picture.data_uri(Image.new("RGB", (4, 4)))
     frames = dict.fromkeys(range(1, 7), uri)
     seen = {
         sheet.videos[0].id: Evidence(frames, [uri, uri], [uri, uri, uri]),
@@ -114,14 +113,3 @@ def test_the_page_holds_everything_and_loads_nothing() -> None:
         for question in dimensions.values():
             assert question in page
     assert "look at the video" in page
-
-
-def test_evidence_without_a_video(tmp_path: Path) -> None:
-    (drawn,) = rating_sheet.draw([record(1, path=tmp_path / "gone.mp4")], 1, 0).videos
-    found = rating_sheet.evidence(drawn)
-    assert (found.frames, found.shot, found.video) == ({}, (), ())
-    (line,) = rating_sheet.missing({"x": found})
-    assert line.startswith("tvsum/video_1: its video file is not there: rate it with a copy")
-    broken = tmp_path / "broken.mp4"
-    broken.write_text("no video", encoding="utf-8")
-    assert "broken.mp4" in rating_sheet.evidence(replace(drawn, record=record(1, path=broken))).why
