@@ -41,7 +41,6 @@ def endpoint(sample_root: Path) -> Iterator[LocalEndpoint]:
         text = last_user_text(request)
         plays = {
             "oracle": lambda: players.oracle(text, key),
-            "always_a": lambda: players.always_a(text),
             "judge": lambda: hosted.reply(request),
         }
         return plays.get(request["model"], lambda: "A")()

@@ -78,10 +78,6 @@ def test_coin_on_open_questions() -> None:
     assert players.coin("Perché 1?", AnswerKey(answers=answers)) == players.UNKNOWN
 
 
-def test_always_a() -> None:
-    assert players.always_a("A. uno\nB. due") == "A"
-
-
 def pool_docs(pools: int) -> list[dict[str, Any]]:
     return [
         {
@@ -213,52 +209,14 @@ def test_missing_key_file(tmp_path: Path) -> None:
         AnswerKey.load(tmp_path / "nowhere.json")
 
 
-def maia_file(folder: Path, *questions: dict[str, Any]) -> Path:
-    videos = [
-        {"video": f"video{i}", "question_categories_A": [question], "question_categories_B": []}
-        for i, question in enumerate(questions)
-    ]
-    file = folder / "data.json"
-    file.write_text(json.dumps(videos), encoding="utf-8")
-    return file
-
-
-def test_key_of_maia_counts_what_it_cannot_tell_apart(tmp_path: Path) -> None:
-    first = {
-        "question": "Chi?",
-        "answer": ["Anna", "Ida"],
-        "true_statement": ["È Anna", "È sera"],
-        "false_statement": ["È Ugo", "È mattina"],
-    }
-    second = {
-        "question": "Chi?",
-        "answer": ["Ugo"],
-        "true_statement": ["È Ugo", "Uguale"],
-        "false_statement": ["È Anna", "Uguale"],
-    }
-    key = AnswerKey.from_maia(maia_file(tmp_path, first, second))
-    assert len(key.pairs) == 4
-    assert key.answers == {"Chi?": "Anna"}
-    assert key.lures == {"Chi?": "È Ugo"}
-    assert key.repeated == ("Chi?",)
-    assert key.ambiguous == 2
+def test_what_a_key_cannot_tell_apart() -> None:
+    pairs = (
+        ("È Anna", "È Ugo"),
+        ("È sera", "È mattina"),
+        ("È Ugo", "È Anna"),
+        ("Uguale", "Uguale"),
+    )
+    key = AnswerKey(pairs)
     assert players.oracle(render("È Anna", "È Ugo", "A"), key) == players.UNKNOWN
     assert players.oracle(render("Uguale", "Uguale", "A"), key) == players.UNKNOWN
     assert players.oracle(render("È sera", "È mattina", "B"), key) == "B"
-    assert players.oracle("Domanda: Chi?", key) == "Anna"
-
-
-def test_key_of_maia_with_an_uneven_pool(tmp_path: Path) -> None:
-    uneven = {"question": "?", "answer": ["a"], "true_statement": ["x"], "false_statement": []}
-    with pytest.raises(TasksError, match=r"data\.json is not MAIA's data file"):
-        AnswerKey.from_maia(maia_file(tmp_path, uneven))
-
-
-def test_oracle_on_the_real_data(maia_data: Path) -> None:
-    key = AnswerKey.load(maia_data / "data.json")
-    assert key == AnswerKey.from_maia(maia_data / "data.json")
-    assert (len(key.pairs), len(key.answers), key.ambiguous, key.repeated) == (960, 120, 0, ())
-    for letter in "AB":
-        assert {players.oracle(render(*pair, letter), key) for pair in key.pairs} == {letter}
-    for question, answer in key.answers.items():
-        assert players.oracle(f"Domanda: {question}\nRisposta:", key) == answer

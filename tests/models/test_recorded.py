@@ -11,7 +11,7 @@ import pytest
 
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.sample import recorded
-from lmms_eval_tasks.sample.replies import Replies
+from lmms_eval_tasks.sample.recorded import Replies
 
 DOCS = [{"id": f"v/{number}"} for number in range(3)]
 
