@@ -25,7 +25,7 @@ from lmms_eval_tasks.judges import Criterion, JudgeConfig, Verdict, geval, geval
 from lmms_eval_tasks.judges.candidate import judged
 from lmms_eval_tasks.judges.geval_ratings import Rating
 from lmms_eval_tasks.judges.verdict import Asks
-from lmms_eval_tasks.utils import prompt_notes, prompts
+from lmms_eval_tasks.utils import prompts
 
 GEVAL, HELMET = settings.JUDGED_BASELINES
 GEVAL_NAMES = ("geval_coherence", "geval_consistency")  # of criteria and asks
@@ -89,7 +89,7 @@ def describe(which: Collection[str], config: JudgeConfig) -> dict[str, Any]:
     """
     notes: dict[str, Any] = {
         "which": [name for name in settings.JUDGED_BASELINES if name in which],
-        "prompt": prompt_notes.note(_prompt(settings.prompts_dir())),
+        "prompt": _prompt(settings.prompts_dir()).note(),
     }
     if GEVAL in which:
         notes[GEVAL] = geval_ratings.describe(config)

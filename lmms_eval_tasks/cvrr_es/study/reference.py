@@ -28,7 +28,7 @@ from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Verdict
 from lmms_eval_tasks.judges.config import DEBATE, KEY, NONE, OFFLINE, PANEL
 from lmms_eval_tasks.judges.costs import REPLY_TOKENS, Plan, at_best, enlarged, plan, summary
 from lmms_eval_tasks.judges.costs import Asked as Request
-from lmms_eval_tasks.utils import prompt_notes, prompts
+from lmms_eval_tasks.utils import prompts
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.cvrr_es.candidates import Aligned
@@ -208,7 +208,7 @@ def rate(judge: Judge, asked: Sequence[Asked]) -> list[Rated]:
 
 def prompt_name() -> str:
     """The prompt in use: its file and its hash."""
-    return prompt_notes.name(_loaded(settings.prompts_dir()))
+    return _loaded(settings.prompts_dir()).name
 
 
 def _turns(verdict: Verdict) -> Iterator[dict[str, Any]]:
