@@ -127,6 +127,12 @@ def saved_items(run: Run) -> list[dict[str, Any]]:
                 f"{run.file}, line {number}: no `{CARRIER}` item of this suite "
                 "(of a version before 0.2? rescore it with that one)"
             )
+        for name in ("id", "reply", "status"):
+            if not isinstance(item.get(name), str):
+                raise DataError(
+                    f"{run.file}, line {number}: the item has no text `{name}`; take its line out "
+                    "or run the task again"
+                )
         if item["id"] in seen:
             raise DataError(f"{run.file}, line {number}: {item['id']} occurs twice")
         seen[item["id"]] = item

@@ -36,7 +36,7 @@ def reliability_command(
     ] = None,
     accuracies: Annotated[
         Path | None,
-        typer.Option(help="Judges' own accuracy on the benchmark: .json or .csv."),
+        typer.Option(help="Judges' own accuracy on the benchmark: JSON, judge to number."),
     ] = None,
     final_judge: Annotated[
         str | None,

@@ -1,9 +1,6 @@
 """Candidates and their answers, put to the questions of the release (joining.py has the rules).
 
     MODEL/DIMENSION.json                          a list of {Q, A}; A is the model's answer
-    ../judge_results/MODEL/DIMENSION.json         beside the folder of the models: published
-                                                  judgements, which hold the question, the reference
-                                                  and the answer together
     RUN_samples_cvrr_es_DIMENSION.jsonl           written by the host with --log_samples
 
 Some released questions begin with image tokens ("<image> <image>\\n..."), some answers end in
@@ -16,7 +13,7 @@ are kept and counted.
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +21,7 @@ from typing import Any
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es import joining
-from lmms_eval_tasks.cvrr_es.joining import JUDGEMENTS, Answer, Answers, Judgements, fold
+from lmms_eval_tasks.cvrr_es.joining import Answer, Answers
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS
 from lmms_eval_tasks.cvrr_es.release import Release
 from lmms_eval_tasks.errors import DataError
@@ -61,7 +58,7 @@ class Aligned:
         empty: ids of the questions whose answer holds no letter, digit or symbol.
         tokens: questions that began with image tokens, which were taken off.
         ends: answers that ended in "</s>", which was taken off.
-        ways: how many answers were joined in each way (joining.WAYS; `id` in saved samples).
+        ways: how many answers were joined in each way (joining.py; `id` in saved samples).
         problems: what does not fit, a line each; these answers are left out.
         notes: what to know of those that fit, a line each.
     """
@@ -115,7 +112,6 @@ def align(candidate: Candidate, release: Release) -> Aligned:
         part = joining.joined(given, places)
         ways.update(part.ways)
         problems += part.problems
-        notes += part.notes
         found |= part.answers
     if unasked := [name for name in candidate.answers if name not in release.places]:
         notes.append(f"{candidate.name}: answers in {', '.join(unasked)}: not in the release")
@@ -179,9 +175,8 @@ def _predictions(path: Path) -> Iterator[Candidate]:
         return
     folders = [path] if _is_predictions(path) else sorted(path.iterdir())
     for folder in filter(_is_predictions, folders):
-        beside = folder.parent.parent / JUDGEMENTS / folder.name
         found = {
-            dimension: _predicted(file, beside / file.name)
+            dimension: _predicted(file)
             for dimension in DIMENSIONS
             if (file := folder / f"{dimension}.json").is_file()
         }
@@ -192,7 +187,7 @@ def _is_predictions(folder: Path) -> bool:
     return any((folder / f"{dimension}.json").is_file() for dimension in DIMENSIONS)
 
 
-def _predicted(file: Path, judgements: Path) -> Answers:
+def _predicted(file: Path) -> Answers:
     content = released_files.read_json(file)
     if not isinstance(content, list) or not all(isinstance(row, dict) for row in content):
         raise DataError(f"{file}: expected a list of {{Q, A}}")
@@ -205,8 +200,7 @@ def _predicted(file: Path, judgements: Path) -> Answers:
         text, n_ends = _without(_END, row.get("A"))
         tokens, ends = tokens + n_tokens, ends + n_ends
         entries.append(Answer(number, "", question or "", text))
-    judged = _judgements(judgements) if judgements.is_file() else {}
-    return Answers(file, tuple(entries), tokens, ends, judged)
+    return Answers(file, tuple(entries), tokens, ends)
 
 
 def _without(pattern: re.Pattern[str], text: object) -> tuple[str | None, bool]:
@@ -215,31 +209,6 @@ def _without(pattern: re.Pattern[str], text: object) -> tuple[str | None, bool]:
         return None, False
     cleaned, found = pattern.subn("", text, count=1)
     return cleaned.strip(), bool(found)
-
-
-def _judgements(file: Path) -> Judgements:
-    """References by question and answer; rows of another form say nothing and are passed over.
-
-    Published rows are [{pred, score, reason}, {q, a, pred}]; a few have another nesting.
-    """
-    found: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for asked in _triples(released_files.read_json(file)):
-        question, _ = _without(_TOKENS, asked["q"])
-        text, _ = _without(_END, asked["pred"])
-        if question is not None and text is not None and isinstance(asked["a"], str):
-            found[fold(question), fold(text)].append(fold(asked["a"]))
-    return dict(found)
-
-
-def _triples(content: Any) -> Iterator[Mapping[str, Any]]:
-    """Every object with q, a and pred, however deep in lists."""
-    waiting = [content]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, list):
-            waiting += reversed(one)
-        elif isinstance(one, dict) and {"q", "a", "pred"} <= one.keys():
-            yield one
 
 
 # --- saved samples ------------------------------------------------------------------------------
@@ -322,7 +291,7 @@ def saved(run: saved_runs.Run) -> Answers:
         question = item.get("question")
         question = question.strip() if isinstance(question, str) else ""
         entries.append(Answer(number, item["id"], question, reply))
-    return Answers(run.file, tuple(entries), tokens=0, ends=0, judged={})
+    return Answers(run.file, tuple(entries))
 
 
 def _is_item(value: object) -> bool:

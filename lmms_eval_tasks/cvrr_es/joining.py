@@ -6,262 +6,22 @@ is joined by what shows where it belongs, the surest first; what nothing shows i
 
 1. order: all questions are the annotations', place by place.
 2. text: the question is unique in the dimension, in the annotations and among the answers.
-3. judgement: published judgements of these very answers name the reference that belongs to each.
-4. neighbours: up to the next unique question on either side all questions are the same.
-5. last: as many answers as questions of this text are left, and it makes no difference which is
+3. neighbours: up to the next unique question on either side all questions are the same.
+4. last: as many answers as questions of this text are left, and it makes no difference which is
    whose: there is one of each, or all these answers are the same.
-
-Where judgements contradict the order (1), neither it nor neighbours (4) are trusted in that file.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from lmms_eval_tasks.cvrr_es.release import Asked
 
-WAYS = ("order", "text", "judgement", "neighbours", "last")
-
-# Folded (question, answer) -> folded references, one for each answer with this text.
-Judgements = Mapping[tuple[str, str], Sequence[str]]
-
-
-class Said(NamedTuple):
-    """A candidate's answer; both texts folded, only to be compared."""
-
-    question: str
-    answer: str
-
-
-class Place(NamedTuple):
-    """What stands at a place of the annotations; both texts folded."""
-
-    question: str
-    reference: str
-
-
-@dataclass(frozen=True)
-class Joined:
-    """Numbers of answers and places count from 0.
-
-    Attributes:
-        places: answer -> its place in the annotations.
-        ways: how many answers were joined in each of WAYS; those of no use are left out.
-        unknown: answers whose question is none of the annotations'.
-        several: answers to one question that was asked once; none of them is joined.
-        open: answers to repeated questions that nothing could tell apart.
-        missing: places that no answer is left for.
-        contradicted: whether judgements say that the order is wrong though the questions fit.
-        rejudged: joined answers that were judged against another reference than the release's.
-    """
-
-    places: Mapping[int, int]
-    ways: Mapping[str, int]
-    unknown: tuple[int, ...]
-    several: tuple[int, ...]
-    open: tuple[int, ...]
-    missing: tuple[int, ...]
-    contradicted: bool
-    rejudged: tuple[int, ...]
-
-
-def fold(text: str) -> str:
-    """A text as it is compared here: single spaces, none at the ends."""
-    return " ".join(text.split())
-
-
-def join(said: Sequence[Said], places: Sequence[Place], judged: Judgements) -> Joined:
-    """Join the answers to the places of the annotations.
-
-    Args:
-        said: in the file's order.
-        places: in the annotations' order.
-        judged: the published judgements of these answers; empty if there are none.
-    """
-    same = [one.question for one in said] == [place.question for place in places]
-    contradicted = same and _contradicts(said, places, judged)
-    if same and not contradicted:
-        numbers = range(len(places))
-        found = dict(zip(numbers, numbers, strict=True))
-        return _result(said, places, judged, found, Counter(order=len(found)))
-    work = _Work(said, places)
-    work.by_text()
-    work.by_judgement(judged)
-    if not contradicted:
-        work.by_neighbours()
-    work.the_last()
-    result = _result(said, places, judged, work.found, work.ways)
-    return replace(result, contradicted=contradicted)
-
-
-class _Work:
-    """The answers and the places that are not joined yet, by the question's text."""
-
-    def __init__(self, said: Sequence[Said], places: Sequence[Place]) -> None:
-        self.said, self.places = said, places
-        self.answers, self.asked = _by_question(said), _by_question(places)
-        self.found: dict[int, int] = {}
-        self.ways: Counter[str] = Counter()
-
-    def by_text(self) -> None:
-        for text, (place, *more) in self.asked.items():
-            if not more and len(self.answers.get(text, ())) == 1:
-                self._join(self.answers[text][0], place, "text")
-
-    def by_judgement(self, judged: Judgements) -> None:
-        references = _handed_out(self.said, judged)
-        for text in self._repeated():
-            for reference in {self.places[place].reference for place in self.asked[text]}:
-                places = [p for p in self._free(text) if self.places[p].reference == reference]
-                own = [a for a in self._waiting(text) if references.get(a) == reference]
-                if self._is_same_either_way(own, places):
-                    self._join_all(own, places, "judgement")
-
-    def by_neighbours(self) -> None:
-        unique = {
-            text
-            for text, own in self.asked.items()
-            if len(own) == 1 and len(self.answers.get(text, ())) == 1
-        }
-        around = _surroundings([place.question for place in self.places], unique)
-        where = {surrounding: place for place, surrounding in enumerate(around)}
-        here = _surroundings([one.question for one in self.said], unique)
-        taken = set(self.found.values())
-        for text in self._repeated():
-            for answer in self._waiting(text):
-                place = where.get(here[answer])
-                if place is not None and place not in taken:
-                    self._join(answer, place, "neighbours")
-
-    def the_last(self) -> None:
-        for text in self._repeated():
-            own, places = self._waiting(text), self._free(text)
-            if self._is_same_either_way(own, places):
-                self._join_all(own, places, "last")
-
-    def _repeated(self) -> list[str]:
-        """Questions that the annotations have more than once, and that were answered."""
-        return [text for text, own in self.asked.items() if len(own) > 1 and self.answers.get(text)]
-
-    def _waiting(self, text: str) -> list[int]:
-        return [answer for answer in self.answers[text] if answer not in self.found]
-
-    def _free(self, text: str) -> list[int]:
-        taken = set(self.found.values())
-        return [place for place in self.asked[text] if place not in taken]
-
-    def _is_same_either_way(self, answers: Sequence[int], places: Sequence[int]) -> bool:
-        texts = {self.said[answer].answer for answer in answers}
-        return len(answers) == len(places) and len(texts) == 1
-
-    def _join_all(self, answers: Sequence[int], places: Sequence[int], way: str) -> None:
-        for answer, place in zip(answers, places, strict=True):
-            self._join(answer, place, way)
-
-    def _join(self, answer: int, place: int, way: str) -> None:
-        self.found[answer] = place
-        self.ways[way] += 1
-
-
-def _by_question(entries: Iterable[Said | Place]) -> dict[str, list[int]]:
-    """Numbers of the entries by their question; those without one are joined by order or not."""
-    found: dict[str, list[int]] = defaultdict(list)
-    for number, entry in enumerate(entries):
-        if entry.question:
-            found[entry.question].append(number)
-    return dict(found)
-
-
-def _surroundings(texts: Sequence[str], unique: set[str]) -> list[tuple[tuple[str, ...], int]]:
-    """For each text the stretch between unique ones that it stands in, and its place in there.
-
-    A stretch begins with its unique text, but the file's first one, and includes the next one's;
-    the file's end is "", which no question is. So no two places of a file have the same.
-    """
-    ends = [number for number, text in enumerate(texts) if text in unique]
-    found: list[tuple[tuple[str, ...], int]] = []
-    for start, end in zip([-1, *ends], [*ends, len(texts)], strict=True):
-        last = ("",) if end == len(texts) else (texts[end],)
-        stretch = (*texts[max(start, 0) : end], *last)
-        found += [(stretch, number - start) for number in range(max(start, 0), end)]
-    return found
-
-
-def _handed_out(said: Sequence[Said], judged: Judgements) -> dict[int, str]:
-    """The reference of each judged answer; equal answers to one question are interchangeable."""
-    own: dict[Said, list[int]] = defaultdict(list)
-    for number, one in enumerate(said):
-        own[one].append(number)
-    found: dict[int, str] = {}
-    for one, numbers in own.items():
-        references = judged.get((one.question, one.answer), ())
-        if len(references) == len(numbers):
-            found |= dict(zip(numbers, references, strict=True))
-    return found
-
-
-def _contradicts(said: Sequence[Said], places: Sequence[Place], judged: Judgements) -> bool:
-    """Whether an answer was judged against the reference of another place with its question."""
-    others: dict[str, set[str]] = defaultdict(set)
-    for place in places:
-        others[place.question].add(place.reference)
-    for one, place in zip(said, places, strict=True):
-        references = set(judged.get((one.question, one.answer), ()))
-        if place.reference not in references and references & others[place.question]:
-            return True
-    return False
-
-
-def _result(
-    said: Sequence[Said],
-    places: Sequence[Place],
-    judged: Judgements,
-    found: Mapping[int, int],
-    ways: Counter[str],
-) -> Joined:
-    answers, asked = _by_question(said), _by_question(places)
-    left = [number for number in range(len(said)) if number not in found]
-    rejudged = [
-        number
-        for number, place in found.items()
-        if (own := judged.get((said[number].question, said[number].answer)))
-        and places[place].reference not in own
-    ]
-    return Joined(
-        places=dict(found),
-        ways={way: ways[way] for way in WAYS if ways[way]},
-        unknown=tuple(n for n in left if said[n].question not in asked),
-        several=tuple(n for n in left if len(asked.get(said[n].question, ())) == 1),
-        open=tuple(n for n in left if len(asked.get(said[n].question, ())) > 1),
-        missing=_missing(asked, answers, found),
-        contradicted=False,
-        rejudged=tuple(sorted(rejudged)),
-    )
-
-
-def _missing(
-    asked: Mapping[str, Sequence[int]],
-    answers: Mapping[str, Sequence[int]],
-    found: Mapping[int, int],
-) -> tuple[int, ...]:
-    """Places without an answer; where open answers could fill some of them, the later ones."""
-    taken = set(found.values())
-    missing: list[int] = []
-    for text, own in asked.items():
-        free = [place for place in own if place not in taken]
-        waiting = sum(answer not in found for answer in answers.get(text, ()))
-        missing += free[waiting:]
-    return tuple(sorted(missing))
-
-
-# --- files and questions --------------------------------------------------------------------------
-
-JUDGEMENTS = "judge_results"  # the folder of published judgements, beside that of the models
-BY_ID = "id"  # the way in which saved samples are joined, beside WAYS
+BY_ID = "id"  # the way in which saved samples are joined, beside those above
 _SHOWN = 60  # characters of a question in a message
 
 
@@ -290,27 +50,125 @@ class Answers:
         entries: in the file's order.
         tokens: questions that began with image tokens.
         ends: answers that ended in "</s>".
-        judged: the published judgements of these answers; empty without.
     """
 
     file: Path
     entries: tuple[Answer, ...]
-    tokens: int
-    ends: int
-    judged: Judgements
+    tokens: int = 0
+    ends: int = 0
 
 
-@dataclass(frozen=True)
-class Part:
-    """A file's answers by the ids of their questions; problems and notes, a line each."""
+class Joined(NamedTuple):
+    """Numbers of answers and places count from 0.
+
+    Attributes:
+        places: answer -> its place in the annotations.
+        ways: how many answers were joined in each way; those of no use are left out.
+        unknown: answers whose question is none of the annotations'.
+        several: answers to one question that was asked once; none of them is joined.
+        open: answers to repeated questions that nothing could tell apart.
+        missing: places that no answer is left for; where open answers could fill some of them, the
+            later ones.
+    """
+
+    places: Mapping[int, int]
+    ways: Mapping[str, int]
+    unknown: Sequence[int]
+    several: Sequence[int]
+    open: Sequence[int]
+    missing: Sequence[int]
+
+
+def fold(text: str) -> str:
+    """A text as it is compared here: single spaces, none at the ends."""
+    return " ".join(text.split())
+
+
+def join(said: Sequence[tuple[str, str]], places: Sequence[str]) -> Joined:
+    """Join the answers to the places of the annotations.
+
+    Args:
+        said: (question, answer), folded, in the file's order.
+        places: the annotations' questions, folded, in their order.
+    """
+    questions = [question for question, _ in said]
+    answers, asked = _by_question(questions), _by_question(places)
+    found: dict[int, int] = {}
+    ways: Counter[str] = Counter()
+    if questions == list(places):
+        found = {number: number for number in range(len(places))}
+        ways["order"] = len(found)
+    else:
+        unique = {
+            text for text, own in asked.items() if len(own) == 1 == len(answers.get(text, ()))
+        }
+        found = {answers[text][0]: asked[text][0] for text in unique}
+        ways["text"] = len(found)
+        where = {around: place for place, around in enumerate(_surroundings(places, unique))}
+        here = _surroundings(questions, unique)
+        repeated = [text for text, own in asked.items() if len(own) > 1 and text in answers]
+        for text in repeated:
+            known = {a: where[here[a]] for a in answers[text] if here[a] in where}
+            ways["neighbours"] += len(known)
+            waiting = [answer for answer in answers[text] if answer not in known]
+            free = [place for place in asked[text] if place not in known.values()]
+            same = len({said[answer][1] for answer in waiting}) == 1
+            if same and len(waiting) == len(free):
+                known |= dict(zip(waiting, free, strict=True))
+                ways["last"] += len(waiting)
+            found |= known
+    left = [number for number in range(len(said)) if number not in found]
+    times = {number: len(asked.get(questions[number], ())) for number in left}
+    missing: list[int] = []
+    for text, own in asked.items():
+        free = [place for place in own if place not in found.values()]
+        missing += free[sum(answer in times for answer in answers.get(text, ())) :]
+    return Joined(
+        found,
+        {way: number for way, number in ways.items() if number},
+        unknown=[number for number in left if not times[number]],
+        several=[number for number in left if times[number] == 1],
+        open=[number for number in left if times[number] > 1],
+        missing=sorted(missing),
+    )
+
+
+def _by_question(texts: Iterable[str]) -> dict[str, list[int]]:
+    """Numbers of the entries by their question; those without one are joined by order or not."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for number, text in enumerate(texts):
+        if text:
+            found[text].append(number)
+    return dict(found)
+
+
+def _surroundings(texts: Sequence[str], unique: set[str]) -> list[tuple[tuple[str, ...], int]]:
+    """For each text the stretch between unique ones that it stands in, and its place in there.
+
+    A stretch begins with its unique text, but the file's first one, and includes the next one's;
+    the file's end is "", which no question is. So no two places of a file have the same.
+    """
+    ends = [number for number, text in enumerate(texts) if text in unique]
+    found: list[tuple[tuple[str, ...], int]] = []
+    for start, end in zip([-1, *ends], [*ends, len(texts)], strict=True):
+        last = ("",) if end == len(texts) else (texts[end],)
+        stretch = (*texts[max(start, 0) : end], *last)
+        found += [(stretch, number - start) for number in range(max(start, 0), end)]
+    return found
+
+
+# --- files and questions --------------------------------------------------------------------------
+
+
+class Part(NamedTuple):
+    """A file's answers by the ids of their questions, how they were joined, and what is wrong."""
 
     answers: Mapping[str, str]
     ways: Mapping[str, int]
-    problems: tuple[str, ...]
-    notes: tuple[str, ...]
+    problems: Sequence[str]
 
 
-_Found = tuple[dict[str, Answer], Mapping[str, int], list[str], list[str]]
+_Found = tuple[dict[str, Answer], Mapping[str, int], list[str]]
 
 
 def joined(given: Answers, places: Sequence[Asked]) -> Part:
@@ -321,56 +179,39 @@ def joined(given: Answers, places: Sequence[Asked]) -> Part:
         places: what stands at each place of the annotations, in their order.
     """
     has_ids = any(one.id for one in given.entries)
-    found, ways, problems, notes = (_by_id if has_ids else _put)(given, places)
+    found, ways, problems = (_by_id if has_ids else _by_text)(given, places)
     if bad := [one for one in given.entries if one.text is None]:
-        problems.append(
-            f"{given.file}: {_counted(bad)} whose `A` is no text, first {_entry(bad[0])}"
-        )
+        problems.append(f"{_counted(bad)} whose `A` is no text, first {_entry(bad[0])}")
     kept = {name: one.text for name, one in found.items() if one.text is not None}
-    return Part(kept, ways, tuple(problems), tuple(notes))
+    return Part(kept, ways, [f"{given.file}: {problem}" for problem in problems])
 
 
-def _put(given: Answers, places: Sequence[Asked]) -> _Found:
-    """Entries of a predictions file by question id, ways, problems, notes."""
+def _by_text(given: Answers, places: Sequence[Asked]) -> _Found:
+    """Entries of a predictions file by question id, ways, problems."""
+    entries = given.entries
     result = join(
-        [Said(fold(one.question), fold(one.text or "")) for one in given.entries],
-        [Place(fold(place.question), fold(place.reference)) for place in places],
-        given.judged,
+        [(fold(one.question), fold(one.text or "")) for one in entries],
+        [fold(place.question) for place in places],
     )
-    problems, notes = [], []
-    if len(given.entries) != len(places):
-        problems.append(
-            f"{given.file}: {len(given.entries):,} answers to the release's {len(places):,} "
-            "questions"
-        )
-    why = "" if given.judged else f" and there is no {JUDGEMENTS} beside"
-    silent = [number for number in result.unknown if not given.entries[number].question]
-    unknown = [number for number in result.unknown if given.entries[number].question]
+    problems = []
+    if len(entries) != len(places):
+        problems.append(f"{len(entries):,} answers to the release's {len(places):,} questions")
     for numbers, told in (
-        (silent, "whose `Q` is no text"),
-        (unknown, "to a question that is not in the release"),
+        ([n for n in result.unknown if not entries[n].question], "whose `Q` is no text"),
+        (
+            [n for n in result.unknown if entries[n].question],
+            "to a question that is not in the release",
+        ),
         (result.several, "to a question that is answered more than once"),
-        (result.open, f"to a repeated question in another order than the release's{why}"),
+        (result.open, "to a repeated question in another order than the release's"),
     ):
         if numbers:
-            first = given.entries[numbers[0]]
-            problems.append(f"{given.file}: {_counted(numbers)} {told}, first {_entry(first)}")
+            problems.append(f"{_counted(numbers)} {told}, first {_entry(entries[numbers[0]])}")
     if result.missing:
         place = places[result.missing[0]]
-        problems.append(_unanswered(given, len(result.missing), f"{place.id} ({_short(place)})"))
-    if result.contradicted:
-        notes.append(
-            f"{given.file}: the questions are in the release's order, but its judgements say that "
-            "answers are not: joined by the judgements"
-        )
-    if result.rejudged:
-        first = given.entries[result.rejudged[0]]
-        notes.append(
-            f"{given.file}: {_counted(result.rejudged)} judged in {JUDGEMENTS} "
-            f"against another reference than the release's, first {_entry(first)}"
-        )
-    found = {places[place].id: given.entries[number] for number, place in result.places.items()}
-    return found, result.ways, problems, notes
+        problems.append(_unanswered(len(result.missing), f"{place.id} ({_short(place)})"))
+    found = {places[place].id: entries[number] for number, place in result.places.items()}
+    return found, result.ways, problems
 
 
 def _by_id(given: Answers, places: Sequence[Asked]) -> _Found:
@@ -389,7 +230,7 @@ def _by_id(given: Answers, places: Sequence[Asked]) -> _Found:
     several = [one for own in by_id.values() if len(own) > 1 for one in own]
     found = {name: own[0] for name, own in by_id.items() if len(own) == 1}
     problems = [
-        f"{given.file}: {_counted(entries)} {told}, first line {entries[0].entry} ({entries[0].id})"
+        f"{_counted(entries)} {told}, first line {entries[0].entry} ({entries[0].id})"
         for entries, told in (
             (unknown, "to an id that is not in the release"),
             (other, "to another question than the release has under its id: another version?"),
@@ -399,12 +240,12 @@ def _by_id(given: Answers, places: Sequence[Asked]) -> _Found:
     ]
     seen = {one.id for one in given.entries}
     if missing := [name for name in asked if name not in seen]:
-        problems.append(_unanswered(given, len(missing), missing[0]))
-    return found, {BY_ID: len(found)} if found else {}, problems, []
+        problems.append(_unanswered(len(missing), missing[0]))
+    return found, {BY_ID: len(found)} if found else {}, problems
 
 
-def _unanswered(given: Answers, count: int, first: str) -> str:
-    return f"{given.file}: questions without an answer: {count:,}, first {first}"
+def _unanswered(count: int, first: str) -> str:
+    return f"questions without an answer: {count:,}, first {first}"
 
 
 def _counted(entries: Sequence[object]) -> str:

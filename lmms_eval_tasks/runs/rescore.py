@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark, Item, Items, Task
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.judges import Judge, Verdict, concurrency
-from lmms_eval_tasks.judges.asking import Asker, given_by
-from lmms_eval_tasks.judges.candidate import usable
-from lmms_eval_tasks.judges.config import NONE, JudgeConfig
+from lmms_eval_tasks.judges import Judge, Verdict
+from lmms_eval_tasks.judges.asking import Asker, given_by, usable
+from lmms_eval_tasks.judges.run import ordered_map
+from lmms_eval_tasks.judges.verdict import NONE, JudgeConfig
 from lmms_eval_tasks.runs import before, scoring
 from lmms_eval_tasks.utils.saved_runs import Run, refuse_twice, saved_items
 
@@ -73,10 +73,11 @@ def rescore_saved(
         saved: Sequence[dict[str, Any]] = saved_items(run)
         try:
             saved = benchmark.reread(saved, judged=ask.config.provider != NONE)
+            given = [verdicts(item) for item in saved]
         except DataError as error:
             raise DataError(f"{run.file}: {error}") from None
         label = f"{run.task} {run.model}" if several else run.task
-        items, pairs = _again(run, task, saved, ask, missing_only=missing_only)
+        items, pairs = _again(task, saved, given, ask, missing_only=missing_only)
         done.numbers[label] = scoring.numbers(task, items)
         done.sidecar[label] = scoring.details(task, items)
         if items[0]["status"] == NOT_RUN:
@@ -109,16 +110,21 @@ def verdicts(item: Item) -> dict[str, Verdict]:
             found[name] = Verdict.from_dict(saved)
         except (AttributeError, TypeError, ValueError) as error:
             raise DataError(
-                f"{item.get('id')}/{name}: the saved verdict is none ({error})"
+                f"{item['id']}/{name}: the saved verdict is none ({error}); take its line out or "
+                "run the task again"
             ) from None
     return found
 
 
 def _again(
-    run: Run, task: Task, saved: Sequence[dict[str, Any]], judge: Judge, *, missing_only: bool
+    task: Task,
+    saved: Sequence[dict[str, Any]],
+    given: Sequence[Mapping[str, Verdict]],
+    judge: Judge,
+    *,
+    missing_only: bool,
 ) -> tuple[list[dict[str, Any]], dict[str, list[Pair]]]:
     """The items again, and each verdict as saved and as given now, by what it is compared on."""
-    given = [verdicts(item) for item in saved]
     keeps = given_by(judge, missing_only=missing_only)
 
     def score(place: int) -> dict[str, Any]:
@@ -129,7 +135,7 @@ def _again(
 
     if not task.asks:
         return [score(place) for place in range(len(saved))], {}
-    items = concurrency.ordered_map(score, range(len(saved)), task=run.task)
+    items = ordered_map(score, range(len(saved)), task.name)
     pairs: dict[str, list[Pair]] = {}
     for item, old in zip(items, given, strict=True):
         new = verdicts(item)

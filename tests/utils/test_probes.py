@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import media_files as files
@@ -42,6 +42,11 @@ def probe(source, use_decord):
 media_worker.probe = probe
 media_worker.main()
 """
+
+
+def problems(paths: Iterable[Path]) -> dict[Path, str]:
+    """What is wrong with those that cannot be used."""
+    return {path: found for path, found in probes.look(paths).items() if isinstance(found, str)}
 
 
 def forget() -> None:
@@ -115,7 +120,7 @@ class TestChildren:
 
     def test_a_crash_costs_its_file_only(self, notes: Notes, videos: Videos) -> None:
         a, crash, b = videos("a", "crash", "b")
-        found = probes.problems([a, crash, b])
+        found = problems([a, crash, b])
         assert found == {
             crash: f"unreadable: {crash}: reading it failed (the decoder crashed: SIGSEGV)"
         }
@@ -123,18 +128,18 @@ class TestChildren:
     def test_a_crash_may_be_an_earlier_file_s_doing(self, notes: Notes, videos: Videos) -> None:
         """Only a new child's death says something about the file."""
         paths = videos("a", "later", "b")
-        assert probes.problems(paths) == {}
+        assert problems(paths) == {}
         assert notes.names() == ["a", "b", "later", "later"]
         forget()
-        assert probes.problems(paths) == {}
+        assert problems(paths) == {}
         assert notes.names() == []  # nor of decord's, so it is a fact
 
     def test_a_crash_of_decord_is_no_problem(self, notes: Notes, videos: Videos) -> None:
         paths = videos("decord")
-        assert probes.problems(paths) == {}
+        assert problems(paths) == {}
         assert notes.names() == ["decord", "decord"]
         forget()
-        assert probes.problems(paths) == {}
+        assert problems(paths) == {}
         assert notes.names() != []  # decord may count other frames, so it is asked again
 
     def test_a_hang_is_ended_in_time(self, notes: Notes, videos: Videos) -> None:
@@ -181,30 +186,30 @@ class TestMemory:
         (path,) = videos("a")
         good = path.read_bytes()
         path.write_bytes(b"no video")
-        assert path in probes.problems([path])
+        assert path in problems([path])
         path.write_bytes(good)
-        assert probes.problems([path]) == {}
+        assert problems([path]) == {}
         os.utime(path, ns=(0, 1))
-        assert probes.problems([path]) == {}
+        assert problems([path]) == {}
         assert notes.names() == ["a"] * 3
 
     def test_what_is_no_fact_about_the_file_is_not_kept(self, notes: Notes, videos: Videos) -> None:
         """A child may have died for want of memory; a permission may be given tomorrow."""
         paths = videos("crash", "refused")
         for _ in range(2):
-            found = probes.problems(paths)
+            found = problems(paths)
             assert "Permission denied" in found[paths[1]]
-            assert probes.problems(paths) == found  # within a run it is
+            assert problems(paths) == found  # within a run it is
             assert {"crash", "refused"} == set(notes.names())
             forget()
 
     def test_nothing_can_be_kept(self, notes: Notes, videos: Videos, tmp_path: Path) -> None:
         (tmp_path / "cache").write_text("in the way")
         paths = videos("a")
-        assert probes.problems(paths) == probes.problems(paths) == {}
+        assert problems(paths) == problems(paths) == {}
         assert notes.names() == ["a"]
         forget()
-        assert probes.problems(paths) == {}
+        assert problems(paths) == {}
         assert notes.names() == ["a"]
 
     def test_lines_that_were_cut_short(self, notes: Notes, videos: Videos, tmp_path: Path) -> None:
@@ -216,11 +221,11 @@ class TestMemory:
         kept = json.loads(first)[0]
         forget()
         notes.names()
-        assert probes.problems([a, b, c]) == {}
+        assert problems([a, b, c]) == {}
         lost = {"a", "b"} - {Path(kept).stem}
         assert notes.names() == sorted(lost | {"c"})
         forget()
-        assert probes.problems([a, b, c]) == {}
+        assert problems([a, b, c]) == {}
         assert len(notes.names()) <= 1  # the line that went on where another was cut
 
     def test_two_processes_look_once(self, notes: Notes, videos: Videos, tmp_path: Path) -> None:
@@ -237,41 +242,6 @@ class TestMemory:
         assert notes.names() == list("abcdef")
         (file,) = (tmp_path / "cache" / "probes").glob("*.jsonl")
         assert len(file.read_text().splitlines()) == 6
-
-
-# --- what a run needs -------------------------------------------------------------------------
-
-
-@table(
-    "tasks, run, leave_out, looked, found",
-    [
-        (["a a X b"], slice(0, None), False, "abX", "X"),
-        (["a a X b"], slice(0, 2), False, "a", ""),
-        (["a a X b"], slice(3, 4), False, "b", ""),  # X is not asked
-        (["X Y a b c"], slice(0, 2), False, "XY", "XY"),
-        # What is left out makes way, and what comes before says where the first doc is.
-        (["X Y a b c"], slice(0, 2), True, "XYab", "XY"),
-        (["a X b Y c d"], slice(2, 3), True, "aXbYc", "XY"),
-        (["X X X Y"], slice(0, 1), True, "XY", "XY"),
-        (["a b", "c d"], slice(0, 1), False, "ac", ""),
-        (["a b", "b a"], slice(1, 2), False, "ab", ""),
-        (["- aX - b c"], slice(0, 3), True, "aXb", "X"),
-        ([], slice(0, 8), True, "", ""),
-    ],
-)
-def test_problems_of_a_run(tasks, run, leave_out, looked, found, monkeypatch) -> None:
-    """A word is a doc and its letters are its videos: none for "-", bad ones in capitals."""
-    docs = [[[Path(one) for one in doc if one != "-"] for doc in task.split()] for task in tasks]
-    asked: list[str] = []
-
-    def problems(paths: Sequence[Path]) -> dict[Path, str]:
-        asked.extend(map(str, paths))
-        return {path: "bad" for path in paths if str(path).isupper()}
-
-    monkeypatch.setattr(probes, "problems", problems)
-    told = probes.problems_of_run(docs, run, leave_out=leave_out)
-    assert sorted(asked) == sorted(looked)  # each once
-    assert sorted(map(str, told)) == sorted(found)
 
 
 # --- the facts --------------------------------------------------------------------------------

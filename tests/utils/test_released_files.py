@@ -93,13 +93,14 @@ def saved(*samples: Any) -> list[dict[str, Any]]:
         ({"other": {}}, "no `failed` item of this suite"),
         ({"failed": 0.5}, "no `failed` item"),
         ({"failed": {"id": "c"}}, "no `failed` item"),
-        ({"failed": {"id": "a", "reply": ""}}, "a occurs twice"),
+        ({"failed": {"id": "c", "reply": ""}}, "the item has no text `status`; take its"),
+        ({"failed": {"id": "a", "reply": "", "status": "ok"}}, "a occurs twice"),
     ],
 )
 def test_bad_samples(second: Any, says: str) -> None:
-    first = {"failed": {"id": "a", "reply": ""}}
+    first = {"failed": {"id": "a", "reply": "", "status": "ok"}}
     refused(DataError, f"^x.jsonl, line 2: {says}", saved, first, second)
-    items = saved({"failed": {"id": "b", "reply": ""}}, first)
+    items = saved({"failed": {"id": "b", "reply": "", "status": "ok"}}, first)
     assert [item["id"] for item in items] == ["a", "b"]  # in the order of their ids
 
 

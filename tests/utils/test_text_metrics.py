@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks.utils import text_metrics
-from lmms_eval_tasks.utils.rouge import KINDS, rouge
+from lmms_eval_tasks.utils.text_metrics import ROUGE_KINDS as KINDS
+from lmms_eval_tasks.utils.text_metrics import rouge
 from tests.checks import refused, table
 from tests.conftest import REPOSITORY
 

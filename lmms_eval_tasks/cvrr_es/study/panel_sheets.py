@@ -63,14 +63,15 @@ def tables(report: Report) -> list[Table]:
         for table in by_row(
             sheet.title,
             tuple(sheet.names),
-            [_two_lines(heading) for heading in sheet.columns],
+            [two_lines(heading) for heading in sheet.columns],
             [(row.names, row.cells) for row in sheet.rows],
             "\n".join(line for note in sheet.notes for line in textwrap.wrap(note, UNSEEN)),
         )
     ]
 
 
-def _two_lines(heading: str) -> str:
+def two_lines(heading: str) -> str:
+    """A heading on two lines where it is long."""
     short = "\n" in heading or len(heading) < 9
     return heading if short else heading.replace(" ", "\n", 1)
 

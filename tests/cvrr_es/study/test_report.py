@@ -1,8 +1,10 @@
-"""The reliability report: numbers by hand, lacks in a line each, tables, page, and the command."""
+"""The reliability report: numbers by hand, lacks in a line each, tables, page, and the command.
+
+Every number of the packaged sample's report is in tests/golden.
+"""
 
 from __future__ import annotations
 
-import io
 import json
 import re
 from collections.abc import Sequence
@@ -10,24 +12,19 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 import typer
 from click.testing import Result
-from rich.console import Console
 from typer.testing import CliRunner
 
 from lmms_eval_tasks.commands import reliability_command
-from lmms_eval_tasks.cvrr_es.study import page, ratings, selection, sheets, svg
+from lmms_eval_tasks.cvrr_es.study import page, ratings, selection, sheets
 from lmms_eval_tasks.cvrr_es.study.page import html
-from lmms_eval_tasks.cvrr_es.study.panel_sheets import all_sheets, tables
-from lmms_eval_tasks.cvrr_es.study.panels import PANELS, Judges
+from lmms_eval_tasks.cvrr_es.study.panel_sheets import all_sheets
 from lmms_eval_tasks.cvrr_es.study.ratings import OFF_SCALE, RatingRow
 from lmms_eval_tasks.cvrr_es.study.report import NO_REFERENCE, Options, report
-from lmms_eval_tasks.cvrr_es.study.selection import judge_kappa
 from lmms_eval_tasks.cvrr_es.study.sheets import Sheet
-from lmms_eval_tasks.cvrr_es.study.study import Study, by_video
 from lmms_eval_tasks.errors import DataError, TasksError
 from tests.cvrr_es.study.hand_made import (
     FOURS,
@@ -68,7 +65,6 @@ class TestNumbers:
         assert (mean["band"], mean["interval"]["clusters"]) == ("almost perfect", 2)
         assert (pooled["kappa"], pooled["n"]) == (pytest.approx(POOLED), 8)
         assert told["overall"]["mean"] == 26 / 8
-        assert told["overall"]["distribution"] == {"1": 2, "2": 1, "3": 1, "4": 1, "5": 3}
         assert (part["leniency"]["overall"]["value"], part["counts"]["rated"]) == (0.5, 8)
         # Fitted on the other video: 1 on A, 0 on B, so half a point, and halves go up.
         assert part["without_offset"]["offsets"] == [0.5, 0.5]
@@ -76,46 +72,23 @@ class TestNumbers:
         same = part["preferences"]
         assert (same["same"], same["reference_tied"], same["judge_tied"]) == (2, 1, 1)
         assert part["win_rates"]["score"] == {"A": 2.5 / 4, "B": 1.5 / 4}
-        assert (part["itself"], part["self_preference"]) == ([], None)
         own = rater(full, "b")
         assert own["itself"] == ["B"]
         assert own["self_preference"]["difference"]["value"] == -1  # 0 on its own, 1 on A
+        pairs = {(one["one"], one["other"]): one["kappa"] for one in full["between"]["pairs"]}
+        assert (pairs["J", "K"], pairs["J", "b"], pairs["K", "b"]) == (0, 1, 0)
+        assert full["accuracy"]["pairs"]["J"] == {"accuracy": 70, "kappa": pytest.approx(KAPPA)}
         assert json.loads(json.dumps(full, allow_nan=False)) == full
-
-    def test_without_empty_answers(self) -> None:
-        """Without B's last answer: n 7, D = 4, E = 7 x 138 - 2 x 21 x 17 = 252."""
-        some = [
-            replace(row, empty=row.candidate == "B" and row.question.endswith("003"))
-            for row in judged()
-        ]
-        part = rater(report(some, referred(), QUICK), "J")
-        assert (part["kappa"]["pooled"]["n"], part["counts"]["empty_rated"]) == (8, 1)
-        without = part["without_empty"]
-        assert (without["n"], without["pooled"]) == (7, pytest.approx(224 / 252))
 
     def test_panels(self) -> None:
         found = report(judged(), referred())
-        assert (found["panels"]["best_single"], found["panels"]["judges"]) == ("J", ["J", "K"])
         mean, best = panel(found, "mean"), panel(found, "best_judge")
-        assert (mean["fitted_to"], best["fitted_to"]) == ("nothing", "other folds")
         assert mean["kappa"]["mean"]["kappa"] == pytest.approx(MEAN_PANEL)
         assert mean["over_best"]["value"] == pytest.approx(MEAN_PANEL - KAPPA)
         assert (mean["over_best"]["n"], mean["over_mean"]) == (8, None)
         assert best["over_best"]["value"] == 0
         assert best["over_mean"]["value"] == pytest.approx(KAPPA - MEAN_PANEL)
         assert panel(found, "selected_mean")["kappa"]["mean"]["kappa"] == pytest.approx(KAPPA)
-        assert panel(found, "selected_mean_same_items")["fitted_to"] == "the same items"
-        # They are the judges together.
-        made = Study.of(judged(), referred())
-        dimension_of = {item: made.dimension(item) for item in made.items}
-        whole: Any = made.reference
-        alone = {r.judge: own for r, own in made.raters.items()}
-        judges = Judges(alone, whole, dimension_of, by_video(made).fold_of(made.items))
-        for name in PANELS:
-            shown, expected = panel(found, name), judges.panel(name)
-            value = judge_kappa(expected.ratings, whole, made.items)
-            assert shown["kappa"]["mean"]["kappa"] == pytest.approx(value)
-            assert shown["note"] == expected.note
 
     def test_the_best_single_judge_is_chosen_on_shared_answers(self) -> None:
         """H, with B alone, has 0.97 there (E = 116, D = 1); J 0.86 on all, but 1 on B."""
@@ -126,7 +99,6 @@ class TestNumbers:
         parts = [row for row in judged() if (row.judge == "J") == (row.candidate == "A")]
         found = report(parts, referred(), QUICK)  # no answer was rated by all
         assert (found["panels"]["best_single"], found["panels"]["best_single_n"]) == ("J", None)
-        assert "chosen on each judge's own answers" in str(sheet(found, "panels").notes)
 
     def test_selection(self, full: dict[str, Any]) -> None:
         """J has (1/3 and none) / 1 on either video, K nothing; the final judge has no say."""
@@ -134,30 +106,20 @@ class TestNumbers:
         across = found["ways"]["cross_fitted"]["dimensions"][PARTIAL]
         assert (across["choices"], across["chosen"]) == (2, {"J": 2})
         assert across["kappas"]["J"] == pytest.approx([1 / 3, 1 / 3])
-        same = found["ways"]["same_items"]["dimensions"][PARTIAL]
-        assert (same["choices"], same["fell_back"]) == (1, 0)
-        assert same["kappas"]["J"] == [pytest.approx(KAPPA)]
         options = Options(resamples=0, selection=selection.parse("theta=0.9"))
         found = report(judged(), referred(), options)["selection"]
         one = found["ways"]["same_items"]["dimensions"][PARTIAL]
         assert (one["fell_back"], one["chosen"]) == (1, {"J": 1, "K": 1})
-        assert found["rule"].startswith("theta=0.9")
         assert (full["final_judges"], full["selection"]["judges"]) == (["J"], ["K", "b"])
-        assert full["panels"]["judges"] == ["J", "K", "b"]
 
     def test_rounds(self) -> None:
         """One failure: on the other seven J alone has (12 / 21 + 1) / 2."""
         exact = {"A": [None, 2, 3, 4], "B": [1, 1, 5, 5]}
-        some = [*judged(), *given("J", exact, round="collective")]
-        one = report(some, referred())["rounds"][0]
-        assert (one["name"], one["alone"]) == ("J, collective", True)
+        one = report([*judged(), *given("J", exact, round="collective")], referred())["rounds"][0]
         assert one["together"] == {"n": 7, "mean": 1, "by_dimension": {PARTIAL: 1}}
         assert one["by_itself"]["mean"] == pytest.approx((12 / 21 + 1) / 2)
         assert one["difference"]["value"] == pytest.approx(1 - (12 / 21 + 1) / 2)
         assert (one["difference"]["n"], one["difference"]["interval"]["clusters"]) == (7, 2)
-        some = [*given("K", FOURS), *given("J", REFERENCE, round="mixture")]
-        one = report(some, referred(), QUICK)["rounds"][0]
-        assert one == {"name": "J, mixture", "judge": "J", "round": "mixture", "alone": False}
         some = [*judged(), *(r for n in "JK" for r in given(n, REFERENCE, round="mixture"))]
         found = report(some, referred(), Options(final_judge="j", resamples=0))
         assert [part["name"] for part in found["raters"]] == ["J", "K", "J, mixture"]
@@ -165,36 +127,23 @@ class TestNumbers:
         with pytest.raises(DataError, match=r"--final-judge Q: has no ratings here; judges: J, K"):
             report(some, referred(), Options(final_judge="Q"))
 
-    def test_with_each_other_and_accuracies(self, full: dict[str, Any]) -> None:
-        pairs = {(one["one"], one["other"]): one["kappa"] for one in full["between"]["pairs"]}
-        assert (pairs["J", "K"], pairs["J", "b"], pairs["K", "b"]) == (0, 1, 0)
-        assert full["between"]["alpha"]["judges"] == 3
-        assert full["accuracy"]["pairs"]["J"] == {"accuracy": 70, "kappa": pytest.approx(KAPPA)}
-        assert full["accuracy"]["unknown"] == ["Z"]
-
 
 class TestLacks:
     """Nothing is made up, each lack is one line."""
 
     def test_no_reference(self) -> None:
         found = report([*judged(), *given("J", REFERENCE, round="collective")], [])
-        assert found["reference"] is None
-        assert found["notes"][0] == NO_REFERENCE
+        assert (found["reference"], found["notes"][0]) == (None, NO_REFERENCE)
         part = rater(found, "J")
         assert part["kappa"]["mean"]["kappa"] is None
         assert part["kappa"]["pooled"]["reason"] == "there is no reference yet"
         assert part["ratings"]["overall"]["mean"] == 26 / 8
-        assert panel(found, "kappa_weighted")["kappa"] is None
         assert "no kappa" in panel(found, "naive_bayes")["note"]
-        assert found["selection"]["ways"]["same_items"]["dimensions"] == {}
-        assert found["panels"]["best_single"] is None
         assert found["rounds"][0]["difference"]["value"] is None
         json.dumps(found, allow_nan=False)
         keys = [one.key for one in all_sheets(report(judged(), [], QUICK))]
         assert keys == ["summary", "ratings", "distribution", "between", "preferences"]
-        text = html(found)
-        assert "no kappa: there are no reference ratings yet" in text
-        assert 'id="agreement"' not in text
+        assert "no kappa: there are no reference ratings yet" in html(found)
 
     def test_no_videos_and_one_video(self) -> None:
         bare = [[replace(row, video="") for row in own] for own in (judged(), referred())]
@@ -203,7 +152,6 @@ class TestLacks:
         assert (mean["kappa"], mean["interval"]) == (pytest.approx(KAPPA), None)
         start = "no intervals where they would need it: the video of 4 of 4"
         assert any(line.startswith(start) for line in found["notes"])
-        assert "by question" in found["data"]["folds_note"]
         assert 'class="whisker"' not in html(found)
         one = [[replace(row, video="v") for row in own] for own in (judged(), referred())]
         found = report(*one)
@@ -215,23 +163,21 @@ class TestLacks:
 
     def test_few_videos(self, full: dict[str, Any]) -> None:
         """Percentile intervals are too narrow on few videos, and the report says so."""
-        told = [line for line in full["notes"] if "too narrow" in line]
-        assert told == [
-            "the intervals rest on as few as 2 videos: percentile intervals on fewer than 20 are "
-            "too narrow, and low"
-        ]
-        assert not any("narrow" in line for line in report(judged(), referred(), QUICK)["notes"])
 
         def spread(number: int, dimension: str, **more: Any) -> list[RatingRow]:
             made = rows([1, 5] * number, dimension=dimension, **more)
             return [replace(row, video=f"v{place}") for place, row in enumerate(made)]
 
+        def narrow(found: dict[str, Any]) -> list[str]:
+            told = [line for line in found["notes"] if "too narrow" in line]
+            return [line.partition(" videos: percentile")[0] for line in told]
+
         truth = {"judge": "debate", "round": "reference"}
         many = [spread(15, PARTIAL), spread(15, PARTIAL, **truth)]
-        assert not any("narrow" in line for line in report(*many)["notes"])
         both = [[*many[0], *spread(3, TIME)], [*many[1], *spread(3, TIME, **truth)]]
-        start = "intervals of single dimensions rest on as few as 6 videos"
-        assert any(line.startswith(start) for line in report(*both)["notes"])
+        assert narrow(full) == ["the intervals rest on as few as 2"]
+        assert narrow(report(judged(), referred(), QUICK)) == narrow(report(*many)) == []
+        assert narrow(report(*both)) == ["intervals of single dimensions rest on as few as 6"]
 
     def test_what_else_is_told(self) -> None:
         ours = given("J", {"A": [2, "absent", None, 5], "B": [1, 1, 5, "absent"]})
@@ -239,8 +185,6 @@ class TestLacks:
         notes = report([ours[0], off, *ours[2:], *given("K", FOURS)], referred(), QUICK)["notes"]
         assert "ratings off the scale of 1 to 5, counted as failures: 1" in notes
         assert "J (first): rated 5 of 8 answers (1 off_scale, 2 without a row)" in notes
-        constant = "K (first): all 8 ratings are 4: a constant judge's kappa is 0"
-        assert any(line.startswith(constant) for line in notes)
         # On one of the two videos all ratings are 3: drawn twice, there is no kappa.
         truth = given("debate", {"A": [3, 3, 1, 5]}, round="reference")
         found = report(given("J", {"A": [3, 3, 1, 4]}), truth)
@@ -248,7 +192,6 @@ class TestLacks:
         assert 200 < number < 300
         assert f"J, J (pooled): {number} of 1,000 resamples have no kappa" in found["notes"]
         assert found["panels"] is None
-        assert found["between"]["alpha"]["reason"] == "alpha needs two judges"
         # The reference is of the first video alone: nothing to fit that video's offset on.
         part = [row for row in referred() if row.question < f"{PARTIAL}/002"]
         told = "4 ratings are in a fold without an offset: the kappa without offset is not of them"
@@ -259,7 +202,6 @@ class TestLacks:
         notes = report([*judged(), *failed], truth, QUICK)["notes"]
         assert "K: no kappa: both raters gave one and the same label to every item" in notes
         assert "M: no kappa: no item was rated on the scale by both" in notes
-        assert not any(line.startswith("J: no kappa") for line in notes)
 
     def test_references(self) -> None:
         single = given("GPT-3.5", FOURS, round="reference")
@@ -321,12 +263,6 @@ class TestTables:
         collective, mixture = sheet(full, "rounds"), sheet(full, "rounds", 1)
         assert ("Table 6" in collective.title, "Table 7" in mixture.title) == (True, True)
         assert any("collective minus alone: 14.29 [" in note for note in collective.notes)
-        basis = "8 answers of 2 candidates to 4 questions on 2 videos"
-        for key in ("summary", "agreement", "rounds", "panels", "ratings", "distribution"):
-            assert sheet(full, key).notes[0].startswith(basis), key
-        notes = " ".join(sheet(full, "summary").notes)
-        assert "bootstrap over 2 videos, 1,000 resamples, seed 0" in notes
-        assert "cross-fitted: 2 folds by videos" in notes
 
     def test_gaps(self) -> None:
         more = [*judged(), *rows([1, 5], dimension=TIME)]
@@ -349,28 +285,12 @@ class TestTables:
         assert sheets.span(None) == sheets.span({"low": None, "high": 1.0}) == "-"
         assert sheets.span({"low": -0.0004, "high": 0.5}) == "[0.000, 0.500]"
 
-    def test_printed(self, full: dict[str, Any]) -> None:
-        def printed(found: dict[str, Any]) -> str:
-            console = Console(width=150, record=True, file=io.StringIO())
-            for table in tables(found):
-                console.print(table)
-            return console.export_text()
-
-        text = printed(full)
-        for title in ("Table 4", "Table 5", "Table 6", "Table 7", "Krippendorff", "Panels beside"):
-            assert title in text
-        assert "(8 ratings)" in text  # the end of a caption that is too long for one line
-        names = ("[red]J[/red]", "x[/y]")  # no markup, of rows or columns
-        some = [row for name in names for row in given(name, LENIENT)]
-        text = printed(report(some, referred(), QUICK))
-        assert all(name in text for name in names)
-
 
 # --- the page -------------------------------------------------------------------------------------
 
 
 class Page(HTMLParser):
-    """Checks that tags close in order, and collects what matters."""
+    """Checks that tags close in order, and collects them."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -385,19 +305,8 @@ class Page(HTMLParser):
         if tag not in ("meta", "br"):
             self.open.append(tag)
 
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
-
-
-def drawings(text: str) -> list[ElementTree.Element]:
-    return [ElementTree.fromstring(one) for one in re.findall(r"<svg.*?</svg>", text, re.DOTALL)]
-
-
-def texts(drawing: ElementTree.Element) -> list[str]:
-    return [one.text or "" for one in drawing.iter("text")]
 
 
 class TestPage:
@@ -408,73 +317,42 @@ class TestPage:
         assert not {name for name, _ in tags} & banned
         assert not re.search(r"https?:|url\(|@import|src=|\bon\w+=", text)
         links = [attrs["href"] for name, attrs in tags if name == "a"]
-        ids = [attrs["id"] for name, attrs in tags if name == "section"]
-        assert (links, len(ids)) == ([f"#{one}" for one in ids], 12)
+        ids = [attrs["id"] for name, attrs in tags if name == "section" and attrs]
+        assert (links, len(ids)) == ([f"#{one}" for one in ids], len(all_sheets(full)))
         assert "prefers-color-scheme: dark" in text
-        found = drawings(text)
-        assert (len(found), all(one.get("aria-label") for one in found)) == (7, True)
         for number in ("0.857", "85.71", "71.43", "91.11", "+0.50", "almost perfect"):
             assert f">{number}<" in text, number
-        assert "<td>−0.857</td>" in text
-        assert "K (first): all 8 ratings are 4: a constant judge&#x27;s kappa is 0" in text
-
-    def test_names_are_escaped(self) -> None:
+        assert "K (first): all 8 ratings are 4: a constant judge&#39;s kappa is 0" in text
         evil = '<script>alert("x")</script>&'
-        some = [replace(row, candidate=f"{evil}{row.candidate}") for row in judged()]
-        some = [replace(row, judge=evil) if row.judge == "J" else row for row in some]
-        truth = [replace(row, judge=f"{evil}d", candidate=f"{evil}{row.candidate}")
-                 for row in referred()]  # fmt: skip
+        some = [
+            replace(row, candidate=f"{evil}{row.candidate}", judge=evil) for row in judged()[:8]
+        ]
+        truth = [replace(row, candidate=f"{evil}{row.candidate}") for row in referred()]
         text = html(report(some, truth, Options(accuracies={evil: 1.0}, resamples=0)))
         assert "<script" not in text
         assert "&lt;script&gt;" in text
         assert Page(text).tags
-        assert drawings(text)
 
-    def test_pictures(self, full: dict[str, Any]) -> None:
-        shown = texts(ElementTree.fromstring(page.kappa_bars(full)))
-        order = ["Judges alone", "Final judge with others' ratings", "Panels without the reference",
-                 "Panels fitted to the reference"]  # fmt: skip
-        assert [one for one in shown if one in order] == order
-        assert any(one.startswith("0.857 [") for one in shown)
-        drawing = ElementTree.fromstring(page.kappa_map(full))
-        colours = [one.get("class") for one in drawing.iter("rect")]
-        # J, K, b, collective, mixture; one dimension and the mean.
-        assert colours == ["p9", "p9", "p0", "p0", "p9", "p9", "p10", "p10", "p0", "p0"]
-        drawing = ElementTree.fromstring(page.rating_map(full))
-        colours = [one.get("class") for one in drawing.iter("rect")]
-        assert colours[:4] == ["p6", "p6", "p8", "p8"]  # 3.50 and 4.00 on 1 to 5
-        drawing = ElementTree.fromstring(page.distribution(full))
-        widths = [float(one.get("width", 0)) for one in drawing.iter("rect")][5:10]
-        shares = [width / sum(widths) for width in widths]
-        assert shares == pytest.approx([0.25, 0.125, 0.125, 0.125, 0.375], abs=1e-3)
-        opposite = {"A": [4, 3, 2, 1], "B": [5, 5, 1, 1]}
-        found = report(given("J", opposite), referred(), QUICK)
-        drawing = ElementTree.fromstring(page.kappa_map(found))
-        assert [one.get("class") for one in drawing.iter("rect")] == ["n10", "n10"]
-
-    def test_drawing(self) -> None:
-        bars = [
-            svg.Bar("half", 0.5, 0.25, 0.75, 0, "g"),
-            svg.Bar("minus", -0.5, None, None, 0, "g"),
-            svg.Bar("no", None, None, None, 0, "g"),
-        ]
-        drawing = ElementTree.fromstring(svg.bars("about", bars, []))
-        half, minus = (one for one in drawing.iter("rect") if one.get("class") == "k0")
-        assert half.get("width") == minus.get("width")
-        end = float(minus.get("x", 0)) + float(minus.get("width", 0))
-        assert end == pytest.approx(float(half.get("x", 0)), abs=0.2)
-        assert "no kappa" in texts(drawing)
-        assert len([one for one in drawing.iter("path") if one.get("class") == "whisker"]) == 1
-        marks = [("one", 16.0, 0.0), ("two", 16.2, 0.001), ("three", 60.0, 0.001)]
-        drawing = ElementTree.fromstring(svg.points("about", marks, ("x", "y")))
-        at = {one.text: float(one.get("y", 0)) for one in drawing.iter("text")}
-        assert abs(at["one"] - at["two"]) >= 12
-        assert at["three"] == pytest.approx(at["one"], abs=1)
-        name = "a judge with a name that is far too long for its place"
-        row = svg.Row(name, (svg.Cell("1", 1),))
-        drawing = ElementTree.fromstring(svg.heat_map("about", ["c"], [row]))
-        assert name not in texts(drawing)
-        assert name in [one.text for one in drawing.iter("title")]
+    def test_bars_and_colours(self, full: dict[str, Any]) -> None:
+        """Bars begin at zero, to the left of it below; a number's colour is its size."""
+        bars = re.findall(r'class="value k(\d)" style="left:([\d.]+)%;width:([\d.]+)%', html(full))
+        zero, whole = float(bars[3][1]), float(bars[3][2])  # the collective is right throughout
+        assert [kind for kind, *_ in bars[:5]] == ["0", "0", "0", "1", "1"]
+        assert (zero + whole, float(bars[0][2]) / whole) == pytest.approx((100, KAPPA), abs=0.01)
+        opposite = report(given("J", {"A": [4, 3, 2, 1], "B": [5, 5, 1, 1]}), referred(), QUICK)
+        ((_, left, width),) = re.findall(
+            r'k(0)" style="left:([\d.]+)%;width:([\d.]+)%', html(opposite)
+        )
+        assert (float(left), float(width)) == (0, 50)
+        for key, cell, expected in (
+            *(("agreement", one, name) for one, name in {"85.71": "p9", "0.00": "p0"}.items()),
+            *(("rounds", one, name) for one, name in {"-100.00": "n10", "-0.10": "n1"}.items()),
+            *(("ratings", one, name) for one, name in {"3.50": "p6", "1.00": "p0"}.items()),
+            *(("distribution", one, name) for one, name in {">99.9": "p10", "-": ""}.items()),
+            ("summary", "0.857", ""),
+        ):
+            assert page.colour(key, 0, cell) == expected, (key, cell)
+        assert page.colour("distribution", 5, "8") == ""  # a count
 
 
 # --- the command ----------------------------------------------------------------------------------
@@ -511,13 +389,13 @@ class TestCommand:
     def test_from_files_to_page(self, files: Path) -> None:
         ratings.write(files / "mixture.jsonl", given("J", REFERENCE, round="mixture"))
         ratings.write(files / "other.jsonl", given("K", REFERENCE, round="mixture"))
-        (files / "own.csv").write_text("judge,accuracy\nJ,70\nK,10\n")
+        (files / "own.json").write_text('{"J": 70, "K": 10}')
         (files / "empty.jsonl").write_text("\n")
         (files / "x_samples_maia_oe.jsonl").write_bytes(b"\xff")  # is not looked into
         out, shown = files / "report.json", files / "report.html"
         result = run(
             *(files, "--reference", files / "1.ref", "--reference", files / "2.ref"),
-            *("--accuracies", files / "own.csv", "--final-judge", "j"),
+            *("--accuracies", files / "own.json", "--final-judge", "j"),
             *("--selection", "top=1,fallback=none", "--resamples", "2000", "--seed", "7"),
             *("--output", out, "--html", shown),
         )
@@ -534,23 +412,6 @@ class TestCommand:
         assert found["reference"]["counts"]["rated"] == 8
         interval = found["raters"][0]["kappa"]["mean"]["interval"]
         assert "B=2000, seed=7" in interval["method"]
-
-    def test_left_out_rows(self, files: Path) -> None:
-        """Told up to twenty; ratings off the scale are failures."""
-        bad = [json.dumps({**row.as_dict(), "rating": "x"}) for row in judged() * 2]
-        first, *others = given("Q", LENIENT)
-        off = [json.dumps({**first.as_dict(), "rating": 7})]
-        lines = [*bad, *off, *(json.dumps(one.as_dict()) for one in others)]
-        (files / "q.jsonl").write_text("\n".join(lines))
-        refused(run(files, "--resamples", 0), DataError, "--allow-bad-items")
-        result = run(files, "--resamples", 0, "--allow-bad-items")
-        assert result.exit_code == 0, result.output
-        told = [line for line in result.output.splitlines() if line.startswith("left out: ")]
-        assert told[0].startswith(f"left out: {files / 'q.jsonl'}, line 1: rating: expected a num")
-        assert (len(told), told[-1]) == (21, "left out: and 13 more")
-        assert "ratings off the scale of 1 to 5, counted as failures: 1" in result.output
-        assert "Q (first): rated 7 of 8 answers (1 off_scale)" in result.output
-        assert "no kappa: there are no reference ratings yet" in result.output
 
     def test_refused_before_any_work(self, files: Path) -> None:
         for resamples in ("1", "999", "-1"):
