@@ -16,10 +16,12 @@ import math
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from lmms_eval_tasks.utils import aggregate, local_models, seq2seq
 from lmms_eval_tasks.utils.text_metrics import tokenize
 
+KIND = "sequence-to-sequence model"
 # The authors' names: precision scores the candidate given the reference, recall the reverse.
 DIRECTIONS = {
     "precision": "P(candidate | reference)",
@@ -117,7 +119,7 @@ def bart_score(
     empty = BartScore((None,) * len(candidates), 0, model, None, direction, None, None, None)
     folder = local_models.find(model, may_be_path=True)
     if folder is None:
-        return _not_computed(empty, _absent(model))
+        return replace(empty, reason=local_models.absent(KIND, model))
     pairs = [
         (_clean(reference), _clean(candidate))
         for candidate, reference in zip(candidates, references, strict=True)
@@ -131,7 +133,7 @@ def bart_score(
     # As for BERTScore: loaders and models raise what they like, and an exception in an aggregation
     # costs the host's whole run (host.md).
     except Exception as error:
-        return _not_computed(empty, local_models.told(folder, error))
+        return replace(empty, reason=local_models.told(folder, error))
     found = [known.get(pair) for pair in pairs]
     return BartScore(
         values=tuple(None if one is None else one.value for one in found),
@@ -146,23 +148,14 @@ def bart_score(
 
 
 def problem(model: str) -> str | None:
-    """Why `model` cannot be used, in one line, or None; for the time before a run.
+    """Why `model` cannot be used, in one line, or None (local_models.problem)."""
 
-    Its config is read, its weights are not, so that damaged ones are found by `bart_score` only.
-    """
-    folder = local_models.find(model, may_be_path=True)
-    if folder is None:
-        return _absent(model)
-    from transformers import AutoConfig
-    from transformers.models.auto.modeling_auto import MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
+    def fits(config: Any) -> bool:
+        from transformers.models.auto import modeling_auto
 
-    try:
-        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    except Exception as error:  # whatever transformers raises for a folder it cannot read
-        return local_models.told(folder, error)
-    if type(config) not in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING:
-        return f"{folder}: {config.model_type} is no sequence-to-sequence model such as BART or T5"
-    return None
+        return type(config) in modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
+
+    return local_models.problem(KIND, model, fits, " such as BART or T5")
 
 
 def _clean(text: str) -> str:
@@ -181,11 +174,3 @@ def _check(
         raise ValueError(f"no direction {direction!r}: choose one of {', '.join(DIRECTIONS)}")
     if batch_size < 1:
         raise ValueError(f"a batch of {batch_size} items: at least 1")
-
-
-def _absent(model: str) -> str:
-    return local_models.absent("sequence-to-sequence model", model, may_be_path=True)
-
-
-def _not_computed(empty: BartScore, reason: str) -> BartScore:
-    return replace(empty, reason=reason)

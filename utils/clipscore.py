@@ -25,6 +25,7 @@ from lmms_eval_tasks.utils.text_metrics import tokenize
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+KIND = "CLIP model"
 WEIGHT = 2.5  # Hessel et al., equation 1: stretches the usual cosines, about 0 to 0.4, to 0..1
 # Hessel et al. put "A photo depicts" before every caption; a sentence of a summary is none.
 RULE = (
@@ -116,7 +117,7 @@ def clip_score(
     said = [sentence for sentence in sentences if tokenize(sentence)]
     folder = local_models.find(model, may_be_path=True)
     if folder is None:
-        return ClipScore(None, len(said), 0, _absent(model))
+        return ClipScore(None, len(said), 0, local_models.absent(KIND, model))
     encoder = _loaded(folder, device)
     if isinstance(encoder, str):
         return ClipScore(None, len(said), 0, encoder)
@@ -136,22 +137,8 @@ def clip_score(
 
 
 def problem(model: str) -> str | None:
-    """Why `model` cannot be used, in one line, or None; for the time before a run.
-
-    Its config is read, its weights are not, so that damaged ones are found by `clip_score` only.
-    """
-    folder = local_models.find(model, may_be_path=True)
-    if folder is None:
-        return _absent(model)
-    from transformers import AutoConfig
-
-    try:
-        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    except Exception as error:  # whatever transformers raises for a folder it cannot read
-        return local_models.told(folder, error)
-    return (
-        None if config.model_type == "clip" else f"{folder}: {config.model_type} is no CLIP model"
-    )
+    """Why `model` cannot be used, in one line, or None (local_models.problem)."""
+    return local_models.problem(KIND, model, lambda config: config.model_type == "clip")
 
 
 def describe(model: str, device: str = CPU) -> str:
@@ -160,7 +147,7 @@ def describe(model: str, device: str = CPU) -> str:
     The sentences are those of all scores of this process by this model, each counted once.
     """
     folder = local_models.find(model, may_be_path=True)
-    encoder = _absent(model) if folder is None else _loaded(folder, device)
+    encoder = local_models.absent(KIND, model) if folder is None else _loaded(folder, device)
     if folder is None or isinstance(encoder, str):
         return f"CLIPScore not computed: {encoder}"
     import transformers
@@ -187,10 +174,6 @@ def _loaded(folder: Path, device: str) -> Encoder | str:
         return clip_encoder.load(folder, device)
     except Exception as error:  # loaders raise what they like
         return local_models.told(folder, error)
-
-
-def _absent(model: str) -> str:
-    return local_models.absent("CLIP model", model, may_be_path=True)
 
 
 def _table(embeddings: ArrayLike, kind: str) -> NDArray[Any]:

@@ -7,7 +7,7 @@ reason.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,11 +49,34 @@ def find(name: str, *, may_be_path: bool) -> Path | None:
     return None
 
 
-def absent(kind: str, name: str, *, may_be_path: bool) -> str:
+def absent(kind: str, name: str, *, may_be_path: bool = True) -> str:
     """What to say where `find` found nothing; `kind` is what the model is to a reader."""
     return f"{kind} {name!r} is not in the local Hugging Face cache" + (
         " and is no folder" if may_be_path else ""
     )
+
+
+def problem(kind: str, name: str, fits: Callable[[Any], bool], like: str = "") -> str | None:
+    """Why a model cannot be used, in one line, or None; for the time before a run.
+
+    Its config is read, its weights are not, so that damaged ones are found by its metric only.
+
+    Args:
+        kind: what the model is to a reader.
+        name: of the model, or its folder.
+        fits: whether a config is of that kind.
+        like: examples of the kind.
+    """
+    folder = find(name, may_be_path=True)
+    if folder is None:
+        return absent(kind, name)
+    from transformers import AutoConfig
+
+    try:
+        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except Exception as error:  # whatever transformers raises for a folder it cannot read
+        return told(folder, error)
+    return None if fits(config) else f"{folder}: {config.model_type} is no {kind}{like}"
 
 
 def aliases(name: str) -> list[str]:

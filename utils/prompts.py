@@ -34,6 +34,15 @@ class Prompt:
     hash: str  # first 12 hex digits of the SHA-256 of the file's bytes
     source: str  # where it was read: the user's path, or the packaged one inside the package
 
+    def note(self) -> dict[str, str]:
+        """Its hash and file, for results."""
+        return {"hash": self.hash, "source": self.source}
+
+    @property
+    def name(self) -> str:
+        """Its file and hash, for people."""
+        return f"{self.source} ({self.hash})"
+
 
 def placeholders(template: str) -> set[str]:
     """Names that `fill` replaces in `template`."""

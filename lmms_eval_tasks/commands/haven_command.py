@@ -76,7 +76,6 @@ def build_command(
     from lmms_eval_tasks.haven.records.structure import Choices
     from lmms_eval_tasks.judges import run
     from lmms_eval_tasks.judges.config import KEY
-    from lmms_eval_tasks.utils import prompt_notes
 
     option, file = _importance(scores, picks)
     choices = Choices(option, file, fps, shots, size, features)
@@ -98,7 +97,7 @@ def build_command(
             return
         given = steps.prompt()
         if config is not None:
-            told = judges.announcement(config, prompt_notes.name(given))
+            told = judges.announcement(config, given.name)
             say(f"texts: {told.removeprefix('judge: ')}")
         failed = False
         for done in build.build(

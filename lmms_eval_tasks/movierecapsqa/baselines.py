@@ -23,7 +23,7 @@ from lmms_eval_tasks.judges import Criterion, JudgeConfig, Verdict, geval
 from lmms_eval_tasks.judges.asking import judged
 from lmms_eval_tasks.judges.geval import Rating
 from lmms_eval_tasks.judges.verdict import Asks
-from lmms_eval_tasks.utils import prompt_notes, prompts
+from lmms_eval_tasks.utils import prompts
 
 GEVAL, HELMET = settings.JUDGED_BASELINES
 GEVAL_NAMES = ("geval_coherence", "geval_consistency")  # of criteria and asks
@@ -96,7 +96,7 @@ def describe(which: Collection[str], config: JudgeConfig) -> dict[str, Any]:
     """
     notes: dict[str, Any] = {
         "which": [name for name in settings.JUDGED_BASELINES if name in which],
-        "prompt": prompt_notes.note(prompt()),
+        "prompt": prompt().note(),
     }
     if GEVAL in which:
         notes[GEVAL] = geval.describe(config)

@@ -13,7 +13,7 @@ from lmms_eval_tasks.report.fold import show
 from lmms_eval_tasks.runs import before, judging, scoring
 from lmms_eval_tasks.runs.judging import Work
 from lmms_eval_tasks.runs.scoring import Counted, Side
-from lmms_eval_tasks.utils import prompt_notes, provenance
+from lmms_eval_tasks.utils import provenance
 from lmms_eval_tasks.utils import saved_runs as saved
 
 SAMPLE = "made with the packaged sample: not a benchmark result"
@@ -87,7 +87,7 @@ def _of_benchmark(
     warnings += more
     prompts = provenance.known("prompts", lambda: benchmark.prompts(names), warnings)
     if prompts is not None:
-        section["prompts"] = {name: prompt_notes.note(one) for name, one in prompts.items()}
+        section["prompts"] = {name: one.note() for name, one in prompts.items()}
     judged = any(benchmark.tasks[name].asks for name in names)
     if judged and (found is None or benchmark.is_judged(found)):
         judge = provenance.known("judge", lambda: before.describe_judge(benchmark), warnings)

@@ -11,7 +11,6 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import JudgeConfig
 from lmms_eval_tasks.judges.verdict import NONE
 from lmms_eval_tasks.runs import media
-from lmms_eval_tasks.utils import prompt_notes
 from lmms_eval_tasks.utils.video_checks import LEAVE_OUT, listed
 
 
@@ -209,10 +208,10 @@ def describe_judge(benchmark: Benchmark, spec: str | None = None) -> dict[str, A
     """Judge and prompts for a run's results, as plain types; no secrets."""
     config, prompt = judge_config(benchmark, spec), benchmark.judge_prompt()
     told = {**judges.describe(config), **benchmark.judge_notes(config)}
-    return told if prompt is None else {**told, "prompt": prompt_notes.note(prompt)}
+    return told if prompt is None else {**told, "prompt": prompt.note()}
 
 
 def judge_prompt(benchmark: Benchmark) -> str:
     """The judge's prompts in use, for people: their file and hash."""
     prompt = benchmark.judge_prompt()
-    return "" if prompt is None else prompt_notes.name(prompt)
+    return "" if prompt is None else prompt.name

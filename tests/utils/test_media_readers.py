@@ -102,14 +102,3 @@ def test_qwens_reader_takes_black_and_still_clips_and_the_image(source, media, r
     assert rate == pytest.approx(2.0)
     assert np.array_equal(still.permute(0, 2, 3, 1).numpy(), first.repeat(4, axis=0))
     assert vision.fetch_image({"image": media["image"].path}).mode == "RGB"
-
-
-@table("seconds", [4, 15])
-def test_short_sources_reach_the_chat_class_whole(tmp_path, seconds):
-    """The simple class samples two frames a second, so a clip under 16 s gives it fewer frames."""
-    source = files.write_video(tmp_path / "short.mp4", seconds * 25)
-    clip = make(source, Recipe("uniform", LIMIT), tmp_path)
-    assert len(chat_qwen(clip.path)[0]) == 32
-    video, facts, _ = simple_qwen(clip.path)
-    assert len(video) == 2 * seconds
-    assert facts["total_num_frames"] == 32

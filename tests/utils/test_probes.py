@@ -61,14 +61,14 @@ class Notes:
         self.file = file
 
     def lines(self) -> list[list[str]]:
-        """Process and file of each look."""
-        return [line.split() for line in self.file.read_text().splitlines()]
+        """Process and file of each look since the last call, sorted by file."""
+        lines = [line.split() for line in self.file.read_text().splitlines()]
+        self.file.write_text("")
+        return sorted(lines, key=lambda line: line[1])
 
     def names(self) -> list[str]:
         """The files that were looked at since the last call, sorted."""
-        names = sorted(name for _, name in self.lines())
-        self.file.write_text("")
-        return names
+        return [name for _, name in self.lines()]
 
 
 @pytest.fixture
@@ -114,8 +114,9 @@ class TestChildren:
         found = probes.look(paths)
         assert list(found) == paths
         assert {type(one) for one in found.values()} == {VideoInfo}
-        assert len({process for process, _ in notes.lines()}) <= 2
-        assert notes.names() == list("abcdefgh")
+        looked = notes.lines()
+        assert [name for _, name in looked] == list("abcdefgh")
+        assert len({process for process, _ in looked}) <= 2
 
     def test_a_crash_costs_its_file_only(self, notes: Notes, videos: Videos) -> None:
         a, crash, b = videos("a", "crash", "b")

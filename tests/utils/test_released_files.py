@@ -1,50 +1,44 @@
-"""What benchmarks share: files of a release, saved items, notes about prompts."""
+"""What benchmarks share: files of a release, saved items, numbers of a results file."""
 
 from __future__ import annotations
 
 from pathlib import Path
-
-import pytest
+from typing import Any
 
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.utils import prompt_notes, released_files
-from lmms_eval_tasks.utils.prompts import Prompt
+from lmms_eval_tasks.utils import released_files, saved_runs
+from tests.checks import refused, table
 
 NAMES = ("data.json", "release.json")
 
 
-class TestFindFile:
-    """The data file among others."""
-
-    @pytest.mark.parametrize(
-        ("files", "found"),
-        [
-            (("data.json", "release.json", "x.json"), "data.json"),
-            (("x.json", "release.json"), "release.json"),
-            (("x.json", "key.json", "manifest.json"), "x.json"),
-        ],
-    )
-    def test_found(self, files: tuple[str, ...], found: str, tmp_path: Path) -> None:
-        for name in files:
-            (tmp_path / name).write_text("[]")
-        assert released_files.find_file(tmp_path, NAMES) == tmp_path / found
-
-    @pytest.mark.parametrize(
-        ("files", "says"),
-        [
-            (("x.json", "y.json"), "more than one JSON file .x.json, y.json.; rename .* data.json"),
-            (("key.json",), r"no data file \(expected data.json or release.json\)"),
-        ],
-    )
-    def test_not_found(self, files: tuple[str, ...], says: str, tmp_path: Path) -> None:
-        for name in files:
-            (tmp_path / name).write_text("[]")
-        with pytest.raises(DataError, match=says):
-            released_files.find_file(tmp_path, NAMES)
+@table(
+    "files, found",
+    [
+        (("data.json", "release.json", "x.json"), "data.json"),
+        (("x.json", "release.json"), "release.json"),
+        (("x.json", "key.json", "manifest.json"), "x.json"),
+    ],
+)
+def test_the_data_file_among_others(files: tuple[str, ...], found: str, tmp_path: Path) -> None:
+    for name in files:
+        (tmp_path / name).write_text("[]")
+    assert released_files.find_file(tmp_path, NAMES) == tmp_path / found
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
+def test_no_data_file_or_more_than_one(tmp_path: Path) -> None:
+    (tmp_path / "key.json").touch()
+    find = released_files.find_file
+    words = r"no data file \(expected data.json or release.json\)"
+    refused(DataError, words, find, tmp_path, NAMES)
+    for name in ("x.json", "y.json"):
+        (tmp_path / name).touch()
+    words = "more than one JSON file .x.json, y.json.; rename .* data.json"
+    refused(DataError, words, find, tmp_path, NAMES)
+
+
+@table(
+    "content, says",
     [
         (b"[1,\n oops]", "line 2, column 2"),
         (b'["\xff"]', "not UTF-8 text"),
@@ -57,18 +51,23 @@ def test_no_json(content: bytes | None, says: str, tmp_path: Path) -> None:
     file = tmp_path / "data.json"
     if content is not None:
         file.write_bytes(content)
-    with pytest.raises(DataError, match=says) as error:
-        released_files.read_json(file)
-    assert "\n" not in str(error.value)
-    assert str(file) in str(error.value)
+    assert str(file) in refused(DataError, says, released_files.read_json, file)
+    file.write_bytes(b"\xef\xbb\xbf[1]")
+    assert released_files.read_json(file) == [1]
 
 
-def test_json_with_a_byte_order_mark(tmp_path: Path) -> None:
-    (tmp_path / "x.json").write_bytes(b"\xef\xbb\xbf[1]")
-    assert released_files.read_json(tmp_path / "x.json") == [1]
+def test_lines(tmp_path: Path) -> None:
+    file = tmp_path / "x.jsonl"
+    file.write_bytes(b"\xef\xbb\xbf" + '{"a": "one\u2028line"}\n\n[2]\n{\n'.encode())
+    lines = released_files.read_lines(file)
+    assert [next(lines), next(lines)] == [(1, {"a": "one\u2028line"}), (3, [2])]
+    refused(DataError, r"x\.jsonl, line 4: not valid JSON", next, lines)
+    file.write_bytes(b"\xff")
+    refused(DataError, r"not UTF-8 text \(byte 0\)", list, released_files.read_lines(file))
+    refused(DataError, "No such file", list, released_files.read_lines(tmp_path / "nothing"))
 
 
-@pytest.mark.parametrize("link", [True, False])
+@table("link", [True, False])
 def test_put(link: bool, tmp_path: Path) -> None:
     source, target = tmp_path / "a", tmp_path / "b"
     source.write_text("new")
@@ -81,43 +80,37 @@ def test_put(link: bool, tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".*.part"))
 
 
-def test_release_or_status(tmp_path: Path) -> None:
-    def read(place: Path) -> str:
-        if place.name == "good":
-            return "release"
-        raise DataError("no good")
-
-    for name in ("good", "bad"):
-        (tmp_path / name).mkdir()
-    assert released_files.release_or_status("good", tmp_path, "ask", read) == "release"
-    for name, problem in (("bad", "no good"), ("absent", "ask")):
-        found = released_files.release_or_status(name, tmp_path, "ask", read)
-        assert isinstance(found, released_files.DataStatus)
-        assert (found.found, found.problem, found.where) == (False, problem, tmp_path / name)
+# --- saved runs -------------------------------------------------------------------------------
 
 
-def test_by_trouble_and_compared() -> None:
-    problems = {"a": "missing: x", "b": "unreadable: y"}
-    assert released_files.by_trouble(problems) == ({"a": "missing: x"}, {"b": "unreadable: y"})
-    line = released_files.compared({"videos": 5, "n": 1000}, {"videos": 100, "n": 2400})
-    assert line == "5 of 100 videos, 1,000 of 2,400 n of the paper's full set"
+def saved(*samples: Any) -> list[dict[str, Any]]:
+    return saved_runs.saved_items(saved_runs.Run("t", Path("x.jsonl"), list(samples), None, {}))
 
 
-def test_prompt_notes() -> None:
-    prompt = Prompt({"system": "x"}, "abc", "judge.yml")
-    assert prompt_notes.note(prompt) == {"hash": "abc", "source": "judge.yml"}
-    assert prompt_notes.name(prompt) == "judge.yml (abc)"
+@table(
+    "second, says",
+    [
+        ({"other": {}}, "no `failed` item of this suite"),
+        ({"failed": 0.5}, "no `failed` item"),
+        ({"failed": {"id": "c"}}, "no `failed` item"),
+        ({"failed": {"id": "c", "reply": ""}}, "the item has no text `status`; take its"),
+        ({"failed": {"id": "a", "reply": "", "status": "ok"}}, "a occurs twice"),
+    ],
+)
+def test_bad_samples(second: Any, says: str) -> None:
+    first = {"failed": {"id": "a", "reply": "", "status": "ok"}}
+    refused(DataError, f"^x.jsonl, line 2: {says}", saved, first, second)
+    items = saved({"failed": {"id": "b", "reply": "", "status": "ok"}}, first)
+    assert [item["id"] for item in items] == ["a", "b"]  # in the order of their ids
 
 
-def test_read_lines(tmp_path: Path) -> None:
-    file = tmp_path / "x.jsonl"
-    file.write_bytes(b"\xef\xbb\xbf" + '{"a": "one\u2028line"}\n\n[2]\n{\n'.encode())
-    lines = released_files.read_lines(file)
-    assert [next(lines), next(lines)] == [(1, {"a": "one\u2028line"}), (3, [2])]
-    with pytest.raises(DataError, match=r"x\.jsonl, line 4: not valid JSON"):
-        next(lines)
-    file.write_bytes(b"\xff")
-    with pytest.raises(DataError, match=r"not UTF-8 text \(byte 0\)"):
-        list(released_files.read_lines(file))
-    with pytest.raises(DataError, match="No such file"):
-        list(released_files.read_lines(tmp_path / "nothing"))
+def test_our_numbers_outrank_the_hosts() -> None:
+    results = {
+        "results": {"maia_b": {"acc,none": 1.0, "acc_stderr,none": 0.1}, "other": {"x,none": 2}},
+        "lmms_eval_tasks": {
+            "version": "1",
+            "maia": {"numbers": {"maia_b": {"acc": 1.0, "acc_valid": 0.5}}},
+        },
+    }
+    found = saved_runs.numbers(results)
+    assert found == {"maia_b": {"acc": 1.0, "acc_valid": 0.5}, "other": {"x": 2}}

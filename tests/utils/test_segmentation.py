@@ -42,6 +42,9 @@ def test_no_segmentation_has_less_scatter(given: np.ndarray, data: st.DataObject
     assert all(0 <= start < len(given) for start in found)
     rows = normalised(given)
     assert scatter(rows, found) == pytest.approx(least(rows, number), abs=1e-7)
+    parts = np.split(rows, found[1:])
+    distances = sum(((part - part.mean(axis=0)) ** 2).sum() for part in parts)
+    assert scatter(rows, found) == pytest.approx(distances, abs=1e-7)
 
 
 @settings(max_examples=25, deadline=None)

@@ -28,7 +28,7 @@ from lmms_eval_tasks.judges.config import KEY
 from lmms_eval_tasks.judges.costs import REPLY_TOKENS, Plan, at_best, enlarged, plan, summary
 from lmms_eval_tasks.judges.costs import Asked as Request
 from lmms_eval_tasks.judges.verdict import DEBATE, NONE, OFFLINE, PANEL
-from lmms_eval_tasks.utils import prompt_notes, prompts
+from lmms_eval_tasks.utils import prompts
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.cvrr_es.candidates import Aligned
@@ -207,7 +207,7 @@ def rate(judge: Judge, asked: Sequence[Asked]) -> list[Rated]:
 
 def prompt_name() -> str:
     """The prompt in use: its file and its hash."""
-    return prompt_notes.name(prompt(ROUND))
+    return prompt(ROUND).name
 
 
 def _turns(verdict: Verdict) -> Iterator[dict[str, Any]]:

@@ -23,7 +23,6 @@ from lmms_eval_tasks.movierecapsqa.facts import segments_file, steps
 from lmms_eval_tasks.movierecapsqa.facts.recap_file import Narrated
 from lmms_eval_tasks.movierecapsqa.facts.replies import SCHEMAS
 from lmms_eval_tasks.movierecapsqa.facts.steps import Written
-from lmms_eval_tasks.utils import prompt_notes
 from lmms_eval_tasks.utils.prompts import Prompt
 
 PAPER_MODEL = "gpt-4.1"  # paper, 3.2
@@ -102,7 +101,7 @@ def plan(segments: Sequence[Narrated], config: JudgeConfig, file: Path, *, appen
 
 def announce(planned: Plan) -> str:
     """One line about the model, said before it is asked."""
-    told = judges.announcement(planned.config, prompt_notes.name(planned.prompt))
+    told = judges.announcement(planned.config, planned.prompt.name)
     return f"model: {told.removeprefix('judge: ')}"
 
 
