@@ -29,7 +29,7 @@ types: env
 
 # A file's tests stay in one process: many share runs of the host. Each worker needs about 4 GB.
 unit: env
-	$(BIN)/pytest --numprocesses $(WORKERS) --dist loadfile
+	$(BIN)/pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 env: $(LINKED)
 

@@ -17,9 +17,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import JudgeError, PromptError
-from lmms_eval_tasks.judges.config import JudgeConfig
-from lmms_eval_tasks.judges.panel import failure_of
-from lmms_eval_tasks.judges.verdict import Criterion, Judge, Verdict, total_usage
+from lmms_eval_tasks.judges.verdict import (
+    Criterion,
+    Judge,
+    JudgeConfig,
+    Verdict,
+    failure_of,
+    total_usage,
+)
 from lmms_eval_tasks.utils.prompts import Prompt, fill, load, placeholders
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""How fast and how much a judge may be asked, and when its endpoint is given up.
+"""How fast and how much a judge may be asked, when it is asked again, and when it is given up.
 
 Everything here counts one process. The processes of a run divide its limits with `share`; a
 process that is forked off a running one starts with a copy of the counts and goes on alone.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import random
 import threading
 import time
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from lmms_eval_tasks.judges.locks import fork_safe_lock
+from lmms_eval_tasks.judges.verdict import ProviderError, Status
 
 N = TypeVar("N", int, float)
 
@@ -100,8 +102,9 @@ class Rate:
 class Breaker:
     """Gives an endpoint up, for the rest of the process, once `after` requests in a row failed.
 
-    A request counts as failed when all its retries did (retry.py counts). `after` = 0 never gives
-    up, below 0 is a ValueError. `reason` is one line, empty while it is closed. Thread-safe.
+    A request counts as failed when all its retries did (`call_with_retries` counts). `after` = 0
+    never gives up, below 0 is a ValueError. `reason` is one line, empty while it is closed.
+    Thread-safe.
     """
 
     def __init__(self, after: int) -> None:
@@ -266,3 +269,77 @@ class Budget:
 def _check(calls: int, cost: float | None) -> None:
     if calls < 0 or (cost is not None and not 0 <= cost < math.inf):
         raise ValueError(f"{calls} calls for ${cost}: neither can be below 0 or infinite")
+
+
+# --- trying again ---------------------------------------------------------------------------------
+
+T = TypeVar("T")
+
+
+def call_with_retries(
+    call: Callable[[], T],
+    *,
+    retries: int,
+    breaker: Breaker,
+    on_retry: Callable[[ProviderError, float], None],
+    base: float = 0.5,
+    cap: float = 30.0,
+    longest: float = 300.0,
+    uniform: Callable[[float, float], float] = random.uniform,
+) -> T:
+    """The result of the first attempt that succeeds; tells the breaker how it ended.
+
+    Before retry n it waits uniform(0, min(cap, base * 2**(n-1))) seconds (exponential backoff with
+    full jitter), on top of what the endpoint asked for: threads that were all told the same number
+    of seconds must not come back at once. The breaker counts a reply or a refusal as a success,
+    and one failure when the last attempt ends in `api_error`.
+
+    Args:
+        call: one attempt; only a ProviderError with `retry` is tried again.
+        retries: attempts after the first.
+        breaker: does the waiting; when it opens, the retries end.
+        on_retry: told the error and the seconds before each wait.
+        base: seconds, upper end of the first wait.
+        cap: seconds, upper end of any wait that the endpoint did not ask for.
+        longest: seconds that an endpoint may ask for; more ends the retries, since a run that
+            stands still for an hour looks like one that hangs.
+        uniform: source of the jitter.
+
+    Raises:
+        ProviderError: the last attempt's; `skipped` with the breaker's reason if it was open
+            before the first.
+    """
+    if breaker.is_open:
+        raise ProviderError(breaker.reason, status=Status.SKIPPED)
+    tried = 0
+    while True:
+        try:
+            result = call()
+        except ProviderError as error:
+            problem = error if (error.retry_after or 0.0) <= longest else _too_long(error, longest)
+        else:
+            breaker.success()
+            return result
+        if problem.retry and tried < retries and not breaker.is_open:
+            ceiling = min(cap, base * 2 ** min(tried, 20))
+            seconds = max(0.0, problem.retry_after or 0.0) + uniform(0.0, ceiling)
+            tried += 1
+            on_retry(problem, seconds)
+            if breaker.wait(seconds):
+                continue
+        if problem.status is Status.API_ERROR:
+            breaker.failure(str(problem))
+        elif problem.status is Status.REFUSED:
+            breaker.success()
+        raise problem
+
+
+def _too_long(error: ProviderError, longest: float) -> ProviderError:
+    if not error.retry:
+        return error
+    return ProviderError(
+        f"the endpoint asks to wait {error.retry_after:.0f} s, longer than the {longest:.0f} s "
+        f"that are waited at most: {error}",
+        status=error.status,
+        retry_after=error.retry_after,
+    )

@@ -7,13 +7,21 @@ Weighted and latent-class panels are fitted to data and live with the study that
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
 from lmms_eval_tasks.errors import JudgeError
-from lmms_eval_tasks.judges.config import JudgeConfig
-from lmms_eval_tasks.judges.verdict import TIE, Criterion, Judge, Status, Verdict, total_usage
+from lmms_eval_tasks.judges.verdict import (
+    TIE,
+    Criterion,
+    Judge,
+    JudgeConfig,
+    Status,
+    Verdict,
+    failure_of,
+    total_usage,
+)
 from lmms_eval_tasks.utils import stats
 
 RULES = ("majority", "mean", "median")
@@ -60,18 +68,6 @@ def combine(
         reason += f"; no vote: {_failed(verdicts)}"
     status = TIE if score is None else Status.OK.value
     return Verdict(score, status, reason, judge=judge, usage=usage, parts=tuple(verdicts))
-
-
-def failure_of(verdicts: Iterable[Verdict]) -> str:
-    """The most frequent status that is not ok; of equally frequent ones the first in Status.
-
-    Raises:
-        ValueError: none failed.
-    """
-    counts = Counter(verdict.status for verdict in verdicts if verdict.status != Status.OK)
-    # Statuses that benchmarks added come after ours, by name.
-    place = {status.value: number for number, status in enumerate(Status)}
-    return min(counts, key=lambda name: (-counts[name], place.get(name, len(place)), name))
 
 
 class PanelJudge:

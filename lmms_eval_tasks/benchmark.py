@@ -11,7 +11,7 @@ are written once, in host/, runs/ and report/, and know no benchmark.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
@@ -196,12 +196,16 @@ class Benchmark:
 
     # --- data: what is there, what can be asked ------------------------------------------------
 
-    def look(self, names: Sequence[str], *, videos: bool = True) -> Found:
+    def look(
+        self, names: Sequence[str], *, videos: bool = True, only: Collection[str] | None = None
+    ) -> Found:
         """The user's data as these tasks need them.
 
         Args:
             names: of tasks.
             videos: look at the video files too; an estimate needs none.
+            only: the docs' `video_path`s to look at (`--limit`); others are taken for good. None is
+                all of them.
 
         Raises:
             DataError: they are not there, or something in them is bad that the user did not allow.

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from lmms_eval_tasks.host import plugin
+from lmms_eval_tasks.host.imports import when_imported
 from tests import warm
 
 if TYPE_CHECKING:
@@ -32,6 +34,21 @@ OFFLINE = {
     "NO_COLOR": "1",
     "COLUMNS": "200",
 }
+
+# Before torch is imported: a worker of the tests has one core, and threads that wait use the other.
+os.environ.setdefault("OMP_NUM_THREADS", OFFLINE["OMP_NUM_THREADS"])
+when_imported("lmms_eval.utils", warm.remember_yamls, plugin.missed)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with runs of the host first, the longest before all: workers end at about one time."""
+    first = ("tests/golden/test_golden.py", "tests/host/test_runs.py")
+
+    def place(item: pytest.Item) -> tuple[bool, ...]:
+        own = item.get_closest_marker("host") is None
+        return (*(not item.nodeid.startswith(name) for name in first), own)
+
+    items.sort(key=place)
 
 
 @pytest.fixture(autouse=True)

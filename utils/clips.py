@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils import clip_images, media, probes, segments
+from lmms_eval_tasks.utils import media, probes, segments
+from lmms_eval_tasks.utils.colours import to_rgb
+from lmms_eval_tasks.utils.video_frames import FULL_RANGE
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -97,7 +99,40 @@ def visuals(doc: Doc) -> list[str] | list[Image]:
         MediaError: as `shown_of`.
     """
     shown = shown_of(doc)
-    return [shown.path] if shown.frames is None else clip_images.images(shown.frames)
+    return [shown.path] if shown.frames is None else images(shown.frames)
+
+
+def images(made: media.Media) -> list[Image]:
+    """All frames in order, RGB, of the medium's size, with the colours that readers of it see.
+
+    Decoded in this process: the file is one of ours, which its maker has decoded before
+    (video_clip.py), and not the user's.
+
+    Args:
+        made: a clip or an image of media.make.
+
+    Raises:
+        MediaError: the file is gone or was changed; names it and its source.
+    """
+    import av
+    from PIL import Image
+
+    try:
+        if made.kind == "image":
+            with Image.open(made.path) as image:
+                return [image.convert("RGB")]
+        with av.open(made.path) as clip:
+            frames = list(clip.decode(video=0))
+    except (OSError, av.error.FFmpegError) as error:
+        raise MediaError(f"{made.path}, made of {made.source}: cannot be read: {error}") from error
+    if len(frames) != made.n_frames:
+        raise MediaError(
+            f"{made.path}, made of {made.source}: has {len(frames)} frames, not {made.n_frames}"
+        )
+    return [
+        Image.fromarray(to_rgb(frame, int(frame.colorspace), frame.color_range == FULL_RANGE))
+        for frame in frames
+    ]
 
 
 def content(doc: Doc) -> list[dict[str, Any]]:

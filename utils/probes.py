@@ -1,7 +1,8 @@
 """Facts about the user's videos, and what is wrong with those that cannot be read.
 
-    >>> problems([Path("videos/1.mp4"), Path("videos/2.mp4")])
-    {PosixPath('videos/2.mp4'): 'unreadable: /data/videos/2.mp4: the file is empty'}
+    >>> look([Path("videos/1.mp4"), Path("videos/2.mp4")])
+    {PosixPath('videos/1.mp4'): VideoInfo(n_frames=750, width=640, ...),
+     PosixPath('videos/2.mp4'): 'unreadable: /data/videos/2.mp4: the file is empty'}
 
 A file is read once, by child processes that go from file to file (worker_call.py). What they say is
 kept in the cache folder for all later runs, by the file's path, size and time of change.
@@ -17,7 +18,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from importlib import metadata
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -82,38 +82,6 @@ def look(paths: Iterable[Path]) -> dict[Path, VideoInfo | str]:
         one = known[file]
         found[path] = f"unreadable: {one}" if isinstance(one, str) else one
     return found
-
-
-def problems(paths: Iterable[Path]) -> dict[Path, str]:
-    """Why videos cannot be used, by path; empty if all are there and readable."""
-    return {path: found for path, found in look(paths).items() if isinstance(found, str)}
-
-
-def problems_of_run(
-    tasks: Iterable[Sequence[Sequence[Path]]], docs: slice, *, leave_out: bool
-) -> dict[Path, str]:
-    """Why videos of the docs that will run cannot be used; no other ones are looked at.
-
-    Args:
-        tasks: the videos of each doc, for each task in the order of its docs.
-        docs: which docs of each task the host takes.
-        leave_out: docs whose video cannot be used are left out of the task, so that others move up
-            and are looked at in turn. The docs before `docs` are looked at too then: how many of
-            them are left says which come after them.
-    """
-    asked = slice(None, docs.stop) if leave_out else docs
-    found: dict[Path, str] = {}
-    looked: set[Path] = set()
-    while True:
-        left = ((doc for doc in own if not any(path in found for path in doc)) for own in tasks)
-        run = (doc for own in left for doc in islice(own, asked.start, asked.stop))
-        new = {path: None for doc in run for path in doc if path not in looked}
-        if not new:
-            return found
-        found |= problems(new)
-        looked.update(new)
-        if not leave_out:
-            return found
 
 
 # --- what is known ----------------------------------------------------------------------------

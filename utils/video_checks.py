@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from lmms_eval_tasks import settings
@@ -22,17 +22,21 @@ LEAVE_OUT = (
 ALLOW_MISSING = f"--allow-missing-videos or {settings.ALLOW_MISSING}=1"
 
 
-def look(paths: Mapping[str, Path]) -> tuple[dict[str, VideoInfo], dict[str, str]]:
+def look(
+    paths: Mapping[str, Path], only: Collection[str] | None = None
+) -> tuple[dict[str, VideoInfo], dict[str, str]]:
     """Facts about the videos that can be read, and what is wrong with the others.
 
     Args:
         paths: by name, of each video where it is or would be.
+        only: resolved paths that are looked at; others are in neither result. None is all.
 
     Returns:
         Both by name; a reason starts with "missing" or "unreadable".
     """
-    known = probes.look(paths.values())
-    found = {name: known[path] for name, path in paths.items()}
+    asked = {n: path for n, path in paths.items() if only is None or str(path.resolve()) in only}
+    known = probes.look(asked.values())
+    found = {name: known[path] for name, path in asked.items()}
     return (
         {name: info for name, info in found.items() if not isinstance(info, str)},
         {name: why for name, why in found.items() if isinstance(why, str)},

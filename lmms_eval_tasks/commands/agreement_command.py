@@ -58,7 +58,8 @@ def agreement_command(
     """Judge a release's own answers: how far does that agree with their published scores?"""
     from lmms_eval_tasks.judges import announcement, run
     from lmms_eval_tasks.judges import costs as agreement_plan
-    from lmms_eval_tasks.judges.config import KEY, NONE
+    from lmms_eval_tasks.judges.config import KEY
+    from lmms_eval_tasks.judges.verdict import NONE
     from lmms_eval_tasks.runs import before
     from lmms_eval_tasks.runs.agreement import task as agreement_task
     from lmms_eval_tasks.utils.json_files import check_output
@@ -115,8 +116,8 @@ def _agree(
         typer.Exit: code 3 if more verdicts failed than the user allows.
     """
     from lmms_eval_tasks.judges import make
-    from lmms_eval_tasks.judges.concurrency import ordered_map
-    from lmms_eval_tasks.judges.ledger import lines
+    from lmms_eval_tasks.judges.report import lines
+    from lmms_eval_tasks.judges.run import ordered_map
     from lmms_eval_tasks.runs import judging
     from lmms_eval_tasks.runs.agreement.order import order
     from lmms_eval_tasks.runs.agreement.tables import agreement_table, order_table
@@ -127,7 +128,7 @@ def _agree(
     published, data, judge = task.published, task.data, make(config)
     current.progress.expect((published.VERDICTS - 1) * len(task.asked))  # ordered_map: 1 for each
     name = f"{task.benchmark}_agreement"
-    done = ordered_map(lambda answer: published.judged(judge, answer), task.asked, task=name)
+    done = ordered_map(lambda answer: published.judged(judge, answer), task.asked, name)
     current.progress.close()
     judged = list(zip(task.asked, done, strict=True))
     console, dimensions = table_console(), {}

@@ -195,7 +195,7 @@ def _write(out: Path, said: Path, label: str, rated: Sequence[Rated]) -> None:
 
 def _tell(rated: Sequence[Rated], config: JudgeConfig, current: JudgeRun) -> Mapping[str, Any]:
     """Print what came out and what it cost; why the run is invalid, if it is."""
-    from lmms_eval_tasks.judges.ledger import lines
+    from lmms_eval_tasks.judges.report import lines
     from lmms_eval_tasks.runs import judging
     from lmms_eval_tasks.utils.aggregate import mean
 
@@ -221,12 +221,12 @@ def _advice(rated: Iterable[Rated], *, cached: bool) -> Iterator[str]:
         rated: all answers.
         cached: whether replies were kept, so that a second run reads them again.
     """
-    from lmms_eval_tasks.judges import kept_replies
+    from lmms_eval_tasks.judges import engine
 
     reasons = [
         f"{one.verdict.status}: {one.verdict.reason}" for one in rated if one.verdict.score is None
     ]
-    stay = sum(map(kept_replies.stay, reasons)) if cached else 0
+    stay = sum(map(engine.fails_again, reasons)) if cached else 0
     if len(reasons) > stay:
         paid = "what is paid for is kept" if cached else "no reply was kept, so all are paid again"
         yield (

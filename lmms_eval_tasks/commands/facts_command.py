@@ -64,7 +64,7 @@ def facts_command(
     """Write MovieRecapsQA's facts, questions and labels for your own recap; can be resumed."""
     from lmms_eval_tasks.judges import run
     from lmms_eval_tasks.judges.config import KEY
-    from lmms_eval_tasks.judges.ledger import lines
+    from lmms_eval_tasks.judges.report import lines
     from lmms_eval_tasks.movierecapsqa.facts import build, estimate, recap_file, review
     from lmms_eval_tasks.utils.json_files import check_output, write_json
 

@@ -81,7 +81,7 @@ def build_command(
     from lmms_eval_tasks.haven.records.structure import Choices
     from lmms_eval_tasks.judges import run
     from lmms_eval_tasks.judges.config import KEY
-    from lmms_eval_tasks.judges.ledger import lines
+    from lmms_eval_tasks.judges.report import lines
     from lmms_eval_tasks.utils import prompt_notes
 
     option, file = _importance(scores, picks)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -79,7 +79,9 @@ class Checked(Found):
         return {**self.release.problems, **self.troubles}
 
 
-def look(names: Sequence[str], *, videos: bool = True) -> Checked:
+def look(
+    names: Sequence[str], *, videos: bool = True, only: Collection[str] | None = None
+) -> Checked:
     """What the tasks can ask and rate (Benchmark.look).
 
     Raises:
@@ -88,7 +90,7 @@ def look(names: Sequence[str], *, videos: bool = True) -> Checked:
             or nothing is left of a task; says all of it.
     """
     found = release.load()
-    troubles = _troubles(found) if videos else {}
+    troubles = _troubles(found, only) if videos else {}
     told = _complaints(found, troubles)
     for task in names:
         asked = [
@@ -112,10 +114,10 @@ def _asks(task: str, one: Question) -> bool:
     return task in JUDGE_TASKS or task == f"{ANSWERS}{one.dimension}"
 
 
-def _troubles(found: Release) -> dict[str, str]:
+def _troubles(found: Release, only: Collection[str] | None) -> dict[str, str]:
     """Why a question's video cannot be shown, by the question's id."""
     paths = {one.id: found.video_path(one) for one in found.questions}
-    _, bad = video_checks.look({str(path): path for path in sorted(set(paths.values()))})
+    _, bad = video_checks.look({str(path): path for path in sorted(set(paths.values()))}, only)
     return {name: bad[str(path)] for name, path in paths.items() if str(path) in bad}
 
 

@@ -2,12 +2,12 @@
 
 The benchmark's judge compares an answer with the reference: is it correct, and its score of 0 to 5.
 Both numbers come from one reply, with the keys of the published judgements. An empty answer is not
-put to it: it is the candidate's failure and worth 0 (judges/candidate.py). The published scripts
+put to it: it is the candidate's failure and worth 0 (judges/asking.py). The published scripts
 skip such answers, so results give both counts; `status == "empty"` tells them apart.
 
 A judge of the study sees the video, alone or with other judges' ratings (vlm_judge, 3.2 and 3.3).
 The video goes before its text (the host puts it there). Whatever a candidate or another judge wrote
-stands in a block whose tag does not occur in it (judges/prompts.py), so that no text can end its
+stands in a block whose tag does not occur in it (judges/engine.py), so that no text can end its
 block. Neither the reference nor any name is given: `request` does not take them.
 """
 
@@ -25,7 +25,7 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es.labels import HIGHEST_SCORE, LOWEST_SCORE, RATINGS
 from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
 from lmms_eval_tasks.judges import Criterion, Verdict, reader
-from lmms_eval_tasks.judges.prompts import block
+from lmms_eval_tasks.judges.engine import block
 from lmms_eval_tasks.utils import aggregate, answers, prompts
 
 NAME = "cvrr_es"

@@ -32,7 +32,7 @@ from lmms_eval_tasks.cvrr_es.study.ratings import Item as Rated
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.cvrr_es.tables import tables
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.judges.candidate import judged
+from lmms_eval_tasks.judges.asking import judged
 from lmms_eval_tasks.judges.verdict import Criterion, Scoring
 from lmms_eval_tasks.utils import clips, prompts
 from lmms_eval_tasks.utils.prompts import Prompt

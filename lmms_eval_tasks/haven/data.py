@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -107,7 +107,9 @@ def load() -> Release:
     return released.read(place, options.current())
 
 
-def look(names: Sequence[str], *, videos: bool = True) -> Checked:
+def look(
+    names: Sequence[str], *, videos: bool = True, only: Collection[str] | None = None
+) -> Checked:
     """What each of the tasks can ask (Benchmark.look).
 
     Raises:
@@ -123,7 +125,7 @@ def look(names: Sequence[str], *, videos: bool = True) -> Checked:
             f"{listed(release.problems)}\n{LEAVE_OUT}"
         )
     shown = [name for name in names if videos and not TASKS[name].text]
-    found = troubles(release.records) if shown else {}
+    found = troubles(release.records, only) if shown else {}
     told += _complaints(found, shown, len(release.records))
     if told:
         raise DataError(f"{release.folder}: " + "\n".join(told))
@@ -151,11 +153,12 @@ def check_left(found: Checked) -> None:
     raise DataError(f"{found.release.folder}: " + "\n".join(told))
 
 
-def troubles(records: Iterable[Record]) -> dict[str, str]:
+def troubles(records: Iterable[Record], only: Collection[str] | None = None) -> dict[str, str]:
     """Why videos cannot be used, by the record's id: only if one fits do `picks` name its frames.
 
     Args:
         records: with paths (release.placed).
+        only: as of `look`.
 
     Returns:
         Reasons; they begin with "missing", "unreadable" or, of a file that is not the video that
@@ -163,7 +166,8 @@ def troubles(records: Iterable[Record]) -> dict[str, str]:
     """
     known = {record.id: record for record in records}
     infos, found = video_checks.look(
-        {name: record.path.resolve() for name, record in known.items() if record.path is not None}
+        {name: record.path.resolve() for name, record in known.items() if record.path is not None},
+        only,
     )
     found |= {name: "missing: no path" for name, record in known.items() if record.path is None}
     for name, info in infos.items():

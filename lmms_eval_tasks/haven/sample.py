@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from lmms_eval_tasks.haven import judge
 from lmms_eval_tasks.haven import sample_stories as stories
 from lmms_eval_tasks.haven.sample_stories import STORIES, TOP, Scene, Story
-from lmms_eval_tasks.judges.geval_ratings import HIGHEST, SAMPLES
+from lmms_eval_tasks.judges.geval import HIGHEST, SAMPLES
 from lmms_eval_tasks.sample import render
 from lmms_eval_tasks.sample.render import Canvas
 from lmms_eval_tasks.sample.second_code import PALETTE

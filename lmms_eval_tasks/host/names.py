@@ -15,8 +15,7 @@ from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark, Doc, Task
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import rows_store
-from lmms_eval_tasks.judges.asking import Asker
-from lmms_eval_tasks.judges.candidate import usable
+from lmms_eval_tasks.judges.asking import Asker, usable
 from lmms_eval_tasks.runs import before, given, scoring
 
 if TYPE_CHECKING:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from lmms_eval_tasks import running, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Found
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maia import schema
 from lmms_eval_tasks.maia.schema import PAPER_COUNTS, POOL_SIZE, Question, Release
-from lmms_eval_tasks.utils import probes, released_files
+from lmms_eval_tasks.utils import released_files, video_checks
 from lmms_eval_tasks.utils.released_files import DataStatus
 
 HOW_TO_GET = (
@@ -37,32 +37,15 @@ def load() -> Release:
     return schema.read(schema.find_file(place))
 
 
-def video_problems(release: Release, tasks: Sequence[str] = ()) -> dict[str, str]:
+def video_problems(release: Release, only: Collection[str] | None = None) -> dict[str, str]:
     """Videos that cannot be used, by name, with the reason; empty if all are there and readable.
 
     Args:
         release: the user's data.
-        tasks: names; only the videos that they show in this run are looked at (`--limit`). Without
-            a name, all.
+        only: as of `look`.
     """
     paths = {video.video: release.path_of(video.video) for video in release.videos}
-    if tasks:
-        found = probes.problems_of_run(
-            [_videos_of_docs(release, paths, task) for task in tasks],
-            running.docs(),
-            leave_out=settings.allow_missing_videos(),
-        )
-    else:
-        found = probes.problems(paths.values())
-    return {video: found[path] for video, path in paths.items() if path in found}
-
-
-def _videos_of_docs(release: Release, paths: Mapping[str, Path], task: str) -> list[list[Path]]:
-    """The video of each doc of a task, in their order (`pairs`, `questions`)."""
-    each = 1 if task.startswith("maia_oevqa") else POOL_SIZE
-    return [
-        [paths[video.video]] for video in release.videos for _ in range(each * len(video.questions))
-    ]
+    return video_checks.look(paths, only)[1]
 
 
 @dataclass(frozen=True)
@@ -74,7 +57,12 @@ class Checked(Found):
     problems: Mapping[str, str]
 
 
-def look(names: Sequence[str], *, videos: bool = True) -> Checked:
+def look(
+    names: Sequence[str],  # noqa: ARG001 - all tasks show all videos
+    *,
+    videos: bool = True,
+    only: Collection[str] | None = None,
+) -> Checked:
     """The user's data as these tasks need them (Benchmark.look).
 
     Raises:
@@ -82,7 +70,7 @@ def look(names: Sequence[str], *, videos: bool = True) -> Checked:
             and `--allow-missing-videos` was not given.
     """
     release = load()
-    problems = video_problems(release, names) if videos else {}
+    problems = video_problems(release, only) if videos else {}
     if problems and not settings.allow_missing_videos():
         listed = "\n".join(f"  {video}: {reason}" for video, reason in problems.items())
         raise DataError(

@@ -12,8 +12,9 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -80,7 +81,12 @@ class Checked(Found):
         return {**self.bad, **(self.silent if mode_of(task).sound else {})}
 
 
-def look(names: Sequence[str], *, videos: bool = True) -> Checked:  # noqa: ARG001 - windows need them
+def look(
+    names: Sequence[str],
+    *,
+    videos: bool = True,  # noqa: ARG001 - windows need them
+    only: Collection[str] | None = None,
+) -> Checked:
     """The data as the tasks need them (Benchmark.look).
 
     Raises:
@@ -89,7 +95,7 @@ def look(names: Sequence[str], *, videos: bool = True) -> Checked:  # noqa: ARG0
             was not given; or nothing is left.
     """
     release = load()
-    infos, lost = look_at_videos(release)
+    infos, lost = look_at_videos(release, only)
     bad = {**release.problems, **late_problems(release, infos)}
     _complain(release, bad, lost)
     without = {i.id: f"its video is {lost[i.video]}" for i in release.items if i.video in lost}
@@ -128,7 +134,7 @@ def _silent(rows: Sequence[Row], infos: Mapping[str, VideoInfo]) -> dict[str, st
     without = {
         row["id"]: "its video has no audio stream"
         for row in rows
-        if not infos[row["video"]].has_audio
+        if row["video"] in infos and not infos[row["video"]].has_audio
     }
     if without and not settings.allow_bad_items():
         raise DataError(
@@ -165,7 +171,8 @@ def _row(release: Release, item: Item, infos: Mapping[str, VideoInfo]) -> Row:
     `file_letters[i]` is the file's letter of the option that is shown as the i-th. A segment that
     ends a rounded second after its video (video_checks.py) ends with it.
     """
-    order, seconds = shown_order(item), infos[item.video].end
+    order = shown_order(item)
+    seconds = infos[item.video].end if item.video in infos else math.inf
     path = release.subtitles_of(item.video)
     labels = {split: getattr(item, split) or "" for split in SPLITS}
     return {

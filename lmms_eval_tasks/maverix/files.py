@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -234,13 +234,16 @@ def _quoted(value: Any) -> str:
 # --- a look at them -----------------------------------------------------------------------------
 
 
-def look_at_videos(release: Release) -> tuple[dict[str, VideoInfo], dict[str, str]]:
+def look_at_videos(
+    release: Release, only: Collection[str] | None = None
+) -> tuple[dict[str, VideoInfo], dict[str, str]]:
     """Facts about the videos of good items that can be read, and what is wrong with the others.
 
-    Both by the video's name; a reason starts with "missing" or "unreadable".
+    Both by the video's name; a reason starts with "missing" or "unreadable". `only` is as of
+    data.look.
     """
     videos = dict.fromkeys(item.video for item in release.items)
-    return video_checks.look({video: release.path_of(video) for video in videos})
+    return video_checks.look({video: release.path_of(video) for video in videos}, only)
 
 
 def late_problems(release: Release, infos: Mapping[str, VideoInfo]) -> dict[str, str]:

@@ -3,7 +3,7 @@
 G-Eval (Liu et al., 2023): coherence and consistency, 1 to 5 each. A rating is the mean of the scale
 over the probabilities of the score's token where the judge gives log-probabilities, else the mean
 of several samples; the two are different measurements and have metrics of their own
-(judges/geval_ratings.py). Table 4 has one column "normalized to 1" (its caption): here the mean of
+(judges/geval.py). Table 4 has one column "normalized to 1" (its caption): here the mean of
 the two ratings, scaled by (mean - 1) / 4.
 
 HELMET (Yen et al., 2025): fluency 0 or 1, correctness 0 to 3, each by a request of its own (its
@@ -21,9 +21,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.judges import Criterion, JudgeConfig, Verdict, geval, geval_ratings
-from lmms_eval_tasks.judges.candidate import judged
-from lmms_eval_tasks.judges.geval_ratings import Rating
+from lmms_eval_tasks.judges import Criterion, JudgeConfig, Verdict, geval
+from lmms_eval_tasks.judges.asking import judged
+from lmms_eval_tasks.judges.geval import Rating
 from lmms_eval_tasks.judges.verdict import Asks
 from lmms_eval_tasks.utils import prompt_notes, prompts
 
@@ -39,6 +39,11 @@ _PLACEHOLDERS: dict[str, tuple[str, ...]] = {
     "score": (),
     "reason_score": (),
 }
+
+
+@lru_cache(maxsize=8)
+def _prompt(override_dir: Path | None) -> prompts.Prompt:
+    return prompts.load("movierecapsqa", "baselines", _PLACEHOLDERS, override_dir)
 
 
 class _Reply(BaseModel):
@@ -76,8 +81,21 @@ def criteria(which: Collection[str] = settings.JUDGED_BASELINES) -> dict[str, Cr
     Raises:
         PromptError: the user's file does not fit.
     """
-    found = _criteria(settings.prompts_dir())
-    return {name: one for name, one in found.items() if name.partition("_")[0] in which}
+    texts = _prompt(settings.prompts_dir())
+    return {
+        name: Criterion(
+            name=f"movierecapsqa_{name}",
+            system=texts.text[name],
+            template="\n".join([texts.text[shown], texts.text[asked]]),
+            schema=schema,
+            score=lambda reply: float(reply.score),
+            prompt_hash=texts.hash,
+            bare="score",
+            top_logprobs=geval.TOP_LOGPROBS if schema is Rating else 0,
+        )
+        for name, (schema, shown, asked) in _FORMS.items()
+        if name.partition("_")[0] in which
+    }
 
 
 def describe(which: Collection[str], config: JudgeConfig) -> dict[str, Any]:
@@ -92,7 +110,7 @@ def describe(which: Collection[str], config: JudgeConfig) -> dict[str, Any]:
         "prompt": prompt_notes.note(_prompt(settings.prompts_dir())),
     }
     if GEVAL in which:
-        notes[GEVAL] = geval_ratings.describe(config)
+        notes[GEVAL] = geval.describe(config)
     return notes
 
 
@@ -101,7 +119,7 @@ def rated(
 ) -> Generator[Asks, Sequence[Verdict], dict[str, dict[str, Any]]]:
     """One answer by the baselines that were asked for (asking.py).
 
-    Statuses are those of candidate.judged, and `no_reference`; 0 is the score of an answer that is
+    Statuses are those of asking.judged, and `no_reference`; 0 is the score of an answer that is
     none.
 
     Args:
@@ -124,7 +142,7 @@ def rated(
         made[GEVAL] = {**nothing, "mode": None, "dimensions": {}}
         if reference.strip():
             pair = {name: asked[name] for name in GEVAL_NAMES}
-            found = yield from geval_ratings.rated(pair, fields, reply)
+            found = yield from geval.rated(pair, fields, reply)
             made[GEVAL] = _on_one_scale(found)
     for name in HELMET_NAMES if HELMET in which else ():
         made[name] = nothing
@@ -140,34 +158,5 @@ def _on_one_scale(found: Mapping[str, Any]) -> dict[str, Any]:
     dimensions = {name.removeprefix(f"{GEVAL}_"): one for name, one in found["dimensions"].items()}
     score = found["score"]
     if found["status"] == "ok" and score is not None:
-        score = geval.scaled(score, geval_ratings.LOWEST, geval_ratings.HIGHEST)
+        score = geval.scaled(score, geval.LOWEST, geval.HIGHEST)
     return {**found, "score": score, "dimensions": dimensions}
-
-
-# --- prompts ----------------------------------------------------------------------------------
-
-
-def _prompt(override_dir: Path | None) -> prompts.Prompt:
-    return prompts.load("movierecapsqa", "baselines", _PLACEHOLDERS, override_dir)
-
-
-@lru_cache(maxsize=8)
-def _criteria(override_dir: Path | None) -> dict[str, Criterion]:
-    prompt = _prompt(override_dir)
-    return {
-        name: Criterion(
-            name=f"movierecapsqa_{name}",
-            system=prompt.text[name],
-            template="\n".join([prompt.text[shown], prompt.text[asked]]),
-            schema=schema,
-            score=_score,
-            prompt_hash=prompt.hash,
-            bare="score",
-            top_logprobs=geval_ratings.TOP_LOGPROBS if schema is Rating else 0,
-        )
-        for name, (schema, shown, asked) in _FORMS.items()
-    }
-
-
-def _score(reply: Any) -> float:
-    return float(reply.score)

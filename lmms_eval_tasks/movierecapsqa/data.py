@@ -7,7 +7,8 @@ A source needs its own file and nothing else: `segment` and `recap` the recap vi
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -100,7 +101,7 @@ def asked(release: Release) -> list[Segment]:
     return [segment for segment in release.segments if segment.questions]
 
 
-def held(release: Release, source: str) -> Held:
+def held(release: Release, source: str, only: Collection[str] | None = None) -> Held:
     """Look for a visual source of all good segments that have questions.
 
     A window that ends a rounded second after its video ends with it.
@@ -108,7 +109,9 @@ def held(release: Release, source: str) -> Held:
     wanted = {segment.id: _wanted(release, segment, source) for segment in asked(release)}
     paths = {one[0] for one in wanted.values() if not isinstance(one, str)}
     # As they are handed over (resolved), so that a whole movie is listed once in a process.
-    infos, troubles = video_checks.look({str(path): path.resolve() for path in sorted(paths)})
+    resolved = {str(path): path.resolve() for path in sorted(paths)}
+    infos, troubles = video_checks.look(resolved, only)
+    ends = {path: infos[path].end if path in infos else math.inf for path in resolved}
     result = Held({}, {}, {})
     for name, one in wanted.items():
         if isinstance(one, str):
@@ -117,10 +120,10 @@ def held(release: Release, source: str) -> Held:
         path, start, end = one
         if why := troubles.get(str(path)):
             result.absent[name] = why
-        elif why := video_checks.outside(start, end, infos[str(path)].end):
+        elif why := video_checks.outside(start, end, ends[str(path)]):
             result.bad[name] = why
         else:
-            last = None if end is None else min(end, infos[str(path)].end)
+            last = None if end is None else min(end, ends[str(path)])
             result.windows[name] = (str(path.resolve()), start, last)
     return result
 
@@ -160,7 +163,9 @@ class Checked(Found):
         return {**self.release.problems, **own.absent, **own.bad}
 
 
-def look(names: Sequence[str], *, videos: bool = True) -> Checked:
+def look(
+    names: Sequence[str], *, videos: bool = True, only: Collection[str] | None = None
+) -> Checked:
     """The user's data as the tasks need them (Benchmark.look).
 
     Raises:
@@ -189,7 +194,7 @@ def look(names: Sequence[str], *, videos: bool = True) -> Checked:
         )
     if not asked(release):
         told.append("its segments have no questions")
-    found = {source: held(release, source) for source in shown}
+    found = {source: held(release, source, only) for source in shown}
     for source, tasks in shown.items():
         told += _complaints(f"{SOURCES[source]} ({', '.join(tasks)})", source, found[source])
     if told:

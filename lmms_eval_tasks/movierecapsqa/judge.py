@@ -24,12 +24,17 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict, run
-from lmms_eval_tasks.judges.asking import said
-from lmms_eval_tasks.judges.candidate import OF_THE_JUDGE, graded
-from lmms_eval_tasks.judges.config import DEBATE, MAX_TOKENS, NONE, PANEL
-from lmms_eval_tasks.judges.first_call import ahead
-from lmms_eval_tasks.judges.ledger import current_task
-from lmms_eval_tasks.judges.verdict import Ask, Asks
+from lmms_eval_tasks.judges.asking import ahead, said
+from lmms_eval_tasks.judges.verdict import (
+    DEBATE,
+    MAX_TOKENS,
+    NONE,
+    OF_THE_JUDGE,
+    PANEL,
+    Ask,
+    Asks,
+    graded,
+)
 from lmms_eval_tasks.utils import answers, prompts
 from lmms_eval_tasks.utils.aggregate import CANDIDATE_FAILURES, NOT_JUDGED
 
@@ -236,19 +241,14 @@ def prompt() -> prompts.Prompt:
 
 def claims_criterion() -> Criterion:
     """The claims of an answer: fields `question`, `candidate`; the score is their number."""
-    return _claims_criterion(settings.prompts_dir())
-
-
-@lru_cache(maxsize=8)
-def _claims_criterion(override_dir: Path | None) -> Criterion:
-    prompt = _prompt(override_dir)
+    texts = prompt()
     return Criterion(
         name=CLAIMS,
-        system=prompt.text["claims_system"],
-        template=prompt.text["claims"],
+        system=texts.text["claims_system"],
+        template=texts.text["claims"],
         schema=Claims,
         score=lambda reply: float(len(reply.claims)),
-        prompt_hash=prompt.hash,
+        prompt_hash=texts.hash,
     )
 
 
@@ -258,23 +258,18 @@ def dimension_criterion(dimension: str, n_claims: int) -> Criterion:
     Its fields are those of `asked`. The criteria of all dimensions have one name: recorded replies
     are told apart by the field `dimension`.
     """
-    return _dimension_criterion(dimension, n_claims, settings.prompts_dir())
-
-
-@lru_cache(maxsize=512)
-def _dimension_criterion(dimension: str, n_claims: int, override_dir: Path | None) -> Criterion:
-    prompt = _prompt(override_dir)
+    texts = prompt()
     kept = {name: f"{{{name}}}" for name in ("question", "claims")}
     words = ", ".join(WORDS[dimension])
-    reply = prompts.fill(prompt.text["reply"], {**kept, "words": words})
+    reply = prompts.fill(texts.text["reply"], {**kept, "words": words})
     return Criterion(
         name=LABELS,
-        system=prompt.text["system"],
+        system=texts.text["system"],
         # By its order no file of a user's can put what differs before facts and dialogue.
-        template="\n".join([prompt.text["context"], prompt.text[dimension], reply]),
+        template="\n".join([texts.text["context"], texts.text[dimension], reply]),
         schema=labels_schema(dimension, n_claims),
         score=lambda reply: float(reply.score),
-        prompt_hash=prompt.hash,
+        prompt_hash=texts.hash,
         untrusted=("claims",),
     )
 
@@ -386,7 +381,7 @@ def _unknown(claims: Verdict) -> Callable[[Judge, Callable[[], Verdict]], Verdic
         label = judge.config.label
         reason = f"the claims are not known ({claims.status})"
         verdict = Verdict(None, Status.SKIPPED.value, reason, judge=label, setup=claims.setup)
-        run.current().ledger.verdict(current_task(), label, verdict)
+        run.current().ledger.verdict(label, verdict)
         return verdict
 
     return skip

@@ -185,7 +185,8 @@ def judge_lines(results: Mapping[str, Any]) -> list[str]:
     work = results.get("lmms_eval_tasks", {}).get("judges")
     if not work:
         return []
-    from lmms_eval_tasks.judges.ledger import Ledger, lines
+    from lmms_eval_tasks.judges.report import lines
+    from lmms_eval_tasks.judges.run import Ledger
 
     ledger = Ledger()
     ledger.merge(work["usage"])

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks import benchmarks, judges, settings
+from lmms_eval_tasks import benchmarks, judges, running, settings
 from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import JudgeConfig
-from lmms_eval_tasks.judges.config import NONE
+from lmms_eval_tasks.judges.verdict import NONE
 from lmms_eval_tasks.runs import media
 from lmms_eval_tasks.utils import prompt_notes
 from lmms_eval_tasks.utils.video_checks import LEAVE_OUT, listed
@@ -53,12 +53,30 @@ def check_benchmark(benchmark: Benchmark, names: Sequence[str]) -> None:
         TasksError: the first thing that is missing, with what to do.
     """
     _checked.pop(benchmark.name, None)
-    found = benchmark.look(names)
+    found = _look(benchmark, names)
     benchmark.prompts(names)
     benchmark.check(names, found)
     if any(benchmark.tasks[name].asks for name in names) and benchmark.is_judged(found):
         check_judge(benchmark)
     _checked[benchmark.name] = Checked(found, names)
+
+
+def _look(benchmark: Benchmark, names: Sequence[str]) -> Found:
+    """The user's data; of the videos those that this run shows (`--limit`, `--offset`)."""
+    run, seen = running.docs(), set[str]()
+    if run.stop is None and not run.start:
+        return benchmark.look(names)
+    if settings.allow_missing_videos() or settings.allow_bad_items():
+        # Docs that are left out make way for others, which are then looked at in turn; how many
+        # of those before `run` are left says which come after them.
+        run = slice(None, run.stop)
+    while True:
+        found = benchmark.look(names, only=seen)
+        asked = [doc for name in names for doc in benchmark.docs(found, name)[run]]
+        new = {doc["video_path"] for doc in asked} - seen
+        if not new:
+            return found
+        seen |= new
 
 
 def checked(benchmark: Benchmark, names: Sequence[str]) -> Checked:
@@ -69,7 +87,7 @@ def checked(benchmark: Benchmark, names: Sequence[str]) -> Checked:
     """
     known = _checked.get(benchmark.name)
     if known is None or not set(names) <= set(known.names):
-        known = _checked[benchmark.name] = Checked(benchmark.look(names), names)
+        known = _checked[benchmark.name] = Checked(_look(benchmark, names), names)
     return known
 
 

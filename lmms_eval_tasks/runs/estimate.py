@@ -15,7 +15,6 @@ from lmms_eval_tasks import benchmarks
 from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark
 from lmms_eval_tasks.judges import JudgeConfig
 from lmms_eval_tasks.judges.asking import Answer, settle
-from lmms_eval_tasks.judges.config import DEBATE
 from lmms_eval_tasks.judges.costs import (
     Estimate,
     add_judge,
@@ -23,7 +22,7 @@ from lmms_eval_tasks.judges.costs import (
     duration,
     plus,
 )
-from lmms_eval_tasks.judges.verdict import Asks, Criterion, Verdict
+from lmms_eval_tasks.judges.verdict import DEBATE, Asks, Criterion, Verdict
 from lmms_eval_tasks.runs.given import text_of
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ def table(estimates: Sequence[Estimate], rate: float) -> Table:
     from rich import box
     from rich.table import Table
 
-    from lmms_eval_tasks.judges.ledger import dollars
+    from lmms_eval_tasks.judges.report import dollars
 
     made = Table(title="Estimate", title_justify="left", box=box.SIMPLE_HEAD)
     made.add_column("task", overflow="fold")

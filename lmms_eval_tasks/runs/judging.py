@@ -53,7 +53,7 @@ class Judging:
 
     def scoring(self, task: str, items: int) -> AbstractContextManager[None]:
         """While one item of `task` is scored, of which this process has `items`."""
-        from lmms_eval_tasks.judges import ledger, run
+        from lmms_eval_tasks.judges import run
 
         if task not in self.names:
             return nullcontext()
@@ -61,12 +61,12 @@ class Judging:
             if task not in self._expected:
                 self._expected.add(task)
                 run.current().progress.expect(items)
-        return ledger.task(task)
+        return run.task(task)
 
     def end(self) -> Work:
         """What the judges did, over all processes; on other ranks than 0 only this one's part."""
         from lmms_eval_tasks.judges import run
-        from lmms_eval_tasks.judges.ledger import Ledger
+        from lmms_eval_tasks.judges.run import Ledger
 
         if not self.names:
             return Work()
@@ -84,7 +84,7 @@ class Judging:
 class Work(NamedTuple):
     """What the judges of a run did."""
 
-    usage: tuple[dict[str, Any], ...] = ()  # a row for each task and judge (judges/ledger.py)
+    usage: tuple[dict[str, Any], ...] = ()  # a row for each task and judge (judges/run.py)
     labels: frozenset[str] = frozenset()  # judges that were asked by tasks, not by other judges
     given_up: tuple[str, ...] = ()  # endpoints that failed too often in a row, and why
     prices: str = ""  # where they are from, and of when
@@ -128,8 +128,7 @@ def scoring(task: str, items: int) -> AbstractContextManager[None]:
 
 def invalid(judged: Work) -> dict[str, str]:
     """Tasks whose share of verdicts that failed through the judge passes the user's limit."""
-    from lmms_eval_tasks.judges.config import NONE
-    from lmms_eval_tasks.judges.verdict import is_judges_failure
+    from lmms_eval_tasks.judges.verdict import NONE, is_judges_failure
 
     limit, found = settings.max_failed(), {}
     for row in judged.usage:

@@ -29,7 +29,7 @@ def _shown_batch_judge(saved: Saved, spec: str) -> str:
     Raises:
         TasksError: it is not asked through an OpenAI-compatible endpoint.
     """
-    from lmms_eval_tasks.judges.config import OPENAI
+    from lmms_eval_tasks.judges.verdict import OPENAI
 
     config = before.judge_config(benchmarks.load(saved[0][0]), spec, os.environ)  # no run yet
     models = config.endpoints

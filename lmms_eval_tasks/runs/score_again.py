@@ -37,12 +37,15 @@ def score_again(
         typer.Exit: code 3 if more verdicts failed than the user allows.
     """
     from lmms_eval_tasks import judges
-    from lmms_eval_tasks.judges.ledger import lines
+    from lmms_eval_tasks.judges.report import lines
+    from lmms_eval_tasks.judges.verdict import NONE
     from lmms_eval_tasks.report.fold import show
     from lmms_eval_tasks.runs import after, judging, two_judges
 
     if output is not None:
         check_output(output)
+    if judge == NONE:  # what was paid for stands
+        judge = None
     console = table_console()
     written: dict[str, Any] = {}
     labels: set[str] = set()

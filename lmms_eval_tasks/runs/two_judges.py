@@ -105,7 +105,7 @@ def cost(verdicts: Iterable[Verdict | None], prices: PriceList) -> float | None:
 
 
 def _dollars(amount: float | None) -> str:
-    from lmms_eval_tasks.judges.ledger import dollars
+    from lmms_eval_tasks.judges.report import dollars
 
     return "unknown" if amount is None else dollars(amount)
 

@@ -208,35 +208,28 @@ def same(value: Any, now: Any, name: str = "") -> bool:
     return value == now
 
 
-def difference(whole: Mapping[str, Any], other: Mapping[str, Any]) -> Values:
-    """What of `other` differs from `whole`: names that it lacks, and values that it has instead."""
+def lacking(whole: Mapping[str, Any], other: Mapping[str, Any]) -> Values:
+    """Of a recorded run the names that `rescore` does not have, by task; and its own facts."""
     lost: dict[str, list[str]] = {}
-    instead: dict[str, Values] = {}
     for task, values in whole["tasks"].items():
         now = flat(other["tasks"].get(task, {}))
-        for path, value in flat(values).items():
-            if path[0] in RESCORED and path not in now:
-                lost.setdefault(task, []).append(_BETWEEN.join(path))
-            elif path[0] in RESCORED and not same(value, now[path], path[-1]):
-                instead.setdefault(task, {})[_BETWEEN.join(path)] = now[path]
-    return {"lost": lost, "instead": instead, "facts": other["facts"]}
+        names = [_BETWEEN.join(p) for p in flat(values) if p[0] in RESCORED and p not in now]
+        lost |= {task: names} if names else {}
+    return {"lost": lost, "facts": other["facts"]}
 
 
-def changed(golden: Mapping[str, Any], rescored: Mapping[str, Any]) -> Values:
-    """What `rescore` must say: the recorded run, with the `difference` that was recorded."""
+def of_saved(golden: Mapping[str, Any], rescored: Mapping[str, Any]) -> Values:
+    """What `rescore` must say: the recorded run, without what was recorded as `lacking`."""
     tasks: Values = {}
     for task, values in golden["tasks"].items():
         lost = rescored["lost"].get(task, ())
-        instead = rescored["instead"].get(task, {})
-        expected: Values = {part: {} for part in RESCORED}
+        expected: Values = tasks.setdefault(task, {})
         for path, value in flat(values).items():
-            name = _BETWEEN.join(path)
-            if path[0] in RESCORED and name not in lost:
+            if path[0] in RESCORED and _BETWEEN.join(path) not in lost:
                 inner = expected
                 for part in path[:-1]:
                     inner = inner.setdefault(part, {})
-                inner[path[-1]] = instead.get(name, value)
-        tasks[task] = expected
+                inner[path[-1]] = value
     return {"tasks": tasks, "facts": rescored["facts"]}
 
 

@@ -53,7 +53,7 @@ def recorded(runs: Mapping[str, HostRun], cache: Path) -> dict[str, dict[str, An
         again, printed = rescored(runs[name], cache)
         for benchmark, values in numbers.of_run(runs[name], cache).items():
             found[benchmark]["runs"][label] = values
-            found[benchmark]["rescored"][label] = numbers.difference(values, again[benchmark])
+            found[benchmark]["rescored"][label] = numbers.lacking(values, again[benchmark])
         tables[f"{label} rescored"] = printed
     return {**found, "tables": tables}
 

@@ -50,7 +50,7 @@ RUNS: Mapping[str, Setting] = {
     "simple": Setting("main", "simple", GROUPS),
     "chat": Setting("main", "chat", GROUPS),
 }
-TWICE = ("faulty", "chat")  # in two processes as well, under the name and a 2
+TWICE = ("chat",)  # in two processes as well, under the name and a 2
 # Recorded as -> the run; `simple` must say what `chat` says.
 LABELS = {"main": "chat", "faulty": "faulty", **{name: name for name in RUNS if " " in name}}
 

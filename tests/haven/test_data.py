@@ -17,18 +17,12 @@ import pytest
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError, MediaError, PromptError, TasksError
 from lmms_eval_tasks.haven import data
-from lmms_eval_tasks.haven import judge as texts
 from lmms_eval_tasks.haven.options import TASKS, Options, budget
-from lmms_eval_tasks.haven.records import release as released
-from lmms_eval_tasks.haven.tasks import BENCHMARK, keep
-from lmms_eval_tasks.host import names
-from lmms_eval_tasks.judges import resolve
-from lmms_eval_tasks.runs import after, before, estimate
-from lmms_eval_tasks.runs.scoring import carried
-from lmms_eval_tasks.utils import indexed_frames, local_models
+from lmms_eval_tasks.haven.tasks import BENCHMARK
+from lmms_eval_tasks.runs import after, before
+from lmms_eval_tasks.utils import indexed_frames
 from tests.haven.docs import doc
 from tests.haven.release_files import write
-from tests.haven.scored import of_doc
 
 NAMES = list(TASKS)
 PICTURED = [name for name in NAMES if not TASKS[name].text]
@@ -57,22 +51,6 @@ def no_hdf5(user: Path) -> None:
 
 
 # --- which items can be asked ---------------------------------------------------------------------
-
-
-def test_nothing_is_wrong(user: Path) -> None:
-    found = data.look(NAMES)
-    assert found.reasons == {name: {} for name in NAMES}
-    assert (found.options, found.release, found.digest) == (
-        Options(),
-        data.load(),
-        data.load().digest,
-    )
-    for name in NAMES:
-        made = before.docs(BENCHMARK, name)
-        given = [data.make_doc(row, TASKS[name], Options()) for row in found.rows]
-        assert [{**one, "task": name} for one in given] == made
-        assert json.loads(json.dumps(made)) == made == list(getattr(names, f"docs_{name}")(None))
-        assert asked(name) == ALL
 
 
 def test_videos_are_needed_by_tasks_that_show_pictures(
@@ -160,9 +138,6 @@ def test_a_models_limit_of_pictures(user: Path, monkeypatch: pytest.MonkeyPatch)
     said = stopped("haven_v2t", "haven_temporal")
     assert said.count("not one of 3 items") == 2
     assert "  tvsum/video_2: not run: needs 12 images, the model's limit is 11" in said
-    monkeypatch.setenv(settings.HAVEN, "max_images=11,frames_per_shot=3,max_shots=3")
-    assert data.look(["haven_temporal"]).left_out("haven_temporal") == {}
-    assert "haven_grounding: not one of 3" in stopped("haven_grounding")  # shows all
 
 
 def test_a_task_without_items_among_others(user: Path) -> None:
@@ -174,35 +149,10 @@ def test_a_task_without_items_among_others(user: Path) -> None:
         why = {one["not_run"] for one in made}
         assert (len(made), why) == ((1, {WHY}) if name in SALIENCY else (3, {""})), name
     (one,) = before.docs(BENCHMARK, "haven_saliency")
-    assert (one["units"], one["unit_frames"], one["sentences"]) == ([], [], [])
-    assert data.n_images(one) == 0
-    assert one.keys() == before.docs(BENCHMARK, "haven_v2v")[0].keys()
     assert BENCHMARK.cut(data.look(["haven_saliency"]), "haven_saliency", one) is None
     said = stopped(*SALIENCY)
     assert said.startswith(f"{user}: haven_saliency: not one of 3 items can be run:\n  summe/")
     assert said.count("not one of 3 items can be run:") == 3
-    # Without a check nothing is known of the other tasks of a run: no reason to stop.
-    assert [one["not_run"] for one in before.docs(BENCHMARK, "haven_saliency")] == [WHY]
-    assert data.not_run({"b/2": "two", "a/1": "one"}).endswith("such as a/1: one")
-    config = resolve("gpt-4.1-mini", {"OPENAI_API_KEY": "x"}, default_model="gpt-4.1-mini")
-    yaml = {"metadata": {"benchmark": "haven"}, "generation_kwargs": {"max_new_tokens": 9}}
-    found = [estimate.estimate({"task": t, **yaml}, config) for t in ("haven_v2t", SALIENCY[0])]
-    assert [(one.generations, one.verdicts) for one in found] == [(3, 3), (0, 0)]
-
-
-def test_without_texts_the_tasks_that_need_none_run(user: Path) -> None:
-    def change(given: dict[str, Any], _: object) -> None:
-        for entry in given.values():
-            entry["aligned_text_summary"] = entry["aligned_full_document"] = None
-
-    write(user, "tvsum", 2, change=change)
-    write(user, "summe", 1, change=change)
-    before.check_benchmark(BENCHMARK, NAMES)
-    ran = {name for name in NAMES if not before.docs(BENCHMARK, name)[0]["not_run"]}
-    assert ran == {
-        *("haven_v2v", "haven_temporal", "haven_saliency"),
-        *("haven_v2v_text", "haven_saliency_text"),
-    }
 
 
 def test_no_data_and_wrong_options(root: Path, user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,24 +211,6 @@ def by_hand(numbers: Sequence[int], use: str, seed: int = 0, name: str = "tvsum/
     )
 
 
-def test_a_record_in_plain_types(tmp_path: Path) -> None:
-    """All numbers from 1 but picks."""
-    (record,) = released.read(write(tmp_path, videos=1), Options()).records
-    found = data.row(record, "abc")
-    assert json.loads(json.dumps(found)) == found
-    assert (found["id"], found["source"], found["video"]) == ("tvsum/video_1", "tvsum", "video_1")
-    assert found["video_path"].endswith("/videos/tvsum/video_1.mp4")
-    assert found["picks"] == [15 * n for n in range(20)]
-    assert found["shots"] == [list(range(n, n + 5)) for n in (1, 6, 11, 16)]
-    assert (found["document_shots"], found["summary_shots"]) == ([[1, 2], [3, 4]], [[1, 2, 3], [4]])
-    assert len(found["importance"]) == len(found["shot_texts"]) == 4
-    assert (len(found["descriptions"]), len(found["keyframes"]), found["data"]) == (20, 3, "abc")
-    bare = tmp_path / "bare"
-    (record,) = released.read(write(bare, videos=1, hdf5=False), Options()).records
-    assert data.row(record, "")["importance"] == []
-    assert data.row(record.__class__(**{**vars(record), "path": None}), "")["video_path"] == ""
-
-
 def test_a_record_is_told_from_others_by_what_it_says(
     user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -310,40 +242,18 @@ def test_a_record_is_told_from_others_by_what_it_says(
     assert prints() == {name: one for name, one in first.items() if name[:5] == "tvsum"}
 
 
-def test_a_doc_is_the_row_and_what_the_task_adds() -> None:
-    given = row(frames=24, shots=3)
-    for task, variant in TASKS.items():
-        found = made(task, given, frames_per_shot=5)
-        assert {name: found[name] for name in given} == given
-        assert found.keys() - given.keys() == ADDED - {"task"}
-        assert (found["kind"], found["text"]) == (variant.kind, task.endswith("_text"))
-        assert found["with_document"] is task.endswith("_doc")
-        of_frames = variant.kind in ("v2t", "v2v", "v2vt")
-        assert data.n_images(found) == (0 if variant.text else 24 if of_frames else 15)
-        summary = variant.kind in ("v2t", "v2vt")
-        for option, n in ((4, 4), (7, 7), ("reference", 3)):
-            assert made(task, given, sentences=option)["n_sentences"] == (n if summary else 0)
-        assert keep(found)["record"] == given["record"]
-
-
-def test_k() -> None:
-    """max(1, floor(0.15 F)), whatever the number of true keyframes."""
-    for frames, k in {
-        1: 1,
-        6: 1,
-        13: 1,
-        14: 2,
-        19: 2,
-        20: 3,
-        40: 6,
-        99: 14,
-        100: 15,
-        165: 24,
-    }.items():
+def test_k_and_the_number_of_sentences() -> None:
+    """max(1, floor(0.15 F)), whatever the number of true keyframes; sentences as the user says."""
+    for frames, k in ((1, 1), (13, 1), (14, 2), (19, 2), (20, 3), (100, 15), (165, 24)):
         assert budget(frames) == k
         for keyframes in ([1], list(range(1, frames + 1))):
             given = row(frames=frames, shots=1, sentences=1, keyframes=keyframes)
             assert made("haven_v2v", given)["budget"] == k
+    for task, variant in TASKS.items():
+        summary = variant.kind in ("v2t", "v2vt")
+        for option, n in ((4, 4), (7, 7), ("reference", 3)):
+            found = made(task, row(), sentences=option)
+            assert found["n_sentences"] == (n if summary else 0)
 
 
 def test_shuffles_and_draws_by_hand() -> None:
@@ -386,15 +296,6 @@ def test_nothing_that_is_true_has_a_say_in_an_order() -> None:
         assert made(task, other, size=64, frames_per_shot=1)["units"] == base
         assert made(task, {**given, "id": "tvsum/video_8"})["units"] != base
         assert made(task, given, seed=1)["units"] != base
-    # Over 600 videos each of 4 shots is first about 150 times; each of 12 is drawn in a third.
-    first, drawn = [0] * 4, [0] * 12
-    for n in range(600):
-        name = {"id": f"tvsum/video_{n}"}
-        first[made("haven_temporal", row(shots=4, sentences=4, **name))["units"][0] - 1] += 1
-        for unit in made("haven_saliency", row(frames=60, shots=12, **name), max_shots=4)["units"]:
-            drawn[unit - 1] += 1
-    assert all(abs(count - 150) < 4 * (600 * 0.25 * 0.75) ** 0.5 for count in first), first
-    assert all(abs(count - 200) < 4 * (600 / 3 * 2 / 3) ** 0.5 for count in drawn), drawn
 
 
 def test_frames_of_a_shot() -> None:
@@ -462,27 +363,11 @@ def test_frames_are_read_once_for_all_tasks(
     reader.read = []
     prepared(*PROXIES)
     assert reader.read == []
-    for limit, n in ((1, 1), (2, 2), (0.5, 2), (0.3, 1), (0, 3), (-1, 3), (None, 3), (9, 3)):
-        prepared("haven_temporal", "haven_temporal_text", limit=limit)
-        assert reader.names() == ALL[:n], limit
-    prepared("haven_v2t_text", "haven_v2t", limit=0.5)  # a share of the first task's
+    prepared("haven_temporal", "haven_temporal_text", limit=2)
     assert reader.names() == ALL[:2]
     monkeypatch.setenv(settings.HAVEN, "size=64,sources=summe")
     prepared("haven_grounding")
     assert reader.read == [("summe/video_1", 20, 64)]
-
-
-def test_what_is_left_out_is_not_read(
-    reader: Reader, user: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (user / "videos" / "summe" / "video_1.mp4").unlink()
-    monkeypatch.setenv(settings.ALLOW_MISSING, "1")
-    prepared("haven_v2t", limit=1)
-    assert reader.names() == ["tvsum/video_1"]
-    # A task without items counts as one doc: half of one is one doc of each task.
-    monkeypatch.setenv(settings.HAVEN, "max_images=19")
-    prepared("haven_v2v", "haven_saliency", limit=0.5)
-    assert reader.names() == ["tvsum/video_1"]
 
 
 def test_damaged_in_the_middle(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -525,18 +410,10 @@ def test_the_section(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(settings.HAVEN, "size=64,subset=2")
     before.check_benchmark(BENCHMARK, ["haven_v2v_text"])
     first = annotated("haven_v2v_text")
-    release = data.load()
-    assert (first["data"]["hash"], first["data"]["folder"]) == (release.digest, str(user))
-    assert (first["data"]["videos"], first["data"]["tvsum"]) == (5, 2)
-    assert (first["data"]["frames"], first["data"]["shots"]) == (100, 20)
-    assert (first["options"]["size"], first["options"]["sources"]) == (
-        64,
-        ["summe", "tvsum", "videoxum"],
-    )
-    assert (first["left_out"], first["warnings"]) == ({"haven_v2v_text": {}}, [])
-    assert first["prompts"]["task"]["source"].endswith("task.yml")
+    assert (first["data"]["hash"], first["data"]["videos"]) == (data.load().digest, 5)
+    assert (first["options"]["size"], first["left_out"]) == (64, {"haven_v2v_text": {}})
     assert list(first["subsets"]) == ["videoxum"]
-    assert set(first["subsets"]["videoxum"]) < {"video_1", "video_2", "video_3"}
+    assert len(first["subsets"]["videoxum"]) == 2
     assert not {"judge", "implementations"} & first.keys()
     shutil.rmtree(user)  # files that go while the model answers
     assert annotated("haven_v2v_text") == first
@@ -545,22 +422,6 @@ def test_the_section(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not {"data", "options", "subsets", "left_out"} & section.keys()
     (warning,) = section["warnings"]
     assert warning.startswith("the data of this run cannot be told any more: no HAVEN data at")
-    results = {"results": {}, "lmms_eval_tasks": {"haven": section}}
-    assert after.tables(BENCHMARK, results) == [f"Note: {warning}"]
-
-
-def test_the_section_of_summaries(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(settings.JUDGE, "m@http://user:secret@127.0.0.1:9/v1")
-    texts.note("bertscore", f"BERTScore by hand; {local_models.NOT_COMPARABLE}")
-    texts.note("clipscore", "CLIPScore by hand")
-    section = annotated("haven_v2t", "haven_v2v")
-    assert section["judge"]["model"] == "m"
-    assert section["implementations"]["clipscore"] == "CLIPScore by hand"
-    assert "rouge" in section["implementations"]
-    doubt, warning = section["warnings"]
-    assert doubt == f"BERTScore by hand; {local_models.NOT_COMPARABLE}"
-    assert "cannot be compared with its Table 4" in warning
-    assert "secret" not in json.dumps(section)
 
 
 def test_what_was_left_out_is_told(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -584,42 +445,3 @@ def test_what_was_left_out_is_told(user: Path, monkeypatch: pytest.MonkeyPatch) 
     (line,) = data.describe(data.look(["haven_v2v"]), many)[1]
     assert line.startswith("haven_v2v: 30 videos left out (a/00, a/01, ")
     assert line.endswith("a/19), such as a/00: why 0")
-
-
-def test_the_results_of_a_task_without_items(user: Path) -> None:
-    no_hdf5(user)
-    tasks = ["haven_v2v", "haven_saliency"]
-    before.check_benchmark(BENCHMARK, tasks)
-    items = {task: [of_doc(d, "[1]") for d in before.docs(BENCHMARK, task)] for task in tasks}
-    rows = {task: {"failed,none": carried(own)} for task, own in items.items()}
-    section = annotated(*tasks, **rows)
-    assert section["warnings"] == [f"haven_saliency: not run: {WHY}"]
-    assert section["details"]["haven_saliency"] == {"items": 0, "not_run": WHY}
-    assert section["details"]["haven_v2v"]["items"] == 3
-    assert section["numbers"]["haven_saliency"] == {"failed": 0}
-    assert rows["haven_saliency"] == {"failed,none": 0}
-
-
-def test_the_estimate(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One generation a video as the host is given it; one rating of each reference summary."""
-    config = resolve("gpt-4.1-mini", {"OPENAI_API_KEY": "x"}, default_model="gpt-4.1-mini")
-    for name, variant in TASKS.items():
-        yaml = {"task": name, "generation_kwargs": {"max_new_tokens": 99}}
-        yaml["metadata"] = {"benchmark": "haven"}
-        work = estimate.workload(BENCHMARK, yaml)
-        docs = before.docs(BENCHMARK, name)
-        assert work.prompts == [names.doc_to_text(one) for one in docs]
-        assert work.max_reply_tokens == 99
-        judged = variant.kind in ("v2t", "v2vt")
-        assert len(work.judged) == (3 if judged else 0)
-        for one, ((_, fields),) in zip(docs, work.judged, strict=judged):
-            assert fields["candidate"] == fields["reference"] == " ".join(one["summary"])
-            assert fields["document"] == " ".join(one["document"])
-        found = estimate.estimate(yaml, config, limit=2)
-        assert (found.generations, found.verdicts) == (2, 2 if judged else 0)
-        assert found.prompt_tokens > 0
-        assert (found.cost or 0) > 0 if judged else found.cost == 0
-    monkeypatch.setenv(settings.HAVEN, "sources=tvsum,max_shots=2")
-    yaml = {"task": "haven_saliency_text", "generation_kwargs": {"max_new_tokens": 9}}
-    prompts = estimate.workload(BENCHMARK, yaml).prompts
-    assert [(p.count("Shot 2: "), p.count("Shot 3: ")) for p in prompts] == [(1, 0)] * 2

@@ -5,25 +5,21 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from lmms_eval_tasks import judges, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import JudgeError, PromptError
 from lmms_eval_tasks.haven import judge
 from lmms_eval_tasks.haven.tasks import BENCHMARK
-from lmms_eval_tasks.judges import Judge, Verdict, geval, geval_ratings
+from lmms_eval_tasks.judges import Judge, Verdict, geval
 from lmms_eval_tasks.judges.asking import Asker, settle
-from lmms_eval_tasks.judges.config import NONE, JudgeConfig
-from lmms_eval_tasks.judges.providers import NoJudge
+from lmms_eval_tasks.judges.replay import NoJudge
+from lmms_eval_tasks.judges.verdict import NONE, JudgeConfig
 from lmms_eval_tasks.runs import before
-from lmms_eval_tasks.utils import rating_means
-from tests.conftest import SHARED
 from tests.haven.asking import Request, Script, asked, drawn, stated
 from tests.haven.scored import FAILED, NOTHING
 from tests.local_endpoint import Fault, error, last_user_text, refused, truncated
@@ -77,30 +73,16 @@ def test_log_probabilities_give_the_mean_of_the_scale() -> None:
     (chat,) = chats
     assert (chat["logprobs"], chat["top_logprobs"]) == (True, 20)
     assert (chat["temperature"], chat.get("n")) == (0.0, None)
-    made, _ = rated(lambda _: stated(2, {"2": 0.5, "1": 0.25, "5": 0.25}))
-    assert (made["score"], made["verdict"]["score"]) == (pytest.approx(2.5), 2.0)
-    for end in (1, 5):
-        made, _ = rated(lambda _, end=end: stated(end, {str(end): 1.0}))  # type: ignore[misc]
-        assert (made["score"], made["status"]) == (float(end), "ok")
 
 
 def test_without_log_probabilities_samples_are_drawn() -> None:
     made, chats = rated(without_logprobs)
     assert made["score"] == pytest.approx(18 / 5)  # 1 to 5, not scaled
     assert (made["status"], made["mode"], made["mass"]) == ("ok", "samples", None)
-    assert [chat.get("n", 1) for chat in chats] == [1, geval_ratings.SAMPLES]
+    assert [chat.get("n", 1) for chat in chats] == [1, geval.SAMPLES]
     assert [chat["temperature"] for chat in chats] == [0.0, 1.0]
     assert len(made["verdict"]["parts"]) == 5
     assert made["verdict"]["usage"]["replies"] == 6
-
-    def refuses(request: Request) -> Fault:
-        for name in ("top_logprobs", "logprobs"):
-            if name in request:
-                return error(400, f"{name} is not supported", "unsupported_parameter", name)
-        return without_logprobs(request)
-
-    made, _ = rated(refuses)
-    assert (made["score"], made["mode"]) == (pytest.approx(18 / 5), "samples")
 
 
 def test_more_than_half_of_the_samples_have_to_be_read() -> None:
@@ -149,21 +131,6 @@ def test_what_is_no_summary_is_not_sent() -> None:
     assert (made["score"], made["status"], made["mode"]) == (None, "unjudged", None)
 
 
-def test_means_and_columns() -> None:
-    """0 is no rating of the scale, and abstaining must not pay; modes never share a column."""
-    good, failed = rated(with_logprobs)[0], rated(lambda _: "no rating")[0]
-    samples = rated(without_logprobs)[0]
-    none = settle(judge.rated(DOC, "", "ok"), pytest.fail)
-    items = [{"status": one["status"], "dimensions": {"g": one}} for one in (good, failed, none)]
-    assert rating_means.mean_valid("g", items) == pytest.approx((4.0 + 0.0) / 2)
-    assert rating_means.count_failed("g", items) == 1
-    other = {"score": None, "status": "other_mode"}
-    both = [good, samples, none]
-    assert geval_ratings.column("geval_logprobs", both) == [good, other, none]
-    assert geval_ratings.column("geval_samples", both) == [other, samples, none]
-    assert geval_ratings.column("geval_samples", [good, none]) == []
-
-
 def test_a_saved_verdict_stands_in_place_of_asking() -> None:
     def never(request: Request) -> str:
         raise AssertionError("asked")
@@ -205,8 +172,6 @@ def test_what_the_judge_is_shown() -> None:
     assert "score" in text[text.index(SUMMARY) :]
     assert len(sent["messages"]) == 2
     system = sent["messages"][0]["content"].lower()
-    for word in ("faithful", "coverage", "coheren", "conci", "one rating", "whole number"):
-        assert word in system
     assert all(f"{number} (" in system for number in range(1, 6))
     assert list(geval.scale(judge.criterion().schema, "score")) == [1, 2, 3, 4, 5]
     for none in ([], [" \n"]):
@@ -215,18 +180,6 @@ def test_what_the_judge_is_shown() -> None:
     text = last_user_text(request(summary=f"<think>hm, «what»</think>\n{SUMMARY}"))
     assert SUMMARY in text
     assert "hm" not in text
-
-
-def test_the_prompts_are_not_the_papers_words() -> None:
-    paper = SHARED / "papers" / "haven.txt"
-    if not paper.is_file():
-        pytest.skip(f"no paper at {paper}")
-    theirs = " ".join(re.findall(r"\w+", paper.read_text(encoding="utf-8").lower()))
-    own = " ".join([judge.criterion().system, judge.criterion().template]).lower()
-    words = re.findall(r"\w+", own)
-    assert len(words) > 150
-    found = [" ".join(words[place : place + 7]) for place in range(len(words) - 6)]
-    assert [run for run in found if run in theirs] == []
 
 
 @pytest.fixture
@@ -265,13 +218,8 @@ def test_a_prompt_that_does_not_fit_stops_the_run(
 ) -> None:
     wrong: list[tuple[dict[str, str | None], str]] = [
         ({"show": "{document} {candidate}"}, r"\{reference\}"),
-        ({"show": "{reference} {candidate}"}, r"\{document\}"),
-        ({"show": "{reference} {document}"}, r"\{candidate\}"),
         ({"show": "{reference} {document} {candidate} {video}"}, r"\{video\}"),
-        ({"geval": "Rate {candidate}"}, r"\{candidate\}"),
-        ({"geval": None}, "geval"),
         ({"score": None}, "score"),
-        ({"no_document": None}, "no_document"),
     ]
     for number, (changes, said) in enumerate(wrong):
         file = tmp_path / str(number) / "haven" / "judge.yml"
@@ -306,28 +254,3 @@ def test_ours_is_never_the_papers(monkeypatch: pytest.MonkeyPatch) -> None:
     before.check_judge(BENCHMARK)
     with pytest.raises(JudgeError, match="cannot decide haven_geval"):
         before.check_judge(BENCHMARK, "offline")
-
-
-def test_several_judges_have_no_rating_of_one_kind(tmp_path: Path) -> None:
-    for kind in ("panel", "debate"):
-        file = tmp_path / "judge.yml"
-        file.write_text(f"{kind}: [a@http://localhost:1/v1, b@http://localhost:1/v1]\n")
-        with pytest.raises(JudgeError, match=r"several judges.*name one model") as caught:
-            before.check_judge(BENCHMARK, str(file))
-        assert "\n" not in str(caught.value)
-
-
-def test_a_verdict_carries_its_setup() -> None:
-    with asked(lambda _: stated(3, {"3": 1.0})) as (asking, _):
-        assert put(asking)["verdict"]["setup"] == judges.setup(asking.config, judge.criterion())
-
-
-def test_importing_brings_no_client() -> None:
-    code = (
-        "import sys, lmms_eval_tasks.haven.tasks; "
-        "print({'openai', 'torch', 'transformers', 'av', 'scipy'} & {*sys.modules})"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
-    )
-    assert done.stdout.strip() == "set()"

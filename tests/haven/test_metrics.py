@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
-import pickle
-import random
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
@@ -14,7 +11,6 @@ import pytest
 
 from lmms_eval_tasks.haven import judge as texts
 from lmms_eval_tasks.haven import metrics
-from lmms_eval_tasks.haven.options import SOURCES, TASKS
 from lmms_eval_tasks.haven.tasks import BENCHMARK
 from lmms_eval_tasks.runs import scoring
 from tests.haven.docs import doc
@@ -116,17 +112,6 @@ def test_undefined_items_are_in_no_mean() -> None:
     assert found["kendall"] == found["kendall_sources"] == pytest.approx(1)
 
 
-def test_counts() -> None:
-    found = numbers("haven_v2v", four("[1,4,11]", "[1,1,99,3]", "[2]", "nothing", **FRAMES))
-    assert (found["violations"], found["failed"]) == (3, 1)
-    # 2, 0 and 1 clips a sentence; a reply whose scoring broke has no number.
-    lines = ["Clip 1, Clip 2", "None", "Clip 3"]
-    replies = ["\n".join(f"Summary {n}: {line}" for n in (1, 2, 3)) for line in lines]
-    some = [whole("haven_grounding", r, **video(n)) for n, r in enumerate(replies)]
-    some.append(broken("haven_grounding", **video(9)))
-    assert numbers("haven_grounding", some)["clips_predicted"] == pytest.approx(1)
-
-
 def test_each_part_of_a_joint_reply_fails_for_itself() -> None:
     full = "SUMMARY:\n1. In short: thing ba. In short: thing ca. In short: thing da.\n"
     frames = "IMPORTANT FRAMES: [Frame 1, Frame 4, Frame 11]"
@@ -149,27 +134,8 @@ def test_each_part_of_a_joint_reply_fails_for_itself() -> None:
     assert told["intervals"]["rouge_valid"]["n"] == 2
 
 
-def test_every_task() -> None:
-    """Metrics of another source take no item; order and copies do not matter; nothing raises."""
-    replies = ["[1, 7]", "Shot 2 > Shot 1", "Summary 1: Clip 2", "", FAILED]
-    for name, task in TASKS.items():
-        some = [whole(name, r, **video(n, ["ovp", "tvsum"][n % 2])) for n, r in enumerate(replies)]
-        found = numbers(name, some)
-        others = tuple(f"_{source}" for source in SOURCES if source not in ("ovp", "tvsum"))
-        every = {metric.name for metric in BENCHMARK.tasks[name].metrics}
-        assert found.keys() == {"failed"} | {one for one in every if not one.endswith(others)}
-        shuffled = pickle.loads(pickle.dumps(copy.deepcopy(some)))
-        random.Random(0).shuffle(shuffled)
-        assert numbers(name, shuffled) == found
-        assert details(name, shuffled) == details(name, some)
-        assert {
-            f"{one}{form}" for one in metrics.MEASURED[task.kind] for form in ("", "_valid")
-        } == (details(name, some)["intervals"].keys())
-        assert set(numbers(name, [broken(name)])) >= {"failed", "videos"}
-
-
 def test_intervals() -> None:
-    """F1 1, 0 and an unread reply: 1/3 of three, 1/2 of two; as the means, errors included."""
+    """F1 1, 0 and an unread reply: 1/3 of three, 1/2 of two."""
     some = [
         whole("haven_v2v", reply, id=f"a/{n}", **FRAMES)
         for n, reply in enumerate(("[1,4,11]", "[2,3,5]", "Some of them."))
@@ -179,16 +145,10 @@ def test_intervals() -> None:
     assert (plain["estimate"], plain["n"], plain["clusters"]) == (pytest.approx(1 / 3), 3, 3)
     # Of two videos each resample is 0, 1/2 or 1.
     assert (valid["estimate"], valid["low"], valid["high"]) == (0.5, 0.0, 1.0)
-    assert plain["method"].startswith("cluster bootstrap, 95 %, B=1000")
-    some.append(broken("haven_v2v", id="a/9"))
-    found, means = details("haven_v2v", some)["intervals"], numbers("haven_v2v", some)
-    for name in found:
-        assert found[name]["estimate"] == pytest.approx(means[name]), name
     equal = whole("haven_saliency", RIGHT, id="a/3", importance=[1, 1, 1, 1])
     found = details("haven_saliency", [whole("haven_saliency", RIGHT), equal])
     assert found["undefined"] == {"a/3": "all true ranks are equal"}
-    assert (found["items"], found["intervals"]["spearman"]["n"]) == (2, 1)
-    assert details("haven_saliency", [equal])["intervals"] == {}
+    assert found["intervals"]["spearman"]["n"] == 1
 
 
 # --- G-Eval ---------------------------------------------------------------------------------------
@@ -225,9 +185,6 @@ def test_geval() -> None:
     both = [*rated("haven_v2vt", (4, "ok", "samples")), frames_alone, broken("haven_v2vt")]
     found = numbers("haven_v2vt", both)
     assert (found["geval_samples_valid"], found["geval_samples_failed"]) == (4.0, 2)
-    before = [whole("haven_v2t", "A cat."), whole("haven_v2t", "", **video(2))]
-    found = numbers("haven_v2t", before)
-    assert found["geval_samples_valid"] is found["geval_logprobs_valid"] is None
 
 
 # --- joined by video ------------------------------------------------------------------------------

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from lmms_eval_tasks import settings
@@ -97,16 +96,6 @@ def images_of(given: dict[str, Any]) -> list[Any]:
     return [*sent, *doc_to_visual(given)]
 
 
-def test_the_search_finds_what_there_is() -> None:
-    """A search that cannot fail is no test."""
-    secrets = {"151", "4.04", ID}
-    assert found_in("Shot 151 of it", secrets) == ["151"]
-    assert found_in("frame_151.jpg", secrets) == ["151"]
-    assert found_in("at 4.04 s.", secrets) == ["4.04"]
-    assert found_in(f"x{ID}y", secrets) == [ID]
-    assert found_in("1514, 3151, 1.51, 14.04, 4.041", secrets) == []
-
-
 @pytest.mark.parametrize("task", TEMPORAL)
 def test_no_number_or_name_of_the_video_is_in_the_texts(task: str, video: str, cache: None) -> None:
     given = marked(task, video)
@@ -149,70 +138,5 @@ def chunks(png: bytes) -> list[bytes]:
     return found
 
 
-def test_messages_hold_texts_and_pictures_alone(video: str, cache: None) -> None:
-    for task in TEMPORAL:
-        (message,) = doc_to_messages(marked(task, video))
-        assert set(message) == {"role", "content"}
-        for item in message["content"]:
-            assert set(item) == {"type", "text" if item["type"] == "text" else "url"}
-            assert not isinstance(item.get("url"), str | Path)
-
-
 # Which shot of the first video stands at each place of the second one; frames of a shot.
-MOVED = (3, 5, 1, 6, 2, 4)
 SHOTS, LENGTH = 6, 3
-
-
-@pytest.fixture(scope="module")
-def both(folder: Path) -> tuple[str, str]:
-    """Two videos without loss: the second has the first one's shots in another order."""
-
-    def moved(number: int, width: int, height: int) -> np.ndarray:
-        shot, within = divmod(number, LENGTH)
-        return files.picture((MOVED[shot] - 1) * LENGTH + within, width, height)
-
-    kind: dict[str, Any] = {"codec": "png", "pix_fmt": "rgb24"}
-    first = files.write_video(folder / "first.mov", SHOTS * LENGTH, (64, 48), **kind)
-    second = files.write_video(folder / "second.mov", SHOTS * LENGTH, (64, 48), rgb=moved, **kind)
-    return str(first), str(second)
-
-
-class TestRenumbered:
-    """The same content shown, from other places of the video: the request does not change."""
-
-    def docs(self, task: str, both: tuple[str, str]) -> tuple[dict[str, Any], dict[str, Any]]:
-        n = SHOTS * LENGTH
-        units = [4, 1, 6, 2]
-        place = {shot: number for number, shot in enumerate(MOVED, 1)}
-        sentences = [f"Something of kind {letter} happens." for letter in "abcdef"]
-        told = [sentences[shot - 1] for shot in MOVED] if task.endswith("_text") else sentences
-        rows: list[dict[str, Any]] = [
-            {"units": units, "document": sentences},
-            {"units": [place[unit] for unit in units], "document": told},
-        ]
-        made = [
-            doc(task, frames=n, shots=SHOTS, video_path=path, picks=list(range(n)), **row)
-            for path, row in zip(both, rows, strict=True)
-        ]
-        return made[0], {**made[1], "id": "tvsum/video_8", "video": "video_8"}
-
-    @pytest.mark.parametrize("task", TEMPORAL)
-    def test_the_request_is_the_same(self, task: str, both: tuple[str, str], cache: None) -> None:
-        first, second = self.docs(task, both)
-        assert first["units"] != second["units"]
-        for placeholder in PLACEHOLDERS:
-            assert text(first, placeholder) == text(second, placeholder)
-        one, other = (doc_to_messages(given)[0]["content"] for given in (first, second))
-        assert [item["type"] for item in one] == [item["type"] for item in other]
-        for a, b in zip(one, other, strict=True):
-            if a["type"] == "text":
-                assert a == b
-            else:
-                assert (a["url"].size, a["url"].tobytes()) == (b["url"].size, b["url"].tobytes())
-
-    def test_other_content_is_another_request(self, both: tuple[str, str], cache: None) -> None:
-        """The comparison above is of what is shown: without the new numbers it fails."""
-        first, second = self.docs("haven_temporal", both)
-        wrong = {**second, "unit_frames": first["unit_frames"]}
-        one, other = (doc_to_visual(given) for given in (first, wrong))
-        assert [image.tobytes() for image in one] != [image.tobytes() for image in other]

@@ -81,28 +81,12 @@ def test_every_request_shows_its_frames_from_one_decoding(
     assert [job["frames"]["indices"] for job in jobs] == [tuple(PICKS)]
 
 
-def test_the_pictures_of_a_request_are_loaded_once_and_when_asked_for(
-    video: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    loaded: list[int] = []
-    monkeypatch.setattr(inputs, "pictures", lambda given, asked: loaded.append(1) or asked)
-    parts = inputs.prompt(on(video, "haven_v2v"))
-    assert loaded == []
-    assert [part.given() for part in parts if part.kind == "image"] == list(range(1, 13))
-    assert loaded == [1]
-
-
 def test_a_proxy_opens_no_video() -> None:
     for task in TASKS:
         if task.endswith("_text"):
             gone = doc(task, video_path="/gone.mp4")
             assert doc_to_visual(gone) == []
             assert [type(part) for part in chat(gone)] == [str]
-
-
-def test_the_size_is_an_option(video: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(settings.HAVEN, "size=32")
-    assert doc_to_visual(on(video, "haven_v2v"))[0].size == (32, 24)
 
 
 def test_what_is_lost_during_the_run_is_one_line(video: Path, tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import io
 import json
 from collections.abc import Iterator
 from fractions import Fraction
-from itertools import combinations, pairwise
 from pathlib import Path
 
 import av
@@ -14,17 +13,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lmms_eval_tasks import judges
-from lmms_eval_tasks import sample as samples
-from lmms_eval_tasks.haven import judge, options, sample
+from lmms_eval_tasks.haven import options, sample
 from lmms_eval_tasks.haven import sample_stories as stories
-from lmms_eval_tasks.haven.options import PAPER_COUNTS, budget
+from lmms_eval_tasks.haven.options import PAPER_COUNTS
 from lmms_eval_tasks.haven.records import release as released
 from lmms_eval_tasks.haven.sample import Mark
 from lmms_eval_tasks.haven.sample_stories import SCENES, STORIES, TOP, Story
-from lmms_eval_tasks.haven.tasks import BENCHMARK
-from lmms_eval_tasks.judges.asking import Asker, settle
-from lmms_eval_tasks.runs import before
 from tests.haven.sample_requests import annotation, arrays, build
 
 BY_STORY = pytest.mark.parametrize("story", STORIES, ids=lambda s: f"{s.source}/{s.video}")
@@ -53,9 +47,6 @@ def test_all_sources_and_nothing_else(folder: Path, tmp_path: Path) -> None:
     again = build(tmp_path)
     for name in found:
         assert (folder / name).read_bytes() == (again / name).read_bytes(), name
-    assert samples.BENCHMARKS["haven"] == sample.__name__
-    for name in sample.ALSO:
-        assert (Path(sample.__file__).parent / name).is_file()
     kinds = {type(annotation(folder, story)["frames"][0]["is_gt"]) for story in STORIES}
     assert kinds == {bool, int}  # the release has both
 
@@ -72,133 +63,6 @@ def test_the_schema_takes_it(folder: Path) -> None:
         assert record.importance == pytest.approx([float(v / TOP) for v in story.importance])
         assert record.n_frames == story.n_frames
     assert not by_id
-
-
-def test_recorded_ratings_are_read_as_a_judges(folder: Path) -> None:
-    assert judge.criterion().name == sample.CRITERION
-    config = before.judge_config(BENCHMARK, f"replay:{folder / 'replay.jsonl'}", {})
-    answer = Asker(judges.make(config))
-    for record in released.read(folder, options.Options()).records:
-        doc = {name: [s.text for s in getattr(record, name)] for name in ("summary", "document")}
-        found = settle(judge.rated(doc, " ".join(doc["summary"]), "ok"), answer)
-        assert (found["score"], found["mode"], found["status"]) == (5.0, "samples", "ok")
-        assert settle(judge.rated(doc, "Something else.", "ok"), answer)["score"] is None
-
-
-@BY_STORY
-def test_hdf5(folder: Path, story: Story) -> None:
-    found = arrays(folder, story)
-    n_shots, n_steps = len(story.shots), len(story.frames)
-    shapes = {
-        **{"change_points": (n_shots, 2), "n_frame_per_seg": (n_shots,)},
-        **{"gtframe": (n_steps,), "gtscore": (n_steps,), "picks": (n_steps,)},
-        **{"n_frames": (), "n_steps": (), "shot_level_gt": (n_shots,)},
-    }
-    named = {"video_name"} if story.source in sample.NAMED else set()
-    assert set(found) == {*shapes, *named}
-    for name, shape in shapes.items():
-        assert np.shape(found[name]) == shape, name
-        assert found[name].dtype == (np.float32 if name == "gtscore" else np.int64), name
-    points = found["change_points"].tolist()
-    assert (points[0][0], points[-1][1]) == (0, found["n_frames"] - 1)
-    assert all(one[1] + 1 == other[0] for one, other in pairwise(points))
-    assert found["n_frame_per_seg"].tolist() == [last - first + 1 for first, last in points]
-    assert len(set(found["n_frame_per_seg"].tolist())) > 1
-    picks = found["picks"].tolist()
-    assert found["n_steps"] == len(picks)
-    assert 20 <= len(picks) <= 40
-    (step,) = {after - one for one, after in pairwise(picks)}
-    assert step > 1
-    assert picks[0] == 0
-    assert found["n_frames"] - step < picks[-1] < found["n_frames"]
-    assert found["n_frames"] % step
-    assert all(0 <= score <= 1 for score in found["gtscore"])
-
-
-@BY_STORY
-def test_json(folder: Path, story: Story) -> None:
-    found, numbers = annotation(folder, story), arrays(folder, story)
-    blocks = ("aligned_full_document", "aligned_text_summary")
-    named = {"video_name"} if story.source in sample.NAMED else set()
-    keyed = {"shot_level_gt"} if story.source in sample.SHOTS_IN_JSON else set()
-    assert set(found) == {"frames", "clips", *blocks, *named, *keyed}
-    assert 5 <= len(found["clips"]) <= 8
-    picks = numbers["picks"].tolist()
-    assert [frame["frame_id"] for frame in found["frames"]] == picks
-    assert [frame["is_gt"] for frame in found["frames"]] == numbers["gtframe"].tolist()
-    assert [clip["gt"] for clip in found["clips"]] == numbers["shot_level_gt"].tolist()
-    assert found.get("shot_level_gt", numbers["shot_level_gt"].tolist()) == (
-        numbers["shot_level_gt"].tolist()
-    )
-    if named:
-        assert found["video_name"] == numbers["video_name"].decode()
-    for frame in found["frames"]:
-        assert set(frame) == {"frame_id", "description", "is_gt", "status"}
-    points = numbers["change_points"].tolist()
-    for place, (clip, (first, last)) in enumerate(zip(found["clips"], points, strict=True)):
-        assert set(clip) == {"clip_id", "summary", "gt", "frames", "frame_count", "status"}
-        assert clip["clip_id"] == place
-        assert clip["frames"] == [pick for pick in picks if first <= pick <= last]
-        assert clip["frame_count"] == len(clip["frames"]) > 0
-    for name in blocks:
-        block = found[name]
-        assert block["raw_text"] == " ".join(block["sentences"])
-        numbered = [one["sentence_id"] for one in block["alignments"]]
-        assert numbered == list(range(len(block["sentences"])))
-    document, summary = ([one["shot_ids"] for one in found[n]["alignments"]] for n in blocks)
-    assert [shot for shots in document for shot in shots] == list(range(len(found["clips"])))
-    assert len(summary) == stories.N_SUMMARY
-    key_shots = np.flatnonzero(numbers["shot_level_gt"]).tolist()
-    assert sorted({shot for shots in summary for shot in shots}) == key_shots
-
-
-# --- truth, computed again from the files alone ---------------------------------------------------
-
-
-@BY_STORY
-def test_keyframes_are_the_highest_and_the_earlier_of_a_tie(folder: Path, story: Story) -> None:
-    numbers = arrays(folder, story)
-    scores = numbers["gtscore"].tolist()
-    k = budget(len(scores))
-    cut = sorted(scores, reverse=True)[k - 1]
-    above = [place for place, score in enumerate(scores) if score > cut]
-    tied = [place for place, score in enumerate(scores) if score == cut]
-    assert len(above) < k < len(above) + len(tied), "no tie at the cut"
-    chosen = sorted(above + tied[: k - len(above)])
-    assert np.flatnonzero(numbers["gtframe"]).tolist() == chosen
-    shots = {
-        next(n for n, (first, last) in enumerate(story.change_points) if first <= pick <= last)
-        for pick in (story.picks[place] for place in tied)
-    }
-    assert len(shots) > 1, "the tie is inside one shot"
-
-
-def best_sets(values: list[Fraction], weights: list[int], capacity: int) -> list[tuple[int, ...]]:
-    """All sets of places within the capacity whose values add up highest, by trying them all."""
-    places = range(len(values))
-    worth = {
-        chosen: sum((values[place] for place in chosen), Fraction())
-        for size in range(len(values) + 1)
-        for chosen in combinations(places, size)
-        if sum(weights[place] for place in chosen) <= capacity
-    }
-    return [chosen for chosen, value in worth.items() if value == max(worth.values())]
-
-
-@BY_STORY
-def test_key_shots_are_the_only_best_and_shots_tie(folder: Path, story: Story) -> None:
-    numbers, clips = arrays(folder, story), annotation(folder, story)["clips"]
-    level = dict(zip(numbers["picks"].tolist(), numbers["gtscore"].tolist(), strict=True))
-    scores = [[Fraction(level[frame]) for frame in clip["frames"]] for clip in clips]
-    means = [sum(own, Fraction()) / len(own) for own in scores]
-    weights = [len(own) for own in scores]
-    chosen = tuple(np.flatnonzero(numbers["shot_level_gt"]).tolist())
-    for values in (means, [sum(own, Fraction()) for own in scores]):  # the paper names no way
-        assert best_sets(values, weights, len(level) * 15 // 100) == [chosen]
-    assert any(
-        one == other and weights[a] != weights[b]
-        for (a, one), (b, other) in combinations(enumerate(means), 2)
-    )
 
 
 # --- pictures -------------------------------------------------------------------------------------
@@ -247,27 +111,14 @@ def test_every_picture_says_what_the_files_say(folder: Path, story: Story) -> No
     assert [sample.read(frame) for frame in frames] == [
         sample.mark(story, place) for place in range(len(frames))
     ]
-    for scene, (first, last) in zip(story.scenes, story.change_points, strict=True):
-        middle = frames[(first + last) // 2]
-        corner = middle[4, 4].astype(int)
-        centre = middle[round(height * sample.TOP_EDGE / 2), width // 2].astype(int)
-        for pixel, name in ((corner, scene.ground), (centre, scene.colour)):
-            near = min(sample.PALETTE, key=lambda c: np.abs(pixel - sample.PALETTE[c]).sum())
-            assert near == name
-    assert len(set(story.scenes)) == len(story.scenes)
 
 
 def test_other_pictures_say_nothing() -> None:
-    for shade in (0, 60, 127, 128, 200, 255):
-        assert sample.read(np.full((128, 160, 3), shade, dtype=np.uint8)) is None
     draw = np.random.default_rng(0)
-    for _ in range(200):
-        cells = draw.integers(0, 2, (128 // 8, 160 // 8)) * 255
-        picture = np.kron(cells, np.ones((8, 8)))[..., None].repeat(3, axis=2).astype(np.uint8)
+    for shade in (0, 127, 255):
+        assert sample.read(np.full((128, 160, 3), shade, dtype=np.uint8)) is None
+    for _ in range(50):
         assert sample.read(draw.integers(0, 256, (128, 160, 3), dtype=np.uint8)) is None
-        read = sample.read(picture)
-        # Any strip of clean cells passes the check sum once in 512.
-        assert read is None or sample.striped(picture, read).tolist() == picture.tolist()
     frame = next(sample.frames(STORIES[0]))
     assert sample.read(frame) == sample.mark(STORIES[0], 0)
     for other in (frame[::-1], frame[:, ::-1], frame[:100], np.zeros((1, 1, 3), dtype=np.uint8)):
@@ -276,28 +127,7 @@ def test_other_pictures_say_nothing() -> None:
     mark = Mark(frame=35, level=6, total=34, sampled=6, scene=17, key=True)
     picture = sample.striped(np.zeros((128, 160, 3), dtype=np.uint8), mark)
     assert sample.read(picture) == mark
-    for row in range(sample.ROWS):
-        for column in range(sample.COLUMNS):
-            damaged = picture.copy()
-            cell = damaged[112 + 8 * row : 120 + 8 * row, 8 * column : 8 * column + 8]
-            cell[:] = 255 - cell
-            assert sample.read(damaged) is None
-    with pytest.raises(ValueError, match="frame=256 does not fit into 8 bits"):
-        sample.bits(Mark(256, 1, 1, 1, 1, False))
-
-
-def test_texts_are_read_back() -> None:
-    scene = SCENES[17]
-    for key in (False, True):
-        assert stories.read_frame(stories.frame(scene, 7, key)) == (scene, 7, key)
-    assert stories.read_importance(stories.shot(scene, [1, 2, 4])) == Fraction(7, 3)
-    for story in STORIES:
-        sentences = stories.document(story)
-        assert [stories.read_place(one) for one in sentences] == list(range(len(sentences)))
-        summary = stories.summary([story.scenes[n - 1] for n in story.key_shots])
-        shots = [*story.document_shots, *stories.summary_shots(story.key_shots)]
-        for text, own in zip([*sentences, *summary], shots, strict=True):
-            assert stories.scenes_of(text) == [story.scenes[n - 1] for n in own]
-    for text in ("", "A man walks.", "First a man walks.", "for 0 sampled frames"):
-        assert stories.read_frame(text) is stories.read_importance(text) is None
-        assert (stories.read_place(text), stories.scenes_of(text)) == (None, [])
+    for column in range(sample.COLUMNS):
+        damaged = picture.copy()
+        damaged[112:120, 8 * column : 8 * column + 8] ^= 255
+        assert sample.read(damaged) is None

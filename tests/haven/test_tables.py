@@ -67,165 +67,99 @@ MODEL: dict[str, dict[str, float]] = {
         **{"failed": 2, "violations": 3, "rouge_tvsum": 0.29, "rouge_summe": 0.33},
     },
     "haven_v2v": {
-        "f1": 0.4,
-        "f1_sources": 0.41,
-        "precision": 0.42,
-        "recall": 0.43,
-        "f1_valid": 0.5,
+        **{"f1": 0.4, "f1_sources": 0.41, "precision": 0.42, "recall": 0.43, "f1_valid": 0.5},
         **{"f1_random": 0.15, "f1_uniform": 0.16, "f1_first": 0.17, "f1_all": 0.26},
         **{"f1_best": 0.98, "videos": 50, "failed": 1, "violations": 0},
     },
     "haven_v2vt": {
-        "f1": 0.44,
-        "clipscore": 0.8,
-        "rouge": 0.36,
-        "geval_samples_valid": 3.0,
+        **{"f1": 0.44, "clipscore": 0.8, "rouge": 0.36, "geval_samples_valid": 3.0},
         **{"precision": 0.45, "recall": 0.46, "bertscore": 0.87, "failed": 9},
         **{"summary_failed": 4, "frames_failed": 5},
     },
     "haven_temporal": RHO,
     "haven_temporal_doc": {"spearman": 0.31, "kendall": 0.13},
     "haven_grounding": {
-        "f1": 0.6,
-        "iou": 0.5,
-        "hit1": 0.7,
-        "clips_predicted": 2.25,
-        "hit1_all": 1.0,
+        **{"f1": 0.6, "iou": 0.5, "hit1": 0.7, "clips_predicted": 2.25, "hit1_all": 1.0}
     },
     "haven_saliency": {"spearman": -0.02, "kendall": -0.01, "undefined": 6, "spearman_best": 0.95},
     "haven": {
-        "joined_clip_gain": -0.013,
-        "joined_clip_videos": 9,
-        "joined_saliency": 0.6,
-        **{"joined_saliency_chance": 0.5, "joined_saliency_videos": 40},
-        **{"joined_grounding": 0.4, "joined_grounding_chance": 0.55},
-        "joined_grounding_videos": 39,
+        **{"joined_clip_gain": -0.013, "joined_clip_videos": 9, "joined_saliency": 0.6},
+        **{"joined_saliency_chance": 0.5, "joined_saliency_videos": 40, "joined_grounding": 0.4},
+        **{"joined_grounding_chance": 0.55, "joined_grounding_videos": 39},
     },
 }
 
 
-class TestTables:
-    def test_table_3(self) -> None:
-        lines = of(printed([("M", MODEL)]), "Table 3")
-        assert cells(lines, "M", "videos") == [
-            *("0.860", "0.400", "0.870", "0.440", "0.210", "0.110", "0.310", "0.130"),
-            *("0.600", "-0.020", "-0.010", "-", "-"),
-        ]
-        assert cells(lines, "M", "sources")[:6] == [*("0.850", "0.410", "-", "-", "0.220", "0.120")]
-
-    def test_table_4(self) -> None:
-        """One G-Eval column: the other mode has no number. The difference is the group's."""
-        lines = of(printed([("M", MODEL)]), "Table 4")
-        assert cells(lines, "M", "videos") == [
-            *("3.250", "0.310", "0.420", "0.430"),
-            *("3.000", "0.360", "0.450", "0.460", "0.800", "-0.013"),
-        ]
-        assert cells(lines, "M", "sources")[:2] == ["3.500", "0.320"]
-        assert not any("logprobs" in line for line in lines)
-
-    def test_both_modes_have_columns_of_their_own(self) -> None:
-        other = {"haven_v2t": {"geval_logprobs_valid": 2.5}}
-        lines = of(printed([("M", MODEL), ("N", other)]), "Table 4")
-        assert cells(lines, "M", "videos")[:2] == ["-", "3.250"]
-        assert cells(lines, "N", "videos")[:2] == ["2.500", "-"]
-
-    def test_what_they_are_worth(self) -> None:
-        lines = of(printed([("M", MODEL)]), "worth")
-        assert cells(lines, "M", "v2v", "f1") == [
-            *("50", "0.400", "0.500", "0.150", "-", "0.160", "0.170", "0.260", "0.980"),
-            *("1", "0", "-", "-"),
-        ]
-        assert cells(lines, "M", "saliency", "spearman")[-5:] == ["0.950", "-", "-", "6", "-"]
-        assert cells(lines, "M", "grounding", "f1")[-1] == "2.2"  # half to even, as Python's
-        assert cells(lines, "M", "grounding", "hit1")[-6:-4] == ["1.000", "-"]
-        assert cells(lines, "M", "v2t", "rouge")[-4:] == ["2", "3", "-", "-"]
-
-    def test_baselines_of_clipscore(self) -> None:
-        row = {"clipscore": 0.8, "clipscore_random": 0.7, "clipscore_uniform": 0.75}
-        numbers = {"haven_v2vt": {**row, "clipscore_first": 0.65, "clipscore_valid": 0.82}}
-        found = cells(of(printed([("M", numbers)]), "worth"), "M", "v2vt", "clipscore")
-        assert found[1:9] == ["0.800", "0.820", "0.700", "-", "0.750", "0.650", "-", "-"]
-
-    def test_a_task_that_was_not_run(self) -> None:
-        """Dashes, and no row of what its numbers are worth."""
-        shown = printed([("M", {**MODEL, "haven_saliency": {"failed": 0}})])
-        assert cells(of(shown, "Table 3"), "M", "videos")[-4:] == ["-"] * 4
-        assert not any("saliency" in line for line in of(shown, "worth"))
-
-    def test_headings(self) -> None:
-        """Both orders with the document are told apart."""
-        heads = " ".join(of(printed([("M", MODEL)]), "Table 3")[:4]).split()
-        names = ("temp.", "temp.+doc", "sal.", "sal.+doc")
-        assert [heads.count(name) for name in names] == [2, 2, 2, 2]
-
-    def test_each_part_of_a_joint_reply_has_its_own_failures(self) -> None:
-        lines = of(printed([("M", MODEL)]), "worth")
-        failed = [cells(lines, "M", "v2vt", m)[9] for m in ("rouge", "f1", "clipscore")]
-        assert failed == ["4", "5", "9"]
-
-    def test_by_source(self) -> None:
-        lines = of(printed([("M", MODEL)]), "by source")
-        assert cells(lines, "M", "v2t", "rouge") == ["0.330", "0.290"]
-        (head,) = (line for line in lines if line.split()[:2] == ["model", "task"])
-        assert head.split() == ["model", "task", "metric", "SumMe", "TVSum"]
-
-    def test_consistency(self) -> None:
-        lines = of(printed([("M", MODEL)]), "keyframes agree")
-        assert cells(lines, "M") == [
-            *("0.600", "0.500", "+0.100", "40", "0.400", "0.550", "-0.150", "39")
-        ]
+# Part of a table's title -> names of a row, its place in the row's cells, and the cells from there.
+EXPECTED: list[tuple[str, tuple[str, ...], int, str]] = [
+    ("Table 3", ("M", "videos"), 0, "0.860 0.400 0.870 0.440 0.210 0.110 0.310 0.130"),
+    ("Table 3", ("M", "videos"), 8, "0.600 -0.020 -0.010 - -"),
+    ("Table 3", ("M", "sources"), 0, "0.850 0.410 - - 0.220 0.120"),
+    ("Table 4", ("M", "videos"), 0, "- 3.250 0.310 0.420 0.430"),
+    ("Table 4", ("M", "videos"), 6, "3.000 0.360 0.450 0.460 0.800 -0.013"),
+    ("Table 4", ("M", "sources"), 0, "- 3.500 0.320"),
+    ("Table 4", ("N", "videos"), 0, "2.500 -"),
+    # One column for each way of rating that any run has.
+    ("worth", ("M", "v2v", "f1"), 0, "50 0.400 0.500 0.150 - 0.160 0.170 0.260 0.980 1 0 - -"),
+    ("worth", ("M", "saliency", "spearman"), 8, "0.950 - - 6 -"),
+    ("worth", ("M", "grounding", "f1"), -1, "2.2"),  # half to even, as Python's
+    ("worth", ("M", "grounding", "hit1"), -6, "1.000 -"),
+    ("worth", ("M", "v2t", "rouge"), -4, "2 3 - -"),
+    ("worth", ("M", "v2vt", "clipscore"), 1, "0.800 - 0.700 - 0.750 0.650 - -"),
+    # Each part of a joint reply has its own failures.
+    *(("worth", ("M", "v2vt", m), 9, n) for m, n in (("rouge", "4"), ("f1", "5"))),
+    ("by source", ("M", "v2t", "rouge"), 0, "0.330 0.290"),
+    ("keyframes agree", ("M",), 0, "0.600 0.500 +0.100 40 0.400 0.550 -0.150 39"),
+]
 
 
-class TestModels:
-    def test_two_models_and_a_text_proxy(self) -> None:
-        proxy = {
-            "haven_v2v_text": {"f1": 0.7},
-            "haven_text": {"joined_clip_gain": 0.02},
-            "haven_v2vt_text": {"clipscore": 0.9},
-        }
-        shown = printed([("one", MODEL), ("two", {**proxy, "haven_v2v": {"f1": 0.3}})])
-        table = of(shown, "Table 3")
-        assert cells(table, "one", "videos")[1] == "0.400"
-        assert cells(table, "two", "videos")[1] == "0.300"
-        assert cells(table, "two (text proxy)", "videos")[1] == "0.700"
-        assert cells(of(shown, "Table 4"), "two (text proxy)", "videos")[-2:] == ["0.900", "+0.020"]
+def test_every_table() -> None:
+    baselines = {"clipscore_random": 0.7, "clipscore_uniform": 0.75, "clipscore_first": 0.65}
+    joint = {**MODEL["haven_v2vt"], **baselines}
+    other = {
+        "haven_v2t": {"geval_logprobs_valid": 2.5},
+        **{"haven_v2v": {"f1": 0.3}, "haven_saliency": {"failed": 0}},
+    }
+    shown = printed([("M", {**MODEL, "haven_v2vt": joint}), ("N", other)])
+    for part, names, place, told in EXPECTED:
+        found = cells(of(shown, part), *names)[place:]
+        assert found[: len(told.split())] == told.split(), (part, names)
+    # A task that was not run: dashes, and no row of what its numbers are worth.
+    assert cells(of(shown, "Table 3"), "N", "videos")[-4:] == ["-"] * 4
+    assert not any("saliency" in line and " N " in line for line in of(shown, "worth"))
+    heads = " ".join(of(shown, "Table 3")[:4]).split()
+    names = ("temp.", "temp.+doc", "sal.", "sal.+doc")
+    assert [heads.count(name) for name in names] == [2, 2, 2, 2]
+    (head,) = (line for line in of(shown, "by source") if line.split()[:2] == ["model", "task"])
+    assert head.split() == ["model", "task", "metric", "SumMe", "TVSum"]
+    # A single way of rating is a single column.
+    alone = of(printed([("M", MODEL)]), "Table 4")
+    assert cells(alone, "M", "videos")[:2] == ["3.250", "0.310"]
 
-    def test_rescored_together(self) -> None:
-        """Their names stand behind the task's."""
-        numbers = {
-            "haven_v2v one (a=b)": {"f1": 0.4},
-            "haven_v2vt one (a=b)": {"clipscore": 0.8},
-            "haven_v2v two [c]": {"f1": 0.3},
-            "haven one (a=b)": {"joined_clip_gain": 0.1},
-            "haven_text two [c]": {"joined_saliency": 0.1},
-        }
-        shown = printed([("", numbers)])
-        assert cells(of(shown, "Table 3"), "one (a=b)", "videos")[1] == "0.400"
-        assert cells(of(shown, "Table 3"), "two [c]", "videos")[1] == "0.300"
-        assert cells(of(shown, "Table 4"), "one (a=b)", "videos")[-1] == "+0.100"
-        assert cells(of(shown, "keyframes agree"), "two [c] (text proxy)")[0] == "0.100"
 
-    def test_invalid(self) -> None:
-        numbers = {"haven_v2t INVALID": {"rouge": 0.1}, "haven_v2v": {"f1": 0.2}}
-        lines = of(printed([("", numbers)]), "worth")
-        assert cells(lines, "this run INVALID", "v2t", "rouge")[1] == "0.100"
-        assert cells(lines, "this run", "v2v", "f1")[1] == "0.200"
-        lines = of(printed([("m", numbers)]), "worth")
-        assert cells(lines, "m INVALID", "v2t", "rouge")[1] == "0.100"
-
-    @pytest.mark.parametrize(
-        "numbers",
-        [
-            {},
-            {"haven_v2t": {}},
-            {"haven_v2t": {"rouge": None}},
-            {"haven_v2tx": {"rouge": 0.5}},
-            {"maia_vsv": {"f1": 0.5}},
-            {"haven": {"joined_clip_gain": float("nan")}},
-        ],
-    )
-    def test_without_numbers_there_are_no_tables(self, numbers: Numbers) -> None:
-        assert tables.tables([("m", numbers)]) == []
+def test_models_and_text_proxies() -> None:
+    """Models that were rescored together have their names behind the task's."""
+    numbers = {
+        "haven_v2v one (a=b)": {"f1": 0.4},
+        "haven_v2vt one (a=b)": {"clipscore": 0.8},
+        "haven one (a=b)": {"joined_clip_gain": 0.1},
+        "haven_v2v two [c]": {"f1": 0.3},
+        "haven_v2v_text two [c]": {"f1": 0.7},
+        "haven_text two [c]": {"joined_saliency": 0.1},
+    }
+    shown = printed([("", numbers)])
+    for name, f1 in (("one (a=b)", 0.4), ("two [c]", 0.3), ("two [c] (text proxy)", 0.7)):
+        assert cells(of(shown, "Table 3"), name, "videos")[1] == f"{f1:.3f}"
+    assert cells(of(shown, "Table 4"), "one (a=b)", "videos")[-1] == "+0.100"
+    assert cells(of(shown, "keyframes agree"), "two [c] (text proxy)")[0] == "0.100"
+    invalid = {"haven_v2t INVALID": {"rouge": 0.1}, "haven_v2v": {"f1": 0.2}}
+    for label, name in (("", "this run"), ("m", "m")):
+        lines = of(printed([(label, invalid)]), "worth")
+        assert cells(lines, f"{name} INVALID", "v2t", "rouge")[1] == "0.100"
+        assert cells(lines, name, "v2v", "f1")[1] == "0.200"
+    nothing: list[Numbers] = [{}, {"haven_v2t": {"rouge": None}}, {"haven_v2tx": {"rouge": 0.5}}]
+    nothing += [{"maia_vsv": {"f1": 0.5}}, {"haven": {"joined_clip_gain": float("nan")}}]
+    assert [tables.tables([("m", numbers)]) for numbers in nothing] == [[]] * 5
 
 
 @pytest.mark.parametrize("text", [False, True])

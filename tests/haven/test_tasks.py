@@ -2,48 +2,34 @@
 
 from __future__ import annotations
 
-import copy
-import dataclasses
-import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Found
-from lmms_eval_tasks.errors import DataError, TasksError
-from lmms_eval_tasks.haven import data, tasks
+from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.haven import tasks
 from lmms_eval_tasks.haven.options import TASKS
-from lmms_eval_tasks.haven.tasks import BENCHMARK
-from lmms_eval_tasks.host import names
 from lmms_eval_tasks.judges import run as judge_run
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.utils import provenance
 from lmms_eval_tasks.utils.saved_runs import Run
-from tests.haven.asking import drawn
 from tests.haven.docs import doc
 from tests.haven.scored import (
     FAILED,
     NOTHING,
-    broken,
-    details,
     no_models,
-    numbers,
     of_doc,
     rescored,
     runs,
     saved_run,
-    scored,
     video,
     whole,
 )
-from tests.local_endpoint import Fault, LocalEndpoint
 
 NAMES = list(TASKS)
-SUMMARIES = [name for name in NAMES if TASKS[name].kind in ("v2t", "v2vt")]
 ORDERS = [name for name in NAMES if TASKS[name].kind in ("temporal", "saliency")]
 FRAMES = {"frames": 20, "keyframes": [1, 4, 11]}  # K = 3
 # The reference of three sentences: In short: thing ba. In short: thing ca. In short: thing da.
@@ -241,125 +227,10 @@ def test_no_reply() -> None:
             assert (found["status"], found["reply"]) == ("empty", "")
 
 
-def test_cut_off_replies_of_every_length() -> None:
-    """No prefix of a good reply raises or scores more than the whole."""
-    reply = "SUMMARY:\n1. In short: thing ba.\nIMPORTANT FRAMES: [Frame 1, Frame 7]"
-    assert whole("haven_v2vt", reply)["scores"]["f1"] == 1
-    for end in range(len(reply)):
-        found = whole("haven_v2vt", reply[:end])
-        assert found["status"] != "error"
-        assert found["scores"]["f1"] <= 1
-
-
-def test_an_exception_loses_nothing(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def raising(*_: Any) -> Any:
-        raise RuntimeError("a mistake of ours")
-
-    for name in NAMES:
-        with monkeypatch.context() as patched:
-            patched.setitem(tasks._READERS, TASKS[name].kind, raising)  # type: ignore[arg-type]
-            found = whole(name, "[1, 7]")
-        assert (found["status"], found["reply"]) == ("error", "[1, 7]")
-        said = capsys.readouterr().err
-        assert "scoring tvsum/video_7 failed; kept as status error" in said
-        assert "a mistake of ours" in said
-        assert found.keys() == whole(name, "").keys() - {"verdicts"}
-        values = numbers(name, [found])
-        assert values["failed"] == 1
-        assert "failed and is reported" not in capsys.readouterr().err
-
-
 # --- the host's side ------------------------------------------------------------------------------
 
 
-def test_yaml() -> None:
-    """Each task and both groups; nothing else is named, and nothing is judged that is not."""
-
-    class Loader(yaml.SafeLoader):
-        """Names of functions as they are."""
-
-    Loader.add_constructor("!function", lambda loader, node: loader.construct_scalar(node))
-    folder = Path(data.__file__).parent
-    files = {file.stem: file for file in folder.glob("*.yaml")}
-    assert files.keys() == {*NAMES, "haven", "haven_text"}
-    found = {stem: yaml.load(file.read_text("utf-8"), Loader) for stem, file in files.items()}
-    assert found["haven"]["task"] == [name for name in NAMES if not TASKS[name].text]
-    assert found["haven_text"]["task"] == [name for name in NAMES if TASKS[name].text]
-    for name in NAMES:
-        assert found[name]["task"] == name
-        assert found[name]["process_docs"] == f"lmms_eval_tasks.host.names.docs_{name}"
-        assert found[name]["metric_list"] == f"lmms_eval_tasks.host.names.metrics_{name}"
-        assert found[name]["metadata"]["judged"] is bool(BENCHMARK.tasks[name].asks)
-        listed = getattr(names, f"metrics_{name}")
-        assert 2 <= len(listed) <= 8
-        assert listed[0]["metric"] == "failed"
-
-
-def test_what_the_log_keeps() -> None:
-    """All that rescoring needs once, and nothing that no one scores with."""
-    for name in NAMES:
-        given = doc(name)
-        kept = names.process_results(given, ["[1]"])
-        item = kept.pop("failed")
-        assert item["media"]["images"] == data.n_images(given)
-        assert not {"descriptions", "shot_texts", "picks", "video_path"} & item.keys()
-        assert (item["video"], item["n_frames"], item["release"]) == (
-            "tvsum/video_7",
-            12,
-            "0123456789ab",
-        )
-        for metric, short in kept.items():
-            assert len(json.dumps(short)) < 130, (name, metric)
-
-
-def test_a_task_without_items() -> None:
-    """One doc that asks nothing, is in no number, and says why; rescored too."""
-    for name in NAMES:
-        given = doc(name, not_run="why")
-        assert names.doc_to_text(given).startswith("Nothing is asked here")
-        assert names.doc_to_visual(given) == []
-        item = of_doc(given, "skipped")
-        assert (item["status"], item["not_run"]) == ("not_run", "why")
-        assert names.process_results(given, ["skipped"]).keys() == {"failed"}
-        assert numbers(name, [item]) == {"failed": 0}
-        assert details(name, [item]) == {"items": 0, "not_run": "why"}
-        other = "haven_v2v" if name != "haven_v2v" else "haven_saliency"
-        again = rescored([saved_run(name, [item]), *runs(other)])
-        assert again.numbers.keys() == {name, other}
-        assert again.numbers[name] == {"failed": 0}
-        assert again.sidecar[name] == {"items": 0, "not_run": "why"}
-        assert again.notes == [f"{name}: not run: why"]
-        assert name not in again.verdicts
-
-
 # --- saved runs -----------------------------------------------------------------------------------
-
-
-def test_rescored_to_the_last_digit() -> None:
-    """Every item and number once more from the samples alone, in whatever order they lie."""
-    for task in NAMES:
-        (run,) = runs(task)
-        mixed = dataclasses.replace(run, samples=run.samples[::-1])
-        kept = copy.deepcopy(run.samples)
-        again = rescored([mixed])
-        assert run.samples == kept
-        assert again.numbers[task] == numbers(task, scored(task))
-        assert again.sidecar[task] == details(task, scored(task))
-        assert again.notes == []
-        assert list(again.verdicts) == ([task] if task in SUMMARIES else [])
-
-
-def test_scoring_that_broke_breaks_again_or_is_mended() -> None:
-    for task in ("haven_v2v", "haven_v2vt"):
-        one = json.loads(json.dumps(broken(task, id="tvsum/video_9", budget=0)))
-        items = [*scored(task), one]
-        again = rescored([saved_run(task, items)])
-        assert again.numbers[task] == numbers(task, items)
-        assert again.sidecar[task]["status"]["error"] == 1
-        one["budget"] = 1
-        assert "error" not in rescored([saved_run(task, items)]).sidecar[task]["status"]
 
 
 def test_rescored_with_what_joins_the_tasks() -> None:
@@ -383,19 +254,6 @@ def test_rescored_with_what_joins_the_tasks() -> None:
     assert some == {name: value for name, value in found.items() if "saliency" in name}
     alone = rescored(runs("haven_v2v", "haven_saliency_text"))
     assert alone.numbers.keys() == {"haven_v2v", "haven_saliency_text"}
-
-
-def test_two_models_are_joined_each() -> None:
-    names_of = ("haven_v2v", "haven_saliency")
-    one, other = runs(*names_of, model="one (a)"), runs(*names_of, model="two (b)")
-    for sample in other[1].samples:  # the second model ranks the other half on top
-        sample["failed"]["reply"] = "Shot 3 > Shot 2 > Shot 1 > Shot 4"
-    again = rescored([*one, *other])
-    assert again.numbers["haven one (a)"]["joined_saliency"] == 1
-    # Frame 1 lies in shot 1, frames 5 and 7 in shots 2 and 3.
-    assert again.numbers["haven two (b)"]["joined_saliency"] == 0.5
-    with pytest.raises(DataError, match="a second haven_v2v run of m"):
-        rescored(runs("haven_v2v") + runs("haven_v2v"))
 
 
 def test_runs_of_other_data() -> None:
@@ -455,60 +313,3 @@ def test_damaged_samples_are_refused() -> None:
         (run,) = runs(task)
         run.samples[0]["failed"][name] = value
         assert rescored([run]).sidecar[task]["status"]["error"] == 1
-
-
-def test_a_clip_model_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As before a run: where summaries are scored."""
-    monkeypatch.setenv(settings.CLIPSCORE, str(tmp_path / "none"))
-    monkeypatch.setattr(tasks.judging, "clip_problem", lambda: "there is none")
-    assert rescored(runs("haven_v2v")).numbers
-    with pytest.raises(TasksError, match="there is none; nothing is downloaded"):
-        rescored(runs("haven_v2v", "haven_v2t"))
-
-
-def test_judges_of_saved_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A judge rates saved summaries; saved ratings stay where nobody is asked."""
-    scores: list[object] = [4, 2]
-
-    def rate(request: dict[str, Any]) -> Fault:
-        return drawn(request, scores)
-
-    def judged(run: Run, judge: str | None, **more: Any) -> Any:
-        judge_run.forget()
-        return rescored([run], judge, **more)
-
-    with LocalEndpoint(rate, model="local") as endpoint:
-        spec = f"rater@{endpoint.url}"
-        (waiting,) = runs("haven_v2t")
-        found = judged(waiting, spec)
-        values = found.numbers["haven_v2t"]
-        # Five samples 4, 2, 4, 2, 4 of two summaries; the third is empty: 0.
-        assert values["geval_samples_valid"] == pytest.approx((3.2 + 3.2 + 0) / 3)
-        assert (values["geval_samples_coverage"], values["geval_samples_failed"]) == (1.0, 0)
-        assert values["geval_logprobs_valid"] is None
-        pairs = found.verdicts["haven_v2t"]
-        assert [pair.id for pair in pairs] == ["tvsum/video_0", "tvsum/video_1"]
-
-        monkeypatch.setenv(settings.JUDGE, spec)
-        judge_run.forget()
-        (run,) = runs("haven_v2t")
-        monkeypatch.setenv(settings.JUDGE, "none")
-        again = judged(run, None).numbers["haven_v2t"]
-        assert again == numbers("haven_v2t", [sample["failed"] for sample in run.samples])
-        assert again["geval_samples_valid"] == values["geval_samples_valid"]
-
-        asked = len(endpoint.chats)
-        kept = judged(run, spec, missing_only=True)
-        assert len(endpoint.chats) == asked
-        assert kept.numbers["haven_v2t"]["geval_samples_valid"] == pytest.approx(6.4 / 3)
-
-        scores[:] = [5]
-        rated = judged(run, spec)
-        assert rated.numbers["haven_v2t"]["geval_samples_valid"] == pytest.approx(10 / 3)
-        (one, other) = rated.verdicts["haven_v2t"]
-        assert (one.before.score, other.after.score) == (pytest.approx(3.2), 5)
-        another = judged(run, f"somebody@{endpoint.url}", missing_only=True)
-        assert another.numbers["haven_v2t"]["geval_samples_valid"] == pytest.approx(10 / 3)
-        run.samples[0]["failed"]["verdicts"] = {"geval": {"score": "x"}}
-        with pytest.raises(DataError, match="tvsum/video_0/geval: the saved verdict is none"):
-            judged(run, None)

@@ -14,14 +14,13 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from lmms_eval_tasks.judges import cache as replies
-from lmms_eval_tasks.judges import cache_form
-from lmms_eval_tasks.judges.exchange import Reply, Request, Sampling, Token
+from lmms_eval_tasks.judges.verdict import Reply, Request, Sampling, Token
 
 IDENTITY = {"provider": "openai", "model": "gpt-4o", "base_url": "https://api.openai.com/v1"}
 
 
 def key(request, identity=IDENTITY, sample=0):
-    return cache_form.key(identity, request, sample)
+    return replies.key(identity, request, sample)
 
 
 CHANGES = {
@@ -60,7 +59,7 @@ def test_each_part_changes_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     keys["model"] = key(ask(), {**IDENTITY, "model": "gpt-4o-mini"})
     keys["no identity"] = key(ask(), {})
     with monkeypatch.context() as patch:
-        patch.setattr(cache_form, "FORMAT", 2)
+        patch.setattr(replies, "FORMAT", 2)
         keys["format"] = key(ask())
     assert len(set(keys.values())) == len(keys), keys
     # A changed key makes users pay for everything again: raise FORMAT when this is meant.
@@ -95,7 +94,7 @@ def test_order_of_keys_is_no_part_and_texts_are(identity, first, second) -> None
 
 
 def packed(reply: Reply) -> Reply:
-    return cache_form.reply_of(cache_form.unpack(cache_form.pack(cache_form.plain(reply))))
+    return replies.reply_of(replies.unpack(replies.pack(replies.plain(reply))))
 
 
 @hypothesis_settings(max_examples=60, deadline=None)

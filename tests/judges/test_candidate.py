@@ -11,9 +11,8 @@ import pytest
 from pydantic import BaseModel
 
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, Status, Verdict, add_status, setup
-from lmms_eval_tasks.judges.asking import Asker, given_by, settle
-from lmms_eval_tasks.judges.candidate import Judged, judged
-from lmms_eval_tasks.judges.verdict import is_judges_failure
+from lmms_eval_tasks.judges.asking import Asker, given_by, judged, settle
+from lmms_eval_tasks.judges.verdict import Judged, is_judges_failure
 from lmms_eval_tasks.utils import aggregate
 from tests.checks import table
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from lmms_eval_tasks.errors import JudgeError, PromptError
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, Verdict
 from lmms_eval_tasks.judges.debate import DebateJudge, load_prompts, transcript
-from lmms_eval_tasks.judges.prompts import render
+from lmms_eval_tasks.judges.engine import render
 from lmms_eval_tasks.judges.verdict import Usage
 from tests.checks import refused, table
 

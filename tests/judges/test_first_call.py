@@ -9,9 +9,9 @@ import time
 import pytest
 
 from lmms_eval_tasks.judges import Verdict, run
-from lmms_eval_tasks.judges.config import NONE, JudgeConfig
-from lmms_eval_tasks.judges.first_call import WARM, Gate, ahead
-from lmms_eval_tasks.judges.providers import NoJudge
+from lmms_eval_tasks.judges.asking import WARM, Gate, ahead
+from lmms_eval_tasks.judges.replay import NoJudge
+from lmms_eval_tasks.judges.verdict import NONE, JudgeConfig
 from lmms_eval_tasks.settings import JudgeLimits
 
 

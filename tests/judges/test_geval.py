@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from lmms_eval_tasks.judges import geval
-from lmms_eval_tasks.judges.exchange import Reply, Token
-from lmms_eval_tasks.judges.verdict import Status, Verdict
+from lmms_eval_tasks.judges.verdict import Reply, Status, Token, Verdict
 from tests.checks import refused, table
 
 FILE = Path(__file__).parents[1] / "cases" / "judge_geval.json"

@@ -10,7 +10,7 @@ from injections import INJECTIONS, TEXTS, Decision
 
 from lmms_eval_tasks.errors import PromptError
 from lmms_eval_tasks.judges import Criterion
-from lmms_eval_tasks.judges.prompts import block, neutralise, render
+from lmms_eval_tasks.judges.engine import block, neutralise, render
 from tests.checks import refused, table
 
 # Special tokens as the tokenizers of the families in prompts.py list them.

@@ -14,8 +14,7 @@ from forking import in_child
 from lmms_eval_tasks import judges
 from lmms_eval_tasks.errors import JudgeError, TasksError
 from lmms_eval_tasks.judges import resolve, run
-from lmms_eval_tasks.judges.ledger import task
-from lmms_eval_tasks.judges.run import Run, from_settings
+from lmms_eval_tasks.judges.run import Run, from_settings, task
 from lmms_eval_tasks.settings import JudgeLimits
 from tests import local_endpoint as server
 from tests.checks import in_threads, refused, table
@@ -73,24 +72,16 @@ def test_two_judges_at_one_endpoint_share_its_limits() -> None:
     assert line.startswith(f"m@{endpoint.url}: ")
 
 
-def noted(made: Run) -> list[tuple[bool, bool]]:
-    """What the bar is told, as (cached, failed)."""
-    shown: list[tuple[bool, bool]] = []
-    made.progress.done = lambda cached, failed: shown.append((cached, failed))  # type: ignore[method-assign]
-    return shown
-
-
 def test_a_panels_verdict_is_counted_once_and_its_members_apart() -> None:
     """The bar counts what the benchmark asked for; the ledger also who was asked for it."""
     made = Run(JudgeLimits())
-    shown = noted(made)
     with LocalEndpoint(Player()) as endpoint:
         member = resolve(f"a@{endpoint.url}", {}, default_model="gpt-4o")
         others = [dataclasses.replace(member, model=name) for name in ("b", "c")]
         panel = judges.JudgeConfig("panel", members=(member, *others), rule="median")
         with task("t"):
             assert made.outermost(panel).verdict(RATING, FIELDS).status == "ok"
-    assert shown == [(False, False)]
+    assert (made.ledger.done, made.ledger.cached, made.ledger.failed) == (1, 0, 0)
     rows = {row.judge: row for row in made.ledger.rows()}
     labels = [one.label for one in panel.members]
     assert set(rows) == {panel.label, *labels}

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import random
 from typing import Any
 
-import pytest
-
 from lmms_eval_tasks.maia import metrics
-from lmms_eval_tasks.maia.categories import SLUGS
 from lmms_eval_tasks.maia.tasks import BENCHMARK
 from lmms_eval_tasks.runs import scoring
+from tests.checks import table
 
 
 def pair(
@@ -69,8 +66,8 @@ def test_no_number_is_not_zero() -> None:
     assert of_pairs([]) == {"failed": 0}
 
 
-@pytest.mark.parametrize(
-    ("rights", "plain", "valid", "failed"),
+@table(
+    "rights, plain, valid, failed",
     [
         ("11111111", 1.0, 1.0, 0),
         ("11111110", 0.0, 0.0, 0),
@@ -139,33 +136,3 @@ def test_aggregate_accuracy() -> None:
     waiting = [answer("v/both", None, "unjudged"), answer("v/pool", 0, "empty")]
     found = scoring.joined(join, {"maia_vsv": pairs, "maia_oevqa": waiting})
     assert found["agg_acc"] is None
-
-    # Through the host: each task hands its short items over, and shows no number of its own.
-    carried = []
-    for name, items in sides.items():
-        task = BENCHMARK.tasks[name]
-        (row,) = (
-            one for one in scoring.metric_list(task, BENCHMARK.joins) if one["metric"] == "agg_acc"
-        )
-        short = [scoring.spread(task, BENCHMARK.joins, item)["agg_acc"] for item in items]
-        carried.append(row["aggregation"](short))
-    number = scoring.group_number(join, "agg_acc")
-    assert number(carried) == number(carried[::-1], [5, 5], False) == 1 / 4
-    assert number(carried[:1]) is number([]) is None
-
-
-def test_sums_do_not_depend_on_the_order() -> None:
-    rng = random.Random(7)
-    items = [answer(str(n), rouge_l=rng.random()) for n in range(999)]
-    (rouge,) = (one for one in metrics.ANSWERS if one.name == "rouge_l")
-    for seed in range(5):
-        assert rouge.of(random.Random(seed).sample(items, len(items))) == rouge.of(items)
-
-
-def test_the_hosts_table_is_short() -> None:
-    """At most 8 rows a task; the item once, and at most 1.3 KB a pair."""
-    for task in BENCHMARK.tasks.values():
-        assert len(scoring.metric_list(task, BENCHMARK.joins)) <= 8
-        assert {metric.name for metric in task.metrics} >= {
-            f"{task.metrics[0].name}_{slug}" for slug in SLUGS
-        }

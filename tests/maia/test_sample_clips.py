@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import sample
+from lmms_eval_tasks.maia import sample
 from lmms_eval_tasks.maia.sample_scene import BALL, CAR, FPS, HORIZON, SCENES, Scene
 
 
@@ -73,14 +73,6 @@ def test_mover_is_where_the_scene_says(clip):
             assert abs(middle - scene.mover_x(time)) < 3, time
     first, last = (mover_pixels(scene, frame).mean() for frame in (frames[0], frames[-1]))
     assert (first < 192 < last) if scene is BALL else (last < 192 < first)
-
-
-def test_occluder_stands_in_the_middle(clip):
-    scene, frames, _ = clip
-    for frame in (frames[0], frames[-1]):
-        xs, _ = where(frame, scene.occluder.colour)
-        assert abs(xs.mean() - 192) < 3
-        assert len(xs) > 3000
 
 
 def test_target_falls_at_the_hit(clip):
@@ -159,10 +151,11 @@ def test_sound_is_loud_exactly_when_the_scene_says(clip):
 def test_two_builds_decode_to_the_same(sample_root, tmp_path):
     import numpy as np
 
-    again = sample.build(tmp_path)
+    sample.write(tmp_path)
     for name in ("data.json", "key.json"):
-        assert (again / "maia" / name).read_bytes() == (sample_root / "maia" / name).read_bytes()
+        assert (tmp_path / name).read_bytes() == (sample_root / "maia" / name).read_bytes()
     for scene in SCENES:
-        name = f"maia/videos/{scene.number}.mp4"
-        for one, other in zip(decoded(sample_root / name), decoded(again / name), strict=True):
+        name = f"videos/{scene.number}.mp4"
+        made = decoded(sample_root / "maia" / name), decoded(tmp_path / name)
+        for one, other in zip(*made, strict=True):
             assert np.array_equal(one, other)

@@ -26,17 +26,6 @@ def printed(rows: list[tuple[str, Any]], width: int = UNSEEN) -> str:
     return sink.getvalue()
 
 
-def test_every_category_and_form_is_printed() -> None:
-    values = {**numbers(), "pool_acc_failed": 7}
-    text = printed([("tiny random VLM", {"maia_vsv_1frame_en": values})])
-    for value in numbers().values():
-        assert f"{value:.2f}" in text
-    assert " 7 " in text
-    assert "\u2026" not in text  # rich's ellipsis: a column did not fit
-    assert all(len(line) <= UNSEEN for line in text.splitlines())
-    assert set(tables.HEADINGS) == set(SLUGS)
-
-
 def test_a_narrow_terminal_folds(monkeypatch: pytest.MonkeyPatch) -> None:
     """No column is dropped, no line is longer, and each part has its names."""
     monkeypatch.setenv("COLUMNS", "80")
@@ -70,10 +59,3 @@ def test_what_is_not_computed_is_a_dash() -> None:
 
 def test_tables_of_metrics_without_numbers_are_left_out() -> None:
     assert tables.tables([("", {"maia_oevqa": {"judge_acc": None, "agg_acc": float("nan")}})]) == []
-
-
-def test_cells_of_the_two_by_two() -> None:
-    counts = {"both": 20, "pool_only": 3, "answer_only": 18, "neither": 7, "joined": 48}
-    values = {"agg_acc": 20 / 48, **{f"agg_acc_n_{name}": n for name, n in counts.items()}}
-    text = printed([("oracle", {"maia": values})])
-    assert any(line.split()[2:] == ["20", "3", "18", "7", "48"] for line in text.splitlines())

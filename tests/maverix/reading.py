@@ -20,9 +20,9 @@ from PIL import Image
 
 from lmms_eval_tasks.maverix.item import seconds
 from lmms_eval_tasks.maverix.sample import SECONDS, VIDEOS, Moment, plans
-from lmms_eval_tasks.maverix.tasks import BENCHMARK
 from lmms_eval_tasks.sample import second_code
 from lmms_eval_tasks.sample.second_code import TICKS
+from tests.maverix import runs
 
 WINDOW = 0.02  # seconds of sound that are read at once
 RAMP = 0.01  # seconds at both ends of a tone that are not read: it fades in and out there
@@ -35,10 +35,7 @@ QUIET = 0.01  # root mean square; the sample's tones have 0.25
 def docs(kind: str, mode: str, length: str) -> list[dict[str, Any]]:
     """The docs of a task, as the host gets them."""
     end = {"choice": "", "open": "_oe", "circular": "_circular"}[kind]
-    name = f"maverix_{'long_' if length == 'long' else ''}{mode}{end}"
-    found = [{**doc, "task": name} for doc in BENCHMARK.docs(BENCHMARK.look([name]), name)]
-    assert {(doc["mode"], doc["length"]) for doc in found} == {(mode, length)}
-    return found
+    return runs.docs(f"maverix_{'long_' if length == 'long' else ''}{mode}{end}")
 
 
 def source(doc: dict[str, Any]) -> tuple[int, float, float]:
@@ -143,15 +140,9 @@ def check_sound(samples: Any, rate: int, video: int, start: float, end: float) -
     assert -WINDOW < len(samples) / rate - (end - start) < BLOCK
     beyond = samples[round((end - start) * rate) :]
     assert not len(beyond) or np.sqrt(np.mean(beyond**2)) < QUIET
-    pieces = [
-        (
-            second,
-            max(second + RAMP, start),
-            min(second + 1 - RAMP, end, start + len(samples) / rate),
-        )
-        for second in range(math.floor(start), math.ceil(end))
-    ]
-    for second, begin, stop in pieces:
+    heard_until = min(end, start + len(samples) / rate)
+    for second in range(math.floor(start), math.ceil(end)):
+        begin, stop = max(second + RAMP, start), min(second + 1 - RAMP, heard_until)
         moment = Moment(video, second)
         part = samples[round((begin - start) * rate) : round((stop - start) * rate)]
         step = round(WINDOW * rate)

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import functools
 import json
-import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from lmms_eval_tasks import settings
-from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.judges.asking import Asker
-from lmms_eval_tasks.judges.candidate import usable
-from lmms_eval_tasks.maverix import judge, tasks
+from lmms_eval_tasks.judges.asking import Asker, usable
+from lmms_eval_tasks.maverix import judge
 from lmms_eval_tasks.maverix.labels import DIMENSIONS, LETTERS
 from lmms_eval_tasks.maverix.tasks import BENCHMARK
 from lmms_eval_tasks.runs import before, scoring
@@ -25,46 +19,6 @@ from lmms_eval_tasks.utils.saved_runs import CARRIER
 REFUSAL = "I'm sorry, but I can't watch videos."
 Doc = dict[str, Any]
 Item = dict[str, Any]
-
-
-@pytest.fixture
-def memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Nothing is known of the data, and nothing of what was cut."""
-    monkeypatch.setattr(before, "_checked", {})
-    cut = tasks.cut
-    cut.cache_clear()
-    yield
-    cut.cache_clear()
-
-
-@pytest.fixture
-def sample(memory: None, sample_root: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The packaged sample is the data, nobody judges, and no video is cut."""
-
-    def gone(*_: object) -> Any:
-        raise MediaError("no cut in this test")
-
-    monkeypatch.setenv(settings.CACHE, str(cache))
-    monkeypatch.setenv(settings.DATA, "sample")
-    monkeypatch.setenv(settings.JUDGE, "none")
-    monkeypatch.setattr(tasks, "cut", gone)
-
-
-@pytest.fixture
-def root(memory: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty data root of the user's."""
-    monkeypatch.setenv(settings.DATA, str(tmp_path / "root"))
-    monkeypatch.setenv(settings.JUDGE, "none")
-    return tmp_path / "root"
-
-
-@pytest.fixture
-def source(sample_root: Path, tmp_path: Path) -> Path:
-    """The sample as a release of the user's."""
-    folder = tmp_path / "release"
-    shutil.copytree(sample_root / "maverix", folder)
-    (folder / "VERSION").unlink()
-    return folder
 
 
 def edit(file: Path, change: Callable[[list[dict[str, Any]]], object]) -> None:
@@ -109,14 +63,6 @@ def right(doc: Doc) -> str:
 
 def wrong(doc: Doc) -> str:
     return LETTERS[(LETTERS.index(doc["answer"]) + 1) % 8] if "answer" in doc else "No."
-
-
-def some_right(doc: Doc) -> str:
-    """Right on two of three items, unreadable on every seventh: the same in each mode."""
-    number = int(doc["question_id"].rpartition("q")[2])
-    if number % 7 == 0:
-        return "I would rather look at the clouds."
-    return wrong(doc) if number % 3 == 0 else right(doc)
 
 
 def score(docs: Sequence[Doc], reply: Callable[[Doc], str]) -> list[Item]:

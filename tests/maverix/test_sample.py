@@ -15,7 +15,7 @@ import pytest
 from lmms_eval_tasks.maverix import files, sample
 from lmms_eval_tasks.maverix.item import seconds
 from lmms_eval_tasks.maverix.labels import LETTERS, SPLITS
-from lmms_eval_tasks.maverix.sample import SECONDS, SUBTITLES, VIDEOS, WORD, Moment, plans
+from lmms_eval_tasks.maverix.sample import SECONDS, VIDEOS, plans
 from lmms_eval_tasks.sample import second_code
 from lmms_eval_tasks.sample.second_code import PALETTE, TICKS
 from lmms_eval_tasks.utils import subtitles
@@ -53,74 +53,24 @@ def test_every_second_is_unique_and_far_from_its_neighbours() -> None:
     for one, other in pairwise(MOMENTS):
         assert all(a != b for a, b in zip(one.colours, other.colours, strict=True))
         assert abs(one.hertz - other.hertz) >= 385
-    for number, words in (
-        (0, "zero"),
-        (13, "thirteen"),
-        (20, "twenty"),
-        (77, "seventy-seven"),
-        (100, "one hundred"),
-        (119, "one hundred nineteen"),
-        (155, "one hundred fifty-five"),
-    ):
-        assert MOMENTS[number].word == words
+    words = {0: "zero", 13: "thirteen", 77: "seventy-seven", 100: "one hundred"}
+    words |= {119: "one hundred nineteen", 155: "one hundred fifty-five"}
+    assert {number: MOMENTS[number].word for number in words} == words
     text = "\n".join(f"[00:0{n}.1 - 00:0{n}.9] Word {MOMENTS[90 + n].word}." for n in range(3))
     assert reading.moments_of_text(text) == MOMENTS[90:93]
     assert reading.moments_of_text("Word seven and Word nobody. Words seven.") == []
-
-
-@pytest.mark.parametrize("video", range(1, len(VIDEOS) + 1))
-def test_clips_carry_the_code_of_their_seconds(video: int, folder: Path) -> None:
-    import av
-    import numpy as np
-
-    path = folder / "videos" / f"{VIDEOS[video - 1]}.mp4"
-    frames, sound = decoded(path)
-    length = SECONDS[video - 1]
-    assert frames.shape == (length * TICKS, 240, 320, 3)
-    assert 0 <= sound.shape[1] / 44_100 - length < 0.05
-    with av.open(str(path)) as file:
-        assert [s.type for s in file.streams] == ["video", "audio"]
-        assert file.streams.video[0].codec_context.name == "h264"
-        assert file.streams.audio[0].codec_context.name == "aac"
-        assert (file.streams.audio[0].rate, file.streams.audio[0].channels) == (44_100, 2)
-        packets = [p for p in file.demux(video=0) if p.size and p.is_keyframe]
-    # Far apart, so that a cut without encoding would carry seconds that are not the segment's.
-    assert [float(p.pts * p.time_base) for p in packets] == list(range(0, length, 12))
-    for index, frame in enumerate(frames):
-        assert reading.read_frame(frame) == (video, index / TICKS)
-    for window in (0.1, 1.0):
-        step = round(window * 44_100)
-        for n in range(round(length / window)):
-            number = second_code.number_of_sound(sound[:, n * step : (n + 1) * step], 44_100)
-            assert reading.moment_of(number) == (video, int((n + 0.5) * window))
-    left, right = sound  # they differ in level only
-    assert np.abs(left).max() == pytest.approx(0.5, abs=0.02)
-    loudness = np.sqrt(np.mean(right**2)) / np.sqrt(np.mean(left**2))
-    assert loudness == pytest.approx(0.4, abs=0.01)
-    assert np.corrcoef(left, right)[0, 1] > 0.999
 
 
 class TestItems:
     """Twenty items in our schema, true whether the segment or the whole video is seen."""
 
     def test_the_schema_accepts_it(self, release: files.Release, folder: Path) -> None:
+        """Every label occurs, and every letter is right about as often."""
         assert release.counts == {"videos": 4, "questions": 20, "asked": 60, "bad_items": 0}
         assert release.withheld == {"answers": 0, "references": 0}
-        assert release.ignored == ()
         assert all(release.path_of(item.video).is_file() for item in release.items)
-        assert sum(f.stat().st_size for f in folder.rglob("*") if f.is_file()) < 2_500_000
-
-    def test_every_form_and_label_is_used(self, folder: Path, release: files.Release) -> None:
-        content = json.loads((folder / "data.json").read_text(encoding="utf-8"))["items"]
-        assert {type(item["answer"]) for item in content} == {str, int}
-        answers = [item["answer"] for item in content if isinstance(item["answer"], str)]
-        assert {len(answer) == 1 for answer in answers} == {True, False}
-        assert {type(item["start"]) for item in content} == {float, str, type(None)}
-        assert {item["shuffled"] for item in content} == {True, False}
-        assert {item["duration"] for item in content} == {None, "short", "middle"}
-        for split, known in SPLITS.items():
-            if split != "duration":
-                assert {getattr(item, split) for item in release.items} == set(known), split
+        for split in SPLITS.keys() - {"duration"}:
+            assert {getattr(item, split) for item in release.items} == set(SPLITS[split]), split
         found = Counter(LETTERS[item.answer or 0] for item in release.items)
         assert sorted(found) == list(LETTERS)
         assert max(found.values()) <= 3
@@ -129,29 +79,24 @@ class TestItems:
         """Whole seconds, and the segment starts and ends within others."""
         reach = {"next_tone": 2, "next_colour": 2, "pitch": 2}
         for plan in plans():
-            if plan.segment is None:
-                continue
-            start, end = map(seconds, plan.segment)
-            last = plan.second + reach.get(plan.kind, 1)
-            if plan.kind == "wait":
-                last = plan.second + 3 + plan.second % 5 + 1
-            assert start <= plan.second < last <= end <= SECONDS[plan.video - 1], plan
-            assert start % 1
-            assert end % 1
+            if plan.segment is not None:
+                start, end = map(seconds, plan.segment)
+                wait = 4 + plan.second % 5 if plan.kind == "wait" else 1
+                last = plan.second + reach.get(plan.kind, wait)
+                assert start <= plan.second < last <= end <= SECONDS[plan.video - 1], plan
+                assert 0 not in (start % 1, end % 1)
 
     def test_the_key(self, release: files.Release, folder: Path) -> None:
         key = json.loads((folder / "key.json").read_text(encoding="utf-8"))
         asked = [text for item in release.items for text in (item.question, item.paraphrase)]
-        assert len(set(asked)) == 40
         assert not any(one in other for one in asked for other in asked if one != other)
-        assert set(key) == {"answers", "lures", "choices"}
         assert set(key["answers"]) == set(key["lures"]) == set(asked)
+        assert len(set(asked)) == 40
         assert set(key["choices"]) == {item.question for item in release.items}
         for item in release.items:
             assert key["choices"][item.question] == item.options[item.answer or 0]
             for text in (item.question, item.paraphrase):
-                assert key["answers"][text] == item.reference
-                assert key["lures"][text] != item.reference
+                assert key["answers"][text] == item.reference != key["lures"][text]
 
     def test_truth_by_what_the_clips_show_and_play(self, release: files.Release) -> None:
         """Each right option again from the decoded files, with no look at how it was made."""
@@ -205,20 +150,6 @@ def shown(frame: Any) -> tuple[str, str]:
         return min(PALETTE, key=lambda each: math.dist(PALETTE[each], frame[100, x].tolist()))
 
     return name(80), name(240)
-
-
-def test_subtitles(release: files.Release, folder: Path) -> None:
-    """One word a second in each of the three kinds; one video has none."""
-    found = sorted(path.name for path in (folder / "subtitles").iterdir())
-    assert found == ["lights-1.srt", "lights-2.vtt", "lights-4.json"]
-    for video in SUBTITLES:
-        path = release.subtitles_of(VIDEOS[video - 1])
-        assert path is not None
-        cues = subtitles.read(path)
-        assert len(cues) == SECONDS[video - 1]
-        for second, cue in enumerate(cues):
-            assert reading.moments_of_text(cue.text) == [Moment(video, second)]
-            assert (cue.start, cue.end) == pytest.approx([second + side for side in WORD])
 
 
 def test_two_builds_are_the_same(folder: Path, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """What reaches a model in each of MAVERIX's modes: decoded again, and told by the sample's code.
 
-What then goes over the wire is in tests/host/test_maverix_requests.py.
+What then goes over the wire is in tests/host/test_host_models.py.
 """
 
 from __future__ import annotations
@@ -16,82 +16,58 @@ from lmms_eval_tasks import running
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.maverix.labels import LETTERS, MODES
 from lmms_eval_tasks.maverix.sample import SECONDS, Moment
+from lmms_eval_tasks.maverix.tasks import BENCHMARK
+from lmms_eval_tasks.sample import players
 from lmms_eval_tasks.utils import segments
-from tests.maverix import reading
+from tests.maverix import reading, runs
 from tests.maverix.reading import docs, source
 
-LENGTHS = ("localized", "long")
+pytestmark = pytest.mark.usefixtures("on_sample")
 
-
-@pytest.fixture(autouse=True)
-def on_sample(sample_root: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LMMS_EVAL_TASKS_CACHE", str(cache))
-    monkeypatch.setenv("LMMS_EVAL_TASKS_DATA", "sample")
+KINDS = {"a": ["audio"], "s": [], "v": ["video"], "vs": ["video"], "av": ["video", "audio"]}
 
 
 # --- the media of each mode -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("length", ["localized", "long"])
 @pytest.mark.parametrize("mode", MODES)
-class TestMedia:
-    def test_chat(self, mode: str, length: str) -> None:
-        kinds = {"a": ["audio"], "s": [], "v": ["video"], "vs": ["video"], "av": ["video", "audio"]}
-        found = docs("choice", mode, length)
-        assert len(found) == 20
-        for doc in found:
-            (message,) = names.doc_to_messages(doc)
-            assert message["role"] == "user"
-            *media, text = message["content"]
-            assert text == {"type": "text", "text": names.doc_to_text(doc)}
-            assert [item["type"] for item in media] == kinds[mode]
-            for item in media:
-                if item["type"] == "video":
-                    assert reading.streams(item["url"]) == ("video",)
-                    reading.check_picture(item["url"], *source(doc))
-                else:
-                    reading.check_wav(item["url"], *source(doc))
-
-    def test_simple(self, mode: str, length: str) -> None:
-        for doc in docs("choice", mode, length):
-            visuals = names.doc_to_visual(doc)
-            assert len(visuals) == (mode != "s")
-            for path in visuals:
-                if mode == "a":
-                    reading.check_wav(path, *source(doc))
-                    continue
-                assert Path(path).suffix == ".mp4"
-                assert reading.streams(path) == (("audio", "video") if mode == "av" else ("video",))
-                reading.check_picture(path, *source(doc))
-                if mode == "av":
-                    reading.check_sound(*reading.heard(path), *source(doc))
-
-    def test_open_and_circular_docs_carry_the_same(self, mode: str, length: str) -> None:
-        media = {d["id"]: names.doc_to_visual(d) for d in docs("choice", mode, length)}
-        kinds = {"open": 2} if length == "long" else {"open": 2, "circular": 8}
-        for kind, times in kinds.items():
-            found = docs(kind, mode, length)
-            assert len(found) == times * len(media)
-            for doc in found:
-                assert names.doc_to_visual(doc) == media[doc["question_id"]]
+def test_media(mode: str, length: str) -> None:
+    """What a chat and a simple class are given; open and circular docs carry the same."""
+    simple = {}
+    found = docs("choice", mode, length)
+    assert len(found) == 20
+    for doc in found:
+        (message,) = names.doc_to_messages(doc)
+        assert message["role"] == "user"
+        *media, text = message["content"]
+        assert text == {"type": "text", "text": names.doc_to_text(doc)}
+        assert [item["type"] for item in media] == KINDS[mode]
+        given = {item["type"]: item["url"] for item in media}
+        if "video" in given:
+            assert reading.streams(given["video"]) == ("video",)
+            reading.check_picture(given["video"], *source(doc))
+        if "audio" in given:
+            reading.check_wav(given["audio"], *source(doc))
+        simple[doc["id"]] = visuals = names.doc_to_visual(doc)
+        if mode != "av":
+            assert visuals == list(given.values())
+            continue
+        (path,) = visuals
+        assert Path(path).suffix == ".mp4"
+        assert reading.streams(path) == ("audio", "video")
+        reading.check_picture(path, *source(doc))
+        reading.check_sound(*reading.heard(path), *source(doc))
+    for kind in ("open",) if length == "long" else ("open", "circular"):
+        for doc in docs(kind, mode, length):
+            assert names.doc_to_visual(doc) == simple[doc["question_id"]]
 
 
-@pytest.mark.parametrize("length", LENGTHS)
-def test_a_and_av_carry_the_same_sound_and_v_and_av_the_same_picture(length: str) -> None:
-    made = zip(*(docs("choice", mode, length) for mode in ("a", "v", "av")), strict=True)
-    for a, v, both in made:
-        (sound, _), (video, _) = (names.doc_to_messages(doc)[0]["content"] for doc in (a, v))
-        assert names.doc_to_messages(both)[0]["content"][:2] == [video, sound]
-        assert names.doc_to_visual(a) == [sound["url"]]
-        assert names.doc_to_visual(v) == [video["url"]]
-
-
-def test_the_wav_is_the_mean_of_both_channels() -> None:
-    """They are 0.5 and 0.2 of full scale: the left alone would be 0.5, their sum 0.7."""
-    for doc in docs("choice", "a", "localized"):
-        samples, rate = reading.heard(names.doc_to_visual(doc)[0])
-        assert np.percentile(np.abs(samples), 99) == pytest.approx(0.35, abs=0.01)
-        assert rate == 16_000
+def test_a_and_av_carry_the_same_sound_and_v_and_av_the_same_picture() -> None:
+    made = zip(*(docs("choice", mode, "localized") for mode in ("a", "v", "av")), strict=True)
+    for several in made:
+        given = [names.doc_to_messages(doc)[0]["content"][:-1] for doc in several]
+        assert given[2] == [*given[1], *given[0]]
 
 
 def test_samples_for_classes_that_take_no_path() -> None:
@@ -130,58 +106,35 @@ def test_wrong_cuts_are_caught() -> None:
 # --- the text ---------------------------------------------------------------------------------
 
 
-def words(doc: dict[str, Any]) -> list[tuple[str, Moment]]:
-    """The subtitles that belong to a doc's window, by the plan: when shown in the cut, and what.
+def words(doc: dict[str, Any]) -> list[Moment]:
+    """The subtitles that belong to a doc's window, by the plan.
 
     A second's word is shown from 0.1 to 0.9 s after it began; it belongs to the window that holds
     half of it or more.
     """
     video, start, end = source(doc)
-    found = []
-    for second in range(SECONDS[video - 1]):
-        begin, stop = max(second + 0.1, start) - start, min(second + 0.9, end) - start
-        if video != 3 and stop - begin > 0.4 - 1e-6:
-            times = (f"{int(t) // 60:02}:{t % 60:04.1f}" for t in (round(begin, 1), round(stop, 1)))
-            found.append((" - ".join(times), Moment(video, second)))
-    return found
+    if video == 3 or not MODES[doc["mode"]].subtitles:
+        return []
+    shown = [(s, min(s + 0.9, end) - max(s + 0.1, start)) for s in range(SECONDS[video - 1])]
+    return [Moment(video, second) for second, length in shown if length > 0.4 - 1e-6]
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(
-    ("kind", "length"),
-    [(kind, length) for kind in ("choice", "open") for length in LENGTHS]
-    + [("circular", "localized")],
-)
-def test_prompt(kind: str, mode: str, length: str) -> None:
-    """Four paragraphs in the paper's order, subtitles only where the mode has them."""
-    for doc in docs(kind, mode, length):
-        told, instruction, question, cue = names.doc_to_text(doc).split("\n\n")
-        expected = words(doc) if mode in ("s", "vs") else []
-        head, *lines = told.splitlines()
-        assert bool(expected) == head.startswith("Subtitles")
-        if not expected:
-            assert told == "No subtitles are given."
-        assert len(lines) == len(expected)
-        for line, (_, moment) in zip(lines, expected, strict=True):
-            assert reading.moments_of_text(line) == [moment]
-        shown = [line.split("]")[0].removeprefix("[").split(" - ") for line in lines]
-        for times, (wanted, _) in zip(shown, expected, strict=True):
-            for one, other in zip(times, wanted.split(" - "), strict=True):
-                assert clock(one) == pytest.approx(clock(other), abs=0.11)  # halves of a tenth
-        assert ("letter" in instruction) == (kind != "open")
-        asked, *options = question.splitlines()
-        assert asked == doc["question"]
-        if kind == "open":
-            assert not options
-        else:
-            assert [line[:3] for line in options] == [f"{letter}. " for letter in LETTERS]
-            assert [line[3:] for line in options] == doc["options"]
+@pytest.mark.parametrize("task", BENCHMARK.tasks)
+def test_prompt(task: str, sample_root: Path) -> None:
+    """Four paragraphs in the paper's order; whoever knows all answers needs no more than these."""
+    key = players.AnswerKey.load(sample_root / "maverix" / "key.json")
+    for doc in runs.docs(task):
+        text = names.doc_to_text(doc)
+        told, instruction, question, cue = text.split("\n\n")
+        assert reading.moments_of_text(told) == words(doc)
+        assert words(doc) or told == "No subtitles are given."
+        assert ("letter" in instruction) == ("options" in doc)
+        asked = [
+            f"{x}. {option}" for x, option in zip(LETTERS, doc.get("options", []), strict=False)
+        ]
+        assert question.splitlines() == [doc["question"], *asked]
         assert cue == "The best answer is:"
-
-
-def clock(text: str) -> float:
-    minutes, rest = text.split(":")
-    return 60 * int(minutes) + float(rest)
+        assert players.oracle(text, key) == doc.get("answer", doc.get("reference"))
 
 
 def test_subtitles_begin_with_the_cut_and_stay_inside() -> None:

@@ -1,9 +1,10 @@
-"""`lmms-eval-tasks agreement movierecapsqa` on a small release, against an endpoint."""
+"""`lmms-eval-tasks agreement movierecapsqa`: a small release against an endpoint."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.commands import agreement_command
 from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
-from lmms_eval_tasks.judges.prompts import block
+from lmms_eval_tasks.judges.engine import block
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from tests.local_endpoint import Fault, LocalEndpoint, choice, completion, last_user_text
 from tests.movierecapsqa.asking import BEST, claimed, claims_of, kind, labelled
@@ -27,16 +28,15 @@ def agreement(*arguments: str, **env: str | None) -> Result:
     return CliRunner().invoke(app, ["agreement", "movierecapsqa", *arguments], env=env)
 
 
+@pytest.fixture(autouse=True)
+def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agreement_command, "RESAMPLES", 20)
+
+
 def refused(done: Result, error: type[TasksError]) -> str:
     """What the user is told, in place of a traceback."""
     assert isinstance(done.exception, error), done.output
     return str(done.exception)
-
-
-@pytest.fixture(autouse=True)
-def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Intervals are tested in test_agreement_scores.py."""
-    monkeypatch.setattr(agreement_command, "RESAMPLES", 20)
 
 
 USAGE = {"prompt_tokens": 100, "completion_tokens": 9}
@@ -143,25 +143,6 @@ def test_a_judge_at_an_endpoint(at: Any) -> None:
     assert f"{SCORED} answers to judge" in done.output
 
 
-def test_chosen_models_only(at: Any) -> None:
-    done, endpoint, found = at("--models", "gpt-4o, Own-Model")
-    assert done.exit_code == 0, (done.output, done.exception)
-    assert len(endpoint.chats) == 4 * 6
-    rows = found["dimensions"]["factuality"]["rows"]
-    assert list(rows) == [
-        "GPT-4o",
-        "own-model",
-        "proprietary, mean of 1",
-        "all models",
-    ]
-    # Questions count on which all models of the release are scored, not only the chosen ones.
-    order = found["dimensions"]["factuality"]["order"]
-    assert (order["complete"], list(order["means"])) == (2, ["GPT-4o", "own-model"])
-    only_people = at("--models", "people")[2]["dimensions"]["factuality"]
-    assert next(iter(only_people["rows"])) == "people"
-    assert only_people["order"]["means"] == {}
-
-
 def test_answers_that_the_judge_fails_on_leave_the_agreement(at: Any) -> None:
     """Two of GPT-4o's: no claims are read from one, no labels in one dimension of the other."""
 
@@ -190,68 +171,50 @@ def test_answers_that_the_judge_fails_on_leave_the_agreement(at: Any) -> None:
     assert found["dimensions"] != {}  # what there is is written all the same
 
 
-def test_an_endpoint_that_is_down_is_no_number(at: Any) -> None:
+def test_people_alone_and_an_endpoint_that_is_down(at: Any) -> None:
+    only_people = at("--models", "people")[2]["dimensions"]["factuality"]
+    assert next(iter(only_people["rows"])) == "people"
+    assert only_people["order"]["means"] == {}
     done, _, found = at(play=lambda _: Fault(status=401, message="no"))
     assert done.exit_code == 3
     row = found["dimensions"]["factuality"]["rows"]["all models"]
     assert (row["n"], row["missing"], row["kappa"], row["ours"]) == (0, 10, None, None)
     assert "No order" in done.output
-
-
-def test_the_budget_and_the_threads_are_the_users(at: Any) -> None:
+    # What is over the budget is a failure.
     done, endpoint, found = at("--max-calls", "8", "--judge-concurrency", "1")
-    assert done.exit_code == 3  # what is over the budget is a failure
-    assert len(endpoint.chats) == 8
-    assert endpoint.most_in_flight == 1
+    assert (done.exit_code, len(endpoint.chats), endpoint.most_in_flight) == (3, 8, 1)
     assert found["statuses"]["judge_skipped"] == SCORED - 2
-
-
-def test_an_estimate_asks_nobody(tmp_path: Path) -> None:
-    release(tmp_path)
-    asked_for: list[Any] = []
-    with LocalEndpoint(lambda request: asked_for.append(request) or "") as endpoint:
-        spec = ("--judge", f"m@{endpoint.url}", "--from", str(tmp_path), "--dry-run")
-        done = agreement(*spec)
-    assert done.exit_code == 0, (done.output, done.exception)
-    assert not asked_for
-    assert f"{SCORED} answers to judge: {4 * SCORED} verdicts, {4 * SCORED} calls" in done.output
-    assert "unknown price" in done.output
-    assert "8,231 questions x 7 models, were they like these: 230,468 verdicts" in done.output
-    assert "at best" not in done.output  # without a price
-    assert "a claim for every 10 words" in done.output
-    done = agreement(*spec, "--output", str(tmp_path / "out.json"))
-    assert "--dry-run" in refused(done, TasksError)
 
 
 def test_what_cannot_be_used_is_one_line(tmp_path: Path) -> None:
     file = str(release(tmp_path / "data"))
-    maia = CliRunner().invoke(app, ["agreement", "maia"])
-    assert "published scores" in refused(maia, TasksError)
-    none = CliRunner().invoke(app, ["agreement", "../maia"])
-    assert "published scores" in refused(none, TasksError)
-    assert "none is no judge" in refused(agreement("--from", file, "--judge", "none"), JudgeError)
-    done = agreement("--from", file, "--judge", "offline")
-    assert "cannot decide" in refused(done, JudgeError)
-    done = agreement("--from", file, "--models", "GPT-4o,GPT-5")
-    assert "no answers of 'GPT-5'" in refused(done, TasksError)
-    assert "GPT-4o, Qwen2.5VL, own-model, people" in refused(done, TasksError)
-    assert "not both" in refused(agreement("--from", file, "--data", "x"), TasksError)
-    done = agreement("--from", file, "--output", str(tmp_path / "no" / "out.json"))
-    assert "not a file in a folder" in refused(done, TasksError)
-    assert "No such file" in refused(agreement("--data", str(tmp_path / "no")), DataError)
+    for name in ("maia", "../maia"):
+        done = CliRunner().invoke(app, ["agreement", name])
+        assert "published scores" in refused(done, TasksError)
+    out = str(tmp_path / "no" / "out.json")
+    for options, error, said in (
+        (("--from", file, "--judge", "none"), JudgeError, "none is no judge"),
+        (("--from", file, "--judge", "offline"), JudgeError, "cannot decide"),
+        (("--from", file, "--models", "GPT-4o,GPT-5"), TasksError, "no answers of 'GPT-5'"),
+        (("--from", file, "--data", "x"), TasksError, "not both"),
+        (("--from", file, "--output", out), TasksError, "not a file in a folder"),
+        (("--from", file, "--output", "x", "--dry-run"), TasksError, "--dry-run"),
+        (("--data", str(tmp_path / "no")), DataError, "No such file"),
+    ):
+        assert said in refused(agreement(*options), error)
 
 
-def test_the_same_command_again_pays_nothing(at: Any, tmp_path: Path) -> None:
-    kept = {settings.JUDGE_CACHE: str(tmp_path / "cache")}
-    first = at(**kept)[2]
-    assert sum(row["paid_calls"] for row in first["usage"]) == 4 * SCORED
-    spec = first["judge"]["model"], first["judge"]["base_url"]
-    done = agreement(
-        *("--judge", "@".join(spec), "--from", str(tmp_path / "data")),
-        *("--output", str(tmp_path / "again.json"), "--max-calls", "0"),
-        **kept,
-    )
-    assert done.exit_code == 0, (done.output, done.exception)
-    again = json.loads((tmp_path / "again.json").read_text(encoding="utf-8"))
-    assert again["dimensions"] == first["dimensions"]
-    assert sum(row["paid_calls"] for row in again["usage"]) == 0
+def test_the_real_sample(real: Path) -> None:
+    """What it would cost: no key, nobody asked; the paper's judge has a price."""
+    done = agreement("--data", str(real), "--dry-run", **{settings.JUDGE: None})
+    for line in (
+        "52 questions on 8 videos, answers of 7 models",
+        "Amazon Nova Lite: 24 of 52 answers have scores; without: 28 empty",
+        "GPT-4o: 49 of 52 answers have scores; without: 1 empty, 2 with a text",
+        "376 answers to judge: 1,504 verdicts, 1,504 calls",
+    ):
+        assert line in done.output
+    # 57,617 answers at the same price each.
+    (whole,) = re.findall(r"7 models, .*?, \$([\d.]+) \(at best", done.output)
+    (part,) = re.findall(r"376 answers .*?, \$([\d.]+) \(at best", done.output)
+    assert float(whole) == pytest.approx(float(part) * 57_617 / 376, rel=0.005)

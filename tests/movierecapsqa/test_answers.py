@@ -6,31 +6,23 @@ import dataclasses
 import json
 import threading
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks import judges
-from lmms_eval_tasks.judges import Criterion, Verdict, ledger, run
-from lmms_eval_tasks.judges.batch import Results, Writer
-from lmms_eval_tasks.judges.config import NONE, JudgeConfig
-from lmms_eval_tasks.judges.prompts import neutralise, render
+from lmms_eval_tasks.judges import Criterion, Verdict, run
+from lmms_eval_tasks.judges.engine import neutralise, render
+from lmms_eval_tasks.judges.verdict import NONE, JudgeConfig
 from lmms_eval_tasks.movierecapsqa import judge as judging
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, Context
-from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
-from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.runs.rescore import verdicts
-from lmms_eval_tasks.settings import JudgeLimits
 from lmms_eval_tasks.utils.aggregate import is_unjudged, is_valid
 from tests.judges.injections import INJECTIONS
-from tests.local_endpoint import choice, completion, error, last_user_text, refused, truncated
+from tests.local_endpoint import error, last_user_text, refused, truncated
 from tests.movierecapsqa.asking import (
-    BEST,
     CLAIMS,
     CONTEXT,
     DIALOGUE,
     FACTS,
-    QUESTION,
     Answer,
     Item,
     Request,
@@ -53,24 +45,20 @@ REPLY = "He regrets it."
 NOTHING = {"labels": [], "low": None, "high": None, "consistent": None}
 
 
-def rated(score: int, labels: Sequence[str], low: int, high: int) -> dict[str, Any]:
-    found = {"score": score, "status": "ok", "labels": list(labels), "low": low, "high": high}
-    return {**found, "consistent": low <= score <= high}
-
-
 # --- claims first, then three dimensions --------------------------------------------------------
 
 
 def test_four_requests_and_what_comes_of_them() -> None:
-    given = {
-        "factuality": (["supported", "contradictory"], 2),
-        "relevance": (["relevant", "partially_relevant"], 4),
-        "coherence": (["consistent", "contradictory"], 4),
+    given: dict[str, tuple[list[str], int, tuple[int, int]]] = {
+        "factuality": (["supported", "contradictory"], 2, (0, 2)),
+        "relevance": (["relevant", "partially_relevant"], 4, (0, 5)),
+        # The judge's own score is kept, also outside of what its labels allow.
+        "coherence": (["consistent", "contradictory"], 4, (0, 2)),
     }
-    replies = {name: labelled(*one, f"so is {name}") for name, one in given.items()}
+    replies = {name: labelled(labels, score, name) for name, (labels, score, _) in given.items()}
     done, chats = judge_with(script(**replies), f"<think>hm</think> {REPLY} \n")
-    assert sorted(kinds(chats)) == sorted(["claims", *DIMENSIONS])
-    assert kinds(chats)[0] == "claims"
+    first, *others = kinds(chats)
+    assert (first, sorted(others)) == ("claims", sorted(DIMENSIONS))
     assert all(claims_of(chat) == CLAIMS for chat in chats[1:])
     found = done.pop("verdicts")
     assert done == {
@@ -79,16 +67,14 @@ def test_four_requests_and_what_comes_of_them() -> None:
         "claims": CLAIMS,
         "n_claims": 2,
         "dimensions": {
-            "factuality": rated(2, given["factuality"][0], 0, 2),
-            "relevance": rated(4, given["relevance"][0], 0, 5),
-            # The judge's own score is kept, also outside of what its labels allow.
-            "coherence": rated(4, given["coherence"][0], 0, 2),
+            name: {
+                **{"score": score, "status": "ok", "labels": labels, "low": low, "high": high},
+                "consistent": low <= score <= high,
+            }
+            for name, (labels, score, (low, high)) in given.items()
         },
     }
-    assert tuple(done["dimensions"]) == DIMENSIONS
-    assert (found["claims"]["score"], found["factuality"]["reason"]) == (2, "so is factuality")
-    assert all(type(score) is int for score in each(done, "score").values())
-    assert json.loads(json.dumps([done, found])) == [done, found]
+    assert (found["claims"]["score"], found["factuality"]["reason"]) == (2, "factuality")
     # The extractor sees nothing of the segment, and the others nothing of the answer.
     for part in (*FACTS, *DIALOGUE.splitlines(), CONTEXT.segment):
         assert part not in json.dumps(chats[0])
@@ -105,22 +91,6 @@ def test_requests_of_a_segment_differ_only_behind_its_facts_and_dialogue() -> No
     assert all(other == others[0] for other in others)
     assert len({body["messages"][0]["content"] for body in bodies}) == 1
     assert len({last_user_text(body).partition("</dialogue>")[0] for body in bodies}) == 1
-
-
-def test_a_false_claim_about_the_right_thing_is_relevant() -> None:
-    """A judge that keeps to the prompt: truth counts where the task is factuality alone."""
-
-    def obedient(request: Request) -> Answer:
-        text = " ".join(last_user_text(request).split())
-        if kind(request) == "relevance" and "true does not matter here" in text:
-            return labelled(["relevant"], 5)
-        if kind(request) == "factuality" and "at odds with it" in text:
-            return labelled(["contradictory"], 0)
-        return script(claims=["Jake is proud of his life choices."])(request)
-
-    done, _ = judge_with(obedient, "He is proud of them.")
-    assert each(done, "score") == {"factuality": 0, "relevance": 5, "coherence": 5}
-    assert all(each(done, "consistent").values())
 
 
 # --- whose failure it is ------------------------------------------------------------------------
@@ -165,7 +135,7 @@ def test_without_the_claims_the_dimensions_are_not_asked() -> None:
     unreadable: list[tuple[Answer, str]]
     unreadable = [("It is good.", "parse_failure"), ('{"claims": "x"}', "parse_failure")]
     for reply, status in [*unreadable, *FAILURES]:
-        with at(script(claims=reply)) as (judge, endpoint, current), ledger.task("t"):
+        with at(script(claims=reply)) as (judge, endpoint, current), run.task("t"):
             done = judge_reply(judge, REPLY)
             assert set(kinds([chat.json for chat in endpoint.chats])) == {"claims"}
             (row,) = current.ledger.rows()
@@ -185,34 +155,18 @@ def test_a_dimension_that_failed_is_the_judges() -> None:
     unreadable = [
         "Five.",
         labelled(["relevant"]),
-        labelled(["relevant", "relevant", "relevant"]),
         labelled(["relevant", "supported"]),
         labelled(["relevant", "relevant"], 6),
-        labelled(["relevant", "relevant"]).replace('"id": 2', '"id": 1'),
     ]
     for reply, status in [*FAILURES, *((one, "parse_failure") for one in unreadable)]:
-        done, _ = judge_with(script(relevance=reply))
-        failed = done["dimensions"]["relevance"]
-        assert failed == {"score": None, "status": f"judge_{status}", **NOTHING}
+        done, chats = judge_with(script(relevance=reply))
+        failed = {"score": None, "status": f"judge_{status}", **NOTHING}
+        assert done["dimensions"]["relevance"] == failed
         assert done["status"] == f"judge_{status}"
-        verdict = done["verdicts"]["relevance"]
-        assert (verdict["status"], verdict["score"]) == (status, None)
-        assert verdict["reason"]
-        for name in ("factuality", "coherence"):
-            one = done["dimensions"][name]
-            assert (one["score"], one["status"]) == (5, "ok")
-
-
-def test_a_wrong_count_is_asked_for_once_more() -> None:
-    def second_time(request: Request) -> Answer:
-        if kind(request) == "factuality" and "An earlier reply" not in last_user_text(request):
-            return labelled(["supported"])
-        return script()(request)
-
-    done, chats = judge_with(second_time)
-    assert done["status"] == "ok"
-    assert kinds(chats).count("factuality") == 2
-    assert done["verdicts"]["factuality"]["repaired"] is True
+        assert done["verdicts"]["relevance"]["reason"]
+        assert {each(done, "score")[name] for name in ("factuality", "coherence")} == {5}
+        if status == "parse_failure":  # it was asked once more
+            assert kinds(chats).count("relevance") == 2
 
 
 def test_judge_none_waits() -> None:
@@ -232,23 +186,7 @@ def test_over_the_budget() -> None:
         assert sorted(each(done, "status").values()) == statuses
 
 
-def test_a_judge_that_gives_numbers_only_decides_nothing() -> None:
-    @dataclasses.dataclass
-    class Numbers(Unasked):
-        claims: str
-
-        def verdict(self, criterion: Criterion, fields: Mapping[str, Any]) -> Verdict:
-            raw = self.claims if criterion.name == judging.CLAIMS else ""
-            return Verdict(4.0, "ok", raw=raw, judge="numbers")
-
-    for claims, others in (("", "judge_skipped"), (claimed(CLAIMS), "judge_parse_failure")):
-        done = judge_reply(Numbers(claims), REPLY)
-        assert done["status"] == "judge_parse_failure"
-        assert set(each(done, "status").values()) == {others}
-        assert set(each(done, "score").values()) == {None}
-
-
-def test_answers_of_20_000_characters() -> None:
+def test_long_answers_have_twice_the_room() -> None:
     def limited(claims: Sequence[str]) -> Script:
         """An endpoint that cuts its replies: four characters are a token."""
 
@@ -260,12 +198,10 @@ def test_answers_of_20_000_characters() -> None:
 
         return answer
 
-    way = "he walks along the {}th long corridor and meets somebody new there."
-    sentences = [f"In scene {n} {way.format(n)}" for n in range(250)]
-    assert len(" ".join(sentences)) > 19_000
+    sentences = [f"In scene {n} {'he walks along the corridor. ' * 3}".strip() for n in range(200)]
     done, chats = judge_with(limited(sentences), " ".join(sentences))
     assert (done["status"], done["claims"]) == ("ok", sentences)
-    assert all(len(labels) == 250 for labels in each(done, "labels").values())
+    assert all(len(labels) == 200 for labels in each(done, "labels").values())
     rooms = [chat["max_tokens"] for chat in chats if kind(chat) == "claims"]
     assert rooms == [judging.REPLY_TOKENS, 2 * judging.REPLY_TOKENS]
     # What fits nowhere is the judge's failure.
@@ -288,8 +224,9 @@ INJECTED = [text for family, text in INJECTIONS if family in FAMILIES] + [
 ]
 
 
-def test_a_persuaded_extractor_does_not_reach_the_score() -> None:
-    """It passes the whole text on as the one claim; the other judges quote it."""
+def test_no_injected_answer_reaches_the_score() -> None:
+    """A persuaded extractor passes the whole text on as the one claim, which the judge quotes."""
+    judged = 0
     for text in INJECTED:
         requests: list[tuple[Criterion, Mapping[str, Any]]] = []
 
@@ -300,10 +237,15 @@ def test_a_persuaded_extractor_does_not_reach_the_score() -> None:
         ) -> str:
             requests.append((criterion, fields))
             if criterion.name == judging.CLAIMS:
-                return json.dumps({"claims": [fields["candidate"]]})
+                return claimed([fields["candidate"]])
             worst = {"factuality": "unsupported", "relevance": "irrelevant"}
             label = worst.get(fields["dimension"], "contradictory")
             return labelled([label], 0, f"The claim says {fields['claims'][0]}")
+
+        def echo(criterion: Criterion, fields: Mapping[str, Any], text: str = text) -> str:
+            if criterion.name == judging.CLAIMS:
+                return claimed([f"He said: {text}"])
+            return f"I was asked about this: {fields['claims'][0]}"
 
         done = judge_reply(Told(reply), text)
         for criterion, fields in requests:
@@ -317,243 +259,73 @@ def test_a_persuaded_extractor_does_not_reach_the_score() -> None:
             assert field == "candidate" or "\n" not in inside  # one claim, one line
         assert done["status"] in ("ok", "judge_parse_failure")
         assert set(each(done, "score").values()) <= {0, None}
+        judged += done["status"] == "ok"
         if done["claims"]:
             assert (done["status"], done["claims"]) == ("ok", [" ".join(text.split())])
-
-
-def test_a_judge_that_only_echoes_gives_no_score() -> None:
-    for text in INJECTED:
-
-        def echo(criterion: Criterion, fields: Mapping[str, Any], text: str = text) -> str:
-            if criterion.name == judging.CLAIMS:
-                return claimed([f"He said: {text}"])
-            return f"I was asked about this: {fields['claims'][0]}"
-
         done = judge_reply(Told(echo), REPLY)
         assert done["status"] in ("judge_parse_failure", "judge_truncated")
         assert set(each(done, "score").values()) == {None}
-
-
-def test_most_injected_answers_are_judged_all_the_same() -> None:
-    """A reader that refuses everything would pass the tests above."""
-
-    def reply(criterion: Criterion, fields: Mapping[str, Any]) -> str:
-        if criterion.name == judging.CLAIMS:
-            return json.dumps({"claims": [fields["candidate"]]})
-        return labelled([BEST[fields["dimension"]]], 1, f"It says {fields['claims'][0]}")
-
-    done = [judge_reply(Told(reply), text) for text in INJECTED]
-    assert sum(one["status"] == "ok" for one in done) > 0.8 * len(INJECTED)
+    # A reader that refuses everything would pass.
+    assert judged > 0.8 * len(INJECTED)
 
 
 # --- side by side -------------------------------------------------------------------------------
 
 
 def test_the_first_call_of_a_segment_goes_alone_then_three_side_by_side() -> None:
-    log: list[tuple[str, str]] = []
+    log: list[str] = []
     lock, together = threading.Lock(), threading.Barrier(3)
 
     def answer(request: Request) -> Answer:
-        about = kind(request)
         with lock:
-            log.append(("begins", about))
-        if about != "claims" and "Who is Tommy?" in last_user_text(request):
+            log.append("begins")
+        if kind(request) != "claims" and "Who is Tommy?" in last_user_text(request):
             together.wait(10)  # broken, and an HTTP error, unless all three come at once
         else:
             threading.Event().wait(0.1)
         with lock:
-            log.append(("ends", about))
+            log.append("ends")
         return script()(request)
 
+    alone = ["begins", "ends"] * 2  # claims, and the first dimension
     with at(answer) as (judge, _, _):
-        assert judge_reply(judge, REPLY)["status"] == "ok"
-        assert log[:2] == [("begins", "claims"), ("ends", "claims")]
-        first = log[2][1]
-        assert log[2:4] == [("begins", first), ("ends", first)]
-        assert {what for what, _ in log[4:6]} == {"begins"}
-        log.clear()
+        for context in (CONTEXT, Context("seg.2", FACTS, "")):
+            assert judge_reply(judge, REPLY, context=context)["status"] == "ok"
+            assert log[:6] == [*alone, "begins", "begins"]
+            log.clear()
         assert judge_reply(judge, "A scientist.", question="Who is Tommy?")["status"] == "ok"
-        assert [what for what, _ in log] == ["begins", "ends", *["begins"] * 3, *["ends"] * 3]
-
-
-def test_each_segment_has_its_own_first_call() -> None:
-    facts = {f"seg.{n}": (f"Fact of segment {n}.",) for n in range(3)}
-    log: dict[str, list[str]] = {name: [] for name in [*facts, ""]}
-
-    def answer(request: Request) -> Answer:
-        text = last_user_text(request)
-        (segment,) = [n for n, (fact,) in facts.items() if fact in text] or [""]
-        log[segment].append("begins")
-        threading.Event().wait(0.05)
-        log[segment].append("ends")
-        return script()(request)
-
-    def one(number: int) -> Item:
-        segment = f"seg.{number % 3}"
-        context = Context(segment, facts[segment], "")
-        with ledger.task("t"):
-            return judge_reply(judge, REPLY, context=context, question=f"Question {number}?")
-
-    with at(answer, concurrency=32) as (judge, endpoint, current):
-        with ThreadPoolExecutor(9) as pool:
-            done = list(pool.map(one, range(9)))
-        assert {item["status"] for item in done} == {"ok"}
-        assert endpoint.most_in_flight > 3
-        (row,) = current.ledger.rows()
-    for segment in facts:
-        assert len(log[segment]) == 18
-        assert log[segment][:3] == ["begins", "ends", "begins"]
-    # Every verdict is booked for the task, whatever thread asked for it.
-    assert (row.task, row.verdicts, row.paid_calls) == ("t", 36, 36)
-
-
-def test_the_judges_limits_hold() -> None:
-    def slow(request: Request) -> Answer:
-        threading.Event().wait(0.02)
-        return script()(request)
-
-    with at(slow, concurrency=2) as (judge, endpoint, _), ThreadPoolExecutor(6) as pool:
-        done = pool.map(lambda n: judge_reply(judge, "So.", question=f"Q {n}?"), range(6))
-        assert {one["status"] for one in done} == {"ok"}
-        assert endpoint.most_in_flight == 2
-
-
-def test_a_first_call_that_fails_lets_the_others_go() -> None:
-    failed: list[str] = []
-    lock = threading.Lock()
-
-    def answer(request: Request) -> Answer:
-        with lock:
-            if kind(request) != "claims" and not failed:
-                failed.append(kind(request))
-                return error(400)
-        return script()(request)
-
-    statuses = each(judge_with(answer)[0], "status")
-    assert statuses.pop(failed[0]) == "judge_api_error"
-    assert set(statuses.values()) == {"ok"}
+        assert log == ["begins", "ends", *["begins"] * 3, *["ends"] * 3]
 
 
 # --- verdicts that stand in place of asking -----------------------------------------------------
 
 
-def mixed(**replies: Answer) -> Item:
-    given = {
+def test_saved_verdicts_give_the_same_again() -> None:
+    replies: dict[str, Answer] = {
         "factuality": labelled(["partially supported", "NOT-CHECKABLE"], 2),
         "relevance": labelled(["relevant", "not"], 4),
     }
-    return judge_with(script(**(given | replies)))[0]
-
-
-def saved(done: Item) -> dict[str, Verdict]:
-    """As a saved item gives them again."""
-    return verdicts(json.loads(json.dumps(done)))
-
-
-def test_saved_verdicts_give_the_same_again() -> None:
-    done = mixed()
+    done = judge_with(script(**replies))[0]
     assert each(done, "labels")["factuality"] == ["partially_supported", "not_checkable"]
     assert each(done, "consistent")["relevance"] is False
+
+    def saved(done: Item) -> dict[str, Verdict]:
+        return verdicts(json.loads(json.dumps(done)))
+
     for one in (
         done,
-        mixed(coherence="Five."),
-        judge_with(script(claims="nothing"))[0],
-        judge_with(script(claims=[]))[0],
+        *(judge_with(script(claims=claims))[0] for claims in ("nothing", [])),
+        judge_with(script(coherence="Five."))[0],
     ):
         assert judge_reply(Unasked(), REPLY, saved(one)) == one
     nobody = judges.make(JudgeConfig(NONE))
     waiting = judge_reply(nobody, REPLY)
     assert judge_reply(nobody, REPLY, saved(waiting)) == waiting
-
-
-def test_only_what_is_missing_is_asked() -> None:
-    done = mixed(coherence="Five.")
-    given = saved(done)
-    del given["coherence"]
-    with at(script()) as (judge, endpoint, _):
-        again = judge_reply(judge, REPLY, given)
-        assert kinds([chat.json for chat in endpoint.chats]) == ["coherence"]
-    assert again["status"] == "ok"
-    assert again["dimensions"]["factuality"] == done["dimensions"]["factuality"]
-    assert each(again, "labels")["coherence"] == [BEST["coherence"]] * 2
-
-
-def test_labels_of_other_claims_do_not_count() -> None:
-    given = saved(mixed())
-    del given["claims"]
-    with at(script(claims=["He runs.", "She waits."])) as (judge, endpoint, _):
-        again = judge_reply(judge, REPLY, given)
-        assert len(endpoint.chats) == 4
-    assert again["claims"] == ["He runs.", "She waits."]
-    assert each(again, "labels")["factuality"] == ["supported", "supported"]
-
-
-def test_a_reply_that_no_longer_reads_is_asked_for_again() -> None:
+    # A reply that can no longer be read is asked for again, with what rests on it.
     for name in ("claims", *DIMENSIONS):
-        given = saved(mixed())
+        given = saved(done)
         given[name] = dataclasses.replace(given[name], raw="{}")
         with at(script()) as (judge, endpoint, _):
             assert judge_reply(judge, REPLY, given)["status"] == "ok"
             found = kinds([chat.json for chat in endpoint.chats])
         assert sorted(found) == sorted(["claims", *DIMENSIONS] if name == "claims" else [name])
-
-
-def test_recorded_replies_are_told_apart_by_dimension(tmp_path: Path) -> None:
-    fields: Any = {"question": QUESTION, "candidate": REPLY}
-    lines = [{"criterion": judging.CLAIMS, "fields": fields, "reply": claimed(CLAIMS)}]
-    for score, name in enumerate(DIMENSIONS[:2], 3):
-        fields = judging.asked(CONTEXT, name, QUESTION, CLAIMS)
-        reply = labelled([BEST[name], BEST[name]], score)
-        lines.append({"criterion": judging.LABELS, "fields": fields, "reply": reply})
-    file = tmp_path / "recorded.jsonl"
-    file.write_text("\n".join(map(json.dumps, lines)))
-    before.check_judge(BENCHMARK, f"replay:{file}")
-    judge = judges.make(before.judge_config(BENCHMARK, f"replay:{file}"))
-    done = judge_reply(judge, REPLY)
-    assert each(done, "score") == {"factuality": 3, "relevance": 4, "coherence": None}
-    assert each(done, "status")["coherence"] == "judge_skipped"
-    assert each(done, "consistent")["factuality"] is False  # all supported allows 5 only
-    other = judge_reply(judge, "He is glad.")
-    assert (other["status"], other["claims"]) == ("judge_skipped", [])
-
-
-def test_an_offline_batch_takes_two_rounds(tmp_path: Path) -> None:
-    """The dimensions need the claims."""
-    requests, results = tmp_path / "requests.jsonl", tmp_path / "results.jsonl"
-
-    def judge_now(wrap: Any) -> Item:
-        with run.use(run.Run(JudgeLimits(stop_after=0), cache=tmp_path / "cache", wrap=wrap)):
-            config = before.judge_config(BENCHMARK, "m@http://localhost:9/v1", {})
-            return judge_reply(judges.make(config), REPLY)
-
-    def write() -> Item:
-        with requests.open("w") as out:
-            return judge_now(Writer(out).wrap)
-
-    def answered() -> list[str]:
-        found = []
-        with results.open("w") as out:
-            for line in requests.read_text().splitlines():
-                request = json.loads(line)
-                found.append(kind(request["body"]))
-                text = script()(request["body"])
-                assert isinstance(text, str)
-                usage = {"prompt_tokens": 9, "completion_tokens": 9}
-                body = json.loads(completion([choice(text)], usage).body or b"")
-                response = {"status_code": 200, "body": body}
-                one = {"custom_id": request["custom_id"], "response": response}
-                out.write(json.dumps(one) + "\n")
-        return found
-
-    first = write()
-    assert (first["status"], first["claims"]) == ("judge_skipped", [])
-    assert answered() == ["claims"]
-    read = judge_now(Results(results).wrap)
-    assert (read["status"], read["claims"]) == ("judge_skipped", CLAIMS)
-    assert set(each(read, "status").values()) == {"judge_skipped"}
-    write()
-    assert sorted(answered()) == sorted(DIMENSIONS)
-    read = judge_now(Results(results).wrap)
-    assert (read["status"], set(each(read, "score").values())) == ("ok", {5})
-    write()
-    assert answered() == []

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import av
 import pytest
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.errors import DataError, MediaError
-from lmms_eval_tasks.movierecapsqa import data
+from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.movierecapsqa import data, schema
 from lmms_eval_tasks.movierecapsqa.data import SOURCES, TASKS, shows
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from lmms_eval_tasks.runs import before
@@ -34,7 +32,6 @@ from tests.movierecapsqa.entries import (
 )
 
 PICTURED = [task for task in TASKS if shows(task)]
-ALONE = [task for task in TASKS if not shows(task)]
 
 
 def docs(task: str) -> list[Any]:
@@ -88,16 +85,6 @@ def test_a_docs_fields(user: Path) -> None:
     assert (one["reference"], one["references"], one["dialogue"]) == ("", [], "")
 
 
-def test_a_lure_is_another_segments_answer(user: Path) -> None:
-    empty = entry(2, questions=[question(1, datasetAnswer="")])
-    third = entry(3, questions=[question(2, datasetAnswer="Snow.")])
-    write(user, [entry(1), empty, third])
-    lures = [doc["lure"] for doc in docs("movierecapsqa_recap")]
-    assert lures == ["Snow.", "Snow.", "Snow.", f"The {SECRET} captain 10 waits."]
-    write(user, [entry(1)])
-    assert [doc["lure"] for doc in docs("movierecapsqa_recap")] == ["", ""]
-
-
 WINDOWS = {
     "segment": ("recaps/talk.mp4", [(3.2, 7.4), (8, 11)]),
     "recap": ("recaps/talk.mp4", [(None, None)] * 2),
@@ -106,7 +93,7 @@ WINDOWS = {
 }
 
 
-def test_what_every_task_shows(user: Path) -> None:
+def test_what_every_task_shows(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = []
     for task, (source, condition) in TASKS.items():
         found = docs(task)
@@ -121,13 +108,13 @@ def test_what_every_task_shows(user: Path) -> None:
             alone.append([{**doc, "source": "", "task": ""} for doc in found])
         assert {doc["video_path"] for doc in found} == {path}
         assert [(doc["start"], doc["end"]) for doc in found[::2]] == windows
+        # Windows are those of the source, so that a clip is made once for all conditions.
+        cuts = {cut and cut.window for cut in map(data.cut, found)}
+        assert cuts == ({(path, *window, 0) for window in windows} if path else {None})
         # The dialogue is the segment's own and whole, whatever is shown beside it.
         assert [doc["dialogue"] for doc in found[::2]] == [SPOKEN, ""]
     assert len(alone) == 4
     assert all(one == alone[0] for one in alone)
-
-
-def test_frames_that_the_user_asks_for(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for given, frames in (("8", 8), ("8,talk=3", 3), ("talk=3", 3), ("other=3", 0)):
         monkeypatch.setenv(settings.FRAMES, given)
         assert {doc["n_frames"] for doc in docs("movierecapsqa_scenes_frames")} == {frames}
@@ -136,12 +123,13 @@ def test_frames_that_the_user_asks_for(user: Path, monkeypatch: pytest.MonkeyPat
 
 def test_the_real_sample(real: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The part of the project's sample that is at hand: one of its eight recap videos."""
+    release = schema.read(real / "movierecapsqa")
+    assert release.problems == {}
+    counts = {"videos": 8, "segments": 8, "questions": 52, "facts": 113, "bad_segments": 0}
+    assert release.counts == counts
     found = docs("movierecapsqa_movie_dialogue")
-    assert len(found) == len({doc["id"] for doc in found}) == 52
-    released = json.loads((real / "movierecapsqa" / "segments.json").read_text("utf-8"))
-    facts = {segment["id"]: segment["facts"] for segment in released}
+    assert len({doc["id"] for doc in found}) == 52
     for doc in found:
-        assert len(doc["facts"]) == len(facts[doc["segment"]])
         assert not any(re.match(r"\d+[.)]", fact) for fact in doc["facts"])
         assert doc["dialogue"]
         assert not re.search(r"-->|</?[ib]>|^\d+$", doc["dialogue"], re.M)
@@ -149,10 +137,6 @@ def test_the_real_sample(real: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "7 of 8 segments cannot be shown" in stopped("movierecapsqa_segment")
     status = data.status(real)
     assert (status.videos, len(status.missing)) == (1, 7)
-    assert [what.partition(";")[0] for what in runs(real).values()] == [
-        *["1 of 8 segments, 10 of 52 questions"] * 2,
-        *["0 of 8 segments, 0 of 52 questions"] * 2,
-    ]
     monkeypatch.setenv(settings.ALLOW_MISSING, "1")
     shown = docs("movierecapsqa_segment")
     assert len(shown) == 10
@@ -166,12 +150,13 @@ def test_the_real_sample(real: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_video_at_all(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for file in user.glob("*/*.mp4"):
         file.unlink()
-    for task in ALONE:
-        assert data.look([task]).held == {}
-        assert len(docs(task)) == 4
     monkeypatch.setenv(settings.ALLOW_MISSING, "1")  # not where nothing is left
     monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
-    for task in PICTURED:
+    for task in TASKS:
+        if not shows(task):
+            assert data.look([task]).held == {}
+            assert len(docs(task)) == 4
+            continue
         said = stopped(task)
         assert f"none of 2 segments can be shown as the {SOURCES[TASKS[task][0]]}" in said
         assert f"({task}):\n  talk.1: missing: {user}" in said
@@ -189,7 +174,7 @@ def test_data_that_cannot_be_asked_about(root: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(DataError, match=r"1 of 2 .*\n  talk.2: .*\n.*--allow-bad-items"):
         data.look([])
     monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
-    assert {doc["segment"] for doc in docs(ALONE[0])} == {"talk.1"}
+    assert {doc["segment"] for doc in docs("movierecapsqa_segment_dialogue")} == {"talk.1"}
 
 
 def test_what_one_segment_lacks(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,113 +244,9 @@ def test_windows_outside_their_video(user: Path, monkeypatch: pytest.MonkeyPatch
 # --- clips before the model is loaded ------------------------------------------------------------
 
 
-class Maker:
-    """Stands for clips.make: notes what is made, and fails on some windows."""
-
-    def __init__(self) -> None:
-        self.made: list[tuple[Any, ...]] = []
-        self.bad: set[tuple[Any, ...]] = set()
-
-    def __call__(self, path: str, start: float | None, end: float | None, n_frames: int) -> Any:
-        self.made.append((Path(path).stem, start, end, n_frames))
-        if self.made[-1][:3] in self.bad:
-            raise MediaError(f"{path}: is damaged after {start} s")
-        return SimpleNamespace(path=path, frames=None)
-
-
-ONE, TWO = ("talk", 3.2, 7.4), ("talk", 8.0, 11.0)
-ALL = {ONE, TWO, ("talk", None, None), ("film", 10.5, 16.0), ("film", 2.0, 4.0)}
-ALL |= {("film", None, None)}
-
-
-@pytest.fixture
-def maker(user: Path, monkeypatch: pytest.MonkeyPatch) -> Maker:
-    made = Maker()
-    monkeypatch.setattr(clips, "make", made)
-    return made
-
-
-def prepared(names: Sequence[str], limit: float | None = None) -> None:
+def prepared(names: Sequence[str]) -> None:
     before.check_benchmark(BENCHMARK, names)
-    before.make_media_of(BENCHMARK, names, limit)
-
-
-def test_clips_are_made_once_for_all_conditions(
-    maker: Maker, user: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before.check_benchmark(BENCHMARK, list(TASKS))
-    prepared(ALONE)
-    assert maker.made == []
-    prepared(list(TASKS))
-    assert sorted(map(str, maker.made)) == sorted(str((*window, 0)) for window in ALL)
-    maker.made.clear()
-    monkeypatch.setenv(settings.FRAMES, "9,talk=4")
-    prepared(list(TASKS))
-    assert set(maker.made) == {(*window, 4) for window in ALL}
-    # One movie with two numbers of frames.
-    (user / "recaps" / "other.mp4").symlink_to((user / "recaps" / "talk.mp4").resolve())
-    write(user, [entry(1), entry(2, videoId="other")])
-    maker.made.clear()
-    prepared(["movierecapsqa_movie"])
-    assert set(maker.made) == {("film", None, None, 4), ("film", None, None, 9)}
-    assert [doc["n_frames"] for doc in docs("movierecapsqa_movie")] == [4, 4, 9, 9]
-
-
-def test_a_limit(maker: Maker) -> None:
-    both = {ONE, TWO}
-    for names, limit, made in (
-        (["segment"], 1, {ONE}),
-        (["segment"], 2, {ONE}),
-        (["segment"], 3, both),
-        (["segment"], 0.5, {ONE}),
-        (["segment"], 0.51, both),
-        (["segment"], 0, both),
-        (["segment"], -1, both),
-        (["segment"], 99, both),
-        # As the host has it: a share of the first task's docs is the number for all.
-        (["segment_dialogue", "segment"], 0.5, {ONE}),
-    ):
-        maker.made.clear()
-        prepared([f"movierecapsqa_{name}" for name in names], limit)
-        assert {window[:3] for window in maker.made} == made
-
-
-def test_what_cannot_be_made_stops_the_run_or_is_left_out(
-    maker: Maker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    maker.bad.add(ONE)
-    with pytest.raises(
-        DataError,
-        match=r"^1 of 2 MovieRecapsQA segments cannot be cut:\n  talk.1: .* is damaged after "
-        r"3.2 s\n.*--allow-bad-items",
-    ):
-        prepared(["movierecapsqa_segment", "movierecapsqa_recap"])
-    prepared(["movierecapsqa_recap", "movierecapsqa_segment_dialogue"])
-    monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
-    maker.made.clear()
-    prepared(list(TASKS), 2)
-    assert (*TWO, 0) in maker.made  # the next segment comes inside the limit
-    counts = {name: len(before.docs(BENCHMARK, name)) for name in TASKS}
-    cut = {"movierecapsqa_segment", "movierecapsqa_segment_frames"}
-    assert {name for name, count in counts.items() if count != 4} == cut
-    known = before.checked(BENCHMARK, list(TASKS))
-    left = {name: list(before.left_out(BENCHMARK, known, name)) for name in TASKS}
-    assert left == {name: ["talk.1"] if name in cut else [] for name in TASKS}
-    maker.bad.add(TWO)
-    with pytest.raises(DataError, match="none of the segments of movierecapsqa_segment can be"):
-        prepared(["movierecapsqa_segment"])
-
-
-def test_a_run_finds_what_was_made(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    prepared(PICTURED)
-
-    def cut(*_: Any) -> Any:
-        raise AssertionError("cut again")
-
-    monkeypatch.setattr(clips.segments, "segment", cut)
-    for name in PICTURED:
-        for doc in before.docs(BENCHMARK, name):
-            assert Path(clips.visuals(doc)[0]).is_file()  # type: ignore[arg-type]
+    before.make_media_of(BENCHMARK, names, None)
 
 
 def test_a_file_that_is_damaged_in_the_middle(
@@ -383,17 +264,28 @@ def test_a_file_that_is_damaged_in_the_middle(
     (user / "recaps" / "talk.mp4").write_bytes(content)
     third = entry(3, startTime=0, endTime=2, questions=[question(1)])
     write(user, [entry(1), third])
-    with pytest.raises(DataError, match=r"1 of 2 .*\n  talk.1: .*talk.mp4: "):
-        prepared(["movierecapsqa_segment"])
+    names = ["movierecapsqa_segment", "movierecapsqa_scenes"]
+    says = r"^1 of 2 MovieRecapsQA segments cannot be cut:\n  talk.1: .*talk.mp4: "
+    with pytest.raises(DataError, match=says):
+        prepared(names)
     monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
-    prepared(["movierecapsqa_segment"])
-    assert [doc["id"] for doc in before.docs(BENCHMARK, "movierecapsqa_segment")] == ["talk.3/1"]
+    prepared(names)
+    counts = [[doc["segment"] for doc in before.docs(BENCHMARK, name)] for name in names]
+    assert counts == [["talk.3"], ["talk.1", "talk.1", "talk.3"]]
+    known = before.checked(BENCHMARK, names)
+    assert [list(before.left_out(BENCHMARK, known, name)) for name in names] == [["talk.1"], []]
 
 
 def test_clips_and_frames_are_of_their_window_and_muted(
     user: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The window and nothing else, and no sound, which tells the answers."""
+    prepared(PICTURED)
+    with monkeypatch.context() as patch:  # a run finds what was made
+        patch.setattr(clips.segments, "segment", None)
+        for name in PICTURED:
+            for doc in before.docs(BENCHMARK, name):
+                assert Path(str(clips.visuals(doc)[0])).is_file()
     spans = {"segment": (3.2, 7.4), "recap": (0, RECAP), "scenes": (10.5, 16), "movie": (0, MOVIE)}
     for source, (start, end) in spans.items():
         all_of_it = [n // RATE for n in range(round(start * RATE), round(end * RATE))]
@@ -416,42 +308,32 @@ def test_clips_and_frames_are_of_their_window_and_muted(
 def runs(root: Path) -> dict[str, str]:
     """What `data status` says that each source can be run for."""
     parts = (note.partition(": can be run for ") for note in data.status(root).notes)
-    return {name: what for name, told, what in parts if told}
-
-
-def names(title: str, count: str) -> str:
-    return f"movierecapsqa_{title} ({SOURCES[title]}): can be run for {count}"
+    return {name.split()[0]: what for name, told, what in parts if told}
 
 
 def test_status(root: Path, user: Path) -> None:
-    status = data.status(root)
-    assert (status.found, status.videos, status.missing, status.unreadable) == (True, 2, {}, {})
-    assert status.counts["questions"] == 4
-    for source in SOURCES:
-        assert names(source, "2 of 2 segments, 4 of 4 questions") in status.notes
-    assert "segments without dialogue: 1 (the prompt says so)" in status.notes
-    assert "questions without a modality: 4 (a row of their own)" in status.notes
-    assert "1 of 60 videos, 4 of 8,231 questions, 4 of 16,462 facts" in status.notes[0]
     nothing = dict.fromkeys(("movieId", "movieStartTime", "movieEndTime"), ...)
     window = dict.fromkeys(("movieStartTime", "movieEndTime"), ...)
     (user / "recaps" / "bad.mp4").write_bytes(b"no video")
-    broken = entry(4, videoId="bad", movieId="lost")
+    broken = entry(4, videoId="bad", movieId="lost", srt="")
     some = [entry(1), entry(2, **nothing), entry(3, videoId="gone", **window), broken]
     write(user, [*some, entry(5, endTime=99), entry(6, facts=[])])
     assert runs(root) == {
-        "movierecapsqa_segment (aligned recap segment)": "2 of 5 segments, 4 of 10 questions",
-        "movierecapsqa_recap (full recap)": "3 of 5 segments, 6 of 10 questions",
-        "movierecapsqa_scenes (aligned movie scenes)": "2 of 5 segments, 4 of 10 questions",
-        "movierecapsqa_movie (full movie)": "3 of 5 segments, 6 of 10 questions",
+        "movierecapsqa_segment": "2 of 5 segments, 4 of 10 questions",
+        "movierecapsqa_recap": "3 of 5 segments, 6 of 10 questions",
+        "movierecapsqa_scenes": "2 of 5 segments, 4 of 10 questions",
+        "movierecapsqa_movie": "3 of 5 segments, 6 of 10 questions",
     }
     status = data.status(root)
+    assert (status.found, status.videos, status.counts["questions"]) == (True, 2, 10)
     assert (set(status.missing), set(status.unreadable)) == ({"gone", "lost (movie)"}, {"bad"})
     told = "\n".join(status.notes)
+    assert "segments without dialogue: 1 (the prompt says so)" in told
+    assert "questions without a modality: 10 (a row of their own)" in told
     assert "talk.5: aligned recap segment: ends at 99 s; its video ends at 12" in told
     assert "talk.6: facts: " in told
     shutil.rmtree(user / "movies")
-    for name, what in runs(root).items():
-        assert ("not held, it needs movieId" in what) is ("movie" in name.partition("(")[2])
+    assert "not held, it needs movieId" in runs(root)["movierecapsqa_movie"]
     write(user, [])
     status = data.status(root)
     assert (status.found, "holds no segments" in status.problem) == (False, True)
@@ -471,44 +353,24 @@ def source(tmp_path: Path, videos: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("link", [True, False])
-@pytest.mark.parametrize("which", ["folder", "file", "recaps"])
-def test_prepare(which: str, link: bool, source: Path, root: Path) -> None:
-    if which == "recaps":
-        (source / "recaps").mkdir()
-        (source / "talk.mp4").rename(source / "recaps" / "talk.mp4")
-    given = source / "segments.json" if which == "file" else source
-    for _ in range(2):  # it may be run again
-        told = data.prepare(given, root, link)
+def test_prepare(source: Path, root: Path) -> None:
     place = root / "movierecapsqa"
-    there = {str(p.relative_to(place)): p for p in place.rglob("*") if p.is_file()}
-    assert set(there) == {"segments.json", "recaps/talk.mp4", "movies/film.mkv"}
-    assert {path.is_symlink() for path in there.values()} == {link}
-    first, *lines = told.splitlines()
-    verb = "linked" if link else "copied"
-    assert first == f"{verb} 3 files to {place}: 2 segments, 4 questions; 0 segments with problems"
-    assert names("segment", "1 of 2 segments, 2 of 4 questions") in lines
-    assert names("movie", "2 of 2 segments, 4 of 4 questions") in lines
-    assert set(data.status(root).missing) == {"gone"}
-
-
-def test_what_cannot_be_prepared(source: Path, root: Path, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="nowhere: no such file or folder"):
-        data.prepare(tmp_path / "nowhere", root, link=True)
-    place = root / "movierecapsqa"
+    for given, link in ((source, True), (source / "segments.json", False)):
+        shutil.rmtree(root, ignore_errors=True)
+        for _ in range(2):  # it may be run again
+            told = data.prepare(given, root, link)
+        there = {str(p.relative_to(place)): p for p in place.rglob("*") if p.is_file()}
+        assert set(there) == {"segments.json", "recaps/talk.mp4", "movies/film.mkv"}
+        assert {path.is_symlink() for path in there.values()} == {link}
+        start = f"{'linked' if link else 'copied'} 3 files to {place}: 2 segments, 4 questions; "
+        assert told.startswith(f"{start}0 segments with problems\n")
+        assert runs(root)["movierecapsqa_segment"] == "1 of 2 segments, 2 of 4 questions"
+    write(source, [entry(7)])
+    with pytest.raises(DataError, match=r"another segments\.json already; remove it first"):
+        data.prepare(source, root, link=True)
+    # Nothing that lies there may change what the data say.
+    shutil.rmtree(place)
     (place / "movies").mkdir(parents=True)
     (place / "movies" / "film.mp4").write_bytes(b"another cut")
     with pytest.raises(DataError, match=r"film.mp4: is in the way of .*film.mkv; remove it"):
         data.prepare(source, root, link=True)
-    shutil.rmtree(place)
-    (source / "segments.json").rename(source / "sample.json")
-    data.prepare(source, root, link=True)
-    assert (place / "segments.json").is_symlink()
-    write(source, [entry(7)])
-    with pytest.raises(DataError, match=r"another segments\.json already; remove it first"):
-        data.prepare(source, root, link=True)
-    shutil.rmtree(root)
-    write(source, {"x": 1})
-    with pytest.raises(DataError, match="expected a list of segments"):
-        data.prepare(source, root, link=True)
-    assert not place.exists()

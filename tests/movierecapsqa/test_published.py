@@ -9,11 +9,9 @@ import pytest
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.judges.prompts import render
 from lmms_eval_tasks.movierecapsqa import published
-from lmms_eval_tasks.movierecapsqa.judge import CLAIMS, LABELS, Context
+from lmms_eval_tasks.movierecapsqa.judge import Context
 from lmms_eval_tasks.runs.agreement import task as agreement_task
-from tests.movierecapsqa.asking import CLAIMS as FOUND
 from tests.movierecapsqa.asking import Item, at, claimed, labelled, script
 from tests.movierecapsqa.entries import SPOKEN, entry, question, write
 
@@ -29,40 +27,23 @@ def data(folder: Path, *model_answers: dict[str, Any], **changes: Any) -> publis
     return published.read(write(folder, [entry(questions=[asked])]))
 
 
-def released(text: str, scores: Any = GOOD) -> published.Released:
-    context = Context("seg", ("A fact.",), "A line.")
-    return published.Released("seg/0", "GPT-4o", 0, "video", context, "Who?", text, scores)
-
-
-def test_names_are_those_of_table_4(tmp_path: Path) -> None:
+def test_names_are_those_of_table_4_and_people_are_one_row(tmp_path: Path) -> None:
     found = data(
         tmp_path,
-        answered("LLaVa-NeXT.response", "a"),
-        answered("amazon_nova.response", "b"),
-        answered("mine.response", "c"),
+        *(answered(name, "a") for name in ("LLaVa-NeXT.response", "amazon_nova.response", "mine")),
+        humanAnswer={"answer": "first", "scores": GOOD},
+        humanAnswers=[{"answer": "second", "scores": None}],
     )
     assert found.models == ["LLaVA-NeXT-Video", "Amazon Nova Lite", "mine"]
     first = found.answers[0]
     assert (first.question_id, first.video, first.text) == ("talk.1/7", "talk", "a")
     assert first.scores == GOOD
     assert (first.context.segment, first.context.dialogue) == ("talk.1", SPOKEN)
-    assert first.context.facts == ("The zebra sleeps.", "It snows on the zebra.")
-
-
-def test_people_are_one_row_however_many_they_are(tmp_path: Path) -> None:
-    one = {"answer": "first", "scores": GOOD}
-    found = data(
-        tmp_path,
-        answered("gpt_4o.response", "a"),
-        humanAnswer=one,
-        humanAnswers=[{"answer": "second", "scores": None}],
-    )
     people = [answer for answer in found.answers if answer.by == published.PEOPLE]
     assert [(a.text, a.number, a.is_scored) for a in people] == [
         ("first", 0, True),
         ("second", 1, False),
     ]
-    assert found.models == ["GPT-4o"]
 
 
 def test_answers_without_scores_are_counted_by_why(tmp_path: Path) -> None:
@@ -102,91 +83,24 @@ def test_what_cannot_be_used_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert any(line.startswith("left out: 1 ") for line in agreement_task.coverage(task))
 
 
-def test_the_real_sample(real: Path) -> None:
-    found = published.read(real / "movierecapsqa")
-    grouped = {name for names in published.groups().values() for name in names}
-    assert set(found.models) == grouped
-    assert len(grouped) == 7
-    models = [answer for answer in found.answers if answer.by != published.PEOPLE]
-    unscored = [answer for answer in models if not answer.is_scored]
-    assert len(models) == 7 * 52
-    assert sum(not answer.text.strip() for answer in unscored) == 37
-    assert len(unscored) == 40
-    assert all(answer.is_scored for answer in found.answers if answer.by == "people")
-
-
-def test_groups_are_those_of_the_paper() -> None:
-    assert published.groups() == {
-        "open-source": ("LLaVA-NeXT-Video", "Mini-CPM-o", "Qwen2.5VL"),
-        "proprietary": ("Amazon Nova Lite", "Claude 3.5 Sonnet", "Gemini-2.5-Flash", "GPT-4o"),
-    }
-
-
-def ours(text: str, **replies: str) -> tuple[Item, list[float | None]]:
-    with at(script(**replies)) as (judge, _, _):
-        done = published.judged(judge, released(text))
-    return done, [published.ours(done, name) for name in published.DIMENSIONS]
-
-
-def test_a_score_is_the_score() -> None:
-    done, scores = ours(
-        "He regrets it.",
-        factuality=labelled(["supported", "contradictory"], 2),
-        relevance=labelled(["relevant", "relevant"], 4),
-    )
-    assert (done["claims"], scores) == (FOUND, [2, 4])
-
-
-def test_what_the_candidate_did_is_0_and_what_the_judge_did_is_nothing() -> None:
-    assert ours("I cannot help with that.")[1] == [0, 0]
-    done, scores = ours("Well, well.", claims=claimed([]))
-    assert (done["status"], scores) == ("no_claims", [0, 0])
-    assert ours("He regrets it.", claims="three of them")[1] == [None, None]
-    assert ours("He regrets it.", relevance="good")[1] == [5, None]
-
-
 def test_scores_beside_the_bounds_of_the_labels() -> None:
+    context = Context("seg", ("A fact.",), "A line.")
+
+    def judged(text: str, scores: Any, **replies: str) -> tuple[published.Released, Item]:
+        one = published.Released("seg/0", "GPT-4o", 0, "video", context, "Who?", text, scores)
+        with at(script(**replies)) as (judge, _, _):
+            return one, published.judged(judge, one)
+
     mixed = labelled(["supported", "contradictory"], 4)  # at most 2
-    with at(script(factuality=mixed)) as (judge, _, _):
-        given = (released("He does."), released("He does.", {**GOOD, "factuality": 1}))
-        done = [(one, published.judged(judge, one)) for one in given]
-    with at(script(claims=claimed([]))) as (judge, _, _):
-        none = released("Well.")
-        done.append((none, published.judged(judge, none)))
-    lines = published.checks(done)
+    done = [judged("He does.", {**GOOD, "factuality": n}, factuality=mixed) for n in (4, 1)]
+    lines = published.checks([*done, judged("Well.", GOOD, claims=claimed([]))])
     assert lines[0] == "claims: 2.0 in each of 2 answers"
     assert lines[1].startswith("answers without a claim: 1 ")
     assert lines[2].startswith("factuality: 2 of 2 scores outside")
     assert lines[2].endswith("1 of 2 published scores too")
     assert lines[4] == "coherence: 0 of 2 scores outside the bounds of their labels"
-
-
-def test_the_requests_are_the_judges_own() -> None:
-    """With as many claims as the stand-ins, the very same texts are sent."""
-    answer = released("He regrets it all and his brother Tommy is a scientist in the city.")
-    planned = published.requests(answer)
-    assert len(planned) == published.VERDICTS
-    assert [criterion.name for criterion, _, _ in planned] == [CLAIMS, LABELS, LABELS, LABELS]
-    claims = list(planned[1][1]["claims"])
-    assert len(claims) == 2
-    with at(script(claims)) as (judge, endpoint, _):
-        published.judged(judge, answer)
-        sent = [request.json["messages"] for request in endpoint.chats]
-    texts = [render(criterion, fields) for criterion, fields, _ in planned]
-    assert sorted(map(repr, sent)) == sorted(map(repr, texts))
-
-
-def test_replies_that_stand_in_can_be_read() -> None:
-    planned = published.requests(released("He regrets it all. " * 20))
-    replies = dict(zip(("claims", "factuality", "relevance", "coherence"), planned, strict=True))
-    with at(script(**{name: reply for name, (_, _, reply) in replies.items()})) as (
-        judge,
-        _,
-        _,
-    ):
-        done = published.judged(judge, released("He regrets it all."))
-    assert done["status"] == "ok"
-
-
-def test_an_answer_that_is_none_asks_nothing() -> None:
-    assert published.requests(released("I cannot help with that.")) == []
+    # An estimate's stand-ins are replies that can be read.
+    planned = published.requests(done[0][0])
+    names = ("claims", "factuality", "relevance", "coherence")
+    replies = dict(zip(names, (reply for _, _, reply in planned), strict=True))
+    assert judged("He does.", GOOD, **replies)[1]["status"] == "ok"

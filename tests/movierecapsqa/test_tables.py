@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,16 +11,11 @@ from typing import Any
 from rich.console import Console
 
 from lmms_eval_tasks.console import UNSEEN
-from lmms_eval_tasks.judges import geval_ratings
 from lmms_eval_tasks.movierecapsqa import published, tables
-from lmms_eval_tasks.movierecapsqa.baselines import HELMET_NAMES
 from lmms_eval_tasks.movierecapsqa.data import CONDITIONS, SOURCES, TASKS
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
-from lmms_eval_tasks.movierecapsqa.metrics import METRICS
-from lmms_eval_tasks.movierecapsqa.schema import SPLITS
 
 Numbers = Mapping[str, Mapping[str, Any]]
-JUDGED = (*geval_ratings.MODES, *HELMET_NAMES)
 BOTH = "movierecapsqa_segment"
 FRAMES, DIALOGUE = f"{BOTH}_frames", f"{BOTH}_dialogue"
 
@@ -68,104 +64,62 @@ PROPRIETARY = {
 }
 
 
-def labelled(dimension: str = "factuality", **changes: float) -> dict[str, dict[str, float]]:
+def test_table_5_as_in_the_paper() -> None:
     numbers: dict[str, dict[str, float]] = {}
     for task, values in PROPRIETARY.items():
-        own = {
-            f"{dimension}_valid_{'category' if slug in ('sta', 'th') else 'modality'}_{slug}": value
-            for slug, value in values.items()
-        }
-        numbers[task] = {f"{dimension}_valid": 3.5, **own, **changes}
-    return numbers
-
-
-def test_table_5_as_in_the_paper() -> None:
-    lines = of(printed([("P", labelled())]), "factuality, 0 to 5, by question type")
+        numbers[task] = {"factuality_valid": 3.5}
+        for slug, value in values.items():
+            split = "category" if slug in ("sta", "th") else "modality"
+            numbers[task][f"factuality_valid_{split}_{slug}"] = value
+    lines = of(printed([("P", numbers)]), "factuality, 0 to 5, by question type")
     assert heads(lines) == ["all", "Dialogue", "Vision", "Multim.", "STA", "TH"]
-    assert cells(lines, "P", SEGMENT, "both") == [
-        "3.50",
-        "3.63",
-        "3.15",
-        "3.46",
-        "2.98",
-        "3.38",
-    ]
+    both = ["3.50", "3.63", "3.15", "3.46", "2.98", "3.38"]
+    assert cells(lines, "P", SEGMENT, "both") == both
     found = cells(lines, "P", SEGMENT, "only frames")
     assert found == ["0.00", "-0.48", "-0.09", "-0.25", "-0.19", "-0.38"]
     found = cells(lines, "P", SEGMENT, "only dialogue")
     assert found == ["0.00", "+0.49", "+0.73", "+0.70", "+0.63", "+0.59"]
-    assert any("the difference to the same model with both" in line for line in lines)
+    # A label that both lacks is a dash.
+    del numbers[BOTH]["factuality_valid_category_th"]
+    lines = of(printed([("P", numbers)]), "factuality")
+    assert cells(lines, "P", SEGMENT, "only frames")[-1] == "-"
 
 
-def test_relevance_has_its_own() -> None:
-    shown = printed([("P", labelled("relevance"))])
+def relevance(**values: float) -> dict[str, dict[str, float]]:
+    return {f"movierecapsqa_{name}": {"relevance_valid": one} for name, one in values.items()}
+
+
+def test_differences_are_to_the_same_source_and_model() -> None:
+    first = relevance(segment=3.0, segment_frames=2.0)
+    second = relevance(segment=1.0, segment_frames=4.0, movie=0.5, movie_frames=0.25)
+    third = relevance(segment_frames=2.0, movie=3.0, movie_frames=2.9999)
+    shown = printed([("one", first), ("two", second), ("three", third)])
     assert len([title for title in shown if "Table 5" in title]) == 1
-    lines = of(shown, "relevance, 0 to 5, by question type")
-    assert cells(lines, "P", SEGMENT, "only dialogue")[2] == "+0.73"
-
-
-def test_several_models_and_sources_are_compared_with_their_own() -> None:
-    first = {BOTH: {"relevance_valid": 3.0}, FRAMES: {"relevance_valid": 2.0}}
-    second = {BOTH: {"relevance_valid": 1.0}, FRAMES: {"relevance_valid": 4.0}}
-    second |= {"movierecapsqa_movie": {"relevance_valid": 0.5}}
-    second |= {"movierecapsqa_movie_frames": {"relevance_valid": 0.25}}
-    lines = of(printed([("one", first), ("two", second)]), "relevance")
+    lines = of(shown, "relevance")
     assert cells(lines, "one", SEGMENT, "only frames") == ["-1.00"]
     assert cells(lines, "two", SEGMENT, "only frames") == ["+3.00"]
     assert cells(lines, "two", "full movie", "both") == ["0.50"]
     assert cells(lines, "two", "full movie", "only frames") == ["-0.25"]
-
-
-def test_without_both_the_numbers_stand_themselves() -> None:
-    numbers = {
-        FRAMES: {"relevance_valid": 2.0},
-        "movierecapsqa_movie": {"relevance_valid": 4.0},
-    }
-    lines = of(printed([("m", numbers)]), "relevance")
-    assert cells(lines, "m", SEGMENT, "only frames") == ["2.00"]
-
-
-def test_a_label_that_both_lacks_is_a_dash() -> None:
-    numbers = labelled()
-    del numbers[BOTH]["factuality_valid_category_th"]
-    del numbers[DIALOGUE]["factuality_valid_modality_vision"]
-    lines = of(printed([("P", numbers)]), "factuality")
-    assert cells(lines, "P", SEGMENT, "only frames")[-1] == "-"
-    assert cells(lines, "P", SEGMENT, "only dialogue")[2] == "-"
+    assert cells(lines, "three", SEGMENT, "only frames") == ["2.00"]  # without both: itself
+    assert cells(lines, "three", "full movie", "only frames") == ["0.00"]  # no sign before zero
 
 
 def test_an_invalid_run_is_marked_and_nothing_is_compared_with_it() -> None:
     numbers = {f"{BOTH} INVALID": {"relevance_valid": 1.0}, FRAMES: {"relevance_valid": 2.5}}
-    lines = of(printed([("", numbers)]), "relevance")
-    assert cells(lines, "this run", "INVALID", SEGMENT, "both") == ["1.00"]
-    assert cells(lines, "this run", SEGMENT, "only frames") == ["2.50"]
-    lines = of(printed([("m", numbers)]), "relevance")
-    assert cells(lines, "m INVALID", SEGMENT, "both") == ["1.00"]
+    for label, title in (
+        ("", ("this run", "INVALID")),
+        ("m [bold]x[/]", ("m [bold]x[/] INVALID",)),
+    ):
+        lines = of(printed([(label, numbers)]), "relevance")
+        assert cells(lines, *title, SEGMENT, "both") == ["1.00"]
+        assert cells(lines, label or "this run", SEGMENT, "only frames") == ["2.50"]
     other = {BOTH: {"relevance_valid": 1.0}, f"{FRAMES} INVALID": {"relevance_valid": 2.5}}
     lines = of(printed([("m", other)]), "relevance")
     assert cells(lines, "m INVALID", SEGMENT, "only frames") == ["2.50"]
 
 
-def test_unlabelled_questions_have_columns_that_can_be_told_apart() -> None:
-    values = {
-        "factuality_valid": 3.0,
-        "factuality_valid_modality_unlabelled": 1.0,
-        "factuality_valid_category_unlabelled": 2.0,
-    }
-    lines = of(printed([("m", {BOTH: values})]), "factuality")
-    assert heads(lines) == ["all", "no type", "no categ."]
-    assert cells(lines, "m", SEGMENT, "both") == ["3.00", "1.00", "2.00"]
-
-
-def test_no_sign_before_zero() -> None:
-    numbers = {BOTH: {"relevance_valid": 3.0}, FRAMES: {"relevance_valid": 2.9999}}
-    assert cells(of(printed([("m", numbers)]), "relevance"), "m", SEGMENT, "only frames") == [
-        "0.00"
-    ]
-
-
 def test_table_4_as_in_the_paper() -> None:
-    """GPT-4o's row."""
+    """GPT-4o's row; G-Eval's other mode never shares its column."""
     row = {
         "rouge_l": (0.28, 0.03),
         "bertscore": (0.68, 0.01),
@@ -181,35 +135,16 @@ def test_table_4_as_in_the_paper() -> None:
         values[f"{name}_valid" if name in DIMENSIONS else name] = mean
         values[f"{name}_var"] = variance
     lines = of(printed([("GPT-4o", {BOTH: values})]), "Table 4")
-    assert cells(lines, "GPT-4o", SEGMENT, "both") == [f"{m:.2f}±{v:.2f}" for m, v in row.values()]
-
-
-def test_the_modes_of_g_eval_never_share_a_column() -> None:
-    rows = [("one", {BOTH: {"geval_logprobs": 0.25, "geval_logprobs_var": 0.5}})]
-    rows.append(("two", {BOTH: {"geval_samples": 0.75, "geval_samples_var": 0.125}}))
-    lines = of(printed(rows), "Table 4")
-    assert cells(lines, "one", SEGMENT, "both") == ["0.25±0.50", "-"]
-    assert cells(lines, "two", SEGMENT, "both") == ["-", "0.75±0.12"]
-
-
-def test_only_metrics_that_somebody_has() -> None:
-    lines = of(printed([("m", {BOTH: {"rouge_l": 0.5, "bertscore": None}})]), "Table 4")
-    assert heads(lines) == ["ROUGE-L"]
-    assert cells(lines, "m", SEGMENT, "both") == ["0.50±-"]
-
-
-def test_everything_at_once_fits() -> None:
-    names = [*tables._BASELINES, "factuality_valid", "relevance_valid"]
-    assert set(JUDGED) < set(names)
-    values = {name: 1 + place / 100 for place, name in enumerate(names)}
-    values |= {f"{name.removesuffix('_valid')}_var": 6.25 for name in names}
-    rows = [
-        (f"a-model-with-a-very-long-name-{n}", {f"movierecapsqa_{s}": values for s in SOURCES})
-        for n in range(3)
-    ]
-    lines = of(printed(rows), "Table 4")
-    for place in range(len(names)):
-        assert sum(f"{1 + place / 100:.2f}±6.25" in line for line in lines) == 12
+    expected = [f"{m:.2f}±{v:.2f}" for m, v in row.values()]
+    assert cells(lines, "GPT-4o", SEGMENT, "both") == expected
+    other = {"geval_samples": 0.75, "geval_samples_var": 0.125, "bertscore": None}
+    lines = of(printed([("GPT-4o", {BOTH: values}), ("two", {BOTH: other})]), "Table 4")
+    expected.insert(4, "-")
+    assert cells(lines, "GPT-4o", SEGMENT, "both") == expected
+    assert cells(lines, "two", SEGMENT, "both") == ["-"] * 4 + ["0.75±0.12"] + ["-"] * 4
+    # All of it at once fits.
+    long = [(f"a-model-with-a-very-long-name-{n}", {BOTH: values | other}) for n in range(3)]
+    assert sum("1.43±1.18" in line for line in of(printed(long), "Table 4")) == 3
 
 
 def test_the_papers_order() -> None:
@@ -226,57 +161,23 @@ def test_the_papers_order() -> None:
     ]
 
 
-def test_a_mark_does_not_tear_a_model_apart() -> None:
-    numbers = {task: {"coherence_valid": 1.0} for task in (DIALOGUE, FRAMES, f"{BOTH} INVALID")}
-    lines = of(printed([("", numbers)]), "coherence")
-    rows = [line for line in lines if "±-" in line]
-    assert ["INVALID" in row for row in rows] == [True, False, False]
-    assert ["frames" in row for row in rows] == [False, True, False]
-
-
 def test_no_table_of_others_or_without_numbers() -> None:
-    for name in (
-        *("movierecapsqa", "movierecapsqa_all", "movierecapsqa_lengths"),
-        *("movierecapsqa_segmented", "movierecapsqa_segment_sound", "xmovierecapsqa_segment"),
-        "maverix_v",
-    ):
+    for name in ("movierecapsqa", "movierecapsqa_segmented", "xmovierecapsqa_segment", "maverix_v"):
         assert tables.tables([("m", {name: {"rouge_l": 0.5, "relevance_valid": 3.0}})]) == []
-    for values in ({}, {"relevance_valid": None, "rouge_l": float("nan")}):
-        assert tables.tables([("m", {BOTH: values})]) == []
-    assert tables.tables([]) == []
-
-
-def test_a_run_that_waits_for_its_judge_shows_what_there_is() -> None:
-    """Counts of missing verdicts alone make no table of the judge's scores."""
-    values = {"rouge_l": 0.5, "rouge_l_var": 0.25, "no_claims": 0}
-    values |= {f"{name}_{form}": 0 for name in DIMENSIONS for form in ("failed", "inconsistent")}
-    shown = printed([("", {BOTH: values})])
-    assert [title.partition(":")[2] for title in shown] == [
-        " every metric, mean ± variance (the paper's Table 4)"
-    ]
-
-
-def test_names_with_markup_are_shown_as_they_are() -> None:
-    lines = of(printed([("m [bold]x[/]", {BOTH: {"coherence_valid": 1.0}})]), "coherence")
-    assert any("[bold]x[/]" in line for line in lines)
-
-
-VALUES = {
-    **{f"{name}_valid": 3.0 for name in DIMENSIONS},
-    **{
-        f"{name}_{form}": 10 * d + f
-        for d, name in enumerate(DIMENSIONS)
-        for f, form in enumerate(("failed", "inconsistent"), 1)
-    },
-    **{f"{name}_low": 0.25 for name in DIMENSIONS},
-    **{f"{name}_high": 4.5 for name in DIMENSIONS},
-    "no_claims": 7,
-    "claims_mean": 2.25,
-}
+    assert tables.tables([("m", {BOTH: {"relevance_valid": None, "rouge_l": math.nan}})]) == []
+    # Counts of missing verdicts alone make no table of the judge's scores.
+    values: dict[str, float] = {"rouge_l": 0.5, "rouge_l_var": 0.25, "no_claims": 0}
+    values |= {f"{name}_failed": 0 for name in DIMENSIONS}
+    (title,) = printed([("", {BOTH: values})])
+    assert "Table 4" in title
 
 
 def test_by_dimension() -> None:
-    lines = of(printed([("m", {BOTH: VALUES})]), "bounds that their own labels set")
+    values = {"no_claims": 7, "claims_mean": 2.25}
+    for place, name in enumerate(DIMENSIONS):
+        values |= {f"{name}_valid": 3.0, f"{name}_low": 0.25, f"{name}_high": 4.5}
+        values |= {f"{name}_failed": 10 * place + 1, f"{name}_inconsistent": 10 * place + 2}
+    lines = of(printed([("m", {BOTH: values})]), "bounds that their own labels set")
     assert cells(lines, "m", SEGMENT, "both") == [
         *("1", "2", "0.25-4.50"),
         *("11", "12", "0.25-4.50"),
@@ -289,27 +190,9 @@ def test_conditions_that_were_not_asked_the_same_questions() -> None:
     asked = {BOTH: {"a", "b"}, FRAMES: {"b", "a"}, "movierecapsqa_movie": {"c"}}
     assert tables.unlike(asked) == tables.unlike({}) == []
     # As many, and others: that is unlike too.
-    asked = {DIALOGUE: {"a", "b"}, BOTH: {"a", "c"}, "movierecapsqa_movie": {"c"}}
-    (note,) = tables.unlike(asked)
+    (note,) = tables.unlike({**asked, DIALOGUE: {"a", "c"}})
     assert note.startswith("aligned recap segment: ")
-    assert "(both 2, only dialogue 2)" in note
-
-
-def test_every_metric_is_printed_somewhere() -> None:
-    """Each metric with what its row needs."""
-    every = {metric.name for metric in METRICS}
-    hidden = {name for name in every if name.endswith("_coverage")}
-    hidden |= {
-        f"coherence_valid_{split}_{slug}" for split, slugs in SPLITS.items() for slug in slugs
-    }
-    hidden |= {f"{name}_failed" for name in JUDGED}
-    for name in every:
-        values = dict.fromkeys([f"{d}_valid" for d in DIMENSIONS], 1.0)
-        values |= {name.removesuffix("_var"): 1.0, f"{name.partition('_')[0]}_low": 1.0}
-        values |= {name: 777}
-        shown = printed([("m", {BOTH: values})])
-        seen = any("777" in line for lines in shown.values() for line in lines)
-        assert seen == (name not in hidden), name
+    assert "(both 2, only frames 2, only dialogue 2)" in note
 
 
 # --- groups of models ---------------------------------------------------------------------------

@@ -1,17 +1,15 @@
-"""What a run would cost, before it is started: on the packaged sample, through the command."""
+"""What a run would cost, before it is started; what the command prints: tests/golden."""
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from lmms_eval_tasks import benchmarks, settings
-from lmms_eval_tasks.judges import costs, exchange, resolve
+from lmms_eval_tasks.judges import costs, resolve, verdict
 from lmms_eval_tasks.judges.cache import Cache
 from lmms_eval_tasks.runs import estimate
-from tests.conftest import BIN, OFFLINE
 
 TASK = {
     "task": "maia_oevqa",
@@ -59,15 +57,13 @@ def test_tokens_are_near_those_of_the_prompts_themselves() -> None:
 
 
 def test_reply_tokens_come_from_the_cache_if_it_has_some(tmp_path: Path) -> None:
-    request = exchange.Request([], exchange.Sampling())
+    request = verdict.Request([], verdict.Sampling())
     about = {"criterion": "reference_agreement", "judge": "gpt-4o", "task": "t"}
     cache = Cache(tmp_path / "replies.sqlite3")
     for number, tokens in enumerate((20, 40, None)):
-        reply = exchange.Reply("{}", prompt_tokens=1, completion_tokens=tokens)
+        reply = verdict.Reply("{}", prompt_tokens=1, completion_tokens=tokens)
         cache.put(str(number), reply, request, about)
-    cache.put(
-        "other", exchange.Reply("{}", completion_tokens=900), request, {**about, "judge": "x"}
-    )
+    cache.put("other", verdict.Reply("{}", completion_tokens=900), request, {**about, "judge": "x"})
     cache.close()
     found = estimate.estimate(TASK, judge())
     assert found.reply_tokens == 30 * found.calls
@@ -80,23 +76,3 @@ def test_a_debate_asks_each_agent_every_round(tmp_path: Path) -> None:
     found = estimate.estimate(TASK, judge(str(file)), limit=2)
     assert (found.verdicts, found.calls) == (2, 2 * (2 * 3 + 1))
     assert "twice the tokens" in found.notes[-1]
-
-
-def test_the_command_needs_no_key(tmp_path: Path, sample_root: Path) -> None:
-    command = [str(BIN / "lmms-eval-tasks"), "estimate", "--tasks", "maia", "--rate", "2"]
-    env = {
-        **OFFLINE,
-        "PATH": "/usr/bin:/bin",
-        "HOME": str(tmp_path),
-        "LMMS_EVAL_TASKS_DATA": "sample",
-        "LMMS_EVAL_TASKS_CACHE": str(sample_root.parent),
-    }
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    for text in ("maia_vsv", "maia_oevqa", "all", "$", "at 2 calls a second", "60 tokens assumed"):
-        assert text in done.stdout
-    command[3] = "no_such_task"
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "no task or group is called no_such_task" in done.stderr
-    assert "Traceback" not in done.stderr

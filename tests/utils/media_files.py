@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from fractions import Fraction
 from multiprocessing import get_context
 from pathlib import Path
@@ -23,6 +25,22 @@ def picture(number: int, width: int, height: int) -> np.ndarray:
     return np.stack([red, green, blue], axis=2).astype(np.uint8)
 
 
+@dataclass(frozen=True)
+class Sound:
+    """A track: samples in [-1, 1] of shape (n, channels), heard from `start` seconds on."""
+
+    samples: np.ndarray
+    codec: str = "aac"
+    rate: int = 16_000
+    layout: str = "mono"
+    start: float = 0.0
+
+
+def hum(seconds: float) -> Sound:
+    """One tone."""
+    return Sound(np.sin(np.arange(int(seconds * 16_000)) / 10)[:, None])
+
+
 def write_video(path: Path, *args: Any, codec: str = "libx264", **kwargs: Any) -> Path:
     """A file of `n_frames` pictures shown from `times` (default 25 a second)."""
     if codec.startswith("libvpx"):
@@ -38,18 +56,22 @@ def _write_video(
     n_frames: int = 90,
     size: tuple[int, int] = (96, 64),
     *,
-    times: list[float] | None = None,
+    times: Sequence[float] | None = None,
+    begin: float = 0.0,
+    stamps: Sequence[float] | None = None,
     codec: str = "libx264",
     pix_fmt: str = "yuv420p",
     gop: int = 12,
     b_frames: int = 2,
     audio: bool = False,
+    sound: Sound | None = None,
     matrix: int = 2,
     full_range: bool = False,
     options: dict[str, str] | None = None,
     mux_options: dict[str, str] | None = None,
     rgb: Any = picture,
 ) -> Path:
+    """begin: seconds added to all time stamps; stamps: other ones of packets, without B-frames."""
     times = times or [n / 25 for n in range(n_frames)]
     base = Fraction(1, TICKS)
     with av.open(str(path), "w", options=mux_options or {}) as file:
@@ -62,21 +84,38 @@ def _write_video(
         context.color_range = 2 if full_range else 1
         context.colorspace = context.color_primaries = context.color_trc = matrix
         stream.options = options or {}
-        sound: Any = file.add_stream("aac", rate=16_000) if audio else None
+        sound = hum(times[-1]) if audio else sound
+        track = sound and file.add_stream(sound.codec, rate=sound.rate, layout=sound.layout)
+        packets = []
         for number, time in enumerate(times):
             frame = av.VideoFrame.from_ndarray(rgb(number, *size), format="rgb24")
             frame = frame.reformat(format=pix_fmt)
-            frame.pts, frame.time_base = round(time * TICKS), base
-            file.mux(stream.encode(frame))
-        file.mux(stream.encode(None))
-        if sound is not None:
-            _write_sound(file, sound, times[-1])
+            frame.pts, frame.time_base = round((time + begin) * TICKS), base
+            packets += stream.encode(frame)
+        packets += stream.encode(None)
+        for packet, stamp in zip(packets, stamps or (), strict=stamps is not None):
+            packet.pts = packet.dts = round(stamp * TICKS)
+        packets += _encoded(track, sound, begin) if sound else []
+        for packet in sorted(packets, key=lambda packet: packet.dts * packet.time_base):
+            file.mux(packet)
     return path
+
+
+def _encoded(track: Any, sound: Sound, begin: float) -> list[Any]:
+    packets, step = [], sound.rate // 10
+    for start in range(0, len(sound.samples), step):
+        part = sound.samples[start : start + step].astype(np.float32).reshape(1, -1)
+        frame = av.AudioFrame.from_ndarray(part, format="flt", layout=sound.layout)
+        frame.sample_rate, frame.time_base = sound.rate, Fraction(1, sound.rate)
+        frame.pts = round((sound.start + begin) * sound.rate) + start
+        packets += track.encode(frame)
+    return packets + track.encode(None)
 
 
 def write_sound_only(path: Path) -> Path:
     with av.open(str(path), "w", format="mp4") as file:
-        _write_sound(file, file.add_stream("aac", rate=16_000), 1.0)
+        for packet in _encoded(file.add_stream("aac", rate=16_000, layout="mono"), hum(1), 0):
+            file.mux(packet)
     return path
 
 
@@ -87,15 +126,6 @@ def write_no_frames(path: Path) -> Path:
         stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
         file.start_encoding()
     return path
-
-
-def _write_sound(file: Any, stream: Any, seconds: float) -> None:
-    for start in range(0, int(seconds * 16_000), 1024):
-        wave = np.sin(np.arange(start, start + 1024) / 10)[None].astype(np.float32)
-        frame = av.AudioFrame.from_ndarray(wave, format="fltp", layout="mono")
-        frame.sample_rate, frame.pts = 16_000, start
-        file.mux(stream.encode(frame))
-    file.mux(stream.encode(None))
 
 
 def rotate(path: Path, degrees: int) -> None:

@@ -5,10 +5,10 @@ Second n has a colour and a tone of its own; each frame also carries its number 
 
 from __future__ import annotations
 
+import functools
 import math
 import wave
 from collections.abc import Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -76,65 +76,37 @@ def seconds_heard(samples: np.ndarray, rate: int) -> list[int]:
     return heard
 
 
+def coded(times: Sequence[float], number: int, *_: int) -> np.ndarray:
+    return picture(number, times[number])
+
+
 def write(
     path: Path,
     seconds: float = 8,
     *,
     times: Sequence[float] | None = None,
-    begin: float = 0.0,
-    codec: str = "libx264",
     gop: int = 250,
-    b_frames: int = 2,
-    options: dict[str, str] | None = None,
     audio: str | None = "aac",
     rate: int = 48_000,
     layout: str = "stereo",
     sound: tuple[float, float] | None = None,
-    gains: Sequence[float] | None = None,
+    gains: Sequence[float] = (1, 1),
+    **options: Any,
 ) -> Path:
     """A coded clip of 25 frames a second, or with frames at `times`.
 
-    begin: seconds added to all time stamps of the file.
     sound: from when to when there is sound; gains: of each channel.
     """
     times = times or [n / 25 for n in range(round(seconds * 25))]
-    base = Fraction(1, 12_800)
-    with av.open(str(path), "w") as file:
-        stream: Any = file.add_stream(codec, rate=25)
-        stream.width, stream.height, stream.pix_fmt = *SIZE, "yuv420p"
-        stream.time_base = stream.codec_context.time_base = base
-        stream.codec_context.gop_size, stream.codec_context.max_b_frames = gop, b_frames
-        stream.options = options or ({"crf": "16"} if codec == "libx264" else {})
-        packets = []
-        track: Any = file.add_stream(audio, rate=rate, layout=layout) if audio else None
-        for number, time in enumerate(times):
-            frame = av.VideoFrame.from_ndarray(picture(number, time), format="rgb24")
-            frame = frame.reformat(format="yuv420p")
-            frame.pts, frame.time_base = round((time + begin) * 12_800), base
-            packets += stream.encode(frame)
-        packets += stream.encode(None)
-        if track is not None:
-            packets += _encoded(track, rate, sound or (0.0, seconds), begin, gains)
-        for packet in sorted(packets, key=lambda packet: packet.dts * packet.time_base):
-            file.mux(packet)
-    return path
-
-
-def _encoded(
-    track: Any, rate: int, sound: tuple[float, float], begin: float, gains: Sequence[float] | None
-) -> list[Any]:
-    samples = wave_of(rate, sound[1] - sound[0], sound[0])
-    channels = track.codec_context.layout.nb_channels
-    data = np.stack([samples * gain for gain in gains or [1] * channels], axis=1)
-    packets = []
-    for start in range(0, len(data), rate // 10):
-        part = data[start : start + rate // 10].astype(np.float32).reshape(1, -1)
-        layout = track.codec_context.layout.name
-        frame = av.AudioFrame.from_ndarray(part, format="flt", layout=layout)
-        frame.sample_rate, frame.time_base = rate, Fraction(1, rate)
-        frame.pts = round((sound[0] + begin) * rate) + start
-        packets += track.encode(frame)
-    return packets + track.encode(None)
+    begins, ends = sound or (0.0, seconds)
+    heard = np.outer(wave_of(rate, ends - begins, begins), gains)
+    track = files.Sound(heard, audio, rate, layout, begins) if audio else None
+    if options.get("codec", "libx264") == "libx264":
+        options.setdefault("options", {"crf": "16"})
+    shown = functools.partial(coded, times)
+    return files.write_video(
+        path, size=SIZE, times=times, gop=gop, sound=track, rgb=shown, **options
+    )
 
 
 def damage(path: Path, kind: str, start: float, end: float) -> None:

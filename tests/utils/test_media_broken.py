@@ -14,12 +14,14 @@ from PIL import Image
 
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.utils import worker_call
+from lmms_eval_tasks.utils.indexed_frames import frames
 from lmms_eval_tasks.utils.media import Recipe, make
 from lmms_eval_tasks.utils.probes import probe
+from lmms_eval_tasks.utils.segments import segment
 from tests.checks import refused, table
 
 UNIFORM = Recipe("uniform", 32)
-
+NO_VIDEO = "not a readable video|holds no video"
 
 # Broken files by the words that their error must hold.
 BROKEN = {
@@ -27,16 +29,16 @@ BROKEN = {
     "folder.mp4": "is a folder",
     "pipe.mp4": "not a regular file",  # refused without waiting
     "empty.mp4": "is empty",
-    "text.mp4": "not a readable video|holds no video",
-    "html.mp4": "not a readable video|holds no video",
-    "noise.mp4": "not a readable video|holds no video",
+    "text.mp4": NO_VIDEO,
+    "html.mp4": NO_VIDEO,
+    "noise.mp4": NO_VIDEO,
     "png.mp4": "is a still image",
     "jpg.mp4": "is a still image",
     "sound.mp4": "only sound",
     "no frames.mp4": "no frame|no video",
     "cut.mp4": "not a readable video",
     "cut early.mp4": "cut short",
-    "damaged.mp4": "not a readable video|cannot be decoded",
+    "damaged.mp4": "not a readable video|cannot be decoded|cut short|no frame|differently|damaged",
 }
 
 
@@ -71,8 +73,14 @@ def broken_files(tmp_path_factory):
 @table("name", BROKEN)
 def test_a_broken_file_is_named_and_leaves_nothing(broken_files, tmp_path, name):
     path = broken_files / name
-    assert str(path) in refused(MediaError, BROKEN[name], make, path, UNIFORM, tmp_path)
-    assert files.made_files(tmp_path) == []
+    calls = [(make, UNIFORM), (frames, [0, 30, 59], 48)]
+    if name != "cut early.mp4":  # which a window before the cut does not meet
+        calls.append((segment, 0.5, 1))
+    if name != "damaged.mp4":  # whose packets are copied as they are
+        calls.append((segment, None, None))
+    for call, *wanted in calls:
+        assert str(path) in refused(MediaError, BROKEN[name], call, path, *wanted, tmp_path), call
+        assert files.made_files(tmp_path) == []
     if name != "damaged.mp4":  # its first frame is fine, and that is what a probe looks at
         refused(MediaError, BROKEN[name], probe, path)
 
@@ -90,11 +98,11 @@ def test_a_hanging_decoder_is_ended(video, tmp_path, monkeypatch):
         time.sleep(60)
     """
     fake_worker(tmp_path, monkeypatch, code)
-    start = time.monotonic()
-    with pytest.raises(MediaError, match=r"some video\.mp4: .* more than 1 s"):
-        make(video, UNIFORM, tmp_path / "cache", time_limit=1)
+    start, cache = time.monotonic(), tmp_path / "cache"
+    words = r"some video\.mp4: .* more than 1 s"
+    refused(MediaError, words, make, video, UNIFORM, cache, time_limit=1)
     assert time.monotonic() - start < 10
-    assert files.made_files(tmp_path / "cache") == []
+    assert files.made_files(cache) == []
 
 
 def test_a_crash_in_decord_is_survived(video, tmp_path, monkeypatch):
@@ -113,13 +121,31 @@ def test_a_crash_in_decord_is_survived(video, tmp_path, monkeypatch):
     assert make(video, UNIFORM, tmp_path / "cache").n_frames == 32
 
 
-def test_a_crash_without_decord_is_an_error(video, tmp_path, monkeypatch):
-    fake_worker(tmp_path, monkeypatch, "import os; os.kill(os.getpid(), 11)")
-    with pytest.raises(MediaError, match=r"some video\.mp4: .*SIGSEGV"):
-        make(video, UNIFORM, tmp_path / "cache")
+def test_a_crash_is_an_error_and_leaves_nothing(video, tmp_path, monkeypatch):
+    """At once, and in the middle of the work."""
+    cache = tmp_path / "cache"
+    for code, call, *wanted in (
+        ("import os; os.kill(os.getpid(), 11)", make, UNIFORM),
+        (
+            """
+            import os
+            from lmms_eval_tasks.utils import media_worker, segment_track
+            segment_track.add_track = lambda *_: os.kill(os.getpid(), 11)  # two files are written
+            media_worker.main()
+            """,
+            segment,
+            0.5,
+            3,
+        ),
+    ):
+        with monkeypatch.context() as patch:
+            fake_worker(tmp_path, patch, code)
+            refused(MediaError, r"some video\.mp4: .*SIGSEGV", call, video, *wanted, cache)
+        assert files.made_files(cache) == []
+    assert segment(video, 0.5, 3, cache).n_frames > 60
 
 
-def test_a_worker_ends_by_itself_when_its_parent_is_gone(video, monkeypatch):
+def test_a_worker_ends_by_itself_when_its_parent_is_gone():
     code = textwrap.dedent("""
         import time
         from lmms_eval_tasks.utils import media_worker

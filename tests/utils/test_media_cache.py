@@ -1,4 +1,4 @@
-"""The cache of clips: one making for many questions, threads and processes, and no half file."""
+"""The cache of clips and segments: one making for many questions, modes, threads and processes."""
 
 import json
 import multiprocessing
@@ -7,27 +7,42 @@ import subprocess
 import sys
 import threading
 import time
+from fractions import Fraction
 from pathlib import Path
 
 import media_files as files
+import numpy as np
 import pytest
+import segment_files as coded
 
-from lmms_eval_tasks.utils import media, media_cache, worker_call
+from lmms_eval_tasks.utils import media, media_cache, segment_head, segment_read, worker_call
 from lmms_eval_tasks.utils.media import Recipe, make
+from lmms_eval_tasks.utils.segments import segment
 from tests.checks import in_threads, table
 
 UNIFORM = Recipe("uniform", 32)
 
 
-def test_a_hit_runs_nothing_and_reads_the_source_once(video, cache, monkeypatch):
+@pytest.fixture
+def jobs(monkeypatch):
+    """The jobs that the worker is given."""
+    given, work = [], worker_call.call
+    monkeypatch.setattr(
+        worker_call, "call", lambda *job, **how: given.append(job[0]) or work(*job, **how)
+    )
+    return given
+
+
+def test_a_hit_runs_nothing_and_reads_the_source_once(video, cache, jobs):
     first = make(video, UNIFORM, cache)
-    monkeypatch.setattr(worker_call, "call", None)  # any use of it would be a TypeError
+    jobs.clear()
     before = media_cache._content_id.cache_info().misses
     assert all(make(video, UNIFORM, cache) == first for _ in range(20))
     assert media_cache._content_id.cache_info().misses == before
+    assert jobs == []
 
 
-def test_an_entry_belongs_to_a_content(video, cache, tmp_path, monkeypatch):
+def test_an_entry_belongs_to_a_content(video, cache, tmp_path, jobs):
     source = files.write_video(tmp_path / "v.mp4", 20)
     first = make(source, UNIFORM, tmp_path / "cache")
     files.write_video(source, 25)
@@ -36,12 +51,12 @@ def test_an_entry_belongs_to_a_content(video, cache, tmp_path, monkeypatch):
     first = make(video, UNIFORM, cache)
     facts = first.as_dict()
     assert json.loads(json.dumps(facts)) == facts
-    assert facts["n_frames"] == 32
+    jobs.clear()
     copy = tmp_path / "copy.mp4"  # equal content at another path is made once
     copy.write_bytes(video.read_bytes())
-    monkeypatch.setattr(worker_call, "call", None)
     second = make(copy, UNIFORM, cache)
     assert (second.path, second.source) == (first.path, str(copy))
+    assert jobs == []
 
 
 @pytest.fixture
@@ -55,18 +70,6 @@ def large(tmp_path, monkeypatch):
     return path, media_cache.content_id(path)
 
 
-def overwrite(path, place):
-    """Another byte in the same file, whose size and mtime stay."""
-    before = path.stat()
-    with path.open("r+b") as file:
-        file.seek(place)
-        byte = file.read(1)[0]
-        file.seek(place)
-        file.write(bytes([byte ^ 255]))
-    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert (path.stat().st_size, path.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
-
-
 def test_a_change_within_a_large_file_is_seen(large):
     """Even between the pieces that are read, and with the time of the last change put back."""
     path, before = large
@@ -74,31 +77,52 @@ def test_a_change_within_a_large_file_is_seen(large):
     assert len(seen) == 1
     for number, place in enumerate([0, 50, 500_000, 1_000_000, 1_999_999], 2):
         time.sleep(0.02)  # longer than the step of the system's clock for files
-        overwrite(path, place)
+        content, facts = bytearray(path.read_bytes()), path.stat()
+        content[place] ^= 255
+        path.write_bytes(content)
+        os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
         seen.add(media_cache.content_id(path))
         assert len(seen) == number
 
 
-@table("damage", ["cut", "delete", "no note", "bad note"])
-def test_a_damaged_entry_is_made_again(video, tmp_path, damage):
-    first = make(video, Recipe("uniform", 3), tmp_path)
-    path = Path(first.path)
-    content, note = path.read_bytes(), path.with_suffix(".json")
-    {
-        "cut": lambda: path.write_bytes(content[:1000]),
-        "delete": path.unlink,
-        "no note": note.unlink,
-        "bad note": lambda: note.write_text('{"file": "'),
-    }[damage]()
-    assert make(video, Recipe("uniform", 3), tmp_path) == first
-    assert path.read_bytes() == content
+@table("broken", ["path", "video", "video_with_sound", "sound", "note"])
+@table("damage", ["delete", "cut"])
+def test_a_damaged_entry_is_made_again(video, tmp_path, broken, damage):
+    def made():
+        clip = make(video, Recipe("uniform", 3), tmp_path)
+        return clip if broken == "path" else segment(video, 1.3, 1.9, tmp_path)
+
+    first = made()
+    path = Path(getattr(first, "video" if broken == "note" else broken))
+    path = path.with_suffix(".json") if broken == "note" else path
+    content = path.read_bytes()
+    path.unlink() if damage == "delete" else path.write_bytes(content[: len(content) // 2])
+    assert made() == first
+    assert path.read_bytes() == content  # the same bytes each time
 
 
-def test_threads_make_a_file_once(video, tmp_path, monkeypatch):
-    jobs, work = [], worker_call.call
-    monkeypatch.setattr(
-        worker_call, "call", lambda *job, **how: jobs.append(job) or work(*job, **how)
-    )
+def test_the_modes_of_an_item_share_one_decoding(video, tmp_path, jobs):
+    cuts = [segment(video, 1.3, 2.9, tmp_path) for _ in ("a", "s", "v", "vs", "av")]
+    assert len(jobs) == 1
+    assert cuts == [cuts[0]] * 5
+    assert segment(video, 1.30, np.float64(2.9), tmp_path) == cuts[0]  # equal numbers
+    segment(video, 1.3, 2.91, tmp_path)
+    assert len(jobs) == 2
+    assert len(files.made_files(tmp_path)) == 2 * 4  # two mp4 files, a wav and the note
+
+
+@table("window", [(1.3, 2.9), (None, None)])
+def test_muted_alone_is_the_same_video_and_nothing_else(video, tmp_path, window):
+    both = segment(video, *window, tmp_path / "both")
+    muted = segment(video, *window, tmp_path / "muted", sound=False)
+    assert Path(muted.video).read_bytes() == Path(both.video).read_bytes()
+    assert (muted.video_with_sound, muted.sound, muted.has_audio) == (None, None, True)
+    assert (muted.start, muted.end, muted.duration) == (both.start, both.end, both.duration)
+    assert len(files.made_files(tmp_path / "muted")) == 2  # the video and the note
+    assert segment(video, *window, tmp_path / "muted", sound=False) == muted
+
+
+def test_threads_make_a_file_once(video, tmp_path, jobs):
     results = in_threads(4, lambda _: make(video, UNIFORM, tmp_path))
     assert len(jobs) == 1
     assert results == [results[0]] * 4
@@ -106,7 +130,7 @@ def test_threads_make_a_file_once(video, tmp_path, monkeypatch):
 
 def _make_in_process(video, cache, start, queue):
     start.wait()
-    queue.put(make(video, UNIFORM, cache))
+    queue.put((make(video, UNIFORM, cache), segment(video, 0.7, 3.1, cache)))
 
 
 def test_processes_make_one_good_file(video, tmp_path):
@@ -121,9 +145,10 @@ def test_processes_make_one_good_file(video, tmp_path):
     for process in processes:
         process.join()
     assert results == [results[0]] * 3
-    name = Path(results[0].path).stem
-    assert files.made_files(tmp_path) == [f"{name}.json", f"{name}.mp4"]
-    assert len(files.decord_frames(results[0].path)) == 32
+    clip, cut = results[0]
+    assert len(files.made_files(tmp_path)) == 2 + 4
+    assert len(files.decord_frames(clip.path)) == 32
+    assert len(files.decord_frames(cut.video_with_sound)) == 60
 
 
 def lock_and_wait(cache, name):
@@ -160,3 +185,25 @@ def test_leftovers_of_a_killed_maker_are_removed(video, tmp_path):
     make(video, recipe, tmp_path)
     assert not old.exists()
     assert new.exists()
+
+
+# --- a segment is made from a part of the file only --------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def minute(tmp_path_factory):
+    """60 s with a key frame every 2 s, and its clock."""
+    path = str(coded.write(tmp_path_factory.mktemp("coded") / "minute.mp4", 60, gop=50))
+    return path, segment_head.head(path).clock
+
+
+@table("kind", ["video", "audio"])
+@table("late", [0, 2, 100])
+def test_reading_begins_near_the_window(minute, monkeypatch, kind, late):
+    """Where a jump ends too late, or beyond the end of the file, the next one is longer."""
+    seek = segment_read._seek
+    monkeypatch.setattr(
+        segment_read, "_seek", lambda file, video, clock, at: seek(file, video, clock, at + late)
+    )
+    begin, _ = next(segment_read.frames(*minute, Fraction("55.3"), kind))
+    assert (0 if late else 52) <= begin <= Fraction("55.3")

@@ -7,9 +7,7 @@ import media_files as files
 import numpy as np
 import pytest
 
-from lmms_eval_tasks.utils import video_clip
 from lmms_eval_tasks.utils.media import Recipe, make, uniform_indices
-from lmms_eval_tasks.utils.video_frames import Look
 from tests.checks import table
 
 vision = pytest.importorskip("qwen_vl_utils.vision_process", reason="no qwen-vl-utils")
@@ -68,19 +66,6 @@ def test_qwens_reader_gets_the_frames_and_the_clips_rate(source, media, reader):
     assert np.array_equal(video.permute(0, 2, 3, 1).numpy(), expected)
 
 
-def test_what_reaches_the_processor_has_32_frames(media):
-    """The whole way of the chat class, with resizing."""
-    content = {"type": "video", "video": media["uniform"].path, "nframes": LIMIT, **PIXELS}
-    _, videos, _ = vision.process_vision_info(
-        [{"role": "user", "content": [content]}],
-        return_video_kwargs=True,
-        return_video_metadata=True,
-    )
-    video, facts = videos[0]
-    assert video.shape[0] == 32
-    assert facts["fps"] == pytest.approx(32 / 30, abs=1e-4)
-
-
 @table(
     "reader",
     [
@@ -117,16 +102,6 @@ def test_qwens_reader_takes_black_and_still_clips_and_the_image(source, media, r
     assert rate == pytest.approx(2.0)
     assert np.array_equal(still.permute(0, 2, 3, 1).numpy(), first.repeat(4, axis=0))
     assert vision.fetch_image({"image": media["image"].path}).mode == "RGB"
-
-
-def test_qwens_reader_fails_on_one_frame(tmp_path):
-    """Why one frame is handed over as an image, or as four on request."""
-    planes = tuple(np.full(size, 90, np.uint8) for size in [(64, 96), (32, 48), (32, 48)])
-    clip = str(tmp_path / "one.mp4")
-    video_clip.write_clip(clip, [planes], Look(96, 64), [0.0], 1.0)
-    assert len(files.decord_frames(clip)) == 1
-    with pytest.raises(ValueError, match="nframes should in interval"):
-        chat_qwen(clip)
 
 
 @table("seconds", [4, 15])

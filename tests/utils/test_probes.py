@@ -8,19 +8,17 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from fractions import Fraction
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
-import av
 import media_files as files
 import pytest
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils import probes, segment_head, video_source, worker_call
+from lmms_eval_tasks.utils import probes, video_checks, worker_call
 from lmms_eval_tasks.utils.probes import VideoInfo
+from tests.checks import table
 
 # media_worker.py, but it notes which process looks at which file, and does what a file's name says.
 WORKER = """
@@ -42,9 +40,13 @@ def probe(source, use_decord):
     done.append(source)
     return work(source, use_decord)
 media_worker.probe = probe
-media_worker._UNUSED = float(os.environ.get("UNUSED", 20))
 media_worker.main()
 """
+
+
+def problems(paths: Iterable[Path]) -> dict[Path, str]:
+    """What is wrong with those that cannot be used."""
+    return {path: found for path, found in probes.look(paths).items() if isinstance(found, str)}
 
 
 def forget() -> None:
@@ -117,7 +119,7 @@ class TestChildren:
 
     def test_a_crash_costs_its_file_only(self, notes: Notes, videos: Videos) -> None:
         a, crash, b = videos("a", "crash", "b")
-        found = probes.problems([a, crash, b])
+        found = problems([a, crash, b])
         assert found == {
             crash: f"unreadable: {crash}: reading it failed (the decoder crashed: SIGSEGV)"
         }
@@ -125,26 +127,18 @@ class TestChildren:
     def test_a_crash_may_be_an_earlier_file_s_doing(self, notes: Notes, videos: Videos) -> None:
         """Only a new child's death says something about the file."""
         paths = videos("a", "later", "b")
-        assert probes.problems(paths) == {}
+        assert problems(paths) == {}
         assert notes.names() == ["a", "b", "later", "later"]
         forget()
-        assert probes.problems(paths) == {}
+        assert problems(paths) == {}
         assert notes.names() == []  # nor of decord's, so it is a fact
-
-    def test_a_child_that_read_a_bad_file_reads_no_other(
-        self, notes: Notes, videos: Videos, tmp_path: Path
-    ) -> None:
-        bad, good = tmp_path / "bad.mp4", *videos("a")
-        bad.write_bytes(b"no video")
-        assert list(probes.problems([bad, good])) == [bad]
-        assert len({process for process, _ in notes.lines()}) == 2
 
     def test_a_crash_of_decord_is_no_problem(self, notes: Notes, videos: Videos) -> None:
         paths = videos("decord")
-        assert probes.problems(paths) == {}
+        assert problems(paths) == {}
         assert notes.names() == ["decord", "decord"]
         forget()
-        assert probes.problems(paths) == {}
+        assert problems(paths) == {}
         assert notes.names() != []  # decord may count other frames, so it is asked again
 
     def test_a_hang_is_ended_in_time(self, notes: Notes, videos: Videos) -> None:
@@ -154,33 +148,6 @@ class TestChildren:
             probes.probe(hang, time_limit=1)
         assert time.monotonic() - start < 20
         assert probes.probe(good).n_frames == 5
-
-    def test_a_child_without_a_job_ends(
-        self, notes: Notes, videos: Videos, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("UNUSED", "0.1")
-        a, b = videos("a", "b")
-        probes.probe(a)
-        (child,) = worker_call._waiting
-        end = time.monotonic() + 20
-        while child.waits and time.monotonic() < end:
-            time.sleep(0.05)
-        assert not child.waits
-        assert probes.probe(b).n_frames == 5
-
-    def test_a_child_that_ends_as_it_gets_a_job(
-        self, notes: Notes, videos: Videos, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        a, b = videos("a", "b")
-        probes.probe(a)
-        (child,) = worker_call._waiting
-        os.kill(child._process.pid, 9)
-        monkeypatch.setattr(worker_call._Child, "waits", True)  # as it did a moment ago
-        assert probes.probe(b).n_frames == 5
-        assert notes.names() == ["a", "b"]
-        forget()
-        assert probes.probe(b).n_frames == 5
-        assert notes.names() == []
 
     def test_a_forked_process_has_children_of_its_own(self, notes: Notes, videos: Videos) -> None:
         probes.probe(*videos("a"))
@@ -218,49 +185,30 @@ class TestMemory:
         (path,) = videos("a")
         good = path.read_bytes()
         path.write_bytes(b"no video")
-        assert path in probes.problems([path])
+        assert path in problems([path])
         path.write_bytes(good)
-        assert probes.problems([path]) == {}
+        assert problems([path]) == {}
         os.utime(path, ns=(0, 1))
-        assert probes.problems([path]) == {}
+        assert problems([path]) == {}
         assert notes.names() == ["a"] * 3
 
     def test_what_is_no_fact_about_the_file_is_not_kept(self, notes: Notes, videos: Videos) -> None:
         """A child may have died for want of memory; a permission may be given tomorrow."""
         paths = videos("crash", "refused")
         for _ in range(2):
-            found = probes.problems(paths)
+            found = problems(paths)
             assert "Permission denied" in found[paths[1]]
-            assert probes.problems(paths) == found  # within a run it is
+            assert problems(paths) == found  # within a run it is
             assert {"crash", "refused"} == set(notes.names())
             forget()
 
-    def test_other_readers_are_asked(
-        self, notes: Notes, videos: Videos, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_nothing_can_be_kept(self, notes: Notes, videos: Videos, tmp_path: Path) -> None:
+        (tmp_path / "cache").write_text("in the way")
         paths = videos("a")
-        probes.look(paths)
-        monkeypatch.setattr(probes, "_VERSION", probes._VERSION + 1)
-        probes._readers.cache_clear()
-        forget()
-        probes.look(paths)
-        probes._readers.cache_clear()
-        assert notes.names() == ["a", "a"]
-        assert f"av{av.__version__}" in probes._readers()
-
-    @pytest.mark.parametrize("trouble", ["no folder", "no file"])
-    def test_nothing_can_be_kept(
-        self, trouble: str, notes: Notes, videos: Videos, tmp_path: Path
-    ) -> None:
-        if trouble == "no folder":
-            (tmp_path / "cache").write_text("in the way")
-        else:
-            (tmp_path / "cache" / "probes" / f"{probes._readers()}.jsonl").mkdir(parents=True)
-        paths = videos("a")
-        assert probes.problems(paths) == probes.problems(paths) == {}
+        assert problems(paths) == problems(paths) == {}
         assert notes.names() == ["a"]
         forget()
-        assert probes.problems(paths) == {}
+        assert problems(paths) == {}
         assert notes.names() == ["a"]
 
     def test_lines_that_were_cut_short(self, notes: Notes, videos: Videos, tmp_path: Path) -> None:
@@ -272,11 +220,11 @@ class TestMemory:
         kept = json.loads(first)[0]
         forget()
         notes.names()
-        assert probes.problems([a, b, c]) == {}
+        assert problems([a, b, c]) == {}
         lost = {"a", "b"} - {Path(kept).stem}
         assert notes.names() == sorted(lost | {"c"})
         forget()
-        assert probes.problems([a, b, c]) == {}
+        assert problems([a, b, c]) == {}
         assert len(notes.names()) <= 1  # the line that went on where another was cut
 
     def test_two_processes_look_once(self, notes: Notes, videos: Videos, tmp_path: Path) -> None:
@@ -295,54 +243,6 @@ class TestMemory:
         assert len(file.read_text().splitlines()) == 6
 
 
-# --- what a run needs -------------------------------------------------------------------------
-
-
-def docs(*names: str) -> list[list[Path]]:
-    """Docs with one video each; "" is a doc without one, "ab" has two."""
-    return [[Path(letter) for letter in name] for name in names]
-
-
-@pytest.mark.parametrize(
-    ("tasks", "run", "leave_out", "looked", "found"),
-    [
-        ([docs("a", "a", "X", "b")], slice(0, None), False, "abX", "X"),
-        ([docs("a", "a", "X", "b")], slice(0, 2), False, "a", ""),
-        ([docs("a", "a", "X", "b")], slice(0, 3), False, "aX", "X"),
-        ([docs("a", "a", "X", "b")], slice(3, 4), False, "b", ""),  # X is not asked
-        ([docs("X", "Y", "a", "b", "c")], slice(0, 2), False, "XY", "XY"),
-        # What is left out makes way, and what comes before says where the first doc is.
-        ([docs("X", "Y", "a", "b", "c")], slice(0, 2), True, "XYab", "XY"),
-        ([docs("a", "X", "b", "Y", "c", "d")], slice(2, 3), True, "aXbYc", "XY"),
-        ([docs("X", "X", "X", "Y")], slice(0, 1), True, "XY", "XY"),
-        ([docs("a", "b"), docs("c", "d")], slice(0, 1), False, "ac", ""),
-        ([docs("a", "b"), docs("b", "a")], slice(1, 2), False, "ab", ""),
-        ([docs("", "aX", "", "b", "c")], slice(0, 3), True, "aXb", "X"),
-        ([docs("", "")], slice(0, None), False, "", ""),
-        ([], slice(0, 8), True, "", ""),
-    ],
-)
-def test_problems_of_a_run(
-    tasks: list[list[list[Path]]],
-    run: slice,
-    leave_out: bool,
-    looked: str,
-    found: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Capitals are bad files."""
-    asked: list[str] = []
-
-    def problems(paths: Sequence[Path]) -> dict[Path, str]:
-        asked.extend(map(str, paths))
-        return {path: "bad" for path in paths if str(path).isupper()}
-
-    monkeypatch.setattr(probes, "problems", problems)
-    told = probes.problems_of_run(tasks, run, leave_out=leave_out)
-    assert sorted(asked) == sorted(looked)  # each once
-    assert sorted(map(str, told)) == sorted(found)
-
-
 # --- the facts --------------------------------------------------------------------------------
 
 
@@ -357,19 +257,21 @@ def test_missing_and_odd_places(tmp_path: Path) -> None:
     }
 
 
-def test_times_that_are_not_the_decoder_s_are_seen(tmp_path: Path) -> None:
-    """The clock is taken from the packets, unless they hold the order of decoding as times."""
-    good = files.write_video(tmp_path / "good.mp4", audio=True)
-    assert video_source.frame_table(str(good)).ordered
-    assert segment_head.head(str(good)).clock == segment_head.Clock(Fraction(0))
-    bad = tmp_path / "bad.mp4"
-    with av.open(str(good)) as source, av.open(str(bad), "w") as out:
-        streams: Any = {s.index: out.add_stream_from_template(s) for s in source.streams}
-        for packet in source.demux():
-            if packet.dts is not None:
-                packet.pts = packet.dts if packet.stream.type == "video" else packet.pts
-                packet.stream = streams[packet.stream.index]
-                out.mux(packet)
-    assert not video_source.frame_table(str(bad)).ordered
-    with pytest.raises(MediaError, match="times are not in order"):
-        probes.probe(bad)
+@table(
+    "start, end, says",
+    [
+        (None, None, ""),
+        (9.9, 10, ""),
+        (5, 11, ""),
+        (5, 11.5, "ends at 11.5 s; its video ends at 10.000 s"),
+        (None, 12, "ends at 12 s; its video ends at 10.000 s"),
+        (9.99, 10.5, "starts at 9.99 s; its video ends at 10.000 s"),
+    ],
+)
+def test_windows_of_a_video(start: float | None, end: float | None, says: str) -> None:
+    assert video_checks.outside(start, end, 10.0) == says
+
+
+def test_at_most_twenty_problems_are_listed() -> None:
+    told = video_checks.listed({f"n{number}": "why" for number in range(23)}).splitlines()
+    assert (told[0], told[20:]) == ("  n0: why", ["  and 3 more"])

@@ -74,15 +74,6 @@ def test_a_list_made_by_decoding_is_the_same(video):
         assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
 
-def test_a_frame_that_is_not_there_is_said(video):
-    table = video_source.frame_table(str(video))
-    wrong = video_source.FrameTable(
-        (*table.times, table.end + 5), table.end + 9, table.time_base, False
-    )
-    with pytest.raises(LookupError, match="0 of 1"):
-        video_frames.pictures(str(video), wrong, [30])
-
-
 def noise(n, look, seed=0):
     random = np.random.default_rng(seed)
     chroma = (look.height, look.width)
@@ -156,22 +147,3 @@ def test_a_clip_that_is_not_its_frames_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(video_clip, "_PLAIN_BYTES", 0)
     monkeypatch.setattr(video_clip, "_QPS", (40,))  # not good enough
     refused(MediaError, "dB only", write, *made)
-
-
-@table("look", [Look(96, 64), Look(97, 65, full_chroma=True), Look(1280, 720)])
-def test_black_is_exactly_zero(tmp_path, look):
-    clip = str(tmp_path / "clip.mp4")
-    video_clip.write_black(clip, look, [0, 0.4, 1], 2.0)
-    read, times = files.pyav_frames(clip)
-    assert read.shape == (3, look.height, look.width, 3)
-    assert times == pytest.approx([0, 0.4, 1])
-    assert read.max() == 0
-    assert files.decord_frames(clip).max() == 0
-
-
-@table("matrix", [1, 2, 6, 7, 9])
-def test_rgb_survives_the_way_through_planes(matrix):
-    rgb = files.picture(3, 64, 48)
-    frame = colours.frame_of(colours.from_rgb(rgb, matrix), full_chroma=True)
-    back = colours.to_rgb(frame, matrix, full_range=False)
-    assert files.psnr(back[None], rgb[None]) >= 49

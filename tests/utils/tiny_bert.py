@@ -98,33 +98,31 @@ def into_cache(cache: Path, name: str, **options: Any) -> Path:
 
 
 def _tokenizer(extra_words: int, max_length: int | None) -> Any:
-    """WordPiece over the words of `TEXTS` and, for all others, their characters.
+    words = sorted(set(re.findall(r"\w+", " ".join(TEXTS).lower())))
+    characters = sorted({*"abcdefghijklmnopqrstuvwxyz.,:'", *"".join(words)})
+    pieces = [*SPECIAL, *characters, *(f"##{c}" for c in characters)]
+    pieces += [word for word in words if len(word) > 1]
+    pieces += [f"parola{i}" for i in range(extra_words)]
+    begin, pad, end, unknown, mask = SPECIAL
+    own = {"cls_token": begin, "sep_token": end, "pad_token": pad, "mask_token": mask}
+    return wordpiece(pieces, begin, end, unk_token=unknown, **own, model_max_length=max_length)
+
+
+def wordpiece(pieces: list[str], begin: str, end: str, unk_token: str, **special: Any) -> Any:
+    """A tokenizer in lower case with these pieces; `special` is left out where it is None.
 
     Not trained: training breaks ties differently each time, and two builds must be equal.
     """
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
-    words = sorted(set(re.findall(r"\w+", " ".join(TEXTS).lower())))
-    characters = sorted({*"abcdefghijklmnopqrstuvwxyz.,:'", *"".join(words)})
-    pieces = [*SPECIAL, *characters, *(f"##{c}" for c in characters)]
-    pieces += [word for word in words if len(word) > 1]
-    pieces += [f"parola{i}" for i in range(extra_words)]
     vocabulary = {piece: i for i, piece in enumerate(pieces)}
-    wordpiece = Tokenizer(models.WordPiece(vocabulary, unk_token="<unk>"))
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token=unk_token))
     # No normalisation of accents, so that a test sees whether the caller did it.
-    wordpiece.normalizer = normalizers.Lowercase()
-    wordpiece.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    wordpiece.post_processor = processors.TemplateProcessing(
-        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+    tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{begin} $A {end}", special_tokens=[(one, vocabulary[one]) for one in (begin, end)]
     )
-    limit = {} if max_length is None else {"model_max_length": max_length}
-    return PreTrainedTokenizerFast(
-        tokenizer_object=wordpiece,
-        cls_token="<s>",
-        pad_token="<pad>",
-        sep_token="</s>",
-        unk_token="<unk>",
-        mask_token="<mask>",
-        **limit,
-    )
+    given = {name: value for name, value in special.items() if value is not None}
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token=unk_token, **given)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from lmms_eval_tasks.utils.clip_encoder import Picture
+from lmms_eval_tasks.utils.clipscore import clip_score
+from tests.utils.tiny_bert import wordpiece
 
 WORDS = [
     *("a", "and", "boat", "by", "cat", "dog", "green", "in", "man", "on", "paints", "plays", "red"),
@@ -70,28 +75,41 @@ def picture(colour: tuple[int, int, int], corner: tuple[int, int, int] = (0, 0, 
 
 
 def _tokenizer(positions: int) -> Any:
-    """Whole words and, for all others, their characters; in lower case."""
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-    from transformers import PreTrainedTokenizerFast
-
     characters = sorted({*"abcdefghijklmnopqrstuvwxyzàèéìòù.,'", *"".join(WORDS)})
     pieces = [*characters, *(f"##{c}" for c in characters)]
     pieces += [word for word in WORDS if len(word) > 1]
-    pieces += ["<|unk|>", "<|startoftext|>", "<|endoftext|>"]
-    vocabulary = {piece: place for place, piece in enumerate(pieces)}
-    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="<|unk|>"))
-    # No normalisation of accents, so that a test sees whether the caller did it.
-    tokenizer.normalizer = normalizers.Lowercase()
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="<|startoftext|> $A <|endoftext|>",
-        special_tokens=[(name, vocabulary[name]) for name in pieces[-2:]],
-    )
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        bos_token="<|startoftext|>",
-        eos_token="<|endoftext|>",
-        pad_token="<|endoftext|>",
-        unk_token="<|unk|>",
-        model_max_length=positions,
-    )
+    unknown, begin, end = "<|unk|>", "<|startoftext|>", "<|endoftext|>"
+    own = {"bos_token": begin, "eos_token": end, "pad_token": end, "model_max_length": positions}
+    return wordpiece([*pieces, unknown, begin, end], begin, end, unk_token=unknown, **own)
+
+
+# --- sentences and pictures that CLIPScore's tests share, and scores of them -------------------
+
+SENTENCES = ["A man paints the boat.", "The red dog sleeps", "a woman runs by the green river"]
+IMAGES = {
+    "sea": picture((20, 60, 200)),
+    "meadow": picture((40, 180, 60), (250, 250, 250)),
+    "sunset": picture((230, 90, 20), (20, 20, 90)),
+}
+
+
+def given(names: Sequence[str], opened: list[str] | None = None) -> list[Picture]:
+    """Pictures that note that they are opened."""
+
+    def opener(name: str) -> Any:
+        def opens() -> Any:
+            if opened is not None:
+                opened.append(name)
+            return IMAGES[name].copy()
+
+        return opens
+
+    return [Picture(name, opener(name)) for name in names]
+
+
+def scored(model: str, sentences: Sequence[str], names: Sequence[str], **options: Any) -> float:
+    """The score, which there has to be."""
+    score = clip_score(sentences, given(names), model, **options)
+    assert score.reason is None, score.reason
+    assert score.value is not None
+    return score.value

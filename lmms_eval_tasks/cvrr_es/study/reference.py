@@ -24,9 +24,10 @@ from lmms_eval_tasks.cvrr_es.labels import RATINGS
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Verdict
-from lmms_eval_tasks.judges.config import DEBATE, KEY, NONE, OFFLINE, PANEL
+from lmms_eval_tasks.judges.config import KEY
 from lmms_eval_tasks.judges.costs import REPLY_TOKENS, Plan, at_best, enlarged, plan, summary
 from lmms_eval_tasks.judges.costs import Asked as Request
+from lmms_eval_tasks.judges.verdict import DEBATE, NONE, OFFLINE, PANEL
 from lmms_eval_tasks.utils import prompt_notes, prompts
 
 if TYPE_CHECKING:
@@ -198,7 +199,7 @@ def asked_about(release: Release, aligned: Sequence[Aligned]) -> list[Asked]:
 
 def rate(judge: Judge, asked: Sequence[Asked]) -> list[Rated]:
     """Rate answers, as many at once as requests may be in flight; trouble becomes a status."""
-    from lmms_eval_tasks.judges.concurrency import ordered_map
+    from lmms_eval_tasks.judges.run import ordered_map
 
     wanted = criterion()
     return ordered_map(lambda one: Rated(one, judge.verdict(wanted, fields(one))), asked, NAME)
@@ -270,7 +271,7 @@ class Estimated(NamedTuple):
 
     def lines(self) -> list[str]:
         """The estimate in words: each model, all together, notes."""
-        from lmms_eval_tasks.judges.ledger import dollars
+        from lmms_eval_tasks.judges.report import dollars
 
         found = [f"{label}: {summary(one)}" for label, one in self.plans]
         cost = "unknown price" if self.cost is None else dollars(self.cost)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.cvrr_es.labels import RATINGS
 from lmms_eval_tasks.judges import reader
-from lmms_eval_tasks.judges.loose import Found, UnreadableError, objects
+from lmms_eval_tasks.judges.reader import Found, UnreadableError, objects
 from lmms_eval_tasks.judges.verdict import Status
 from lmms_eval_tasks.utils import answer_patterns, reply_shape
 

@@ -17,7 +17,7 @@ from lmms_eval_tasks.haven.records import steps
 from lmms_eval_tasks.haven.records.build import Done
 from lmms_eval_tasks.haven.records.steps import WORDS, Said, Texts
 from lmms_eval_tasks.haven.records.structure import Structure
-from lmms_eval_tasks.judges import JudgeConfig, kept_replies
+from lmms_eval_tasks.judges import JudgeConfig, engine
 from lmms_eval_tasks.utils.prompts import Prompt
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def estimate(works: Sequence[Work], given: Prompt, config: JudgeConfig) -> list[
     from lmms_eval_tasks.judges import run
     from lmms_eval_tasks.judges.config import is_reasoning
     from lmms_eval_tasks.judges.costs import REASONING_TOKENS
-    from lmms_eval_tasks.judges.prompts import render
+    from lmms_eval_tasks.judges.engine import render
     from lmms_eval_tasks.judges.tokens import count_messages, counter, image_tokens
 
     count = counter(config.model)
@@ -141,7 +141,7 @@ def table(found: Sequence[Step]) -> Table:
     from rich import box
     from rich.table import Table
 
-    from lmms_eval_tasks.judges.ledger import dollars
+    from lmms_eval_tasks.judges.report import dollars
 
     made = Table(title="Estimate", title_justify="left", box=box.SIMPLE_HEAD)
     made.add_column("step")
@@ -194,7 +194,7 @@ def lines(done: Done, source: str, *, cached: bool) -> Iterator[str]:
 
 def _advice(reasons: Iterable[str], *, cached: bool) -> str:
     """What to do about a record that was kept back."""
-    if not cached or not any(map(kept_replies.stay, reasons)):
+    if not cached or not any(map(engine.fails_again, reasons)):
         return "run the same command again to go on, or add --keep-gaps"
     return (
         "replies are kept, so the same command would fail the same way: name another --judge, or "

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.judges import Criterion, Judge, reader
-from lmms_eval_tasks.judges.judging import quotable
+from lmms_eval_tasks.judges.reader import quotable
 from lmms_eval_tasks.judges.verdict import Status
 from lmms_eval_tasks.movierecapsqa.facts import replies
 from lmms_eval_tasks.movierecapsqa.facts.recap_file import Narrated

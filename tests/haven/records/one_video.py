@@ -13,16 +13,33 @@ from lmms_eval_tasks.haven.records.record import Origin, Record, join
 from tests.haven.release_files import content
 
 Change = Callable[[dict[str, Any], dict[str, Any]], object]
-JsonChange = Callable[[dict[str, Any]], object]
 
 ORIGIN = Origin("tvsum_data.json", "tvsum.h5", "tvsum.h5: no such file, so no importance")
 
 
-def read_json(change: JsonChange = lambda video: None) -> JsonVideo | str:
+def put(video: dict[str, Any], place: str, value: Any) -> None:
+    """Set what stands at a place such as `frames.2.frame_id`; `...` takes it out."""
+    *way, last = (int(part) if part.isdigit() else part for part in place.split("."))
+    within: Any = video
+    for part in way:
+        within = within[part]
+    within[last] = value
+    if value is ...:
+        del within[last]
+
+
+def read_json(*changes: tuple[str, Any]) -> JsonVideo | str:
     """Eight frames in three shots of 2, 3 and 3 (frame_ids 0, 15, ... 105), changed."""
     video = content("tvsum", 1, 8, 3)[0]["video_1"]
-    change(video)
+    for place, value in changes:
+        put(video, place, value)
     return json_file.read(json.loads(json.dumps(video)))
+
+
+def valid_json(*changes: tuple[str, Any]) -> JsonVideo:
+    found = read_json(*changes)
+    assert isinstance(found, JsonVideo), found
+    return found
 
 
 def joined(change: Change = lambda given, arrays: None, hdf5: bool = True) -> Record | str:

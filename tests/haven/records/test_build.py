@@ -15,14 +15,13 @@ from pathlib import Path
 import h5py
 import pytest
 
-from lmms_eval_tasks import haven
 from lmms_eval_tasks.errors import JudgeError, TasksError
 from lmms_eval_tasks.haven.options import Options
 from lmms_eval_tasks.haven.records import files
 from lmms_eval_tasks.haven.records import release as released
 from tests.conftest import REPOSITORY
 from tests.haven.records.desk import SCORES, Desk, F, pictures
-from tests.local_endpoint import error, last_user_text, refused
+from tests.local_endpoint import error, last_user_text
 
 ALL = {"frame": 30, "shot": 4, "document": 1, "summary": 1}
 
@@ -31,21 +30,13 @@ def test_a_video_becomes_a_record_of_the_released_form(desk: Desk) -> None:
     done = desk.run(*desk.judge)
     assert done.exit_code == 0, done.exception
     video = desk.written()["video_1"]
-    assert video["video_name"] == "holiday"
-    assert [frame["frame_id"] for frame in video["frames"]] == list(range(0, 150, 5))
-    assert [n for n, frame in enumerate(video["frames"]) if frame["is_gt"]] == [12, 13, 14, 25]
     assert video["frames"][3] == {
         "frame_id": 15, "description": "A frame of 1 pictures.", "is_gt": False, "status": "ok"
     }  # fmt: skip
     assert video["clips"][1] == {
-        "clip_id": 1,
-        "summary": "A shot of 3 pictures.",
-        "gt": True,
-        "frames": [60, 65, 70],
-        "frame_count": 3,
-        "status": "ok",
+        **{"clip_id": 1, "summary": "A shot of 3 pictures.", "gt": True, "status": "ok"},
+        **{"frames": [60, 65, 70], "frame_count": 3},
     }
-    assert [clip["gt"] for clip in video["clips"]] == [False, True, False, False]
     assert video["aligned_full_document"] == {
         "sentences": ["The document tells [1, 2].", "The document tells [3, 4]."],
         "alignments": [
@@ -56,8 +47,6 @@ def test_a_video_becomes_a_record_of_the_released_form(desk: Desk) -> None:
     }
     # The only key shot is shown as number 1 and is the second one of the video.
     assert video["aligned_text_summary"]["alignments"] == [{"sentence_id": 0, "shot_ids": [1]}]
-    assert video["build"]["texts_by"][0]["model"].startswith("m@")
-    assert video["build"]["missing"] == []
     with h5py.File(files.h5_file(desk.out, "own")) as content:
         group = content["video_1"]
         assert group["change_points"][()].tolist() == [[0, 59], [60, 74], [75, 124], [125, 149]]
@@ -69,25 +58,13 @@ def test_a_video_becomes_a_record_of_the_released_form(desk: Desk) -> None:
         assert group["shot_level_gt"][()].tolist() == [0, 1, 0, 0]
         assert group["video_name"][()] == b"holiday"
     assert desk.writer.asked == ALL
-    assert "30 frames, 4 shots, 4 keyframes (4 later ones are as important), 1 key" in done.output
     assert "36 verdicts (36 ok), 36 calls paid" in done.output
-    assert "videos that fit HAVEN's form: 1" in done.output
-
-
-def test_whoever_reads_it_finds_a_whole_record(desk: Desk) -> None:
-    desk.run(*desk.judge)
     release = released.read(desk.out, Options(sources=("own",)))
-    assert not release.problems
     (record,) = release.records
-    assert record.gaps == {}
-    assert record.name == "holiday"
+    assert (release.problems, record.gaps) == ({}, {})
     assert record.path is not None
     assert record.path.resolve() == desk.video.resolve()
-    assert record.keyframes == [13, 14, 15, 26]
-    assert [shot.frames[0] for shot in record.shots] == [1, 13, 16, 26]
     assert record.importance == pytest.approx([1, 14 / 3, 2, 3])
-    assert [one.shots for one in record.document] == [(1, 2), (3, 4)]
-    assert [one.shots for one in record.summary] == [(2,)]
 
 
 def test_what_each_step_is_shown(desk: Desk) -> None:
@@ -241,11 +218,6 @@ def test_a_document_that_cannot_be_aligned_fails(desk: Desk, sentences: object, 
     assert desk.writer.asked["document"] == 2  # one repair
 
 
-def test_a_refusal_is_a_failure(desk: Desk) -> None:
-    desk.writer.change = lambda step, reply, request: refused() if step == "summary" else reply
-    assert "failed: summary: refused:" in desk.run(*desk.judge).output
-
-
 def test_what_to_look_at_is_told_and_not_changed(desk: Desk) -> None:
     told = [{"sentence": "Late.", "shots": [3]}, {"sentence": "Early.", "shots": [1]}]
 
@@ -261,15 +233,6 @@ def test_what_to_look_at_is_told_and_not_changed(desk: Desk) -> None:
     assert "sentences of the document that begin before the one before: 2" in done.output
     assert "shots described in more than 50 words: 1, 2, 3, 4" in done.output
     assert desk.written()["video_1"]["aligned_full_document"]["sentences"] == ["Late.", "Early."]
-
-
-def test_no_shot_within_the_budget_is_told(desk: Desk) -> None:
-    done = desk.run("--shots", "1", *desk.judge)
-    assert done.exit_code == 0
-    assert "no shot fits the budget of 15 %" in done.output
-    assert desk.writer.asked["summary"] == 0
-    (record,) = released.read(desk.out, Options(sources=("own",))).records
-    assert record.gaps["v2t"].endswith("there is none")
 
 
 def test_what_a_killed_run_paid_for_is_not_paid_again(desk: Desk) -> None:
@@ -311,44 +274,7 @@ def test_what_a_killed_run_paid_for_is_not_paid_again(desk: Desk) -> None:
     assert desk.written() == resumed
 
 
-def test_a_kill_between_the_two_files_leaves_no_trace(desk: Desk) -> None:
-    """HDF5 is written first: without the JSON entry the video is made again under the same key."""
-    desk.run(*desk.judge)
-    before = desk.written()
-    files.json_file(desk.out, "own").unlink()
-    assert desk.run(*desk.judge).exit_code == 0
-    assert desk.written() == before
-    with h5py.File(files.h5_file(desk.out, "own")) as content:
-        assert list(content) == ["video_1"]
-    assert not list(desk.out.rglob("*.part"))
-
-
-def test_a_budget_stops_and_the_next_run_goes_on(desk: Desk) -> None:
-    done = desk.run(*desk.judge, "--max-calls", "20")
-    assert done.exit_code == 1
-    assert "skipped" in done.output
-    assert " and " in next(line for line in done.output.splitlines() if "failed: frame" in line)
-    assert desk.writer.asked.total() == 20
-    done = desk.run(*desk.judge, "--max-calls", "16")
-    assert done.exit_code == 0, done.output
-    assert desk.writer.asked == ALL
-
-
 # --- asking nobody, and bad options -------------------------------------------------------------
-
-
-def test_a_dry_run_counts_calls_and_pictures(desk: Desk) -> None:
-    done = desk.run("--dry-run", "--judge", "gpt-4.1")
-    assert done.exit_code == 0, done.exception
-    rows = {line.split()[0]: line.split() for line in done.output.splitlines() if line.split()}
-    assert rows["frame"][1:3] == ["30", "30"]
-    assert rows["shot"][1:3] == ["4", "30"]
-    assert rows["document"][1:3] == ["1", "0"]
-    assert rows["all"][1:3] == ["36", "60"]
-    assert "$" in " ".join(rows["all"])
-    assert not desk.out.exists()
-    desk.run(*desk.judge)
-    assert "0 videos to ask about, 1 are complete" in desk.run("--dry-run", *desk.judge).output
 
 
 @pytest.mark.parametrize(
@@ -358,9 +284,6 @@ def test_a_dry_run_counts_calls_and_pictures(desk: Desk) -> None:
         (["--source", "mine"], "--source mine: expected one of own, summe"),
         (["--dry-run"], "name who writes them with --judge"),
         (["--judge", "offline"], "one model that sees writes the texts"),
-        (["--judge", "none"], "one model that sees writes the texts"),
-        (["--judge", "two words"], "--judge takes MODEL"),
-        (["--max-calls", "-1"], "expected a whole number of at least 0"),
         (["--features", "nowhere.npy"], "--features nowhere.npy: no such file"),
         (["--picks", "p.json"], "either --scores FILE"),
         (["nowhere.mp4"], "nowhere.mp4"),
@@ -387,8 +310,6 @@ def test_other_lines_about_what_cannot_be(desk: Desk) -> None:
     damaged.parent.mkdir(parents=True)
     damaged.write_text("[]", encoding="utf-8")
     assert "expected an object" in str(desk.run().exception)
-    damaged.write_text("{", encoding="utf-8")
-    assert "not valid JSON" in str(desk.run().exception)
     damaged.unlink()
     arrays = files.h5_file(desk.out, "own")
     arrays.parent.mkdir(parents=True)
@@ -410,19 +331,3 @@ def test_a_damaged_record_is_named(desk: Desk) -> None:
     assert "30 frames and 3 shots, but 30 and 4 are found now" in str(
         desk.run(*desk.judge).exception
     )
-
-
-def test_own_instructions_take_the_place_of_ours(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ours = Path(haven.__file__).with_name("prompts") / "build.yml"
-    folder = desk.folder / "own" / "haven"
-    folder.mkdir(parents=True)
-    text = ours.read_text(encoding="utf-8")
-    (folder / "build.yml").write_text(text.replace("You see one frame", "Look at"), "utf-8")
-    monkeypatch.setenv("LMMS_EVAL_TASKS_PROMPTS", str(folder.parent))
-    desk.run(*desk.judge)
-    systems = [r["messages"][0]["content"] for step, r in desk.writer.requests if step == "frame"]
-    assert all(system.startswith("Look at") for system in systems)
-    (folder / "build.yml").write_text(text.replace("{words}", "50"), "utf-8")
-    assert "{words} is missing" in str(desk.run(*desk.judge).exception)

@@ -35,157 +35,115 @@ def test_a_valid_video(tmp_path: Path) -> None:
     assert arrays.gtscore == tuple(expected["gtscore"])
     assert arrays.gtframe == tuple(expected["gtframe"].astype(bool))
     assert {type(pick) for pick in arrays.picks} == {int}
-
-
-def test_only_what_is_asked_for_and_there(tmp_path: Path) -> None:
     file = write_hdf5(tmp_path / "tvsum.h5", content("tvsum", 3)[1])
     assert list(hdf5_file.read(file, ["video_9", "video_2"])) == ["video_2"]
 
 
-def test_other_types_of_the_same_numbers(tmp_path: Path) -> None:
-    def change(arrays: dict[str, Any]) -> None:
+def test_other_types_gaps_and_scores_that_are_none(tmp_path: Path) -> None:
+    def typed(arrays: dict[str, Any]) -> None:
         arrays["picks"] = arrays["picks"].astype(np.float32)
         arrays["change_points"] = arrays["change_points"].astype(np.uint16)
         arrays["n_frames"] = np.array([120.0])
         arrays["gtframe"] = arrays["gtframe"].astype(bool)
 
-    assert read(tmp_path / "a", change) == read(tmp_path / "b")
+    assert read(tmp_path / "a", typed) == read(tmp_path / "b")
 
-
-def test_what_a_video_may_lack(tmp_path: Path) -> None:
-    def change(arrays: dict[str, Any]) -> None:
-        for name in ("gtscore", "gtframe", "n_steps", "n_frame_per_seg", "shot_level_gt"):
+    def gaps(arrays: dict[str, Any]) -> None:
+        for name in ("gtframe", "n_steps", "n_frame_per_seg", "shot_level_gt"):
             del arrays[name]
-
-    arrays = read(tmp_path, change)
-    assert isinstance(arrays, Arrays)
-    assert (arrays.gtscore, arrays.gtframe, arrays.video_name) == (None, None, "")
-
-
-def test_frames_between_shots_and_scores_that_are_none(tmp_path: Path) -> None:
-    def change(arrays: dict[str, Any]) -> None:
         arrays["change_points"][1] = [40, 60]
-        arrays["n_frame_per_seg"][1] = 21
         arrays["gtscore"][3] = math.nan
 
-    arrays = read(tmp_path, change)
-    assert isinstance(arrays, Arrays)
-    assert arrays.change_points[1] == (40, 60)
-    assert arrays.gtscore is not None
-    assert [math.isnan(score) for score in arrays.gtscore] == [i == 3 for i in range(8)]
+    found = read(tmp_path, gaps)
+    assert isinstance(found, Arrays)
+    assert (found.gtframe, found.video_name) == (None, "")
+    assert found.change_points[1] == (40, 60)
+    assert found.gtscore is not None
+    assert [math.isnan(score) for score in found.gtscore] == [i == 3 for i in range(8)]
 
 
-@pytest.mark.parametrize("counts", [[30, 45, 45], [2, 3, 3], [2.0, 3.0, 3.0]])
-def test_counts_of_all_frames_or_of_sampled_ones(tmp_path: Path, counts: list[float]) -> None:
+def test_counts_of_all_frames_or_of_sampled_ones(tmp_path: Path) -> None:
     """Which of the two `n_frame_per_seg` gives the release does not say."""
-    arrays = read(tmp_path, lambda a: a.update(n_frame_per_seg=np.array(counts)))
-    assert isinstance(arrays, Arrays)
-    assert arrays.change_points == ((0, 29), (30, 74), (75, 119))
+    for counts in ([30, 45, 45], [2.0, 3.0, 3.0]):
+        arrays = read(tmp_path, lambda a, n=counts: a.update(n_frame_per_seg=np.array(n)))  # type: ignore[misc]
+        assert isinstance(arrays, Arrays)
+        assert arrays.change_points == ((0, 29), (30, 74), (75, 119))
 
-
-def test_counts_of_shots_without_a_sampled_frame(tmp_path: Path) -> None:
-    def change(arrays: dict[str, Any]) -> None:
+    def empty_shot(arrays: dict[str, Any]) -> None:
         arrays["change_points"] = np.array([[0, 0], [1, 14], [15, 30]])
         arrays["n_frame_per_seg"] = np.array([1, 0, 2])
 
-    assert isinstance(read(tmp_path, change), Arrays)
+    assert isinstance(read(tmp_path, empty_shot), Arrays)
+    for wrong, told in (
+        ([30, 44, 45], "entry 2: 44, but change_points, entry 2: 30 to 74"),
+        ([2, 3, 2], "entry 3: 2, but change_points, entry 3: 75 to 119"),
+        ([30, 3, 45], "entry 2: 3, but change_points, entry 2: 30 to 74"),  # each fits one
+    ):
+        found = read(tmp_path, lambda a, n=wrong: a.update(n_frame_per_seg=np.array(n)))  # type: ignore[misc]
+        assert found == (
+            f"n_frame_per_seg, {told}, which is 45 frames, 3 of them sampled; expected the one "
+            "number of all shots or the other of all"
+        )
 
 
-def put(name: str, place: Any, value: Any) -> Change:
-    """Set one value of a dataset, as a float."""
+# Dataset, what is in its place (of `NAME[i]`: one value), and what is told.
+WHOLE = "expected a whole number from 0 on"
+BAD: list[tuple[str, Any, str]] = [
+    ("picks", ..., "picks: the dataset is missing"),
+    ("n_frames", ..., "n_frames: the dataset is missing"),
+    ("change_points", ..., "change_points: the dataset is missing"),
+    ("picks", np.array([], int), "picks: there are none"),
+    ("picks", np.zeros((2, 8)), "picks: expected a shape of (n,), found (2, 8)"),
+    ("picks", 7, "picks: expected a shape of (n,), found a single value"),
+    ("picks", np.bytes_("x"), "picks: expected numbers, found |S1"),
+    ("picks[2]", math.nan, f"picks, entry 3: {WHOLE}, found nan"),
+    ("picks[2]", math.inf, f"picks, entry 3: {WHOLE}, found inf"),
+    ("picks[2]", 30.5, f"picks, entry 3: {WHOLE}, found 30.5"),
+    ("picks[0]", -1, f"picks, entry 1: {WHOLE}, found -1"),
+    ("picks[2]", 15, "picks, entry 3: 15 comes after 15; expected ascending"),
+    ("picks[3]", 20, "picks, entry 4: 20 comes after 30; expected ascending"),
+    (
+        *("n_frames", 105),
+        "picks, entry 8: frame 105 is beyond the end; n_frames is 105, counted from 0",
+    ),
+    ("n_frames", np.array([1, 2]), "n_frames: expected one number, found (2,)"),
+    ("n_steps", 7, "n_steps: 7, but picks has 8"),
+    (
+        *("change_points", np.zeros((3, 3))),
+        "change_points: expected a shape of (n, 2), found (3, 3)",
+    ),
+    (
+        *("change_points", np.zeros((0, 2))),
+        "change_points: there are none, so the video has no shot",
+    ),
+    ("change_points[1, 0]", math.nan, f"change_points, entry 2: {WHOLE}, found nan"),
+    ("change_points[1, 1]", 20, "change_points, entry 2: ends at 20, before it begins at 30"),
+    (
+        *("change_points[1, 0]", 29),
+        "change_points, entry 2: begins at 29, but the shot before it ends at 29",
+    ),
+    ("n_frame_per_seg", np.ones(2), "n_frame_per_seg: 2 values, but change_points has 3"),
+    ("gtscore", np.ones(7), "gtscore: 7 values, but picks has 8"),
+    ("gtscore", np.ones((8, 1)), "gtscore: expected a shape of (n,), found (8, 1)"),
+    ("gtframe", np.ones(9), "gtframe: 9 values, but picks has 8"),
+    ("gtframe[4]", 2, "gtframe, entry 5: expected 0 or 1, found 2"),
+]
 
-    def change(arrays: dict[str, Any]) -> None:
+
+def put(arrays: dict[str, Any], place: str, value: Any) -> None:
+    name, _, within = place.rstrip("]").partition("[")
+    if within:
         arrays[name] = arrays[name].astype(float)
-        arrays[name][place] = value
+        arrays[name][tuple(map(int, within.split(",")))] = value
+    elif value is ...:
+        del arrays[name]
+    else:
+        arrays[name] = value
 
-    return change
 
-
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        (lambda a: a.pop("picks"), "picks: the dataset is missing"),
-        (lambda a: a.pop("n_frames"), "n_frames: the dataset is missing"),
-        (lambda a: a.pop("change_points"), "change_points: the dataset is missing"),
-        (lambda a: a.update(picks=np.array([], int)), "picks: there are none"),
-        (
-            lambda a: a.update(picks=np.zeros((2, 8))),
-            "picks: expected a shape of (n,), found (2, 8)",
-        ),
-        (lambda a: a.update(picks=np.bytes_("x")), "picks: expected numbers, found |S1"),
-        (
-            put("picks", 2, math.nan),
-            "picks, entry 3: expected a whole number from 0 on, found nan",
-        ),
-        (put("picks", 2, math.inf), "picks, entry 3: expected a whole number from 0 on, found inf"),
-        (put("picks", 2, 30.5), "picks, entry 3: expected a whole number from 0 on, found 30.5"),
-        (put("picks", 0, -1), "picks, entry 1: expected a whole number from 0 on, found -1"),
-        (put("picks", 2, 15), "picks, entry 3: 15 comes after 15; expected ascending"),
-        (put("picks", 3, 20), "picks, entry 4: 20 comes after 30; expected ascending"),
-        (
-            lambda a: a.update(n_frames=100),
-            "picks, entry 8: frame 105 is beyond the end; n_frames is 100, counted from 0",
-        ),
-        (
-            lambda a: a.update(n_frames=105),
-            "picks, entry 8: frame 105 is beyond the end; n_frames is 105, counted from 0",
-        ),
-        (
-            lambda a: a.update(n_frames=np.array([1, 2])),
-            "n_frames: expected one number, found (2,)",
-        ),
-        (lambda a: a.update(n_steps=7), "n_steps: 7, but picks has 8"),
-        (
-            lambda a: a.update(change_points=np.zeros((3, 3))),
-            "change_points: expected a shape of (n, 2), found (3, 3)",
-        ),
-        (
-            lambda a: a.update(change_points=np.zeros((0, 2))),
-            "change_points: there are none, so the video has no shot",
-        ),
-        (
-            put("change_points", (1, 0), math.nan),
-            "change_points, entry 2: expected a whole number from 0 on, found nan",
-        ),
-        (
-            put("change_points", (1, 1), 20),
-            "change_points, entry 2: ends at 20, before it begins at 30",
-        ),
-        (
-            put("change_points", (1, 0), 29),
-            "change_points, entry 2: begins at 29, but the shot before it ends at 29",
-        ),
-        (
-            lambda a: a.update(n_frame_per_seg=np.ones(2)),
-            "n_frame_per_seg: 2 values, but change_points has 3",
-        ),
-        (
-            lambda a: a.update(n_frame_per_seg=np.array([30, 44, 45])),
-            "n_frame_per_seg, entry 2: 44, but change_points, entry 2: 30 to 74, which is 45 "
-            "frames, 3 of them sampled; expected the one number of all shots or the other of all",
-        ),
-        (
-            lambda a: a.update(n_frame_per_seg=np.array([2, 3, 2])),
-            "n_frame_per_seg, entry 3: 2, but change_points, entry 3: 75 to 119, which is 45 "
-            "frames, 3 of them sampled; expected the one number of all shots or the other of all",
-        ),
-        (  # each entry fits one of the two
-            lambda a: a.update(n_frame_per_seg=np.array([30, 3, 45])),
-            "n_frame_per_seg, entry 2: 3, but change_points, entry 2: 30 to 74, which is 45 "
-            "frames, 3 of them sampled; expected the one number of all shots or the other of all",
-        ),
-        (lambda a: a.update(gtscore=np.ones(7)), "gtscore: 7 values, but picks has 8"),
-        (
-            lambda a: a.update(gtscore=np.ones((8, 1))),
-            "gtscore: expected a shape of (n,), found (8, 1)",
-        ),
-        (lambda a: a.update(gtframe=np.ones(9)), "gtframe: 9 values, but picks has 8"),
-        (lambda a: a.update(picks=7), "picks: expected a shape of (n,), found a single value"),
-        (put("gtframe", 4, 2), "gtframe, entry 5: expected 0 or 1, found 2"),
-    ],
-)
-def test_the_first_error(tmp_path: Path, change: Change, told: str) -> None:
-    assert read(tmp_path, change) == told
+@pytest.mark.parametrize(("place", "value", "told"), BAD)
+def test_the_first_error(tmp_path: Path, place: str, value: Any, told: str) -> None:
+    assert read(tmp_path, lambda arrays: put(arrays, place, value)) == told
 
 
 def test_a_group_where_a_dataset_should_be_and_the_other_way_round(tmp_path: Path) -> None:

@@ -7,8 +7,6 @@ import json
 import math
 import os
 import random
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,7 @@ import pytest
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven.options import PAPER_COUNTS, Options
-from lmms_eval_tasks.haven.records import hdf5_file, json_file
+from lmms_eval_tasks.haven.records import json_file
 from lmms_eval_tasks.haven.records import release as released
 from tests.haven.release_files import content, write, write_hdf5
 
@@ -31,10 +29,6 @@ def in_json(field: str, value: Any) -> Change:
 
 def in_hdf5(name: str, place: Any, value: Any) -> Change:
     return lambda data, arrays: arrays["video_2"][name].__setitem__(place, value)
-
-
-def frame(place: int, **fields: Any) -> Change:
-    return lambda data, arrays: data["video_2"]["frames"][place].update(fields)
 
 
 def refused(folder: Path, **chosen: Any) -> str:
@@ -58,20 +52,7 @@ def test_a_release(tmp_path: Path) -> None:
         **{"videos_without_hdf5": 0, "bad_videos": 0},
     }
     assert (release.folder, release.problems) == (tmp_path, {})
-    for record in release.records:
-        assert record.gaps == {}
-        importance = record.importance  # what is scored with ties is tested with ties
-        assert importance is not None
-        assert len(set(importance)) < len(importance)
-
-
-def test_the_builder_makes_valid_releases(tmp_path: Path) -> None:
-    for number, (frames, shots) in enumerate(((1, 1), (7, 3), (40, 40), (165, 16))):
-        for source in PAPER_COUNTS:
-            folder = write(tmp_path / f"{number}", source, 2, frames, shots)
-        release = released.read(folder, Options())
-        assert (release.counts["videos"], release.problems) == (12, {})
-        assert release.counts["shots"] == 12 * shots
+    assert {len(record.gaps) for record in release.records} == {0}
 
 
 def test_sources_are_chosen(tmp_path: Path) -> None:
@@ -120,26 +101,12 @@ def test_the_subset_is_the_same_for_everyone() -> None:
         found = released.chosen(source, shuffled, Options(subset=5))
         assert found == [f"video_{n}" for n in numbers]
     other = released.chosen("mrhisum", VIDEOS, Options(seed=1))
-    assert len({*first}) == len({*other}) == 100
     assert first != other != released.chosen("videoxum", VIDEOS, Options())
     for source, size in (("tvsum", 100), ("youtube", 3), ("mrhisum", 0), ("videoxum", 500)):
         assert released.chosen(source, reversed(VIDEOS), Options(subset=size)) == VIDEOS
-    names = ["video_10", "video_2", "b", "video_2_1", "a3", "video_02", "10", "9"]
-    assert sorted(names, key=released.natural) == [
-        "9", "10", "a3", "b", "video_02", "video_2", "video_2_1", "video_10",
-    ]  # fmt: skip
 
 
-def test_only_the_chosen_videos_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[Any] = []
-    for module, name in ((json_file, "read"), (hdf5_file, "_video")):
-        original = getattr(module, name)
-
-        def kept(argument: Any, original: Any = original) -> Any:
-            calls.append(argument)
-            return original(argument)
-
-        monkeypatch.setattr(module, name, kept)
+def test_only_the_chosen_videos_are_read(tmp_path: Path) -> None:
     chosen = released.chosen("mrhisum", VIDEOS[:30], Options(subset=4))
 
     def change(data: dict[str, Any], arrays: dict[str, Any]) -> None:
@@ -148,7 +115,6 @@ def test_only_the_chosen_videos_are_read(tmp_path: Path, monkeypatch: pytest.Mon
 
     whole = released.read(write(tmp_path / "a", "mrhisum", 30, 6, 2), Options(subset=4))
     assert [record.video for record in whole.records] == chosen
-    assert len(calls) == 8
     other = released.read(
         write(tmp_path / "b", "mrhisum", 30, 6, 2, change=change), Options(subset=4)
     )
@@ -176,7 +142,6 @@ def test_the_digest_is_of_the_content(tmp_path: Path) -> None:
     assert released.read(tmp_path, Options()).digest == one
     for number, change in enumerate(
         (
-            frame(3, description="Another."),
             in_hdf5("gtscore", 3, 0.123),
             in_json("frames", "broken"),
             in_hdf5("n_frame_per_seg", 0, -1),
@@ -212,50 +177,26 @@ def test_a_bad_video_is_one_line_and_the_others_are_read(tmp_path: Path) -> None
     bad: list[tuple[Change, str]] = [
         (in_json("frames", []), "tvsum_data.json, frames: there are none"),
         (
-            frame(3, frame_id=7),
-            "tvsum_data.json, frames, entry 4, frame_id: 7 comes after 30; expected ascending",
-        ),
-        (
             lambda data, arrays: data.update(video_2=None),
             "tvsum_data.json, expected an object, found None",
-        ),
-        (
-            frame(4, is_gt=True),
-            "tvsum_data.json, frames, entry 5, is_gt: 1, but tvsum.h5, gtframe, entry 5: 0",
         ),
         (
             in_hdf5("picks", 2, 31),
             "tvsum_data.json, frames, entry 3, frame_id: 30, but tvsum.h5, picks, entry 3: 31",
         ),
         (in_hdf5("picks", 2, 9), "tvsum.h5, picks, entry 3: 9 comes after 15; expected ascending"),
-        (
-            in_hdf5("change_points", (1, 0), 70),
-            "tvsum.h5, change_points, entry 2: begins at 70, but the shot before it ends at 74",
-        ),
-        (
-            lambda data, arrays: arrays["video_2"].update(n_frames=280),
-            "tvsum.h5, picks, entry 20: frame 285 is beyond the end; n_frames is 280, counted "
-            "from 0",
-        ),
-        (
-            lambda data, arrays: arrays["video_2"].update(gtscore=np.ones(19)),
-            "tvsum.h5, gtscore: 19 values, but picks has 20",
-        ),
     ]
     for number, (change, told) in enumerate(bad):
         release = released.read(write(tmp_path / f"{number}", videos=3, change=change), Options())
         assert release.problems == {"tvsum/video_2": told}
         assert [record.id for record in release.records] == ["tvsum/video_1", "tvsum/video_3"]
         assert release.counts["bad_videos"] == 1
-    gaps: list[tuple[Change, str, str]] = [
-        (in_json("aligned_text_summary", {}), "v2t", "_data.json, aligned_text_summary: there is"),
-        (in_hdf5("gtscore", 6, math.nan), "saliency", ".h5, gtscore, entry 7: nan, no finite"),
-        (frame(8, description=""), "v2t_text", "_data.json, frames, entry 9, description: there"),
-    ]
-    for change, task, told in gaps:  # what only some tasks need is no problem
-        release = released.read(write(tmp_path / task, change=change), Options())
-        assert (release.problems, release.records[0].gaps) == ({}, {})
-        assert release.records[1].gaps[task].startswith(f"tvsum{told}")
+    # What only some tasks need is no problem.
+    release = released.read(
+        write(tmp_path / "g", change=in_hdf5("gtscore", 6, math.nan)), Options()
+    )
+    assert (release.problems, release.records[0].gaps) == ({}, {})
+    assert release.records[1].gaps.keys() == {"saliency", "saliency_doc", "saliency_text"}
     name = write(tmp_path / "n", change=lambda d, _: d.update({"../video_3": d["video_1"]}))
     assert released.read(name, Options()).problems == {
         "tvsum/../video_3": "tvsum_data.json: the video's key is no name on one line, without a "
@@ -279,70 +220,19 @@ def test_whole_files_that_are_none(tmp_path: Path) -> None:
     for text, told in (
         ('{"video_1": {},\n  oops}', "not valid JSON at line 2, column 3: Expecting value"),
         ("", "not valid JSON at line 1, column 1: Expecting value"),
-        ("<html>", "not valid JSON at line 1, column 1: Expecting value"),
         ("[1]", 'expected {"video_1": {...}, ...}'),
         ("{}", "holds no videos"),
         ('{"a": 1,}', "not valid JSON at line 1, column 9: Expecting value"),
         ('{"a": 1 "b": 2}', "not valid JSON at line 1, column 9: Expecting ','"),
         ('{"a" 1}', "not valid JSON at line 1, column 6: Expecting ':'"),
         ("{1: 2}", "not valid JSON at line 1, column 2: Expecting a name in double quotes"),
-        ('{"a": 1} x', "not valid JSON at line 1, column 10: Extra data"),
-        ('{"a": 1,\n "b": [1,', "not valid JSON at line 2, column 10: Expecting value"),
-        ('{"a": 1', "not valid JSON at line 1, column 8: Expecting ','"),
         ('{"a": 1, "a": 2}', "'a' occurs twice"),
     ):
         file.write_text(text, encoding="utf-8")
         assert refused(tmp_path) == f"{file}: {told}"
-    file.write_text('{"a": ' + "[" * 200_000, encoding="utf-8")
-    assert "cannot be read as JSON" in refused(tmp_path)
-    file.write_bytes(b'{"a": "\xff"}')
-    assert refused(tmp_path) == f"{file}: not UTF-8 text (byte 7)"
 
 
 # --- text files -----------------------------------------------------------------------------------
-
-
-def test_a_mapping_gives_what_json_gives(tmp_path: Path) -> None:
-    data = {'a "b"': {"x": [1, {"y": None}]}, "video_2": {}, "é": {"z": "}{,"}}
-    file = tmp_path / "tvsum_data.json"
-    for indent in (None, 2):
-        text = json.dumps(data, indent=indent, ensure_ascii=False)
-        file.write_text(f"\ufeff \n{text}\n ", encoding="utf-8")
-        texts = released.read_texts([file])
-        assert {video: texts.entry(video) for video in texts.videos} == data
-        assert (list(texts.videos), texts.name) == (list(data), "tvsum_data.json")
-
-
-def test_lines_are_merged_by_video(tmp_path: Path) -> None:
-    folder = tmp_path / "tvsum"
-    folder.mkdir()
-    one, two = folder / "a.jsonl", folder / "b.jsonl"
-    one.write_text('{"video_id": "video_1", "frames": [1], "task": "v2t"}\n\n', encoding="utf-8")
-    two.write_text(
-        '{"video": "video_1", "clips": [2], "frames": [1], "task": "v2v"}\n'
-        '{"id": "video_2", "video": {}, "frames": []}\r\n',
-        encoding="utf-8",
-    )
-    texts = released.read_texts([one, two])
-    assert (texts.name, texts.videos) == ("tvsum/*.jsonl", ("video_1", "video_2"))
-    assert texts.entry("video_1") == {"frames": [1], "clips": [2]}
-    assert texts.entry("video_2") == {"frames": []}
-    assert texts.problems == {}
-    file = tmp_path / "tvsum.jsonl"
-    file.write_text('{"id": "v", "clips": [1]}\n{"id": "v", "clips": [2]}', encoding="utf-8")
-    assert released.read_texts([file]).problems == {
-        "v": "tvsum.jsonl, line 2: another clips than a line before"
-    }
-    for text, told in (
-        ("", ": holds no videos"),
-        ('{"id": "v"}\n{', ", line 2: not valid JSON: Expecting property name enclosed in"),
-        ('{"id": "v"}\n[]', ", line 2: expected an object"),
-        ('{"id": 7}', ", line 1: no video (a text in video_id, video or id)"),
-    ):
-        file.write_text(text, encoding="utf-8")
-        with pytest.raises(DataError) as error:
-            released.read_texts([file])
-        assert str(error.value).startswith(f"{file}{told}")
 
 
 def test_the_copy_on_the_hub(tmp_path: Path) -> None:
@@ -364,24 +254,8 @@ def test_the_copy_on_the_hub(tmp_path: Path) -> None:
         assert (ours.document, ours.summary) == (theirs.document, theirs.summary)
     write_hdf5(folder / "h5" / "tvsum.h5", content("tvsum", 2)[1])
     assert released.read(tmp_path, Options()).counts["videos_without_hdf5"] == 0
-    with (folder / "v2t.jsonl").open("a", encoding="utf-8") as file:
-        file.write(json.dumps({"id": "video_2", "clips": []}))
-    assert released.read(tmp_path, Options()).problems == {
-        "tvsum/video_2": "v2t.jsonl, line 3: another clips than a line before"
-    }
-    (folder / "temporal.jsonl").unlink()
-    assert "tvsum/video_1: v2t.jsonl, clips: the field is missing" in refused(tmp_path)
     lines = [json.dumps({"video": v, **e}) for v, e in content("ovp", 2)[0].items()]
     (tmp_path / "ovp.jsonl").write_text("\n".join(lines), encoding="utf-8")
     write(tmp_path, videos=3)
     counts = released.read(tmp_path, Options()).counts
     assert (counts["ovp"], counts["tvsum"]) == (2, 3)
-
-
-def test_nothing_heavy_is_imported_with_the_module() -> None:
-    code = (
-        "import sys; from lmms_eval_tasks.haven.records import prepare; "
-        "print({'h5py', 'av', 'decord', 'torch', 'scipy'} & set(sys.modules))"
-    )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == "set()"

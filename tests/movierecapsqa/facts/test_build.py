@@ -8,24 +8,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import pytest
-
-from lmms_eval_tasks.judges import cache_files
 from lmms_eval_tasks.movierecapsqa import schema
 from tests.conftest import REPOSITORY
 from tests.local_endpoint import error
-from tests.movierecapsqa.facts.desk import SRT, Desk, is_for, open_desk
+from tests.movierecapsqa.facts.desk import SRT, Desk, is_for
 from tests.movierecapsqa.facts.writer import narration
-
-
-@pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    with open_desk(tmp_path) as opened:
-        yield opened
 
 
 def test_a_recap_becomes_segments_of_the_released_form(desk: Desk) -> None:
@@ -91,13 +80,8 @@ def test_what_each_step_is_shown(desk: Desk) -> None:
     assert "Ann" in shown["simplify"]
     assert narration(shown["modality"]) == "Who is there?"
     assert "Facts: 1, 2" in shown["modality"]
-    assert "What does somebody do" in shown["modality"]
     assert "What does somebody do" in shown["category"]
     assert "Who is there?" not in "".join(shown[s] for s in ("facts", "pairs", "category"))
-    request = desk.writer.requests[0][1]
-    assert request["temperature"] == 0
-    assert request["response_format"]["json_schema"]["strict"] is True
-    assert 4096 in (request.get("max_tokens"), request.get("max_completion_tokens"))
 
 
 def test_a_second_run_asks_nothing_and_changes_nothing(desk: Desk) -> None:
@@ -135,28 +119,23 @@ def test_a_run_that_dies_goes_on_where_it_stopped(desk: Desk) -> None:
     assert desk.writer.asked - asked == {"pairs": 1, "simplify": 1, "modality": 1, "category": 1}
 
 
-@pytest.mark.parametrize("reply", ["I would rather not.", {"facts": [" "]}])
-def test_a_reply_that_is_kept_and_no_use_is_not_asked_for_again(desk: Desk, reply: Any) -> None:
+def test_a_reply_that_is_kept_and_no_use_is_not_asked_for_again(desk: Desk) -> None:
     """The same command reads it from the cache: what helps is to leave the cache out once."""
     desk.writer.change = lambda step, usual, request: (
-        reply if is_for(step, request, "facts", "Eve") else usual
+        {"facts": ["1.", "2."]} if is_for(step, request, "facts", "Eve") else usual
     )
     first = desk.run()
-    assert first.exit_code == 1
     desk.writer.change = None
     calls = len(desk.endpoint.chats)
     again = desk.run()
-    assert again.exit_code == 1
     assert len(desk.endpoint.chats) == calls
-    for output in (first.output, again.output):
-        assert "run the same command again" not in output
-        assert "fail the same way at abc.3: " in output
-        assert "LMMS_EVAL_TASKS_JUDGE_CACHE=off" in output
-    asked = desk.writer.asked.copy()
+    for done in (first, again):
+        assert done.exit_code == 1
+        assert "failed: abc.3 at facts: not in the released form: facts, entry 1: " in done.output
+        assert "fail the same way at abc.3: " in done.output
+        assert "LMMS_EVAL_TASKS_JUDGE_CACHE=off" in done.output
     assert desk.run(cache="off").exit_code == 0
-    assert desk.writer.asked - asked == dict.fromkeys(
-        ("facts", "pairs", "simplify", "modality", "category"), 1
-    )
+    assert len(desk.endpoint.chats) == calls + 5
 
 
 def test_what_a_killed_run_paid_for_is_not_paid_again(desk: Desk) -> None:
@@ -179,7 +158,7 @@ def test_what_a_killed_run_paid_for_is_not_paid_again(desk: Desk) -> None:
     cache = desk.folder / "replies" / "replies.sqlite3"
     until = time.monotonic() + 30
     # All of the first two segments (5 + 4 replies) and the third one's facts.
-    while cache_files.summary(cache)["replies"] < 10 and time.monotonic() < until:
+    while cache.summary(cache)["replies"] < 10 and time.monotonic() < until:
         time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
     assert process.wait(30) == -signal.SIGKILL
@@ -193,16 +172,6 @@ def test_what_a_killed_run_paid_for_is_not_paid_again(desk: Desk) -> None:
     desk.writer.asked.clear()
     assert desk.run().exit_code == 0
     assert not desk.writer.asked
-
-
-def test_a_budget_stops_a_run_that_can_go_on(desk: Desk) -> None:
-    first = desk.run("--max-calls", "7", "--judge-concurrency", "1")
-    assert first.exit_code == 1
-    assert "skipped" in first.output
-    done = desk.run("--max-calls", "100")
-    assert done.exit_code == 0
-    assert len(desk.written()) == 3
-    assert len(desk.endpoint.chats) == 14
 
 
 def test_repeated_facts_and_pairs_are_left_out_and_told(desk: Desk) -> None:

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.movierecapsqa import schema
-from tests.movierecapsqa.facts.desk import RECAP, Desk, open_desk
-
-
-@pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    with open_desk(tmp_path) as opened:
-        yield opened
+from tests.movierecapsqa.facts.desk import RECAP, Desk
 
 
 def test_append_adds_to_other_recaps(desk: Desk) -> None:
@@ -58,15 +50,6 @@ def test_a_segment_that_is_there_otherwise_is_refused_before_anybody_is_asked(de
     del entries[0]["generated"]
     before = desk.write("segments.json", entries).read_bytes()
     assert "abc.1 already, which this command did not make" in refusal("--append")
-
-
-def test_a_segment_takes_its_place_also_between_other_recaps(desk: Desk) -> None:
-    desk.run()
-    first, second, third = desk.written()
-    before, after = ({**first, "id": f"{name}.1"} for name in ("aaa", "zzz"))
-    desk.write("segments.json", [before, first, after, third])
-    assert desk.run("--append").exit_code == 0
-    assert desk.written() == [before, first, second, third, after]
 
 
 def test_hand_corrections_are_kept(desk: Desk) -> None:
