@@ -14,8 +14,8 @@ from lmms_eval_tasks.cvrr_es.study import reference
 from lmms_eval_tasks.cvrr_es.study.reference import Asked
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import run
-from lmms_eval_tasks.judges.verdict import DEBATE, OPENAI
 from lmms_eval_tasks.judges.engine import render
+from lmms_eval_tasks.judges.verdict import DEBATE, OPENAI
 from lmms_eval_tasks.settings import JudgeLimits
 from tests.cvrr_es.study.debating import (
     ANSWERS,
