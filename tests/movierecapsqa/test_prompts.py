@@ -11,7 +11,7 @@ import yaml
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import PromptError
-from lmms_eval_tasks.judges.config import NONE, JudgeConfig
+from lmms_eval_tasks.judges.verdict import NONE, JudgeConfig
 from lmms_eval_tasks.movierecapsqa import baselines, judge, tasks
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from lmms_eval_tasks.runs import before
