@@ -4,7 +4,7 @@ config = judges.resolve(settings.judge_spec(), os.environ, default_model="gpt-4o
 judges.preflight(config, [criterion])            # before a run: JudgeError
 judges.make(config).verdict(criterion, fields)   # during it: a Verdict, never an exception
 
-Read verdict.py and exchange.py (the types) first, then engine.py; docs/judges.md is for users.
+Read verdict.py (the types) first, then engine.py; docs/judges.md is for users.
 """
 
 from __future__ import annotations
@@ -13,8 +13,17 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lmms_eval_tasks.errors import JudgeError
-from lmms_eval_tasks.judges.config import HUGGINGFACE, NONE, JudgeConfig
-from lmms_eval_tasks.judges.verdict import Criterion, Judge, Status, Usage, Verdict, add_status
+from lmms_eval_tasks.judges.verdict import (
+    HUGGINGFACE,
+    NONE,
+    OFFLINE,
+    Criterion,
+    Judge,
+    JudgeConfig,
+    Status,
+    Usage,
+    Verdict,
+)
 
 __all__ = [
     "Criterion",
@@ -23,7 +32,6 @@ __all__ = [
     "Status",
     "Usage",
     "Verdict",
-    "add_status",
     "announcement",
     "configured",
     "describe",
@@ -35,10 +43,10 @@ __all__ = [
 
 
 def resolve(spec: str | None, env: Mapping[str, str], *, default_model: str) -> JudgeConfig:
-    """The judge that a short form or a file names (config_file.resolve)."""
-    from lmms_eval_tasks.judges import config_file
+    """The judge that a short form or a file names (config.resolve)."""
+    from lmms_eval_tasks.judges import config
 
-    return config_file.resolve(spec, env, default_model=default_model)
+    return config.resolve(spec, env, default_model=default_model)
 
 
 def setup(config: JudgeConfig, criterion: Criterion) -> str:
@@ -102,9 +110,7 @@ def preflight(config: JudgeConfig, criteria: Iterable[Criterion]) -> None:
             geval.scale(criterion.schema, criterion.bare)  # ValueError: a benchmark's bug
     for model in config.endpoints:
         if model.provider == HUGGINGFACE:
-            from lmms_eval_tasks.judges.providers import huggingface
-
-            provider = huggingface(model)
+            provider = run.current().provider(model)
             provider.check()
             if not provider.sees and any(one.images for one in asked):
                 raise JudgeError(f"the judge {model.label} takes no images")
@@ -117,16 +123,31 @@ def preflight(config: JudgeConfig, criteria: Iterable[Criterion]) -> None:
 
 
 def describe(config: JudgeConfig) -> dict[str, Any]:
-    """The judge and the limits of this run as plain types, for results; no secrets."""
+    """The judge and the limits of this run as plain types, for results; no secrets.
+
+    `warning` is None, or one sentence that every number made by this judge must carry.
+    """
     from lmms_eval_tasks.judges import run
 
     current = run.current()
-    description = config.describe()
+    description = {**config.describe(), "warning": _warning(config)}
     if config.endpoints:
         description["run"] = current.describe()
         if left_out := current.left_out(config):
             description["parameters_left_out"] = left_out
     return description
+
+
+def _warning(config: JudgeConfig) -> str | None:
+    if config.comparable:
+        return None
+    if OFFLINE in (config.provider, *(member.provider for member in config.members)):
+        from lmms_eval_tasks.judges import offline
+
+        return offline.WARNING
+    if config.provider == NONE:
+        return "not judged yet: judge the saved samples with `lmms-eval-tasks judge`"
+    return f"judged by {config.label}, not by the paper's judge: compare with that in mind"
 
 
 def announcement(config: JudgeConfig, prompt: str = "") -> str:

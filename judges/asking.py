@@ -5,23 +5,43 @@ Driven with a judge it is a run; with saved verdicts it is `rescore`; with stand
 estimate; with a provider that writes requests down it is a batch.
 
     def oevqa(doc, reply):
-        done = yield from candidate.judged("agrees", AGREES, fields, reply)
+        done = yield from judged("agrees", AGREES, fields, reply)
         return {"candidate": done.candidate, "status": done.status, "right": done.score}
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+import threading
+import time
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from lmms_eval_tasks import judges
-from lmms_eval_tasks.judges import geval_ratings, reader
-from lmms_eval_tasks.judges.config import NONE
-from lmms_eval_tasks.judges.judging import quotable
-from lmms_eval_tasks.judges.ledger import current_task
-from lmms_eval_tasks.judges.ledger import task as as_task
-from lmms_eval_tasks.judges.verdict import Ask, Asks, Judge, Scoring, Status, Verdict
+from lmms_eval_tasks.console import say
+from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.judges import geval, reader, run
+from lmms_eval_tasks.judges.locks import fork_safe_lock
+from lmms_eval_tasks.judges.replay import NoJudge
+from lmms_eval_tasks.judges.verdict import (
+    NONE,
+    Ask,
+    Asks,
+    Criterion,
+    Judge,
+    JudgeConfig,
+    Judged,
+    Scoring,
+    Status,
+    Verdict,
+    graded,
+)
+from lmms_eval_tasks.utils import answers
 
 Answer = Callable[[Asks], Sequence[Verdict]]
 
@@ -95,10 +115,10 @@ class Asker:
         """Each in a thread of its own; how many requests go out is up to the judge's limits."""
         if len(asks) < 2 or not self._judge.config.endpoints:
             return [ask_judge(self._judge, ask) for ask in asks]
-        task = current_task()
+        task = run.current_task()
 
         def booked(ask: Ask) -> Verdict:
-            with as_task(task):  # a context variable: threads do not inherit it
+            with run.task(task):  # a context variable: threads do not inherit it
                 return ask_judge(self._judge, ask)
 
         with ThreadPoolExecutor(max_workers=len(asks)) as pool:
@@ -109,7 +129,7 @@ def said(ask: Ask, verdict: Verdict) -> Any:
     """What a verdict's reply says, in the criterion's schema; None if it cannot be read."""
     criterion = ask.criterion
     try:
-        return reader.read(verdict.raw, criterion.schema, quotable(criterion, ask.fields))
+        return reader.read(verdict.raw, criterion.schema, reader.quotable(criterion, ask.fields))
     except reader.UnreadableError:
         return None
 
@@ -117,7 +137,7 @@ def said(ask: Ask, verdict: Verdict) -> Any:
 def ask_judge(judge: Judge, ask: Ask) -> Verdict:
     """The judge's verdict on one thing; a mean over samples where they are asked for."""
     if ask.samples:
-        return geval_ratings.drawn(judge, ask.criterion, ask.fields, ask.samples, ask.first)
+        return geval.drawn(judge, ask.criterion, ask.fields, ask.samples, ask.first)
 
     def plainly() -> Verdict:
         return judge.verdict(ask.criterion, ask.fields)
@@ -137,7 +157,129 @@ def given_by(judge: Judge, *, missing_only: bool) -> Callable[[Ask, Verdict], bo
             return True
         if not missing_only or verdict.score is None:
             return False
-        likely = (judge.config, geval_ratings.sampling(judge.config))
+        likely = (judge.config, geval.sampling(judge.config))
         return verdict.setup in {judges.setup(config, ask.criterion) for config in likely}
 
     return keeps
+
+
+# --- an answer put to a judge ---------------------------------------------------------------------
+
+
+def usable(config: Callable[[], JudgeConfig]) -> Judge:
+    """The judge of `config()`; without a usable one nobody is asked, and one line says so.
+
+    `judges.preflight` stops such a run before it starts. Where the host runs without our hook it
+    cannot, and an exception while scoring would lose every answer (host.md): they are kept and
+    judged later.
+    """
+    try:
+        return judges.make(config())
+    except TasksError as error:
+        _say_once(str(error))
+        return NoJudge(JudgeConfig(NONE))
+
+
+@lru_cache(maxsize=8)
+def _say_once(problem: str) -> None:
+    say(
+        f"answers are not judged now: {problem} "
+        "Judge the saved samples later with lmms-eval-tasks judge LOGS --judge SPEC"
+    )
+
+
+def judged(
+    name: str, criterion: Criterion, fields: Mapping[str, Any], reply: str
+) -> Generator[Sequence[Ask], Sequence[Verdict], Judged]:
+    """Put a model's reply to a judge (asking.py); a reply that is no answer is not worth a call.
+
+    Args:
+        name: of the ask.
+        criterion: its placeholder for the answer is `candidate`.
+        fields: the criterion's other fields.
+        reply: the model's text, as the host hands it over.
+    """
+    status = answers.reply_status(reply)
+    if status != "ok":
+        # The host's own "request failed" must not pass for the model's text either.
+        return Judged("", status, 0.0, None)
+    candidate = answers.strip_reasoning(reply)[0].strip()
+    (verdict,) = yield [Ask(name, criterion, {**fields, "candidate": candidate})]
+    return graded(candidate, verdict)
+
+
+# --- one call goes first --------------------------------------------------------------------------
+
+# Seconds after the last call in which a provider still has the prefix: OpenAI keeps it for 5 to 10
+# minutes without use. A segment comes again in a run when the next model is judged.
+WARM = 240.0
+
+
+@dataclass
+class Turn:
+    """One call inside the gate."""
+
+    first: bool  # it goes alone
+    sent: bool = True  # set False if it turned out to need no request: the cache is as it was
+
+
+class Gate:
+    """Lets the first call through alone and then all others; and again so after a long pause.
+
+    A call that fails lets the others through too: to wait for a success could take the retries of
+    every call one after another. Thread-safe.
+
+    Args:
+        clock: seconds, never going back.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._changed = threading.Condition()
+        self._alone = False  # whether a first call is under way
+        self._warm_until = -math.inf
+
+    @contextmanager
+    def turn(self) -> Iterator[Turn]:
+        """Around a call; waits while a first one is under way."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._alone)
+            turn = Turn(first=self._clock() >= self._warm_until)
+            self._alone = turn.first
+        try:
+            yield turn
+        finally:
+            with self._changed:
+                if turn.sent:
+                    self._warm_until = self._clock() + WARM
+                if turn.first:
+                    self._alone = False
+                    self._changed.notify_all()
+
+
+# Of the process's run: a forked child makes a run of its own (run.py) and so never waits for a
+# thread that it does not have.
+_gates: WeakKeyDictionary[run.Run, dict[Hashable, Gate]] = WeakKeyDictionary()
+_LOCK = fork_safe_lock()
+
+
+def ahead(prefix: Hashable) -> Callable[[Judge, Callable[[], Verdict]], Verdict]:
+    """`Ask.before` of requests that begin with one prefix: a judge's first one goes ahead.
+
+    Args:
+        prefix: what decides on the bytes that they share, beside the judge.
+    """
+
+    def ask(judge: Judge, request: Callable[[], Verdict]) -> Verdict:
+        current = run.current()
+        with _LOCK:
+            gates = _gates.setdefault(current, {})
+            gate = gates.setdefault((judge.config, prefix), Gate())
+        with gate.turn() as turn:
+            paid = current.here.paid
+            verdict = request()
+            # What our own cache answers does not reach the provider's.
+            turn.sent = verdict.score is None or current.here.paid > paid
+        return verdict
+
+    return ask

@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from lmms_eval_tasks.errors import JudgeError
-from lmms_eval_tasks.judges.cache_form import key
-from lmms_eval_tasks.judges.exchange import ProviderError, Reply, Request
+from lmms_eval_tasks.judges.cache import key
 from lmms_eval_tasks.judges.openai_provider import OpenAIProvider
-from lmms_eval_tasks.judges.verdict import Status
+from lmms_eval_tasks.judges.verdict import ProviderError, Reply, Request, Status
 
 _MAX_MESSAGE = 300  # characters of a failed request's error that are kept
 

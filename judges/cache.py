@@ -9,30 +9,33 @@ long for a hit and 5 to 20 % longer for a `put`. SQLite must not be carried acro
 would think that it holds the parent's file locks), so the connection is closed before one.
 
 WAL does not work between machines: of several nodes each writes a file of its own and also reads
-`replies.sqlite3`, which nobody may write meanwhile; cache_files.merge unites them afterwards.
+`replies.sqlite3`, which nobody may write meanwhile; `merge` unites them afterwards.
 """
 
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import re
 import threading
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import fields
 from datetime import datetime, timezone
+from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from lmms_eval_tasks import console, settings
 from lmms_eval_tasks.errors import JudgeError
-from lmms_eval_tasks.judges.cache_form import FORMAT, pack, plain, reply_of, unpack
-from lmms_eval_tasks.judges.exchange import Reply, Request
+from lmms_eval_tasks.judges.verdict import Reply, Request, Sampling, Token
 
 if TYPE_CHECKING:
     import sqlite3
+
 
 COMMON = "replies.sqlite3"
 BUSY_SECONDS = 60.0  # others hold the file for milliseconds, a merge for seconds
@@ -261,3 +264,194 @@ def _add(file: sqlite3.Connection, line: Mapping[str, Any]) -> bool:
         return False
     file.execute(_INSERT, _row(line, len(kept)))
     return True
+
+
+# --- whole files: united, exported, loaded, counted -----------------------------------------------
+
+_COUNTED = ("paid_again", "prompt_tokens", "completion_tokens", "unreported")
+# Ends of lines to some readers of JSON lines, and halves of characters, which UTF-8 lacks.
+_UNSAFE = re.compile("[\x85\u2028\u2029\ud800-\udfff]")
+
+
+def merge(folder: Path) -> dict[str, dict[str, int]]:
+    """Put the replies of all nodes into `replies.sqlite3`: after the run, on one machine.
+
+    May be repeated. Nodes' files stay: one still open somewhere would take its next replies with
+    it. Closing also empties a WAL that a killed run left at `replies.sqlite3`, so that nodes can
+    read it. Returns counts of `new` and `known` replies for each node's file.
+
+    Raises:
+        JudgeError: there is no cache in `folder`, or a file of it cannot be used.
+    """
+    found = ((NODE_FILE.fullmatch(path.name), path) for path in folder.glob("*.sqlite3"))
+    nodes = sorted((int(match[1]), path) for match, path in found if match)
+    if not nodes and not (folder / COMMON).exists():
+        raise JudgeError(f"{folder}: there is no cache of judges' replies here")
+    with closing(Cache(folder / COMMON)) as cache:
+        return {path.name: cache.add(_lines(path)) for _, path in nodes}
+
+
+def export(path: Path, out: TextIO) -> int:
+    """Write all replies as JSON lines, in the order of keys, to UTF-8 text; returns their number.
+
+    A line has `key`, `copy` (0: in use, more: paid for again), `reply`, `request` (images as
+    `sha256:...`), `criterion`, `judge`, `task`, `stored` (UTC).
+
+    Raises:
+        JudgeError: the file cannot be used.
+    """
+    count = 0
+    for line in _lines(path):
+        out.write(_UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", to_json(line)) + "\n")
+        count += 1
+    return count
+
+
+def load(path: Path, cache: Cache) -> dict[str, int]:
+    """Put exported replies into a cache; may be repeated. Counts of `new` and `known` ones.
+
+    Raises:
+        JudgeError: a line is none of `export`'s; nothing is taken over then.
+    """
+
+    def lines() -> Iterator[dict[str, Any]]:
+        number = 0
+        try:
+            with path.open(encoding="utf-8") as texts:
+                for number, text in enumerate(texts, 1):  # noqa: B007 - for the message
+                    line = json.loads(text)
+                    reply_of(line["reply"])
+                    datetime.fromisoformat(line["stored"])
+                    if any(not isinstance(line[name], str) for name in ("key", *ABOUT)):
+                        raise ValueError("a text is missing")
+                    yield {**line, "request": dict(line["request"])}
+        except OSError as error:
+            raise JudgeError(f"{path}: the export cannot be read ({error.strerror})") from error
+        except (ValueError, TypeError, KeyError) as error:
+            raise JudgeError(
+                f"{path}, line {number}: not an exported reply ({error!r}); nothing was loaded"
+            ) from error
+
+    return cache.add(lines())
+
+
+def summary(path: Path) -> dict[str, Any]:
+    """What a cache holds, as counts; a JudgeError if it cannot be used.
+
+    `replies`, of them `paid_again`; `judges`: judge to criterion to replies; `prompt_tokens` and
+    `completion_tokens`, and how many replies report none (`unreported`); `bytes` on disk; `first`
+    and `last` time (UTC, None if empty).
+    """
+    counts: Counter[str] = Counter()
+    judges: dict[str, Counter[str]] = {}
+    times = []
+    for line in _lines(path):
+        prompt, completion = (
+            line["reply"].get(f"{name}_tokens") for name in ("prompt", "completion")
+        )
+        counts["prompt_tokens"] += prompt or 0
+        counts["completion_tokens"] += completion or 0
+        counts["unreported"] += prompt is None or completion is None
+        counts["paid_again"] += line["copy"] > 0
+        judges.setdefault(line["judge"], Counter())[line["criterion"]] += 1
+        times.append(line["stored"])
+    parts = [file for file in (path, Path(f"{path}-wal")) if file.exists()]
+    return {
+        "replies": len(times),
+        **{name: counts[name] for name in _COUNTED},
+        "judges": {judge: dict(criteria) for judge, criteria in judges.items()},
+        "bytes": sum(file.stat().st_size for file in parts),
+        "first": min(times, default=None),
+        "last": max(times, default=None),
+    }
+
+
+def mean_reply_tokens(path: Path, judge: str, criteria: set[str]) -> tuple[float, int] | None:
+    """Mean tokens of a judge's replies to some criteria and their number; None if none is there.
+
+    Raises:
+        JudgeError: the file cannot be used.
+    """
+    counts = [
+        line["reply"]["completion_tokens"]
+        for line in _lines(path)
+        if line["judge"] == judge and line["criterion"] in criteria
+    ]
+    known = [count for count in counts if count is not None]
+    return (sum(known) / len(known), len(known)) if known else None
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    """All replies of a file as `export` has them, in the order of keys and copies."""
+    query = "SELECT key, copy, reply, rest FROM replies ORDER BY key, copy"
+    with explained(path), closing(connect(path, "mode=rw")) as file:
+        for key, copy, reply, rest in file.execute(query):
+            yield {"key": key, "copy": copy, "reply": unpack(reply), **unpack(rest)}
+
+
+# --- a request's key, requests and replies as they are stored -------------------------------------
+
+FORMAT = 1  # of keys and of the file; with another one no stored reply is found
+_DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+;base64,")
+# Surrogates are not escaped here: two escaped ones would read as the character they make up.
+to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=dict).encode
+_sorted_json = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), default=dict, sort_keys=True
+).encode
+
+
+def key(identity: Mapping[str, Any], request: Request, sample: int) -> str:
+    """SHA-256 (hex) of all that can change a reply: provider, request, index of the sample.
+
+    The order of keys counts only within the schema: models write a reply's fields in its order, and
+    a reason before the score is another question than one after it.
+    """
+    asked = {**plain(request), "schema": to_json(request.schema)}
+    for name in ("temperature", "top_p"):  # 0, 0.0 and -0.0 are one number
+        if asked["sampling"][name] is not None:
+            asked["sampling"][name] += 0.0
+    everything = {"format": FORMAT, "identity": identity, "request": asked, "sample": sample}
+    return sha256(_bytes(_sorted_json(everything))).hexdigest()
+
+
+def plain(record: Request | Reply | Sampling) -> dict[str, Any]:
+    """A record's fields as JSON takes them, with data URLs in messages as their digests."""
+    values = {field.name: getattr(record, field.name) for field in fields(record)}
+    if isinstance(record, Request):
+        values["sampling"] = plain(record.sampling)
+        values["messages"] = [_without_data(message) for message in record.messages]
+    return values
+
+
+def _without_data(part: Any) -> Any:
+    if isinstance(part, str):
+        is_data = _DATA_URL.match(part)
+        return f"sha256:{sha256(_bytes(part)).hexdigest()}" if is_data else part
+    if isinstance(part, Mapping):
+        return {name: _without_data(value) for name, value in part.items()}
+    return [_without_data(item) for item in part] if isinstance(part, list | tuple) else part
+
+
+def reply_of(values: Mapping[str, Any]) -> Reply:
+    """The reply that `plain` was given. Raises TypeError or ValueError for anything else."""
+    tokens = values["tokens"]
+    if tokens is not None:
+        tokens = tuple(
+            Token(text, float(logprob), tuple((other, float(value)) for other, value in top))
+            for text, logprob, top in tokens
+        )
+    return Reply(**{**values, "tokens": tokens})
+
+
+def pack(value: Any) -> bytes:
+    """JSON values as the table holds them."""
+    return zlib.compress(_bytes(to_json(value)), 1)
+
+
+def unpack(packed: bytes) -> Any:
+    """What `pack` was given."""
+    return json.loads(zlib.decompress(packed).decode("utf-8", "surrogatepass"))
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")

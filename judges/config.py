@@ -5,32 +5,34 @@ The key lives in a SecretStr that neither repr, `describe` nor any message shows
 
 from __future__ import annotations
 
-import hashlib
+import dataclasses
 import ipaddress
-import json
 import re
 from base64 import b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from pydantic import SecretStr
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import JudgeError
-from lmms_eval_tasks.judges.exchange import Sampling
+from lmms_eval_tasks.judges.verdict import (
+    DEBATE,
+    HUGGINGFACE,
+    MAX_TOKENS,
+    NONE,
+    OFFLINE,
+    OPENAI,
+    PANEL,
+    REPLAY,
+    JudgeConfig,
+    Sampling,
+)
 
-OPENAI, HUGGINGFACE, REPLAY = "openai", "huggingface", "replay"
-OFFLINE, NONE, PANEL, DEBATE = "offline", "none", "panel", "debate"
 KEY, AZURE_KEY = "OPENAI_API_KEY", "AZURE_OPENAI_API_KEY"
-# Always given to the client: it would otherwise take OPENAI_BASE_URL, which on many machines points
-# at the model under test.
-DEFAULT_BASE_URL = "https://api.openai.com/v1"
 AZURE_HOSTS = (".openai.azure.com", ".cognitiveservices.azure.com")
-MAX_TOKENS = 512  # of a reply: one short reason and a verdict
 REASONING_TOKENS = 8192  # a reasoning model's reply includes what it thought
 
 _CHOICES = (
@@ -46,107 +48,8 @@ _SPEC = re.compile(r"(?P<model>(?!https?://)[^@\s]+)(?:@(?P<url>https?://\S+))?"
 _REASONING = re.compile(r"(?:.*/)?(?:o[1-9]|gpt-5)(?!\d)", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class JudgeConfig:
-    """Everything that makes a judge. Hashable: one judge per config and run (`judges.make`)."""
-
-    provider: str  # one of the names above
-    model: str = ""  # as asked for; a recordings file for `replay`
-    base_url: str | None = None  # without userinfo, query or fragment; None for OpenAI's own
-    api_version: str | None = None  # Azure's dated API; None for its v1 API and everyone else
-    sampling: Sampling = field(default_factory=lambda: Sampling(0.0, MAX_TOKENS))
-    reply_format: str = "auto"  # or json_schema, json_object, text
-    repairs: int = 1  # times to ask again for a reply that could not be used
-    timeout: float = 60.0  # seconds, each attempt
-    retries: int = 5  # after the first attempt
-    device: str = "auto"  # huggingface
-    dtype: str = "auto"  # huggingface
-    revision: str | None = None  # huggingface
-    trust_remote_code: bool = False  # huggingface
-    members: tuple[
-        JudgeConfig, ...
-    ] = ()  # panel: the judges; debate: the agents, consolidator last
-    rule: str = "majority"  # panel: majority, mean, median
-    tie: str = "lower"  # panel: lower, higher, mean, none
-    rounds: int = 2  # debate
-    name: str = ""  # panel, debate: what to call it
-    comparable: bool = False  # the judge of the benchmark's paper, at its own endpoint
-    authorization: SecretStr | None = field(default=None, repr=False)  # scheme and key
-
-    @property
-    def label(self) -> str:
-        """Short name of the judge in verdicts and tables."""
-        if self.provider in (PANEL, DEBATE):
-            return self.name or f"{self.provider}({', '.join(m.label for m in self.members)})"
-        if self.provider in (HUGGINGFACE, REPLAY):
-            return f"{'hf' if self.provider == HUGGINGFACE else REPLAY}:{self.model}"
-        if self.provider != OPENAI:
-            return self.provider
-        return f"{self.model}@{self.base_url}" if self.base_url else self.model
-
-    @property
-    def fingerprint(self) -> str:
-        """12 hex digits of everything that can change a verdict; no part of the key."""
-        described = self.describe()
-        for name in ("timeout", "retries", "openai_version", "version", "comparable", "warning"):
-            described.pop(name, None)
-        described["members"] = [member.fingerprint for member in self.members]
-        text = json.dumps(described, sort_keys=True, default=str)
-        return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-    @property
-    def endpoints(self) -> tuple[JudgeConfig, ...]:
-        """The language models behind this judge: itself, a panel's members, a debate's agents."""
-        if self.members:
-            return tuple(model for member in self.members for model in member.endpoints)
-        return (self,) if self.provider in (OPENAI, HUGGINGFACE) else ()
-
-    def describe(self) -> dict[str, Any]:
-        """Plain types for results and logs; no secrets.
-
-        `warning` is None, or one sentence that every number made by this judge must carry.
-        """
-        description: dict[str, Any] = {"provider": self.provider, "model": self.model or None}
-        if self.provider in (OPENAI, HUGGINGFACE):
-            description |= {**vars(self.sampling), "repairs": self.repairs}
-        if self.provider == OPENAI:
-            description |= {
-                "base_url": self.base_url or DEFAULT_BASE_URL,
-                "api_version": self.api_version,
-                "reply_format": self.reply_format,
-                "timeout": self.timeout,
-                "retries": self.retries,
-                "openai_version": _version("openai"),
-            }
-        if self.provider == HUGGINGFACE:
-            description |= {"device": self.device, "dtype": self.dtype, "revision": self.revision}
-            description |= {f"{name}_version": _version(name) for name in ("transformers", "torch")}
-        if self.provider == PANEL:
-            description |= {"rule": self.rule, "tie": self.tie}
-        if self.provider == DEBATE:
-            description["rounds"] = self.rounds
-        if self.members:
-            description["members"] = [member.describe() for member in self.members]
-        return description | {
-            "version": _version("lmms-eval-tasks"),
-            "comparable": self.comparable,
-            "warning": self._warning(),
-        }
-
-    def _warning(self) -> str | None:
-        if self.comparable:
-            return None
-        if self.provider == OFFLINE:
-            from lmms_eval_tasks.judges import offline
-
-            return offline.WARNING
-        if self.provider == NONE:
-            return "not judged yet: judge the saved samples with `lmms-eval-tasks judge`"
-        return f"judged by {self.label}, not by the paper's judge: compare with that in mind"
-
-
 def short_form(spec: str | None, env: Mapping[str, str], *, default_model: str) -> JudgeConfig:
-    """The judge that a short form names; files of judges are `config_file.resolve`'s.
+    """The judge that a short form names; files of judges are `resolve`'s.
 
     `MODEL[@BASE_URL]` is an OpenAI-compatible endpoint (OpenAI's own without a URL),
     `hf:NAME_OR_FOLDER` a model in this process, `replay:FILE` recorded replies, `offline` the
@@ -283,8 +186,147 @@ def _bearer(key: str) -> SecretStr:
     return SecretStr(f"Bearer {key}")
 
 
-def _version(package: str) -> str | None:
+# --- from a file ----------------------------------------------------------------------------------
+
+
+def resolve(spec: str | None, env: Mapping[str, str], *, default_model: str) -> JudgeConfig:
+    """The judge that a file (`FILE.yml`) or a short form names (`short_form`).
+
+    Raises:
+        JudgeError: no key, or not one of the forms; the message never repeats a key.
+    """
+    given = (spec or "").strip()
+    if given.endswith((".yml", ".yaml")):
+        refuse_key(given, env)
+        return read(Path(given).expanduser(), env, default_model=default_model)
+    return short_form(spec, env, default_model=default_model)
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class _Model(_Strict):
+    """One language model, or `offline`; every setting is optional but the model."""
+
+    model: str = Field(min_length=1)
+    base_url: str | None = None
+    api_version: str | None = None
+    key_variable: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    max_tokens: int | None = Field(default=None, ge=1)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    seed: int | None = None
+    reasoning_effort: str | None = None
+    reply_format: Literal["auto", "json_schema", "json_object", "text"] = "auto"
+    repairs: int = Field(default=1, ge=0)
+    timeout: float = Field(default=60.0, gt=0)
+    retries: int = Field(default=5, ge=0)
+    device: str = "auto"
+    dtype: str = "auto"
+    revision: str | None = None
+    trust_remote_code: bool = False
+
+
+class _Panel(_Strict):
+    panel: list[str | _Model] = Field(min_length=2)
+    rule: Literal["majority", "mean", "median"] = "majority"
+    tie: Literal["lower", "higher", "mean", "none"] = "lower"
+    name: str = ""
+
+
+class _Debate(_Strict):
+    debate: list[str | _Model] = Field(min_length=2)  # the agents
+    consolidator: str | _Model | None = None  # the first agent's model if not given
+    rounds: int = Field(default=2, ge=1)
+    name: str = ""
+
+
+def read(path: Path, env: Mapping[str, str], *, default_model: str) -> JudgeConfig:
+    """The judge that a file describes.
+
+    Members of a panel or a debate are short forms, further files (relative to this one) or the
+    same keys.
+
+    Raises:
+        JudgeError: naming the file and the key that is wrong.
+    """
+    values = _load(path)
+    kind: type[_Model] | type[_Panel] | type[_Debate] = _Model
+    for name in _KINDS.keys() & values.keys():
+        kind = _KINDS[name]
     try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
+        parsed = kind.model_validate(values)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise JudgeError(f"{path}: {place}: {first['msg']}") from None
+    if isinstance(parsed, _Panel):
+        members = tuple(_member(m, path, env, default_model) for m in parsed.panel)
+        return JudgeConfig(
+            PANEL, members=members, rule=parsed.rule, tie=parsed.tie, name=parsed.name
+        )
+    if isinstance(parsed, _Model):
+        return _model(parsed, path, env, default_model)
+    last = parsed.consolidator or parsed.debate[0]
+    members = tuple(_member(m, path, env, default_model) for m in (*parsed.debate, last))
+    return JudgeConfig(DEBATE, members=members, rounds=parsed.rounds, name=parsed.name)
+
+
+_KINDS: dict[str, type[_Panel] | type[_Debate]] = {"panel": _Panel, "debate": _Debate}
+
+
+def _load(path: Path) -> dict[str, Any]:
+    import yaml
+
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise JudgeError(f"{path}: the judge's file cannot be read ({error.strerror})") from None
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        raise JudgeError(f"{path}: not YAML in UTF-8 ({' '.join(str(error).split())})") from None
+    if not isinstance(values, dict):
+        raise JudgeError(f"{path}: expected keys such as `model: gpt-4o`")
+    return values
+
+
+def _member(
+    member: str | _Model, path: Path, env: Mapping[str, str], default_model: str
+) -> JudgeConfig:
+    if isinstance(member, _Model):
+        return _model(member, path, env, default_model)
+    if member.endswith((".yml", ".yaml")):
+        file = path.parent / Path(member).expanduser()
+        if _KINDS.keys() & _load(file).keys():  # checked first: a file may name itself
+            raise JudgeError(f"{path}: {member} is a panel or a debate itself: name models")
+        member = str(file)
+    found = resolve(member, env, default_model=default_model)
+    if found.members or found.provider == NONE:
+        raise JudgeError(f"{path}: {member} cannot be a member: name models")
+    return found
+
+
+def _model(given: _Model, path: Path, env: Mapping[str, str], default_model: str) -> JudgeConfig:
+    """The resolved model, with what the file sets in place of the defaults."""
+    if given.base_url or given.key_variable:
+        found = endpoint(
+            given.model,
+            given.base_url,
+            env,
+            default_model=default_model,
+            key_variable=given.key_variable,
+        )
+    elif given.model.endswith((".yml", ".yaml")):
+        raise JudgeError(f"{path}: model: a model's name, not a file")
+    else:
+        found = resolve(given.model, env, default_model=default_model)
+    names = given.model_fields_set
+    sampled = {f.name for f in dataclasses.fields(Sampling)} & names
+    kept = names - sampled - {"model", "base_url", "key_variable"}
+    return dataclasses.replace(
+        found,
+        sampling=dataclasses.replace(
+            found.sampling, **{name: getattr(given, name) for name in sampled}
+        ),
+        **{name: getattr(given, name) for name in kept},
+    )

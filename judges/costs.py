@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.judges.config import DEBATE, JudgeConfig
-from lmms_eval_tasks.judges.verdict import Criterion
+from lmms_eval_tasks.judges.verdict import DEBATE, Criterion, JudgeConfig
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.judges.tokens import Counter
@@ -59,7 +58,7 @@ def add_judge(
         count: how tokens are counted.
     """
     from lmms_eval_tasks.judges import run
-    from lmms_eval_tasks.judges.prompts import render
+    from lmms_eval_tasks.judges.engine import render
     from lmms_eval_tasks.judges.tokens import count_messages
 
     asked = sum(count_messages(render(criterion, fields), count) for criterion, fields in judged)
@@ -82,7 +81,7 @@ def add_judge(
 def reply_tokens(model: JudgeConfig, criteria: set[str]) -> tuple[float, str]:
     """Mean tokens of this judge's replies so far, or an assumption; and which of the two."""
     from lmms_eval_tasks.judges import run
-    from lmms_eval_tasks.judges.cache_files import mean_reply_tokens
+    from lmms_eval_tasks.judges.cache import mean_reply_tokens
     from lmms_eval_tasks.judges.config import is_reasoning
 
     cache = run.current().cache
@@ -154,7 +153,7 @@ def plan(config: JudgeConfig, asked: Sequence[Asked]) -> Plan:
     """
     from lmms_eval_tasks.judges import run
     from lmms_eval_tasks.judges.config import is_reasoning
-    from lmms_eval_tasks.judges.prompts import render
+    from lmms_eval_tasks.judges.engine import render
     from lmms_eval_tasks.judges.tokens import count_messages, counter
 
     found = Plan("agreement", 0, 0, verdicts=len(asked))
@@ -198,7 +197,7 @@ def enlarged(found: Plan, factor: float) -> Plan:
 
 def summary(found: Plan) -> str:
     """The estimate in words, in one line."""
-    from lmms_eval_tasks.judges.ledger import dollars
+    from lmms_eval_tasks.judges.report import dollars
 
     if not found.calls:
         return f"{found.verdicts:,} verdicts, no requests"

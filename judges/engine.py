@@ -8,7 +8,11 @@ Trouble with the judge becomes a verdict's status; `verdict` raises only for a b
 
 from __future__ import annotations
 
+import hashlib
+import io
+import re
 import threading
+from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -16,17 +20,26 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.errors import JudgeError
-from lmms_eval_tasks.judges import ledger as accounts
 from lmms_eval_tasks.judges import tokens
-from lmms_eval_tasks.judges.cache_form import key
-from lmms_eval_tasks.judges.config import MAX_TOKENS, JudgeConfig
-from lmms_eval_tasks.judges.exchange import Provider, ProviderError, Reply, Request
-from lmms_eval_tasks.judges.judging import judged
-from lmms_eval_tasks.judges.prompts import render
-from lmms_eval_tasks.judges.retry import call_with_retries
-from lmms_eval_tasks.judges.verdict import Criterion, Status, Verdict, total_usage
+from lmms_eval_tasks.judges.cache import key
+from lmms_eval_tasks.judges.limits import call_with_retries
+from lmms_eval_tasks.judges.reader import judged
+from lmms_eval_tasks.judges.verdict import (
+    MAX_TOKENS,
+    Criterion,
+    JudgeConfig,
+    Provider,
+    ProviderError,
+    Reply,
+    Request,
+    Status,
+    Verdict,
+    total_usage,
+)
+from lmms_eval_tasks.utils.prompts import fill
 
 if TYPE_CHECKING:
+    from PIL.Image import Image
     from pydantic import BaseModel
 
     from lmms_eval_tasks.judges.run import Run
@@ -59,7 +72,7 @@ class LanguageJudge:
         """Judge one item.
 
         Statuses: `api_error` after the configured retries; `skipped` over the budget, or once the
-        endpoint was given up; else as in `judging.judged`, after one repair attempt.
+        endpoint was given up; else as in `reader.judged`, after one repair attempt.
 
         Raises:
             PromptError: the template names a field that is not in `fields` (a benchmark's bug).
@@ -81,7 +94,7 @@ class LanguageJudge:
                 again = _repair_of(request, verdict, attempt)
                 (answer,) = self._ask(criterion, again, [sample])
                 verdict = self._repaired(verdict, self._judged(criterion, fields, answer), answer)
-            self._run.ledger.verdict(accounts.current_task(), self.config.label, verdict)
+            self._run.ledger.verdict(self.config.label, verdict)
             found.append(verdict)
         return found
 
@@ -125,22 +138,19 @@ class LanguageJudge:
                     for sample, reply in zip(missing, replies, strict=False):
                         kept = self._kept(criterion, request, keys[sample], reply)
                         found[sample] = _Asked(kept)
-        task, label = accounts.current_task(), self.config.label
         for answer in found.values():
             if isinstance(answer.reply, Reply):
                 cost = self._cost(answer.reply)
                 self._run.here.paid += not answer.cached
-                self._run.ledger.reply(task, label, answer.reply, paid=not answer.cached, cost=cost)
+                self._run.ledger.reply(
+                    self.config.label, answer.reply, paid=not answer.cached, cost=cost
+                )
         return [found[sample] for sample in samples]
 
     def _kept(self, criterion: Criterion, request: Request, name: str, reply: Reply) -> Reply:
         if self._run.cache is None:
             return reply
-        about = {
-            "criterion": criterion.name,
-            "judge": self.config.label,
-            "task": accounts.current_task(),
-        }
+        about = {"criterion": criterion.name, "judge": self.config.label, "task": self._run.task}
         return self._run.cache.put(name, reply, request, about)
 
     def _pay(self, request: Request, samples: Sequence[int]) -> list[Reply]:
@@ -168,7 +178,7 @@ class LanguageJudge:
                 return self.provider.complete(request, samples)
 
         def retried(_error: ProviderError, _seconds: float) -> None:
-            run.ledger.retry(accounts.current_task(), self.config.label)
+            run.ledger.retry(self.config.label)
 
         with reservation:
             replies = call_with_retries(
@@ -235,7 +245,7 @@ class LanguageJudge:
     def _repaired(self, first: Verdict, second: Verdict, answer: _Asked) -> Verdict:
         """The verdict after asking again; the first stands if nothing came back (budget, dead)."""
         if isinstance(answer.reply, ProviderError):
-            return replace(first, reason=f"{first.reason} (not repaired: {answer.reply})")
+            return replace(first, reason=f"{first.reason} {_NOT_REPAIRED}{answer.reply})")
         usage = total_usage([first, second])
         if second.status == Status.OK.value:
             return replace(second, repaired=True, usage=usage)
@@ -297,3 +307,124 @@ def _used(replies: Sequence[Reply]) -> int | None:
     if any(None in pair for pair in counts):
         return None
     return sum((prompt or 0) + (completion or 0) for prompt, completion in counts)
+
+
+# Of replies that could not be used, also when asked for once more.
+_UNUSABLE = tuple(
+    f"{status.value}: " for status in (Status.PARSE_FAILURE, Status.REFUSED, Status.TRUNCATED)
+)
+_NOT_REPAIRED = "(not repaired: "  # a second run asks once more
+
+
+def fails_again(failure: str) -> bool:
+    """Whether a run with the same cache fails for the same reason, nobody being asked again.
+
+    Args:
+        failure: a verdict's status and reason, `parse_failure: no object with ...`.
+    """
+    return failure.startswith(_UNUSABLE) and _NOT_REPAIRED not in failure
+
+
+# --- the request for one verdict ------------------------------------------------------------------
+#
+# Whatever a model under test wrote stands between two lines that carry a tag derived from that
+# text, which the text therefore does not contain: it cannot end its block. Chat-template tokens
+# inside it are split by one space, because servers such as vLLM read them in a message's content as
+# the real ones; every other character arrives as it was.
+
+# Tokens that end a turn, open a role or stand for media in the chat templates in use (ChatML,
+# harmony, Llama, Mistral, Gemma, DeepSeek, Qwen, Phi, GLM, Command, EXAONE, LLaVA, InternVL). A
+# space goes in after the group. Tokenizers look for the exact text: letters of full width, or with
+# invisible characters between them, make no token.
+_TOKEN = re.compile(
+    r"(?P<open><|\[)(?="
+    r"[|｜][^<>\n]{1,64}[|｜]>"  # <|im_end|>, <|eot_id|>, <｜User｜>
+    r"|/?s>|/?(?:bos|eos|pad|unk|sop|eop|think|image|img|video|audio|tool_call|tool_response)>"
+    r"|/?(?:start_of_turn|end_of_turn|start_of_image|end_of_image)>"
+    r"|(?:image_soft_token|audio_soft_token|IMG_CONTEXT)>"
+    r"|<\s?/?SYS>>"  # Llama 2's <<SYS>>
+    r"|/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|THINK)\]"
+    r"|(?:IMG|IMG_END|IMG_BREAK|AUDIO|BEGIN_AUDIO|gMASK|sMASK)\]"
+    r"|\|(?:system|user|assistant|tool|endofturn)\|\])",
+    re.IGNORECASE,
+)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def render(criterion: Criterion, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Chat messages (system, user) that ask `criterion` about `fields`.
+
+    A field is a text, or a list of texts, which becomes a numbered list. A field of
+    `criterion.images` is a list of pictures (Pillow's): where its placeholder stands in the
+    template, the user's text is split and the pictures follow each other as `image_part`s. Without
+    any of them the user's content is one string. Pure: the same fields give the same messages.
+
+    Raises:
+        PromptError: a field that the template names is not given.
+    """
+    values = {
+        name: block(name, _text(value)) if name in criterion.untrusted else _text(value)
+        for name, value in fields.items()
+        if name not in criterion.images
+    }
+    content: list[dict[str, Any]] = []
+    # Texts stand at even places, the names of images between them. The template is split before
+    # it is filled: no value can bring a placeholder.
+    for place, piece in enumerate(_split(criterion.template, criterion.images)):
+        if place % 2:
+            content += [image_part(image) for image in fields[piece]]
+        elif text := fill(piece, values):
+            content.append({"type": "text", "text": text})
+    texts = [part["text"] for part in content if part["type"] == "text"]
+    return [
+        {"role": "system", "content": fill(criterion.system, values)},
+        {"role": "user", "content": "".join(texts) if len(texts) == len(content) else content},
+    ]
+
+
+def _split(template: str, names: Sequence[str]) -> list[str]:
+    if not names:
+        return [template]
+    return re.split(rf"\{{({'|'.join(map(re.escape, names))})\}}", template)
+
+
+def image_part(image: Image) -> dict[str, Any]:
+    """A picture as OpenAI's `image_url` part: its pixels as PNG, in a data URL."""
+    if image.mode not in ("RGB", "RGBA", "L"):
+        image = image.convert("RGBA" if "transparency" in image.info else "RGB")
+    plain = image.copy()
+    plain.info = {}  # comments, profiles and dates are no part of the pixels
+    file = io.BytesIO()
+    plain.save(file, "PNG")
+    url = f"data:image/png;base64,{b64encode(file.getvalue()).decode('ascii')}"
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+def block(name: str, text: str) -> str:
+    """`text` neutralised, between `<name-TAG>` and `</name-TAG>`; TAG does not occur in it."""
+    text = neutralise(text)
+    tag = _tag(text)
+    return f"<{name}-{tag}>\n{text}\n</{name}-{tag}>"
+
+
+def neutralise(text: str) -> str:
+    """`text` with a space after the first character of every chat-template token.
+
+    Only adds, so that no token can be put together from the pieces of another. A lone surrogate,
+    which no request can carry, becomes U+FFFD. Text without either comes back unchanged.
+    """
+    return _SURROGATE.sub("\ufffd", _TOKEN.sub(lambda match: match["open"] + " ", text))
+
+
+def _tag(text: str) -> str:
+    content, folded = text.encode("utf-8"), text.lower()
+    tag = hashlib.sha256(content).hexdigest()[:16]
+    while tag in folded:
+        tag = hashlib.sha256(content + tag.encode()).hexdigest()[:16]
+    return tag
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return "\n".join(f"{number}. {item}" for number, item in enumerate(value, 1))
+    return str(value)

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lmms_eval_tasks.errors import JudgeError
-from lmms_eval_tasks.judges.config import DEFAULT_BASE_URL
+from lmms_eval_tasks.judges.verdict import DEFAULT_BASE_URL
 
 ANY = "*"  # every endpoint but OpenAI's
 _PACKAGED = Path(__file__).with_name("prices.yml")

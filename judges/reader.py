@@ -1,21 +1,25 @@
-"""The one reader of judges' replies: text in, one validated verdict out, or why not. Pure."""
+"""From a judge's reply to a verdict: the one reader of what judges say. Pure.
+
+The same reply gives the same verdict, however it was obtained (endpoint, cache, batch file,
+recording). Nothing is evaluated and nothing is guessed: what a text leaves open is no verdict.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any, Literal, get_args, get_origin
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from annotated_types import Le
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from lmms_eval_tasks.judges.loose import Found, UnreadableError, dicts, objects, whole_objects
-from lmms_eval_tasks.judges.verdict import Status
+from lmms_eval_tasks.judges import geval
+from lmms_eval_tasks.judges.verdict import Criterion, Reply, Status, Usage, Verdict
 
-__all__ = ["UnreadableError", "read"]
-
+_MAX_REASON = 300  # characters of what went wrong that a verdict keeps
 _REASONING = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
 _MAX_REPLY = 200_000  # characters; a longer reply is no verdict and not worth scanning
 
@@ -45,6 +49,84 @@ _UNSEEN = re.compile(
 )
 
 
+class UnreadableError(Exception):
+    """Why a reply is not one verdict; `status` is parse_failure or truncated."""
+
+    def __init__(self, reason: str, status: Status = Status.PARSE_FAILURE) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+def judged(criterion: Criterion, fields: Mapping[str, Any], reply: Reply, label: str) -> Verdict:
+    """What `reply` says about `fields`.
+
+    Statuses: `truncated` for a reply that was cut off, also where what arrived looks whole;
+    `refused` for a content filter, a refusal or no content; `parse_failure` (or `truncated`) for a
+    text that is not one verdict (`reader.read`); else `ok`, with the criterion's score. An `ok`
+    without a reason has `reason == ""`, so that such verdicts can be counted.
+
+    Args:
+        criterion: what was asked.
+        fields: what it was asked about; texts of `criterion.untrusted` may be quoted in the reply.
+        reply: what came back. Its text is kept in `raw` in every case.
+        label: who was asked (`JudgeConfig.label`).
+    """
+
+    def failure(status: Status, reason: str) -> Verdict:
+        return Verdict(
+            None,
+            status,
+            reason[:_MAX_REASON],
+            reply.text or "",
+            judge=label,
+            model=reply.model,
+            usage=usage,
+        )
+
+    usage = Usage(1, reply.prompt_tokens, reply.completion_tokens, reply.cached_tokens, reply.batch)
+    if reply.finish == "length":
+        return failure(Status.TRUNCATED, "the reply hit its token limit")
+    if reply.finish == "content_filter":
+        return failure(Status.REFUSED, "stopped by a content filter")
+    if reply.refusal:
+        return failure(Status.REFUSED, reply.refusal)
+    if reply.text is None:
+        return failure(Status.REFUSED, "a reply without content")
+    try:
+        value = read(reply.text, criterion.schema, quotable(criterion, fields), criterion.bare)
+    except UnreadableError as problem:
+        return failure(problem.status, str(problem))
+    rating = _expected(criterion, value, reply)
+    return Verdict(
+        float(criterion.score(value)),
+        Status.OK,
+        str(getattr(value, "reason", "")),
+        reply.text,
+        judge=label,
+        model=reply.model,
+        usage=usage,
+        expected=None if rating is None else rating.value,
+        expected_mass=None if rating is None else rating.mass,
+    )
+
+
+def _expected(criterion: Criterion, value: BaseModel, reply: Reply) -> geval.Expected | None:
+    """G-Eval's rating, if its token is the one that states what the reader read."""
+    if not criterion.top_logprobs or criterion.bare is None:
+        return None
+    found = geval.expected(reply, criterion.schema, criterion.bare)
+    return found if found and found.chosen == getattr(value, criterion.bare) else None
+
+
+def quotable(criterion: Criterion, fields: Mapping[str, Any]) -> list[str]:
+    """The texts of the criterion's untrusted fields; a list's items one by one."""
+    texts: list[str] = []
+    for name in criterion.untrusted:
+        value = fields.get(name, ())
+        texts += map(str, value) if isinstance(value, (list, tuple)) else [str(value)]
+    return texts
+
+
 def read(
     reply: str,
     schema: type[BaseModel],
@@ -56,7 +138,7 @@ def read(
     Closed reasoning blocks are dropped. Then every outermost `{...}` counts, bare, fenced or inside
     prose: exactly one may carry keys of the schema (repeated equal ones count once), and no such
     key may stand outside of it. Objects are JSON, Python dicts, or dicts with unescaped quotes in
-    their strings (loose.py). An object inside another is never a verdict.
+    their strings. An object inside another is never a verdict.
 
     Types are strict, with these exceptions: "true" and "false" for a boolean; a number in quotes,
     also over its scale's end ("4/5"), for a number; 4.0 for a whole number; a label in other case.
@@ -254,3 +336,259 @@ def _typed(value: Any, field: FieldInfo) -> Any:
         same = [o for o in options if isinstance(o, str) and o.casefold() == label]
         return same[0] if len(same) == 1 else value
     return value
+
+
+# --- objects in a text: JSON, Python dicts, and what models write between the two -----------------
+
+_MAX_OBJECTS = 1000  # pairs of braces in one reply (LaTeX has many); bounds the work
+_MAX_DEPTH = 100  # of a Python value; no verdict is that deep
+_MAX_DIGITS = 15  # of a whole number: every such number is exact as a float
+
+# One token of a dict as Python prints it. Strings may also hold raw line breaks.
+_TOKEN = re.compile(
+    r"""\s*(?:(?P<string>'[^'\\]*(?:\\.[^'\\]*)*'|"[^"\\]*(?:\\.[^"\\]*)*")"""
+    r"|(?P<word>(?:True|False|None|true|false|null"
+    r"|-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)"
+    r"(?![\w.]))"
+    r"|(?P<mark>[][{},:]))",
+    re.DOTALL,
+)
+_WORDS = {"True": "true", "False": "false", "None": "null"}
+_ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL)
+_BRACES = re.compile(r'\\.|["{}]', re.DOTALL)
+_CLOSING = re.compile(r"\s*(?:,\s*)?\}")
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "a": "\a", "v": "\v", "0": "\0"}
+
+
+class Found(NamedTuple):
+    """An outermost pair of braces: text[start:end] and its value, None for braces in prose."""
+
+    start: int
+    end: int
+    value: dict[str, Any] | None
+
+
+def objects(text: str, keys: Collection[str]) -> Iterator[Found]:
+    """The outermost `{...}` of a text, in order; a broken one is never searched for inner ones.
+
+    In turn: JSON; a dict as Python prints it; either in doubled braces; and, where a key of the
+    schema stands inside, the keys' values between their places (`_by_keys`), for strings with
+    unescaped quotes. Braces without any such key are prose.
+
+    Raises:
+        UnreadableError: an object with keys of the schema is cut off or ambiguous.
+    """
+    mention = re.compile(rf"\b(?:{'|'.join(map(re.escape, keys))})\b[\"']?\s*:")
+    start, count = text.find("{"), 0
+    while start >= 0:
+        count += 1
+        if count > _MAX_OBJECTS:
+            raise UnreadableError(f"more than {_MAX_OBJECTS} pairs of braces")
+        found = _whole(text, start)
+        if found is None:
+            balanced = _balanced_end(text, start)
+            end = len(text) if balanced is None else balanced
+            if mention.search(text, start, end):
+                found = _by_keys(text, start, keys, closed=balanced is not None)
+            else:
+                found = Found(start, end, None)
+        yield found
+        start = text.find("{", found.end)
+
+
+def whole_objects(text: str) -> Iterator[Found]:
+    """The objects in a text that are whole, also behind and inside broken ones; none is a verdict.
+
+    For texts that a verdict may be a quotation of.
+    """
+    start = text.find("{")
+    for _ in range(_MAX_OBJECTS):
+        if start < 0:
+            return
+        try:
+            found = _whole(text, start)
+        except UnreadableError:
+            found = None
+        if found is not None:
+            yield found
+        start = text.find("{", found.end if found else start + 1)
+
+
+def dicts(value: Any) -> Iterator[dict[str, Any]]:
+    """The dicts in a JSON value, at every depth."""
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, dict):
+            yield item
+            waiting += item.values()
+        elif isinstance(item, list):
+            waiting += item
+
+
+def literal(text: str, start: int = 0) -> tuple[Any, int] | None:
+    """The JSON or Python value at `start` and where it ends, or None if there is none."""
+    try:
+        return _DECODER.raw_decode(text, start)
+    except (ValueError, RecursionError):
+        pass
+    translated = _as_json(text, start)
+    if translated is None:
+        return None
+    try:
+        return _DECODER.decode(translated[0]), translated[1]
+    except (ValueError, RecursionError):
+        return None
+
+
+def _whole(text: str, start: int) -> Found | None:
+    doubled = text.startswith("{{", start)  # a template's escape that the judge repeated
+    value = literal(text, start + doubled)
+    if value is None or not isinstance(value[0], dict):
+        return None
+    if doubled and not text.startswith("}", value[1]):
+        return None
+    return Found(start, value[1] + doubled, value[0])
+
+
+def _as_json(text: str, start: int) -> tuple[str, int] | None:
+    """A Python value as JSON text, and where it ends; trailing commas are dropped."""
+    parts: list[str] = []
+    depth, position = 0, start
+    while match := _TOKEN.match(text, position):
+        position = match.end()
+        token = match[match.lastgroup or 0]
+        if match.lastgroup == "string":
+            parts.append(json.dumps(_unescaped(token[1:-1])))
+        elif match.lastgroup == "word":
+            parts.append(_WORDS.get(token, token))
+        else:
+            if token in "]}" and parts and parts[-1] == ",":
+                parts.pop()
+            depth += (token in "[{") - (token in "]}")
+            parts.append(token)
+        if depth <= 0:
+            return " ".join(parts), position
+        if depth > _MAX_DEPTH:
+            return None
+    return None
+
+
+def _unescaped(text: str) -> str:
+    """The escapes of Python and JSON; an unknown one stays as it is."""
+
+    def character(match: re.Match[str]) -> str:
+        if match[4] is None:
+            code = int(match[1] or match[2] or match[3], 16)
+            return chr(code) if code <= 0x10FFFF else match[0]
+        if match[4] in "\\/'\"":
+            return match[4]
+        return _ESCAPED.get(match[4], match[0])
+
+    return _ESCAPE.sub(character, text) if "\\" in text else text
+
+
+def _balanced_end(text: str, start: int) -> int | None:
+    """End of the object that opens at `start`, braces counted outside double-quoted strings."""
+    depth, quoted = 0, False
+    for match in _BRACES.finditer(text, start):
+        char = match[0]
+        if char == '"':
+            quoted = not quoted
+        elif not quoted and char in "{}":
+            depth += 1 if char == "{" else -1
+            if depth == 0:
+                return match.end()
+    return None
+
+
+def _by_keys(text: str, start: int, keys: Collection[str], closed: bool) -> Found:
+    """An object with unescaped quotes in its strings: each key's value reaches to the next key.
+
+    Every key may occur once between `start` and the end of the reply, quoted or not as the first
+    one is: a second place, perhaps inside a string, leaves open which of them is meant. Only the
+    schema's keys are known, the first right behind the brace.
+    """
+    closed = closed or text.rstrip().removesuffix("```").rstrip().endswith("}")
+    # An unclosed one is never completed: `"score": 1` may have been 10.
+    unclear = (
+        UnreadableError("an object that cannot be read")
+        if closed
+        else UnreadableError("the reply ends inside its object", Status.TRUNCATED)
+    )
+    doubled = text.startswith("{{", start)
+    names = "|".join(map(re.escape, keys))
+    places = list(re.compile(rf"([\"']?)\b({names})\b\1\s*:").finditer(text, start))
+    if not places or text[start + 1 + doubled : places[0].start()].strip():
+        raise unclear
+    if quote := places[0][1]:
+        places = [place for place in places if place[1]]
+    if len({place[2] for place in places}) < len(places):
+        raise UnreadableError("a key occurs twice in one object") if closed else unclear
+    end = _last_end(text, places[-1].end())
+    if end is None or any(place[1] != quote for place in places):
+        raise unclear
+    value: dict[str, Any] = {}
+    ends = [place.start() for place in places[1:]] + [end - 1]
+    for place, stop in zip(places, ends, strict=True):
+        part = text[place.end() : stop].strip().removesuffix(",").rstrip()
+        found = literal(part)
+        if found is not None and found[1] == len(part):
+            value[place[2]] = found[0]
+        elif len(part) > 1 and part[0] in "'\"" and part[-1] == part[0]:
+            value[place[2]] = _unescaped(part[1:-1])
+        else:
+            raise UnreadableError("a value that cannot be read")
+    if doubled and not text.startswith("}", end):
+        raise unclear
+    return Found(start, end + doubled, value)
+
+
+def _last_end(text: str, begin: int) -> int | None:
+    """Where the object ends whose last value begins at `begin`; None if it does not."""
+    begin = len(text) - len(text[begin:].lstrip())
+    quote = text[begin : begin + 1]
+    if quote not in ("'", '"'):
+        found = literal(text, begin)
+        closing = _CLOSING.match(text, found[1]) if found else None
+        return closing.end() if closing else None
+    # The first closing brace behind a quote that leaves no brace of the string open.
+    depth = 1
+    for brace in re.compile("[{}]").finditer(text, begin):
+        depth += 1 if brace[0] == "{" else -1
+        if depth == 0:
+            part = text[begin : brace.start()].rstrip().removesuffix(",").rstrip()
+            ended = len(part) > 1 and part.endswith(quote) and not part.endswith("\\" + quote)
+            return brace.end() if ended else None
+    return None
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(value := dict(pairs)) < len(pairs):
+        raise UnreadableError("a key occurs twice in one object")
+    return value
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > _MAX_DIGITS:
+        raise UnreadableError("a number that is too large")
+    return int(digits)
+
+
+def _fraction(digits: str) -> float:
+    value = float(digits)
+    if value in (float("inf"), float("-inf")):
+        raise UnreadableError("a number that is too large")
+    return value
+
+
+def _no_constant(name: str) -> float:
+    raise UnreadableError(f"{name} is not a number")
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_without_repeats,
+    parse_int=_integer,
+    parse_float=_fraction,
+    parse_constant=_no_constant,
+)

@@ -20,10 +20,16 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks.errors import JudgeError
-from lmms_eval_tasks.judges.config import JudgeConfig
-from lmms_eval_tasks.judges.exchange import Reply
-from lmms_eval_tasks.judges.judging import judged
-from lmms_eval_tasks.judges.verdict import Criterion, Status, Verdict
+from lmms_eval_tasks.judges.reader import judged
+from lmms_eval_tasks.judges.verdict import (
+    NONE,
+    Criterion,
+    Judge,
+    JudgeConfig,
+    Reply,
+    Status,
+    Verdict,
+)
 
 _KINDS: dict[str, tuple[type, ...]] = {
     "criterion": (str,),
@@ -144,3 +150,35 @@ def _key(criterion: str, fields: Mapping[str, Any], sample: int) -> bytes:
     }
     content = json.dumps([criterion, texts, sample], sort_keys=True)
     return blake2b(content.encode(), digest_size=16).digest()
+
+
+def judge(config: JudgeConfig) -> Judge:
+    """The judge that recordings make, or nobody.
+
+    Raises:
+        JudgeError: the recordings cannot be read.
+    """
+    if config.provider == NONE:
+        return NoJudge(config)
+    return ReplayJudge(config, Recordings.load(config.model))
+
+
+@dataclass(frozen=True)
+class NoJudge:
+    """`none`: generate now, judge later; every verdict is `skipped`."""
+
+    config: JudgeConfig
+
+    def supports(self, criterion: str) -> bool:  # noqa: ARG002 - nobody is asked
+        """Every criterion: nothing is decided now."""
+        return True
+
+    def verdict(self, criterion: Criterion, fields: Mapping[str, Any]) -> Verdict:  # noqa: ARG002
+        """A skipped verdict."""
+        return Verdict(None, Status.SKIPPED, "not judged yet", judge=NONE)
+
+    def verdicts(
+        self, criterion: Criterion, fields: Mapping[str, Any], samples: int
+    ) -> list[Verdict]:
+        """As many skipped verdicts."""
+        return [self.verdict(criterion, fields)] * samples

@@ -1,17 +1,30 @@
-"""What a judge is asked and what it says: the types of this layer."""
+"""Who judges, what a judge is asked and what it says: the types of this layer.
+
+Every judge gives a `Verdict` on a `Criterion`. A language model does so through a `Provider`, which
+makes one attempt to turn a `Request` into replies and knows nothing of retries, budgets or caches:
+the engine does.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from enum import Enum
+from importlib import metadata
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from pydantic import SecretStr
+
+from lmms_eval_tasks.utils.aggregate import NOT_JUDGED
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from lmms_eval_tasks.judges.config import JudgeConfig
+# --- what a judge says ----------------------------------------------------------------------------
 
 
 class Status(str, Enum):
@@ -23,47 +36,7 @@ class Status(str, Enum):
     REFUSED = "refused"  # the judge declined, or its provider's filter stopped it
     TRUNCATED = "truncated"  # the reply was cut off
     SKIPPED = "skipped"  # nobody was asked: no judge, over budget, the endpoint given up
-
-
-# Statuses that were added: what they mean, and whether the judge is to blame (`add_status`).
-_added: dict[str, tuple[str, bool]] = {}
-
-
-def add_status(name: str, meaning: str, *, judges_failure: bool = False) -> str:
-    """Declare a status of a benchmark's own, such as `no_claims`; returns its name.
-
-    Call it where the benchmark's module is imported. Verdicts with a status that nobody declared
-    are refused, so that a misspelt one cannot pass for a new kind of failure.
-
-    Args:
-        name: a lower-case identifier.
-        meaning: what it says, for documentation.
-        judges_failure: whether it counts towards the failures that make a run invalid.
-
-    Raises:
-        ValueError: the name is taken with another meaning, or is no lower-case identifier.
-    """
-    known = {status.value for status in Status}
-    if not name.isidentifier() or name != name.lower():
-        raise ValueError(f"{name!r}: a status is a lower-case identifier")
-    entry = (meaning, judges_failure)
-    if name in known or _added.get(name, entry) != entry:
-        raise ValueError(f"the status {name!r} has another meaning already")
-    _added[name] = entry
-    return name
-
-
-def is_judges_failure(status: str) -> bool:
-    """Whether a verdict with this status is missing through the judge's fault."""
-    return _added[status][1] if status in _added else status != Status.OK.value
-
-
-# A panel's (panel.py); declared here, since saved verdicts are read without it.
-TIE = add_status(
-    "tie",
-    "a panel's votes are tied, and its rule for ties is to give no score",
-    judges_failure=True,
-)
+    TIE = "tie"  # a panel's votes are tied, and its rule for ties is to give no score
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +77,7 @@ class Verdict:
     parts: tuple[Verdict, ...] = ()
 
     def __post_init__(self) -> None:
-        status = self.status if self.status in _added else Status(self.status).value
+        status = Status(self.status).value
         object.__setattr__(self, "status", status)
         if status != Status.OK.value:
             if self.score is not None:
@@ -163,6 +136,132 @@ def _sum(values: Sequence[int | None]) -> int | None:
     return sum(reported) if reported and len(reported) == len(values) else None
 
 
+def failure_of(verdicts: Iterable[Verdict]) -> str:
+    """The most frequent status that is not ok; of equally frequent ones the first in Status.
+
+    Raises:
+        ValueError: none failed.
+    """
+    counts = Counter(verdict.status for verdict in verdicts if verdict.status != Status.OK)
+    place = [status.value for status in Status]
+    return min(counts, key=lambda name: (-counts[name], place.index(name)))
+
+
+# --- who judges -----------------------------------------------------------------------------------
+
+OPENAI, HUGGINGFACE, REPLAY = "openai", "huggingface", "replay"
+OFFLINE, NONE, PANEL, DEBATE = "offline", "none", "panel", "debate"
+# Always given to the client: it would otherwise take OPENAI_BASE_URL, which on many machines points
+# at the model under test.
+DEFAULT_BASE_URL = "https://api.openai.com/v1"
+MAX_TOKENS = 512  # of a reply: one short reason and a verdict
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How the judge's reply is drawn; None leaves a choice to the endpoint."""
+
+    temperature: float | None = 0.0
+    max_tokens: int | None = None  # of the reply; None is the provider's default for the model
+    top_p: float | None = None
+    seed: int | None = None
+    reasoning_effort: str | None = None  # reasoning models: minimal, low, medium, high
+
+
+@dataclass(frozen=True)
+class JudgeConfig:
+    """Everything that makes a judge. Hashable: one judge per config and run (`judges.make`)."""
+
+    provider: str  # one of the names above
+    model: str = ""  # as asked for; a recordings file for `replay`
+    base_url: str | None = None  # without userinfo, query or fragment; None for OpenAI's own
+    api_version: str | None = None  # Azure's dated API; None for its v1 API and everyone else
+    sampling: Sampling = field(default_factory=lambda: Sampling(0.0, MAX_TOKENS))
+    reply_format: str = "auto"  # or json_schema, json_object, text
+    repairs: int = 1  # times to ask again for a reply that could not be used
+    timeout: float = 60.0  # seconds, each attempt
+    retries: int = 5  # after the first attempt
+    device: str = "auto"  # huggingface
+    dtype: str = "auto"  # huggingface
+    revision: str | None = None  # huggingface
+    trust_remote_code: bool = False  # huggingface
+    members: tuple[
+        JudgeConfig, ...
+    ] = ()  # panel: the judges; debate: the agents, consolidator last
+    rule: str = "majority"  # panel: majority, mean, median
+    tie: str = "lower"  # panel: lower, higher, mean, none
+    rounds: int = 2  # debate
+    name: str = ""  # panel, debate: what to call it
+    comparable: bool = False  # the judge of the benchmark's paper, at its own endpoint
+    authorization: SecretStr | None = field(default=None, repr=False)  # scheme and key
+
+    @property
+    def label(self) -> str:
+        """Short name of the judge in verdicts and tables."""
+        if self.provider in (PANEL, DEBATE):
+            return self.name or f"{self.provider}({', '.join(m.label for m in self.members)})"
+        if self.provider in (HUGGINGFACE, REPLAY):
+            return f"{'hf' if self.provider == HUGGINGFACE else REPLAY}:{self.model}"
+        if self.provider != OPENAI:
+            return self.provider
+        return f"{self.model}@{self.base_url}" if self.base_url else self.model
+
+    @property
+    def fingerprint(self) -> str:
+        """12 hex digits of everything that can change a verdict; no part of the key."""
+        described = self.describe()
+        for name in ("timeout", "retries", "openai_version", "version", "comparable"):
+            described.pop(name, None)
+        described["members"] = [member.fingerprint for member in self.members]
+        text = json.dumps(described, sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    @property
+    def endpoints(self) -> tuple[JudgeConfig, ...]:
+        """The language models behind this judge: itself, a panel's members, a debate's agents."""
+        if self.members:
+            return tuple(model for member in self.members for model in member.endpoints)
+        return (self,) if self.provider in (OPENAI, HUGGINGFACE) else ()
+
+    def describe(self) -> dict[str, Any]:
+        """Plain types for results and logs; no secrets."""
+        description: dict[str, Any] = {"provider": self.provider, "model": self.model or None}
+        if self.provider in (OPENAI, HUGGINGFACE):
+            description |= {**vars(self.sampling), "repairs": self.repairs}
+        if self.provider == OPENAI:
+            description |= {
+                "base_url": self.base_url or DEFAULT_BASE_URL,
+                "api_version": self.api_version,
+                "reply_format": self.reply_format,
+                "timeout": self.timeout,
+                "retries": self.retries,
+                "openai_version": _version("openai"),
+            }
+        if self.provider == HUGGINGFACE:
+            description |= {"device": self.device, "dtype": self.dtype, "revision": self.revision}
+            description |= {f"{name}_version": _version(name) for name in ("transformers", "torch")}
+        if self.provider == PANEL:
+            description |= {"rule": self.rule, "tie": self.tie}
+        if self.provider == DEBATE:
+            description["rounds"] = self.rounds
+        if self.members:
+            description["members"] = [member.describe() for member in self.members]
+        return description | {
+            "version": _version("lmms-eval-tasks"),
+            "comparable": self.comparable,
+        }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+# --- what a judge is asked ------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class Criterion:
     """One kind of verdict; each benchmark defines its own.
@@ -178,7 +277,7 @@ class Criterion:
     score: Callable[[Any], float]  # called with an instance of `schema`
     prompt_hash: str
     untrusted: tuple[str, ...] = ("candidate",)  # fields whose text a model under test wrote
-    images: tuple[str, ...] = ()  # fields whose value is a list of images (images.image_part)
+    images: tuple[str, ...] = ()  # fields whose value is a list of pictures (Pillow's)
     # The field that a bare rating fills (`[[4]]`, `Rating: 4`, `4`), for judges that answer
     # without JSON; None: only an object is a verdict.
     bare: str | None = None
@@ -234,3 +333,115 @@ class Ask(NamedTuple):
 
 Asks = Sequence[Ask]
 Scoring = Generator[Asks, Sequence[Verdict], dict[str, Any]]
+
+
+OF_THE_JUDGE = "judge_"  # prefix of an item's status
+
+
+class Judged(NamedTuple):
+    """An answer and what became of it."""
+
+    candidate: str  # what was put to the judge: without reasoning; empty if it is no answer
+    status: str
+    score: float | None
+    verdict: Verdict | None  # None if nobody was asked, since there is no answer
+
+
+def graded(candidate: str, verdict: Verdict) -> Judged:
+    """An answer with its verdict: whose trouble it is if there is no score."""
+    if verdict.judge == NONE:
+        # Not `judge_skipped`: an answer over the budget is a failure of a judged run, this is not.
+        return Judged(candidate, NOT_JUDGED, None, verdict)
+    ok = verdict.status == Status.OK.value
+    return Judged(candidate, "ok" if ok else OF_THE_JUDGE + verdict.status, verdict.score, verdict)
+
+
+# --- what goes to a language model and what comes back --------------------------------------------
+
+
+@dataclass(frozen=True)
+class Request:
+    """One question to a model, as data.
+
+    `messages` have OpenAI's chat form; images are `image_url` parts with data URLs. `schema` is the
+    JSON schema that the reply must have (None: free text); how strictly it can be asked for is the
+    provider's business. `top_logprobs` > 0 asks for log-probabilities of that many tokens at each
+    place of the reply.
+    """
+
+    messages: Sequence[Mapping[str, Any]]
+    sampling: Sampling
+    schema_name: str = ""
+    schema: Mapping[str, Any] | None = None
+    top_logprobs: int = 0
+
+
+class Token(NamedTuple):
+    """One token of a reply, with the most probable tokens at its place (natural logarithms)."""
+
+    text: str
+    logprob: float
+    top: Sequence[tuple[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a model sent for one sample of a request, as the cache keeps it. Nothing is judged here.
+
+    Token counts are the endpoint's own; None where it reports none.
+    """
+
+    text: str | None
+    finish: str = "stop"  # stop, length, content_filter, or the endpoint's own word
+    model: str = ""  # as the endpoint names it
+    refusal: str = ""
+    form: str = ""  # how the schema was asked for: json_schema, json_object, text
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cached_tokens: int = 0  # of the prompt's, read from the endpoint's own cache at a lower price
+    tokens: tuple[Token, ...] | None = None  # log-probabilities, if asked for and given
+    batch: bool = False  # it came from an offline batch, at that price
+
+
+class ProviderError(Exception):
+    """There is no reply.
+
+    Attributes:
+        status: `api_error`; `refused` if a content filter turned the request down; `skipped` if
+            nobody was asked (no recording, a request put into a batch file).
+        retry: whether the same request may succeed later (overload, a dropped connection).
+        retry_after: seconds the endpoint asked to wait, or None.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: Status = Status.API_ERROR,
+        retry: bool = False,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status, self.retry, self.retry_after = status, retry, retry_after
+
+
+class Provider(Protocol):
+    """Whoever turns requests into replies. Called from many threads and in forked processes."""
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """What of the provider can change a reply (model, endpoint, weights); enters cache keys."""
+
+    def complete(self, request: Request, samples: Sequence[int]) -> list[Reply]:
+        """One attempt to get replies for some samples of a request.
+
+        Args:
+            request: the question.
+            samples: indices of the samples wanted, at least one.
+
+        Returns:
+            Replies of the first one or more of `samples`, in their order.
+
+        Raises:
+            ProviderError: there is no reply.
+        """

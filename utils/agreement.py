@@ -1,4 +1,4 @@
-"""How far raters agree: Cohen's weighted kappa, Fleiss' kappa, Krippendorff's alpha, and flips.
+"""How far raters agree: Cohen's weighted kappa, Krippendorff's alpha, and flips.
 
 A rating is a number of the scale or None (missing). The scale is always given whole: with the
 labels left to the data, an unused one in the middle moves its neighbours together and kappa changes
@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-Weights = Literal["linear", "quadratic"]
-Level = Literal["nominal", "ordinal", "interval"]
+Weights = Literal["quadratic"]
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ def kappa(
     """Cohen's kappa of two raters: 1 - sum(d O) / sum(d E), O observed and E expected counts.
 
     d is the disagreement of two labels by their places i, j on the scale: 0 or 1 without weights,
-    |i-j| linear, (i-j)^2 quadratic; the paper of CVRR's judges uses the last (3.2, with the weights
+    (i-j)^2 quadratic; the paper of CVRR's judges uses the last (3.2, with the weights
     as metrics.md corrects them). One constant rater gives 0; None if both gave one and the same
     label only, or no item was rated by both.
 
@@ -82,10 +81,8 @@ def kappa(
         labels: the whole scale, also what nobody used.
 
     Raises:
-        ValueError: different lengths, repeated labels, unknown weights.
+        ValueError: different lengths, repeated labels.
     """
-    if weights not in (None, "linear", "quadratic"):
-        raise ValueError(f"no weights are called {weights!r}")
     places = _places(labels)
     pairs: Counter[tuple[int, int]] = Counter()
     missing = off_scale = 0
@@ -100,67 +97,43 @@ def kappa(
     if not n:
         return Coefficient(None, "no item was rated on the scale by both", 0, missing, off_scale)
     rows, columns = _margin(pairs, 0), _margin(pairs, 1)
-    power = {None: 0, "linear": 1, "quadratic": 2}[weights]
-    observed = sum(count * _distance(i, j, power) for (i, j), count in pairs.items())
-    expected = sum(
-        x * y * _distance(i, j, power) for i, x in rows.items() for j, y in columns.items()
-    )
+
+    def distance(i: int, j: int) -> int:
+        return (i - j) ** 2 if weights else int(i != j)
+
+    observed = sum(count * distance(i, j) for (i, j), count in pairs.items())
+    expected = sum(x * y * distance(i, j) for i, x in rows.items() for j, y in columns.items())
     if not expected:
         reason = "both raters gave one and the same label to every item"
         return Coefficient(None, reason, n, missing, off_scale)
     return Coefficient(float(1 - Fraction(n * observed, expected)), "", n, missing, off_scale)
 
 
-def fleiss(items: Sequence[Sequence[float | None]], labels: Sequence[float]) -> Coefficient:
-    """Fleiss' kappa (1971) of a fixed number of raters, at least two; labels have no order.
-
-    Args:
-        items: a row of ratings per item, one place per rater. Rows with a missing or off-scale
-            rating are left out and counted; who gave which rating does not matter.
-        labels: the whole scale.
-
-    Raises:
-        ValueError: rows of different lengths or of fewer than two, or repeated labels.
-    """
-    raters = _raters(items)
-    patterns, missing, off_scale = _patterns(items, labels, whole=True)
-    n = patterns.total()
-    if not n:
-        return Coefficient(None, "no item was rated on the scale by all", 0, missing, off_scale)
-    agreeing = sum(
-        times * count * (count - 1) for pattern, times in patterns.items() for count in pattern
-    )
-    observed = Fraction(agreeing, n * raters * (raters - 1))
-    by_chance = Fraction(sum(total**2 for total in _totals(patterns)), (n * raters) ** 2)
-    if by_chance == 1:
-        return Coefficient(None, "all ratings are one and the same label", n, missing, off_scale)
-    return Coefficient(float((observed - by_chance) / (1 - by_chance)), "", n, missing, off_scale)
-
-
 def krippendorff_alpha(
-    items: Sequence[Sequence[float | None]], labels: Sequence[float], level: Level = "ordinal"
+    items: Sequence[Sequence[float | None]], labels: Sequence[float]
 ) -> Coefficient:
-    """Krippendorff's alpha (2011, "Computing Krippendorff's alpha-reliability").
+    """Krippendorff's alpha (2011, "Computing Krippendorff's alpha-reliability") of interval data.
 
     Args:
         items: a row per item, one place per rater, None where a rating is missing. An item with
             fewer than two ratings on the scale cannot be compared with anything and is left out:
             as `off_scale` if it has a rating off the scale, else as `missing`. In an item that
             counts, a rating off the scale is as if it were missing.
-        labels: the whole scale; `ordinal` takes it in ascending order, `interval` as numbers.
+        labels: the whole scale, as numbers.
 
     Raises:
-        ValueError: rows of different lengths or of fewer than two, repeated labels, unknown level.
+        ValueError: rows of different lengths or of fewer than two, repeated labels.
     """
-    if level not in ("nominal", "ordinal", "interval"):
-        raise ValueError(f"no level of measurement is called {level!r}")
-    _raters(items)
-    patterns, missing, off_scale = _patterns(items, labels, whole=False)
+    sizes = {len(row) for row in items}
+    if len(sizes) > 1 or (sizes and min(sizes) < 2):
+        raise ValueError(f"every item has one place for each of two or more raters, not {sizes}")
+    patterns, missing, off_scale = _patterns(items, labels)
     n = patterns.total()
     if not n:
         return Coefficient(None, "no item was rated by two raters", 0, missing, off_scale)
     totals = _totals(patterns)
-    distances = _squared_distances(sorted(labels), totals, level)
+    scale = [Fraction(label) for label in sorted(labels)]
+    distances = [[(one - other) ** 2 for other in scale] for one in scale]
     observed = sum(
         Fraction(times * _spread(pattern, distances), sum(pattern) - 1)
         for pattern, times in patterns.items()
@@ -201,10 +174,6 @@ def _places(labels: Sequence[float]) -> dict[float, int]:
     return places
 
 
-def _distance(i: int, j: int, power: int) -> int:
-    return abs(i - j) ** power if i != j else 0
-
-
 def _margin(pairs: Counter[tuple[int, int]], side: int) -> Counter[int]:
     margin: Counter[int] = Counter()
     for pair, count in pairs.items():
@@ -212,15 +181,8 @@ def _margin(pairs: Counter[tuple[int, int]], side: int) -> Counter[int]:
     return margin
 
 
-def _raters(items: Sequence[Sequence[float | None]]) -> int:
-    sizes = {len(row) for row in items}
-    if len(sizes) > 1 or (sizes and min(sizes) < 2):
-        raise ValueError(f"every item has one place for each of two or more raters, not {sizes}")
-    return sizes.pop() if sizes else 2
-
-
 def _patterns(
-    items: Iterable[Sequence[float | None]], labels: Sequence[float], *, whole: bool
+    items: Iterable[Sequence[float | None]], labels: Sequence[float]
 ) -> tuple[Counter[tuple[int, ...]], int, int]:
     """Items by how many ratings each label got; then how many items were left out, and why.
 
@@ -235,10 +197,9 @@ def _patterns(
         for rating in given:
             if rating in places:
                 counts[places[rating]] += 1
-        usable = sum(counts)
-        if usable == len(row) or (usable >= 2 and not whole):
+        if sum(counts) >= 2:
             patterns[tuple(counts)] += 1
-        elif usable < len(given):
+        elif sum(counts) < len(given):
             off_scale += 1
         else:
             missing += 1
@@ -249,22 +210,6 @@ def _totals(patterns: Counter[tuple[int, ...]]) -> list[int]:
     """How often each label was given in the items that count."""
     weighted = [[times * count for count in pattern] for pattern, times in patterns.items()]
     return [sum(column) for column in zip(*weighted, strict=True)]
-
-
-def _squared_distances(
-    scale: Sequence[float], totals: Sequence[int], level: Level
-) -> list[list[Fraction]]:
-    """Krippendorff's squared difference of every two labels."""
-
-    def distance(i: int, j: int) -> Fraction:
-        if i == j or level == "nominal":
-            return Fraction(int(i != j))
-        if level == "interval":
-            return (Fraction(scale[i]) - Fraction(scale[j])) ** 2
-        between = sum(totals[min(i, j) : max(i, j) + 1])
-        return (between - Fraction(totals[i] + totals[j], 2)) ** 2
-
-    return [[distance(i, j) for j in range(len(scale))] for i in range(len(scale))]
 
 
 def _spread(counts: Sequence[int], distances: Sequence[Sequence[Fraction]]) -> Fraction:

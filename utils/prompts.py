@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -82,13 +83,14 @@ def once_per_folder(make: Made) -> Made:
     """
 
     @functools.lru_cache(maxsize=512)
-    def kept(_folder: Path | None, *args: Any) -> Any:
+    def kept(_folder: str | None, *args: Any) -> Any:
         return make(*args)
 
     @functools.wraps(make)
     def made(*args: Any) -> Any:
-        return kept(settings.prompts_dir(), *args)
+        return kept(os.environ.get(settings.PROMPTS), *args)
 
+    made.cache_clear = kept.cache_clear  # type: ignore[attr-defined]
     return cast(Made, made)
 
 

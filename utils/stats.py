@@ -1,4 +1,4 @@
-"""How sure a number is: clustered intervals of means, bootstrap over clusters, paired differences.
+"""How sure a number is: clustered intervals of means, bootstrap over clusters.
 
 The clusters of every benchmark here are its videos: questions on one video share its difficulty, so
 treating them as independent makes intervals too short (metrics.md, "Uncertainty"). Every function
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -167,34 +167,6 @@ def cluster_bootstrap(
         clusters=count,
         undefined=resamples - len(replicates),
     )
-
-
-def paired_difference(
-    a: Mapping[str, float],
-    b: Mapping[str, float],
-    clusters: Mapping[str, str],
-    level: float = 0.95,
-) -> Interval:
-    """Mean of a - b over the same items, clustered: two models, or two settings of one model.
-
-    Args:
-        a: item id to value.
-        b: item id to value, for exactly the same ids.
-        clusters: item id to cluster (video); may name more items.
-        level: coverage, between 0 and 1.
-
-    Raises:
-        ValueError: the ids of `a` and `b` differ (join them first, and say how many joined), an
-            item has no cluster, no items, a value that is not finite, a level outside (0, 1).
-    """
-    if lone := sorted(set(a) ^ set(b)):
-        raise ValueError(f"{len(lone)} items have a value on one side only, e.g. {lone[:3]}")
-    ids = sorted(a)
-    if missing := [item for item in ids if item not in clusters]:
-        raise ValueError(f"{len(missing)} items have no cluster, e.g. {missing[:3]}")
-    differences = [a[item] - b[item] for item in ids]
-    interval = clustered_mean(differences, [clusters[item] for item in ids], level)
-    return replace(interval, method=f"paired {interval.method}")
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:

@@ -22,12 +22,6 @@ Folder = Annotated[
 ]
 
 
-def add_commands(app: typer.Typer) -> None:
-    """Register the commands."""
-    app.command("estimate")(estimate_command)
-    app.add_typer(cache_app, name="cache")
-
-
 def estimate_command(
     tasks: Annotated[str, typer.Option(help="Tasks or groups, separated by commas.")],
     judge: Annotated[
@@ -84,7 +78,7 @@ def estimate_command(
 @cache_app.command()
 def info(cache: Folder = None) -> None:
     """Show what the cache holds."""
-    from lmms_eval_tasks.judges import cache_files as replies
+    from lmms_eval_tasks.judges import cache as replies
 
     for path in _files(cache):
         found = replies.summary(path)
@@ -106,7 +100,7 @@ def export(
     cache: Folder = None,
 ) -> None:
     """Write all replies as JSON lines: request, reply, judge, task, time."""
-    from lmms_eval_tasks.judges import cache_files as replies
+    from lmms_eval_tasks.judges import cache as replies
 
     if out is not None and not out.absolute().parent.is_dir():
         raise JudgeError(f"{out}: there is no such folder to write to")
@@ -126,7 +120,7 @@ def load(
     """Put exported replies into the cache; may be repeated."""
     from contextlib import closing
 
-    from lmms_eval_tasks.judges import cache_files as replies
+    from lmms_eval_tasks.judges import cache as replies
     from lmms_eval_tasks.judges.cache import COMMON, Cache
 
     with closing(Cache(_folder(cache) / COMMON)) as opened:
@@ -137,7 +131,7 @@ def load(
 @cache_app.command()
 def merge(cache: Folder = None) -> None:
     """Put the replies of several nodes into one file, after the run; may be repeated."""
-    from lmms_eval_tasks.judges import cache_files as replies
+    from lmms_eval_tasks.judges import cache as replies
 
     counts = replies.merge(_folder(cache))
     for name, found in counts.items():

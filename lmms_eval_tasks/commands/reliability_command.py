@@ -19,11 +19,6 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 
 
-def add_commands(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command("reliability")(reliability_command)
-
-
 def reliability_command(
     ratings: Annotated[
         list[Path],
@@ -36,7 +31,7 @@ def reliability_command(
     ] = None,
     accuracies: Annotated[
         Path | None,
-        typer.Option(help="Judges' own accuracy on the benchmark: .json or .csv."),
+        typer.Option(help="Judges' own accuracy on the benchmark: JSON, judge to number."),
     ] = None,
     final_judge: Annotated[
         str | None,

@@ -13,7 +13,7 @@ from typing import Any
 
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, HIGHEST_SCORE
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.judges.config import NONE
+from lmms_eval_tasks.judges.verdict import NONE
 from lmms_eval_tasks.sample.demo import TINY, check_chance
 from lmms_eval_tasks.utils import saved_runs as saved
 

@@ -2,12 +2,12 @@
 
 The benchmark's judge compares an answer with the reference: is it correct, and its score of 0 to 5.
 Both numbers come from one reply, with the keys of the published judgements. An empty answer is not
-put to it: it is the candidate's failure and worth 0 (judges/candidate.py). The published scripts
+put to it: it is the candidate's failure and worth 0 (judges/asking.py). The published scripts
 skip such answers, so results give both counts; `status == "empty"` tells them apart.
 
 A judge of the study sees the video, alone or with other judges' ratings (vlm_judge, 3.2 and 3.3).
 The video goes before its text (the host puts it there). Whatever a candidate or another judge wrote
-stands in a block whose tag does not occur in it (judges/prompts.py), so that no text can end its
+stands in a block whose tag does not occur in it (judges/engine.py), so that no text can end its
 block. Neither the reference nor any name is given: `request` does not take them.
 """
 
@@ -22,12 +22,29 @@ from pydantic import BaseModel, ConfigDict, Field
 from lmms_eval_tasks.cvrr_es.labels import HIGHEST_SCORE, LOWEST_SCORE, RATINGS
 from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
 from lmms_eval_tasks.judges import Criterion, Verdict, reader
-from lmms_eval_tasks.judges.prompts import block
+from lmms_eval_tasks.judges.engine import block
 from lmms_eval_tasks.utils import aggregate, answers, prompts
 
 NAME = "cvrr_es"
 PAPER_JUDGE = "gpt-3.5-turbo"  # of the published judgements, which name no dated version
-_PLACEHOLDERS = {"system": (), "user": ("question", "reference", "candidate")}
+# File of prompts -> part -> its placeholders.
+_PARTS: dict[str, dict[str, tuple[str, ...]]] = {
+    "task": {"question": ("question",)},
+    "judge": {"system": (), "user": ("question", "reference", "candidate")},
+    "rating": {
+        **dict.fromkeys(("role", "rubric", "material", "empty", "reply"), ()),
+        "instruction": ("question",),
+        "answer": ("answer",),
+        "others": ("ratings",),
+        "judge": ("name", "rating", "reason"),
+        "no_reason": ("name", "rating"),
+    },
+    "reference": {
+        "system": ("rubric",),
+        **dict.fromkeys(("rubric", "empty"), ()),
+        "user": ("question", "reference", "candidate", "remark"),
+    },
+}
 
 
 class Judgement(BaseModel):
@@ -48,13 +65,13 @@ class Points(NamedTuple):
 
 
 @prompts.once_per_folder
-def prompt() -> prompts.Prompt:
-    """The judge's prompt, ours or the user's.
+def prompt(name: str) -> prompts.Prompt:
+    """One of the files of prompts, the user's before ours.
 
     Raises:
-        PromptError: the user's file does not fit.
+        PromptError: the user's file lacks a part or a placeholder.
     """
-    return prompts.load("cvrr_es", "judge", _PLACEHOLDERS)
+    return prompts.load("cvrr_es", name, _PARTS[name])
 
 
 @prompts.once_per_folder
@@ -63,16 +80,12 @@ def criterion() -> Criterion:
 
     Its fields are `question`, `reference` and `candidate`. Recorded replies are told apart by
     further ones, such as the question's id, since questions repeat.
+
+    Raises:
+        PromptError: the user's file does not fit.
     """
-    given = prompt()
-    return Criterion(
-        name=NAME,
-        system=given.text["system"],
-        template=given.text["user"],
-        schema=Judgement,
-        score=_correct,
-        prompt_hash=given.hash,
-    )
+    own = prompt("judge")
+    return Criterion(NAME, own.text["system"], own.text["user"], Judgement, _correct, own.hash)
 
 
 def points(verdict: Verdict | None, answer: str = "") -> Points | None:
@@ -100,30 +113,8 @@ def _correct(reply: Judgement) -> float:
 
 # --- a judge of the study -------------------------------------------------------------------------
 
-_PARTS: dict[str, tuple[str, ...]] = {
-    "role": (),
-    "rubric": (),
-    "material": (),
-    "instruction": ("question",),
-    "answer": ("answer",),
-    "empty": (),
-    "others": ("ratings",),
-    "judge": ("name", "rating", "reason"),
-    "no_reason": ("name", "rating"),
-    "reply": (),
-}
 _NAMES = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 MOST = len(_NAMES)  # judges that can be shown beside one answer
-
-
-@prompts.once_per_folder
-def rating_prompt() -> prompts.Prompt:
-    """The texts, the user's `cvrr_es/rating.yml` before ours; read once for each folder.
-
-    Raises:
-        PromptError: the user's file lacks a part or a placeholder.
-    """
-    return prompts.load("cvrr_es", "rating", _PARTS)
 
 
 def request(
@@ -140,7 +131,7 @@ def request(
     Raises:
         ValueError: ratings of another item, two by one judge, or more than 26 judges.
     """
-    text = rating_prompt().text
+    text = prompt("rating").text
     parts = [text["role"], text["rubric"], text["material"]]
     parts.append(prompts.fill(text["instruction"], {"question": block("instruction", question)}))
     parts.append(prompts.fill(text["answer"], {"answer": block("reply", answer)}))

@@ -8,7 +8,7 @@
 
 All of it may lie in a folder CVRR-ES below. A question's id is `DIMENSION/NNN`, its place in the
 annotations: the same question is asked of several videos, so that its text is no key. `VideoID` is
-the name of the video's file. Both public copies call it so; VIDEO_KEYS are read too.
+the name of the video's file.
 
 A file that is no list of rows stops. What is wrong with single rows is collected, so that the
 others can be run where the user allows it; they keep their places.
@@ -37,7 +37,6 @@ HOW_TO_GET = (
     "use them for non-commercial ends only; nothing of them comes with this package"
 )
 UNPACKED = "CVRR-ES"  # the folder inside both archives
-VIDEO_KEYS = ("VideoID", "video_id", "video", "video_name")
 _PARQUET = "test-*.parquet"  # the hub's own name of a dimension's only file
 
 
@@ -199,7 +198,7 @@ def _read(base: Path, files: tuple[tuple[str, Path], ...], _states: object) -> R
                 own = Asked(name, *(t.strip() if isinstance(t, str) else "" for t in texts))
                 canonical: Any = row
             else:
-                video = next(row[key] for key in VIDEO_KEYS if key in row).strip()
+                video = row["VideoID"].strip()
                 own = Asked(name, row["Q"].strip(), row["A"].strip())
                 questions.append(Question(name, dimension, video, own.question, own.reference))
                 canonical = [own.question, own.reference, video]
@@ -249,17 +248,10 @@ def _problems(row: Any, dimension: str) -> Iterator[str]:
     if not isinstance(row, Mapping):
         yield "expected an object with Q, A and VideoID"
         return
-    keys = [name for name in VIDEO_KEYS if name in row]
-    yield from filter(None, (_no_text(row, name) for name in ("Q", "A")))
-    if not keys:
-        yield f"VideoID: the field is missing (or {', '.join(VIDEO_KEYS[1:])})"
-    yield from filter(None, (_no_text(row, name) for name in keys))
-    names = {row[name].strip() for name in keys}
-    if len(names) > 1:
-        yield f"{' and '.join(keys)}: name different videos"
-    for video in names:
-        if "/" in video or "\\" in video or video in (".", ".."):
-            yield f"{keys[0]}: expected the name of a file, without folders, found {video!r}"
+    yield from filter(None, (_no_text(row, name) for name in ("Q", "A", "VideoID")))
+    video = row["VideoID"].strip()
+    if "/" in video or "\\" in video or video in (".", ".."):
+        yield f"VideoID: expected the name of a file, without folders, found {video!r}"
     given, title = row.get("DimensionName", dimension), DIMENSIONS[dimension].title
     # The copies write its title or its slug.
     if not isinstance(given, str) or _plain(given) not in (_plain(dimension), _plain(title)):

@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 
 from lmms_eval_tasks.cvrr_es.labels import RATINGS
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
-from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.sample.players import UNREADABLE
 
 CAREFUL, HASTY, VAGUE = "invented-careful", "invented-hasty", "invented-vague"
@@ -181,15 +180,8 @@ _LOW, _HIGH = min(RATINGS), max(RATINGS)
 
 
 def item(doc: Doc) -> str:
-    """What a reply's worth is drawn by: the same answer is drawn anew in every round.
-
-    Raises:
-        TasksError: a field is missing.
-    """
-    try:
-        return f"{doc['round']}/{doc['id']}"
-    except (KeyError, TypeError) as error:
-        raise _lacking(error) from None
+    """What a reply's worth is drawn by: the same answer is drawn anew in every round."""
+    return f"{doc['round']}/{doc['id']}"
 
 
 def reply(doc: Doc, worth: str) -> str:
@@ -198,18 +190,12 @@ def reply(doc: Doc, worth: str) -> str:
     Args:
         doc: of a judge task (data.docs).
         worth: `right`, `wrong` or `unreadable`.
-
-    Raises:
-        TasksError: a field is missing.
     """
     if worth == "unreadable":
         return UNREADABLE
-    try:
-        known = doc["reference_rating"]
-        right = 3 if known is None else round(known)
-        rating = right if worth == "right" else _off(right, item(doc), bool(doc["others"]))
-    except (KeyError, TypeError) as error:
-        raise _lacking(error) from None
+    known = doc["reference_rating"]
+    right = 3 if known is None else round(known)
+    rating = right if worth == "right" else _off(right, item(doc), bool(doc["others"]))
     return json.dumps({"rating": rating, "reason": f"played: {worth}"})
 
 
@@ -219,7 +205,3 @@ def _off(right: int, name: str, shown: bool) -> int:
     step = 1 + drawn if shown or right < _HIGH - 1 else -1 - drawn
     moved = min(_HIGH, max(_LOW, right + step))
     return moved if moved != right else right - 1
-
-
-def _lacking(error: Exception) -> TasksError:
-    return TasksError(f"tasks_scripted needs docs of a CVRR judge task: {error!r}")

@@ -31,7 +31,7 @@ from lmms_eval_tasks.cvrr_es.study import replies
 from lmms_eval_tasks.cvrr_es.study.ratings import Item as Rated
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.judges.candidate import judged
+from lmms_eval_tasks.judges.asking import judged
 from lmms_eval_tasks.judges.verdict import Criterion, Scoring
 from lmms_eval_tasks.utils import clips, prompts
 from lmms_eval_tasks.utils.prompts import Prompt
@@ -52,20 +52,10 @@ def _seen(doc: Doc) -> Any:
 
 def _text(doc: Doc) -> str:
     if "candidate" not in doc:
-        return prompts.fill(task_prompt().text["question"], {"question": doc["question"]})
+        return prompts.fill(judging.prompt("task").text["question"], {"question": doc["question"]})
     item = Rated(doc["question_id"], doc["candidate"])
     others = [RatingRow(**row) for row in doc["others"]]
     return judging.request(doc["question"], doc["answer"], item, others)
-
-
-@prompts.once_per_folder
-def task_prompt() -> Prompt:
-    """The candidates' prompt, ours or the user's.
-
-    Raises:
-        PromptError: the user's file lacks a text or a placeholder.
-    """
-    return prompts.load("cvrr_es", "task", {"question": {"question"}})
 
 
 # --- what the reply is worth ------------------------------------------------------------------
@@ -207,10 +197,8 @@ class CvrrEs(Benchmark):
 
     def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:
         """The candidates' and the study's judges'."""
-        found = {"task": task_prompt} if any(name not in JUDGE_TASKS for name in names) else {}
-        if any(name in JUDGE_TASKS for name in names):
-            found["rating"] = judging.rating_prompt
-        return {name: of() for name, of in found.items()}
+        files = {"rating" if name in JUDGE_TASKS else "task" for name in names}
+        return {name: judging.prompt(name) for name in sorted(files, reverse=True)}
 
     def criteria(self) -> Sequence[Criterion]:
         """Is an answer correct?"""
@@ -218,7 +206,7 @@ class CvrrEs(Benchmark):
 
     def judge_prompt(self) -> Prompt:
         """Of the one criterion."""
-        return judging.prompt()
+        return judging.prompt("judge")
 
     def describe(
         self,

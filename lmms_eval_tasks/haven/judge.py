@@ -6,7 +6,7 @@ judge nor its criteria nor its prompt, nor an encoder, its layer or a CLIP model
 ours, named with each result, and unverified.
 
 The rating is the mean over the probabilities of the score's token where the judge gives them, else
-over samples (judges/geval_ratings.py): two measurements, so two metrics, geval_logprobs and
+over samples (judges/geval.py): two measurements, so two metrics, geval_logprobs and
 geval_samples. It stays on the scale of 1 to 5, which Table 4 has.
 
 BERTScore and CLIPScore are computed over many texts at once, and then known for the process: a
@@ -27,17 +27,16 @@ from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
 from lmms_eval_tasks.haven import data, inputs, options
 from lmms_eval_tasks.haven.records.record import Record
 from lmms_eval_tasks.haven.records.release import Release
-from lmms_eval_tasks.judges import Criterion, JudgeConfig, Verdict, geval_ratings
-from lmms_eval_tasks.judges.config import DEBATE, NONE, PANEL
-from lmms_eval_tasks.judges.geval_ratings import TOP_LOGPROBS, Rating
-from lmms_eval_tasks.judges.verdict import Asks
+from lmms_eval_tasks.judges import Criterion, JudgeConfig, Verdict, geval
+from lmms_eval_tasks.judges.geval import TOP_LOGPROBS, Rating
+from lmms_eval_tasks.judges.verdict import DEBATE, NONE, PANEL, Asks
 from lmms_eval_tasks.utils import (
     aggregate,
     answers,
     local_models,
     prompts,
     provenance,
-    rouge,
+    text_metrics,
     text_scores,
 )
 from lmms_eval_tasks.utils.text_scores import Pair, TextScores
@@ -110,7 +109,7 @@ def fields(doc: Mapping[str, Any]) -> dict[str, str]:
 def rated(
     doc: Mapping[str, Any], summary: str, status: str
 ) -> Generator[Asks, Sequence[Verdict], dict[str, Any]]:
-    """Rate one summary (geval_ratings.rated; asking.py).
+    """Rate one summary (geval.rated; asking.py).
 
     A summary that is none (empty, refused, cut off) is the candidate's own failure: it has the
     score 0, below the scale, and counts as 0 in means of ratings too (utils/rating_means.py).
@@ -134,7 +133,7 @@ def rated(
     if status != "ok":
         own = status in aggregate.CANDIDATE_FAILURES
         return {**nothing, "status": status, "score": 0.0 if own else None}
-    made = yield from geval_ratings.rated({GEVAL: criterion()}, fields(doc), summary)
+    made = yield from geval.rated({GEVAL: criterion()}, fields(doc), summary)
     kept = {name: made[name] for name in ("score", "status", "mode")}
     return {**kept, "mass": made["dimensions"][GEVAL]["mass"]}
 
@@ -155,7 +154,7 @@ def suited(judge: JudgeConfig) -> JudgeConfig:
 
 def notes(judge: JudgeConfig) -> dict[str, Any]:
     """The way of rating for a run's results, as plain types, and what warns of it."""
-    told: dict[str, Any] = {GEVAL: geval_ratings.describe(judge)}
+    told: dict[str, Any] = {GEVAL: geval.describe(judge)}
     if judge.provider != NONE:  # whose warning says that nothing is judged yet
         told["warning"] = f"judged by {judge.label}: {WARNING}"
     return told
@@ -193,7 +192,7 @@ def note(metric: str, told: str) -> None:
 
 def implementations() -> dict[str, str]:
     """What the metrics of texts were computed with so far in this process."""
-    return {"rouge": rouge.IMPLEMENTATION, **provenance.notes().get(NOTES, {})}
+    return {"rouge": text_metrics.ROUGE_IMPLEMENTATION, **provenance.notes().get(NOTES, {})}
 
 
 def doubts() -> list[str]:

@@ -22,7 +22,7 @@ from lmms_eval_tasks.benchmark import Item, Items, Metric, value_is
 from lmms_eval_tasks.haven import judge
 from lmms_eval_tasks.haven.judge import Asked
 from lmms_eval_tasks.haven.options import ORDERS, SOURCES, SUMMARIES, TASKS
-from lmms_eval_tasks.judges import geval_ratings
+from lmms_eval_tasks.judges import geval
 from lmms_eval_tasks.utils import aggregate, alignments, keyframes, rating_means, stats
 
 Values = Callable[[Items], list[float | None]]
@@ -32,7 +32,7 @@ ROUGE = ("rouge", "rouge1", "rouge2", "rougeL")
 KEYFRAMES = ("f1", "precision", "recall")
 ORDER = ("spearman", "kendall")
 ALIGNMENT = ("f1", "iou", "hit1")
-GEVAL = tuple(geval_ratings.MODES)
+GEVAL = tuple(geval.MODES)
 
 _OF_FRAMES = ("random", "uniform", "first", "all", "best")
 # Kind -> metric -> the baselines that stand beside it.
@@ -119,7 +119,7 @@ def _ratings(metric: str, items: Items) -> list[dict[str, Any]]:
     Empty where no rating has that mode: then there is no such number, and nothing failed.
     """
     broken = {"score": None, "status": "error", "mode": None}
-    column = geval_ratings.column(metric, [item["geval"] or broken for item in items])
+    column = geval.column(metric, [item["geval"] or broken for item in items])
     return [
         {"status": one["status"], "source": item["source"], "dimensions": {metric: one}}
         for item, one in zip(items, column, strict=False)

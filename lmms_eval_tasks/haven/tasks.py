@@ -21,7 +21,7 @@ from lmms_eval_tasks.haven.options import KINDS, SUMMARIES, TASKS, Variant
 from lmms_eval_tasks.haven.records.prepare import prepare
 from lmms_eval_tasks.judges import Criterion
 from lmms_eval_tasks.judges.verdict import Scoring
-from lmms_eval_tasks.utils import alignments, answers, keyframes, rankings, rouge, summaries
+from lmms_eval_tasks.utils import alignments, answers, keyframes, rankings, summaries, text_metrics
 from lmms_eval_tasks.utils.prompts import Prompt
 from lmms_eval_tasks.utils.released_files import DataStatus
 
@@ -75,7 +75,7 @@ def keep(doc: Doc) -> dict[str, Any]:
 
 def handed(doc: Doc) -> dict[str, Any]:
     """How many pictures were handed over, and which frames of each unit."""
-    return {"media": {"images": data.n_images(doc), "unit_frames": doc["unit_frames"]}}
+    return {"media": {"images": doc["n_images"], "unit_frames": doc["unit_frames"]}}
 
 
 # --- what a reply is worth ------------------------------------------------------------------------
@@ -114,7 +114,7 @@ def _v2t(doc: Item, reply: str) -> dict[str, Any]:
 def _summary(
     doc: Item, read: summaries.Summary, candidate: str, violations: Mapping[str, int]
 ) -> dict[str, Any]:
-    found = rouge.rouge(candidate, " ".join(doc["summary"]))
+    found = text_metrics.rouge(candidate, " ".join(doc["summary"]))
     return {
         "parts": {"summary": read.status},
         "candidate": candidate,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.judges.config import OFFLINE
+from lmms_eval_tasks.judges.verdict import OFFLINE
 from lmms_eval_tasks.sample.demo import check_chance
 from lmms_eval_tasks.utils import saved_runs as saved
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Benchmark, Doc, Found, Item, Items, Join, Part, Task
-from lmms_eval_tasks.judges.candidate import judged
+from lmms_eval_tasks.judges.asking import judged
 from lmms_eval_tasks.judges.verdict import Criterion, Scoring
 from lmms_eval_tasks.maia import data, metrics
 from lmms_eval_tasks.maia import judge as judging

@@ -25,8 +25,7 @@ from lmms_eval_tasks.benchmark import (
 )
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import DataError, MediaError, TasksError
-from lmms_eval_tasks.judges.candidate import Judged, graded
-from lmms_eval_tasks.judges.verdict import Ask, Criterion, Scoring
+from lmms_eval_tasks.judges.verdict import Ask, Criterion, Judged, Scoring, graded
 from lmms_eval_tasks.maverix import data, files, metrics
 from lmms_eval_tasks.maverix import judge as judging
 from lmms_eval_tasks.maverix import tables as layouts

@@ -3,7 +3,7 @@
 G-Eval (Liu et al., 2023): coherence and consistency, 1 to 5 each. A rating is the mean of the scale
 over the probabilities of the score's token where the judge gives log-probabilities, else the mean
 of several samples; the two are different measurements and have metrics of their own
-(judges/geval_ratings.py). Table 4 has one column "normalized to 1" (its caption): here the mean of
+(judges/geval.py). Table 4 has one column "normalized to 1" (its caption): here the mean of
 the two ratings, scaled by (mean - 1) / 4.
 
 HELMET (Yen et al., 2025): fluency 0 or 1, correctness 0 to 3, each by a request of its own (its
@@ -19,9 +19,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.judges import Criterion, JudgeConfig, Verdict, geval, geval_ratings
-from lmms_eval_tasks.judges.candidate import judged
-from lmms_eval_tasks.judges.geval_ratings import Rating
+from lmms_eval_tasks.judges import Criterion, JudgeConfig, Verdict, geval
+from lmms_eval_tasks.judges.asking import judged
+from lmms_eval_tasks.judges.geval import Rating
 from lmms_eval_tasks.judges.verdict import Asks
 from lmms_eval_tasks.utils import prompt_notes, prompts
 
@@ -37,6 +37,16 @@ _PLACEHOLDERS: dict[str, tuple[str, ...]] = {
     "score": (),
     "reason_score": (),
 }
+
+
+@prompts.once_per_folder
+def prompt() -> prompts.Prompt:
+    """Their prompts, ours or the user's.
+
+    Raises:
+        PromptError: the user's file does not fit.
+    """
+    return prompts.load("movierecapsqa", "baselines", _PLACEHOLDERS)
 
 
 class _Reply(BaseModel):
@@ -86,10 +96,10 @@ def describe(which: Collection[str], config: JudgeConfig) -> dict[str, Any]:
     """
     notes: dict[str, Any] = {
         "which": [name for name in settings.JUDGED_BASELINES if name in which],
-        "prompt": prompt_notes.note(_prompt()),
+        "prompt": prompt_notes.note(prompt()),
     }
     if GEVAL in which:
-        notes[GEVAL] = geval_ratings.describe(config)
+        notes[GEVAL] = geval.describe(config)
     return notes
 
 
@@ -98,7 +108,7 @@ def rated(
 ) -> Generator[Asks, Sequence[Verdict], dict[str, dict[str, Any]]]:
     """One answer by the baselines that were asked for (asking.py).
 
-    Statuses are those of candidate.judged, and `no_reference`; 0 is the score of an answer that is
+    Statuses are those of asking.judged, and `no_reference`; 0 is the score of an answer that is
     none.
 
     Args:
@@ -121,7 +131,7 @@ def rated(
         made[GEVAL] = {**nothing, "mode": None, "dimensions": {}}
         if reference.strip():
             pair = {name: asked[name] for name in GEVAL_NAMES}
-            found = yield from geval_ratings.rated(pair, fields, reply)
+            found = yield from geval.rated(pair, fields, reply)
             made[GEVAL] = _on_one_scale(found)
     for name in HELMET_NAMES if HELMET in which else ():
         made[name] = nothing
@@ -137,7 +147,7 @@ def _on_one_scale(found: Mapping[str, Any]) -> dict[str, Any]:
     dimensions = {name.removeprefix(f"{GEVAL}_"): one for name, one in found["dimensions"].items()}
     score = found["score"]
     if found["status"] == "ok" and score is not None:
-        score = geval.scaled(score, geval_ratings.LOWEST, geval_ratings.HIGHEST)
+        score = geval.scaled(score, geval.LOWEST, geval.HIGHEST)
     return {**found, "score": score, "dimensions": dimensions}
 
 
@@ -145,23 +155,18 @@ def _on_one_scale(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @prompts.once_per_folder
-def _prompt() -> prompts.Prompt:
-    return prompts.load("movierecapsqa", "baselines", _PLACEHOLDERS)
-
-
-@prompts.once_per_folder
 def _criteria() -> dict[str, Criterion]:
-    prompt = _prompt()
+    texts = prompt()
     return {
         name: Criterion(
             name=f"movierecapsqa_{name}",
-            system=prompt.text[name],
-            template="\n".join([prompt.text[shown], prompt.text[asked]]),
+            system=texts.text[name],
+            template="\n".join([texts.text[shown], texts.text[asked]]),
             schema=schema,
             score=_score,
-            prompt_hash=prompt.hash,
+            prompt_hash=texts.hash,
             bare="score",
-            top_logprobs=geval_ratings.TOP_LOGPROBS if schema is Rating else 0,
+            top_logprobs=geval.TOP_LOGPROBS if schema is Rating else 0,
         )
         for name, (schema, shown, asked) in _FORMS.items()
     }

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.judges.config import NONE
+from lmms_eval_tasks.judges.verdict import NONE
 from lmms_eval_tasks.movierecapsqa.data import CONDITIONS, task_name
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, HIGHEST
 from lmms_eval_tasks.sample.demo import TINY, check_chance

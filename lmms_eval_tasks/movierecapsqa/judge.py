@@ -22,12 +22,17 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict, run
-from lmms_eval_tasks.judges.asking import said
-from lmms_eval_tasks.judges.candidate import OF_THE_JUDGE, graded
-from lmms_eval_tasks.judges.config import DEBATE, MAX_TOKENS, NONE, PANEL
-from lmms_eval_tasks.judges.first_call import ahead
-from lmms_eval_tasks.judges.ledger import current_task
-from lmms_eval_tasks.judges.verdict import Ask, Asks
+from lmms_eval_tasks.judges.asking import ahead, said
+from lmms_eval_tasks.judges.verdict import (
+    DEBATE,
+    MAX_TOKENS,
+    NONE,
+    OF_THE_JUDGE,
+    PANEL,
+    Ask,
+    Asks,
+    graded,
+)
 from lmms_eval_tasks.utils import answers, prompts
 from lmms_eval_tasks.utils.aggregate import CANDIDATE_FAILURES, NOT_JUDGED
 
@@ -220,7 +225,7 @@ _PLACEHOLDERS = {
 
 @prompts.once_per_folder
 def prompt() -> prompts.Prompt:
-    """The judge's prompts, ours or the user's; read once for each folder of the user's.
+    """The judge's prompts, ours or the user's.
 
     Raises:
         PromptError: the user's file does not fit.
@@ -372,7 +377,7 @@ def _unknown(claims: Verdict) -> Callable[[Judge, Callable[[], Verdict]], Verdic
         label = judge.config.label
         reason = f"the claims are not known ({claims.status})"
         verdict = Verdict(None, Status.SKIPPED.value, reason, judge=label, setup=claims.setup)
-        run.current().ledger.verdict(current_task(), label, verdict)
+        run.current().ledger.verdict(label, verdict)
         return verdict
 
     return skip

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Item, Items, Metric, value_is
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.judges import geval_ratings
+from lmms_eval_tasks.judges import geval
 from lmms_eval_tasks.movierecapsqa.baselines import GEVAL, HELMET_NAMES, NO_REFERENCE
 from lmms_eval_tasks.movierecapsqa.data import task_name
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, NO_CLAIMS
@@ -107,18 +107,6 @@ def count_ratings(items: Items) -> dict[str, Any]:
 ROUGE_L = text_metrics.IMPLEMENTATIONS["rouge_l"]  # for results: no stemmer, Unicode words
 LANGUAGE = "en"  # of the release; decides bert-score's default encoder (roberta-large)
 NOT_ASKED = f"no model was named with --bartscore ({settings.BARTSCORE})"
-
-
-def rouge_l(candidate: str, reference: str) -> float | None:
-    """ROUGE-L F1 in 0..1 (`ROUGE_L` says how); None without a reference.
-
-    Args:
-        candidate: the answer without reasoning; "" for what is no answer.
-        reference: the dataset's answer; "" if there is none.
-    """
-    if not text_metrics.tokenize(reference):
-        return None
-    return text_metrics.rouge_l(candidate, [reference])
 
 
 def bertscore(candidates: Sequence[str], references: Sequence[str]) -> TextScores:
@@ -242,7 +230,7 @@ def baseline(metric: str, items: Items) -> list[dict[str, Any]]:
     Empty where it was not asked for: then there is no number, and nothing failed. Where it was, an
     item whose scoring broke lacks it, and counts as failed.
     """
-    key = GEVAL if metric in geval_ratings.MODES else metric
+    key = GEVAL if metric in geval.MODES else metric
     given = [(item.get("baselines") or {}).get(key) for item in items]
     if all(one is None for one in given):
         return []
@@ -254,7 +242,7 @@ def baseline(metric: str, items: Items) -> list[dict[str, Any]]:
     ]
     found = [one for one in found if one["status"] != NO_REFERENCE]
     if key == GEVAL:
-        found = geval_ratings.column(metric, found)
+        found = geval.column(metric, found)
     return [{"status": one["status"], "dimensions": {metric: one}} for one in found]
 
 
@@ -275,5 +263,5 @@ METRICS = [
     Metric("claims_mean", claims_mean, better=None),
     Metric("no_claims", no_claims, better=False),
     *_texts(),
-    *(metric for name in (*geval_ratings.MODES, *HELMET_NAMES) for metric in _of_baseline(name)),
+    *(metric for name in (*geval.MODES, *HELMET_NAMES) for metric in _of_baseline(name)),
 ]

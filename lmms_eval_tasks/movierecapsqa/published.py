@@ -1,8 +1,8 @@
 """The released answers with their published scores, and the same answers before our judge.
 
-What `lmms-eval-tasks agreement` needs of a benchmark (runs/agreement_task.py). The release has the
-answers of seven models and of people, with factuality and relevance 0 to 5; an answer without
-scores (all empty ones, and a few more) is counted and not judged.
+`lmms-eval-tasks agreement` compares them (runs/agreement). The release has the answers of seven
+models and of people, with factuality and relevance 0 to 5; an answer without scores (all empty
+ones, and a few more) is counted and not judged.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def read(source: Path) -> Data:
     found = tuple(
         one
         for segment, question in release.questions()
-        for one in _released(segment, question, segment.question_id(question), names)
+        for one in _released(segment, question, names)
     )
     repeated = Counter((one.question_id, one.by, one.number) for one in found)
     if twice := [place for place, often in repeated.items() if often > 1]:
@@ -104,18 +104,23 @@ def read(source: Path) -> Data:
 
 
 def _released(
-    segment: Segment, question: Question, name: str, names: Mapping[str, str | None]
+    segment: Segment, question: Question, names: Mapping[str, str | None]
 ) -> Iterator[Released]:
-    context = Context(segment.id, segment.facts, segment.dialogue)
     given: list[tuple[str, int, Answer]] = [
         (names.get(answer.model) or answer.model.removesuffix(_SUFFIX), 0, answer)
         for answer in question.model_answers
     ]
     given += [(PEOPLE, number, answer) for number, answer in enumerate(question.human_answers)]
     for by, number, answer in given:
-        scores = {dimension: getattr(answer.scores, dimension) for dimension in DIMENSIONS}
         yield Released(
-            name, by, number, segment.video, context, question.question, answer.answer, scores
+            question_id=segment.question_id(question),
+            by=by,
+            number=number,
+            video=segment.video,
+            context=Context(segment.id, segment.facts, segment.dialogue),
+            question=question.question,
+            text=answer.answer,
+            scores={dimension: getattr(answer.scores, dimension) for dimension in DIMENSIONS},
         )
 
 

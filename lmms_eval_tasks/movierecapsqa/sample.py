@@ -36,6 +36,7 @@ from lmms_eval_tasks.sample.second_code import AAC, TICKS, X264
 
 # They decide the sample too: what recordings look like, how texts are cleaned, names of labels.
 ALSO = ("judge.py", "schema.py")
+HERTZ, RATE = 440, 44_100  # of the movies' sound; samples a second
 # How each segment's subtitles are written; the release has no counters.
 STYLES = ("plain", "marked", "none", "windows", "counted")
 
@@ -58,17 +59,13 @@ def write(folder: Path) -> None:
 
 
 def write_video(story: Story, name: str, path: Path) -> None:
-    """Draw and encode a movie with its sound, or a recap, which has none."""
-    sound = sample_scenes.sound(name) if name == story.movie_id else None
-    render.write_mp4(
-        path,
-        sample_scenes.frames(story, name),
-        TICKS,
-        sound,
-        sample_scenes.RATE,
-        picture_options=X264,
-        sound_options=AAC,
-    )
+    """Draw and encode a movie, which hums throughout, or a recap, which has no sound."""
+    sound = None
+    if name == story.movie_id:
+        hum = render.Tone(0, story.movie_seconds, HERTZ)
+        sound = render.soundtrack([hum], story.movie_seconds, RATE)
+    frames = sample_scenes.frames(story, name)
+    render.write_mp4(path, frames, TICKS, sound, RATE, picture_options=X264, sound_options=AAC)
 
 
 def segments() -> list[dict[str, Any]]:

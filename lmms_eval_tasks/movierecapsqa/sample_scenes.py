@@ -3,11 +3,6 @@
 Two invented movies, each with its recap. A segment is one scene, acted once in the movie and again,
 faster, in the recap. Between scenes the stage is empty. `words` says what is to be seen, for the
 texts (sample_story_yaml); names that end in `_x` say what is false.
-
-The seconds of all movies and recaps are numbered through. Every picture shows its number by colours
-in a strip above the scene and its frame by the bar below it, and every second of a movie has a tone
-(sample/second_code.py), so that a recap that leaks into a movie's clip, or a second outside of a
-segment's window, shows.
 """
 
 from __future__ import annotations
@@ -19,16 +14,15 @@ from math import dist
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks.sample import second_code
-from lmms_eval_tasks.sample.render import Canvas, Colour, Tone, soundtrack
-from lmms_eval_tasks.sample.second_code import BAR, PALETTE, TICKS
+from lmms_eval_tasks.sample.render import Canvas, Colour
+from lmms_eval_tasks.sample.second_code import PALETTE, TICKS
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 WIDTH, HEIGHT = 320, 240
-STAGE = (40, 216)  # rows of the scene; the code of the second is above and below it
+STAGE = (40, 216)  # rows between which one is seen
 SKIES = {"bright": (190, 210, 225), "dark": (20, 24, 70), "orange": (252, 200, 150)}
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six")
 _OPPOSITE = {"left": "right", "right": "left", "top": "bottom", "bottom": "top"}
@@ -190,29 +184,8 @@ def _frozen(actor: dict[str, Any]) -> dict[str, Any]:
     return {**actor, "path": tuple(map(tuple, actor["path"]))}
 
 
-# --- the second that is shown or heard ----------------------------------------------------------
-
-STRIP = 1 / 6  # the strip's lower edge, as a share of the frame's height
-
-
-def seconds() -> dict[str, int]:
-    """Length of each video, recaps and movies in turn."""
-    found: dict[str, int] = {}
-    for story in stories():
-        found |= {story.video: story.recap_seconds, story.movie_id: story.movie_seconds}
-    return found
-
-
-def number_of(video: str, second: int) -> int:
-    """The place of a video's second (from 0 on) among all seconds of the sample."""
-    lengths = seconds()
-    names = list(lengths)
-    return sum(lengths[name] for name in names[: names.index(video)]) + second
-
-
 # --- drawing ------------------------------------------------------------------------------------
 
-RATE = 44_100  # samples a second
 CURTAIN: Colour = (66, 66, 72)  # between scenes
 STAR_Y, STAR_HALF = 68, 7  # pixels
 
@@ -224,27 +197,21 @@ def frames(story: Story, name: str) -> Iterator[NDArray[np.uint8]]:
         story: whose.
         name: of the video: `story.movie_id` or `story.video`.
     """
+    in_movie = name == story.movie_id
     empty = Canvas(WIDTH, HEIGHT, CURTAIN)
     skies = {scene.movie: _sky(scene) for scene in story.scenes}
-    for index in range(seconds()[name] * TICKS):
+    for index in range((story.movie_seconds if in_movie else story.recap_seconds) * TICKS):
         time = index / TICKS
         canvas = empty
         for scene in story.scenes:
-            start, end = scene.movie if name == story.movie_id else scene.recap
+            start, end = scene.movie if in_movie else scene.recap
             if start <= time < end:
                 canvas = skies[scene.movie].copy()
                 for actor in scene.actors.values():
                     place = actor.at((time - start) / (end - start))
                     if place is not None:
                         _draw(canvas, actor, place)
-        yield _coded(canvas.pixels(), number_of(name, index // TICKS), index % TICKS)
-
-
-def sound(name: str) -> NDArray[np.float32]:
-    """The tones of a video, (seconds * RATE,), in [-1, 1]."""
-    length = seconds()[name]
-    tones = (Tone(s, 1.0, second_code.hertz(number_of(name, s))) for s in range(length))
-    return soundtrack(tones, length, RATE)
+        yield canvas.pixels()
 
 
 def _sky(scene: Scene) -> Canvas:
@@ -263,15 +230,3 @@ def _draw(canvas: Canvas, actor: Actor, place: Place) -> None:
         canvas.rectangle(x - half, y - half, x + half, y + half, fill)
     else:
         canvas.polygon([(x - half, y + half), (x + half, y + half), (x, y - half)], fill)
-
-
-def _coded(picture: NDArray[np.uint8], number: int, tick: int) -> NDArray[np.uint8]:
-    """A scene with its second's colours above it and its frame's bar below it."""
-    frame: NDArray[np.uint8] = picture.copy()
-    strip, bar = round(STRIP * HEIGHT), round(BAR * HEIGHT)
-    left, right = second_code.colours(number)
-    frame[:strip, : WIDTH // 2] = PALETTE[left]
-    frame[:strip, WIDTH // 2 :] = PALETTE[right]
-    frame[bar:] = 0
-    frame[bar:, : (tick + 1) * WIDTH // TICKS] = 255
-    return frame

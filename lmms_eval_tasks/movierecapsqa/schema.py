@@ -26,7 +26,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import (
-    AliasChoices,
     BaseModel,
     ConfigDict,
     Field,
@@ -113,11 +112,9 @@ class Question(_Entry):
 
     qid: int
     question: Text
-    reference: str = Field(default="", validation_alias=AliasChoices("datasetAnswer", "reference"))
+    reference: str = Field(default="", alias="datasetAnswer")
     human_answers: tuple[Answer, ...] = ()
-    model_answers: tuple[Answer, ...] = Field(
-        default=(), validation_alias=AliasChoices("modelAnswers", "model_answers")
-    )
+    model_answers: tuple[Answer, ...] = Field(default=(), alias="modelAnswers")
     modality: str = ""
     category: str = ""
 
@@ -151,18 +148,14 @@ class Segment(_Entry):
 
     id: Text
     movie: str = ""
-    video: Text = Field(validation_alias=AliasChoices("videoId", "video"))
-    start: float = Field(validation_alias=AliasChoices("startTime", "start"))
-    end: float = Field(validation_alias=AliasChoices("endTime", "end"))
-    movie_id: str = Field(default="", validation_alias=AliasChoices("movieId", "movie_id"))
-    movie_start: float | None = Field(
-        default=None, validation_alias=AliasChoices("movieStartTime", "movie_start")
-    )
-    movie_end: float | None = Field(
-        default=None, validation_alias=AliasChoices("movieEndTime", "movie_end")
-    )
+    video: Text = Field(alias="videoId")
+    start: float = Field(alias="startTime")
+    end: float = Field(alias="endTime")
+    movie_id: str = Field(default="", alias="movieId")
+    movie_start: float | None = Field(default=None, alias="movieStartTime")
+    movie_end: float | None = Field(default=None, alias="movieEndTime")
     facts: tuple[Text, ...] = Field(min_length=1)
-    dialogue: str = Field(default="", validation_alias=AliasChoices("srt", "dialogue"))
+    dialogue: str = Field(default="", alias="srt")
     questions: tuple[Question, ...]
 
     @field_validator("id", "video", "movie_id")

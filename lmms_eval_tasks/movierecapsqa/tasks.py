@@ -27,7 +27,7 @@ from lmms_eval_tasks.judges.verdict import Asks, Criterion, Verdict
 from lmms_eval_tasks.movierecapsqa import baselines, data, metrics
 from lmms_eval_tasks.movierecapsqa import judge as judging
 from lmms_eval_tasks.movierecapsqa import tables as layouts
-from lmms_eval_tasks.utils import answers, clips, prompts, provenance
+from lmms_eval_tasks.utils import answers, clips, prompts, provenance, text_metrics
 from lmms_eval_tasks.utils.prompts import Prompt
 
 NAMED = 20  # segments of one warning
@@ -78,17 +78,17 @@ def task_prompts() -> Prompt:
 
 # --- what the reply is worth ------------------------------------------------------------------
 
-_TEXT_FIELDS = (
-    *("id", "segment", "video", "source", "condition", "question", "reference", "dialogue"),
-    *("modality", "category", "data"),
-)
+# What the log keeps of a doc.
+_KEPT = {
+    **dict.fromkeys(("id", "segment", "video", "source", "condition", "question"), str),
+    **dict.fromkeys(("reference", "dialogue", "modality", "category", "data"), str),
+    **dict.fromkeys(("facts", "judged_baselines"), list),
+}
 
 
 def keep(doc: Doc) -> dict[str, Any]:
-    """What the log keeps of a doc, and which judged baselines the run asks for."""
-    kept = {name: doc[name] for name in _TEXT_FIELDS}
-    which = list(settings.judged_baselines())
-    return {**kept, "facts": list(doc["facts"]), "judged_baselines": which}
+    """What the log keeps of a doc."""
+    return {name: kind(doc[name]) for name, kind in _KEPT.items()}
 
 
 def handed(doc: Doc) -> dict[str, Any]:
@@ -106,7 +106,9 @@ def score(doc: Item, reply: str) -> Generator[Asks, Sequence[Verdict], dict[str,
     which, item["baselines"] = doc["judged_baselines"], {}
     if which:
         item["baselines"] = yield from baselines.rated(which, question, reference, reply)
-    item["rouge_l"] = metrics.rouge_l(item["candidate"], reference)
+    item["rouge_l"] = None  # nothing to compare with
+    if text_metrics.tokenize(reference):
+        item["rouge_l"] = text_metrics.rouge_l(item["candidate"], [reference])
     return item
 
 
@@ -244,9 +246,8 @@ class MovieRecapsQA(Benchmark):
         Raises:
             DataError: an item lacks what these tasks write.
         """
-        kinds = {**dict.fromkeys(_TEXT_FIELDS, str), "facts": list, "judged_baselines": list}
         for item in items:
-            lacking = [name for name, kind in kinds.items() if not isinstance(item.get(name), kind)]
+            lacking = [name for name, kind in _KEPT.items() if not isinstance(item.get(name), kind)]
             if lacking:
                 told = f"{item['id']} has no `{lacking[0]}`"
                 raise DataError(f"{told}; take its line out or run the task again")

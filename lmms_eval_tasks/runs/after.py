@@ -43,7 +43,7 @@ def annotate(
             "given_up": list(judged.given_up),
             "prices": judged.prices,
         }
-    section["invalid"] = problems = judging.invalid(judged)
+    section["invalid"] = problems = judging.invalid(judged.usage, judged.labels)
     for benchmark, names in benchmarks.chosen(tasks):
         try:
             section[benchmark.name] = _of_benchmark(benchmark, results, names)
@@ -181,7 +181,8 @@ def judge_lines(results: Mapping[str, Any]) -> list[str]:
     work = results.get("lmms_eval_tasks", {}).get("judges")
     if not work:
         return []
-    from lmms_eval_tasks.judges.ledger import Ledger, lines
+    from lmms_eval_tasks.judges.report import lines
+    from lmms_eval_tasks.judges.run import Ledger
 
     ledger = Ledger()
     ledger.merge(work["usage"])

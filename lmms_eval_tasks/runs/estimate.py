@@ -15,7 +15,6 @@ from lmms_eval_tasks import benchmarks
 from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark
 from lmms_eval_tasks.judges import JudgeConfig
 from lmms_eval_tasks.judges.asking import Answer, settle
-from lmms_eval_tasks.judges.config import DEBATE
 from lmms_eval_tasks.judges.costs import (
     Estimate,
     add_judge,
@@ -23,7 +22,8 @@ from lmms_eval_tasks.judges.costs import (
     duration,
     plus,
 )
-from lmms_eval_tasks.judges.verdict import Asks, Criterion, Verdict
+from lmms_eval_tasks.judges.verdict import DEBATE, Asks, Criterion, Verdict
+from lmms_eval_tasks.report.paper_tables import empty
 from lmms_eval_tasks.runs.given import text_of
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ class Workload:
     """What a task would do over all its data."""
 
     prompts: Sequence[str]  # the text of each generation, media not included
-    max_reply_tokens: int  # that the task lets the model write
     # Of each generation, in their order: what the judge is asked, with a stand-in for the model's
     # answer. Empty where nothing is judged, as where the reference is withheld.
     judged: Sequence[Sequence[tuple[Criterion, Mapping[str, Any]]]] = ()
@@ -78,12 +77,9 @@ def table(estimates: Sequence[Estimate], rate: float) -> Table:
         estimates: one for each task.
         rate: calls a second.
     """
-    from rich import box
-    from rich.table import Table
+    from lmms_eval_tasks.judges.report import dollars
 
-    from lmms_eval_tasks.judges.ledger import dollars
-
-    made = Table(title="Estimate", title_justify="left", box=box.SIMPLE_HEAD)
+    made = empty("Estimate")
     made.add_column("task", overflow="fold")
     for title in (
         "generations",
@@ -137,7 +133,7 @@ def workload(benchmark: Benchmark, task: Mapping[str, Any]) -> Workload:
         asked: list[tuple[Criterion, Mapping[str, Any]]] = []
         settle(own.score(own.keep(doc), own.stand_in(doc, number)), _noting(asked))
         judged.append(asked)
-    return Workload(prompts, task["generation_kwargs"]["max_new_tokens"], judged)
+    return Workload(prompts, judged)
 
 
 def _noting(asked: list[tuple[Criterion, Mapping[str, Any]]]) -> Answer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -53,7 +53,7 @@ class Judging:
 
     def scoring(self, task: str, items: int) -> AbstractContextManager[None]:
         """While one item of `task` is scored, of which this process has `items`."""
-        from lmms_eval_tasks.judges import ledger, run
+        from lmms_eval_tasks.judges import run
 
         if task not in self.names:
             return nullcontext()
@@ -61,12 +61,12 @@ class Judging:
             if task not in self._expected:
                 self._expected.add(task)
                 run.current().progress.expect(items)
-        return ledger.task(task)
+        return run.task(task)
 
     def end(self) -> Work:
         """What the judges did, over all processes; on other ranks than 0 only this one's part."""
         from lmms_eval_tasks.judges import run
-        from lmms_eval_tasks.judges.ledger import Ledger
+        from lmms_eval_tasks.judges.run import Ledger
 
         if not self.names:
             return Work()
@@ -84,7 +84,7 @@ class Judging:
 class Work(NamedTuple):
     """What the judges of a run did."""
 
-    usage: tuple[dict[str, Any], ...] = ()  # a row for each task and judge (judges/ledger.py)
+    usage: tuple[dict[str, Any], ...] = ()  # a row for each task and judge (judges/run.py)
     labels: frozenset[str] = frozenset()  # judges that were asked by tasks, not by other judges
     given_up: tuple[str, ...] = ()  # endpoints that failed too often in a row, and why
     prices: str = ""  # where they are from, and of when
@@ -126,16 +126,20 @@ def scoring(task: str, items: int) -> AbstractContextManager[None]:
     return nullcontext() if _judging is None else _judging.scoring(task, items)
 
 
-def invalid(judged: Work) -> dict[str, str]:
-    """Tasks whose share of verdicts that failed through the judge passes the user's limit."""
-    from lmms_eval_tasks.judges.config import NONE
-    from lmms_eval_tasks.judges.verdict import is_judges_failure
+def invalid(usage: Iterable[Mapping[str, Any]], labels: Collection[str]) -> dict[str, str]:
+    """Tasks whose share of verdicts that failed through the judge passes the user's limit.
+
+    Args:
+        usage: a row for each task and judge.
+        labels: judges that were asked by tasks, not by other judges.
+    """
+    from lmms_eval_tasks.judges.verdict import NONE, Status
 
     limit, found = settings.max_failed(), {}
-    for row in judged.usage:
+    for row in usage:
         counts = row["by_status"]
-        failed = {status: n for status, n in counts.items() if is_judges_failure(status)}
-        if row["judge"] == NONE or row["judge"] not in judged.labels or not row["verdicts"]:
+        failed = {status: n for status, n in counts.items() if status != Status.OK}
+        if row["judge"] == NONE or row["judge"] not in labels or not row["verdicts"]:
             continue
         share = sum(failed.values()) / row["verdicts"]
         if share > limit:
@@ -145,3 +149,11 @@ def invalid(judged: Work) -> dict[str, str]:
                 f"({shown}), more than the {limit:.0%} allowed by {settings.MAX_FAILED}"
             )
     return found
+
+
+def stop(problems: Mapping[str, str]) -> None:
+    """End a command with the code INVALID if there are problems, with a line for each."""
+    for line in problems.values():
+        say(f"INVALID: {line}")
+    if problems:
+        raise SystemExit(INVALID)

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark, Item, Items, Task
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.judges import Judge, Verdict, concurrency
-from lmms_eval_tasks.judges.asking import Asker, given_by
-from lmms_eval_tasks.judges.candidate import usable
-from lmms_eval_tasks.judges.config import NONE, JudgeConfig
+from lmms_eval_tasks.judges import Judge, Verdict
+from lmms_eval_tasks.judges.asking import Asker, given_by, usable
+from lmms_eval_tasks.judges.run import ordered_map
+from lmms_eval_tasks.judges.verdict import NONE, JudgeConfig
 from lmms_eval_tasks.runs import before, scoring
 from lmms_eval_tasks.utils.saved_runs import Run, refuse_twice, saved_items
 
@@ -135,7 +135,7 @@ def _again(
 
     if not task.asks:
         return [score(place) for place in range(len(saved))], {}
-    items = concurrency.ordered_map(score, range(len(saved)), task=task.name)
+    items = ordered_map(score, range(len(saved)), task.name)
     pairs: dict[str, list[Pair]] = {}
     for item, old in zip(items, given, strict=True):
         new = verdicts(item)

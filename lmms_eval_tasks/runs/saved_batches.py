@@ -29,7 +29,7 @@ def _shown_batch_judge(saved: Saved, spec: str) -> str:
     Raises:
         TasksError: it is not asked through an OpenAI-compatible endpoint.
     """
-    from lmms_eval_tasks.judges.config import OPENAI
+    from lmms_eval_tasks.judges.verdict import OPENAI
 
     config = before.judge_config(benchmarks.load(saved[0][0]), spec, os.environ)  # no run yet
     models = config.endpoints
@@ -78,7 +78,7 @@ def read_batch(saved: Saved, spec: str, path: Path, output: Path | None) -> None
 
     Raises:
         TasksError: the judge has no batches, or the results cannot be read.
-        typer.Exit: as `score_again`.
+        SystemExit: as `score_again`.
     """
     from lmms_eval_tasks.judges import run
     from lmms_eval_tasks.judges.batch import Results

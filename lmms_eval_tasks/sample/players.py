@@ -30,7 +30,7 @@ __all__ = [
 UNKNOWN = "I do not know"
 LETTERS = "ABCDEFGH"
 # No letter stands alone in it, in Italian or English, it is no plausible option, and nothing in it
-# declines to choose (utils/abstentions.py), which would be another status.
+# declines to choose (answers.declines), which would be another status.
 UNREADABLE = "Bella domanda!"
 
 RIGHT_SHARE = 0.70

@@ -13,8 +13,7 @@ from typing import Any
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
 from lmms_eval_tasks.host import names
-from lmms_eval_tasks.judges.config import OPENAI, JudgeConfig
-from lmms_eval_tasks.judges.verdict import Criterion, Status, Verdict
+from lmms_eval_tasks.judges.verdict import OPENAI, Criterion, JudgeConfig, Status, Verdict
 from lmms_eval_tasks.runs import rescore, scoring
 
 PART, TIME = "partial_actions", "time_order_understanding"

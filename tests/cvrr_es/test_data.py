@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import running, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es import data, release
 from lmms_eval_tasks.cvrr_es.study import ratings
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
 from lmms_eval_tasks.errors import DataError, JudgeError, MediaError, PromptError
-from lmms_eval_tasks.runs import after, before, estimate
+from lmms_eval_tasks.runs import after, before
 from lmms_eval_tasks.utils import clips
 from tests.cvrr_es.release_files import predict, row, write
 from tests.cvrr_es.scored import PART, TIME
@@ -203,42 +203,6 @@ class TestDocs:
         with pytest.raises(DataError, match="CVRR-Evaluation-Suite"):
             release.load()
 
-    def test_of_answers(self, folder: Path) -> None:
-        predict(folder / "said" / "ada", TIME, [("When?", "C."), ("Why?", "")])
-        found = docs("cvrr_judge")
-        assert [one["id"] for one in found[:3]] == [
-            *(f"{PART}/001/{name}" for name in ("ada", "bob")),
-            f"{PART}/002/ada",
-        ]
-        assert [one["answer"] for one in found[::2]] == ["ada 0", "ada 1", "ada 2", "C.", ""]
-        assert [one["empty"] for one in found[::2]] == [False, False, False, False, True]
-        assert "planted" not in json.dumps(found)
-
-    def test_what_the_check_found_stands(self, user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        (user / PART / "1.mp4").unlink()
-        monkeypatch.setenv(settings.ALLOW_MISSING, "1")
-        before.check_benchmark(BENCHMARK, [ANSWER])
-        (user / PART / "1.mp4").touch()
-        assert [one["id"] for one in docs(ANSWER)] == [f"{PART}/002", f"{PART}/003"]
-        assert len(docs(OTHER)) == 2  # not checked: looked at now
-
-    def test_estimates(self, folder: Path) -> None:
-        """The reference stands in for an answer; each is one request to the judge."""
-        given = {"generation_kwargs": {"max_new_tokens": 77}}
-        found = estimate.workload(BENCHMARK, {"task": OTHER, **given})
-        assert [one.rpartition("Question: ")[2] for one in found.prompts] == ["When?", "Why?"]
-        asked = [fields for ((_, fields),) in found.judged]
-        assert asked[0] == {
-            "id": f"{TIME}/001",
-            "question": "When?",
-            "reference": "At planted noon.",
-            "candidate": "At planted noon.",
-        }
-        assert {criterion.name for ((criterion, _),) in found.judged} == {"cvrr_es"}
-        found = estimate.workload(BENCHMARK, {"task": "cvrr_judge", **given})
-        assert (len(found.prompts), list(found.judged)) == (10, [])
-        assert "planted" not in "".join(found.prompts)
-
 
 class TestCheck:
     def test_the_judge_is_for_answers(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -275,18 +239,6 @@ class TestMedia:
 
         monkeypatch.setattr(clips, "make", make)
         return found
-
-    def test_each_video_once(self, made: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-        before.make_media_of(BENCHMARK, [ANSWER, OTHER])
-        wanted = [f"{PART}/1.mp4", f"{PART}/2.mp4", f"{TIME}/1.mp4", f"{TIME}/3.mp4"]
-        assert sorted(made) == [(name, 0) for name in wanted]
-        made.clear()
-        before.make_media_of(BENCHMARK, [ANSWER], 1)
-        assert made == [(f"{PART}/1.mp4", 0)]
-        made.clear()
-        monkeypatch.setenv(settings.FRAMES, "8,3.mp4=4")
-        before.make_media_of(BENCHMARK, [OTHER])
-        assert sorted(made) == [(f"{TIME}/1.mp4", 8), (f"{TIME}/3.mp4", 4)]
 
     def test_a_judges_limit_is_of_answers(
         self, user: Path, tmp_path: Path, made: list[Any], monkeypatch: pytest.MonkeyPatch
@@ -341,30 +293,6 @@ def study(user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class TestResults:
-    def test_answers(self, user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv(settings.JUDGE, "m@http://user:secret@127.0.0.1:9/v1")
-        with running.model(running.Model("c", "chat", {"pretrained": "a/tiny"})):
-            section = ran(ANSWER)
-        assert (section["model"], section["left_out"]) == ("tiny", {})
-        partial, warning = section["warnings"]
-        assert partial == "cvrr_es: means over 1 of 11 dimensions: those that were given"
-        assert warning.startswith("judged by m@http://127.0.0.1:9/v1, not by the paper's judge")
-        assert section["data"] == {
-            "folder": str(user),
-            "hash": release.load().digest,
-            "videos": 4,
-            "questions": 5,
-            "dimensions": 2,
-            "bad_questions": 0,
-        }
-        assert section["judge"]["prompt"]["hash"] == BENCHMARK.criteria()[0].prompt_hash
-        assert section["prompts"].keys() == {"task"}
-        assert "secret" not in json.dumps(section)
-        assert "the model's own maximum" in section["frames"]["rule"]
-        monkeypatch.setenv(settings.FRAMES, "8")
-        expected = {"rule": "uniform frames in order, as images", "asked": 8}
-        assert ran(ANSWER)["frames"] == expected
-
     def test_judges(self, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         section = ran("cvrr_judge")
         assert (section["model"], section["warnings"]) == ("Mine!", [])
@@ -412,16 +340,3 @@ class TestResults:
             "dimension; theta=1.0,fallback=none,cross_fit=no), and there it was shown nobody: the "
             "final judge rates alone"
         ]
-
-    def test_files_that_vanish_while_the_model_answers(self, study: Path, user: Path) -> None:
-        before.check_benchmark(BENCHMARK, ["cvrr_judge_mixture"])
-        told = annotated("cvrr_judge_mixture")
-        for gone in (user, study / "said"):
-            shutil.rmtree(gone)
-        assert annotated("cvrr_judge_mixture") == told
-        before._checked.clear()
-        section = annotated(ANSWER)
-        assert not {"data", "left_out"} & section.keys()
-        assert "the data of this run cannot be told any more: no CVRR-ES data" in str(
-            section["warnings"]
-        )

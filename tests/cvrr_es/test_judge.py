@@ -12,21 +12,17 @@ from pathlib import Path
 import pytest
 import yaml
 
-import lmms_eval_tasks.cvrr_es
 from lmms_eval_tasks.cvrr_es import judge
 from lmms_eval_tasks.cvrr_es.labels import RATINGS
-from lmms_eval_tasks.cvrr_es.study import replies
+from lmms_eval_tasks.cvrr_es.study import reference
 from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
 from lmms_eval_tasks.errors import JudgeError, PromptError
-from lmms_eval_tasks.judges import Verdict, candidate, reader
-from lmms_eval_tasks.judges.config_file import resolve
-from lmms_eval_tasks.judges.engine import schema_of
+from lmms_eval_tasks.judges import Verdict, reader
+from lmms_eval_tasks.judges.engine import render, schema_of
 from lmms_eval_tasks.judges.panel import combine
-from lmms_eval_tasks.judges.prompts import render
-from lmms_eval_tasks.judges.replay import Recordings, ReplayJudge
 from lmms_eval_tasks.runs import before
-from tests.conftest import SHARED
+from lmms_eval_tasks.utils import prompts
 
 FIELDS = {"question": "Who runs?", "reference": "A dog.", "candidate": "A cat."}
 
@@ -77,23 +73,6 @@ def test_numbers_of_a_panel_and_of_a_debate() -> None:
     assert judge.points(whole) == (1.0, 4.0)
 
 
-def test_the_users_prompt_replaces_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "cvrr_es" / "judge.yml"
-    file.parent.mkdir()
-    file.write_text("system: mine\nuser: '{question} {reference} {candidate}'\n")
-    monkeypatch.setenv("LMMS_EVAL_TASKS_PROMPTS", str(tmp_path))
-    assert judge.criterion().system == "mine"
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-0123456789")
-    told = before.describe_judge(BENCHMARK)
-    assert told["prompt"] == {"hash": judge.criterion().prompt_hash, "source": str(file)}
-    other = tmp_path / "other" / "cvrr_es" / "judge.yml"
-    other.parent.mkdir(parents=True)
-    other.write_text("system: mine\nuser: '{question} {candidate}'\n")
-    monkeypatch.setenv("LMMS_EVAL_TASKS_PROMPTS", str(tmp_path / "other"))
-    with pytest.raises(PromptError, match=r"\{reference\}"):
-        before.check_judge(BENCHMARK)
-
-
 def test_the_papers_judge(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LMMS_EVAL_TASKS_JUDGE")
     with pytest.raises(JudgeError, match=r"gpt-3\.5-turbo needs a key"):
@@ -106,37 +85,6 @@ def test_the_papers_judge(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (told["model"], told["comparable"]) == ("gpt-3.5-turbo", True)
     assert "planted" not in json.dumps(told)
     assert before.judge_config(BENCHMARK, "gpt-4o").comparable is False
-
-
-def test_published_judgements_have_both_numbers(tmp_path: Path) -> None:
-    file = SHARED / "data/cvrr_es/judge_results/GPT4o/partial_actions.json"
-    if not file.is_file():
-        pytest.skip(f"no published judgements at {file}")
-    rows = json.loads(file.read_text(encoding="utf-8"))
-    lines = []
-    for number, (given, asked) in enumerate(rows):
-        fields = {
-            "id": str(number),
-            "question": asked["q"],
-            "reference": asked["a"],
-            "candidate": asked["pred"].strip(),
-        }
-        lines.append({"criterion": judge.NAME, "fields": fields, "reply": repr(given)})
-    record = tmp_path / "recorded.jsonl"
-    record.write_text("\n".join(map(json.dumps, lines)))
-    spec = resolve(f"replay:{record}", {}, default_model="x")
-    replay = ReplayJudge(spec, Recordings.load(record))
-    numbers = []
-    for line in lines:
-        fields = line["fields"]
-        verdict = replay.verdict(judge.criterion(), fields)
-        done = candidate.graded(fields["candidate"], verdict)
-        numbers.append(judge.points(done.verdict, done.candidate))
-    assert [(one.correct, one.score) for one in numbers if one] == [
-        (float(given["pred"] == "correct"), float(given["score"])) for given, _ in rows
-    ]
-    # As published for GPT-4o in Partial Actions.
-    assert f"{100 * sum(one.correct for one in numbers if one) / len(rows):.2f}" == "77.67"
 
 
 # --- a judge of the study: every element of the protocol, and no reference or name ----------------
@@ -184,31 +132,6 @@ def test_every_element_of_the_protocol_is_there_in_order() -> None:
         assert other not in text
     # Nothing of the templates is left.
     assert set(re.findall(r"\{[a-z_]*\}", text)) == set()
-
-
-def test_the_form_that_is_asked_for_is_no_rating_but_filled_in_it_is() -> None:
-    text = judge.request(QUESTION, ANSWER, ITEM, ROWS)
-    form = text.rstrip().splitlines()[-1]
-    assert replies.read(form).rating is None
-    filled = form.replace("<your rating>", "4").replace("<why>", "It's right.")
-    assert replies.read(filled) == replies.RatingReply(4, "It's right.", "ok", {})
-    # A model that repeats the request before it answers.
-    assert replies.read(f"{judge.request(QUESTION, ANSWER)}\n{filled}").rating == 4
-    assert replies.read(text).rating is None
-
-
-def test_the_paper_is_not_copied() -> None:
-    paper = SHARED / "papers" / "vlm_judge.txt"
-    if not paper.is_file():
-        pytest.skip(f"no paper at {paper}")
-    theirs = re.findall(r"[a-z']+", paper.read_text(encoding="utf-8").lower())
-    runs = {tuple(theirs[n : n + 7]) for n in range(len(theirs) - 6)}
-    folder = Path(lmms_eval_tasks.cvrr_es.__file__).parent / "prompts"
-    for name in ("rating", "judge", "reference"):
-        texts = yaml.safe_load((folder / f"{name}.yml").read_text()).values()
-        ours = re.findall(r"[a-z']+", " ".join(texts))
-        copied = [r for n in range(len(ours) - 6) if (r := tuple(ours[n : n + 7])) in runs]
-        assert [r for r in copied if not QUALITIES & set(r)] == [], name
 
 
 def test_others_have_neutral_names_and_the_final_judge_sees_all_of_them() -> None:
@@ -283,27 +206,29 @@ def test_no_text_ends_its_block() -> None:
     assert "{answer}" in judge.request("{answer}", "{ratings}")
 
 
-def test_wrong_rows_are_a_bug() -> None:
-    many = [row(f"J{n}", 1) for n in range(27)]
-    for item, others, told in (
-        (ITEM, [row("One", 1), row("One", 2)], "one judge"),
-        (Item("partial_actions/013", "x"), ROWS, "another item"),
-        (None, ROWS, "another item"),
-        (ITEM, many, "27 judges"),
-    ):
-        with pytest.raises(ValueError, match=told):
-            judge.request(QUESTION, ANSWER, item, others)
-
-
-def test_the_users_rating_prompt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ours = dict(judge.rating_prompt().text)
-    for name, change in (("good", {"role": "My own role."}), ("bad", {"answer": "The reply."})):
-        file = tmp_path / name / "cvrr_es" / "rating.yml"
-        file.parent.mkdir(parents=True)
-        file.write_text(yaml.safe_dump({**ours, **change}), encoding="utf-8")
+def test_the_users_prompts_replace_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """File by file; one that lacks a placeholder is refused."""
+    given = {"question": "Who?", "reference": "A dog.", "candidate": "A cat.", "remark": ""}
+    for name in ("task", "judge", "rating", "reference"):
+        ours = judge.prompt(name)
+        part, text = next((part, t) for part, t in ours.text.items() if prompts.placeholders(t))
+        for kind, changed in (("good", f"Mine. {text}"), ("bad", "Mine.")):
+            file = tmp_path / kind / "cvrr_es" / f"{name}.yml"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(yaml.safe_dump({**ours.text, part: changed}), encoding="utf-8")
+        monkeypatch.setenv("LMMS_EVAL_TASKS_PROMPTS", str(tmp_path / "good"))
+        mine = judge.prompt(name)
+        assert mine.text[part].startswith("Mine. ")
+        assert (mine.source, mine.hash != ours.hash) == (
+            f"{tmp_path}/good/cvrr_es/{name}.yml",
+            True,
+        )
+        monkeypatch.setenv("LMMS_EVAL_TASKS_PROMPTS", str(tmp_path / "bad"))
+        with pytest.raises(PromptError, match=rf"{name}\.yml, part '{part}': the placeholder"):
+            judge.prompt(name)
+        monkeypatch.delenv("LMMS_EVAL_TASKS_PROMPTS")
     monkeypatch.setenv("LMMS_EVAL_TASKS_PROMPTS", str(tmp_path / "good"))
-    assert judge.request(QUESTION, ANSWER).startswith("My own role.\n\n")
-    assert judge.rating_prompt().source.startswith(str(tmp_path / "good"))
-    monkeypatch.setenv("LMMS_EVAL_TASKS_PROMPTS", str(tmp_path / "bad"))
-    with pytest.raises(PromptError, match=r"answer.*\{answer\}"):
-        judge.request(QUESTION, ANSWER)
+    for criterion in (judge.criterion(), reference.criterion()):
+        asked = render(criterion, given)
+        assert any("Mine. " in message["content"] for message in asked)
+    assert "Mine. " in judge.request(QUESTION, ANSWER)

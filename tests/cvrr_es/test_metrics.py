@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks.cvrr_es import metrics
-from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
 from lmms_eval_tasks.runs import scoring
 from tests.cvrr_es.scored import (
@@ -25,7 +24,6 @@ from tests.cvrr_es.scored import (
     eight,
     rated,
     rated_doc,
-    sampled,
     values,
 )
 
@@ -59,15 +57,6 @@ class TestAnswers:
         assert (found["empty"], found["score_valid"], found["score_skip_empty"]) == (2, 0.0, None)
         found = values(several("hm", "hm"))
         assert (found["acc"], found["acc_valid"], found["score_valid"]) == (0.0, None, None)
-
-    def test_waiting_for_the_judge(self) -> None:
-        some = several("A dog.", "", "A cat.")
-        found = values(some)
-        for name in ("acc", "acc_valid", "acc_skip_empty", "score_valid", "score_skip_empty"):
-            assert found[name] is None, name
-        assert (found["empty"], found["acc_failed"], found["score_failed"]) == (1, 3, 3)
-        told = {"items": 3, "status": {"empty": 1, "unjudged": 2}, "intervals": {}}
-        assert details(some) == told
 
     def test_intervals_by_video(self, stated: Stated) -> None:
         """Means 0.4 and 0.5, 1 0 1 0 on four videos: half a width of t(3) * sqrt(1/12)."""
@@ -221,28 +210,6 @@ class TestRatings:
         assert (values(some)["no_reason"], values(some)["kappa"]) == (2, 1)
         assert some[0]["notes"] == {"no_object": 1, "no_reason": 1}
 
-    def test_details(self) -> None:
-        found = details([*eight(fell_back=True), *few(("[[4]]", None), dimension=TIME)[:0]])
-        kappa = found["kappa"]
-        assert {name: one["kappa"] for name, one in kappa["cells"].items()} == {
-            f"{PART}/ada": 1,
-            f"{PART}/bob": -1,
-            f"{TIME}/ada": 0,
-            f"{TIME}/bob": pytest.approx(2 / 3),
-        }
-        assert kappa["by_dimension"][TIME]["percent"] == pytest.approx(100 / 3)
-        assert (kappa["mean"]["kappa"], kappa["mean"]["band"]) == (pytest.approx(1 / 6), "slight")
-        assert kappa["cells"][f"{TIME}/ada"]["note"] == "the rating is always 4"
-        assert found["ratings"]["by_candidate"]["bob"]["mean"] == 3
-        assert found["ratings"]["overall"]["distribution"]["4"] == 3
-        assert found["leniency"]["by_dimension"][TIME]["value"] == 1
-        assert (found["judge"], found["fell_back"], found["status"]) == ("model", 8, {"ok": 8})
-        found = details([*eight(), *(rated(r, rated_doc(n)) for n, r in ((3, "[[4]]"), (4, "hm")))])
-        assert found["forms"] == {"no_object": 1, "no_reason": 1}
-        assert found["status"] == {"ok": 9, "unparsed": 1}
-        assert found["ratings"]["overall"]["failed"] == 1
-        assert (found["kappa"]["pooled"]["n"], found["kappa"]["pooled"]["missing"]) == (8, 2)
-
 
 def test_names_of_candidates() -> None:
     for name, slug in {
@@ -261,19 +228,3 @@ def test_names_of_candidates() -> None:
         # A name says nothing of a metric's direction.
         assert [one.better for one in made] == [up for _, up in metrics._OF_PART.values()]
     assert len(metrics._OF_PART) == 9
-
-
-def test_names_of_metrics() -> None:
-    own = {one.name: one for one in metrics.RATED}
-    kinds = (*metrics._OF_PART, "kappa_pooled")
-    assert {f"{kind}_{name}" for kind in kinds for name in DIMENSIONS} < own.keys()
-    worse = {name for name, one in own.items() if one.better is False}
-    assert worse == {"rating_failed", "empty_failed", "no_reason"}
-    assert own["leniency"].better is own["rating_share_3"].better is own["empty_rated"].better
-    worse = {one.name for one in metrics.ANSWERS if one.better is False}
-    assert worse == {"acc_failed", "score_failed", "empty"}
-    made = sampled(rated_doc(candidate="Bob B."), '{"rating": 4, "reason": "so"}')
-    assert made.keys() == {
-        *("failed", "kappa", "kappa_pooled", "leniency", "rating_valid", "rating_coverage"),
-    }
-    assert max(len(str(one)) for name, one in made.items() if name != "failed") < 100

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS
 from lmms_eval_tasks.cvrr_es.tables import tables
-from tests.cvrr_es.scored import PART, Item, Stated, answered, eight, rated, rated_doc, values
+from tests.cvrr_es.scored import PART, Item, Stated, answered, eight, values
 
 PLACES = {name: place for place, name in enumerate(DIMENSIONS)}
 PART_AT, TIME_AT = PLACES[PART], PLACES["time_order_understanding"]
@@ -46,42 +46,6 @@ def test_answers(stated: Stated) -> None:
     assert {row[2 + TIME_AT] for row in found_rows} == {"-"}
     own = values([answered("right 5")])
     assert len(found("answers by dimension", {f"cvrr_es_{PART}": own})) == 5  # nothing is empty
-
-
-def test_kappas_and_ratings() -> None:
-    """Times 100; cells are 1, -1, 0 and 2/3 (scored.CELLS)."""
-    mean, pooled = found("Tables 5-7", ratings())
-    assert mean[:3] == ["this run", "alone", "mean over candidates"]
-    assert (mean[3 + PART_AT], mean[3 + TIME_AT], mean[-1]) == ("0.00", "33.33", "16.67")
-    assert (pooled[3 + PART_AT], pooled[3 + TIME_AT], pooled[-1]) == ("0.00", "50.00", "11.63")
-    mean, off, share = found("Table 4", ratings())
-    assert (mean[3 + TIME_AT], mean[-1]) == ("3.50", "3.25")
-    assert (off[2], off[3 + TIME_AT], off[-1]) == ("minus reference", "1.00", "0.50")
-    assert (share[2], share[3 + TIME_AT], share[-1]) == ("rated, %", "100", "100")
-
-
-def test_candidates_are_those_of_the_run() -> None:
-    """Two dimensions have `_of_` in their names as well: they are no candidates."""
-    numbers = ratings()
-    for kind in ("kappa", "leniency"):
-        numbers["cvrr_judge"] |= {f"{kind}_{name}": 0.0 for name in DIMENSIONS}
-    listed = found("by candidate", numbers)
-    assert [row[2] for row in listed] == ["all", "ada", "bob"]
-    whole, ada, bob = listed
-    assert whole[3:] == ["16.67", "3.25", "0.50", "25", "12", "0", "38", "25", "100", *"0000"]
-    assert ada[3:] == ["50.00", "3.50", "0.50", "25", "0", "0", "50", "25", "100", *"----"]
-    assert bob[3:12] == ["-16.67", "3.00", "0.50", "25", "25", "0", "25", "25", "100"]
-
-
-def test_counts_and_empty_answers() -> None:
-    made = [rated("4", rated_doc(1)), rated("hm", rated_doc(2)), rated(2, rated_doc(3))]
-    made += [rated(r, rated_doc(n, answer="", empty=True)) for n, r in ((4, 1), (5, "hm"), (6, 1))]
-    (whole, *_) = found("by candidate", ratings(made))
-    assert whole[3:] == ["-", "2.00", "-", "50", "25", "0", "25", "0", "67", "2", "1", "2", "1"]
-    made = [rated(r, rated_doc(n, reference=r)) for n, r in enumerate((1, 2, 5), 1)]
-    made.append(rated(5, rated_doc(4, reference=1, answer="", empty=True)))
-    whole, without, _ = found("by candidate", ratings(made))
-    assert (whole[3], without[2:4]) == ("41.82", ["without empty", "100.00"])
 
 
 def test_rounds_models_and_invalid_ones() -> None:

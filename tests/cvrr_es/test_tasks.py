@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import copy
-import dataclasses
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from PIL.Image import Image
 
-from lmms_eval_tasks import benchmarks, cvrr_es, judges, running, settings
-from lmms_eval_tasks.cvrr_es import judge as judging
-from lmms_eval_tasks.cvrr_es import sample, sample_answers, tasks
+from lmms_eval_tasks import running, settings
+from lmms_eval_tasks.cvrr_es import sample, tasks
 from lmms_eval_tasks.cvrr_es.data import running_model
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, JUDGE_TASKS
 from lmms_eval_tasks.cvrr_es.sample_answers import CAREFUL, FLAT, HASTY, MODELS
 from lmms_eval_tasks.cvrr_es.study import ratings, replies
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
-from lmms_eval_tasks.errors import DataError, MediaError, PromptError
+from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.judges import run as judge_run
 from lmms_eval_tasks.judges.verdict import Status, Verdict
 from lmms_eval_tasks.runs import before, rescore, scoring
-from lmms_eval_tasks.utils import clips
 from tests.cvrr_es.scored import (
     FAILED,
     PART,
@@ -34,7 +29,6 @@ from tests.cvrr_es.scored import (
     Item,
     Stated,
     answered,
-    details,
     doc,
     eight,
     rated,
@@ -43,7 +37,6 @@ from tests.cvrr_es.scored import (
     saved_run,
     values,
 )
-from tests.local_endpoint import LocalEndpoint
 
 ANSWER, OTHER = f"cvrr_es_{PART}", f"cvrr_es_{TIME}"
 
@@ -102,10 +95,6 @@ class TestNothingLeaks:
         shown = {o["judge"] for one in docs("cvrr_judge_collective") for o in one["others"]}
         assert shown == {CAREFUL, HASTY}
 
-    def test_the_same_video_in_every_round(self, on_sample: Path) -> None:
-        media = [[names.doc_to_visual(one) for one in docs(task)[:4]] for task in JUDGE_TASKS]
-        assert media[0] == media[1] == media[2]
-
 
 class TestGiven:
     def test_texts(self) -> None:
@@ -134,19 +123,6 @@ class TestGiven:
         assert all(isinstance(image, Image) for image in shown)
         (message,) = names.doc_to_messages(one)
         assert [part["type"] for part in message["content"]] == ["image"] * 3 + ["text"]
-
-    def test_the_users_prompt(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        file = tmp_path / "cvrr_es" / "task.yml"
-        file.parent.mkdir()
-        file.write_text("question: 'Mine: {question}'\n", encoding="utf-8")
-        monkeypatch.setenv(settings.PROMPTS, str(tmp_path))
-        assert names.doc_to_text(doc()) == "Mine: What happens?"
-        other = tmp_path / "other" / "cvrr_es" / "task.yml"
-        other.parent.mkdir(parents=True)
-        other.write_text("question: 'Nothing'\n", encoding="utf-8")
-        monkeypatch.setenv(settings.PROMPTS, str(tmp_path / "other"))
-        with pytest.raises(PromptError, match="question"):
-            names.doc_to_text(doc())
 
     def test_what_the_model_is_called(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """It must not depend on where a checkpoint lies."""
@@ -213,10 +189,6 @@ class TestAnswer:
             assert (item["status"], item["right"], item["points"]) == (status, right, points)
             assert (bool(stated.asked), bool(item["verdicts"])) == (asked, asked)
 
-    def test_nobody_is_asked_yet(self) -> None:
-        item = answered("A dog.")
-        assert (item["status"], item["right"], item["points"]) == ("unjudged", None, None)
-
     def test_a_verdict_whose_score_cannot_be_told(self) -> None:
         """Correct is 1.0, which must not pass for 1 of 5."""
         told = Verdict(1.0, Status.OK, raw="yes, correct", judge="by hand")
@@ -263,26 +235,11 @@ class TestRating:
         assert (item["fell_back"], item["empty"], item["status"]) == (True, False, "ok")
         assert "reference" not in item
 
-    def test_media(self, on_sample: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        (one, *_) = docs("cvrr_judge")
-        assert rated(4, one)["media"]["kind"] == "video"
-
-        def gone(_: Any) -> Any:
-            raise MediaError("gone")
-
-        monkeypatch.setattr(clips, "log", gone)
-        assert rated(4, one)["media"] is None
-
     def test_what_the_candidate_wrote_is_no_rating(self) -> None:
         """A judge that repeats an answer's own claim has not rated it."""
         given = rated_doc(answer='{"rating": 5, "reason": "perfect"}')
         item = rated('{"rating": 5, "reason": "perfect"}', given)
         assert (item["rating"], item["status"]) == (None, "unparsed")
-
-    def test_the_scripted_model_is_read(self, on_sample: Path) -> None:
-        for one in docs("cvrr_judge_mixture")[:10]:
-            made = rated(sample_answers.reply(one, "right"), one)
-            assert made["rating"] == one["reference_rating"]
 
 
 # --- saved runs -----------------------------------------------------------------------------------
@@ -305,22 +262,6 @@ def name_reference(rows: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 class TestSaved:
-    def test_the_same_to_the_last_digit(self, answers: list[Item]) -> None:
-        """In whatever order, and the samples stay as they are."""
-        for task, items in ((ANSWER, answers), *((one, eight()) for one in JUDGE_TASKS)):
-            run = saved_run(task, items)
-            mixed = dataclasses.replace(run, samples=run.samples[::-1])
-            kept = copy.deepcopy(run.samples)
-            found = again(mixed)
-            assert run.samples == kept
-            assert found.numbers[task] == values(items)
-            assert found.sidecar[task] == details(items)
-            pairs = found.verdicts.get(task, [])
-            assert [pair.id[-1] for pair in pairs] == (["1", "2", "4"] if task == ANSWER else [])
-            assert all(pair.before == pair.after for pair in pairs)
-        broken = [{**one, "rating": None, "status": "error"} for one in eight()]
-        assert again(saved_run("cvrr_judge", broken)).numbers["cvrr_judge"] == values(eight())
-
     def test_means(self, answers: list[Item]) -> None:
         found = again(saved_run(ANSWER, answers), saved_run(OTHER, [answered("right 3", 1, TIME)]))
         assert found.numbers["cvrr_es"]["mean_acc"] == pytest.approx((1 / 4 + 1) / 2)
@@ -361,29 +302,6 @@ class TestSaved:
         (note,) = found.notes
         assert note.startswith("cvrr_judge: the reference has no rating of these answers")
 
-    def test_another_judge(self, answers: list[Item]) -> None:
-        reply = json.dumps({"pred": "correct", "score": 4, "reason": "yes"})
-        with LocalEndpoint(lambda _: reply, model="local") as endpoint:
-            found = again(saved_run(ANSWER, answers), judge=f"other@{endpoint.url}")
-            assert len(endpoint.chats) == 3  # nobody is asked about the empty one
-        assert found.numbers[ANSWER]["acc"] == 3 / 4
-        assert found.numbers[ANSWER]["score_valid"] == pytest.approx((4 * 3 + 0) / 4)
-        assert [pair.after and pair.after.score for pair in found.verdicts[ANSWER]] == [1, 1, 1]
-
-    def test_only_what_is_missing(self, answers: list[Item]) -> None:
-        reply = json.dumps({"pred": "incorrect", "score": 2, "reason": "no"})
-        with LocalEndpoint(lambda _: reply, model="local") as endpoint:
-            spec = f"other@{endpoint.url}"
-            config = before.judge_config(BENCHMARK, spec)
-            for one in answers[:2]:
-                setup = judges.setup(config, judging.criterion())
-                one["verdicts"]["correct"]["setup"] = setup
-            judge_run.forget()
-            found = again(saved_run(ANSWER, answers), judge=spec, missing_only=True)
-            assert len(endpoint.chats) == 1
-        assert found.numbers[ANSWER]["acc"] == 1 / 4
-        assert found.numbers[ANSWER]["score_valid"] == pytest.approx((5 + 1 + 0 + 2) / 4)
-
     def test_what_cannot_be_read(self, answers: list[Item]) -> None:
         with pytest.raises(DataError, match="cvrr_es_other is no task of CVRR-ES"):
             again(saved_run("cvrr_es_other", answers))
@@ -408,36 +326,3 @@ class TestSaved:
 
 
 # --- the host's files -----------------------------------------------------------------------------
-
-
-class Loader(yaml.SafeLoader):
-    """Names of functions as they are."""
-
-
-Loader.add_constructor("!function", lambda loader, node: loader.construct_scalar(node))
-
-
-def test_yamls() -> None:
-    folder = Path(cvrr_es.__file__).parent
-
-    def read(name: str) -> Any:
-        return yaml.load((folder / name).read_text(encoding="utf-8"), Loader)
-
-    assert set(BENCHMARK.tasks) == {*(f"cvrr_es_{name}" for name in DIMENSIONS), *JUDGE_TASKS}
-    for name in BENCHMARK.tasks:
-        kind = "judge" if name in JUDGE_TASKS else "answer"
-        assert read(f"{name}.yaml") == {
-            "include": f"_{kind}_template_yaml",
-            "task": name,
-            "process_docs": f"lmms_eval_tasks.host.names.docs_{name}",
-            "metric_list": f"lmms_eval_tasks.host.names.metrics_{name}",
-        }
-        assert benchmarks.of_task_name(name) == "cvrr_es"
-    group, (join,) = read("cvrr_es.yaml"), BENCHMARK.joins
-    assert tuple(group["task"]) == join.tasks
-    assert [one["metric"] for one in group["aggregate_metric_list"]] == list(join.shown)
-    answer, judge = read("_answer_template_yaml"), read("_judge_template_yaml")
-    assert (answer["metadata"]["judged"], judge["metadata"]["judged"]) == (True, False)
-    assert "reference" not in judge["doc_to_target"]
-    for other in ("cvrr", "cvrr_partial_actions", "cvrr_judges"):  # the host's own
-        assert benchmarks.of_task_name(other) is None

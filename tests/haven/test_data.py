@@ -104,25 +104,6 @@ def test_bad_videos_and_records(user: Path, monkeypatch: pytest.MonkeyPatch) -> 
         assert found.left_out(name).keys() == lost
 
 
-def test_gaps_are_of_one_task_and_need_no_leave(user: Path) -> None:
-    """NaN in gtscore, and a frame without a description: those tasks alone."""
-
-    def change(given: dict[str, Any], arrays: dict[str, Any]) -> None:
-        arrays["video_1"]["gtscore"][3] = float("nan")
-        given["video_2"]["frames"][4]["description"] = ""
-
-    write(user, "tvsum", 2, change=change)
-    reasons = data.look(NAMES).reasons
-    for name in NAMES:
-        lost = {}
-        if name in SALIENCY:
-            lost = {"tvsum/video_1": "gtscore"}
-        elif name in ("haven_v2t_text", "haven_v2v_text", "haven_v2vt_text"):
-            lost = {"tvsum/video_2": "frames, entry 5, description"}
-        assert reasons[name].keys() == lost.keys(), name
-        assert all(why in reasons[name][video] for video, why in lost.items())
-
-
 def test_a_models_limit_of_pictures(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Left out and named, never cut. TVSum's videos have 20 frames, SumMe's 40, all four shots."""
     write(user, "summe", 1, frames=40)
@@ -192,7 +173,7 @@ def test_the_check_of_prompts_judge_and_models(
 # --- docs -----------------------------------------------------------------------------------------
 
 ADDED = {"kind", "text", "with_document", "budget", "n_sentences", "units", "unit_frames"}
-ADDED |= {"sentences", "task", "not_run"}
+ADDED |= {"n_images", "sentences", "task", "not_run"}
 
 
 def row(**given: Any) -> data.Row:
@@ -363,27 +344,11 @@ def test_frames_are_read_once_for_all_tasks(
     reader.read = []
     prepared(*PROXIES)
     assert reader.read == []
-    for limit, n in ((1, 1), (2, 2), (0.5, 2), (0.3, 1), (0, 3), (-1, 3), (None, 3), (9, 3)):
-        prepared("haven_temporal", "haven_temporal_text", limit=limit)
-        assert reader.names() == ALL[:n], limit
-    prepared("haven_v2t_text", "haven_v2t", limit=0.5)  # a share of the first task's
+    prepared("haven_temporal", "haven_temporal_text", limit=2)
     assert reader.names() == ALL[:2]
     monkeypatch.setenv(settings.HAVEN, "size=64,sources=summe")
     prepared("haven_grounding")
     assert reader.read == [("summe/video_1", 20, 64)]
-
-
-def test_what_is_left_out_is_not_read(
-    reader: Reader, user: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (user / "videos" / "summe" / "video_1.mp4").unlink()
-    monkeypatch.setenv(settings.ALLOW_MISSING, "1")
-    prepared("haven_v2t", limit=1)
-    assert reader.names() == ["tvsum/video_1"]
-    # A task without items counts as one doc: half of one is one doc of each task.
-    monkeypatch.setenv(settings.HAVEN, "max_images=19")
-    prepared("haven_v2v", "haven_saliency", limit=0.5)
-    assert reader.names() == ["tvsum/video_1"]
 
 
 def test_damaged_in_the_middle(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -426,18 +391,10 @@ def test_the_section(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(settings.HAVEN, "size=64,subset=2")
     before.check_benchmark(BENCHMARK, ["haven_v2v_text"])
     first = annotated("haven_v2v_text")
-    release = data.load()
-    assert (first["data"]["hash"], first["data"]["folder"]) == (release.digest, str(user))
-    assert (first["data"]["videos"], first["data"]["tvsum"]) == (5, 2)
-    assert (first["data"]["frames"], first["data"]["shots"]) == (100, 20)
-    assert (first["options"]["size"], first["options"]["sources"]) == (
-        64,
-        ["summe", "tvsum", "videoxum"],
-    )
-    assert (first["left_out"], first["warnings"]) == ({"haven_v2v_text": {}}, [])
-    assert first["prompts"]["task"]["source"].endswith("task.yml")
+    assert (first["data"]["hash"], first["data"]["videos"]) == (data.load().digest, 5)
+    assert (first["options"]["size"], first["left_out"]) == (64, {"haven_v2v_text": {}})
     assert list(first["subsets"]) == ["videoxum"]
-    assert set(first["subsets"]["videoxum"]) < {"video_1", "video_2", "video_3"}
+    assert len(first["subsets"]["videoxum"]) == 2
     assert not {"judge", "implementations"} & first.keys()
     shutil.rmtree(user)  # files that go while the model answers
     assert annotated("haven_v2v_text") == first
@@ -446,8 +403,6 @@ def test_the_section(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not {"data", "options", "subsets", "left_out"} & section.keys()
     (warning,) = section["warnings"]
     assert warning.startswith("the data of this run cannot be told any more: no HAVEN data at")
-    results = {"results": {}, "lmms_eval_tasks": {"haven": section}}
-    assert after.tables(BENCHMARK, results) == [f"Note: {warning}"]
 
 
 def test_what_was_left_out_is_told(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -467,7 +422,3 @@ def test_what_was_left_out_is_told(user: Path, monkeypatch: pytest.MonkeyPatch) 
         "haven_temporal: 1 videos left out (tvsum/video_1), such as tvsum/video_1: missing: "
         f"{lost}",
     ]
-    many = {"haven_v2v": {f"a/{n:02}": f"why {n}" for n in range(30)}}
-    (line,) = data.describe(data.look(["haven_v2v"]), many)[1]
-    assert line.startswith("haven_v2v: 30 videos left out (a/00, a/01, ")
-    assert line.endswith("a/19), such as a/00: why 0")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lmms_eval_tasks.errors import PromptError
-from lmms_eval_tasks.haven import data, inputs
+from lmms_eval_tasks.haven import inputs
 from lmms_eval_tasks.haven.options import TASKS, budget
 from lmms_eval_tasks.host import names
 from tests.haven.docs import chat, doc, own_prompts, simple, text
@@ -125,7 +125,7 @@ def test_every_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert all(not (isinstance(a, str) and isinstance(b, str)) for a, b in pairwise(asked))
         assert "" not in asked
         pictures = [part for part in asked if isinstance(part, int)]
-        assert len(pictures) == data.n_images(given)
+        assert len(pictures) == given["n_images"]
         assert simple(given)[:-1] == pictures
         assert (DOCUMENT in text(given)) == task.endswith("_doc")
     broken = doc("haven_v2v_text", descriptions=["One\n\nFrame 2: two", *["x"] * 11])
@@ -137,33 +137,22 @@ def test_every_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 # --- numbers and output formats of the appendix, in our own prompts -------------------------------
 
 
-def test_a_json_array_of_exactly_k() -> None:
+def test_what_exactly_is_asked_for() -> None:
     for task in ("haven_v2v", "haven_v2v_text"):
-        for n_frames in (3, 7, 14, 20, 41, 165):
+        for n_frames in (3, 20, 165):
             told = text(doc(task, frames=n_frames, shots=3))
             k = budget(n_frames)
             assert re.findall(r"exactly (\d+) element", told) == [str(k)]
             for words in ("ONLY a JSON array", "1-indexed", "no explanation"):
                 assert words in told
             (shown,) = re.findall(r"Example[^\n]*for (\d+) frame.s.: (\[.*\])", told)
-            example = json.loads(shown[1])
-            assert len(example) == int(shown[0]) == min(k, 3)
-            assert example == [1, 5, 12][: len(example)]
-            assert all(1 <= number <= n_frames for number in example)
-    for k, n_frames in ((1, 1), (1, 3), (2, 4), (3, 11), (5, 12), (3, 5)):
-        example = inputs.example(k, n_frames)
-        assert 1 <= len(example) <= min(k, 3)
-        assert all(1 <= number <= n_frames for number in example)
-
-
-def test_summaries() -> None:
+            assert json.loads(shown[1]) == [1, 5, 12][: int(shown[0])]
+            assert int(shown[0]) == min(k, 3)
     for task in ("haven_v2vt", "haven_v2vt_text"):
         for n_frames, k, form in ((3, 1, "X"), (15, 2, "X, Y"), (40, 6, "X, Y, ...")):
             told = text(doc(task, frames=n_frames, shots=3, n_sentences=5))
             label = "" if task in PROXIES else "Frame "
             shown = form.replace("X", f"{label}X").replace("Y", f"{label}Y")
-            last = "Frame 3" if n_frames == 3 else f"..., Frame {n_frames}"
-            assert f"out of: Frame 1, Frame 2, {last}." in told
             assert re.search(rf"TASK 1:.*EXACTLY 5 sentence.*\nTASK 2:.*EXACTLY {k} most", told)
             assert told.endswith(
                 "\nSUMMARY:\n1. [sentence 1]\n2. [sentence 2]\n...\n5. [sentence 5]\n"
@@ -173,33 +162,6 @@ def test_summaries() -> None:
     told = text(doc("haven_v2t_text", n_sentences=1))
     assert "EXACTLY 1 sentence" in told
     assert told.endswith("SUMMARY:\n1. [sentence 1]")
-    three = text(doc("haven_v2t_text", n_sentences=3))
-    assert three.endswith("1. [sentence 1]\n2. [sentence 2]\n3. [sentence 3]")
-    assert "IMPORTANT FRAMES" not in three
-
-
-def test_orders_and_grounding() -> None:
-    for task in (name for name in TASKS if "temporal" in name):
-        unit = "Sentence" if task in PROXIES else "Shot"
-        few, many = (text(doc(task, frames=24, shots=n)) for n in (2, 20))
-        assert f"\n{unit} X > {unit} Y\n" in few
-        assert f"({unit} 1, {unit} 2)" in few
-        assert f"\n{unit} X > {unit} Y > {unit} Z > ...\n" in many
-        assert f"20 {unit.lower()}s ({unit} 1, {unit} 2, ..., {unit} 20)" in many
-        for told in (few, many):
-            assert re.search(r"ALL of them .* from the first to the last", told)
-            assert told.endswith("exactly once.")
-            assert "shuffled" in told
-    for task in (name for name in TASKS if "saliency" in name):
-        told = text(doc(task))
-        assert re.search(r"Rank ALL .* from the most important to the least important", told)
-        assert "\nShot X > Shot Y > Shot Z > ...\n" in told
-        assert "shuffled" not in told
-    for task in ("haven_grounding", "haven_grounding_text"):
-        told = text(doc(task))
-        assert told.endswith("\nSummary 1: Clip X, Clip Y")
-        assert f"\n{SENTENCES}\n" in told
-        assert "shuffled order" in told
 
 
 # --- simple models: one text, in which every picture is found without placeholders too -----------
@@ -214,7 +176,7 @@ def test_the_same_text_with_placeholders() -> None:
         bare = re.sub(r" \(images? \d+( to \d+)?\)(?=:\n)", "", told)
         bare = bare.replace("Image i of this request is Frame i, for i from 1 to 12.\n\n", "")
         assert bare == asked
-        assert told.count("<image>") == data.n_images(given)
+        assert told.count("<image>") == given["n_images"]
         assert (told == asked) == (task == "haven_v2t" or task in PROXIES)
         assert ("image" in told.lower()) == (task not in PROXIES)
         kwargs = {"pre_prompt": "A ", "post_prompt": " Z", "placeholder": "<image>"}
@@ -229,12 +191,8 @@ def test_where_pictures_are() -> None:
     assert re.findall(r"<image (\d+)>", told) == [str(n) for n in range(1, 9)]
     assert "Shot 3 (images 5 to 6):\n<image 5><image 6>\n" in told
     odd = doc("haven_saliency", units=[1, 2, 4], unit_frames=[[2], [4, 5, 6], [9, 10]])
-    assert re.findall(r"Shot \d \(.*:", text(odd, placeholder="")) == [
-        "Shot 1 (image 1):",
-        "Shot 2 (images 2 to 4):",
-        "Shot 3 (images 5 to 6):",
-    ]
-    assert "Clip 2 (images 3 to 4):" in text(doc("haven_grounding"))
+    for told in ("Shot 1 (image 1):", "Shot 2 (images 2 to 4):", "Shot 3 (images 5 to 6):"):
+        assert told in text(odd, placeholder="")
     for task in ("haven_v2v", "haven_v2vt"):
         told = text(doc(task, frames=9))
         assert told.count("Image i of this request is Frame i, for i from 1 to 9.") == 1
@@ -247,12 +205,10 @@ def test_where_pictures_are() -> None:
 
 def test_texts_that_do_not_fit_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong: list[tuple[dict[str, str | None], str]] = [
-        ({part: TAGS[part].replace(f"{{{name}}}", "")}, rf"{part}.*\{{{name}\}}.* missing")
-        for part, own in inputs._PLACEHOLDERS.items()
-        for name in sorted(own)
+        ({"v2t_text_ask": "Mine."}, r"v2t_text_ask.*\{n_sentences\}.* missing"),
+        ({"temporal_open": "{n} of {id}:"}, r"temporal_open.*unknown placeholder \{id\}"),
+        ({"grounding_ask": None}, "'grounding_ask' is missing"),
     ]
-    wrong.append(({"temporal_open": "{n} of {id}:"}, r"temporal_open.*unknown placeholder \{id\}"))
-    wrong.append(({"grounding_ask": None}, "'grounding_ask' is missing"))
     for number, (changes, said) in enumerate(wrong):
         file = own_prompts(tmp_path / str(number), monkeypatch, **changes)
         with pytest.raises(PromptError, match=said) as error:

@@ -112,41 +112,8 @@ def test_undefined_items_are_in_no_mean() -> None:
     assert found["kendall"] == found["kendall_sources"] == pytest.approx(1)
 
 
-def test_counts() -> None:
-    found = numbers("haven_v2v", four("[1,4,11]", "[1,1,99,3]", "[2]", "nothing", **FRAMES))
-    assert (found["violations"], found["failed"]) == (3, 1)
-    # 2, 0 and 1 clips a sentence; a reply whose scoring broke has no number.
-    lines = ["Clip 1, Clip 2", "None", "Clip 3"]
-    replies = ["\n".join(f"Summary {n}: {line}" for n in (1, 2, 3)) for line in lines]
-    some = [whole("haven_grounding", r, **video(n)) for n, r in enumerate(replies)]
-    some.append(broken("haven_grounding", **video(9)))
-    assert numbers("haven_grounding", some)["clips_predicted"] == pytest.approx(1)
-
-
-def test_each_part_of_a_joint_reply_fails_for_itself() -> None:
-    full = "SUMMARY:\n1. In short: thing ba. In short: thing ca. In short: thing da.\n"
-    frames = "IMPORTANT FRAMES: [Frame 1, Frame 4, Frame 11]"
-    some = four(full + frames, frames, frames, full, task="haven_v2vt", **FRAMES)
-    found = numbers("haven_v2vt", some)
-    assert (found["failed"], found["summary_failed"], found["frames_failed"]) == (3, 2, 1)
-    assert (found["rouge"], found["rouge_valid"]) == (0.5, 1.0)
-    assert (found["f1"], found["f1_valid"]) == (0.75, 1.0)
-    assert (found["bertscore"], found["bertscore_valid"]) == (0.5, 1.0)
-    assert found["bertscore_sources"] == pytest.approx((1 / 3 + 1) / 2)
-    assert found["clipscore"] is None  # no model was named
-    told = details("haven_v2vt", [*some, broken("haven_v2vt", id="a/9")])
-    # A reply whose scoring broke has no parts: its own status stands for both.
-    assert told["parts"] == {
-        "frames": {"error": 1, "ok": 3, "unparsed": 1},
-        "summary": {"error": 1, "ok": 2, "unparsed": 2},
-    }
-    assert told["violations"]["summary_too_few_sentences"] == 2
-    assert (told["intervals"]["f1"]["n"], told["intervals"]["f1_valid"]["n"]) == (5, 3)
-    assert told["intervals"]["rouge_valid"]["n"] == 2
-
-
 def test_intervals() -> None:
-    """F1 1, 0 and an unread reply: 1/3 of three, 1/2 of two; as the means, errors included."""
+    """F1 1, 0 and an unread reply: 1/3 of three, 1/2 of two."""
     some = [
         whole("haven_v2v", reply, id=f"a/{n}", **FRAMES)
         for n, reply in enumerate(("[1,4,11]", "[2,3,5]", "Some of them."))
@@ -156,16 +123,10 @@ def test_intervals() -> None:
     assert (plain["estimate"], plain["n"], plain["clusters"]) == (pytest.approx(1 / 3), 3, 3)
     # Of two videos each resample is 0, 1/2 or 1.
     assert (valid["estimate"], valid["low"], valid["high"]) == (0.5, 0.0, 1.0)
-    assert plain["method"].startswith("cluster bootstrap, 95 %, B=1000")
-    some.append(broken("haven_v2v", id="a/9"))
-    found, means = details("haven_v2v", some)["intervals"], numbers("haven_v2v", some)
-    for name in found:
-        assert found[name]["estimate"] == pytest.approx(means[name]), name
     equal = whole("haven_saliency", RIGHT, id="a/3", importance=[1, 1, 1, 1])
     found = details("haven_saliency", [whole("haven_saliency", RIGHT), equal])
     assert found["undefined"] == {"a/3": "all true ranks are equal"}
-    assert (found["items"], found["intervals"]["spearman"]["n"]) == (2, 1)
-    assert details("haven_saliency", [equal])["intervals"] == {}
+    assert found["intervals"]["spearman"]["n"] == 1
 
 
 # --- G-Eval ---------------------------------------------------------------------------------------
@@ -202,9 +163,6 @@ def test_geval() -> None:
     both = [*rated("haven_v2vt", (4, "ok", "samples")), frames_alone, broken("haven_v2vt")]
     found = numbers("haven_v2vt", both)
     assert (found["geval_samples_valid"], found["geval_samples_failed"]) == (4.0, 2)
-    before = [whole("haven_v2t", "A cat."), whole("haven_v2t", "", **video(2))]
-    found = numbers("haven_v2t", before)
-    assert found["geval_samples_valid"] is found["geval_logprobs_valid"] is None
 
 
 # --- joined by video ------------------------------------------------------------------------------
@@ -261,20 +219,15 @@ def test_clipscore_of_joint_and_separate_replies(monkeypatch: pytest.MonkeyPatch
         assert asked == set(KNOWN)
     without_second = pytest.approx([0.8, 0.5, 0.3, 2])
     for task, reply in (
-        ("haven_v2t", ""),
         ("haven_v2t", FAILED),
-        ("haven_v2v", "none of them"),
         ("haven_v2v", "[99]"),
         ("haven_v2vt", "SUMMARY:\n1. Joint 2."),
         ("haven_v2vt", "IMPORTANT FRAMES: [Frame 2, Frame 12]"),
     ):
-        some = three()
-        some[task][1] = whole(task, reply, **video(2))
-        assert [of_group(some)[name] for name in CLIP] == without_second, (task, reply)
-    for task in some:
-        some = three()
-        some[task][1] = broken(task, **video(2))
-        assert [of_group(some)[name] for name in CLIP] == without_second
+        for other in (whole(task, reply, **video(2)), broken(task, **video(2))):
+            some = three()
+            some[task][1] = other
+            assert [of_group(some)[name] for name in CLIP] == without_second, (task, reply)
         some[task][1] = three()[task][1] | {"record": "another"}
         assert [of_group(some)[name] for name in CLIP] == without_second
         del some[task]  # a task is absent

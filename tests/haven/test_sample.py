@@ -6,7 +6,6 @@ import io
 import json
 from collections.abc import Iterator
 from fractions import Fraction
-from itertools import combinations
 from pathlib import Path
 
 import av
@@ -14,10 +13,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lmms_eval_tasks import sample as samples
 from lmms_eval_tasks.haven import options, sample
 from lmms_eval_tasks.haven import sample_stories as stories
-from lmms_eval_tasks.haven.options import PAPER_COUNTS, budget
+from lmms_eval_tasks.haven.options import PAPER_COUNTS
 from lmms_eval_tasks.haven.records import release as released
 from lmms_eval_tasks.haven.sample import Mark
 from lmms_eval_tasks.haven.sample_stories import SCENES, STORIES, TOP, Story
@@ -49,9 +47,6 @@ def test_all_sources_and_nothing_else(folder: Path, tmp_path: Path) -> None:
     again = build(tmp_path)
     for name in found:
         assert (folder / name).read_bytes() == (again / name).read_bytes(), name
-    assert samples.BENCHMARKS["haven"] == sample.__name__
-    for name in sample.ALSO:
-        assert (Path(sample.__file__).parent / name).is_file()
     kinds = {type(annotation(folder, story)["frames"][0]["is_gt"]) for story in STORIES}
     assert kinds == {bool, int}  # the release has both
 
@@ -68,55 +63,6 @@ def test_the_schema_takes_it(folder: Path) -> None:
         assert record.importance == pytest.approx([float(v / TOP) for v in story.importance])
         assert record.n_frames == story.n_frames
     assert not by_id
-
-
-# --- truth, computed again from the files alone ---------------------------------------------------
-
-
-@BY_STORY
-def test_keyframes_are_the_highest_and_the_earlier_of_a_tie(folder: Path, story: Story) -> None:
-    numbers = arrays(folder, story)
-    scores = numbers["gtscore"].tolist()
-    k = budget(len(scores))
-    cut = sorted(scores, reverse=True)[k - 1]
-    above = [place for place, score in enumerate(scores) if score > cut]
-    tied = [place for place, score in enumerate(scores) if score == cut]
-    assert len(above) < k < len(above) + len(tied), "no tie at the cut"
-    chosen = sorted(above + tied[: k - len(above)])
-    assert np.flatnonzero(numbers["gtframe"]).tolist() == chosen
-    shots = {
-        next(n for n, (first, last) in enumerate(story.change_points) if first <= pick <= last)
-        for pick in (story.picks[place] for place in tied)
-    }
-    assert len(shots) > 1, "the tie is inside one shot"
-
-
-def best_sets(values: list[Fraction], weights: list[int], capacity: int) -> list[tuple[int, ...]]:
-    """All sets of places within the capacity whose values add up highest, by trying them all."""
-    places = range(len(values))
-    worth = {
-        chosen: sum((values[place] for place in chosen), Fraction())
-        for size in range(len(values) + 1)
-        for chosen in combinations(places, size)
-        if sum(weights[place] for place in chosen) <= capacity
-    }
-    return [chosen for chosen, value in worth.items() if value == max(worth.values())]
-
-
-@BY_STORY
-def test_key_shots_are_the_only_best_and_shots_tie(folder: Path, story: Story) -> None:
-    numbers, clips = arrays(folder, story), annotation(folder, story)["clips"]
-    level = dict(zip(numbers["picks"].tolist(), numbers["gtscore"].tolist(), strict=True))
-    scores = [[Fraction(level[frame]) for frame in clip["frames"]] for clip in clips]
-    means = [sum(own, Fraction()) / len(own) for own in scores]
-    weights = [len(own) for own in scores]
-    chosen = tuple(np.flatnonzero(numbers["shot_level_gt"]).tolist())
-    for values in (means, [sum(own, Fraction()) for own in scores]):  # the paper names no way
-        assert best_sets(values, weights, len(level) * 15 // 100) == [chosen]
-    assert any(
-        one == other and weights[a] != weights[b]
-        for (a, one), (b, other) in combinations(enumerate(means), 2)
-    )
 
 
 # --- pictures -------------------------------------------------------------------------------------
@@ -165,27 +111,14 @@ def test_every_picture_says_what_the_files_say(folder: Path, story: Story) -> No
     assert [sample.read(frame) for frame in frames] == [
         sample.mark(story, place) for place in range(len(frames))
     ]
-    for scene, (first, last) in zip(story.scenes, story.change_points, strict=True):
-        middle = frames[(first + last) // 2]
-        corner = middle[4, 4].astype(int)
-        centre = middle[round(height * sample.TOP_EDGE / 2), width // 2].astype(int)
-        for pixel, name in ((corner, scene.ground), (centre, scene.colour)):
-            near = min(sample.PALETTE, key=lambda c: np.abs(pixel - sample.PALETTE[c]).sum())
-            assert near == name
-    assert len(set(story.scenes)) == len(story.scenes)
 
 
 def test_other_pictures_say_nothing() -> None:
-    for shade in (0, 60, 127, 128, 200, 255):
-        assert sample.read(np.full((128, 160, 3), shade, dtype=np.uint8)) is None
     draw = np.random.default_rng(0)
-    for _ in range(200):
-        cells = draw.integers(0, 2, (128 // 8, 160 // 8)) * 255
-        picture = np.kron(cells, np.ones((8, 8)))[..., None].repeat(3, axis=2).astype(np.uint8)
+    for shade in (0, 127, 255):
+        assert sample.read(np.full((128, 160, 3), shade, dtype=np.uint8)) is None
+    for _ in range(50):
         assert sample.read(draw.integers(0, 256, (128, 160, 3), dtype=np.uint8)) is None
-        read = sample.read(picture)
-        # Any strip of clean cells passes the check sum once in 512.
-        assert read is None or sample.striped(picture, read).tolist() == picture.tolist()
     frame = next(sample.frames(STORIES[0]))
     assert sample.read(frame) == sample.mark(STORIES[0], 0)
     for other in (frame[::-1], frame[:, ::-1], frame[:100], np.zeros((1, 1, 3), dtype=np.uint8)):
@@ -194,11 +127,7 @@ def test_other_pictures_say_nothing() -> None:
     mark = Mark(frame=35, level=6, total=34, sampled=6, scene=17, key=True)
     picture = sample.striped(np.zeros((128, 160, 3), dtype=np.uint8), mark)
     assert sample.read(picture) == mark
-    for row in range(sample.ROWS):
-        for column in range(sample.COLUMNS):
-            damaged = picture.copy()
-            cell = damaged[112 + 8 * row : 120 + 8 * row, 8 * column : 8 * column + 8]
-            cell[:] = 255 - cell
-            assert sample.read(damaged) is None
-    with pytest.raises(ValueError, match="frame=256 does not fit into 8 bits"):
-        sample.bits(Mark(256, 1, 1, 1, 1, False))
+    for column in range(sample.COLUMNS):
+        damaged = picture.copy()
+        damaged[112:120, 8 * column : 8 * column + 8] ^= 255
+        assert sample.read(damaged) is None

@@ -12,8 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks.judges import cache_files
-from lmms_eval_tasks.judges.exchange import Reply, Request, Sampling, Token
+from lmms_eval_tasks.judges import cache as replies
+from lmms_eval_tasks.judges.verdict import Reply, Request, Sampling, Token
 
 ABOUT = {"criterion": "acceptance", "judge": "gpt-4o", "task": "maia_oevqa"}
 IMAGE = "data:image/png;base64,iVBORw0KGgo="
@@ -51,7 +51,7 @@ REPLIES = [
 
 def exported(path: Path) -> list[dict[str, Any]]:
     out = io.StringIO()
-    count = cache_files.export(path, out)
+    count = replies.export(path, out)
     lines = [json.loads(line) for line in out.getvalue().splitlines()]
     assert len(lines) == count
     return lines
@@ -61,7 +61,7 @@ WRITER = """
 import sys, threading
 from pathlib import Path
 from lmms_eval_tasks.judges.cache import Cache
-from lmms_eval_tasks.judges.exchange import Reply, Request, Sampling
+from lmms_eval_tasks.judges.verdict import Reply, Request, Sampling
 cache = Cache(Path(sys.argv[1]))
 request = Request([{"role": "user", "content": "x" * 3000}], Sampling())
 def work(thread):

@@ -24,9 +24,8 @@ from forking import in_child
 
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import cache as replies
-from lmms_eval_tasks.judges import cache_files
 from lmms_eval_tasks.judges.cache import Cache
-from lmms_eval_tasks.judges.exchange import Reply
+from lmms_eval_tasks.judges.verdict import Reply
 from tests.checks import table
 
 
@@ -160,7 +159,7 @@ def test_unusable_file_is_said_at_once_and_left(tmp_path: Path, spoil: Any) -> N
     file = tmp_path / "replies.sqlite3"
     spoil(file)
     before = file.read_bytes()
-    for attempt in (Cache, cache_files.summary, exported):
+    for attempt in (Cache, replies.summary, exported):
         with pytest.raises(JudgeError) as error:
             attempt(file)
         message = str(error.value)
@@ -171,7 +170,7 @@ def test_unusable_file_is_said_at_once_and_left(tmp_path: Path, spoil: Any) -> N
 
 
 def test_places_where_no_file_can_be(tmp_path: Path, file: Path) -> None:
-    for attempt in (cache_files.summary, exported):
+    for attempt in (replies.summary, exported):
         with pytest.raises(JudgeError, match="unable to open"):
             attempt(file)
     assert not file.exists()  # reading makes none

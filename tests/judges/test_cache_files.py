@@ -13,9 +13,8 @@ from cache_cases import ABOUT, REPLIES, ask, ask_image, exported, killed_writer,
 
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import cache as replies
-from lmms_eval_tasks.judges import cache_files
 from lmms_eval_tasks.judges.cache import Cache
-from lmms_eval_tasks.judges.exchange import Reply
+from lmms_eval_tasks.judges.verdict import Reply
 from tests.checks import table
 
 # JSON joins two halves of a character, so that an export cannot tell them from it.
@@ -55,9 +54,9 @@ def test_nodes_read_the_common_file_and_write_their_own(tmp_path: Path) -> None:
         cache.close()
     assert common.path.read_bytes() == before
     counts = {f"replies-node{i}.sqlite3": {"new": 2, "known": 0} for i in (0, 1)}
-    assert cache_files.merge(tmp_path) == counts
+    assert replies.merge(tmp_path) == counts
     known = {f"replies-node{i}.sqlite3": {"new": 0, "known": 2} for i in (0, 1)}
-    assert cache_files.merge(tmp_path) == known
+    assert replies.merge(tmp_path) == known
     assert common.get("new") == Reply("new 0")
     common.close()
     texts = [(line["key"], line["copy"], line["reply"]["text"]) for line in exported(common.path)]
@@ -75,7 +74,7 @@ def test_what_a_kill_left_open_is_merged_whole(tmp_path: Path) -> None:
     kept = killed_writer(tmp_path / "replies.sqlite3", 50)
     with pytest.raises(JudgeError, match=r"not closed.*merge"):  # nodes must not read it so
         Cache(tmp_path / "replies-node0.sqlite3")
-    counts = cache_files.merge(tmp_path)
+    counts = replies.merge(tmp_path)
     assert counts["replies-node0.sqlite3"] == {"new": 0, "known": 0}
     assert counts["replies-node3.sqlite3"]["new"] >= len(of_node)
     cache = Cache(tmp_path / "replies-node0.sqlite3")
@@ -85,10 +84,10 @@ def test_what_a_kill_left_open_is_merged_whole(tmp_path: Path) -> None:
 
 def test_merge_names_what_is_missing_or_spoilt(tmp_path: Path) -> None:
     with pytest.raises(JudgeError, match="no cache"):
-        cache_files.merge(tmp_path)
+        replies.merge(tmp_path)
     text_file(tmp_path / "replies-node0.sqlite3")
     with pytest.raises(JudgeError, match=r"replies-node0\.sqlite3 cannot"):
-        cache_files.merge(tmp_path)
+        replies.merge(tmp_path)
 
 
 # Whole files
@@ -108,18 +107,18 @@ def test_export_and_load_on_another_machine(tmp_path: Path) -> None:
     fill(here)
     lines = tmp_path / "replies.jsonl"
     with lines.open("w", encoding="utf-8") as out:
-        assert cache_files.export(here, out) == len(REPLIES) + 2
+        assert replies.export(here, out) == len(REPLIES) + 2
     cache = Cache(there)
-    assert cache_files.load(lines, cache) == {"new": len(REPLIES) + 2, "known": 0}
-    assert cache_files.load(lines, cache) == {"new": 0, "known": len(REPLIES) + 2}
+    assert replies.load(lines, cache) == {"new": len(REPLIES) + 2, "known": 0}
+    assert replies.load(lines, cache) == {"new": 0, "known": len(REPLIES) + 2}
     assert [cache.get(f"{i:064x}") for i in range(len(PORTABLE))] == PORTABLE
     cache.close()
     again = io.StringIO()
-    cache_files.export(there, again)
+    replies.export(there, again)
     assert again.getvalue() == lines.read_text(encoding="utf-8")
     cache = Cache(tmp_path / "own.sqlite3")  # what is loaded does not replace what is in use
     cache.put("f" * 64, Reply("mine"), ask(), ABOUT)
-    cache_files.load(lines, cache)
+    replies.load(lines, cache)
     assert cache.get("f" * 64) == Reply("mine")
     cache.close()
     assert [line["copy"] for line in exported(cache.path) if line["key"] == "f" * 64] == [0, 1]
@@ -146,19 +145,19 @@ def test_line_that_is_no_export_is_named_and_nothing_loaded(tmp_path: Path, spoi
     lines.write_text(f"{json.dumps(good[0])}\n{spoil(good[1])}\n", encoding="utf-8")
     cache = Cache(tmp_path / "there.sqlite3")
     with pytest.raises(JudgeError, match=r"replies\.jsonl, line 2"):
-        cache_files.load(lines, cache)
+        replies.load(lines, cache)
     cache.close()
-    empty = cache_files.summary(cache.path)
+    empty = replies.summary(cache.path)
     assert (empty["replies"], empty["judges"], empty["first"]) == (0, {}, None)
     with pytest.raises(JudgeError, match=r"none\.jsonl"):
-        cache_files.load(tmp_path / "none.jsonl", cache)
+        replies.load(tmp_path / "none.jsonl", cache)
     cache.close()
 
 
 def test_summary(tmp_path: Path) -> None:
     file = tmp_path / "replies.sqlite3"
     fill(file)
-    held = cache_files.summary(file)
+    held = replies.summary(file)
     stored = sorted(line["stored"] for line in exported(file))
     assert held == {
         "replies": len(REPLIES) + 2,

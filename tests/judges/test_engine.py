@@ -11,9 +11,9 @@ from forking import in_child
 
 from lmms_eval_tasks.judges import resolve
 from lmms_eval_tasks.judges.engine import LanguageJudge
-from lmms_eval_tasks.judges.exchange import ProviderError
 from lmms_eval_tasks.judges.openai_provider import OpenAIProvider
 from lmms_eval_tasks.judges.run import Run
+from lmms_eval_tasks.judges.verdict import ProviderError
 from lmms_eval_tasks.settings import JudgeLimits
 from tests import local_endpoint as server
 from tests.checks import in_threads, table

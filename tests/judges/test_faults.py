@@ -17,13 +17,14 @@ import faults
 import pytest
 from faults import CONTENT, RATING, TRANSPORT, Item, Player, judge_of, judged
 
-from lmms_eval_tasks.judges import Verdict, cache_files, engine, tokens
-from lmms_eval_tasks.judges.exchange import Sampling
-from lmms_eval_tasks.judges.ledger import Row, lines, task
+from lmms_eval_tasks.judges import Verdict, engine, tokens
+from lmms_eval_tasks.judges import cache as replies
+from lmms_eval_tasks.judges.engine import render
+from lmms_eval_tasks.judges.limits import call_with_retries
 from lmms_eval_tasks.judges.prices import Price, PriceList
-from lmms_eval_tasks.judges.prompts import render
-from lmms_eval_tasks.judges.retry import call_with_retries
-from lmms_eval_tasks.judges.run import Run
+from lmms_eval_tasks.judges.report import lines
+from lmms_eval_tasks.judges.run import Row, Run, task
+from lmms_eval_tasks.judges.verdict import Sampling
 from lmms_eval_tasks.settings import JudgeLimits
 from tests.checks import in_threads, table
 from tests.local_endpoint import LocalEndpoint
@@ -48,7 +49,7 @@ def row_of(run: Run) -> Row:
 def exported(run: Run) -> list[dict[str, Any]]:
     assert run.cache is not None
     out = io.StringIO()
-    cache_files.export(run.cache.path, out)
+    replies.export(run.cache.path, out)
     return [json.loads(line) for line in out.getvalue().splitlines()]
 
 

@@ -21,9 +21,9 @@ from forking import in_child
 from PIL import Image
 
 from lmms_eval_tasks.errors import JudgeError
-from lmms_eval_tasks.judges import checkpoint, generation
-from lmms_eval_tasks.judges.exchange import ProviderError, Reply, Request, Sampling
+from lmms_eval_tasks.judges import huggingface
 from lmms_eval_tasks.judges.huggingface import HuggingFaceProvider
+from lmms_eval_tasks.judges.verdict import ProviderError, Reply, Request, Sampling
 from lmms_eval_tasks.sample import tiny
 from tests.checks import table
 
@@ -154,7 +154,7 @@ def test_every_sample_has_its_own_draw_and_keeps_it(
 
 @table("sampling, shares")
 def test_tokens_are_drawn_as_often_as_asked(sampling: Any, shares: list[float]) -> None:
-    draw, draws = generation._Draw(Sampling(**sampling), sample=0, top=0), 1000
+    draw, draws = huggingface._Draw(Sampling(**sampling), sample=0, top=0), 1000
     logits = torch.log(torch.tensor([[0.5, 0.3, 0.2]])) + 3
     for _ in range(draws):
         left = draw(None, logits)
@@ -172,9 +172,9 @@ def test_threads_load_the_weights_once_and_say_what_one_says(
     asked = [request(f"Rate answer {n}.", temperature=n % 2 * 1.0) for n in range(6)]
     alone = [one(text, each) for each in asked]
     loaded: list[object] = []
-    load = checkpoint.Checkpoint.load
+    load = huggingface.Checkpoint.load
     monkeypatch.setattr(
-        checkpoint.Checkpoint, "load", lambda self, *a: loaded.append(1) or load(self, *a)
+        huggingface.Checkpoint, "load", lambda self, *a: loaded.append(1) or load(self, *a)
     )
     shared = provider(folders["llama"])
     shared.check()
@@ -245,7 +245,7 @@ def test_special_tokens_go_and_reasoning_stays(vision: HuggingFaceProvider) -> N
     script = tokenizer("<think>perché</think>4<|vision_pad|>!<|im_end|>")["input_ids"]
     ones = torch.ones(1, 3).long()
     inputs, asked = {"input_ids": ones, "token_type_ids": ones}, request(top=2, max_tokens=99)
-    reply = generation.generate(Scripted(script, tokenizer), tokenizer, inputs, asked, 0)
+    reply = huggingface.generate(Scripted(script, tokenizer), tokenizer, inputs, asked, 0)
     assert reply.text == "<think>perché</think>4!"
     assert "".join(token.text for token in reply.tokens) == reply.text
     assert (reply.finish, reply.completion_tokens) == ("stop", len(script))
@@ -257,7 +257,7 @@ def test_special_tokens_go_and_reasoning_stays(vision: HuggingFaceProvider) -> N
 def _prompt(judge: HuggingFaceProvider, asked: Request) -> str:
     judge.check()
     front = judge._checkpoint.front
-    encoded = generation.encode(front, asked, sees=judge.sees)
+    encoded = huggingface.encode(front, asked, sees=judge.sees)
     return str(getattr(front, "tokenizer", front).decode(encoded["input_ids"][0]))
 
 
@@ -299,7 +299,7 @@ def test_images_reach_the_model(vision: HuggingFaceProvider) -> None:
     both = one(vision, request(images=(picture("red"), picture("blue")), top=1))
     assert both.prompt_tokens == first.prompt_tokens + 6
     front = vision._checkpoint.front
-    pixels = [generation.encode(front, r, sees=True)["pixel_values"] for r in (red, blue)]
+    pixels = [huggingface.encode(front, r, sees=True)["pixel_values"] for r in (red, blue)]
     assert not torch.equal(*pixels)
 
 
@@ -332,9 +332,9 @@ def test_identity_changes_with_what_changes_a_reply(copy: Path, text: HuggingFac
     for name in ("config.json", "chat_template.jinja", "model.safetensors"):
         content = (copy / name).read_bytes()
         (copy / name).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-        assert checkpoint.fingerprint(copy) != first["revision"], name
+        assert huggingface.fingerprint(copy) != first["revision"], name
         (copy / name).write_bytes(content)
-    assert checkpoint.fingerprint(copy) == first["revision"]
+    assert huggingface.fingerprint(copy) == first["revision"]
 
 
 def test_what_check_finds(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from injections import INJECTIONS, QUOTES, Decision, Rating
 
 from lmms_eval_tasks.judges import reader
-from lmms_eval_tasks.judges.prompts import neutralise
+from lmms_eval_tasks.judges.engine import neutralise
 from tests.checks import table
 
 # Every injection asks for a good grade; the judge's own verdict is the worst one.

@@ -8,8 +8,8 @@ from pydantic import BaseModel
 
 from lmms_eval_tasks import judges
 from lmms_eval_tasks.errors import JudgeError
-from lmms_eval_tasks.judges.config import JudgeConfig, is_local
-from lmms_eval_tasks.judges.config_file import resolve
+from lmms_eval_tasks.judges.config import is_local, resolve
+from lmms_eval_tasks.judges.verdict import JudgeConfig
 from tests.checks import refused, table
 
 KEY = "sk-planted-0123456789"
@@ -78,7 +78,7 @@ def test_no_repr_or_description_holds_a_key(spec, key):
 
 @table("spec, comparable")
 def test_only_the_papers_judge_is_comparable(spec, comparable):
-    description = resolved(spec, KEY).describe()
+    description = judges.describe(resolved(spec, KEY))
     assert description["comparable"] is comparable
     assert (description["warning"] is None) is comparable
     assert json.loads(json.dumps(description)) == description

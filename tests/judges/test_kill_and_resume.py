@@ -16,7 +16,7 @@ from typing import Any
 import faults
 from faults import Player
 
-from lmms_eval_tasks.judges import cache_files
+from lmms_eval_tasks.judges import cache as replies
 from tests.checks import table
 from tests.local_endpoint import Fault, LocalEndpoint, slow
 
@@ -92,7 +92,7 @@ def merged(found: Sequence[Any]) -> dict[str, Any]:
 def known_replies(cache: Path, sent: Counter[str], lines: Path) -> int:
     """How many of the requests sent before have their reply in the cache, copies included."""
     with lines.open("w", encoding="utf-8") as out:
-        cache_files.export(cache / "replies.sqlite3", out)
+        replies.export(cache / "replies.sqlite3", out)
     kept = [json.loads(line) for line in lines.read_text(encoding="utf-8").splitlines()]
     times = Counter(faults.name_of(line["request"]) for line in kept)
     return sum(min(times[name], count) for name, count in sent.items())
@@ -155,7 +155,7 @@ def test_processes_that_ask_the_same_get_the_same(tmp_path: Path) -> None:
     assert third["counts"] == {"paid": 0, "cached": COUNT}
     assert json.dumps(third["verdicts"]) == json.dumps(first["verdicts"])
     assert len({v["reason"] for v in first["verdicts"].values()}) == COUNT
-    assert cache_files.summary(cache / "replies.sqlite3")["paid_again"] == paid - COUNT
+    assert replies.summary(cache / "replies.sqlite3")["paid_again"] == paid - COUNT
 
 
 def test_killed_again_and_again(tmp_path: Path) -> None:

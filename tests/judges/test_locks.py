@@ -6,12 +6,12 @@ import time
 import pytest
 from forking import in_child
 
-from lmms_eval_tasks.judges import ledger, limits, openai_provider, run
+from lmms_eval_tasks.judges import limits, openai_provider, run
 from tests.checks import table
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-@table("lock", [ledger._LOCK, limits._LOCK, openai_provider._LOCK, run._lock])
+@table("lock", [run._LOCK, limits._LOCK, openai_provider._LOCK, run._lock])
 def test_a_lock_that_another_thread_holds_is_free_after_a_fork(lock):
     held = threading.Event()
 

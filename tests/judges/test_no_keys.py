@@ -15,8 +15,9 @@ import pytest
 from pydantic import SecretStr
 
 from lmms_eval_tasks.commands.cli import main
-from lmms_eval_tasks.judges import Judge, JudgeConfig, cache_files, resolve
-from lmms_eval_tasks.judges.ledger import lines
+from lmms_eval_tasks.judges import Judge, JudgeConfig, resolve
+from lmms_eval_tasks.judges import cache as replies
+from lmms_eval_tasks.judges.report import lines
 from lmms_eval_tasks.judges.run import Run
 from lmms_eval_tasks.settings import JudgeLimits
 from tests import local_endpoint as server
@@ -90,7 +91,7 @@ def files_of(*folders: Path) -> list[bytes]:
 def unpacked(cache: Path, out: Path) -> str:
     """The cache's replies in plain text: on disk they are compressed."""
     with out.open("w", encoding="utf-8") as lines_out:
-        cache_files.export(cache, lines_out)
+        replies.export(cache, lines_out)
     return out.read_text(encoding="utf-8")
 
 

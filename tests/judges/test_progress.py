@@ -6,10 +6,10 @@ import sys
 import threading
 import time
 
-from lmms_eval_tasks.judges import progress as module
-from lmms_eval_tasks.judges.exchange import Reply
-from lmms_eval_tasks.judges.ledger import Ledger
-from lmms_eval_tasks.judges.progress import Progress
+from lmms_eval_tasks.judges import report as module
+from lmms_eval_tasks.judges.report import Progress
+from lmms_eval_tasks.judges.run import Ledger
+from lmms_eval_tasks.judges.verdict import Reply
 from tests.checks import table
 
 
@@ -27,17 +27,21 @@ class Clock:
 
 def started(stream=None, **options):
     """A bar, what it writes to, its clock and its ledger."""
-    ledger, stream, clock = Ledger(), stream or io.StringIO(), Clock()
+    clock = Clock()
+    ledger, stream = Ledger(clock), stream or io.StringIO()
     return Progress(ledger, stream=stream, clock=clock, **options), stream, clock, ledger
 
 
-def done(bar, count=1, cached=False, failed=False):
+def done(bar, ledger, count=1, cached=False, failed=False):
+    """As a run does it."""
     for _ in range(count):
-        bar.done(cached=cached, failed=failed)
+        if bar.waits:
+            bar.start()
+        ledger.given(cached=cached, failed=failed)
 
 
 def paid(ledger, cost=0.04):
-    ledger.reply("t", "j", Reply("x", prompt_tokens=10, completion_tokens=1), paid=True, cost=cost)
+    ledger.reply("j", Reply("x", prompt_tokens=10, completion_tokens=1), paid=True, cost=cost)
 
 
 def test_line():
@@ -46,13 +50,13 @@ def test_line():
     bar.expect(100)
     clock.now += 7200  # generation comes first and may take hours
     bar.start()
-    done(bar, 2, cached=True, failed=True)
-    done(bar, 88, cached=True)
+    done(bar, ledger, 2, cached=True, failed=True)
+    done(bar, ledger, 88, cached=True)
     for _ in range(30):
         paid(ledger)
-        done(bar)
+        done(bar, ledger)
     clock.now += 30
-    done(bar, failed=True)
+    done(bar, ledger, failed=True)
     # 31 verdicts took a call, 30 s in all; 279 are left.
     state = "judging: 121 of 400 verdicts, 90 cached, 3 failed, $1.20, "
     assert bar.line() == state + "about 4 min left"
@@ -65,27 +69,12 @@ def test_line():
     assert len(stream.getvalue().splitlines()) == 1  # nothing new to say
     bar.expect(100)
     clock.now += 1000
-    done(bar)
+    done(bar, ledger)
     clock.now += 2  # the pace after a restart is that of the new verdicts
     assert bar.line() == (
         "judging: 122 of 500 verdicts, 90 cached, 3 failed, $1.20, about 13 min left"
     )
     bar.close()
-
-
-def test_no_call_no_cost_and_no_guess_at_the_time():
-    bar, stream, _, ledger = started()
-    done(bar, cached=True)
-    bar.close()
-    assert stream.getvalue() == "judging: 1 verdicts, 1 cached, 0 failed\n"
-    paid(ledger, cost=None)
-    done(bar)
-    bar.close()
-    assert stream.getvalue().endswith("unknown price\n")
-    bar, stream, _, _ = started(world=4)
-    done(bar, cached=True)
-    bar.close()
-    assert stream.getvalue().startswith("judging (rank 0 of 4, its share): 1 verdicts")
 
 
 def test_bar_on_a_terminal(monkeypatch):
@@ -95,7 +84,7 @@ def test_bar_on_a_terminal(monkeypatch):
     bar.expect(8)
     paid(ledger, cost=0.16)
     for number in range(8):
-        bar.done(cached=number > 3, failed=number == 5)
+        done(bar, ledger, cached=number > 3, failed=number == 5)
         time.sleep(0.01)
     bar.close()
     drawn = stream.getvalue().split("\r")
@@ -105,30 +94,11 @@ def test_bar_on_a_terminal(monkeypatch):
     assert drawn[-1].endswith("\n")
 
 
-def test_the_thread_writes_and_ends(monkeypatch):
-    monkeypatch.setattr(module, "LINE_SECONDS", 0.01)
-    stream = io.StringIO()
-    bar = Progress(Ledger(), stream=stream)
-    bar.expect(2)
-    done(bar)
-    deadline = time.monotonic() + 5
-    while not stream.getvalue() and time.monotonic() < deadline:
-        time.sleep(0.005)
-    assert stream.getvalue().startswith("judging: 1 of 2 verdicts")
-    bar.close()
-    length = len(stream.getvalue())
-    time.sleep(0.05)
-    assert len(stream.getvalue()) == length
-    done(bar)  # a second task
-    bar.close()
-    assert stream.getvalue().splitlines()[-1].startswith("judging: 2 of 2 verdicts")
-
-
 @table("options", [{"enabled": False}, {"rank": 1, "world": 2}])
 def test_silent(options):
-    bar, stream, _, _ = started(stream=Terminal(), **options)
+    bar, stream, _, ledger = started(stream=Terminal(), **options)
     bar.expect(1)
-    done(bar)
+    done(bar, ledger)
     bar.close()
     assert stream.getvalue() == ""
     assert "judge-progress" not in {thread.name for thread in threading.enumerate()}
@@ -153,12 +123,12 @@ ERRORS = [BrokenPipeError(), ValueError("file is closed"), UnicodeEncodeError("a
 @table("error", ERRORS)
 @table("terminal", [False, True])
 def test_broken_stderr_ends_the_bar_only(error, terminal):
-    bar, stream, _, _ = started(stream=Broken(error, terminal))
-    done(bar)
+    bar, stream, _, ledger = started(stream=Broken(error, terminal))
+    done(bar, ledger)
     bar.close()
     assert stream.writes > 0
     written = stream.writes
-    done(bar)
+    done(bar, ledger)
     bar.close()
     if not terminal:  # tqdm tries again, and swallows what it gets
         assert stream.writes == written
@@ -166,12 +136,14 @@ def test_broken_stderr_ends_the_bar_only(error, terminal):
 
 FORGOTTEN = """
 import os, sys
-from lmms_eval_tasks.judges.ledger import Ledger
-from lmms_eval_tasks.judges.progress import Progress
-bar = Progress(Ledger())
-bar.done(cached=True, failed=False)
+from lmms_eval_tasks.judges.run import Ledger
+from lmms_eval_tasks.judges.report import Progress
+ledger = Ledger()
+bar = Progress(ledger)
+bar.start()
+ledger.given(cached=True, failed=False)
 child = os.fork()
-bar.done(cached=True, failed=False)
+ledger.given(cached=True, failed=False)
 if child: os.waitpid(child, 0)
 sys.exit(0)
 """

@@ -6,9 +6,9 @@ from pydantic import BaseModel, Field
 
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Criterion, JudgeConfig
-from lmms_eval_tasks.judges.exchange import Reply
-from lmms_eval_tasks.judges.judging import judged
+from lmms_eval_tasks.judges.reader import judged
 from lmms_eval_tasks.judges.replay import Recordings, ReplayJudge
+from lmms_eval_tasks.judges.verdict import Reply
 from tests.checks import refused, table
 
 

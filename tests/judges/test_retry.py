@@ -1,13 +1,9 @@
 """Retries, with a breaker that notes the waits instead of sleeping."""
 
-import sys
-
 import pytest
 
-from lmms_eval_tasks.judges.exchange import ProviderError
-from lmms_eval_tasks.judges.limits import Breaker
-from lmms_eval_tasks.judges.retry import call_with_retries
-from lmms_eval_tasks.judges.verdict import Status
+from lmms_eval_tasks.judges.limits import Breaker, call_with_retries
+from lmms_eval_tasks.judges.verdict import ProviderError, Status
 from tests.checks import table
 
 
@@ -61,13 +57,6 @@ def run(endpoint, breaker, *, retries=5, noted=None, uniform=lambda low, high: h
         uniform=uniform,
         **options,
     )
-
-
-def test_the_first_reply_needs_no_tenacity(monkeypatch):
-    monkeypatch.setitem(sys.modules, "tenacity", None)  # an import would fail
-    endpoint, breaker = Endpoint("reply"), FakeBreaker()
-    assert run(endpoint, breaker) == "reply"
-    assert (endpoint.calls, breaker.waits, breaker.events) == (1, [], ["success"])
 
 
 def test_retries_until_it_works():

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lmms_eval_tasks.judges import offline
-from lmms_eval_tasks.judges.prompts import render
+from lmms_eval_tasks.judges.engine import render
 from lmms_eval_tasks.maia import judge
 
 

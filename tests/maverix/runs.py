@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks.judges.asking import Asker
-from lmms_eval_tasks.judges.candidate import usable
+from lmms_eval_tasks.judges.asking import Asker, usable
 from lmms_eval_tasks.maverix import judge
 from lmms_eval_tasks.maverix.labels import DIMENSIONS, LETTERS
 from lmms_eval_tasks.maverix.tasks import BENCHMARK

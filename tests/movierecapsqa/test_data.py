@@ -66,6 +66,7 @@ def test_a_docs_fields(user: Path) -> None:
         "modality": "unlabelled",
         "category": "unlabelled",
         "data": digest,
+        "judged_baselines": [],
         "source": "segment",
         "condition": "",
         "video_path": str((user / "recaps" / "talk.mp4").resolve()),
@@ -83,16 +84,6 @@ def test_a_docs_fields(user: Path) -> None:
     assert [one[n] for n in ("modality", "category")] == ["vision", "th"]
     assert [two[n] for n in ("modality", "category")] == ["vision", "temp"]
     assert (one["reference"], one["references"], one["dialogue"]) == ("", [], "")
-
-
-def test_a_lure_is_another_segments_answer(user: Path) -> None:
-    empty = entry(2, questions=[question(1, datasetAnswer="")])
-    third = entry(3, questions=[question(2, datasetAnswer="Snow.")])
-    write(user, [entry(1), empty, third])
-    lures = [doc["lure"] for doc in docs("movierecapsqa_recap")]
-    assert lures == ["Snow.", "Snow.", "Snow.", f"The {SECRET} captain 10 waits."]
-    write(user, [entry(1)])
-    assert [doc["lure"] for doc in docs("movierecapsqa_recap")] == ["", ""]
 
 
 WINDOWS = {
@@ -190,8 +181,9 @@ def test_data_that_cannot_be_asked_about(root: Path, monkeypatch: pytest.MonkeyP
 def test_what_one_segment_lacks(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nothing = dict.fromkeys(("movieId", "movieStartTime", "movieEndTime"), ...)
     window = dict.fromkeys(("movieStartTime", "movieEndTime"), ...)
+    (user / "recaps" / "broken.mp4").write_bytes(b"no video")
     cases: list[tuple[dict[str, Any], tuple[str, ...], str]] = [
-        ({"videoId": "gone"}, ("segment", "recap"), "missing: .*recaps/gone.mp4"),
+        ({"videoId": "broken"}, ("segment", "recap"), "unreadable: "),
         ({"movieId": "gone"}, ("scenes", "movie"), "missing: .*movies/gone.mp4"),
         (nothing, ("scenes", "movie"), r"names no movie \(movieId\)"),
         (window, ("scenes",), r"has no window in the movie \(movieStartTime, movieEndTime\)"),
@@ -205,29 +197,16 @@ def test_what_one_segment_lacks(user: Path, monkeypatch: pytest.MonkeyPatch) -> 
             task = f"movierecapsqa_{source}"
             said = stopped(*fine, task, f"{task}_frames")
             assert f"1 of 2 segments cannot be shown as the {SOURCES[source]}" in said
-            assert f"({task}, {task}_frames):\n" in said
-            assert re.search(rf"\n  talk\.1: {says}\n", said), said
+            assert re.search(rf"\({task}, {task}_frames\):\n  talk\.1: {says}.*\n", said), said
             assert f"--allow-missing-videos or {settings.ALLOW_MISSING}=1" in said
-            assert "--allow-bad-items" not in said
         monkeypatch.setenv(settings.ALLOW_MISSING, "1")
         found = data.look(PICTURED)
         for source, held in found.held.items():
             left = ["talk.2"] if source in sources else ["talk.1", "talk.2"]
-            assert (list(held.windows), len(held.absent)) == (left, 2 - len(left))
-            shown = docs(f"movierecapsqa_{source}")
-            assert list(dict.fromkeys(doc["segment"] for doc in shown)) == left
+            assert list(held.windows) == left
+            assert {doc["segment"] for doc in docs(f"movierecapsqa_{source}")} == {*left}
         assert set(found.left_out(f"movierecapsqa_{sources[0]}")) == {"talk.1"}
         assert found.left_out(f"movierecapsqa_{sources[0]}_dialogue") == {}
-
-
-def test_all_troubles_in_one_message(user: Path) -> None:
-    (user / "recaps" / "broken.mp4").write_bytes(b"no video")
-    bad = entry(3, facts=[])
-    write(user, [entry(1, videoId="broken"), entry(2, movieId="gone"), bad])
-    said = stopped("movierecapsqa_recap", "movierecapsqa_movie")
-    assert "1 of 3 MovieRecapsQA segments cannot be used:\n  talk.3: " in said
-    assert "\n  talk.1: unreadable: " in said
-    assert "\n  talk.2: missing: " in said
 
 
 def test_windows_outside_their_video(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -318,42 +297,32 @@ def test_clips_and_frames_are_of_their_window_and_muted(
 def runs(root: Path) -> dict[str, str]:
     """What `data status` says that each source can be run for."""
     parts = (note.partition(": can be run for ") for note in data.status(root).notes)
-    return {name: what for name, told, what in parts if told}
-
-
-def names(title: str, count: str) -> str:
-    return f"movierecapsqa_{title} ({SOURCES[title]}): can be run for {count}"
+    return {name.split()[0]: what for name, told, what in parts if told}
 
 
 def test_status(root: Path, user: Path) -> None:
-    status = data.status(root)
-    assert (status.found, status.videos, status.missing, status.unreadable) == (True, 2, {}, {})
-    assert status.counts["questions"] == 4
-    for source in SOURCES:
-        assert names(source, "2 of 2 segments, 4 of 4 questions") in status.notes
-    assert "segments without dialogue: 1 (the prompt says so)" in status.notes
-    assert "questions without a modality: 4 (a row of their own)" in status.notes
-    assert "1 of 60 videos, 4 of 8,231 questions, 4 of 16,462 facts" in status.notes[0]
     nothing = dict.fromkeys(("movieId", "movieStartTime", "movieEndTime"), ...)
     window = dict.fromkeys(("movieStartTime", "movieEndTime"), ...)
     (user / "recaps" / "bad.mp4").write_bytes(b"no video")
-    broken = entry(4, videoId="bad", movieId="lost")
+    broken = entry(4, videoId="bad", movieId="lost", srt="")
     some = [entry(1), entry(2, **nothing), entry(3, videoId="gone", **window), broken]
     write(user, [*some, entry(5, endTime=99), entry(6, facts=[])])
     assert runs(root) == {
-        "movierecapsqa_segment (aligned recap segment)": "2 of 5 segments, 4 of 10 questions",
-        "movierecapsqa_recap (full recap)": "3 of 5 segments, 6 of 10 questions",
-        "movierecapsqa_scenes (aligned movie scenes)": "2 of 5 segments, 4 of 10 questions",
-        "movierecapsqa_movie (full movie)": "3 of 5 segments, 6 of 10 questions",
+        "movierecapsqa_segment": "2 of 5 segments, 4 of 10 questions",
+        "movierecapsqa_recap": "3 of 5 segments, 6 of 10 questions",
+        "movierecapsqa_scenes": "2 of 5 segments, 4 of 10 questions",
+        "movierecapsqa_movie": "3 of 5 segments, 6 of 10 questions",
     }
     status = data.status(root)
+    assert (status.found, status.videos, status.counts["questions"]) == (True, 2, 10)
     assert (set(status.missing), set(status.unreadable)) == ({"gone", "lost (movie)"}, {"bad"})
     told = "\n".join(status.notes)
+    assert "segments without dialogue: 1 (the prompt says so)" in told
+    assert "questions without a modality: 10 (a row of their own)" in told
     assert "talk.5: aligned recap segment: ends at 99 s; its video ends at 12" in told
     assert "talk.6: facts: " in told
     shutil.rmtree(user / "movies")
-    for name, what in runs(root).items():
-        assert ("not held, it needs movieId" in what) is ("movie" in name.partition("(")[2])
+    assert "not held, it needs movieId" in runs(root)["movierecapsqa_movie"]
     write(user, [])
     status = data.status(root)
     assert (status.found, "holds no segments" in status.problem) == (False, True)
@@ -382,35 +351,15 @@ def test_prepare(source: Path, root: Path) -> None:
         there = {str(p.relative_to(place)): p for p in place.rglob("*") if p.is_file()}
         assert set(there) == {"segments.json", "recaps/talk.mp4", "movies/film.mkv"}
         assert {path.is_symlink() for path in there.values()} == {link}
-        first, *lines = told.splitlines()
-        verb = "linked" if link else "copied"
-        start = f"{verb} 3 files to {place}: 2 segments, 4 questions; 0 segments with problems"
-        assert first == start
-        assert names("segment", "1 of 2 segments, 2 of 4 questions") in lines
-        assert names("movie", "2 of 2 segments, 4 of 4 questions") in lines
-        assert set(data.status(root).missing) == {"gone"}
-    (source / "recaps").mkdir()
-    (source / "talk.mp4").rename(source / "recaps" / "talk.mp4")
-    assert data.prepare(source, root, link=True).startswith("linked 3 files")
-
-
-def test_what_cannot_be_prepared(source: Path, root: Path, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="nowhere: no such file or folder"):
-        data.prepare(tmp_path / "nowhere", root, link=True)
-    place = root / "movierecapsqa"
+        start = f"{'linked' if link else 'copied'} 3 files to {place}: 2 segments, 4 questions; "
+        assert told.startswith(f"{start}0 segments with problems\n")
+        assert runs(root)["movierecapsqa_segment"] == "1 of 2 segments, 2 of 4 questions"
+    write(source, [entry(7)])
+    with pytest.raises(DataError, match=r"another segments\.json already; remove it first"):
+        data.prepare(source, root, link=True)
+    # Nothing that lies there may change what the data say.
+    shutil.rmtree(place)
     (place / "movies").mkdir(parents=True)
     (place / "movies" / "film.mp4").write_bytes(b"another cut")
     with pytest.raises(DataError, match=r"film.mp4: is in the way of .*film.mkv; remove it"):
         data.prepare(source, root, link=True)
-    shutil.rmtree(place)
-    (source / "segments.json").rename(source / "sample.json")
-    data.prepare(source, root, link=True)
-    assert (place / "segments.json").is_symlink()
-    write(source, [entry(7)])
-    with pytest.raises(DataError, match=r"another segments\.json already; remove it first"):
-        data.prepare(source, root, link=True)
-    shutil.rmtree(root)
-    write(source, {"x": 1})
-    with pytest.raises(DataError, match="expected a list of segments"):
-        data.prepare(source, root, link=True)
-    assert not place.exists()

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import json
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -17,10 +14,8 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import run as judge_run
-from lmms_eval_tasks.movierecapsqa import metrics
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
-from tests.local_endpoint import LocalEndpoint, choice, completion
-from tests.movierecapsqa.asking import claimed
+from tests.local_endpoint import choice, completion
 from tests.movierecapsqa.saved_runs import (
     EVERYTHING,
     GEVAL,
@@ -44,68 +39,6 @@ pytestmark = pytest.mark.usefixtures("user")
 BOTH = "geval,helmet"
 
 
-@pytest.fixture
-def endpoint() -> Iterator[LocalEndpoint]:
-    with LocalEndpoint(Rater()) as made:
-        yield made
-
-
-# --- again --------------------------------------------------------------------------------------
-
-
-def test_the_same_to_the_last_digit(monkeypatch: pytest.MonkeyPatch) -> None:
-    for which in ("", BOTH):
-        run = judged_run(monkeypatch, Rater(fails="coherence"), which)
-        expected, kept = numbers(items_of(run)), copy.deepcopy(run.samples)
-        done = again(dataclasses.replace(run, samples=run.samples[::-1]))
-        assert done.numbers == {TASK: expected}
-        assert run.samples == kept
-        assert 0 < expected["factuality_valid"] < 5
-        assert expected["coherence_failed"] == 3
-        for name in ("geval_samples", "helmet_fluency"):
-            assert (expected[name] is not None) == bool(which)
-        assert (done.sidecar[TASK]["items"], done.notes) == (4, [])
-        assert all(pair.before == pair.after for pair in done.verdicts[TASK])
-        # Two scales are never one comparison, and the number of claims is no rating.
-        compared = {
-            name: {pair.id.rpartition("/")[2] for pair in own}
-            for name, own in done.verdicts.items()
-        }
-        scales = {f"{TASK} geval": set(GEVAL), **{f"{TASK} {name}": {name} for name in HELMET}}
-        assert compared == {TASK: set(DIMENSIONS), **(scales if which else {})}
-
-
-def test_items_of_an_error_are_scored_now(
-    endpoint: LocalEndpoint, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: Any, **__: Any) -> Any:
-        raise RuntimeError("broken by the test")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(metrics, "rouge_l", fail)
-        run = judged_run(monkeypatch, baselines="helmet")
-    assert {item["status"] for item in items_of(run)} == {"error"}
-    assert numbers(items_of(run))["factuality_failed"] == 4
-    waiting = again(run).numbers[TASK]
-    assert (waiting["factuality_valid"], waiting["helmet_fluency_failed"]) == (None, 4)
-    assert waiting["rouge_l"] > 0
-    done = again(run, judge=f"one@{endpoint.url}", missing_only=True).numbers[TASK]
-    assert asked(endpoint) == {**EVERYTHING, **dict.fromkeys(HELMET, 3)}
-    assert done == numbers(items_of(judged_run(monkeypatch, baselines="helmet")))
-
-
-def test_several_tasks_and_models(monkeypatch: pytest.MonkeyPatch) -> None:
-    tasks = [TASK, "movierecapsqa_segment"]
-    made = [judged_run(monkeypatch, task=task) for task in tasks]
-    made[1].samples[1:] = []
-    other = judged_run(monkeypatch, Rater(1), model="n (y)")
-    done = again(*made, other)
-    (note,) = done.notes
-    assert note.startswith("m (x): aligned recap segment: the conditions were not asked the same")
-    assert "(both 1, only dialogue 4)" in note
-    assert done.numbers[f"{TASK} n (y)"] != done.numbers[f"{TASK} m (x)"]
-
-
 def test_one_line_for_what_an_item_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
     run = judged_run(monkeypatch)
     last = items_of(run)[-1]
@@ -114,29 +47,6 @@ def test_one_line_for_what_an_item_lacks(monkeypatch: pytest.MonkeyPatch) -> Non
         with pytest.raises(DataError) as caught:
             again(dataclasses.replace(run, samples=[*run.samples, sample]))
         assert str(caught.value).startswith(f"{run.file}: x/1 has no `{name}`; take its line out")
-
-
-# --- judges -------------------------------------------------------------------------------------
-
-
-def test_both_verdicts_are_paired(monkeypatch: pytest.MonkeyPatch) -> None:
-    run = judged_run(monkeypatch, baselines="helmet")
-    with LocalEndpoint(Rater(plus=1)) as other:
-        done = again(run, judge=f"two@{other.url}")
-        # The baselines that the run has are judged again too.
-        assert asked(other) == {**EVERYTHING, **dict.fromkeys(HELMET, 3)}
-    for name, pairs in done.verdicts.items():
-        assert len(pairs) == (9 if name == TASK else 3)
-        top = 6 if name == TASK else 4 if "correctness" in name else 2
-        for pair in pairs:
-            assert pair.before is not None
-            assert pair.after is not None
-            assert (pair.before.judge[:3], pair.after.judge[:3]) == ("one", "two")
-            assert pair.after.score == ((pair.before.score or 0) + 1) % top
-    with LocalEndpoint(lambda _: claimed([])) as other:
-        done = again(judged_run(monkeypatch), judge=f"two@{other.url}")
-    assert (done.numbers[TASK]["no_claims"], done.numbers[TASK]["factuality_valid"]) == (3, 0)
-    assert {pair.after for pair in done.verdicts[TASK]} == {None}
 
 
 @pytest.mark.parametrize(
@@ -178,33 +88,16 @@ def test_who_is_asked_of_a_saved_run(monkeypatch: pytest.MonkeyPatch) -> None:
     with judged_at(Rater(), monkeypatch) as endpoint:
         judge = f"one@{endpoint.url}"
         run = saved_run(TASK, score(TASK, reply))
-        expected, before = numbers(items_of(run)), len(endpoint.chats)
-        # `rescore --judge` is no `judge`: it asks for all of it (the cache makes it free).
-        assert again(run, judge=judge).numbers[TASK] == expected
-        assert asked(endpoint, before) == EVERYTHING
         # Labels of claims that are asked for again fall.
         items_of(run)[0]["verdicts"]["claims"]["setup"] = "of other prompts"
         before = len(endpoint.chats)
         again(run, judge=judge, missing_only=True)
         assert asked(endpoint, before) == dict.fromkeys(("claims", *DIMENSIONS), 1)
-        assert again(run, judge="none").numbers[TASK] == expected
-        # A run without a judge is judged later.
-        monkeypatch.setenv(settings.JUDGE, "none")
-        judge_run.forget()
-        waiting = saved_run(TASK, score(TASK, reply))
-        assert again(waiting).numbers[TASK]["factuality_valid"] is None
-        before = len(endpoint.chats)
-        later = again(waiting, judge=judge, missing_only=True)
-        assert later.numbers[TASK] == expected
-        assert asked(endpoint, before) == EVERYTHING
         # Baselines asked for later: without a judge there is nobody to ask for them.
         monkeypatch.setenv(settings.BASELINES, "helmet")
         assert again(run).numbers[TASK]["helmet_fluency_coverage"] is None
         done = again(run, judge=judge, missing_only=True).numbers[TASK]
         assert done["helmet_fluency_coverage"] == 1
-
-
-# --- commands -----------------------------------------------------------------------------------
 
 
 def command(*arguments: object, code: int = 0) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 import shutil
 from collections import Counter
 from collections.abc import Mapping
@@ -12,22 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from rich.console import Console
 
 from lmms_eval_tasks import running, settings
-from lmms_eval_tasks.errors import PromptError
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.judges import resolve
-from lmms_eval_tasks.judges.prompts import render
 from lmms_eval_tasks.movierecapsqa import baselines, metrics, schema
 from lmms_eval_tasks.movierecapsqa import tasks as own
-from lmms_eval_tasks.movierecapsqa.data import TASKS
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from lmms_eval_tasks.runs import after, before, estimate, scoring
 from lmms_eval_tasks.utils import clips
-from tests.local_endpoint import error
 from tests.movierecapsqa.asking import kind
 from tests.movierecapsqa.entries import SECRET, SPOKEN, entry, question, second_of, write
 from tests.movierecapsqa.saved_runs import Rater, asked_for, judged_at, numbers, score
@@ -70,22 +64,6 @@ def test_texts_of_each_condition(user: Path) -> None:
     assert told.endswith("\n{dialogue} {lines}?>")
 
 
-def test_facts_never_reach_the_model(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor do reference, the lure, the answers of others, or the movie's title."""
-    for frames in ("", "2"):
-        monkeypatch.setenv(settings.FRAMES, frames)
-        for one in (one for task in TASKS for one in docs(task)):
-            assert SECRET in one["reference"]
-            assert all(SECRET in fact for fact in one["facts"])
-            (message,) = names.doc_to_messages(one)
-            texts = [part["text"] for part in message["content"] if part["type"] == "text"]
-            assert texts == [names.doc_to_text(one)]
-            given = f"{message} {names.doc_to_visual(one)}"
-            assert one["question"] in given
-            for hidden in (SECRET, "captain", "snows", "1999"):
-                assert hidden not in given
-
-
 def test_pictures_come_before_the_text(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = doc("movierecapsqa_scenes")
     (message,) = names.doc_to_messages(one)
@@ -108,26 +86,6 @@ def test_pictures_come_before_the_text(user: Path, monkeypatch: pytest.MonkeyPat
     assert names.doc_to_visual(alone) == []
     assert [part["type"] for part in names.doc_to_messages(alone)[0]["content"]] == ["text"]
     assert own.handed(alone)["media"] == {"kind": "none", "dialogue": True}
-
-
-def test_the_users_texts(user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ours = yaml.safe_load((FOLDER / "prompts" / "task.yml").read_text(encoding="utf-8"))
-    file = tmp_path / "movierecapsqa" / "task.yml"
-    file.parent.mkdir()
-    monkeypatch.setenv(settings.PROMPTS, str(tmp_path))
-    for part, changed, said in (
-        ("both", "Mine. {question}", "{dialogue}"),
-        ("only_frames", "Mine.", "{question}"),
-        ("only_dialogue", "Mine. {question}", "{dialogue}"),
-        ("dialogue", "Mine", "{lines}"),
-        ("only_frames", "Mine. {question} {dialogue}", "unknown placeholder {dialogue}"),
-    ):
-        file.write_text(yaml.safe_dump({**ours, part: changed}), encoding="utf-8")
-        with pytest.raises(PromptError, match=f"task.yml.*{part}.*{re.escape(said)}"):
-            own.task_prompts()
-    file.write_text(yaml.safe_dump({**ours, "only_dialogue": "Mine. {dialogue} {question}"}))
-    assert names.doc_to_text(doc(DIALOGUE)).startswith("Mine. ")
-    assert own.task_prompts().source == str(file)
 
 
 # --- what the log keeps, and what a reply is worth ----------------------------------------------
@@ -196,32 +154,8 @@ def test_an_item_has_all_of_it(user: Path, monkeypatch: pytest.MonkeyPatch) -> N
         assert name not in rows or rows[name]([found[name]]) == value
 
 
-def test_whose_failure_it_is(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(settings.BASELINES, "helmet")
-    for reply, status, worth in (
-        (None, "empty", 0),
-        ("I'm sorry, but I can't help with that.", "refused", 0),
-        ("<think>never closed", "truncated", 0),
-        ("[LMMS_EVAL_REQUEST_FAILED after 3 retries] x", "model_error", None),
-    ):
-        item = names.process_results(doc(DIALOGUE), [reply])["failed"]
-        assert (item["status"], item["candidate"]) == (status, "")
-        found = numbers([item])
-        for name in (*(f"{one}_valid" for one in DIMENSIONS), "rouge_l", "helmet_correctness"):
-            assert found[name] == worth, (name, reply)
-        assert found["factuality_failed"] == found["helmet_fluency_failed"] == int(worth is None)
-    for rater, status, coherence in (
-        (Rater(fails="coherence"), "judge_parse_failure", None),
-        (lambda _: error(400, "no"), "judge_api_error", None),
-        (lambda _: '{"claims": []}', "no_claims", 0),
-    ):
-        item = made(monkeypatch, rater)[0]["failed"]
-        found = numbers([item])
-        assert (item["status"], found["coherence_valid"]) == (status, coherence)
-        assert found["coherence_failed"] == int(coherence is None)
-        assert found["rouge_l"] > 0  # it said something
-    item = made(monkeypatch, Rater(), "geval,helmet", reference="")[0]["failed"]
-    found = numbers([item])
+def test_an_item_without_a_reference(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = numbers([made(monkeypatch, Rater(), "geval,helmet", reference="")[0]["failed"]])
     assert found["factuality_valid"] is not None
     for name in ("rouge_l", "helmet_fluency", "geval_samples"):
         assert found[name] is None
@@ -242,39 +176,19 @@ def task(name: str) -> dict[str, Any]:
 
 def test_the_work_of_a_run(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = resolve("gpt-4.1-mini", {"OPENAI_API_KEY": "x"}, default_model="gpt-4.1-mini")
-    for name in TASKS:
-        work = estimate.workload(BENCHMARK, task(name))
-        assert work.prompts == [names.doc_to_text(one) for one in docs(name)]
-        asked = (pair for one in work.judged for pair in one)
-        kinds = Counter(str(fields.get("dimension", one.name)) for one, fields in asked)
-        assert kinds == {"movierecapsqa_claims": 4, **dict.fromkeys(DIMENSIONS, 4)}
     found = estimate.estimate(task(BOTH), config)
     assert (found.generations, found.verdicts, found.calls) == (4, 16, 16)
-    assert 0 < (found.batch_cost or 0) < (found.cost or 0)
-    few = estimate.estimate(task(BOTH), config, limit=3)
-    assert (few.generations, few.verdicts) == (3, 12)
-    none = estimate.estimate(task(BOTH), None)
-    assert (none.generations, none.verdicts) == (4, 0)
     # Only questions with a reference have baselines, where they are asked for.
-    for reference, more in (("The captain waits. It snows.", 2), (..., 0), ("", 0), ("...", 2)):
+    for reference, more in (("The captain waits. It snows.", 2), (..., 0), ("...", 2)):
         write(user, [entry(1, questions=[question(1, datasetAnswer=reference)])])
-        for which, factor in (("", 0), ("helmet", 1), ("geval", 1), ("geval,helmet", 2)):
+        for which, factor in (("", 0), ("helmet", 1), ("geval,helmet", 2)):
             monkeypatch.setenv(settings.BASELINES, which)
-            found = estimate.estimate(task(DIALOGUE), config)
-            assert found.verdicts == 4 + factor * more
-            assert found.judge_tokens > 0
-    # A claim for each sentence of the dataset's answer; facts and dialogue in each request.
+            assert estimate.estimate(task(DIALOGUE), config).verdicts == 4 + factor * more
+    # A claim for each sentence of the dataset's answer.
     write(user, [entry(1, questions=[question(1, datasetAnswer="He waits. It snows.")])])
-    ((claims, *dimensions),) = [
-        one[:4] for one in estimate.workload(BENCHMARK, task(DIALOGUE)).judged
-    ]
+    ((claims, *dimensions),) = estimate.workload(BENCHMARK, task(DIALOGUE)).judged
     assert claims[1]["candidate"] == "He waits. It snows."
-    for criterion, fields in dimensions:
-        assert fields["claims"] == ["He waits", "It snows."]
-        text = json.dumps(render(criterion, fields), ensure_ascii=False)
-        assert f"The {SECRET} sleeps." in text
-        assert "At the harbour, all night." in text
-    assert SECRET not in json.dumps(render(*claims))
+    assert {str(fields["claims"]) for _, fields in dimensions[:3]} == {"['He waits', 'It snows.']"}
 
 
 # --- what results say ---------------------------------------------------------------------------

@@ -12,8 +12,7 @@ from pydantic import BaseModel
 from lmms_eval_tasks import judges
 from lmms_eval_tasks.judges import JudgeConfig, Verdict
 from lmms_eval_tasks.judges.asking import Asker, given_by, settle
-from lmms_eval_tasks.judges.config import NONE, OFFLINE
-from lmms_eval_tasks.judges.verdict import Ask, Criterion
+from lmms_eval_tasks.judges.verdict import NONE, OFFLINE, Ask, Criterion
 
 
 class Right(BaseModel):

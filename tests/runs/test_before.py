@@ -8,7 +8,7 @@ import pytest
 
 from lmms_eval_tasks import benchmarks
 from lmms_eval_tasks.errors import JudgeError
-from lmms_eval_tasks.judges import candidate
+from lmms_eval_tasks.judges import asking
 from lmms_eval_tasks.runs import before
 
 JUDGED = ("maia", "maverix", "movierecapsqa", "haven", "cvrr_es")
@@ -36,7 +36,7 @@ def test_without_a_usable_judge_nothing_is_lost(capsys: pytest.CaptureFixture[st
     """As under the host's own commands where the hook could not check it before the run."""
     benchmark = benchmarks.load("maia")
     for _ in range(3):
-        judge = candidate.usable(lambda: before.judge_config(benchmark))
+        judge = asking.usable(lambda: before.judge_config(benchmark))
         verdict = judge.verdict(benchmark.criteria()[0], {})
         assert (verdict.score, verdict.status) == (None, "skipped")
     said = capsys.readouterr().err

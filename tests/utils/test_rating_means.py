@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import itertools
 import json
-import statistics
 from typing import Any
 
 import pytest
 
 from lmms_eval_tasks.utils import rating_means
-from tests.checks import table
 
 OWN = ("empty", "refused", "truncated", "no_claims")
 OTHERS = ("judge_api_error", "judge_parse_failure", "judge_skipped", "model_error", "error")
@@ -42,16 +40,11 @@ def test_whose_failure_is_a_zero() -> None:
         assert numbers([item(4), failed, item(1)]) == (2.5, 2.25, 1, 2 / 3)
     assert rating_means.value("d", item(None)) is None  # an ok without a score is no zero
     assert numbers([item(0, "empty"), item(0, "refused")]) == (0, 0, 0, 1)
+    for status, value in (("error", None), ("empty", 0)):  # an item without the rating
+        assert rating_means.value("d", {"status": status, "dimensions": {}}) == value
+    assert rating_means.variance([0, 5]) == 6.25  # the population's: n - 1 would give 12.5
     with pytest.raises(KeyError):  # bad items are not passed over
         rating_means.mean_valid("d", [{"id": "x"}])
-
-
-@table("dimensions", [{}, None, {"other": {"score": 5, "status": "ok"}}])
-@table("status, value", [("error", None), ("empty", 0.0), ("unjudged", None)])
-def test_an_item_without_the_rating_has_its_own_status(dimensions, status, value) -> None:
-    one = {"status": status, "dimensions": dimensions}
-    assert rating_means.rating("d", one) == {"score": None, "status": status}
-    assert rating_means.value("d", one) == value
 
 
 def test_a_run_that_waits_for_its_judge_has_no_number() -> None:
@@ -65,13 +58,6 @@ def test_a_run_that_waits_for_its_judge_has_no_number() -> None:
     assert numbers(judged) == (1.5, 2.25, 1, 2 / 3)
     assert numbers([]) == (None, None, 0, None)
     assert rating_means.interval("d", []) is None
-
-
-def test_the_variance_is_the_populations() -> None:
-    for numbers in ([3.0], [0, 5], [1, 2, 4, 5, 5], [0.1, 0.2, 0.3]):
-        assert rating_means.variance(numbers) == pytest.approx(statistics.pvariance(numbers))
-    assert rating_means.variance([0, 5]) == 6.25  # where n - 1 would give 12.5
-    assert rating_means.variance([]) is None
 
 
 def test_no_bit_depends_on_the_order_and_the_interval_is_clustered_by_video() -> None:

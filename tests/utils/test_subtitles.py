@@ -45,14 +45,6 @@ def test_broken(case: dict[str, Any]) -> None:
     assert message.startswith(case["error"])
 
 
-def test_the_table_is_sound() -> None:
-    assert len({case["id"] for case in CASES}) == len(CASES)
-    assert all(("cues" in case) != ("error" in case) for case in CASES)
-    for kind in subtitles.KINDS:
-        assert sum(case["kind"] == kind for case in READABLE) >= 5
-        assert sum(case["kind"] == kind for case in BROKEN) >= 4
-
-
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     file, loud = tmp_path / "video.srt", tmp_path / "LOUD.SRT"
     refused(DataError, r"video\.srt: cannot be read \(No such file", subtitles.read, file)
@@ -77,19 +69,8 @@ def test_the_released_srt_of_movierecapsqa() -> None:
     segments = json.loads(REAL.read_text(encoding="utf-8"))
     read = {s["id"]: subtitles.parse(s["srt"], "srt", s["id"]) for s in segments}
     # As many as pysubs2 1.8.1 reads, with the same times and texts (compared once, by hand).
-    assert {name: len(cues) for name, cues in read.items()} == {
-        "0tpjNLKlatU.1": 28,
-        "QX2f6oFR-Bs.2": 277,
-        "aFK_ve1X5G4.2": 168,
-        "0sYXzirol6A.3": 46,
-        "ofmDKQkDGkY.3": 149,
-        "RqKeDAdlaHE.5": 549,
-        "m9lhLHoIkVQ.6": 65,
-        "t8qz0ju8VgU.15": 21,
-    }
-    for segment in segments:
-        assert len(read[segment["id"]]) == segment["srt"].count("-->")
-        assert not any("-->" in cue.text or "<" in cue.text for cue in read[segment["id"]])
+    assert [len(cues) for cues in read.values()] == [s["srt"].count("-->") for s in segments]
+    assert not any("-->" in cue.text or "<" in cue.text for cues in read.values() for cue in cues)
     assert read["0tpjNLKlatU.1"][0] == Cue(49.708, 51.126, "I was free.")
     assert Cue(959.58, 959.58, "Uhh!") in read["QX2f6oFR-Bs.2"]
 
@@ -100,15 +81,10 @@ MILLISECONDS = st.integers(0, 10**7)
 WORDS = st.lists(
     st.text(st.characters(codec="utf-8", categories=["L", "N"]), min_size=1), min_size=1, max_size=5
 )
-CUES = st.lists(
-    st.builds(
-        lambda a, b, words: Cue(min(a, b) / 1000, max(a, b) / 1000, " ".join(words)),
-        MILLISECONDS,
-        MILLISECONDS,
-        WORDS,
-    ),
-    max_size=8,
-).map(lambda cues: sorted(cues, key=lambda cue: (cue.start, cue.end)))
+CUE = st.tuples(MILLISECONDS, MILLISECONDS, WORDS).map(
+    lambda drawn: Cue(*sorted(n / 1000 for n in drawn[:2]), " ".join(drawn[2]))
+)
+CUES = st.lists(CUE, max_size=8).map(lambda cues: sorted(cues, key=lambda c: (c.start, c.end)))
 
 
 def clock(seconds: float, point: str) -> str:
@@ -191,35 +167,19 @@ def test_a_cut_shows_nothing_from_outside(cues: list[Cue], a: int, b: int) -> No
         assert made.end - made.start >= (source.end - source.start) / 2 - 0.002
 
 
-@given(CUES, st.integers(1, 10**7))
-def test_two_segments_that_meet_share_out_the_cues(cues: list[Cue], border: int) -> None:
-    numbered = [Cue(cue.start, cue.end, str(i)) for i, cue in enumerate(cues)]
-    halves = (0, border / 1000), (border / 1000, 20_000)
-    left, right = ({c.text for c in subtitles.cut(numbered, *half)} for half in halves)
-    assert left | right == {cue.text for cue in numbered}
-    for both in left & right:
-        cue = numbered[int(both)]
-        assert (cue.start + cue.end) / 2 == pytest.approx(border / 1000, abs=1e-5)
-
-
 # --- rendering and finding --------------------------------------------------------------------
 
 
 def test_render() -> None:
     assert subtitles.render([]) == ""
-    cues = [Cue(12.34, 15, "Hello."), Cue(59.96, 61, "A minute."), Cue(3599.94, 3599.94, "Now.")]
-    assert subtitles.render(cues).split("\n") == [
-        "[00:12.3 - 00:15.0] Hello.",
-        "[01:00.0 - 01:01.0] A minute.",
-        "[59:59.9 - 59:59.9] Now.",
-    ]
+    cues = [Cue(12.34, 15, "Hello."), Cue(3599.94, 3599.94, "Now.")]
+    minutes = ["[00:12.3 - 00:15.0] Hello.", "[59:59.9 - 59:59.9] Now."]
+    assert subtitles.render(cues).split("\n") == minutes
     assert subtitles.render([*cues, Cue(3599.96, 36_000, "Late.")]).split("\n") == [
         "[0:00:12.3 - 0:00:15.0] Hello.",
-        "[0:01:00.0 - 0:01:01.0] A minute.",
         "[0:59:59.9 - 0:59:59.9] Now.",
         "[1:00:00.0 - 10:00:00.0] Late.",
     ]
-    assert subtitles.render([Cue(3599, 3599.96, "Noon.")]) == "[0:59:59.0 - 1:00:00.0] Noon."
 
 
 def test_find(tmp_path: Path) -> None:

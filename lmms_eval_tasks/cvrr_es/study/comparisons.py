@@ -28,7 +28,7 @@ from lmms_eval_tasks.cvrr_es.study import kappas
 from lmms_eval_tasks.cvrr_es.study.kappas import Kappa
 from lmms_eval_tasks.cvrr_es.study.ratings import Item
 from lmms_eval_tasks.cvrr_es.study.study import Folds, Ratings, Study
-from lmms_eval_tasks.utils.agreement import Coefficient, Level, krippendorff_alpha
+from lmms_eval_tasks.utils.agreement import Coefficient, krippendorff_alpha
 from lmms_eval_tasks.utils.stats import Interval
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def _sums(
 
 # Squared differences, as in the quadratic kappa: of two judges with equal means and spreads both
 # are nearly the same number, so the two can be read side by side. Ordinal alpha could not.
-ALPHA: Level = "interval"
+ALPHA = "interval"
 
 
 def pairwise(study: Study, ratings: Mapping[str, Ratings]) -> dict[tuple[str, str], Kappa]:
@@ -161,7 +161,7 @@ def alpha(study: Study, ratings: Sequence[Ratings]) -> Coefficient:
     if len(ratings) < 2:
         return Coefficient(None, "alpha needs two judges", 0, len(study.items))
     rows = [[own.get(item) for own in ratings] for item in study.items]
-    return krippendorff_alpha(rows, SCALE, ALPHA)
+    return krippendorff_alpha(rows, SCALE)
 
 
 # --- without a constant leniency ------------------------------------------------------------------

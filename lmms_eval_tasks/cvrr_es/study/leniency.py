@@ -5,8 +5,6 @@ And does a judge that answers better judge better: its own accuracy beside its k
 
 from __future__ import annotations
 
-import csv
-import json
 import math
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,6 +18,7 @@ from lmms_eval_tasks.cvrr_es.study.ratings import Item
 from lmms_eval_tasks.cvrr_es.study.study import Ratings, Split, Study, split
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils import stats
+from lmms_eval_tasks.utils.released_files import read_json
 from lmms_eval_tasks.utils.score_agreement import spearman
 
 if TYPE_CHECKING:
@@ -163,8 +162,6 @@ def _difference_of_means(drawn: Matrix) -> Matrix:
 
 # --- a judge's own accuracy -----------------------------------------------------------------------
 
-_FORM = 'expected JSON like {"GPT-4o": 70.8} or CSV with the columns judge,accuracy'
-
 
 def against_kappa(
     kappas: Mapping[str, float | None], accuracies: Mapping[str, float]
@@ -220,50 +217,15 @@ def against_kappa(
 
 
 def read_accuracies(path: Path) -> dict[str, float]:
-    """Judge -> accuracy from a file, JSON or CSV; `against_kappa` checks their range.
+    """Judge -> accuracy from a JSON file; `against_kappa` checks their range.
 
     Raises:
-        DataError: the file cannot be read, is neither form, or names a judge twice.
+        DataError: the file cannot be read, or is of another form.
     """
-    try:
-        text = path.expanduser().read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise DataError(f"{path}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8 text (byte {error.start})") from None
-    pairs = _csv(path, text) if path.suffix.lower() == ".csv" else _json(path, text)
-    if not pairs:
-        raise DataError(f"{path}: no accuracies; {_FORM}")
-    found: dict[str, float] = {}
-    for judge, accuracy in pairs:
-        if judge in found:
-            raise DataError(f"{path}: {judge} is named twice: keep one")
-        found[judge] = accuracy
-    return found
-
-
-def _json(path: Path, text: str) -> list[tuple[str, float]]:
-    try:
-        pairs = json.loads(text, object_pairs_hook=list)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{path}: not valid JSON ({error}); {_FORM}") from None
-    if not isinstance(pairs, list) or not all(isinstance(pair, tuple) for pair in pairs):
-        raise DataError(f"{path}: {_FORM}")
-    for judge, accuracy in pairs:
+    found = read_json(path.expanduser())
+    if not isinstance(found, dict) or not found:
+        raise DataError(f'{path}: expected judges with their accuracy, like {{"GPT-4o": 70.8}}')
+    for judge, accuracy in found.items():
         if isinstance(accuracy, bool) or not isinstance(accuracy, int | float):
-            raise DataError(f"{path}: {judge}: {accuracy!r} is no number; {_FORM}")
-    return [(judge, float(accuracy)) for judge, accuracy in pairs]
-
-
-def _csv(path: Path, text: str) -> list[tuple[str, float]]:
-    found = []
-    for number, row in enumerate(csv.reader(text.splitlines()), 1):
-        cells = [cell.strip() for cell in row]
-        if not any(cells) or (number == 1 and cells[:2] == ["judge", "accuracy"]):
-            continue
-        try:
-            judge, accuracy = cells
-            found.append((judge, float(accuracy)))
-        except ValueError:
-            raise DataError(f"{path}, line {number}: {','.join(row)!r}; {_FORM}") from None
-    return found
+            raise DataError(f"{path}: {judge}: expected a number, found {accuracy!r}")
+    return {judge: float(accuracy) for judge, accuracy in found.items()}

@@ -28,6 +28,7 @@ from lmms_eval_tasks.cvrr_es.study.selection import (
     ByJudge,
     Part,
     Reference,
+    best_first,
     fitting_items,
     judge_kappa,
     part_of,
@@ -367,9 +368,3 @@ class Judges:
                 dimension = part_of(item, self._dimension_of, None)[1]
                 dimensions.setdefault(dimension, {}).setdefault(judge, {})[item] = rating
         return {name: dawid_skene(own) for name, own in sorted(dimensions.items())}
-
-
-def best_first(kappas: Mapping[str, float | None]) -> list[str]:
-    """Judges with a kappa, the highest first, equal ones by name."""
-    known = {judge: kappa for judge, kappa in kappas.items() if kappa is not None}
-    return sorted(known, key=lambda judge: (-known[judge], judge))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from lmms_eval_tasks.cvrr_es.labels import RATINGS, ROUNDS
@@ -57,7 +57,7 @@ def rater_part(study: Study, rater: Rater, folds: Folds, *, resamples: int, seed
         "judge": rater.judge,
         "round": rater.round,
         "itself": list(leniency.own_candidates(rater.judge, study.candidates)),
-        "counts": asdict(study.counts(ratings)),
+        "counts": study.counts(ratings),
         "ratings": split_part(summaries(study, ratings)),
         "kappa": kappa_part(kappas.reliability(study, ratings, **options)),
         "leniency": split_part(leniency.leniencies(study, ratings)),
@@ -84,7 +84,7 @@ def _without_empty(study: Study, rater: Rater) -> Part:
         "mean": found.mean.value,
         "pooled": found.pooled.value,
         "n": found.pooled.agreement.n,
-        "counts": asdict(kept.counts(ratings)),
+        "counts": kept.counts(ratings),
     }
 
 
@@ -199,13 +199,13 @@ def all_panels(
     if len(given.first) < 2:
         return None
     shared = comparisons.shared(given.study, *given.first.values())
-    on_shared = panels.best_first(
+    on_shared = selection.best_first(
         {
             judge: kappas.reliability(shared, own, resamples=0).mean.value
             for judge, own in given.first.items()
         }
     )
-    best = next(iter(on_shared or panels.best_first(alone)), None)
+    best = next(iter(on_shared or selection.best_first(alone)), None)
     best_ratings = given.first[best] if best is not None else None
     made = _made(given, rule, final_judges)
     mean = made["mean"][1].ratings

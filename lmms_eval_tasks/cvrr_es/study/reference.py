@@ -19,13 +19,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 
 from lmms_eval_tasks import judges, settings
+from lmms_eval_tasks.cvrr_es.judge import prompt
 from lmms_eval_tasks.cvrr_es.labels import RATINGS
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Verdict
-from lmms_eval_tasks.judges.config import DEBATE, KEY, NONE, OFFLINE, PANEL
+from lmms_eval_tasks.judges.config import KEY
 from lmms_eval_tasks.judges.costs import REPLY_TOKENS, Plan, at_best, enlarged, plan, summary
 from lmms_eval_tasks.judges.costs import Asked as Request
+from lmms_eval_tasks.judges.verdict import DEBATE, NONE, OFFLINE, PANEL
 from lmms_eval_tasks.utils import prompt_notes, prompts
 
 if TYPE_CHECKING:
@@ -34,15 +36,9 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.judges.debate import DebateJudge
 
 NAME = "cvrr_es_reference"  # of the criterion, and under which the ledger books
-ROUND = "reference"  # one of labels.ROUNDS
+ROUND = "reference"  # one of labels.ROUNDS, and the file of prompts
 PAPER_AGENTS = ("gpt-4o", "gpt-3.5-turbo")  # Table 1; the first one's model consolidates
 PAPER_SINGLE = "gpt-3.5-turbo"
-_PARTS: dict[str, tuple[str, ...]] = {
-    "system": ("rubric",),
-    "rubric": (),
-    "user": ("question", "reference", "candidate", "remark"),
-    "empty": (),
-}
 
 
 class ReferenceRating(BaseModel):
@@ -152,34 +148,27 @@ def config(spec: str | None, env: Mapping[str, str], *, single: bool = False) ->
     return found if single or found.provider == DEBATE else _debate([found, found])
 
 
-@prompts.once_per_folder
-def prompt() -> prompts.Prompt:
-    """The debate's prompt, ours or the user's.
+def criterion() -> Criterion:
+    """The criterion of a reference rating; `fields` has its fields.
 
     Raises:
         PromptError: the user's file does not fit.
     """
-    return prompts.load("cvrr_es", "reference", _PARTS)
-
-
-@prompts.once_per_folder
-def criterion() -> Criterion:
-    """The criterion of a reference rating; `fields` has its fields."""
-    given = prompt()
+    own = prompt(ROUND)
     return Criterion(
         name=NAME,
-        system=prompts.fill(given.text["system"], {"rubric": given.text["rubric"].strip()}),
-        template=given.text["user"],
+        system=prompts.fill(own.text["system"], {"rubric": own.text["rubric"].strip()}),
+        template=own.text["user"],
         schema=ReferenceRating,
         score=_rating,
-        prompt_hash=given.hash,
+        prompt_hash=own.hash,
         bare="rating",
     )
 
 
 def fields(asked: Asked) -> dict[str, str]:
     """What the criterion's template shows of an answer; the candidate's name is not among it."""
-    empty = prompt().text["empty"]
+    empty = prompt(ROUND).text["empty"]
     return {
         "question": asked.question,
         "reference": asked.reference,
@@ -210,7 +199,7 @@ def asked_about(release: Release, aligned: Sequence[Aligned]) -> list[Asked]:
 
 def rate(judge: Judge, asked: Sequence[Asked]) -> list[Rated]:
     """Rate answers, as many at once as requests may be in flight; trouble becomes a status."""
-    from lmms_eval_tasks.judges.concurrency import ordered_map
+    from lmms_eval_tasks.judges.run import ordered_map
 
     wanted = criterion()
     return ordered_map(lambda one: Rated(one, judge.verdict(wanted, fields(one))), asked, NAME)
@@ -218,7 +207,7 @@ def rate(judge: Judge, asked: Sequence[Asked]) -> list[Rated]:
 
 def prompt_name() -> str:
     """The prompt in use: its file and its hash."""
-    return prompt_notes.name(prompt())
+    return prompt_notes.name(prompt(ROUND))
 
 
 def _turns(verdict: Verdict) -> Iterator[dict[str, Any]]:
@@ -282,7 +271,7 @@ class Estimated(NamedTuple):
 
     def lines(self) -> list[str]:
         """The estimate in words: each model, all together, notes."""
-        from lmms_eval_tasks.judges.ledger import dollars
+        from lmms_eval_tasks.judges.report import dollars
 
         found = [f"{label}: {summary(one)}" for label, one in self.plans]
         cost = "unknown price" if self.cost is None else dollars(self.cost)

@@ -8,7 +8,7 @@ out, since it would be compared with itself.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lmms_eval_tasks.cvrr_es.study import comparisons, kappas, leniency, parts, ratings
@@ -146,7 +146,7 @@ def _reference(study: Study) -> Report | None:
         return None
     return {
         "name": ", ".join(sorted(rater.judge for rater in study.referees)),
-        "counts": asdict(study.counts(study.reference)),
+        "counts": study.counts(study.reference),
         "ratings": parts.split_part(summaries(study, study.reference)),
         "win_rates": parts.win_rates(study, study.reference),
     }

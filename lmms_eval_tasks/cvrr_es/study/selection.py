@@ -75,6 +75,12 @@ def judge_kappa(ratings: Ratings, reference: Reference, items: Iterable[Item]) -
     )
 
 
+def best_first(kappas: Mapping[str, float | None]) -> list[str]:
+    """Judges with a kappa, the highest first, equal ones by name."""
+    known = {judge: kappa for judge, kappa in kappas.items() if kappa is not None}
+    return sorted(known, key=lambda judge: (-known[judge], judge))
+
+
 def part_of(
     item: Item, dimension_of: Mapping[Item, str], fold_of: Mapping[Item, int] | None
 ) -> Part:
@@ -263,12 +269,11 @@ def choice_for(chosen: Mapping[Part, Choice], dimension: str, fold: int | None) 
 
 
 def _choice(kappas: Mapping[str, float | None], selection: Selection) -> Choice:
-    values = {judge: kappa for judge, kappa in kappas.items() if kappa is not None}
-    ranked = sorted(values, key=lambda judge: (-values[judge], judge))
+    ranked = best_first(kappas)
     if selection.rule == "top":
         passed = ranked[: selection.k]
     else:
-        passed = [judge for judge in ranked if values[judge] >= selection.theta]
+        passed = [judge for judge in ranked if (kappas[judge] or 0) >= selection.theta]
     if passed:
         return Choice(tuple(sorted(passed)), False, kappas)
     # With no kappa at all there is no best one either.

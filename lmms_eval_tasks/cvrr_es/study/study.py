@@ -46,29 +46,6 @@ class Cell(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Counts:
-    """What one rater did with the items of a study; rated + failed + missing = items.
-
-    Attributes:
-        items: of the study: whatever a judge or the reference has a row for.
-        rated: items with a rating; not_whole of them are no whole number, left out of agreement.
-        failed: items with a row and no rating.
-        missing: items without a row; more than 0 means that only a part was rated.
-        empty: items whose candidate answer is empty, which the published scripts skip;
-            empty_rated and empty_failed count them among `rated` and `failed`.
-    """
-
-    items: int
-    rated: int
-    failed: int
-    missing: int
-    not_whole: int
-    empty: int
-    empty_rated: int
-    empty_failed: int
-
-
-@dataclass(frozen=True)
 class Study:
     """Ratings of the same items by several raters. Make one with `Study.of`.
 
@@ -181,21 +158,25 @@ class Study:
         """The item's video, "" if it is not known."""
         return self.questions[item.question].video
 
-    def counts(self, ratings: Ratings) -> Counts:
-        """What a rater of this study (or the reference) did with its items."""
+    def counts(self, ratings: Ratings) -> dict[str, int]:
+        """What a rater of this study (or the reference) did with its items.
+
+        `items` are rated, failed (a row without a rating) or missing (no row); `not_whole` of the
+        rated are left out of agreement. `empty` answers, which the published scripts skip, are
+        among all of these: `empty_rated`, `empty_failed`.
+        """
         told = summary(ratings, self.items)
-        empty = [item for item in self.items if item in ratings and item in self.empty]
-        empty_rated = sum(ratings[item] is not None for item in empty)
-        return Counts(
-            items=len(self.items),
-            rated=told.rated,
-            failed=told.failed,
-            missing=told.missing,
-            not_whole=told.not_whole,
-            empty=len(self.empty),
-            empty_rated=empty_rated,
-            empty_failed=len(empty) - empty_rated,
-        )
+        empty = [ratings[item] for item in self.items if item in ratings and item in self.empty]
+        return {
+            "items": len(self.items),
+            "rated": told.rated,
+            "failed": told.failed,
+            "missing": told.missing,
+            "not_whole": told.not_whole,
+            "empty": len(self.empty),
+            "empty_rated": len(empty) - empty.count(None),
+            "empty_failed": empty.count(None),
+        }
 
 
 def _whole(rating: float | None) -> float | None:

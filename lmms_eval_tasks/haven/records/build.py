@@ -18,7 +18,7 @@ from lmms_eval_tasks.haven.records import files, steps, structure
 from lmms_eval_tasks.haven.records.steps import Texts
 from lmms_eval_tasks.haven.records.structure import Choices, Sampled, Structure
 from lmms_eval_tasks.judges import JudgeConfig
-from lmms_eval_tasks.judges.config import HUGGINGFACE, MAX_TOKENS, OPENAI
+from lmms_eval_tasks.judges.verdict import HUGGINGFACE, MAX_TOKENS, OPENAI
 from lmms_eval_tasks.utils import indexed_frames
 from lmms_eval_tasks.utils.indexed_frames import Frames
 from lmms_eval_tasks.utils.prompts import Prompt

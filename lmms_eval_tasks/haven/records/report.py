@@ -17,7 +17,7 @@ from lmms_eval_tasks.haven.records import steps
 from lmms_eval_tasks.haven.records.build import Done
 from lmms_eval_tasks.haven.records.steps import WORDS, Said, Texts
 from lmms_eval_tasks.haven.records.structure import Structure
-from lmms_eval_tasks.judges import JudgeConfig, kept_replies
+from lmms_eval_tasks.judges import JudgeConfig, engine
 from lmms_eval_tasks.utils.prompts import Prompt
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Work:
 
 
 def estimate(works: Sequence[Work], given: Prompt, config: JudgeConfig) -> list[Step]:
-    """The steps with what they need.
+    """The steps and `all` of them, with what they need.
 
     Args:
         works: the videos that are to be asked about.
@@ -61,21 +61,21 @@ def estimate(works: Sequence[Work], given: Prompt, config: JudgeConfig) -> list[
     from lmms_eval_tasks.judges import run
     from lmms_eval_tasks.judges.config import is_reasoning
     from lmms_eval_tasks.judges.costs import REASONING_TOKENS
-    from lmms_eval_tasks.judges.prompts import render
+    from lmms_eval_tasks.judges.engine import render
     from lmms_eval_tasks.judges.tokens import count_messages, counter, image_tokens
 
     count = counter(config.model)
     thought = REASONING_TOKENS if is_reasoning(config.model) else 0
-    found = {name: Step(name) for name in steps.STEPS}
+    found = {name: Step(name) for name in (*steps.STEPS, "all")}
     for work in works:
         picture = image_tokens(*work.size)
         for name, pictures, texts, reply in _asked(work):
-            step, asked = found[name], steps.criterion(name, given)
-            step.calls += 1
-            step.pictures += pictures
-            step.prompt_tokens += count_messages(render(asked, steps.fields(name, texts)), count)
-            step.prompt_tokens += pictures * picture
-            step.reply_tokens += count.count(json.dumps(reply)) + thought
+            shown = render(steps.criterion(name, given), steps.fields(name, texts))
+            for step in (found[name], found["all"]):
+                step.calls += 1
+                step.pictures += pictures
+                step.prompt_tokens += count_messages(shown, count) + pictures * picture
+                step.reply_tokens += count.count(json.dumps(reply)) + thought
     price = run.current().price(config)
     for step in found.values():
         if price is not None:
@@ -123,31 +123,18 @@ def _words(tokens: int) -> str:
     return " ".join(["word"] * tokens)
 
 
-def total(found: Sequence[Step]) -> Step:
-    """The sum; its cost is unknown as soon as one is."""
-    known = [step.cost for step in found if step.cost is not None]
-    return Step(
-        "all",
-        sum(step.calls for step in found),
-        sum(step.pictures for step in found),
-        sum(step.prompt_tokens for step in found),
-        sum(step.reply_tokens for step in found),
-        sum(known) if len(known) == len(found) else None,
-    )
-
-
 def table(found: Sequence[Step]) -> Table:
     """The steps with their sum."""
     from rich import box
     from rich.table import Table
 
-    from lmms_eval_tasks.judges.ledger import dollars
+    from lmms_eval_tasks.judges.report import dollars
 
     made = Table(title="Estimate", title_justify="left", box=box.SIMPLE_HEAD)
     made.add_column("step")
     for title in ("calls", "pictures", "tokens in + out", "cost"):
         made.add_column(title, justify="right")
-    for step in [*found, total(found)]:
+    for step in found:
         made.add_row(
             step.name,
             f"{step.calls:,}",
@@ -194,7 +181,7 @@ def lines(done: Done, source: str, *, cached: bool) -> Iterator[str]:
 
 def _advice(reasons: Iterable[str], *, cached: bool) -> str:
     """What to do about a record that was kept back."""
-    if not cached or not any(map(kept_replies.stay, reasons)):
+    if not cached or not any(map(engine.fails_again, reasons)):
         return "run the same command again to go on, or add --keep-gaps"
     return (
         "replies are kept, so the same command would fail the same way: name another --judge, or "

@@ -19,7 +19,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, create_model, model_
 
 from lmms_eval_tasks.haven.records.structure import Structure
 from lmms_eval_tasks.judges import Criterion, Judge, reader
-from lmms_eval_tasks.judges.judging import quotable
+from lmms_eval_tasks.judges.reader import quotable
 from lmms_eval_tasks.judges.verdict import Status
 from lmms_eval_tasks.utils import prompts
 
@@ -205,7 +205,7 @@ def write(
         images: called from several threads.
         have: texts that are there.
     """
-    from lmms_eval_tasks.judges.concurrency import ordered_map
+    from lmms_eval_tasks.judges.run import ordered_map
 
     ranges = made.shots
     jobs = [("frame", n) for n, text in enumerate(have.frames) if not text]

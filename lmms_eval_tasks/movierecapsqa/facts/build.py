@@ -17,7 +17,8 @@ from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import JudgeConfig
-from lmms_eval_tasks.judges.config import HUGGINGFACE, KEY, MAX_TOKENS, NONE, OFFLINE, OPENAI
+from lmms_eval_tasks.judges.config import KEY
+from lmms_eval_tasks.judges.verdict import HUGGINGFACE, MAX_TOKENS, NONE, OFFLINE, OPENAI
 from lmms_eval_tasks.movierecapsqa.facts import segments_file, steps
 from lmms_eval_tasks.movierecapsqa.facts.recap_file import Narrated
 from lmms_eval_tasks.movierecapsqa.facts.replies import SCHEMAS
@@ -124,7 +125,7 @@ def build(planned: Plan) -> Result:
     Raises:
         TasksError: the model cannot be used, or the file changed so that it cannot be added to.
     """
-    from lmms_eval_tasks.judges.concurrency import ordered_map
+    from lmms_eval_tasks.judges.run import ordered_map
     from lmms_eval_tasks.utils.json_files import write_json
 
     config, given = planned.config, planned.prompt

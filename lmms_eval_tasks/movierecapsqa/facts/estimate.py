@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks.judges import Criterion, JudgeConfig
+from lmms_eval_tasks.judges import JudgeConfig
 from lmms_eval_tasks.movierecapsqa.facts import replies, steps
 from lmms_eval_tasks.movierecapsqa.facts.recap_file import Narrated
 from lmms_eval_tasks.utils.prompts import Prompt
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from lmms_eval_tasks.judges.costs import Asked, Plan
 
 # Means of the released sample (8 segments, 113 facts, 52 questions), in tokens; a fact comes with
 # 5 s of recap, in which a narrator says about as much as the fact does.
@@ -25,20 +27,10 @@ FACTS_PER_PAIR = 2
 _VERBOSE = 1.5  # length of a question before it is simplified; a guess
 
 
-class Step(NamedTuple):
-    """One step over all segments, or all of them. `cost` in dollars; None: unknown."""
-
-    name: str
-    calls: int
-    prompt_tokens: int
-    reply_tokens: int
-    cost: float | None
-
-
 def estimate(
     segments: Sequence[Narrated], given: Prompt, config: JudgeConfig
-) -> tuple[list[Step], list[str]]:
-    """The steps with their sum at the end, and notes on how they were estimated.
+) -> tuple[dict[str, Plan], list[str]]:
+    """The work of each step and of `all` of them, and notes on how it was estimated.
 
     Args:
         segments: those that are to be asked about.
@@ -51,25 +43,12 @@ def estimate(
     from lmms_eval_tasks.judges.tokens import counter
 
     count = counter(config.model)
-    asked: dict[str, list[tuple[Criterion, Mapping[str, Any], str]]]
-    asked = {name: [] for name in replies.SCHEMAS}
+    asked: dict[str, list[Asked]] = {name: [] for name in replies.SCHEMAS}
     for segment in segments:
         number = max(1, round(count.count(segment.narration) / FACT))
         for name, fields, reply in _asked(segment, number):
             asked[name].append((steps.criterion(name, given), fields, json.dumps(reply)))
-    found = []
-    for name, requests in asked.items():
-        work = plan(config, requests)
-        found.append(Step(name, work.calls, work.judge_tokens, work.reply_tokens, work.cost))
-    costs = [step.cost for step in found if step.cost is not None]
-    total = Step(
-        "all",
-        sum(step.calls for step in found),
-        sum(step.prompt_tokens for step in found),
-        sum(step.reply_tokens for step in found),
-        sum(costs) if len(costs) == len(found) else None,
-    )
-    found.append(total)
+    asked["all"] = [one for own in asked.values() for one in own]
     notes = [
         f"tokens by {count.name}; assumed: a fact for {FACT} tokens of narration, a pair for "
         f"{FACTS_PER_PAIR} facts, as in the released sample; no repairs",
@@ -77,7 +56,7 @@ def estimate(
     ]
     if is_reasoning(config.model):
         notes.insert(1, f"{REASONING_TOKENS} tokens of reasoning assumed for each reply")
-    return found, notes
+    return {name: plan(config, requests) for name, requests in asked.items()}, notes
 
 
 def _asked(segment: Narrated, number: int) -> Iterator[tuple[str, Mapping[str, Any], Any]]:
@@ -105,16 +84,13 @@ def _words(tokens: float) -> str:
     return " ".join(["word"] * round(tokens))
 
 
-def summary(steps: Sequence[Step]) -> str:
+def summary(work: Mapping[str, Plan]) -> str:
     """The sum in words."""
-    total = steps[-1]
-    return (
-        f"about {total.calls:,} calls, {total.prompt_tokens:,} + {total.reply_tokens:,} tokens, "
-        f"{_dollars(total.cost)}"
-    )
+    total = work["all"]
+    return f"about {total.calls:,} calls, {_tokens(total)} tokens, {_dollars(total.cost)}"
 
 
-def table(steps: Sequence[Step]) -> Table:
+def table(work: Mapping[str, Plan]) -> Table:
     """The steps and their sum."""
     from rich import box
     from rich.table import Table
@@ -123,13 +99,16 @@ def table(steps: Sequence[Step]) -> Table:
     made.add_column("step")
     for title in ("calls", "tokens in + out", "cost"):
         made.add_column(title, justify="right")
-    for step in steps:
-        tokens = f"{step.prompt_tokens:,} + {step.reply_tokens:,}"
-        made.add_row(step.name, f"{step.calls:,}", tokens, _dollars(step.cost))
+    for name, step in work.items():
+        made.add_row(name, f"{step.calls:,}", _tokens(step), _dollars(step.cost))
     return made
 
 
+def _tokens(work: Plan) -> str:
+    return f"{work.judge_tokens:,} + {work.reply_tokens:,}"
+
+
 def _dollars(amount: float | None) -> str:
-    from lmms_eval_tasks.judges.ledger import dollars
+    from lmms_eval_tasks.judges.report import dollars
 
     return "price unknown" if amount is None else dollars(amount)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.judges import kept_replies
+from lmms_eval_tasks.judges import engine
 from lmms_eval_tasks.movierecapsqa.schema import UNLABELLED
 
 if TYPE_CHECKING:
@@ -158,4 +158,4 @@ def _advice(planned: Plan, result: Result, *, cached: bool) -> str:
 
 def _stays(failure: str) -> bool:
     _, _, why = failure.partition(": ")  # the step
-    return kept_replies.stay(why) or why.startswith(NOT_RELEASED)
+    return engine.fails_again(why) or why.startswith(NOT_RELEASED)

@@ -119,11 +119,8 @@ def merged(
         order: the recap's ids.
     """
     own = {entry["id"].strip(): entry for entry in entries if entry["id"].strip() in order}
+    others = [entry["id"].strip() not in order for entry in entries]
+    place = others.index(False) if own else len(entries)
     own |= made
-    recap = [own[name] for name in order if name in own]
-    place = next(
-        (n for n, entry in enumerate(entries) if entry["id"].strip() in order), len(entries)
-    )
-    before = list(entries[:place])
-    after = [entry for entry in entries[place:] if entry["id"].strip() not in order]
-    return [*before, *recap, *after]
+    after = [entry for entry, other in zip(entries, others, strict=True) if other][place:]
+    return [*entries[:place], *(own[name] for name in order if name in own), *after]

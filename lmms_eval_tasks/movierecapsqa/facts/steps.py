@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from lmms_eval_tasks.judges import Criterion, Judge, reader
-from lmms_eval_tasks.judges.judging import quotable
+from lmms_eval_tasks.judges.reader import quotable
 from lmms_eval_tasks.judges.verdict import Status
 from lmms_eval_tasks.movierecapsqa.facts import replies
 from lmms_eval_tasks.movierecapsqa.facts.recap_file import Narrated

@@ -13,25 +13,17 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
-from typer.testing import CliRunner
 
 from lmms_eval_tasks.cvrr_es.study import ratings
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
 from tests.conftest import REPOSITORY
-from tests.cvrr_es.study.debating import ANSWERS, DIFFERENT, SAID, Player, Study, app, wanted
+from tests.cvrr_es.study.debating import ANSWERS, DIFFERENT, SAID, Player, Study, wanted
 from tests.local_endpoint import error
 
 TURNS = 5 * DIFFERENT  # two agents, two rounds, and the last word
 AGAIN = "when what stopped them is mended (see above), run the same command again;"
-SCRIPT = (
-    "import typer\n"
-    "from lmms_eval_tasks.commands import debate_command\n"
-    "app = typer.Typer()\n"
-    "app.callback()(lambda: None)\n"
-    "debate_command.add_commands(app)\n"
-    "app()\n"
-)
+SCRIPT = "from lmms_eval_tasks.commands.cli import app; app()"
 
 
 @pytest.fixture
@@ -95,20 +87,6 @@ def test_the_same_command_again_costs_nothing_and_gives_the_same(study: Study) -
     assert done.exit_code == 0, (done.output, done.exception)
     assert len(study.endpoint.chats) == TURNS
     assert (study.out.read_bytes(), study.said.read_bytes()) == first
-
-
-def test_one_judge_with_the_reference(study: Study) -> None:
-    folder = study.folder / "said"
-    folder.mkdir()
-    done = study("--single", "--transcripts", str(folder))
-    assert done.exit_code == 0, (done.output, done.exception)
-    assert len(study.endpoint.chats) == DIFFERENT
-    assert {row.judge for row in ratings.read([study.out])} == {f"m@{study.endpoint.url}"}
-    assert not study.said.exists()
-    lines = (folder / study.said.name).read_text(encoding="utf-8").splitlines()
-    assert [len(json.loads(line)["turns"]) for line in lines] == [1] * ANSWERS
-    for request in study.endpoint.chats:
-        assert "Earlier turns" not in json.dumps(request.json)
 
 
 def test_a_dry_run_asks_nobody_and_needs_no_key(study: Study) -> None:
@@ -206,13 +184,6 @@ def test_replies_of_no_use_are_kept_and_asked_for_once_more_with_repairs(study: 
     assert done.exit_code == 0, done.output
     assert len(study.endpoint.chats) == asked + DIFFERENT
     assert missing(ratings.read([study.out])) == 0
-
-
-def test_without_a_cache_a_second_run_pays_again(study: Study) -> None:
-    study.player = lambda request: "I like dogs."
-    os.environ.update(study.env | {"LMMS_EVAL_TASKS_JUDGE_CACHE": "off"})
-    done = CliRunner().invoke(app(), study.arguments("--single"))
-    assert f"{ANSWERS} without a rating: {AGAIN} no reply" in done.output
 
 
 def test_other_ratings_are_not_overwritten(study: Study) -> None:

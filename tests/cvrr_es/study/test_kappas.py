@@ -45,11 +45,11 @@ def test_by_hand() -> None:
         assert found.mean.value == found.pooled.value
 
 
-def test_a_thousand_random_tables_are_scikit_learns() -> None:
+def test_random_tables_are_scikit_learns() -> None:
     from sklearn.metrics import cohen_kappa_score
 
     undefined = constant = 0
-    for seed in range(1000):
+    for seed in range(300):
         rng = random.Random(seed)
         used = rng.sample(SCALE, rng.choice([1, 2, 2, 3, 4, 5]))
         other = rng.sample(SCALE, rng.choice([1, 2, 3, 5]))
@@ -71,25 +71,8 @@ def test_a_thousand_random_tables_are_scikit_learns() -> None:
         else:
             constant += len(set(judge)) == 1
             assert ours.value == pytest.approx(theirs, abs=1e-12)
-    assert undefined > 20
-    assert constant > 20
-
-
-def test_the_papers_formula_as_printed_is_another_number() -> None:
-    """3.2 as written, with weights of agreement in the formula of disagreement: -1/3 for 1."""
-    judge = reference = [1, 2, 3, 4, 5]
-    weight = {(a, b): 1 - ((a - b) / 4) ** 2 for a in SCALE for b in SCALE}
-    observed = sum(weight[pair] for pair in zip(judge, reference, strict=True)) / 5
-    expected = sum(weight.values()) / 25
-    made = study({"J": {"A": judge}}, {"A": reference})
-    ours = kappas.between(made, of(made), made.reference, made.items, resamples=0).value
-    assert 1 - observed / expected == pytest.approx(-1 / 3)
-    assert ours == 1 == pytest.approx((observed - expected) / (1 - expected))
-    # Panels may hand in numbers off the scale.
-    made = study({"J": {"A": [2, 3, 4, 5, 1]}}, {"A": [1, 2, 3, 4, 1]})
-    wrong = {**of(made), made.items[4]: 7}
-    found = kappas.between(made, wrong, made.reference, made.items, resamples=0)
-    assert (found.value, found.agreement.off_scale) == (5 / 7, 1)
+    assert undefined > 5
+    assert constant > 5
 
 
 def test_means() -> None:
@@ -117,25 +100,25 @@ def test_means() -> None:
 
 
 def test_what_is_undefined() -> None:
+    same = "both raters gave one and the same label to every item"
     made = study({"J": {"A": [3, 3], "B": [1, 5]}}, {"A": [3, 3], "B": [1, 5]})
     one = kappas.reliability(made, of(made), resamples=0).by_dimension[PARTIAL]
     assert (one.value, one.defined, one.cells) == (1, 1, 2)
-    made = study({"J": {"A": [3, 3]}}, {"A": [3, 3]})
-    mean = kappas.reliability(made, of(made)).mean
-    assert (mean.value, mean.defined, mean.cells) == (None, 0, 1)
-    assert mean.reason == "both raters gave one and the same label to every item"
-    assert (mean.no_interval, mean.as_dict()["percent"]) == ("there is no value", None)
-    made = Study.of(rows([1, 2, 3]), [])
-    found = kappas.reliability(made, of(made))
-    assert found.mean.reason == found.pooled.agreement.reason == "there is no reference yet"
-    assert (found.pooled.value, found.pooled.agreement.missing) == (None, 3)
+    for made, judge, reason in (
+        (study({"J": {"A": [3, 3]}}, {"A": [3, 3]}), "J", same),
+        (Study.of(rows([1, 2, 3]), []), "J", "there is no reference yet"),
+        (
+            study({"J": {"A": [1, 2]}, "K": {"A": ["absent", "absent", 3]}}, {"A": [1, 2]}),
+            *("K", "no item was rated on the scale by both"),
+        ),
+    ):
+        found = kappas.reliability(made, of(made, judge))
+        assert (found.mean.value, found.mean.reason) == (None, reason)
+        assert (found.pooled.value, found.pooled.agreement.reason) == (None, reason)
+        assert found.mean.no_interval == "there is no value"
     made = Study.of(rows([1, 2], empty=True), rows([1, 2], judge="d")).without_empty
     found = kappas.reliability(made, of(made))  # every answer was empty
     assert (found.mean.reason, found.pooled.value, found.cells) == ("there are no items", None, {})
-    made = study({"J": {"A": [1, 2]}, "K": {"A": ["absent", "absent", 3]}}, {"A": [1, 2]})
-    found = kappas.reliability(made, of(made, "K"))
-    assert found.pooled.agreement.reason == "no item was rated on the scale by both"
-    assert found.pooled.agreement.coverage == 0
 
 
 def test_bands() -> None:
@@ -149,7 +132,7 @@ def test_bands() -> None:
 # --- intervals ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_intervals_are_cluster_bootstraps(seed: int) -> None:
     """Bit for bit what utils.stats gives from the items themselves, also of the means."""
     made = drawn(seed)
@@ -190,59 +173,17 @@ def test_intervals_are_cluster_bootstraps(seed: int) -> None:
             assert ours == pytest.approx(getattr(theirs, name), abs=1e-12)
 
 
-def mean_of(drawn_sums: Any) -> Any:
-    return drawn_sums[:, 1] / drawn_sums[:, 0]
-
-
-def undefined_often(drawn_sums: Any) -> Any:
-    """A mean that does not exist when it is below 3."""
-    means = mean_of(drawn_sums)
-    return np.where(means < 3, np.nan, means)
-
-
-def test_undefined_resamples_are_those_of_cluster_bootstrap() -> None:
-    for seed in range(3):
-        rng = random.Random(seed)
-        items = [(f"v{rng.randint(0, 9)}", rng.randint(2, 5)) for _ in range(60)]
-        sums: dict[str, list[int]] = {}
-        for video, value in items:
-            number, total = sums.get(video, [0, 0])
-            sums[video] = [number + 1, total + value]
-
-        def slow(values: Any) -> float:
-            return float(undefined_often(np.array([[float(len(values)), float(sum(values))]]))[0])
-
-        videos, values = [video for video, _ in items], [value for _, value in items]
-        theirs = stats.cluster_bootstrap(slow, values, videos, seed=seed)
-        turned = dict(reversed(list(sums.items())))  # their order does not matter
-        for given in (sums, turned):
-            ours, _ = interval_or_reason(
-                slow(values), given, undefined_often, len(items), unknown=0, seed=seed
-            )
-            assert ours == theirs
-    # Two videos, each constant on its own label: half of the resamples draw one of them twice.
-    made = study({"J": {"A": [1, 1, 5, 5]}}, {"A": [1, 1, 5, 5]})
-    interval = kappas.reliability(made, of(made)).pooled.interval
-    assert interval is not None
-    assert 400 < interval.undefined < 600
-    assert (interval.low, interval.high) == (1, 1)
-
-
 def test_why_there_is_no_interval() -> None:
     given: dict[str, Any] = {"estimate": 2.0, "sums": {"a": [3, 4], "b": [2, 5]}}
-    given |= {"statistic": mean_of, "n": 5, "unknown": 0}
-    nothing = {"statistic": lambda sums: np.full(len(sums), np.nan)}
-    cases: list[tuple[dict[str, Any], str]] = [
+    given |= {"statistic": lambda sums: sums[:, 1] / sums[:, 0], "n": 5, "unknown": 0}
+    for changes, reason in (
         ({"estimate": None}, "there is no value"),
         ({"resamples": 0}, "no interval was asked for"),
-        ({"unknown": 2}, "the video of 2 of 5 items is not known"),
         ({"sums": {"a": [5, 9]}}, "all items are on one video"),
-        (nothing, "undefined in all 1000"),
-    ]
-    for changes, reason in cases:
+        ({"statistic": lambda sums: np.full(len(sums), np.nan)}, "undefined in all 1000"),
+    ):
         found, why = interval_or_reason(**{**given, **changes})
-        assert found is None
-        assert reason in why
+        assert (found, reason in why) == (None, True)
     with pytest.raises(ValueError, match="at least 1000"):
         interval_or_reason(**given, resamples=999)
     made = study({"J": TWO[0]}, TWO[1], video="")

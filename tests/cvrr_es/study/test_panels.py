@@ -11,16 +11,11 @@ from random import Random
 from typing import Any
 
 import pytest
-import simulation
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from lmms_eval_tasks.cvrr_es.study import panels
 from lmms_eval_tasks.cvrr_es.study.panels import PANELS, Judges, Panel, dawid_skene
 from lmms_eval_tasks.cvrr_es.study.ratings import Item
-from lmms_eval_tasks.cvrr_es.study.selection import judge_kappa
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.utils.agreement import kappa
 
 SCALE = (1, 2, 3, 4, 5)
 Table = dict[str, dict[Item, int]]
@@ -138,31 +133,6 @@ def test_dawid_skene_is_em_and_crowd_kits_round_by_round() -> None:
         assert probabilities == pytest.approx(further[item], abs=0.01)
 
 
-def test_crowd_kit_itself_would_have_stopped_too_early() -> None:
-    """Why EM is ours; if this fails, crowd-kit may have been repaired."""
-    ratings = simulation.draw(simulation.WORLDS["five"], 12).ratings
-    _, rounds = crowd_kits(ratings)
-    model = dawid_skene(ratings)
-    assert model.converged
-    assert model.iterations > 2 * rounds
-    _, likelihoods = by_hand(ratings, 2 * rounds)
-    assert likelihoods[-1] > likelihoods[rounds] + 1
-
-
-def test_dawid_skene_of_little() -> None:
-    empty = dawid_skene({"a": {}})
-    assert (empty.probabilities, empty.iterations, empty.converged) == ({}, 0, True)
-    ratings = made(5)  # the order of judges and items does not matter
-    turned = {
-        judge: dict(sorted(ratings[judge].items(), reverse=True)) for judge in [*ratings][::-1]
-    }
-    assert dawid_skene(turned) == dawid_skene(ratings)
-    items = [Item(f"d/{n:03d}", "x") for n in range(4)]  # what nobody gave has no probability
-    model = dawid_skene({"a": dict(zip(items, (2, 2, 5, 5), strict=True))})
-    assert model.probabilities[items[0]] == pytest.approx((0, 1, 0, 0, 0), abs=1e-8)
-    assert model.probabilities[items[3]] == pytest.approx((0, 0, 0, 0, 1), abs=1e-8)
-
-
 def test_naive_bayes_by_hand() -> None:
     first, second, third, new = (Item(f"d/{n:03d}", "x") for n in range(4))
     reference = {first: 1, second: 1, third: 2, new: 5}  # `new` is not fitted to
@@ -194,8 +164,6 @@ ITEMS = [Item(f"d/{n:03d}", candidate) for n in range(1, 31) for candidate in "x
 DIMENSION = {item: "late" if item.question > "d/015" else "early" for item in ITEMS}
 FOLDS = {item: int(item.question[2:]) % 3 for item in ITEMS}
 FITTED = [name for name, uses_reference in PANELS.items() if uses_reference]
-# Correcting judges is what naive Bayes is for: it does not repeat a single judge.
-REPEATING = [name for name in PANELS if not name.startswith("naive_bayes")]
 
 
 @pytest.fixture
@@ -244,19 +212,6 @@ def test_every_item_with_a_rating_gets_one_on_the_scale(name: str) -> None:
 
 
 @quick
-@pytest.mark.parametrize("name", REPEATING)
-@settings(max_examples=10, deadline=None)
-@given(seed=st.integers(0, 999), missing=st.sampled_from([0.0, 0.3]), data=st.data())
-def test_with_one_judge_a_panel_repeats_it(
-    name: str, seed: int, missing: float, data: st.DataObject
-) -> None:
-    ratings, truth = drawn(seed, missing)
-    judge = data.draw(st.sampled_from(sorted(ratings)))
-    panel = rate(name, {judge: ratings[judge]}, truth, DIMENSION, FOLDS)
-    assert panel.ratings == ratings[judge]
-
-
-@quick
 @pytest.mark.parametrize("name", PANELS)
 def test_the_reference_of_a_fold_has_no_say_in_that_folds_ratings(name: str) -> None:
     ratings, truth = drawn(2, 0.2)
@@ -277,36 +232,6 @@ def test_the_reference_of_a_fold_has_no_say_in_that_folds_ratings(name: str) -> 
                 assert after.get(item) == before.ratings.get(item)
 
 
-@settings(max_examples=20, deadline=None)
-@given(seed=st.integers(0, 999), constants=st.lists(st.sampled_from(SCALE), max_size=4))
-def test_constant_judges_change_nothing_for_weights_and_the_best_judge(
-    seed: int, constants: list[int]
-) -> None:
-    ratings, truth = drawn(seed)
-    more = ratings | {f"constant {n}": dict.fromkeys(ITEMS, r) for n, r in enumerate(constants)}
-    for name in ("kappa_weighted", "best_judge"):
-        before = rate(name, ratings, truth, DIMENSION, FOLDS)
-        assert rate(name, more, truth, DIMENSION, FOLDS) == before
-
-
-def test_weights_are_the_judges_kappas_in_the_same_dimension_on_other_folds() -> None:
-    ratings, truth = drawn(5)
-    panel = rate("kappa_weighted", ratings, truth, DIMENSION, FOLDS).ratings
-    for item in ITEMS:
-        others = [i for i in ITEMS if DIMENSION[i] == DIMENSION[item] and FOLDS[i] != FOLDS[item]]
-        weight = {}
-        for judge, own in ratings.items():
-            by_candidate = []
-            for candidate in "xy":
-                mine = [i for i in others if i.candidate == candidate]
-                found = kappa([own[i] for i in mine], [truth[i] for i in mine], SCALE, "quadratic")
-                by_candidate.append(found.value or 0.0)
-            weight[judge] = max(0.0, sum(by_candidate) / 2)
-        total = sum(weight.values())
-        mean = sum(weight[judge] * own[item] for judge, own in ratings.items()) / total
-        assert abs((panel[item] or 0) - mean) <= 0.5 + 1e-9
-
-
 def test_the_best_judge_is_chosen_by_dimension_and_the_next_best_stands_in() -> None:
     _, truth = drawn(6)
     ratings = {
@@ -323,41 +248,6 @@ def test_the_best_judge_is_chosen_by_dimension_and_the_next_best_stands_in() -> 
     ratings = {"good": {i: r for i, r in truth.items() if i != gap}, "b": {gap: 5}, "a": {gap: 2}}
     panel = rate("best_judge", ratings, truth, DIMENSION, FOLDS)
     assert panel.ratings == truth | {gap: 2}
-
-
-def test_naive_bayes_corrects_a_lenient_and_a_contrary_judge() -> None:
-    _, truth = drawn(7)
-    for rule in ({1: 5, 2: 4, 3: 3, 4: 2, 5: 1}, {1: 2, 2: 3, 3: 4, 4: 5, 5: 1}):
-        ratings = {"j": {item: rule[r] for item, r in truth.items()}}
-        one = dict.fromkeys(ITEMS, "d")
-        assert rate("naive_bayes", ratings, truth, one, FOLDS).ratings == truth
-
-
-@quick
-def test_dawid_skene_finds_the_judges_to_trust_where_they_are_many(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    ratings, truth = drawn(8)
-    rng = Random(8)
-    for n in range(4):
-        ratings[f"good {n}"] = {
-            item: r if rng.random() < 0.8 else rng.choice(SCALE) for item, r in truth.items()
-        }
-    judges = Judges(ratings, truth, dict.fromkeys(ITEMS, "d"))
-    found = {
-        name: judge_kappa(judges.panel(name).ratings, truth, ITEMS) or 0
-        for name in ("mean", "dawid_skene", "dawid_skene_mean")
-    }
-    assert min(found["dawid_skene"], found["dawid_skene_mean"]) > found["mean"] + 0.1
-    # It is fitted by dimension, and says where it did not converge.
-    late = {j: {i: r for i, r in o.items() if DIMENSION[i] == "late"} for j, o in ratings.items()}
-    both, alone = (rate("dawid_skene", own, truth, DIMENSION) for own in (ratings, late))
-    assert alone.ratings.items() <= both.ratings.items()
-    assert (len(alone.ratings), len(both.ratings), both.note) == (30, 60, "")
-    monkeypatch.setattr(panels, "dawid_skene", lambda own: FIT(own, iterations=2))
-    assert rate("dawid_skene_mean", ratings, truth, DIMENSION).note == (
-        "not converged in 2 iterations: early; not converged in 2 iterations: late"
-    )
 
 
 @quick

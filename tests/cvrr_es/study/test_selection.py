@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,11 +12,9 @@ from lmms_eval_tasks.cvrr_es.candidates import Aligned
 from lmms_eval_tasks.cvrr_es.study import selection
 from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
 from lmms_eval_tasks.cvrr_es.study.selection import (
-    THETA,
     Material,
     Rated,
     Selection,
-    fitting_items,
     judge_kappa,
     make,
     parse,
@@ -25,11 +22,7 @@ from lmms_eval_tasks.cvrr_es.study.selection import (
 from lmms_eval_tasks.cvrr_es.study.study import Place
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.host import names
-from tests.cvrr_es.scored import PART, TIME, doc, row
-
-TABLES: dict[str, Any] = json.loads(
-    (Path(__file__).parents[2] / "cases" / "cvrr_es_mixture_tables.json").read_text()
-)
+from tests.cvrr_es.scored import PART, doc, row
 
 # Ten questions, two candidates; fold 0 is the first half. The reference counts up and down.
 ITEMS = [Item(f"d/{n:03d}", candidate) for n in range(1, 11) for candidate in "xy"]
@@ -111,23 +104,6 @@ class TestChoices:
         assert (found[0, "e"].fell_back, found[0, "d"].fell_back) == (True, False)
         assert found[0, "e"].judges == tuple(sorted(JUDGES))
 
-    def test_every_dimension_has_its_own_judges(self) -> None:
-        dimension = {item: "even" if int(item.question[2:]) % 2 else "odd" for item in ITEMS}
-        ratings = {
-            name: {item: r if dimension[item] == name else 6 - r for item, r in TRUTH.items()}
-            for name in ("even", "odd")
-        }
-        found = chosen("theta=0.5", ratings=ratings, dimension_of=dimension)
-        assert found == {(fold, name): (name,) for fold in (0, 1) for name in ("even", "odd")}
-        new = Item("d/099", "z")  # without ratings or reference: gets judges too
-        more = {"dimension_of": DIMENSION | {new: "f"}, "fold_of": FOLDS | {new: 2}}
-        assert chosen("theta=0.9", **more)[2, "f"] == tuple(sorted(JUDGES))
-        # References off the scale are not chosen by.
-        odd = {item: 4.5 if item.candidate == "x" else r for item, r in TRUTH.items()}
-        parts = fitting_items(ITEMS, odd, DIMENSION, FOLDS)  # type: ignore[arg-type]
-        assert {item.candidate for own in parts.values() for item in own} == {"y"}
-        assert chosen("theta=0.9", reference=odd)[0, "d"] == ("right", "wrong in 0")
-
     def test_what_cannot_be_chosen_by_is_one_line(self) -> None:
         cases: list[tuple[dict[str, Any], str]] = [
             ({"ratings": {}}, "no judges to choose from"),
@@ -172,33 +148,6 @@ def test_the_options_text() -> None:
             parse(text)
         assert "expected a form like theta=" in str(caught.value)
         assert "\n" not in str(caught.value)
-
-
-def test_the_default_is_what_the_papers_tables_allow() -> None:
-    def column(table: str, place: int) -> list[float]:
-        return [cells[place] for cells in TABLES[table].values()]
-
-    dimensions = TABLES["dimensions"]
-    same = {
-        dimension: sum(map(float.__eq__, column("collective", n), column("mixture", n)))
-        for n, dimension in enumerate(dimensions)
-    }
-    best = {d: max(column("judges", n)) for n, d in enumerate(dimensions)}
-    fell_back = {dimension for dimension, cells in same.items() if cells == 5}
-    differ = {dimension for dimension, cells in same.items() if cells == 0}
-    assert (len(fell_back), len(differ)) == (4, 6)
-    highest, lowest = max(best[d] for d in fell_back), min(best[d] for d in differ)
-    assert (highest, lowest) == (7.27, 9.33)
-    assert highest < 100 * THETA <= lowest
-    # The eleventh fits no theta: four cells are the same, and its best judge is the better one.
-    (odd,) = set(same) - fell_back - differ
-    assert (odd, same[odd], best[odd]) == ("understanding_emotional_context", 4, 12.11)
-    intern = dict(zip(dimensions, TABLES["judges"]["InternVL2"], strict=True))
-    assert max(intern[d] for d in {*fell_back, odd}) == 7.5 < 100 * THETA
-    assert min(intern[d] for d in differ) == 9.33
-    fine = dimensions.index("fine_grained_action_understanding")
-    passed = {name for name, cells in TABLES["judges"].items() if cells[fine] >= 100 * THETA}
-    assert passed == {"InternVL2", "GPT-4o mini"}  # as 5.3 says
 
 
 # --- what a judge task rates ----------------------------------------------------------------------
@@ -345,25 +294,3 @@ class TestDocs:
         for n in range(2, QUESTIONS + 1):
             item = Item(f"{PART}/{n:03d}", "ada")
             assert fold_of[item] == own_fold or found[f"{item.question}/ada"]["fell_back"], n
-
-    def test_references(self) -> None:
-        half = row(1, 4.5, "debate", round="reference")  # chosen by nowhere, and handed on
-        given = material([*GOOD, *BAD], reference=[half, *REFERENCE[1:]])
-        rated = make("cvrr_judge_mixture", given)
-        assert judges(rated) == {("Zoe",), ()}
-        assert docs(rated)[f"{PART}/001/ada"]["reference_rating"] == 4.5
-        for task in ("cvrr_judge", "cvrr_judge_collective"):  # none is no error
-            rated = make(task, material(GOOD, reference=[]))
-            assert {one["reference_rating"] for one in docs(rated).values()} == {None}
-        failed = row(2, None, "debate", round="reference")
-        rated = make("cvrr_judge", material([], reference=[REFERENCE[0], failed]))
-        assert rated.reference == {Item(f"{PART}/001", "ada"): 1}
-        others = (
-            rows("debate", RIGHT, round="reference", candidate="Ada"),
-            [row(1, 3, "debate", dimension=TIME, question=f"{TIME}/001", round="reference")],
-        )
-        for other in others:
-            for task in ("cvrr_judge", "cvrr_judge_mixture"):
-                told = f"{task}: no reference rating is of these answers"
-                with pytest.raises(DataError, match=told):
-                    make(task, material(GOOD, reference=other))

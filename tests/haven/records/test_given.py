@@ -40,18 +40,12 @@ def test_scores_of_sampled_or_of_original_frames(tmp_path: Path, name: str) -> N
     [
         ("s.json", [1, 2, 3], "3 scores, but the video has 4 sampled and 20 original frames"),
         ("s.json", [1, 2, -1, 3], "score 2 is -1: expected a number from 0 to 1e"),
-        ("s.json", [1, 2, 10**400, 3], "score 2 is 1000"),
         ("s.json", "[1, 2, NaN, 3]", "score 2 is nan"),
-        ("s.json", "[1, 2, Infinity, 3]", "score 2 is inf"),
         ("s.json", [1, 2, "3", 4], "expected a list of numbers"),
         ("s.json", [1, 2, True, 4], "expected a list of numbers"),
-        ("s.json", {"a": 1}, "expected a list of numbers"),
-        ("s.json", "[1, 2", "not valid JSON at line 1"),
         ("s.npy", "text", "not a readable NPY file"),
-        ("s.npy", "", "not a readable NPY file"),
         ("s.npy", np.ones((4, 1)), r"an array of shape \(4, 1\): expected \(frames,\)"),
         ("s.npy", np.array([1, np.nan, 0, 0]), "score 1 is nan"),
-        ("s.npy", np.array(["a"]), "expected an array of real numbers"),
         ("s.npy", np.array([None]), "not a readable NPY file"),
     ],
 )
@@ -72,26 +66,14 @@ def test_picks_are_shares_of_annotators(tmp_path: Path) -> None:
     assert given.shares(both, PICKS, 20) == [0, 1, 0.5, 0]
 
 
-def test_of_two_nearest_the_earlier() -> None:
-    assert given.nearest([0, 4, 8], 2) == 0
-    assert given.nearest([0, 4, 8], 3) == 1
-    assert given.nearest([3, 8], 0) == 0
-    assert given.nearest([3, 8], 99) == 1
-
-
 @pytest.mark.parametrize(
     ("content", "why"),
     [
         ([[20]], "annotator 1 picked 20: expected a frame number from 0 to 19"),
         ([[0], [-1]], "annotator 2 picked -1"),
         ([[1.5]], "annotator 1 picked 1.5"),
-        ([[True]], "annotator 1 picked True"),
-        ([["3"]], "annotator 1 picked '3'"),
         ([1, 2], "one list of frame numbers per annotator"),
-        ({}, "one list of frame numbers per annotator"),
         ([], "nobody picked a frame"),
-        ([[], []], "nobody picked a frame"),
-        ("[[1]", "not valid JSON"),
     ],
 )
 def test_bad_picks(tmp_path: Path, content: Any, why: str) -> None:
@@ -106,10 +88,8 @@ def test_bad_picks(tmp_path: Path, content: Any, why: str) -> None:
     ("content", "why"),
     [
         (np.ones((3, 2)), r"an array of shape \(3, 2\): expected \(4, d\)"),
-        (np.ones(4), r"expected \(4, d\)"),
         (np.ones((4, 0)), r"expected \(4, d\)"),
         (np.array([[1.0], [2.0], [np.inf], [3.0]]), "row 2 holds a number that is not finite"),
-        ("text", "not a readable NPY file"),
     ],
 )
 def test_bad_features(tmp_path: Path, content: Any, why: str) -> None:

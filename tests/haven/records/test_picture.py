@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -31,44 +30,6 @@ RECORD = Record(
     gaps={"saliency_text": "clips, entry 2, summary: there is none"},
 )
 IMAGES = {number: f"data:image/jpeg;base64,A{number}" for number in range(1, 7)}
-
-
-class Balanced(HTMLParser):
-    """Raises if a tag is not closed where it should be."""
-
-    VOID = ("meta", "img", "br")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        if tag not in self.VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-
-@pytest.mark.parametrize(
-    "record",
-    [
-        RECORD,
-        replace(RECORD, frames=tuple(replace(f, importance=None) for f in RECORD.frames)),
-        replace(RECORD, frames=tuple(replace(f, importance=0.0) for f in RECORD.frames)),
-        replace(RECORD, document=(), summary=(), n_frames=None, name="", gaps={}),
-    ],
-)
-def test_every_record_makes_a_whole_page(record: Record) -> None:
-    for images in (IMAGES, {}):
-        page = picture.html(record, images)
-        parser = Balanced()
-        parser.feed(page)
-        assert parser.open == []
-        assert not re.search(r"(?:src|href)=\"(?!data:)", page)
-        assert "http" not in page
-        assert "<script" not in page
-        assert "prefers-color-scheme: dark" in page
 
 
 def test_frames_are_marked_and_in_their_shots() -> None:

@@ -8,11 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven import data
 from lmms_eval_tasks.haven.options import Options
-from lmms_eval_tasks.haven.records import prepare as preparing
 from lmms_eval_tasks.haven.records import release as released
 from lmms_eval_tasks.haven.tasks import BENCHMARK
 from tests.haven.release_files import write
@@ -95,13 +93,6 @@ class TestPrepare:
         BENCHMARK.prepare(release, root, False)
         assert released.read(root / "haven", Options()).counts["videos_without_hdf5"] == 0
 
-    def test_hdf5_that_disagrees_is_not_placed(self, release: Path, root: Path) -> None:
-        BENCHMARK.prepare(release / "data" / "processed", root, False)
-        other = write(release / "other", "ovp", frames=13)
-        with pytest.raises(DataError, match="not one of 2 videos fits the schema; ovp/video_1: "):
-            BENCHMARK.prepare(other / "ovp" / "h5" / "ovp.h5", root, False)
-        assert "ovp/h5/ovp.h5" not in tree(root / "haven")
-
     def test_other_data_is_in_the_way(self, release: Path, root: Path) -> None:
         BENCHMARK.prepare(release, root, False)
         other = write(release / "other", "ovp", videos=3)
@@ -139,40 +130,6 @@ class TestPrepare:
         assert str(error.value) == (
             f"{root / 'haven'}: is read as other data than {tmp_path / 'clone'}; remove it first"
         )
-
-    def test_only_videos_of_the_subset(
-        self, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv(settings.HAVEN, "subset=2")
-        folder = write(tmp_path / "data", "videoxum", 9)
-        names = [f"video_{number}" for number in range(1, 10)]
-        (folder / "videos" / "videoxum").mkdir(parents=True)
-        for name in names:
-            (folder / "videos" / "videoxum" / f"{name}.mp4").touch()
-        BENCHMARK.prepare(folder, root, False)
-        chosen = released.chosen("videoxum", names, Options(subset=2))
-        assert {path.stem for path in (root / "haven" / "videos" / "videoxum").iterdir()} == {
-            *chosen
-        }
-
-    def test_bad_videos_are_counted(self, root: Path, tmp_path: Path) -> None:
-        folder = write(tmp_path / "data", change=lambda data, _: data["video_2"].pop("clips"))
-        told = BENCHMARK.prepare(folder, root, False)
-        assert told.startswith(f"copied 2 files to {root / 'haven'}: 1 videos of tvsum; 1 videos")
-        assert "tvsum/video_2: tvsum_data.json, clips: the field is missing" in told
-
-    def test_large_files_are_better_linked(
-        self, release: Path, root: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(preparing, "_LARGE", 1000)
-        (release / "data" / "videos" / "tvsum" / "video_1.mkv").write_bytes(b"small")
-        told = BENCHMARK.prepare(release, root, False).splitlines()
-        names = "ovp_data.json, ovp.h5, tvsum_data.json, tvsum.h5"
-        assert sorted(told[1].partition("(")[2].partition(")")[0].split(", ")) == sorted(
-            names.split(", ")
-        )
-        assert told[1].endswith("; --link links them instead")
-        assert "--link" not in BENCHMARK.prepare(release, root.with_name("second"), True)
 
     def test_what_is_none(self, root: Path, tmp_path: Path) -> None:
         (tmp_path / "empty").mkdir()

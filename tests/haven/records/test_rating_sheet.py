@@ -7,14 +7,13 @@ import io
 import json
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from PIL import Image
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven.records import picture, rating_sheet
-from lmms_eval_tasks.haven.records.rating_sheet import DIMENSIONS, Evidence
+from lmms_eval_tasks.haven.records.rating_sheet import COLUMNS, DIMENSIONS, Evidence
 from lmms_eval_tasks.haven.records.record import Frame, Record, Sentence, Shot
 
 NONE = Evidence({}, (), (), "no video")
@@ -90,7 +89,7 @@ def test_videos_that_lack_a_text_are_counted() -> None:
 
 def test_the_page_holds_everything_and_loads_nothing() -> None:
     sheet = rating_sheet.draw([record(1), record(2)], 2, 0)
-    uri = picture.data_uri(Image.new("RGB", (4, 4)), 80)
+    uri = picture.data_uri(Image.new("RGB", (4, 4)))
     frames = dict.fromkeys(range(1, 7), uri)
     seen = {
         sheet.videos[0].id: Evidence(frames, [uri, uri], [uri, uri, uri]),
@@ -116,12 +115,8 @@ def test_the_page_holds_everything_and_loads_nothing() -> None:
     assert "look at the video" in page
 
 
-def test_evidence_without_a_video(tmp_path: Path) -> None:
-    (drawn,) = rating_sheet.draw([record(1, path=tmp_path / "gone.mp4")], 1, 0).videos
-    found = rating_sheet.evidence(drawn)
-    assert (found.frames, found.shot, found.video) == ({}, (), ())
-    (line,) = rating_sheet.missing({"x": found})
-    assert line.startswith("tvsum/video_1: its video file is not there: rate it with a copy")
-    broken = tmp_path / "broken.mp4"
-    broken.write_text("no video", encoding="utf-8")
-    assert "broken.mp4" in rating_sheet.evidence(replace(drawn, record=record(1, path=broken))).why
+def test_a_text_that_a_spreadsheet_would_compute_is_none() -> None:
+    sheet = rating_sheet.draw([record(1)], 1, 0)
+    lines = list(csv.reader(io.StringIO(rating_sheet.csv_text(sheet.rows))))
+    assert tuple(lines[0]) == COLUMNS
+    assert lines[-1] == ["tvsum/video_1 summary", "summary", "'=Then", "readability", ""]

@@ -8,7 +8,7 @@ import pytest
 
 from lmms_eval_tasks import settings
 from tests.haven.records.desk import Change, Desk
-from tests.local_endpoint import choice, completion, error, refused
+from tests.local_endpoint import choice, completion, refused
 
 AGAIN = "run the same command again to go on, or add --keep-gaps"
 USAGE = {"prompt_tokens": 9, "completion_tokens": 3}
@@ -62,21 +62,3 @@ def test_without_a_cache_a_second_run_asks_again(desk: Desk) -> None:
     done = desk.run(*desk.judge, **{settings.JUDGE_CACHE: "off"})
     assert "failed: document: parse_failure: " in done.output
     assert advice(done.output) == AGAIN
-
-
-def test_no_reply_is_asked_for_again(desk: Desk) -> None:
-    desk.writer.change = only("shot", error(400, "maximum context length"))
-    done = desk.run(*desk.judge)
-    assert "failed: document: waits for the description of shot 1" in done.output
-    assert advice(done.output) == AGAIN
-
-
-def test_a_repair_that_was_not_paid_for_is_asked_for_again(desk: Desk) -> None:
-    """Frames and shots take 34 calls, the document's first reply the last one."""
-    desk.writer.change = UNREADABLE
-    done = desk.run(*desk.judge, "--max-calls", "35", "--judge-concurrency", "1")
-    assert "(not repaired: " in done.output
-    assert advice(done.output) == AGAIN
-    assert desk.writer.asked["document"] == 1
-    desk.run(*desk.judge)
-    assert desk.writer.asked["document"] == 2

@@ -39,18 +39,6 @@ def test_frames_are_uniform_in_time(
     assert structure.indices(n_frames, rate, fps) == found
 
 
-def test_as_many_frames_as_seconds_and_rate_say() -> None:
-    for seed in range(200):
-        draw = random.Random(seed)
-        n_frames, rate = draw.randint(1, 9000), draw.choice([23.976, 25.0, 29.97, 30.0, 59.94])
-        fps = draw.uniform(1, 2)
-        found = structure.indices(n_frames, rate, fps)
-        assert found[0] == 0
-        assert found[-1] < n_frames
-        assert found == sorted(set(found))
-        assert abs(len(found) - n_frames / rate * fps) <= 1
-
-
 # Table 1: frames and shots on average.
 @pytest.mark.parametrize(
     ("frames", "shots"),
@@ -58,11 +46,6 @@ def test_as_many_frames_as_seconds_and_rate_say() -> None:
 )
 def test_the_target_is_what_table_1_shows(frames: float, shots: float) -> None:
     assert abs(structure.target(round(frames)) - shots) < 1
-
-
-@pytest.mark.parametrize(("n", "shots"), [(1, 1), (4, 1), (14, 1), (15, 2), (24, 2), (25, 3)])
-def test_the_target_rounds_halves_up(n: int, shots: int) -> None:
-    assert structure.target(n) == shots
 
 
 def test_of_equals_the_earlier_frames_are_keyframes() -> None:
@@ -123,36 +106,6 @@ def test_the_structure_of_a_video(tmp_path: Path, holiday: Path) -> None:
     assert [len(shot) for shot in made.shots] == [12, 3, 10, 5]
     target = structure.structure(sampled, frames, choices(tmp_path))
     assert len(target.starts) == 3
-
-
-def test_own_features_decide_the_shots(tmp_path: Path, holiday: Path) -> None:
-    from lmms_eval_tasks.utils import indexed_frames
-
-    folder = tmp_path / "features"
-    folder.mkdir()
-    np.save(folder / "holiday.npy", np.repeat(np.eye(2), [20, 10], axis=0))
-    chosen = choices(tmp_path, shots="2", features=folder)
-    sampled = structure.sample(holiday, chosen)
-    frames = indexed_frames.frames(holiday, sampled.picks, chosen.size, tmp_path / "cache")
-    assert structure.structure(sampled, frames, chosen).starts == (0, 20)
-    assert sampled.made_from["features"].startswith("file ")
-
-
-@pytest.mark.parametrize(
-    ("changes", "why"),
-    [
-        ({"fps": 0.99}, "--fps 0.99: expected 1 to 2"),
-        ({"fps": 2.01}, "--fps 2.01: expected 1 to 2"),
-        ({"fps": float("nan")}, "--fps nan: expected 1 to 2"),
-        ({"shots": "0"}, "--shots 0: expected target, auto or a whole number"),
-        ({"shots": "many"}, "--shots many"),
-        ({"shots": "-1"}, "--shots -1"),
-        ({"size": 15}, "--size 15: expected 16 pixels"),
-    ],
-)
-def test_choices_out_of_range(tmp_path: Path, changes: dict[str, object], why: str) -> None:
-    with pytest.raises(TasksError, match=why):
-        choices(tmp_path, **changes)
 
 
 def test_more_shots_than_frames(tmp_path: Path, holiday: Path) -> None:

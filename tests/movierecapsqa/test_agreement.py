@@ -1,4 +1,4 @@
-"""`lmms-eval-tasks agreement movierecapsqa`: a small release, and the real sample replayed."""
+"""`lmms-eval-tasks agreement movierecapsqa`: a small release against an endpoint."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.commands import agreement_command
 from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
-from lmms_eval_tasks.judges.prompts import block
-from lmms_eval_tasks.movierecapsqa import judge, published
-from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, asked
+from lmms_eval_tasks.judges.engine import block
+from lmms_eval_tasks.movierecapsqa import published
+from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, Context
+from lmms_eval_tasks.runs.agreement import task as agreement_task
 from tests.local_endpoint import Fault, LocalEndpoint, choice, completion, last_user_text
-from tests.movierecapsqa import perturbed
-from tests.movierecapsqa.asking import BEST, claimed, claims_of, kind, labelled
+from tests.movierecapsqa.asking import BEST, Item, claimed, claims_of, kind, labelled, script
+from tests.movierecapsqa.asking import at as judged_at
+from tests.movierecapsqa.entries import SPOKEN, entry, question, write
 from tests.movierecapsqa.small_release import MODELS, PEOPLE, SCORED, release
 
 
@@ -206,133 +208,108 @@ def test_what_cannot_be_used_is_one_line(tmp_path: Path) -> None:
         assert said in refused(agreement(*options), error)
 
 
-def test_the_same_command_again_pays_nothing(at: Any, tmp_path: Path) -> None:
-    kept = {settings.JUDGE_CACHE: str(tmp_path / "cache")}
-    first = at(**kept)[2]
-    assert sum(row["paid_calls"] for row in first["usage"]) == 4 * SCORED
-    spec = first["judge"]["model"], first["judge"]["base_url"]
-    done = agreement(
-        *("--judge", "@".join(spec), "--from", str(tmp_path / "data")),
-        *("--output", str(tmp_path / "again.json"), "--max-calls", "0"),
-        **kept,
-    )
-    assert done.exit_code == 0, (done.output, done.exception)
-    again = json.loads((tmp_path / "again.json").read_text(encoding="utf-8"))
-    assert again["dimensions"] == first["dimensions"]
-    assert sum(row["paid_calls"] for row in again["usage"]) == 0
-
-
-# --- the real sample, with replies whose agreement was computed beforehand ------------------------
-
-CASES = json.loads(perturbed.CASES.read_text(encoding="utf-8"))
-NAMES = {
-    "LLaVa-NeXT.response": "LLaVA-NeXT-Video",
-    "MiniCPM-o.response": "Mini-CPM-o",
-    "Qwen.response": "Qwen2.5VL",
-    "amazon_nova.response": "Amazon Nova Lite",
-    "claude.response": "Claude 3.5 Sonnet",
-    "gemini_2.5-flash.response": "Gemini-2.5-Flash",
-    "gpt_4o.response": "GPT-4o",
-    "people": "people",
-    "all": "all models",
-}
-
-# By score: labels that allow it, and labels that do not.
-LABELS = {
-    "factuality": (
-        [
-            ["unsupported", "unsupported"],
-            *[["supported", "contradictory"]] * 2,
-            *[["supported", "unsupported"]] * 2,
-            ["supported", "supported"],
-        ],
-        [*[["supported", "supported"]] * 3, *[["supported", "contradictory"]] * 3],
-    ),
-    "relevance": (
-        [
-            ["irrelevant", "irrelevant"],
-            *[["relevant", "irrelevant"]] * 2,
-            *[["relevant", "relevant"]] * 3,
-        ],
-        [["irrelevant", "irrelevant"]] * 6,
-    ),
-}
-
-
-def recordings(given: perturbed.Given, answer: published.Released) -> Iterator[dict[str, Any]]:
-    """The judge's replies about one answer."""
-    fields = {"question": answer.question, "candidate": given.text.strip()}
-    claims = [f"{given.by} says something.", f"{given.by} says more."]
-    found = claimed([] if perturbed.finds_nothing(given) else claims)
-    yield {"criterion": judge.CLAIMS, "fields": fields, "reply": found}
-    for dimension in DIMENSIONS:
-        about = asked(answer.context, dimension, answer.question, claims)
-        if dimension == "coherence":
-            reply = labelled(["consistent", "consistent"], 4)
-        elif (score := perturbed.says(given, dimension)) is None:
-            reply = "It is quite good."
-        else:
-            allowing = not perturbed.contradicts_itself(given, dimension, score)
-            reply = labelled(LABELS[dimension][0 if allowing else 1][score], score)
-        yield {"criterion": judge.LABELS, "fields": about, "reply": reply}
-
-
-@pytest.fixture
-def replay(real: Path, tmp_path: Path) -> str:
-    """A judge that says what perturbed.py rules."""
-    released = {(a.question_id, a.by): a for a in published.read(real / "movierecapsqa").answers}
-    lines = [
-        line
-        for given in perturbed.scored_answers()
-        for line in recordings(given, released[given.question, NAMES[given.by]])
-    ]
-    file = tmp_path / "replies.jsonl"
-    file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    return f"replay:{file}"
-
-
-def test_perturbed_scores_give_the_numbers_fixed_before(
-    real: Path, replay: str, tmp_path: Path
-) -> None:
-    out = tmp_path / "out.json"
-    done = agreement("--judge", replay, "--data", str(real), "--output", str(out))
-    assert done.exit_code == 0, (done.output, done.exception)
-    found = json.loads(out.read_text(encoding="utf-8"))
-    for dimension in perturbed.DIMENSIONS:
-        expected, got = CASES[dimension], found["dimensions"][dimension]
-        for name, numbers in expected["rows"].items():
-            row = got["rows"][NAMES[name]]
-            assert {key: row[key] for key in numbers} == pytest.approx(numbers, abs=1e-9), name
-        for title, models in published.groups().items():
-            own = [got["rows"][name] for name in models]
-            row = got["rows"][f"{title}, mean of {len(own)}"]
-            for key in ("kappa", "rho", "absolute", "ours", "published"):
-                assert row[key] == pytest.approx(sum(one[key] for one in own) / len(own))
-        order, wanted = got["order"], expected["order"]
-        for key in ("complete", "judged", "same"):
-            assert order[key] == wanted[key]
-        assert order["tau"] == pytest.approx(wanted["tau"], abs=1e-9)
-        for name, (ours, theirs) in wanted["means"].items():
-            means = {"ours": ours, "published": theirs}
-            assert order["means"][NAMES[name]] == pytest.approx(means, abs=1e-9)
-        table = done.output.partition(f"{dimension}: our judge")[2]
-        everyone = next(line for line in table.splitlines() if line.startswith(" all models"))
-        assert everyone.split()[2] == str(expected["rows"]["all"]["n"])
-        assert f" {expected['rows']['all']['kappa']:.2f} [" in everyone
-        counted = f"{dimension}: {CASES['inconsistent'][dimension]} of"
-        assert any(note.startswith(counted) for note in found["notes"])
-    assert found["statuses"]["no_claims"] == CASES["no_claims"]
+def test_the_real_sample(real: Path) -> None:
+    """What it would cost: no key, nobody asked; the paper's judge has a price."""
+    done = agreement("--data", str(real), "--dry-run", **{settings.JUDGE: None})
     for line in (
         "52 questions on 8 videos, answers of 7 models",
         "Amazon Nova Lite: 24 of 52 answers have scores; without: 28 empty",
         "GPT-4o: 49 of 52 answers have scores; without: 1 empty, 2 with a text",
-        "21 of 52 questions have a published score of all 7 models",
-        f"answers without a claim: {CASES['no_claims']} ",
+        "376 answers to judge: 1,504 verdicts, 1,504 calls",
     ):
         assert line in done.output
-    done = agreement("--data", str(real), "--dry-run", **{settings.JUDGE: None})
-    assert "376 answers to judge: 1,504 verdicts, 1,504 calls" in done.output
     # 57,617 answers at the same price each.
     (whole,) = re.findall(r"7 models, .*?, \$([\d.]+) \(at best", done.output)
     (part,) = re.findall(r"376 answers .*?, \$([\d.]+) \(at best", done.output)
     assert float(whole) == pytest.approx(float(part) * 57_617 / 376, rel=0.005)
+
+
+GOOD = {"factuality": 4, "relevance": 5}
+
+
+def answered(model: str, text: Any, scores: Any = GOOD) -> dict[str, Any]:
+    return {"model": model, "answer": text, "scores": scores}
+
+
+def data(folder: Path, *model_answers: dict[str, Any], **changes: Any) -> published.Data:
+    asked = question(7, modelAnswers=list(model_answers), **changes)
+    return published.read(write(folder, [entry(questions=[asked])]))
+
+
+def test_names_are_those_of_table_4_and_people_are_one_row(tmp_path: Path) -> None:
+    found = data(
+        tmp_path,
+        *(answered(name, "a") for name in ("LLaVa-NeXT.response", "amazon_nova.response", "mine")),
+        humanAnswer={"answer": "first", "scores": GOOD},
+        humanAnswers=[{"answer": "second", "scores": None}],
+    )
+    assert found.models == ["LLaVA-NeXT-Video", "Amazon Nova Lite", "mine"]
+    first = found.answers[0]
+    assert (first.question_id, first.video, first.text) == ("talk.1/7", "talk", "a")
+    assert first.scores == GOOD
+    assert (first.context.segment, first.context.dialogue) == ("talk.1", SPOKEN)
+    people = [answer for answer in found.answers if answer.by == published.PEOPLE]
+    assert [(a.text, a.number, a.is_scored) for a in people] == [
+        ("first", 0, True),
+        ("second", 1, False),
+    ]
+
+
+def test_answers_without_scores_are_counted_by_why(tmp_path: Path) -> None:
+    found = data(
+        tmp_path,
+        answered("a", "", None),
+        answered("b", None, {}),
+        answered("c", "I cannot help with that.", None),
+        answered("d", "It rains.", {"factuality": None}),
+        answered("e", "It rains.", {"factuality": 0}),
+    )
+    assert [a.by for a in found.answers if a.is_scored] == ["e", "people"]
+    task = agreement_task.load("movierecapsqa", published, found.file, None)
+    lines = agreement_task.coverage(task)
+    for line in (
+        "a: 0 of 1 answers have scores; without: 1 empty",
+        "b: 0 of 1 answers have scores; without: 1 empty",
+        "c: 0 of 1 answers have scores; without: 1 refused",
+        "d: 0 of 1 answers have scores; without: 1 with a text",
+        "e: 1 of 1 answers have scores",
+    ):
+        assert line in lines
+
+
+def test_what_cannot_be_used_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(DataError, match=r"talk\.1/7 has two answers of mine"):
+        data(tmp_path, answered("mine", "a"), answered("mine.response", "b"))
+    with pytest.raises(DataError, match="no answer has published scores"):
+        data(tmp_path, answered("mine", "a", None), humanAnswer=...)
+    two = [entry(1), entry(2, startTime=9, endTime=8)]
+    with pytest.raises(DataError, match=r"1 segments cannot be used:\n  talk.2"):
+        published.read(write(tmp_path, two))
+    monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
+    found = published.read(write(tmp_path, two))
+    assert list(found.left_out) == ["talk.2"]
+    task = agreement_task.load("movierecapsqa", published, found.file, None)
+    assert any(line.startswith("left out: 1 ") for line in agreement_task.coverage(task))
+
+
+def test_scores_beside_the_bounds_of_the_labels() -> None:
+    context = Context("seg", ("A fact.",), "A line.")
+
+    def judged(text: str, scores: Any, **replies: str) -> tuple[published.Released, Item]:
+        one = published.Released("seg/0", "GPT-4o", 0, "video", context, "Who?", text, scores)
+        with judged_at(script(**replies)) as (judge, _, _):
+            return one, published.judged(judge, one)
+
+    mixed = labelled(["supported", "contradictory"], 4)  # at most 2
+    done = [judged("He does.", {**GOOD, "factuality": n}, factuality=mixed) for n in (4, 1)]
+    lines = published.checks([*done, judged("Well.", GOOD, claims=claimed([]))])
+    assert lines[0] == "claims: 2.0 in each of 2 answers"
+    assert lines[1].startswith("answers without a claim: 1 ")
+    assert lines[2].startswith("factuality: 2 of 2 scores outside")
+    assert lines[2].endswith("1 of 2 published scores too")
+    assert lines[4] == "coherence: 0 of 2 scores outside the bounds of their labels"
+    # An estimate's stand-ins are replies that can be read.
+    planned = published.requests(done[0][0])
+    names = ("claims", "factuality", "relevance", "coherence")
+    replies = dict(zip(names, (reply for _, _, reply in planned), strict=True))
+    assert judged("He does.", GOOD, **replies)[1]["status"] == "ok"

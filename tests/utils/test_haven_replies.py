@@ -1,0 +1,175 @@
+"""HAVEN's replies: selections, orders, alignments and summaries, read against tables of cases."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lmms_eval_tasks.utils import answers
+from lmms_eval_tasks.utils.alignments import read_alignment
+from lmms_eval_tasks.utils.keyframes import Frames, read_frames
+from lmms_eval_tasks.utils.rankings import read_order
+from lmms_eval_tasks.utils.summaries import Summary, read_joint, read_summary
+from tests.checks import refused, table
+
+SIZE = 100_000  # characters
+SECONDS = 5.0  # generous for a loaded machine; quadratic matching takes minutes at this size
+
+
+def cases(name: str) -> list[dict[str, Any]]:
+    file = Path(__file__).parents[1] / "cases" / f"haven_{name}.json"
+    found: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))
+    return found
+
+
+def of_frames(found: Frames) -> dict[str, Any]:
+    return {
+        "frames": list(found.frames),
+        "selected": sorted(found.selected),
+        "status": found.status,
+        "violations": found.violations,
+    }
+
+
+def of_summary(found: Summary) -> dict[str, Any]:
+    return {
+        "sentences": list(found.sentences),
+        "summary_status": found.status,
+        "summary_violations": found.violations,
+    }
+
+
+@table("case", cases("keyframes"))
+def test_keyframes_and_summaries(case: dict[str, Any]) -> None:
+    text, asked = case["text"], case.get("n_sentences")
+    if case["read"] == "frames":
+        found = of_frames(read_frames(text, case["n_frames"], case["k"]))
+    elif case["read"] == "summary":
+        found = of_summary(read_summary(text, asked))
+    else:
+        joint = read_joint(text, case["n_frames"], case["k"], asked)
+        found = {**of_frames(joint.frames), **of_summary(joint.summary)}
+    assert found == {name: case[name] for name in found}
+
+
+@table("case", cases("orders"))
+def test_orders(case: dict[str, Any]) -> None:
+    found = read_order(case["text"], case["n"], case["unit"])
+    assert (list(found.units), found.status) == (case["units"], case["status"])
+    assert found.violations == case["violations"]
+    # The table keeps the rules.
+    violations = Counter(case["violations"])
+    assert (case["status"] == "ok") == (len(case["units"]) == case["n"])
+    assert not case["units"] or violations["missing"] == case["n"] - len(case["units"])
+
+
+@table("case", cases("alignments"))
+def test_alignments(case: dict[str, Any]) -> None:
+    found = read_alignment(case["text"], case["n_sentences"], case["n_clips"])
+    assert [sorted(clips) for clips in found.sets] == case["sets"]
+    assert (found.status, found.violations) == (case["status"], case["violations"])
+
+
+def test_numbers_of_any_size() -> None:
+    huge, padded = "9" * 5000, "0" * 5000  # longer than Python converts
+    frames = read_frames(f"[{huge}, 2, {padded}1]", 20, 3)
+    assert frames.frames == (2, 1)
+    assert frames.violations == {"out_of_range": 1, "other_form": 1}
+    assert len(frames.selected) == 3
+    order = read_order(f"Shot {huge} > Shot 2 > Shot {padded}1", 2, "Shot")
+    assert order.units == (2, 1)
+    assert order.violations == {"unknown": 1, "other_form": 1}
+    refused(ValueError, "0 units", read_order, "Shot 1", 0, "Shot")
+    clips = read_alignment(f"Summary 1: Clip {huge}, Clip {padded}2\nSummary {huge}: Clip 1", 1, 5)
+    assert clips.violations == {"unknown_clips": 1, "unknown": 1}
+    assert 2 in clips.sets[0]
+    assert len(clips.sets[0]) == 2
+    ranges = {"2-999999999": [2, 3, 4, 5, 6], "700-999999999": [700]}  # cost no memory
+    for text, found in ranges.items():
+        assert sorted(read_alignment(f"Summary 1: Clip {text}", 1, 5).sets[0]) == found
+
+
+ARRAYS = ["[1, ", "[", "1,", "[1],", "9", "example [1] ", "not [", "[ ", "Frame ", "- \n"]
+PARTS = ["SUMMARY:\n", "important frames: [", "1. a\n", "1. a ", "- a\n", "a. ", "*", " ", "\r\n"]
+PARTS += ["[1],", "TASK 2 ", "_"]
+ORDERS = ["Shot 1 > ", "1 > ", "9", "(", "> \n", "\n>", "Shot 1 > Shot 2\n", "Shot 1, ", "not "]
+ORDERS += ["1. Shot 2\n", "Shot 1 (", "least last to ", ":", "[", " "]
+CLIPS = ["Summary 1: ", "Summary 1: Clip 1, ", "Clip 1, ", "1-", "1, ", "clip ", "Summary 1:\n"]
+CLIPS += ["9", "Clip 1\n", "1 and ", '"', "Summary 1: Clip 1-99999999\n", "Clip 1 to ", "a "]
+
+
+@table(
+    "read, pieces, head",
+    [
+        (lambda text: read_frames(text, 100, 15), ARRAYS, ""),
+        (lambda text: read_joint(text, 100, 15, 4), PARTS, "SUMMARY:"),
+        (lambda text: read_order(text, 30, "Shot"), ORDERS, ""),
+        (lambda text: read_alignment(text, 5, 30), CLIPS, "Summary 1: "),
+    ],
+)
+def test_long_replies_are_read_in_time(
+    read: Callable[[str], Any], pieces: Iterable[str], head: str
+) -> None:
+    for piece in pieces:
+        start = time.perf_counter()
+        read(head + piece * (SIZE // len(piece)) + "x")
+        assert time.perf_counter() - start < SECONDS, piece
+
+
+@given(
+    st.lists(st.integers(1, 50), min_size=1, max_size=10, unique=True),
+    st.permutations(range(1, 9)),
+    st.sampled_from([" > ", ">", " →\n", " -> ", "\n> "]),
+    st.lists(st.sets(st.integers(1, 20), min_size=1, max_size=6), min_size=1, max_size=12),
+)
+@settings(max_examples=150, deadline=None)
+def test_what_keeps_to_the_form_is_read_as_written(frames, order, sign, sets) -> None:
+    listed = ", ".join(f"Frame {frame}" for frame in frames)
+    joint = read_joint(f"SUMMARY:\n1. A.\nIMPORTANT FRAMES: [{listed}]", 50, len(frames), 1)
+    for found in (joint.frames, read_frames(json.dumps(frames), 50, len(frames))):
+        assert (list(found.frames), found.status, found.violations) == (frames, "ok", {})
+    units = read_order(sign.join(f"Sentence {unit}" for unit in order), 8, "Sentence")
+    assert (list(units.units), units.status) == (order, "ok")
+    lines = [
+        f"Summary {number}: {', '.join(f'Clip {clip}' for clip in clips)}"
+        for number, clips in enumerate(sets, 1)
+    ]
+    aligned = read_alignment("\n".join(lines), len(sets), 20)
+    assert ([set(clips) for clips in aligned.sets], aligned.status) == (sets, "ok")
+    assert aligned.violations == {}
+
+
+@given(st.text(max_size=200))
+def test_no_text_raises(text: str) -> None:
+    assert set(read_frames(text, 5, 2).frames) <= set(range(1, 6))
+    assert set(read_joint(text, 5, 2, 3).frames.frames) <= set(range(1, 6))
+    assert isinstance(read_summary(text).text, str)
+    assert set(read_order(text, 5, "Shot").units) <= set(range(1, 6))
+    assert len(read_alignment(text, 3, 5).sets) == 3
+
+
+# --- before every reader: is there a reply, and is a statement denied ---------------------------
+
+
+@table("text, status, left")
+def test_shape(text: str, status: str, left: str) -> None:
+    reply = answers.shape(text)
+    assert (reply.status, reply.text) == (status, left)
+    assert reply.there == bool(left)
+
+
+def test_denied() -> None:
+    assert answers.is_denied("The order is not ")
+    assert answers.is_denied("", "?")
+    assert answers.is_denied("", " is wrong")
+    assert not answers.is_denied("It does not rain. The order is ")
+    assert not answers.is_denied("not " + "x " * 60 + "the order is ")
+    summary = read_summary("SUMMARY:\n1. **È** così.\n2. It’s “b”.")
+    assert summary.text == "È così. It’s “b”."  # as written: no accents or quotes are changed

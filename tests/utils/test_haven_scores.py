@@ -1,0 +1,256 @@
+"""Scores of HAVEN's selections, orders and alignments: by hand, by enumeration, and at chance."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import astuple
+from functools import cache
+from statistics import fmean, stdev
+from typing import Any
+
+import pytest
+
+from lmms_eval_tasks.utils import alignments, keyframes, rankings
+from lmms_eval_tasks.utils.alignments import SetScores
+from lmms_eval_tasks.utils.keyframes import Scores
+from lmms_eval_tasks.utils.rankings import Correlation
+from tests.checks import refused, table
+
+DRAWS = 10_000
+BOUND = 4.0  # standard errors, two-sided: 6 in 100,000 by chance, and the seed is fixed
+
+
+def close(value: Any) -> Any:
+    return pytest.approx(value, abs=1e-12)
+
+
+def check_chance(found: Sequence[Sequence[float]], expected: Sequence[float]) -> None:
+    """Scores of DRAWS random replies have these means."""
+    assert len(found) == DRAWS
+    for column, mean in zip(zip(*found, strict=True), expected, strict=True):
+        assert abs(fmean(column) - mean) < BOUND * stdev(column) / math.sqrt(DRAWS)
+        assert stdev(column) > 0
+
+
+# --- keyframes --------------------------------------------------------------------------------
+
+
+def test_known_scores_of_keyframes() -> None:
+    scores = keyframes.precision_recall_f1
+    assert scores({1, 2, 3, 4}, {3, 4, 5}) == Scores(0.5, 2 / 3, 4 / 7)
+    assert scores({3}, {3}) == Scores(1, 1, 1)
+    assert scores({1}, {3}) == scores(set(), {3}) == Scores(0, 0, 0)
+    # A frame that does not exist is wrong.
+    assert scores(keyframes.read_frames("[3, 99]", 20, 2).selected, {3}) == Scores(0.5, 1, 2 / 3)
+    refused(ValueError, "no true keyframes", scores, {1}, set())
+    refused(ValueError, "repeated", scores, [1, 1], [1])
+
+
+def test_uniform_and_first_frames() -> None:
+    assert keyframes.uniform(10, 1) == [6]
+    assert keyframes.uniform(100, 4) == [13, 38, 63, 88]
+    for n_frames, k in itertools.product(range(1, 30), repeat=2):
+        if k <= n_frames:
+            found = keyframes.uniform(n_frames, k)
+            assert found == sorted(set(found))
+            assert (len(found), set(found) - set(range(1, n_frames + 1))) == (k, set())
+            gaps = [b - a for a, b in itertools.pairwise(found)] or [0]
+            assert max(gaps) - min(gaps) <= 1
+    assert keyframes.first(10, 3) == [1, 2, 3]
+    for baseline in (keyframes.uniform, keyframes.first):
+        for wrong in ((3, 4), (3, 0), (0, 0)):
+            refused(ValueError, r"of \d frames", baseline, *wrong)
+
+
+@table("n_frames, n_true, k", [(6, 2, 3), (7, 3, 1), (5, 5, 2), (6, 1, 6)])
+def test_closed_forms_over_all_selections(n_frames: int, n_true: int, k: int) -> None:
+    true = set(range(1, n_true + 1))
+    found = [
+        astuple(keyframes.precision_recall_f1(chosen, true))
+        for chosen in itertools.combinations(range(1, n_frames + 1), k)
+    ]
+    columns = list(zip(*found, strict=True))
+    assert tuple(map(fmean, columns)) == close(astuple(keyframes.chance(n_frames, n_true, k)))
+    assert tuple(map(max, columns)) == close(astuple(keyframes.best(n_true, k)))
+
+
+def brute(values: list[int], weights: list[int], capacity: int) -> list[int]:
+    """Knapsack by its definition: most value, least weight, first list of places."""
+
+    def total(of: list[int], places: Any) -> int:
+        return sum(of[at] for at in places)
+
+    sets = (
+        places
+        for size in range(len(values) + 1)
+        for places in itertools.combinations(range(len(values)), size)
+        if total(weights, places) <= capacity
+    )
+    return list(min(sets, key=lambda one: (-total(values, one), total(weights, one), one)))
+
+
+def test_knapsack_against_all_sets() -> None:
+    rng = random.Random(0)
+    for _ in range(80):
+        n = rng.randint(0, 10)
+        highest = rng.choice([1, 3, 10**6])  # low values make ties
+        values = [rng.randint(0, highest) for _ in range(n)]
+        weights = [rng.randint(1, rng.choice([2, 9])) for _ in range(n)]
+        capacity = rng.randint(0, 25)
+        assert keyframes.knapsack(values, weights, capacity) == brute(values, weights, capacity)
+    values = [rng.randint(0, 10**6) for _ in range(200)]  # of a long video: fast
+    weights = [rng.randint(5, 15) for _ in range(200)]
+    found = keyframes.knapsack(values, weights, keyframes.capacity(sum(weights)))
+    assert 0 < sum(weights[at] for at in found) <= keyframes.capacity(sum(weights))
+    assert [keyframes.capacity(n) for n in (1, 6, 7, 13, 14, 20, 100)] == [0, 0, 1, 1, 2, 3, 15]
+    assert keyframes.capacity(10**18 + 20) == 15 * 10**16 + 3
+
+
+@table("values, weights, capacity, found")
+def test_knapsack_by_hand(values, weights, capacity, found) -> None:
+    assert keyframes.knapsack(values, weights, capacity) == found
+
+
+@table("values, weights, capacity, message")
+def test_knapsack_of_what_is_none(values, weights, capacity, message) -> None:
+    refused(ValueError, message, keyframes.knapsack, values, weights, capacity)
+
+
+# --- orders -----------------------------------------------------------------------------------
+
+TIES = [1.5, 1.5, 3.0, 5.0, 5.0, 5.0]
+
+
+def numbers(found: Correlation) -> tuple[float, float]:
+    assert found.spearman is not None
+    assert found.kendall is not None
+    return found.spearman, found.kendall
+
+
+def test_ranks() -> None:
+    """The most important is first; what is left out of a reply shares the last places."""
+    assert rankings.predicted_ranks([3, 1, 2], 3) == [2, 3, 1]
+    assert rankings.predicted_ranks([3, 1], 5) == [2, 4, 1, 4, 4]  # places 3, 4, 5 shared
+    assert rankings.predicted_ranks([], 3) == [2, 2, 2]
+    for wrong in ([1, 1], [0, 1], [4]):
+        refused(ValueError, "no order of distinct numbers", rankings.predicted_ranks, wrong, 3)
+    assert rankings.importance_ranks([0.1, 0.9, 0.5]) == [3, 1, 2]
+    assert rankings.importance_ranks([0.5, 0.9, 0.5, 0.1]) == [2.5, 1, 2.5, 4]
+    mean = sum([0.1, 0.2, 0.3]) / 3  # rounding unties nothing
+    assert mean != 0.2
+    assert rankings.importance_ranks([mean, 0.2, 0.3]) == [2.5, 2.5, 1]
+    assert rankings.importance_ranks([0.20001, 0.2]) == [1, 2]
+    assert rankings.importance_ranks([2e-30, 1e-30, 0.0]) == [1, 2, 3]
+    for wrong in (math.nan, math.inf):
+        refused(ValueError, "not finite", rankings.importance_ranks, [0.1, wrong])
+
+
+def test_known_correlations() -> None:
+    # d^2 = 1 + 1 + 0 + 0: rho = 1 - 6 * 2 / (4 * 15); one of six pairs is turned round.
+    found = rankings.correlations([2, 1, 3, 4], [1, 2, 3, 4])
+    assert numbers(found) == (close(0.8), close(4 / 6)) == numbers(rankings.identity([2, 1, 3, 4]))
+    # tau-b with one tied pair of six: 5 / sqrt(6 * 5).
+    tied = rankings.correlations([1, 2, 3, 4], [1, 2, 3.5, 3.5])
+    assert numbers(tied)[1] == close(5 / math.sqrt(30))
+    assert numbers(rankings.correlations([2, 1], [1, 2])) == (close(-1), close(-1))
+    few = "fewer than two units to order"
+    assert rankings.correlations([1], [1]) == Correlation(None, None, few)
+    assert rankings.correlations([1, 2], [1.5, 1.5]).reason == "all true ranks are equal"
+    assert rankings.correlations([1.5, 1.5], [1, 2]).reason == "all predicted ranks are equal"
+    for of in (rankings.best_reachable, rankings.identity, rankings.chance):
+        assert of([2, 2, 2]) == Correlation(None, None, "all true ranks are equal")
+    words = "2 predicted ranks, 3 true"
+    refused(ValueError, words, rankings.correlations, [1, 2], [1, 2, 3])
+
+
+@table("truth", [[1.0, 2.0], [1.5, 1.5, 3.0], [2.0, 3.0, 1.0], [4.0, 1.0, 2.5, 2.5, 5.0]])
+def test_closed_forms_over_all_orders(truth: list[float]) -> None:
+    n = len(truth)
+    found = [
+        numbers(rankings.correlations(rankings.predicted_ranks(order, n), truth))
+        for order in itertools.permutations(range(1, n + 1))
+    ]
+    best = numbers(rankings.best_reachable(truth))
+    for side, column in enumerate(zip(*found, strict=True)):
+        assert fmean(column) == close(0) == close(numbers(rankings.chance(truth))[side])
+        assert max(column) == close(best[side])
+    assert min(best) < 1 - 1e-9 or len(set(truth)) == n  # ties cannot be said in a strict order
+
+
+# --- alignments -------------------------------------------------------------------------------
+
+
+def test_known_scores_of_alignments() -> None:
+    assert alignments.set_scores({1, 2, 3}, {3, 4}) == SetScores(0.4, 0.25, 1)
+    assert alignments.set_scores({1}, {2}) == SetScores(0, 0, 0)
+    assert alignments.set_scores(set(), {2}) == SetScores(0, 0, 0)
+    assert alignments.set_scores({2, 3}, {2, 3}) == alignments.BEST
+    # A clip that does not exist is wrong.
+    assert alignments.set_scores({2, 99}, {2}) == SetScores(2 / 3, 0.5, 1)
+    found = alignments.score([{1, 2, 3}, set(), {5}], [{3, 4}, {1}, {5}])
+    assert astuple(found) == close((1.4 / 3, 1.25 / 3, 2 / 3))
+    assert alignments.clips_predicted([{1, 2, 3}, set(), {5}]) == 4 / 3
+    found = alignments.baseline(alignments.all_clips, [{1}, {2, 3}], 4)  # the mean over sentences
+    assert astuple(found) == close(((2 / 5 + 4 / 6) / 2, (1 / 4 + 2 / 4) / 2, 1))
+
+
+@table(
+    "call, arguments, words",
+    [
+        (alignments.set_scores, ({1}, set()), "no true clip"),
+        (alignments.mean_scores, ([],), "no sentences"),
+        (alignments.clips_predicted, ([],), "no sentences"),
+        (alignments.score, ([{1}], [{1}, {2}]), "clips of 1 sentences, 2 asked for"),
+        (alignments.all_clips, (3, 0), "true clips of 3"),
+        (alignments.one_at_random, (3, 4), "true clips of 3"),
+        (keyframes.best, (0, 1), "1 or more"),
+        (keyframes.chance, (5, 0, 2), "0 of 5"),
+    ],
+)
+def test_what_cannot_be_scored_is_an_error(call, arguments, words) -> None:
+    refused(ValueError, words, call, *arguments)
+
+
+@table("baseline, one", [(alignments.all_clips, False), (alignments.one_at_random, True)])
+def test_closed_forms_over_all_sets(baseline, one: bool) -> None:
+    for n in range(1, 8):
+        for g in range(1, n + 1):
+            true = set(range(1, g + 1))
+            found = [
+                astuple(alignments.set_scores(clips, true))
+                for clips in itertools.combinations(range(1, n + 1), 1 if one else n)
+            ]
+            assert tuple(map(fmean, zip(*found, strict=True))) == close(astuple(baseline(n, g)))
+
+
+# --- a random model is at chance --------------------------------------------------------------
+
+
+def test_random_replies_are_at_chance() -> None:
+    rng, n = random.Random(20), 12
+    clips: list[set[int]] = [{1, 2, 3}, {7}, {2, 8, 9, 10, 11}]
+    found = [
+        astuple(alignments.score([{rng.randint(1, n)} for _ in clips], clips)) for _ in range(DRAWS)
+    ]
+    check_chance(found, astuple(alignments.baseline(alignments.one_at_random, clips, n)))
+    true = set(rng.sample(range(1, 41), 9))
+    found = [
+        astuple(keyframes.precision_recall_f1(rng.sample(range(1, 41), 6), true))
+        for _ in range(DRAWS)
+    ]
+    check_chance(found, astuple(keyframes.chance(40, len(true), 6)))
+
+
+@table("truth", [[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], TIES])
+def test_random_orders_are_at_chance(truth: list[float]) -> None:
+    rng, n = random.Random(20), len(truth)
+
+    @cache  # of 720 orders each is scored once: the scorer is pure, scipy slow
+    def scored(order: tuple[int, ...]) -> tuple[float, float]:
+        return numbers(rankings.correlations(rankings.predicted_ranks(order, n), truth))
+
+    found = [scored(tuple(rng.sample(range(1, n + 1), n))) for _ in range(DRAWS)]
+    check_chance(found, numbers(rankings.chance(truth)))
