@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from lmms_eval_tasks.benchmark import Numbers
-from lmms_eval_tasks.maverix.labels import MODES
+from lmms_eval_tasks.maverix.labels import MODES, TASKS, kind_of, length_of, mode_of
 from lmms_eval_tasks.maverix.metrics import WITH_SOUND, left_out
 from lmms_eval_tasks.report.paper_tables import number
 
@@ -21,13 +20,6 @@ MARKS = {
     "~": "~ left out: modes whose sound does not reach the model (what they measure is no sound)",
 }
 _STANDS_IN = {"a": "s", "av": "vs"}
-# A task's name, then whatever was added to it: ` INVALID`, the model where several were rescored.
-_TASK = re.compile(
-    r"maverix(?P<long>_long)?_(?P<mode>a|s|v|vs|av)(?P<kind>_oe|_circular)?(?P<rest> .*)?",
-    re.DOTALL,
-)
-_GROUP = re.compile(r"maverix_table3(?P<rest> .*)?", re.DOTALL)
-_KINDS = {None: "choice", "_oe": "open", "_circular": "circular"}
 
 
 @dataclass
@@ -37,7 +29,6 @@ class Entry:
     label: str  # as given, with what was added to its tasks' names; "" for a single run
     length: str
     tasks: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)  # (kind, mode)
-    group: Mapping[str, Any] = field(default_factory=dict)  # the group of Table 3
     sound: dict[str, str] = field(default_factory=dict)  # mode -> metrics.SOUND
     silent: set[str] = field(default_factory=set)  # modes whose sound does not arrive
 
@@ -77,21 +68,18 @@ class Entry:
 def entries(rows: Sequence[tuple[str, Numbers]]) -> list[Entry]:
     """Rows of `tables.tables` by model and length of video, a model's two lengths in turn.
 
-    Names that are no task of MAVERIX, and no group of Table 3, are left out.
+    Names that are no task of MAVERIX are left out.
     """
     found: dict[str, dict[str, Entry]] = {}  # label -> length -> entry
     for label, numbers in rows:
         for name, values in numbers.items():
-            match = _TASK.fullmatch(name) or _GROUP.fullmatch(name)
-            if match is None:
-                continue
-            full = f"{label}{match['rest'] or ''}".strip()
-            length = FULL if match.groupdict().get("long") else SHORT
-            entry = found.setdefault(full, {}).setdefault(length, Entry(full, length))
-            if match.re is _GROUP:
-                entry.group = values
-            else:
-                entry.tasks[_KINDS[match["kind"]], match["mode"]] = values
+            # Behind it: ` INVALID`, or the model where several were rescored.
+            task, _, added = name.partition(" ")
+            if task in TASKS:
+                full = f"{label} {added}".strip()
+                length = FULL if length_of(task) == "long" else SHORT
+                entry = found.setdefault(full, {}).setdefault(length, Entry(full, length))
+                entry.tasks[kind_of(task), mode_of(task).slug] = values
     for lengths in found.values():
         tasks = [(mode, own) for one in lengths.values() for (_, mode), own in one.tasks.items()]
         known = {mode: _state(mode, tasks) for mode in WITH_SOUND}

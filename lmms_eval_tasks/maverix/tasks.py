@@ -7,7 +7,6 @@ and on the whole video.
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -30,7 +29,15 @@ from lmms_eval_tasks.judges.verdict import Ask, Criterion, Judged, Scoring, grad
 from lmms_eval_tasks.maverix import data, files, metrics
 from lmms_eval_tasks.maverix import judge as judging
 from lmms_eval_tasks.maverix import tables as layouts
-from lmms_eval_tasks.maverix.labels import DIMENSIONS, LETTERS, MODES, SPLITS, kind_of, mode_of
+from lmms_eval_tasks.maverix.labels import (
+    DIMENSIONS,
+    LETTERS,
+    MODES,
+    SPLITS,
+    TASKS,
+    kind_of,
+    mode_of,
+)
 from lmms_eval_tasks.utils import answers, prompts, segments, sound_files
 from lmms_eval_tasks.utils.prompts import Prompt
 
@@ -238,11 +245,11 @@ def _tasks() -> dict[str, Task]:
     make = functools.partial(Task, prompt=prompt, keep=keep, handed=handed)
     chosen = functools.partial(make, score=choice, blank=no_letter)
     kinds = {
-        "": functools.partial(chosen, metrics=metrics.CHOICE, details=metrics.details),
-        "_circular": functools.partial(
+        "choice": functools.partial(chosen, metrics=metrics.CHOICE, details=metrics.details),
+        "circular": functools.partial(
             chosen, metrics=metrics.CIRCULAR, details=metrics.circular_details
         ),
-        "_oe": functools.partial(
+        "open": functools.partial(
             make,
             score=open_answer,
             metrics=metrics.OPEN,
@@ -253,12 +260,7 @@ def _tasks() -> dict[str, Task]:
             stand_in=lambda doc, number: str(doc["reference"]),  # noqa: ARG005
         ),
     }
-    names = {
-        f"maverix_{length}{mode}{kind}": kind
-        for length, mode, kind in itertools.product(("", "long_"), MODES, kinds)
-        if not (length and kind == "_circular")
-    }
-    return {name: kinds[kind](name) for name, kind in names.items()}
+    return {name: kinds[kind_of(name)](name) for name in TASKS}
 
 
 _TABLE3 = Join(

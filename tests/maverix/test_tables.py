@@ -85,8 +85,6 @@ class TestTable3:
         assert table3(modes()) == numbers
         fewer = {name: values for name, values in modes().items() if name != "maverix_s"}
         assert table3(fewer) == ["46.5", "-", "35.4", "-", "57.9", "49.5", "57.9", "-"]
-        group = {"maverix_table3": {"best_uni": 0.5, "best_multi": 0.25, "delta_multi": -0.25}}
-        assert table3(group) == ["-", "-", "-", "50.0", "-", "-", "25.0", "-25.0"]
 
     def test_subtitles_stand_for_sound_and_are_marked(self) -> None:
         lines = of(printed([("", modes())], SILENT), "Table 3")
