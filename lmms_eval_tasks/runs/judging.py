@@ -133,12 +133,12 @@ def invalid(usage: Iterable[Mapping[str, Any]], labels: Collection[str]) -> dict
         usage: a row for each task and judge.
         labels: judges that were asked by tasks, not by other judges.
     """
-    from lmms_eval_tasks.judges.verdict import NONE, is_judges_failure
+    from lmms_eval_tasks.judges.verdict import NONE, Status
 
     limit, found = settings.max_failed(), {}
     for row in usage:
         counts = row["by_status"]
-        failed = {status: n for status, n in counts.items() if is_judges_failure(status)}
+        failed = {status: n for status, n in counts.items() if status != Status.OK}
         if row["judge"] == NONE or row["judge"] not in labels or not row["verdicts"]:
             continue
         share = sum(failed.values()) / row["verdicts"]
