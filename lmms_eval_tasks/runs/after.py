@@ -12,7 +12,7 @@ from lmms_eval_tasks.console import say, table_console
 from lmms_eval_tasks.report.fold import show
 from lmms_eval_tasks.runs import before, judging, scoring
 from lmms_eval_tasks.runs.judging import Work
-from lmms_eval_tasks.runs.scoring import Counted, Side
+from lmms_eval_tasks.runs.scoring import Carried
 from lmms_eval_tasks.utils import provenance
 from lmms_eval_tasks.utils import saved_runs as saved
 
@@ -103,7 +103,7 @@ def _of_benchmark(
 
 def _items(results: Mapping[str, Any], task: str) -> Items | None:
     values = results["results"].get(task, {}).values()
-    return next((value.items for value in values if isinstance(value, Counted)), None)
+    return next((one.items for one in values if isinstance(one, Carried) and not one.task), None)
 
 
 def unpack(results: Mapping[str, Any], names: Sequence[str]) -> None:
@@ -112,13 +112,15 @@ def unpack(results: Mapping[str, Any], names: Sequence[str]) -> None:
     Counts become plain ones, placeholders of joined numbers vanish with their errors.
     """
     for values in (results["results"].get(name, {}) for name in names):
-        for key in list(values):
-            if isinstance(values.get(key), Counted):
-                values[key] = int(values[key])
-            elif isinstance(values.get(key), Side):
-                metric, _, name = key.partition(",")
-                for suffix in ("", "_stderr", "_stderr_clt", "_stderr_clustered"):
-                    values.pop(f"{metric}{suffix},{name}", None)
+        for key, value in list(values.items()):
+            if not isinstance(value, Carried):
+                continue
+            if not value.task:
+                values[key] = int(value)
+                continue
+            metric, _, name = key.partition(",")
+            for suffix in ("", "_stderr", "_stderr_clt", "_stderr_clustered"):
+                values.pop(f"{metric}{suffix},{name}", None)
 
 
 def _show_groups(

@@ -126,15 +126,7 @@ def left_out(benchmark: Benchmark, known: Checked, name: str) -> dict[str, str]:
 
 
 def make_media(tasks: Sequence[Mapping[str, Any]], limit: float | None = None) -> None:
-    """Make what the selected tasks hand over, after `check` and before the model is loaded.
-
-    Args:
-        tasks: their YAML.
-        limit: as the host's `--limit`.
-
-    Raises:
-        TasksError: it cannot be made, and the user did not allow to leave it out.
-    """
+    """Make what tasks (their YAML) hand over, after `check`: `make_media_of` for each benchmark."""
     for benchmark, names in benchmarks.chosen(tasks):
         make_media_of(benchmark, names, limit)
 
