@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
-from lmms_eval_tasks.utils import answers, reply_shape
+from lmms_eval_tasks.utils import answers
 
 _SENTENCE = r"(?:summary sentence|summary|sentence|summaries)[ _#-]{0,2}"
 _PLACE = r"\d+(?!\w|[.,]\d)"
@@ -85,7 +85,7 @@ def read_alignment(text: str, n_sentences: int, n_clips: int) -> Alignment:
         n_clips: number of clips, which are numbered 1..n.
     """
     none = (frozenset[int](),) * n_sentences
-    reply = reply_shape.shape(text)
+    reply = answers.shape(text)
     if not reply.there:
         return Alignment(none, reply.status)
     visible = answers.normalise(reply.text)
@@ -93,11 +93,11 @@ def read_alignment(text: str, n_sentences: int, n_clips: int) -> Alignment:
     ends = [*(head.start() for head in heads), len(visible)][1:]
     counts: Counter[str] = Counter()
     found: dict[int, _Statement] = {}
-    extra = reply_shape.has_words(visible[: heads[0].start()] if heads else visible)
+    extra = answers.has_words(visible[: heads[0].start()] if heads else visible)
     for head, end in zip(heads, ends, strict=True):
         statement, rest = _statement(visible[head.end() : end], n_clips)
-        extra = extra or reply_shape.has_words(rest)
-        sentence = reply_shape.number(head["id"] or head["inner"])
+        extra = extra or answers.has_words(rest)
+        sentence = answers.number(head["id"] or head["inner"])
         if statement is None:
             extra = True
         elif not 1 <= sentence <= n_sentences:
@@ -106,12 +106,12 @@ def read_alignment(text: str, n_sentences: int, n_clips: int) -> Alignment:
             counts["repeated"] += sentence in found
             found[sentence] = statement
     if not found:
-        status = reply_shape.unread(reply)
+        status = answers.unread(reply)
         counts["nothing_read"] = status == "unparsed"
-        return Alignment(none, status, reply_shape.nonzero(counts))
+        return Alignment(none, status, answers.nonzero(counts))
     for one in found.values():
         counts["unknown_clips"] += sum(not 1 <= clip <= n_clips for clip in set(one.clips))
-        counts["repeated_clips"] += reply_shape.repeats(one.clips)
+        counts["repeated_clips"] += answers.repeats(one.clips)
         counts["ranges"] += one.ranges
         counts["none"] += not one.clips
     counts["missing"] = n_sentences - len(found)
@@ -122,13 +122,13 @@ def read_alignment(text: str, n_sentences: int, n_clips: int) -> Alignment:
         for sentence in range(1, n_sentences + 1)
     )
     status = "unparsed" if counts["missing"] else "ok"
-    return Alignment(sets, status, reply_shape.nonzero(counts))
+    return Alignment(sets, status, answers.nonzero(counts))
 
 
 def _statement(text: str, n_clips: int) -> tuple[_Statement | None, str]:
     """What follows a sentence's name, and the lines after it that are no part of it."""
     first, _, below = text.lstrip(" ,").partition("\n")
-    if reply_shape.has_words(first):
+    if answers.has_words(first):
         return _clips(first, n_clips), below
     if first.strip(" \"'[({") == "-":
         return _clips("-", n_clips), below
@@ -152,20 +152,20 @@ def _clips(text: str, n_clips: int) -> _Statement | None:
     before, after = body[: match.start()], body[match.end() :]
     if _CLIP_NUMBER.search(before) or _CLIP_NUMBER.search(after):
         return None
-    if reply_shape.is_denied(before, after):
+    if answers.is_denied(before, after):
         return None
     clips: list[int] = []
     ranges = 0
     for start, end in _RANGE.findall(match[0]):
-        low = reply_shape.number(start)
-        high = reply_shape.number(end) if end else low
+        low = answers.number(start)
+        high = answers.number(end) if end else low
         if high < low:
             return None
         # One number stands for all of a range that lie beyond the last clip.
         last = high if not end else min(high, max(low, n_clips + 1))
         clips.extend(range(low, last + 1))
         ranges += bool(end)
-    return _Statement(clips, ranges, reply_shape.has_words(before + after))
+    return _Statement(clips, ranges, answers.has_words(before + after))
 
 
 # --- what the sets are worth ----------------------------------------------------------------------

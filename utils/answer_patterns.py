@@ -269,3 +269,57 @@ COURTESY = re.compile(
     r"|thank you|se (?:hai|vuoi|puoi|desideri|mi|ti|ci)|per favore|ti prego|fammi sapere|posso "
     r"(?:però )?(?:aiutart|provare)|potresti|puoi|sono qui|sarò|sarei|c'è altro|grazie)\b"
 )
+
+# Replies to a choice that decline to choose (answers.declines).
+# "I'm sorry, but based on the video, ..."
+_LEAD = (
+    rf"{REFUSAL_LEAD}(?:(?:based on|from|given|with|in|judging by|dal|dalla|dall'|in base"
+    rf" a|sulla base d)[^.,]{{1,60}},? )?"
+)
+_ASKS_EN = r"(?:which|what|who|whom|whose|where|when|how|why|whether|if)"
+_ASKS_IT = r"(?:quale?|quali|cosa|che|chi|dove|quando|come|perché|se|quant[oaie])"
+_ANSWER_EN = r"(?:(?:the|an?|any) )?(?:(?:correct|right|best|exact|definitive|single) )?"
+_ANSWER_EN += r"(?:answer|option|choice|one)"
+_ANSWER_IT = r"(?:la |una |l')?(?:risposta|opzione|scelta|alternativa)"
+_DECLINES_EN = (
+    r"(?:(?:i (?:can ?not|can't|could not|couldn't)|(?:i'm|i am) (?:unable|not able) to"
+    r"|(?:it(?:'s| is) )?(?:impossible|not possible) to|there(?:'s| is) no way to|cannot|can't"
+    r"|unable to)(?: \w+ly)? (?:(?:answer|determine|tell|say|know|decide|choose|conclude)\b"
+    rf"|(?:see|identify|establish|infer|confirm|find|select|pick|give|provide|make out) "
+    rf"(?:{_ASKS_EN}|{_ANSWER_EN})\b)"
+    r"|(?:it|this|that|the (?:correct |right )?answer|the question)(?: can ?not| can't|"
+    r" could not) be (?:answered|determined|told|said|known|decided|established|inferred)\b"
+    rf"|i (?:do not|don't) know(?= ?[.,!]| ?\Z| (?:{_ASKS_EN}|{_ANSWER_EN}|this|that|it)\b)"
+    rf"|(?:i'm |i am )?not (?:sure|certain)(?= ?[.!]| ?\Z| (?:about|of|{_ASKS_EN})\b)"
+    r"|(?:i have )?no idea\b"
+    rf"|(?:it(?:'s| is) )?(?:not clear|unclear)(?= ?[.]| ?\Z| (?:from|{_ASKS_EN})\b)"
+    r"|(?:there(?:'s| is| are)|i have|i (?:do not|don't) have|(?:the|this) [^.,]{1,60}"
+    r" (?:does not|doesn't|do not|don't) (?:have|give|provide|contain|offer))?"
+    r" ?(?:not |no |in)?(?:enough|sufficient) (?:information|evidence|context|detail)s?\b)"
+)
+_DECLINES_IT = (
+    r"(?:(?:non (?:lo )?(?:posso|riesco a|sono in grado di|è possibile|si può|si riesce a"
+    r"|saprei)|(?:è )?impossibile|sono impossibilitat[oa] a) (?:(?:da|a) )?"
+    r"(?:(?:rispondere|dir|determinar|stabilir|saper|capir|sceglier|decider)\w*"
+    r"|(?:identificar|individuar|indicar|trovar|dar|fornir|veder)\w*"
+    rf" (?:{_ASKS_IT}|{_ANSWER_IT}))\b"
+    rf"|non lo (?:so|saprei)\b|non so(?= ?[.,!]| ?\Z| (?:rispondere|dire|scegliere|{_ASKS_IT})\b)"
+    r"|non saprei(?= ?[.,!]| ?\Z)|non ne ho idea\b|nessuna idea\b"
+    r"|(?:non (?:ho|ci sono|vi sono|c'è) )?(?:abbastanza|sufficienti) (?:informazioni|elementi)\b"
+    r"|(?:non (?:ho|ci sono|vi sono) )?informazioni (?:in|non )?sufficienti\b)"
+)
+# A sentence that goes on to an answer of its own; "but if you ..." does not (COURTESY).
+_GUESS = (
+    r"(?!.*\b(?:probabl[ey]|likely|maybe|perhaps|guess|i think|i believe|i'd say|seems|appears"
+    r"|forse|probabilmente|credo|penso|direi|sembra)\b)"
+    r"(?!.*\b(?:but|however|ma|tuttavia|però|although)\b,? (?!(?:if|se)\b))"
+)
+ABSTAINS = re.compile(rf"{_LEAD}{_GUESS}(?:{_DECLINES_EN}|{_DECLINES_IT})")
+DENIES = re.compile(
+    rf"{_GUESS}.*(?:n't|\b(?:not|no|cannot|nothing|without|non|nessun[oa]?|nulla|niente|senza))\b"
+)
+# An option that itself says that nothing can be known: a reply that says so may mean this one.
+UNKNOWABLE = re.compile(
+    rf"{_DECLINES_EN}|{_DECLINES_IT}|\b(?:unknown|undetermined|impossibile|impossible|(?:un|in)certain|incerto)\b"
+    r"|\b(?:can ?not|can't|non (?:può|possono|si può|è possibile)|not possible)\b"
+)

@@ -20,15 +20,16 @@ from __future__ import annotations
 import re
 import string
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lmms_eval_tasks.utils import abstentions
 from lmms_eval_tasks.utils import answer_patterns as patterns
 
 MAX_MARKS = 8  # combining marks kept per character: NFKC is quadratic in a run of them
 BEFORE = 80  # characters looked at before a statement, for a negation
 AFTER = 400  # characters looked at after a statement, beyond twice the longest option
+BEYOND = 10**9  # stands for every number of more than 9 digits: no video has that many frames
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ class _Statement:
     is_verdict: bool = False
 
 
+_FENCE_LINE = re.compile(r"^[ \t]*(?:```|~~~)[^\n`~]*$", re.MULTILINE)
 _UNPARSED = Choice(None, "unparsed", None)
 
 
@@ -83,7 +85,7 @@ def read_choice(text: str, options: Sequence[str]) -> Choice:
 
     A refusal is looked for only in a reply in which no rule found anything, so that "I'm sorry ...
     Answer: B" is B. Here "I cannot tell from the video" is one too: it chooses nothing, and must
-    not pay (abstentions.py).
+    not pay (`declines`).
 
     Raises:
         ValueError: not 1 to 26 options. No text raises.
@@ -103,7 +105,7 @@ def read_choice(text: str, options: Sequence[str]) -> Choice:
         choice = rule(visible, item)
         if choice is not None:
             return choice
-    declined = is_refusal(visible) or abstentions.declines(visible, texts)
+    declined = is_refusal(visible) or declines(visible, texts)
     return Choice(None, "refused", None) if declined else _UNPARSED
 
 
@@ -156,6 +158,33 @@ def is_refusal(text: str) -> bool:
     declined = [bool(patterns.REFUSAL.match(s)) for s in sentences]
     courtesy = [bool(patterns.COURTESY.match(s)) for s in sentences]
     return any(declined) and all(d or c for d, c in zip(declined, courtesy, strict=True))
+
+
+def declines(text: str, options: Sequence[str]) -> bool:
+    """Whether a reply to a choice only says that its writer does not choose.
+
+    "I can't tell from the video", "Non saprei dire": one of its sentences declines and every other
+    one does too, is courtesy, or denies something ("the video does not show her"). One that goes on
+    to an answer ("... but the man runs", "... maybe a dog") does not. To an open question such a
+    reply is an answer, which a judge compares with the reference; to a choice it picks nothing and
+    must not pay: it is `refused`, which is worth 0 in `_valid` too, where `unparsed` is left out.
+
+    Args:
+        text: the reply, as `normalise` leaves it; no rule found a letter in it.
+        options: the item's, likewise; if one of them says that the answer cannot be known, no reply
+            declines.
+    """
+    reply = text.lower()
+    if len(reply) > patterns.REFUSAL_LENGTH or any(
+        patterns.UNKNOWABLE.search(o.lower()) for o in options
+    ):
+        return False
+    sentences = [part for part in re.split(r"(?<=[.!?]) |\n", reply) if part]
+    own = [bool(patterns.ABSTAINS.match(part)) for part in sentences]
+    other = [
+        bool(patterns.COURTESY.match(part) or patterns.DENIES.match(part)) for part in sentences
+    ]
+    return any(own) and all(a or b for a, b in zip(own, other, strict=True))
 
 
 def normalise(text: str) -> str:
@@ -346,3 +375,87 @@ def _limit_marks(text: str) -> str:
         if run <= MAX_MARKS:
             kept.append(c)
     return "".join(kept)
+
+
+# --- structured replies: what each goes through before it is parsed (rankings.py, keyframes.py) ---
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A reply without its reasoning, or why there is none.
+
+    status: ok, or empty, truncated, model_error with an empty text. `refused` is a first opinion
+    and keeps the text: it stands only if nothing can be read (`unread`).
+    """
+
+    status: str
+    text: str
+
+    @property
+    def there(self) -> bool:
+        """Whether there is a text to parse."""
+        return self.status in ("ok", "refused")
+
+
+def shape(text: str) -> Reply:
+    """A model's text as the parsers take it. No text raises."""
+    status = reply_status(text)
+    if status not in ("ok", "refused"):
+        return Reply(status, "")
+    return Reply(status, strip_reasoning(text)[0])
+
+
+def unread(reply: Reply) -> str:
+    """Status of a reply in which nothing could be read: `refused` or `unparsed`.
+
+    "I cannot determine the order" gives none and must not pay: it is a refusal too.
+    """
+    declined = reply.status == "refused" or declines(normalise(reply.text), ())
+    return "refused" if declined else "unparsed"
+
+
+def number(digits: str) -> int:
+    """Value of decimal digits of any script, with leading zeros or not; `BEYOND` if too long.
+
+    Raises:
+        ValueError: a character is no decimal digit.
+    """
+    plain = "".join(str(unicodedata.decimal(c)) for c in digits).lstrip("0")
+    return int(plain or "0") if len(plain) <= 9 else BEYOND
+
+
+def is_denied(before: str, after: str = "") -> bool:
+    """Whether a statement is denied or supposed by the words around it, or asked.
+
+    Args:
+        before: the text in front of it, normalised; its last `BEFORE` characters count.
+        after: the text behind it.
+    """
+    clause = patterns.CLAUSE_END.split(before[-BEFORE:])[-1]
+    return bool(
+        patterns.DENIED_BEFORE.search(clause)
+        or patterns.DENIED_AFTER.match(after)
+        or patterns.ASKED.match(after)
+    )
+
+
+def plain_lines(text: str) -> str:
+    """A reply whose sentences are to be kept as written: one kind of line end, no fence lines."""
+    text = re.sub(r"\r\n?|[\u2028\u2029\x85]", "\n", text)
+    text = patterns.SPECIAL_TOKEN.sub("", patterns.INVISIBLE.sub("", text))
+    return _FENCE_LINE.sub("", text).strip()
+
+
+def has_words(text: str) -> bool:
+    """Whether a text holds a letter or digit."""
+    return any(c.isalnum() for c in text)
+
+
+def nonzero(counts: Mapping[str, int]) -> dict[str, int]:
+    """Violations as results keep them: by kind, without the kinds that did not occur."""
+    return {kind: int(count) for kind, count in counts.items() if count}
+
+
+def repeats(numbers: list[int]) -> int:
+    """How many of `numbers` were there before."""
+    return len(numbers) - len(Counter(numbers))

@@ -19,8 +19,8 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from lmms_eval_tasks.utils import answers, reply_shape
-from lmms_eval_tasks.utils.reply_shape import Reply
+from lmms_eval_tasks.utils import answers
+from lmms_eval_tasks.utils.answers import Reply
 
 _ARRAY = re.compile(r"\[([^\[\]]*)\]")
 _EMPTY_ARRAY = re.compile(r"\[\s{0,20}\]")
@@ -77,7 +77,7 @@ def read_frames(text: str, n_frames: int, k: int) -> Frames:
         n_frames: F, number of sampled frames, which are numbered 1..F.
         k: K, how many were asked for.
     """
-    reply = reply_shape.shape(text)
+    reply = answers.shape(text)
     if not reply.there:
         return Frames((), frozenset(), reply.status)
     visible = answers.normalise(reply.text)
@@ -90,7 +90,7 @@ def read_headed_frames(reply: Reply, n_frames: int, k: int) -> Frames:
     Without such a header the last array counts, as other form.
 
     Args:
-        reply: with a text (`reply_shape.shape`).
+        reply: with a text (`answers.shape`).
         n_frames: as for `read_frames`.
         k: likewise.
     """
@@ -109,36 +109,36 @@ def _selected(reply: Reply, given: _Given | None, n_frames: int, k: int) -> Fram
     if given is None:
         # An empty array selects nothing, which must not pay: it is no reply that cannot be read.
         nothing = _EMPTY_ARRAY.search(reply.text)
-        status = "empty" if nothing else reply_shape.unread(reply)
+        status = "empty" if nothing else answers.unread(reply)
         violations = {"nothing_read": 1} if status == "unparsed" else {}
         return Frames((), frozenset(), status, violations)
     known = [number for number in given.numbers if 1 <= number <= n_frames]
     violations = {
         "too_many": max(0, len(given.numbers) - k),
         "too_few": max(0, k - len(given.numbers)),
-        "repeated": reply_shape.repeats(given.numbers),
+        "repeated": answers.repeats(given.numbers),
         "out_of_range": len(given.numbers) - len(known),
         "other_form": not given.formed,
         "extra_text": given.extra,
     }
     frames = tuple(dict.fromkeys(known))
-    return Frames(frames, frozenset(given.numbers), "ok", reply_shape.nonzero(violations))
+    return Frames(frames, frozenset(given.numbers), "ok", answers.nonzero(violations))
 
 
 def _array(text: str, strict: bool) -> _Given | None:
     """The last array of numbers that states a selection, or None."""
     for match in reversed(list(_ARRAY.finditer(text))):
-        before = text[max(0, match.start() - reply_shape.BEFORE) : match.start()]
-        after = text[match.end() : match.end() + reply_shape.BEFORE]
+        before = text[max(0, match.start() - answers.BEFORE) : match.start()]
+        after = text[match.end() : match.end() + answers.BEFORE]
         numbers = _numbers(match[1].split(","))
         among = re.search(r"\] ?\n?, ?\n?\Z", before) or re.match(r"\n? ?, ?\n?\[", after)
         if not numbers or among or _NOT_CHOSEN.search(before) or _DENIED_AFTER.match(after):
             continue
-        if reply_shape.is_denied(before, after):
+        if answers.is_denied(before, after):
             continue
         outside = text[: match.start()] + text[match.end() :]
         formed = _is_json(match[0]) if strict else True
-        return _Given(numbers, formed, reply_shape.has_words(outside))
+        return _Given(numbers, formed, answers.has_words(outside))
     return None
 
 
@@ -159,7 +159,7 @@ def _numbers(parts: list[str]) -> list[int]:
     found = [_NUMBER.fullmatch(part) for part in parts]
     if not all(found):
         return []
-    return [reply_shape.number(one["digits"]) * (-1 if one["minus"] else 1) for one in found if one]
+    return [answers.number(one["digits"]) * (-1 if one["minus"] else 1) for one in found if one]
 
 
 def _is_json(array: str) -> bool:

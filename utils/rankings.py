@@ -28,7 +28,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from lmms_eval_tasks.utils import answers, reply_shape
+from lmms_eval_tasks.utils import answers
 
 _ARROW = re.compile(
     r"(?:-{1,3}|={1,2})>|[→⟶➔➜➝➞➡⇒⟹➤►▶»›≻]|&gt;|\\(?:rightarrow|Rightarrow|to|succ|gt)\b"
@@ -94,12 +94,12 @@ def read_order(text: str, n: int, unit: str) -> Order:
     """
     if n < 1:
         raise ValueError(f"{n} units to order; expected 1 or more")
-    reply = reply_shape.shape(text)
+    reply = answers.shape(text)
     if not reply.there:
         return Order((), reply.status)
     found = _read(reply.text, n, _grammar(unit))
     if found is None:
-        status = reply_shape.unread(reply)
+        status = answers.unread(reply)
         return Order((), status, {"nothing_read": 1} if status == "unparsed" else {})
     known = [number for number in found.numbers if 1 <= number <= n]
     units = tuple(dict.fromkeys(known))
@@ -111,7 +111,7 @@ def read_order(text: str, n: int, unit: str) -> Order:
         "extra_text": found.extra,
     }
     complete = len(units) == n and n > 1
-    return Order(units, "ok" if complete else "unparsed", reply_shape.nonzero(violations))
+    return Order(units, "ok" if complete else "unparsed", answers.nonzero(violations))
 
 
 @lru_cache(maxsize=8)
@@ -162,12 +162,12 @@ def _chains(text: str, grammar: _Grammar) -> list[_Statement]:
         before, after = text[max(0, start - 300) : start], text[end : end + 80]
         if grammar.tied_before.search(before) or grammar.tied_after.match(after):
             continue
-        if reply_shape.is_denied(before, after) or _is_reversed(before):
+        if answers.is_denied(before, after) or _is_reversed(before):
             continue
         if not grammar.name.search(match[0]) and not _fills_line(before, after):
             continue
-        outside = reply_shape.has_words(text[:start]) or reply_shape.has_words(text[end:])
-        numbers = [reply_shape.number(digits) for digits in re.findall(r"\d+", match[0])]
+        outside = answers.has_words(text[:start]) or answers.has_words(text[end:])
+        numbers = [answers.number(digits) for digits in re.findall(r"\d+", match[0])]
         found.append(_Statement(numbers, outside or "(" in match[0]))
     return found
 
@@ -200,15 +200,15 @@ def _in_a_row(line: str, grammar: _Grammar) -> list[int]:
     parts = [part.strip() for part in re.split(r"[,;](?: (?:and|then)\b)?", line.rstrip(" .,"))]
     if not all(grammar.element.fullmatch(part) for part in parts):
         return []
-    return [reply_shape.number(digits) for part in parts for digits in re.findall(r"\d+", part)]
+    return [answers.number(digits) for part in parts for digits in re.findall(r"\d+", part)]
 
 
 def _in_lines(lines: Sequence[str], grammar: _Grammar) -> list[int]:
     rows = [grammar.row.fullmatch(line.strip()) for line in lines]
-    places = [row and row["place"] and reply_shape.number(row["place"]) for row in rows]
+    places = [row and row["place"] and answers.number(row["place"]) for row in rows]
     if any(places) and places != list(range(1, len(rows) + 1)):
         return []
-    numbers = [reply_shape.number(row["id"]) for row in rows if row]
+    numbers = [answers.number(row["id"]) for row in rows if row]
     return numbers if len(numbers) == len(rows) else []
 
 

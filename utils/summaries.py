@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from lmms_eval_tasks.utils import keyframes, reply_shape
+from lmms_eval_tasks.utils import answers, keyframes
 from lmms_eval_tasks.utils.keyframes import Frames
 
 # A line of its own or the head of one, in any case; inside a line only in capitals.
@@ -85,7 +85,7 @@ def read_summary(text: str, n_sentences: int | None = None) -> Summary:
         text: the model's reply, as the host hands it over. No text raises.
         n_sentences: how many were asked for; None to count no violation of it.
     """
-    reply = reply_shape.shape(text)
+    reply = answers.shape(text)
     if reply.status != "ok":  # a refusal would otherwise be taken for a summary
         return Summary((), reply.status)
     return _summary(reply, n_sentences, prose=True)
@@ -102,7 +102,7 @@ def read_joint(text: str, n_frames: int, k: int, n_sentences: int | None = None)
         k: K, how many frames were asked for.
         n_sentences: as for `read_summary`.
     """
-    reply = reply_shape.shape(text)
+    reply = answers.shape(text)
     if not reply.there:
         return Joint(Summary((), reply.status), Frames((), frozenset(), reply.status))
     return Joint(
@@ -111,8 +111,8 @@ def read_joint(text: str, n_frames: int, k: int, n_sentences: int | None = None)
     )
 
 
-def _summary(reply: reply_shape.Reply, n_sentences: int | None, prose: bool) -> Summary:
-    text = reply_shape.plain_lines(reply.text)
+def _summary(reply: answers.Reply, n_sentences: int | None, prose: bool) -> Summary:
+    text = answers.plain_lines(reply.text)
     headers = list(_HEADER.finditer(text))[-8:]
     ends = [*(header.start() for header in headers), len(text)][1:]
     blocks = [
@@ -126,9 +126,9 @@ def _summary(reply: reply_shape.Reply, n_sentences: int | None, prose: bool) -> 
         block = _block(_own_part(text), prose)
         placeholders = block.placeholders
     if block is None or not block.sentences:
-        status = reply_shape.unread(reply)
+        status = answers.unread(reply)
         counts = {"nothing_read": 1, "placeholder": placeholders} if status == "unparsed" else {}
-        return Summary((), status, reply_shape.nonzero(counts))
+        return Summary((), status, answers.nonzero(counts))
     found, asked = len(block.sentences), n_sentences or len(block.sentences)
     violations = {
         "too_many_sentences": max(0, found - asked),
@@ -137,7 +137,7 @@ def _summary(reply: reply_shape.Reply, n_sentences: int | None, prose: bool) -> 
         "placeholder": placeholders,
         "extra_text": block.extra,
     }
-    return Summary(tuple(block.sentences), "ok", reply_shape.nonzero(violations))
+    return Summary(tuple(block.sentences), "ok", answers.nonzero(violations))
 
 
 def _own_part(text: str) -> str:
@@ -159,15 +159,15 @@ def _block(text: str, prose: bool) -> _Block:
         ends = [*(mark.start() for mark in marks[1:]), len(text)]
         parts = [text[mark.end() : end] for mark, end in zip(marks, ends, strict=True)]
         last, _, after = parts[-1].strip().partition("\n\n")
-        parts[-1], extra = last, reply_shape.has_words(text[: marks[0].start()] + after)
+        parts[-1], extra = last, answers.has_words(text[: marks[0].start()] + after)
     elif not prose:
         parts = []
     elif len(bullets := _BULLET.split(text)) > 1:
-        parts, extra = bullets[1:], reply_shape.has_words(bullets[0])
+        parts, extra = bullets[1:], answers.has_words(bullets[0])
     else:
         parts = _END.split(text)
     texts = [_clean(part) for part in parts]
-    found = [part for part in texts if reply_shape.has_words(part)]
+    found = [part for part in texts if answers.has_words(part)]
     sentences = [part for part in found if not _PLACEHOLDER.fullmatch(part)]
     return _Block(sentences, len(found) - len(sentences), numbered, extra)
 
@@ -176,7 +176,7 @@ def _in_a_row(text: str) -> list[re.Match[str]]:
     """Marks 1, 2, 3, ... that follow each other inside lines; other numbers are the sentences'."""
     marks: list[re.Match[str]] = []
     for mark in _INLINE.finditer(text):
-        if reply_shape.number(mark[1]) == len(marks) + 1:
+        if answers.number(mark[1]) == len(marks) + 1:
             marks.append(mark)
     return marks
 

@@ -44,7 +44,7 @@ from lmms_eval_tasks.haven.records.release import Release
 from lmms_eval_tasks.utils import released_files, video_checks
 from lmms_eval_tasks.utils.media import uniform_indices
 from lmms_eval_tasks.utils.released_files import DataStatus
-from lmms_eval_tasks.utils.video_checks import ALLOW_MISSING, LEAVE_OUT, LISTED, listed
+from lmms_eval_tasks.utils.video_checks import ALLOW_MISSING, LEAVE_OUT, listed
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.utils.probes import VideoInfo
@@ -227,7 +227,7 @@ def _reasons(every: Checked, task: str, found: Mapping[str, str]) -> dict[str, s
             continue
         if why := record.gaps.get(task.removeprefix("haven_")):
             reasons[record.id] = why
-        elif most and (needed := n_images(make_doc(given, variant, every.options))) > most:
+        elif most and (needed := make_doc(given, variant, every.options)["n_images"]) > most:
             reasons[record.id] = (
                 f"not run: needs {needed} images, the model's limit is {most} (max_images)"
             )
@@ -258,8 +258,9 @@ def docs(found: Found, task: str) -> list[Row]:
     ]
     if made:
         return made
-    nothing = {"units": [], "unit_frames": [], "sentences": [], NOT_RUN: not_run(left_out)}
-    return [{**make_doc(known.rows[0], variant, known.options), **nothing}]
+    nothing = {"units": [], "unit_frames": [], "sentences": [], "n_images": 0}
+    told = {**nothing, NOT_RUN: not_run(left_out)}
+    return [{**make_doc(known.rows[0], variant, known.options), **told}]
 
 
 def row(record: Record, digest: str) -> Row:
@@ -299,11 +300,14 @@ def make_doc(given: Mapping[str, Any], task: Variant, chosen: Options) -> Row:
 
     Adds `kind`, `text` (text proxy), `with_document`; `budget` (K); `n_sentences` asked for;
     `units`: the shots or document sentences shown, by number, in the order shown; `unit_frames`:
-    the frames whose pictures are shown of each unit; `sentences`: the summary sentences shown;
-    `not_run`, which is empty here.
+    the frames whose pictures are shown of each unit; `n_images`: how many pictures are shown;
+    `sentences`: the summary sentences shown; `not_run`, which is empty here.
     """
     units, shots = _units(given, task, chosen), given["shots"]
-    of_shots = task.kind not in SUMMARIES + SELECTIONS and not task.text
+    of_shots = task.kind not in SUMMARIES + SELECTIONS
+    pictures = [shown(shots[n - 1], chosen.frames_per_shot) for n in units if of_shots]
+    if task.text:
+        pictures = []
     asked = len(given["summary"]) if chosen.sentences == REFERENCE else int(chosen.sentences)
     # A sentence that belongs to no shot cannot be asked about.
     known = [number for number, own in enumerate(given["summary_shots"], 1) if own]
@@ -317,7 +321,8 @@ def make_doc(given: Mapping[str, Any], task: Variant, chosen: Options) -> Row:
         "budget": budget(len(given["picks"])),
         "n_sentences": asked if task.kind in SUMMARIES else 0,
         "units": units,
-        "unit_frames": [shown(shots[n - 1], chosen.frames_per_shot) for n in units if of_shots],
+        "unit_frames": pictures,
+        "n_images": 0 if task.text else sum(map(len, pictures)) or len(given["picks"]),
         "sentences": shuffled if task.kind == "grounding" else [],
     }
 
@@ -356,13 +361,6 @@ def shown(frames: Sequence[int], limit: int) -> list[int]:
     if not limit:
         return list(frames)
     return [frames[place] for place in uniform_indices(len(frames), limit)]
-
-
-def n_images(made: Mapping[str, Any]) -> int:
-    """How many pictures a doc's request holds."""
-    if made["text"] or made[NOT_RUN]:
-        return 0
-    return sum(map(len, made["unit_frames"])) or len(made["picks"])
 
 
 # --- for people and results ---------------------------------------------------------------------
@@ -472,19 +470,10 @@ def _subset(release: Release, source: str, chosen: Options) -> Iterator[str]:
 
 
 def _gaps(records: Iterable[Record]) -> Iterator[str]:
-    """What tasks leave out, and why: a line per task, then one per reason, the first 20."""
-    by_task: dict[str, int] = {}
-    by_reason: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    """What tasks leave out: a line for each reason of a task."""
+    hits: dict[tuple[str, str], list[str]] = {}
     for record in records:
         for task, why in record.gaps.items():
-            by_task[task] = by_task.get(task, 0) + 1
-            by_reason.setdefault((record.source, why), []).append((record.id, task))
-    for task, n_left_out in sorted(by_task.items()):
-        yield f"haven_{task}: leaves out {n_left_out:,} videos"
-    for number, ((_, why), hits) in enumerate(by_reason.items()):
-        if number == LISTED:
-            yield f"and {len(by_reason) - LISTED} more reasons"
-            return
-        names = list(dict.fromkeys(name for name, _ in hits))
-        more = f" and {len(names) - 1:,} more videos" if len(names) > 1 else ""
-        yield f"{names[0]}{more}: {why} ({', '.join(dict.fromkeys(task for _, task in hits))})"
+            hits.setdefault((task, why), []).append(record.id)
+    for (task, why), names in sorted(hits.items()):
+        yield f"haven_{task}: leaves out {len(names):,} videos, such as {names[0]}: {why}"

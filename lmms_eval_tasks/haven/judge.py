@@ -19,7 +19,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lmms_eval_tasks import settings
@@ -37,7 +36,7 @@ from lmms_eval_tasks.utils import (
     local_models,
     prompts,
     provenance,
-    rouge,
+    text_metrics,
     text_scores,
 )
 from lmms_eval_tasks.utils.text_scores import Pair, TextScores
@@ -68,22 +67,30 @@ _PLACEHOLDERS: dict[str, tuple[str, ...]] = {
 }
 
 
+@prompts.once_per_folder
 def prompt() -> prompts.Prompt:
     """The judge's prompt, ours or the user's.
 
     Raises:
         PromptError: the user's file does not fit.
     """
-    return _prompt(settings.prompts_dir())
+    return prompts.load("haven", "judge", _PLACEHOLDERS)
 
 
+@prompts.once_per_folder
 def criterion() -> Criterion:
-    """The criterion; its fields are those of `fields`, and `candidate`.
-
-    Raises:
-        PromptError: as `prompt`.
-    """
-    return _criterion(settings.prompts_dir())
+    """The criterion; its fields are those of `fields`, and `candidate`."""
+    given = prompt()
+    return Criterion(
+        name="haven_geval",
+        system=given.text["geval"],
+        template="\n".join([given.text["show"], given.text["score"]]),
+        schema=Rating,
+        score=_score,
+        prompt_hash=given.hash,
+        bare="score",
+        top_logprobs=TOP_LOGPROBS,
+    )
 
 
 def fields(doc: Mapping[str, Any]) -> dict[str, str]:
@@ -153,26 +160,6 @@ def notes(judge: JudgeConfig) -> dict[str, Any]:
     return told
 
 
-@functools.lru_cache(maxsize=8)
-def _prompt(override_dir: Path | None) -> prompts.Prompt:
-    return prompts.load("haven", "judge", _PLACEHOLDERS, override_dir)
-
-
-@functools.lru_cache(maxsize=8)
-def _criterion(override_dir: Path | None) -> Criterion:
-    given = _prompt(override_dir)
-    return Criterion(
-        name="haven_geval",
-        system=given.text["geval"],
-        template="\n".join([given.text["show"], given.text["score"]]),
-        schema=Rating,
-        score=_score,
-        prompt_hash=given.hash,
-        bare="score",
-        top_logprobs=TOP_LOGPROBS,
-    )
-
-
 def _score(reply: Rating) -> float:
     return float(reply.score)
 
@@ -205,7 +192,7 @@ def note(metric: str, told: str) -> None:
 
 def implementations() -> dict[str, str]:
     """What the metrics of texts were computed with so far in this process."""
-    return {"rouge": rouge.IMPLEMENTATION, **provenance.notes().get(NOTES, {})}
+    return {"rouge": text_metrics.ROUGE_IMPLEMENTATION, **provenance.notes().get(NOTES, {})}
 
 
 def doubts() -> list[str]:

@@ -33,7 +33,7 @@ from lmms_eval_tasks.haven import judge
 from lmms_eval_tasks.haven import sample_stories as stories
 from lmms_eval_tasks.haven.sample_stories import STORIES, TOP, Scene, Story
 from lmms_eval_tasks.judges.geval import HIGHEST, SAMPLES
-from lmms_eval_tasks.sample import render
+from lmms_eval_tasks.sample import render, second_code
 from lmms_eval_tasks.sample.render import Canvas
 from lmms_eval_tasks.sample.second_code import PALETTE
 
@@ -322,15 +322,12 @@ def read(picture: Any) -> Mark | None:
     import numpy as np
 
     pixels = np.asarray(picture.convert("RGB") if hasattr(picture, "convert") else picture)
-    height, width = pixels.shape[:2]
     found = 0
     for place in range(ROWS * COLUMNS):
         row, column = divmod(place, COLUMNS)
-        y0, y1 = (TOP_EDGE + (1 - TOP_EDGE) * (row + part) / ROWS for part in (0.3, 0.7))
-        x0, x1 = ((column + part) / COLUMNS for part in (0.3, 0.7))
-        ys = slice(int(y0 * height), max(int(y1 * height), int(y0 * height) + 1))
-        xs = slice(int(x0 * width), max(int(x1 * width), int(x0 * width) + 1))
-        mean = float(pixels[ys, xs].mean())
+        y0, y1 = (TOP_EDGE + (1 - TOP_EDGE) * (row + share) / ROWS for share in (0.3, 0.7))
+        x0, x1 = ((column + share) / COLUMNS for share in (0.3, 0.7))
+        mean = float(second_code.part(pixels, x0, x1, y0, y1).mean())
         if abs(mean - 127.5) < _SURE:
             return None
         found = found << 1 | (mean > 127.5)

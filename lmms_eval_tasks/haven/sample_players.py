@@ -404,7 +404,21 @@ def reply(doc: Doc, worth: str) -> str:
         if worth == "unreadable":
             # Any text is a summary; an empty reply is the only one that is none.
             return "" if doc["kind"] == "v2t" else UNREADABLE
-        return _REPLIES[doc["kind"]](doc, worth == "right")
+        right = worth == "right"
+        request = Request(
+            doc["kind"],
+            "Sentence" if doc["kind"] == "temporal" and doc["text"] else "Shot",
+            n_sentences=doc["n_sentences"],
+            numbered=doc["text"] or doc["kind"] == "v2vt",
+            named=not doc["text"],
+        )
+        return _reply(
+            request,
+            lambda: doc["summary"] if right else WRONG_SUMMARY,
+            lambda: _scripted_frames(doc, right),
+            lambda: _scripted_order(doc, right),
+            lambda: _scripted_clips(doc, right),
+        )
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise _lacking(error) from None
 
@@ -421,17 +435,7 @@ def _scripted_frames(doc: Doc, right: bool) -> list[int]:
     return sorted(best[: doc["budget"]])
 
 
-def _scripted_summary(doc: Doc, right: bool) -> str:
-    sentences = fitted(doc["summary"] if right else WRONG_SUMMARY, doc["n_sentences"])
-    return written(sentences, numbered=doc["text"] or doc["kind"] == "v2vt")
-
-
-def _scripted_both(doc: Doc, right: bool) -> str:
-    chosen = selection(_scripted_frames(doc, right), named=not doc["text"])
-    return f"{_scripted_summary(doc, right)}\n{chosen}"
-
-
-def _scripted_order(doc: Doc, right: bool) -> str:
+def _scripted_order(doc: Doc, right: bool) -> list[int]:
     """The best order, or its opposite."""
     by_time = doc["kind"] == "temporal"
     units, worth = doc["units"], doc["importance"]
@@ -439,11 +443,10 @@ def _scripted_order(doc: Doc, right: bool) -> str:
     best = sorted(
         places, key=lambda place: units[place - 1] if by_time else -worth[units[place - 1] - 1]
     )
-    word = "Sentence" if by_time and doc["text"] else "Shot"
-    return order(word, best if right else best[::-1])
+    return best if right else best[::-1]
 
 
-def _scripted_clips(doc: Doc, right: bool) -> str:
+def _scripted_clips(doc: Doc, right: bool) -> dict[int, list[int]]:
     chosen = {}
     for number, sentence in enumerate(doc["sentences"], 1):
         true = doc["summary_shots"][sentence - 1]
@@ -451,14 +454,4 @@ def _scripted_clips(doc: Doc, right: bool) -> str:
         misses = [place for place in range(1, len(doc["units"]) + 1) if place not in hits]
         # Of a sentence about all clips, one.
         chosen[number] = hits if right else (misses or hits)[:1]
-    return alignment(chosen)
-
-
-_REPLIES: Mapping[str, Callable[[Doc, bool], str]] = {
-    "v2t": _scripted_summary,
-    "v2v": lambda doc, right: str(_scripted_frames(doc, right)),
-    "v2vt": _scripted_both,
-    "temporal": _scripted_order,
-    "grounding": _scripted_clips,
-    "saliency": _scripted_order,
-}
+    return chosen

@@ -14,7 +14,6 @@ sentence its place, a summary's sentence what its shots show.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
@@ -23,7 +22,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from lmms_eval_tasks.haven.options import budget
-from lmms_eval_tasks.utils import keyframes
+from lmms_eval_tasks.haven.records import structure
 
 SHAPES = ("circle", "square", "triangle", "diamond")
 COLOURS = ("red", "yellow", "green", "cyan", "blue", "purple", "pink")
@@ -137,8 +136,8 @@ class Story(_Told):
     @cached_property
     def keyframes(self) -> list[int]:
         """The 15 % of sampled frames with the highest levels; of a tie the earlier ones (3.2)."""
-        order = sorted(range(1, len(self.frames) + 1), key=lambda n: (-self.frames[n - 1], n))
-        return sorted(order[: budget(len(self.frames))])
+        places, _ = structure.top(self.frames, budget(len(self.frames)))
+        return [place + 1 for place in places]
 
     @cached_property
     def importance(self) -> list[Fraction]:
@@ -148,13 +147,8 @@ class Story(_Told):
     @cached_property
     def key_shots(self) -> list[int]:
         """The shots of 15 % of the frames at most whose importance adds up highest (3.2)."""
-        multiple = math.lcm(*map(len, self.shots))
-        places = keyframes.knapsack(
-            [int(value * multiple) for value in self.importance],
-            [len(shot) for shot in self.shots],
-            keyframes.capacity(len(self.frames)),
-        )
-        return [place + 1 for place in places]
+        starts = [shot[0] - 1 for shot in self.shots]
+        return [place + 1 for place in structure.key_shots(self.frames, starts)]
 
     @property
     def document_shots(self) -> list[list[int]]:

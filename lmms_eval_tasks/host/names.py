@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import benchmarks
@@ -15,13 +16,14 @@ from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark, Doc, Task
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import rows_store
+from lmms_eval_tasks.judges import run as judge_run
 from lmms_eval_tasks.judges.asking import Asker, usable
 from lmms_eval_tasks.runs import before, given, scoring
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
-    from lmms_eval_tasks.judges.verdict import Asks, Verdict
+    from lmms_eval_tasks.judges.verdict import Asks, Judge, Verdict
 
 Kwargs = Mapping[str, Any] | None
 
@@ -32,7 +34,7 @@ NOTHING_ASKED = "Nothing is asked here. Reply with the word: skipped."
 def __getattr__(name: str) -> Any:
     kind, _, rest = name.partition("_")
     if kind == "data" and rest in benchmarks.NAMES:
-        return str(rows_store.folder(rest, [{"benchmark": rest}]))
+        return str(rows_store.folder(rest))
     if kind == "docs":
         return _docs(rest)
     if kind == "metrics":
@@ -46,6 +48,7 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+@cache
 def _of(task: str) -> tuple[Benchmark, Task]:
     benchmark = benchmarks.of(task)
     return benchmark, benchmark.tasks[task]
@@ -94,8 +97,14 @@ def process_results(doc: Doc, results: list[str]) -> dict[str, Any]:
         return scoring.spread(task, benchmark.joins, {**task.keep(doc), **nothing})
     kept = {**task.keep(doc), **_handed(task, doc)}
     # A task that asks nothing needs no judge that can be used.
-    answer = Asker(usable(lambda: before.run_judge(benchmark))) if task.asks else _nobody
+    answer = Asker(_judge(judge_run.current(), benchmark)) if task.asks else _nobody
     return scoring.spread(task, benchmark.joins, scoring.scored(task, kept, reply, answer))
+
+
+@lru_cache(maxsize=len(benchmarks.NAMES))
+def _judge(run: judge_run.Run, benchmark: Benchmark) -> Judge:  # noqa: ARG001
+    """Looked up once in a run: a file or a setting that changes meanwhile must not change it."""
+    return usable(lambda: before.run_judge(benchmark))
 
 
 def _handed(task: Task, doc: Doc) -> dict[str, Any]:

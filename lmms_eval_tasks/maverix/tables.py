@@ -48,16 +48,13 @@ _AGENTIC = [
 ]
 
 
-def tables(
-    rows: Sequence[tuple[str, Numbers]], sound: Mapping[str, str] | None = None
-) -> list[Table]:
+def tables(rows: Sequence[tuple[str, Numbers]]) -> list[Table]:
     """The paper's tables for one or more models; those without a number are left out.
 
     Args:
         rows: label of a model (empty for a single run) and its numbers by task or group.
-        sound: what became of the sound, by task (table_rows.entries).
     """
-    found = entries(rows, sound or {})
+    found = entries(rows)
     people = humans()
     return [
         *_modes(found),

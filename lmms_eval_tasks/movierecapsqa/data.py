@@ -261,6 +261,7 @@ def docs(found: Found, task: str) -> list[dict[str, Any]]:
                 "modality": question.modality or UNLABELLED,
                 "category": question.category or UNLABELLED,
                 "data": known.digest,
+                "judged_baselines": list(settings.judged_baselines()),
                 "source": source,
                 "condition": condition,
                 "video_path": path,

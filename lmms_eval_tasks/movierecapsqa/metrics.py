@@ -109,18 +109,6 @@ LANGUAGE = "en"  # of the release; decides bert-score's default encoder (roberta
 NOT_ASKED = f"no model was named with --bartscore ({settings.BARTSCORE})"
 
 
-def rouge_l(candidate: str, reference: str) -> float | None:
-    """ROUGE-L F1 in 0..1 (`ROUGE_L` says how); None without a reference.
-
-    Args:
-        candidate: the answer without reasoning; "" for what is no answer.
-        reference: the dataset's answer; "" if there is none.
-    """
-    if not text_metrics.tokenize(reference):
-        return None
-    return text_metrics.rouge_l(candidate, [reference])
-
-
 def bertscore(candidates: Sequence[str], references: Sequence[str]) -> TextScores:
     """BERTScore F1 per item by the user's encoder (settings.bertscore_model) or the default one.
 

@@ -19,7 +19,6 @@ from lmms_eval_tasks.benchmark import (
     Found,
     Item,
     Items,
-    Numbers,
     Part,
     Task,
 )
@@ -28,7 +27,7 @@ from lmms_eval_tasks.judges.verdict import Asks, Criterion, Verdict
 from lmms_eval_tasks.movierecapsqa import baselines, data, metrics
 from lmms_eval_tasks.movierecapsqa import judge as judging
 from lmms_eval_tasks.movierecapsqa import tables as layouts
-from lmms_eval_tasks.utils import answers, clips, prompts, provenance
+from lmms_eval_tasks.utils import answers, clips, prompts, provenance, text_metrics
 from lmms_eval_tasks.utils.prompts import Prompt
 
 NAMED = 20  # segments of one warning
@@ -60,17 +59,13 @@ def prompt(doc: Doc) -> list[Part]:
     return [Part("video", lambda: clips.visuals(doc)[0]), text]
 
 
+@prompts.once_per_folder
 def task_prompts() -> Prompt:
     """The task prompts, ours or the user's.
 
     Raises:
         PromptError: the user's file lacks a text or a placeholder.
     """
-    return _task_prompts(settings.prompts_dir())
-
-
-@functools.lru_cache(maxsize=8)
-def _task_prompts(override: Path | None) -> Prompt:
     required = {
         "dialogue": {"lines"},
         "no_dialogue": set(),
@@ -78,22 +73,22 @@ def _task_prompts(override: Path | None) -> Prompt:
         "only_frames": {"question"},
         "only_dialogue": {"dialogue", "question"},
     }
-    return prompts.load("movierecapsqa", "task", required=required, override_dir=override)
+    return prompts.load("movierecapsqa", "task", required)
 
 
 # --- what the reply is worth ------------------------------------------------------------------
 
-_TEXT_FIELDS = (
-    *("id", "segment", "video", "source", "condition", "question", "reference", "dialogue"),
-    *("modality", "category", "data"),
-)
+# What the log keeps of a doc.
+_KEPT = {
+    **dict.fromkeys(("id", "segment", "video", "source", "condition", "question"), str),
+    **dict.fromkeys(("reference", "dialogue", "modality", "category", "data"), str),
+    **dict.fromkeys(("facts", "judged_baselines"), list),
+}
 
 
 def keep(doc: Doc) -> dict[str, Any]:
-    """What the log keeps of a doc, and which judged baselines the run asks for."""
-    kept = {name: doc[name] for name in _TEXT_FIELDS}
-    which = list(settings.judged_baselines())
-    return {**kept, "facts": list(doc["facts"]), "judged_baselines": which}
+    """What the log keeps of a doc."""
+    return {name: kind(doc[name]) for name, kind in _KEPT.items()}
 
 
 def handed(doc: Doc) -> dict[str, Any]:
@@ -111,7 +106,9 @@ def score(doc: Item, reply: str) -> Generator[Asks, Sequence[Verdict], dict[str,
     which, item["baselines"] = doc["judged_baselines"], {}
     if which:
         item["baselines"] = yield from baselines.rated(which, question, reference, reply)
-    item["rouge_l"] = metrics.rouge_l(item["candidate"], reference)
+    item["rouge_l"] = None  # nothing to compare with
+    if text_metrics.tokenize(reference):
+        item["rouge_l"] = text_metrics.rouge_l(item["candidate"], [reference])
     return item
 
 
@@ -165,6 +162,7 @@ class MovieRecapsQA(Benchmark):
     docs = staticmethod(data.docs)
     status = staticmethod(data.status)
     prepare = staticmethod(data.prepare)
+    tables = staticmethod(layouts.tables)
     suited = staticmethod(judging.suited)
     judge_prompt = staticmethod(judging.prompt)
 
@@ -248,9 +246,8 @@ class MovieRecapsQA(Benchmark):
         Raises:
             DataError: an item lacks what these tasks write.
         """
-        kinds = {**dict.fromkeys(_TEXT_FIELDS, str), "facts": list, "judged_baselines": list}
         for item in items:
-            lacking = [name for name, kind in kinds.items() if not isinstance(item.get(name), kind)]
+            lacking = [name for name, kind in _KEPT.items() if not isinstance(item.get(name), kind)]
             if lacking:
                 told = f"{item['id']} has no `{lacking[0]}`"
                 raise DataError(f"{told}; take its line out or run the task again")
@@ -258,14 +255,6 @@ class MovieRecapsQA(Benchmark):
         wanted |= set(settings.judged_baselines() if judged else ())
         which = [name for name in settings.JUDGED_BASELINES if name in wanted]
         return [{**item, "judged_baselines": which} for item in items]
-
-    def tables(
-        self,
-        rows: Sequence[tuple[str, Numbers]],
-        section: Mapping[str, Any] | None = None,  # noqa: ARG002
-    ) -> Sequence[Any]:
-        """Tables 4 and 5, coherence, and what the judge's scores rest on."""
-        return layouts.tables(rows)
 
 
 def _frames(found: Found | None, names: Sequence[str]) -> dict[str, Any]:

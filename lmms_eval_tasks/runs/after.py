@@ -43,7 +43,7 @@ def annotate(
             "given_up": list(judged.given_up),
             "prices": judged.prices,
         }
-    section["invalid"] = problems = judging.invalid(judged)
+    section["invalid"] = problems = judging.invalid(judged.usage, judged.labels)
     for benchmark, names in benchmarks.chosen(tasks):
         try:
             section[benchmark.name] = _of_benchmark(benchmark, results, names)
@@ -153,17 +153,13 @@ def tables(benchmark: Benchmark, results: Mapping[str, Any]) -> list[Any]:
         f"{name} INVALID" if name in marked else name: values
         for name, values in sorted(section["numbers"].items())
     }
-    shown = chosen_tables(benchmark, [("", numbers)], section)
+    shown = chosen_tables(benchmark, [("", numbers)])
     return [*shown, *(f"Note: {warning}" for warning in section["warnings"])]
 
 
-def chosen_tables(
-    benchmark: Benchmark,
-    rows: Sequence[tuple[str, Numbers]],
-    section: Mapping[str, Any] | None = None,
-) -> list[Any]:
+def chosen_tables(benchmark: Benchmark, rows: Sequence[tuple[str, Numbers]]) -> list[Any]:
     """The tables that the user wants to see: the paper's headline, or with the splits."""
-    made = list(benchmark.tables(rows, section))
+    made = list(benchmark.tables(rows))
     if settings.all_tables() or len(made) <= benchmark.headline:
         return made
     more = f"{benchmark.title}: {len(made) - benchmark.headline} more tables with --tables all"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lmms_eval_tasks import benchmarks, judges, running, settings
-from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found
+from lmms_eval_tasks.benchmark import Benchmark, Doc, Found
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import JudgeConfig
 from lmms_eval_tasks.judges.verdict import NONE
@@ -156,18 +156,18 @@ def make_media_of(benchmark: Benchmark, names: Sequence[str], limit: float | Non
             is left of a task.
     """
     known = checked(benchmark, names)
-    cut_of: dict[media.Window, Cut] = {}
-    needed: dict[str, list[media.Needed]] = {}
-    totals = []
-    for name in names:
-        own = [benchmark.cut(known.found, name, doc) for doc in benchmark.docs(known.found, name)]
-        totals.append(len(own))
-        needed[name] = [media.Needed(cut.name, cut.window, 1) for cut in own if cut is not None]
-        cut_of |= {cut.window: cut for cut in own if cut is not None}
-    asked = dict(zip(names, media.asked(totals, limit), strict=True))
-    parts = [media.Part(name, items, asked[name]) for name, items in needed.items() if items]
+    cuts = {
+        name: [benchmark.cut(known.found, name, doc) for doc in benchmark.docs(known.found, name)]
+        for name in names
+    }
+    asked = media.asked([len(own) for own in cuts.values()], limit)
+    parts = [
+        media.Part(name, needed, count)
+        for (name, own), count in zip(cuts.items(), asked, strict=True)
+        if (needed := [cut for cut in own if cut is not None])
+    ]
     done, impossible = benchmark.cuts
-    known.lost = media.make(parts, lambda window: cut_of[window].make(), benchmark.title, done)
+    known.lost = media.make(parts, benchmark.title, done)
     lost = media.lost(parts, known.lost, impossible)
     if lost and not settings.allow_bad_items():
         told = benchmark.uncut(known.found, lost)

@@ -13,7 +13,7 @@ import yaml
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.haven import inputs
-from lmms_eval_tasks.haven.options import SUMMARIES, TASKS, budget
+from lmms_eval_tasks.haven.options import ORDERS, SUMMARIES, TASKS, budget
 from lmms_eval_tasks.host import names
 
 
@@ -72,6 +72,8 @@ def doc(
         }.get(task.kind, [])
     shown = list(units)
     of_shots = bool(shown) and not task.text
+    shown_frames = [spans[unit - 1][:frames_per_shot] for unit in shown if of_shots]
+    of_frames = 0 if task.text or task.kind in (*ORDERS, "grounding") else frames
     made = {
         **row,
         "task": task_name,
@@ -81,7 +83,8 @@ def doc(
         "budget": budget(frames),
         "n_sentences": 4 if task.kind in SUMMARIES else 0,
         "units": shown,
-        "unit_frames": [spans[unit - 1][:frames_per_shot] for unit in shown if of_shots],
+        "unit_frames": shown_frames,
+        "n_images": sum(map(len, shown_frames)) + of_frames,
         "sentences": _shuffled(sentences) if task.kind == "grounding" else [],
     }
     if unknown := set(changes) - set(made):

@@ -10,7 +10,7 @@ import pytest
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.haven import data, inputs
+from lmms_eval_tasks.haven import inputs
 from lmms_eval_tasks.haven.options import TASKS
 from lmms_eval_tasks.host.names import doc_to_visual
 from lmms_eval_tasks.sample import render
@@ -77,7 +77,7 @@ def test_every_request_shows_its_frames_from_one_decoding(
         numbers = [n for group in given["unit_frames"] for n in group] or list(range(1, 13))
         wanted = [] if TASKS[task].text else [PICKS[n - 1] for n in numbers]
         assert frames_shown(sent) == frames_shown(doc_to_visual(given)) == wanted
-        assert len(wanted) == data.n_images(given)
+        assert len(wanted) == given["n_images"]
     assert [job["frames"]["indices"] for job in jobs] == [tuple(PICKS)]
 
 

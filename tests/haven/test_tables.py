@@ -7,12 +7,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pytest
 from rich.console import Console
 
 from lmms_eval_tasks.console import UNSEEN
-from lmms_eval_tasks.haven import metrics, tables
-from lmms_eval_tasks.haven.options import TASKS
+from lmms_eval_tasks.haven import tables
 
 Numbers = Mapping[str, Mapping[str, Any]]
 
@@ -44,19 +42,6 @@ def cells(lines: Sequence[str], *names: str) -> list[str]:
     start = re.compile(r"\s*" + r"\s+".join(map(re.escape, names)) + r"\s{2,}(.*)")
     (match,) = filter(None, (start.fullmatch(line) for line in lines))
     return match[1].split()
-
-
-def numbered(start: int, *, text: bool = False) -> tuple[dict[str, dict[str, float]], list[str]]:
-    """Every metric of every task as a number of its own, and all of these numbers as printed."""
-    made: dict[str, dict[str, float]] = {}
-    n = start
-    for name, task in TASKS.items():
-        if task.text is text:
-            made[name] = {}
-            for metric in ("failed", *(one.name for one in metrics.of_kind(task.kind))):
-                n += 1
-                made[name][metric] = n / 1000
-    return made, [f"{k / 1000:.3f}" for k in range(start + 1, n + 1)]
 
 
 RHO = {"spearman": 0.21, "spearman_sources": 0.22, "kendall": 0.11, "kendall_sources": 0.12}
@@ -160,22 +145,3 @@ def test_models_and_text_proxies() -> None:
     nothing: list[Numbers] = [{}, {"haven_v2t": {"rouge": None}}, {"haven_v2tx": {"rouge": 0.5}}]
     nothing += [{"maia_vsv": {"f1": 0.5}}, {"haven": {"joined_clip_gain": float("nan")}}]
     assert [tables.tables([("m", numbers)]) for numbers in nothing] == [[]] * 5
-
-
-@pytest.mark.parametrize("text", [False, True])
-def test_no_number_twice_and_none_in_the_wrong_row(text: bool) -> None:
-    """All numbers differ: each is at most once in a table, and the main ones are in one."""
-    numbers, every = numbered(0, text=text)
-    shown = printed([("M", numbers)])
-    found: set[str] = set()
-    for lines in shown.values():
-        there = re.findall(r"(?<![\d.])\d+\.\d{3}(?!\d)", "\n".join(lines))
-        assert len(there) == len(set(there))
-        assert set(there) <= set(every)
-        found |= set(there)
-    for name, task in TASKS.items():
-        if task.text is text:
-            for metric in metrics.MEASURED[task.kind]:
-                if metric in ("rouge1", "rouge2", "rougeL"):
-                    continue
-                assert f"{numbers[name][metric]:.3f}" in found, (name, metric)

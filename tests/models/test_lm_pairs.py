@@ -15,6 +15,7 @@ import torch
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.sample import lm_pairs, players, tiny
 from lmms_eval_tasks.sample.lm_pairs import LmPairs, parse_model_args, split_names
+from tests.checks import refused, table
 
 STATEMENTS = [
     "L'uomo che dipinge la barca è tranquillo.",
@@ -60,64 +61,38 @@ def by_hand(folder: str, text: str) -> float:
     return total / (len(ids) - 1)
 
 
-@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+@table("kind", ["gpt2", "llama"])
 def test_scores_are_the_mean_log_probability_by_hand(kind: str, models: dict[str, str]) -> None:
     (reply,) = run(models[kind], [0])
     scores = json.loads(reply)["lm_pairs"]["scores"][models[kind]]
     expected = [by_hand(models[kind], text) for text in STATEMENTS[:2]]
     assert scores == pytest.approx(expected, abs=2e-6)
     assert abs(expected[0] - expected[1]) > 1e-3
-
-
-def test_bos_decides_whether_the_first_token_counts(models: dict[str, str]) -> None:
-    first = {
-        kind: lm_pairs.load_tokenizer(models[kind]).convert_ids_to_tokens(
-            lm_pairs.tokenize(lm_pairs.load_tokenizer(models[kind]), "Ciao!", kind)
-        )[0]
-        for kind in models
-    }
-    assert first["llama"] == "<s>"
-    assert "C".startswith(first["gpt2"][0])
-    # No padding token: the checkpoint the paper used most closely, Llama-3.1, has none either.
-    assert all(lm_pairs.load_tokenizer(models[kind]).pad_token is None for kind in models)
-
-
-@pytest.mark.parametrize("kind", ["gpt2", "llama"])
-def test_padding_and_batches_do_not_matter(kind: str, models: dict[str, str]) -> None:
+    # Llama begins with a token that has no probability, GPT-2 with a word's; neither has a padding
+    # token, as Llama-3.1, the checkpoint the paper used most closely.
     tokenizer = lm_pairs.load_tokenizer(models[kind])
-    model = lm_pairs.load_model(models[kind], "float32", torch.device("cpu"))
     texts = [lm_pairs.tokenize(tokenizer, text, kind) for text in STATEMENTS]
+    assert (tokenizer.convert_ids_to_tokens(texts[0])[0] == "<s>") == (kind == "llama")
+    assert tokenizer.pad_token is None
+    model = lm_pairs.load_model(models[kind], "float32", torch.device("cpu"))
     assert len({len(text) for text in texts}) > 3
     alone = [lm_pairs.mean_logprobs(model, [text])[0] for text in texts]
     assert lm_pairs.mean_logprobs(model, texts) == pytest.approx(alone, abs=5e-6)
-    assert lm_pairs.mean_logprobs(model, texts[::-1]) == pytest.approx(alone[::-1], abs=5e-6)
 
 
-def test_replies_are_in_order_and_each_doc_is_scored_once(
-    models: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_replies_are_in_order_whatever_the_batch(models: dict[str, str]) -> None:
     both = ",".join(models.values())
     single = [run(both, [i])[0] for i in range(3)]
-    seen: list[int] = []
-    real = lm_pairs.mean_logprobs
-    monkeypatch.setattr(lm_pairs, "mean_logprobs", lambda m, t: seen.append(len(t)) or real(m, t))
     # A padding request of an idle rank repeats the last doc.
     assert run(both, [2, 0, 1, 1, 1]) == [single[i] for i in (2, 0, 1, 1, 1)]
-    assert seen == [2] * 6
-    for reply in single:
-        read = players.read_lm_pairs(reply)
-        assert read is not None
+    for reply, alone in zip(run(both, [2, 0, 1], batch_size="2"), (2, 0, 1), strict=True):
+        read, expected = players.read_lm_pairs(reply), players.read_lm_pairs(single[alone])
+        assert read
+        assert expected
+        assert read[0] == players.lm_pairs_choice(expected[1])
         assert list(read[1]) == list(models.values())
-        assert read[0] == players.lm_pairs_choice(read[1])
-    seen.clear()
-    batched = run(both, [2, 0, 1], batch_size="2")
-    assert seen == [4, 2, 4, 2]
-    for reply, expected in zip(batched, (single[i] for i in (2, 0, 1)), strict=True):
-        got, want = (players.read_lm_pairs(r) for r in (reply, expected))
-        assert got
-        assert want
-        for name in want[1]:
-            assert got[1][name] == pytest.approx(want[1][name], abs=5e-6)
+        for name, scores in expected[1].items():
+            assert read[1][name] == pytest.approx(scores, abs=5e-6)
 
 
 def test_one_model_in_memory_at_a_time(
@@ -138,40 +113,28 @@ def test_one_model_in_memory_at_a_time(
     assert len(alive) == 2
 
 
-def test_no_requests_load_no_model(models: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lm_pairs, "load_model", lambda *a: pytest.fail("loaded"))
-    assert run(models["gpt2"], []) == []
-
-
-@pytest.mark.parametrize(
-    ("text", "names", "rest"),
+@table(
+    "text, names, rest",
     [
         ("pretrained=a,b,c", ["a", "b", "c"], {}),
         ("pretrained=o/a,o/b,dtype=float32", ["o/a", "o/b"], {"dtype": "float32"}),
-        (
-            "dtype=auto, pretrained=a, b ,batch_size=4",
-            ["a", "b"],
-            {"dtype": "auto", "batch_size": "4"},
-        ),
+        ("dtype=auto, pretrained=a, b ,device=x", ["a", "b"], {"dtype": "auto", "device": "x"}),
         ("pretrained=a+b;c,device=cpu", ["a", "b", "c"], {"device": "cpu"}),
         ("pretrained=/x/lr=3/a,/x/lr=4/b", ["/x/lr=3/a", "/x/lr=4/b"], {}),
         ("pretrained=a,,b,", ["a", "b"], {}),
     ],
 )
-def test_arguments(text: str, names: list[str], rest: dict[str, str]) -> None:
+def test_arguments(text: str, names: list[str], rest: dict[str, str], tmp_path: Path) -> None:
     parsed = parse_model_args(text)
     assert split_names(parsed.pop("pretrained")) == names
     assert parsed == rest
-
-
-def test_a_folder_with_a_plus_in_its_name(tmp_path: Path) -> None:
     folder = tmp_path / "c++"
     folder.mkdir()
     assert split_names(f"{folder},x+y") == [str(folder), "x", "y"]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
+@table(
+    "text, message",
     [
         ("", "needs its models"),
         ("pretrained=", "needs its models"),
@@ -188,8 +151,8 @@ def test_a_folder_with_a_plus_in_its_name(tmp_path: Path) -> None:
     ],
 )
 def test_argument_errors(text: str, message: str) -> None:
-    with pytest.raises(TasksError, match=message):
-        LmPairs.create_from_arg_string(text, {"batch_size": 1, "device": None})
+    config = {"batch_size": 1, "device": None}
+    refused(TasksError, message, LmPairs.create_from_arg_string, text, config)
 
 
 def test_a_model_that_is_not_there(models: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,11 +160,7 @@ def test_a_model_that_is_not_there(models: dict[str, str], monkeypatch: pytest.M
         raise OSError(f"{name} is not a valid model identifier\nmore lines")
 
     monkeypatch.setattr("transformers.AutoTokenizer.from_pretrained", missing)
-    with pytest.raises(
-        TasksError, match="org/nix cannot be loaded: org/nix is not a valid"
-    ) as error:
-        LmPairs("org/nix")
-    assert "\n" not in str(error.value)
+    refused(TasksError, "org/nix cannot be loaded: org/nix is not a valid", LmPairs, "org/nix")
 
 
 def test_the_models_own_arguments_win_over_the_command_line(models: dict[str, str]) -> None:
@@ -213,19 +172,20 @@ def test_the_models_own_arguments_win_over_the_command_line(models: dict[str, st
     assert LmPairs.create_from_arg_string(f"pretrained={models['gpt2']}", config).batch_size == 1
 
 
-@pytest.mark.parametrize("options", [None, [], ["one"], ["a", "b", "c"], ["a", None]])
-def test_docs_without_two_statements(options: Any, models: dict[str, str]) -> None:
+@table(
+    "options, words",
+    [
+        *[
+            (wrong, "pairs, doc 0: no two statements")
+            for wrong in (None, ["one"], ["a", "b", "c"], ["a", None])
+        ],
+        (["x", "Piove."], "'x' has 1 token under"),
+    ],
+)
+def test_docs_without_two_statements(options: Any, words: str, models: dict[str, str]) -> None:
     lm = LmPairs(models["gpt2"])
     lm.task_dict = {"pairs": {"test": [{"options": options}]}}
-    with pytest.raises(TasksError, match="pairs, doc 0: no two statements"):
-        lm.generate_until(requests(0))
-
-
-def test_a_statement_too_short_to_score(models: dict[str, str]) -> None:
-    lm = LmPairs(models["gpt2"])
-    lm.task_dict = {"pairs": {"test": [{"options": ["x", "Piove."]}]}}
-    with pytest.raises(TasksError, match="'x' has 1 token under"):
-        lm.generate_until(requests(0))
+    refused(TasksError, words, lm.generate_until, requests(0))
 
 
 def test_a_model_that_computes_nan(models: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,12 +8,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.sample import players
 from lmms_eval_tasks.sample.players import AnswerKey
 from lmms_eval_tasks.utils import answers
+from tests.checks import refused, table
 
 CASES = json.loads((Path(__file__).parents[1] / "cases" / "players.json").read_text("utf-8"))
 KEY = AnswerKey(
@@ -23,15 +22,18 @@ KEY = AnswerKey(
 )
 
 
-@pytest.mark.parametrize("case", CASES["oracle"], ids=lambda case: case["why"])
+@table("case", CASES["oracle"])
 def test_oracle(case: dict[str, str]) -> None:
     assert players.oracle(case["text"], KEY) == case["reply"]
 
 
-@pytest.mark.parametrize("case", CASES["lm_pairs"], ids=lambda case: case["why"])
+@table("case", CASES["lm_pairs"])
 def test_read_lm_pairs(case: dict[str, Any]) -> None:
     read = players.read_lm_pairs(case["reply"])
     assert (read[0] if read else "not of that form") == case["choice"]
+    scores = {"a/b": [-1.0 / 3, -2.0 / 3], "é": [-1e-17, -7.1]}  # to the last digit
+    assert players.read_lm_pairs(players.lm_pairs_reply(scores)) == ("A", scores)
+    assert players.read_lm_pairs("[" * 100_000) is None
 
 
 def render(true: str, false: str, letter: str) -> str:
@@ -78,50 +80,24 @@ def test_coin_on_open_questions() -> None:
     assert players.coin("Perché 1?", AnswerKey(answers=answers)) == players.UNKNOWN
 
 
-def test_always_a() -> None:
-    assert players.always_a("A. uno\nB. due") == "A"
-
-
-def pool_docs(pools: int) -> list[dict[str, Any]]:
-    return [
-        {
-            "id": f"video{p}/Causal/0/{i}",
-            "question_id": f"video{p}/Causal/0",
-            "options": ["uno", "due"],
-            "answer": "AB"[i % 2],
-        }
-        for p in range(pools)
-        for i in range(8)
-    ]
-
-
 def test_scripted_choices() -> None:
-    docs = pool_docs(500)
+    docs = [
+        {"id": f"v{n}", "question_id": f"v{n // 8}", "options": ["1", "2"], "answer": "AB"[n % 2]}
+        for n in range(4000)
+    ]
     replies = [players.scripted(doc) for doc in docs]
     right = [reply == doc["answer"] for reply, doc in zip(replies, docs, strict=True)]
-    unreadable = [reply == players.UNREADABLE for reply in replies]
-    assert 0.65 < sum(right) / len(docs) < 0.75
-    assert 0.035 < sum(unreadable) / len(docs) < 0.065
-    assert {r for r, u in zip(replies, unreadable, strict=True) if not u} == {"A", "B"}
-    pools = [all(right[start : start + 8]) for start in range(0, len(docs), 8)]
+    unreadable = replies.count(players.UNREADABLE)
+    assert 0.65 < sum(right) / 4000 < 0.75
+    assert 0.035 < unreadable / 4000 < 0.065
+    assert set(replies) == {"A", "B", players.UNREADABLE}
+    assert answers.read_choice(players.UNREADABLE, ["a", "b"]).status == "unparsed"
+    pools = [all(right[start : start + 8]) for start in range(0, 4000, 8)]
     assert 0.4 < sum(pools) / len(pools) < 0.6
     assert replies == [players.scripted(doc) for doc in docs]
-    alone = [{k: v for k, v in doc.items() if k != "question_id"} for doc in docs]
-    right = [players.scripted(doc) == doc["answer"] for doc in alone]
-    assert 0.65 < sum(right) / len(docs) < 0.75
-
-
-def test_scripted_draws_anew_for_another_mode_or_length() -> None:
-    docs = pool_docs(50)
-    plain = [players.scripted(doc) for doc in docs]
-    for change in ({"mode": "v"}, {"mode": "a"}, {"mode": "v", "length": "full"}):
+    for change in ({"mode": "v"}, {"mode": "v", "length": "full"}):  # draws anew
         other = [players.scripted({**doc, **change}) for doc in docs]
-        assert 0.2 < sum(a != b for a, b in zip(plain, other, strict=True)) / len(docs) < 0.8
-
-
-def test_scripted_never_gives_the_right_letter_by_accident() -> None:
-    docs = [{"id": str(i), "options": list("wxyz"), "answer": "C"} for i in range(2000)]
-    assert Counter(map(players.scripted, docs)).keys() == {"A", "B", "C", "D", players.UNREADABLE}
+        assert 0.2 < sum(a != b for a, b in zip(replies, other, strict=True)) / 4000 < 0.8
 
 
 def test_scripted_answers_where_the_truth_is_withheld() -> None:
@@ -137,12 +113,6 @@ def test_scripted_answers_where_the_truth_is_withheld() -> None:
     assert players.scripted({"id": "3", "references": [], "lure": "red"}) == "red"
 
 
-def test_scripted_is_unreadable_where_it_means_to_be() -> None:
-    options = [f"statement {i}" for i in range(8)]
-    for n in (2, 8):
-        assert answers.read_choice(players.UNREADABLE, options[:n]).status == "unparsed"
-
-
 def test_scripted_open_answers() -> None:
     docs = [
         {"id": f"v{i}", "question_id": f"v{i}", "references": ["si", "sì"], "lure": "no"}
@@ -156,21 +126,18 @@ def test_scripted_open_answers() -> None:
     assert without.keys() == {"si", players.UNKNOWN, ""}
 
 
-@pytest.mark.parametrize(
-    "doc",
+@table(
+    "lacking",
     [
         {},
-        {"id": "x"},
-        {"id": "x", "references": None},
-        {"id": "x", "options": ["a", "b"]},
-        {"id": "x", "options": ["a", "b"], "answer": "C"},
-        {"id": "x", "options": ["a", "b"], "answer": None},
-        {"id": "x", "options": ["a"], "answer": "A"},
+        {"references": None},
+        {"options": ["a", "b"]},
+        {"options": ["a", "b"], "answer": "C"},
+        {"options": ["a"], "answer": "A"},
     ],
 )
-def test_scripted_names_what_a_doc_lacks(doc: dict[str, Any]) -> None:
-    with pytest.raises(TasksError, match="tasks_scripted"):
-        players.scripted(doc)
+def test_scripted_names_what_a_doc_lacks(lacking: dict[str, Any]) -> None:
+    refused(TasksError, "tasks_scripted", players.scripted, {"id": "x", **lacking})
 
 
 def test_lm_pairs_choice_is_the_highest_of_all_models() -> None:
@@ -178,15 +145,6 @@ def test_lm_pairs_choice_is_the_highest_of_all_models() -> None:
     assert players.lm_pairs_choice({"x": [-2.0, -5.0], "y": [-3.0, -1.5]}) == "B"
     assert players.lm_pairs_choice({"x": [-2.0, -5.0]}) == "A"
     assert players.lm_pairs_choice({"x": [-2.0, -5.0], "y": [-3.0, -2.0]}) is None
-
-
-def test_lm_pairs_reply_is_read_back_to_the_last_digit() -> None:
-    scores = {"a/b": [-1.0 / 3, -2.0 / 3], "é": [-1e-17, -7.1]}
-    assert players.read_lm_pairs(players.lm_pairs_reply(scores)) == ("A", scores)
-
-
-def test_read_lm_pairs_survives_any_reply() -> None:
-    assert players.read_lm_pairs("[" * 100_000) is None
 
 
 def test_key_file(tmp_path: Path) -> None:
@@ -199,66 +157,23 @@ def test_key_file(tmp_path: Path) -> None:
     assert AnswerKey.load(file) == AnswerKey(pictures=("haven",))
 
 
-@pytest.mark.parametrize("case", CASES["bad_keys"], ids=lambda case: case["why"])
+@table("case", CASES["bad_keys"])
 def test_bad_key_file(case: dict[str, str], tmp_path: Path) -> None:
     file = tmp_path / "key.json"
     file.write_text(case["content"], encoding="utf-8")
-    with pytest.raises(TasksError, match=r"key\.json") as error:
-        AnswerKey.load(file)
-    assert "\n" not in str(error.value)
+    refused(TasksError, r"key\.json", AnswerKey.load, file)
+    words = r"nowhere\.json: No such file"
+    refused(TasksError, words, AnswerKey.load, tmp_path / "nowhere.json")
 
 
-def test_missing_key_file(tmp_path: Path) -> None:
-    with pytest.raises(TasksError, match=r"nowhere\.json: No such file"):
-        AnswerKey.load(tmp_path / "nowhere.json")
-
-
-def maia_file(folder: Path, *questions: dict[str, Any]) -> Path:
-    videos = [
-        {"video": f"video{i}", "question_categories_A": [question], "question_categories_B": []}
-        for i, question in enumerate(questions)
-    ]
-    file = folder / "data.json"
-    file.write_text(json.dumps(videos), encoding="utf-8")
-    return file
-
-
-def test_key_of_maia_counts_what_it_cannot_tell_apart(tmp_path: Path) -> None:
-    first = {
-        "question": "Chi?",
-        "answer": ["Anna", "Ida"],
-        "true_statement": ["È Anna", "È sera"],
-        "false_statement": ["È Ugo", "È mattina"],
-    }
-    second = {
-        "question": "Chi?",
-        "answer": ["Ugo"],
-        "true_statement": ["È Ugo", "Uguale"],
-        "false_statement": ["È Anna", "Uguale"],
-    }
-    key = AnswerKey.from_maia(maia_file(tmp_path, first, second))
-    assert len(key.pairs) == 4
-    assert key.answers == {"Chi?": "Anna"}
-    assert key.lures == {"Chi?": "È Ugo"}
-    assert key.repeated == ("Chi?",)
-    assert key.ambiguous == 2
+def test_what_a_key_cannot_tell_apart() -> None:
+    pairs = (
+        ("È Anna", "È Ugo"),
+        ("È sera", "È mattina"),
+        ("È Ugo", "È Anna"),
+        ("Uguale", "Uguale"),
+    )
+    key = AnswerKey(pairs)
     assert players.oracle(render("È Anna", "È Ugo", "A"), key) == players.UNKNOWN
     assert players.oracle(render("Uguale", "Uguale", "A"), key) == players.UNKNOWN
     assert players.oracle(render("È sera", "È mattina", "B"), key) == "B"
-    assert players.oracle("Domanda: Chi?", key) == "Anna"
-
-
-def test_key_of_maia_with_an_uneven_pool(tmp_path: Path) -> None:
-    uneven = {"question": "?", "answer": ["a"], "true_statement": ["x"], "false_statement": []}
-    with pytest.raises(TasksError, match=r"data\.json is not MAIA's data file"):
-        AnswerKey.from_maia(maia_file(tmp_path, uneven))
-
-
-def test_oracle_on_the_real_data(maia_data: Path) -> None:
-    key = AnswerKey.load(maia_data / "data.json")
-    assert key == AnswerKey.from_maia(maia_data / "data.json")
-    assert (len(key.pairs), len(key.answers), key.ambiguous, key.repeated) == (960, 120, 0, ())
-    for letter in "AB":
-        assert {players.oracle(render(*pair, letter), key) for pair in key.pairs} == {letter}
-    for question, answer in key.answers.items():
-        assert players.oracle(f"Domanda: {question}\nRisposta:", key) == answer

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,24 +14,25 @@ import pytest
 from PIL import Image
 
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.sample import models, players, scripted
+from lmms_eval_tasks.haven import sample
+from lmms_eval_tasks.haven.sample_stories import STORIES
+from lmms_eval_tasks.sample import models, players, recorded, scripted
+from lmms_eval_tasks.sample.replies import Replies
+from tests.checks import refused, table
 
 PAIRS = [(f"La scatola {i} è blu.", f"La scatola {i} è rossa.") for i in range(6)]
 DOCS = [
-    {
-        "id": f"v/{i}",
-        "options": list(pair if i % 2 else pair[::-1]),
-        "answer": "BA"[i % 2],
-    }
+    {"id": f"v/{i}", "options": list(pair if i % 2 else pair[::-1]), "answer": "BA"[i % 2]}
     for i, pair in enumerate(PAIRS)
 ]
-NAMES = [("Oracle", "key={key}"), ("Coin", "key={key},seed=2"), ("Scripted", "")]
+FORMS = ["Simple", "Chat"]
+Parts = list[Any]  # texts, images, and paths of videos
 
 
 @pytest.fixture
 def key(tmp_path: Path) -> Path:
     file = tmp_path / "key.json"
-    file.write_text(json.dumps({"pairs": PAIRS}), encoding="utf-8")
+    file.write_text(json.dumps({"pairs": PAIRS, "pictures": ["haven"]}), encoding="utf-8")
     return file
 
 
@@ -38,107 +40,189 @@ def text_of(doc: dict[str, Any]) -> str:
     return "Quale?\nA. {}\nB. {}".format(*doc["options"])
 
 
-def ask(lm: Any, visuals: Any, order: list[int]) -> list[str]:
-    """What `lm` replies to the docs in `order`; `visuals(doc)` are a request's media."""
-
-    def messages(doc: dict[str, Any]) -> list[dict[str, Any]]:
-        media = [{"type": "video", "url": visual} for visual in visuals(doc) or []]
-        first, second = text_of(doc).split("\n", 1)
-        texts = [{"type": "text", "text": first}, {"type": "text", "text": second}]
-        return [{"role": "user", "content": [texts[0], *media, texts[1]]}]
-
-    lm.task_dict = {"pairs": {"test": DOCS}}
-    requests = [
-        SimpleNamespace(
-            args=(text_of(DOCS[i]), {"until": []}, visuals, i, "pairs", "test")
-            if lm.is_simple
-            else (text_of(DOCS[i]), messages, {"until": []}, i, "pairs", "test")
-        )
-        for i in order
-    ]
-    return lm.generate_until(requests)
+def with_media(media: Any) -> Callable[[dict[str, Any]], Parts]:
+    return lambda doc: [*media, text_of(doc)]
 
 
-def build(name: str, form: str, arguments: str, key: Path) -> Any:
-    cls = getattr(scripted, f"{name}{form}")
-    config = {"batch_size": "4", "max_batch_size": None, "device": "cpu"}
-    return cls.create_from_arg_string(arguments.format(key=key), config)
+def ask(lm: Any, parts: Callable[[Any], Parts], order: list[int], docs: Any = DOCS) -> list[str]:
+    """What `lm` replies to the docs in `order`; `parts(doc)` are made when the model asks."""
+
+    def is_text(part: Any) -> bool:
+        return isinstance(part, str) and not part.endswith(".mp4")
+
+    def visuals(doc: Any) -> Parts:
+        return [part for part in parts(doc) if not is_text(part)]
+
+    def messages(doc: Any) -> list[dict[str, Any]]:
+        def item(part: Any) -> dict[str, Any]:
+            if is_text(part):
+                return {"type": "text", "text": part}
+            kind = "image" if isinstance(part, Image.Image) else "video"
+            return {"type": kind, "url": part}
+
+        return [{"role": "user", "content": list(map(item, parts(doc)))}]
+
+    lm.task_dict = {"pairs": {"test": docs}}
+    requests = []
+    for i in order:
+        shown = ["<image>" if isinstance(one, Image.Image) else one for one in parts(docs[i])]
+        text = "\n".join(one for one in shown if is_text(one))
+        own = ({"until": []}, visuals) if lm.is_simple else (messages, {"until": []})
+        requests.append(SimpleNamespace(args=(text, *own, i, "pairs", "test")))
+    return list(lm.generate_until(requests))
 
 
-@pytest.mark.parametrize("form", ["Simple", "Chat"])
-@pytest.mark.parametrize(("name", "arguments"), NAMES)
-def test_replies_and_media(name: str, arguments: str, form: str, key: Path, tmp_path: Path) -> None:
-    lm = build(name, form, arguments, key)
+def build(name: str, form: str, arguments: str = "") -> Any:
+    cls = getattr(recorded if name == "Recorded" else scripted, f"{name}{form}")
+    return cls.create_from_arg_string(arguments, {"batch_size": "4", "device": "cpu"})
+
+
+@table("form", FORMS)
+@table("name", ["Oracle", "Coin", "Scripted"])
+def test_replies_and_media(name: str, form: str, key: Path, tmp_path: Path) -> None:
+    given = {"Oracle": f"key={key}", "Coin": f"key={key},seed=2", "Scripted": ""}[name]
+    lm = build(name, form, given)
     assert (lm.is_simple, lm.batch_size, lm.rank, lm.world_size) == (form == "Simple", 4, 0, 1)
-    made: list[str] = []
-
-    def visuals(doc: dict[str, Any]) -> list[str]:
-        clip = tmp_path / f"{doc['id'].replace('/', '-')}.mp4"
-        clip.write_bytes(b"clip")
-        made.append(doc["id"])
-        return [str(clip)]
-
+    clip = tmp_path / "clip.mp4"
+    clip.write_bytes(b"clip")
     order = [3, 0, 5, 1, 1, 1]  # not sorted, with the padding of an idle rank
     expected = {
         "Oracle": [DOCS[i]["answer"] for i in order],
         "Coin": [players.coin(text_of(DOCS[i]), seed=2) for i in order],
         "Scripted": [players.scripted(DOCS[i]) for i in order],
     }[name]
-    assert ask(lm, visuals, order) == expected
-    assert made == [DOCS[i]["id"] for i in order]
-    lm.clean()
+    assert ask(lm, with_media([str(clip)]), order) == expected
 
 
-@pytest.mark.parametrize("form", ["Simple", "Chat"])
+@table("form", FORMS)
 def test_media_that_are_not_there(form: str, key: Path, tmp_path: Path) -> None:
-    lm = build("Oracle", form, "key={key}", key)
-    empty = tmp_path / "empty.mp4"
+    lm = build("Oracle", form, f"key={key}")
+    empty, folder = tmp_path / "empty.mp4", tmp_path / "folder.mp4"
     empty.touch()
-    for bad in (str(tmp_path / "no.mp4"), str(empty), str(tmp_path)):
-        with pytest.raises(TasksError, match=r"pairs: .* is missing or empty"):
-            ask(lm, lambda doc, bad=bad: [bad], [0])
-    with pytest.raises(TasksError, match="pairs: a request holds an empty medium"):
-        ask(lm, lambda doc: [None], [0])
-    image = Image.new("RGB", (2, 2))
-    assert ask(lm, lambda doc: [image], [1]) == ["A"]
-    assert ask(lm, lambda doc: None, [1]) == ["A"]
-
-
-def test_chat_messages_are_checked_as_the_host_does(key: Path) -> None:
-    lm = build("Oracle", "Chat", "key={key}", key)
-    lm.task_dict = {"pairs": {"test": DOCS}}
-    wrong = [{"role": "user", "content": [{"type": "video", "path": "x.mp4"}]}]
-    request = SimpleNamespace(args=("", lambda doc: wrong, {}, 0, "pairs", "test"))
-    with pytest.raises(ValueError, match="url"):
-        lm.generate_until([request])
+    folder.mkdir()
+    for bad in (tmp_path / "no.mp4", empty, folder):
+        refused(TasksError, "pairs: .* is missing or empty", ask, lm, with_media([str(bad)]), [0])
+    refused(TasksError, "pairs: a request holds an empty medium", ask, lm, with_media([None]), [0])
+    assert ask(lm, with_media([Image.new("RGB", (2, 2))]), [1]) == ["A"]
 
 
 def test_oracle_and_coin_never_see_the_doc(key: Path) -> None:
-    class Blind(dict):  # type: ignore[type-arg]
-        def __getitem__(self, field: str) -> Any:
-            raise AssertionError(f"looked at {field}")
-
-        get = __getitem__
-
     for name in ("Oracle", "Coin"):
-        lm = build(name, "Simple", "key={key}", key)
-        lm.task_dict = {"pairs": {"test": [Blind()]}}
-        request = SimpleNamespace(args=(text_of(DOCS[1]), {}, lambda doc: [], 0, "pairs", "test"))
-        assert lm.generate_until([request])[0] in ("A", "B")
+        for form in FORMS:
+            lm = build(name, form, f"key={key}")
+            (reply,) = ask(lm, lambda _: [text_of(DOCS[1])], [0], docs=[object()])
+            assert reply in ("A", "B")
 
 
 def test_arguments(key: Path) -> None:
-    with pytest.raises(TasksError, match="key=PATH"):
-        scripted.OracleChat.create_from_arg_string("", {"batch_size": 1})
-    with pytest.raises(TasksError, match="batch_size=auto"):
-        scripted.ScriptedChat.create_from_arg_string("", {"batch_size": "auto"})
-    with pytest.raises(TasksError, match=r"no\.json"):
-        scripted.CoinSimple.create_from_arg_string("key=no.json")
-    assert scripted.CoinSimple.create_from_arg_string("").key is None
-    lm = build("Scripted", "Chat", "", key)
+    for name, form, given, words in (
+        ("Oracle", "Chat", "", "key=PATH"),
+        ("Coin", "Simple", "key=no.json", r"no\.json"),
+        ("Recorded", "Chat", "", "--model_args replies=FILE"),
+    ):
+        refused(TasksError, words, build, name, form, given)
+    create = scripted.ScriptedChat.create_from_arg_string
+    refused(TasksError, "batch_size=auto", create, "", {"batch_size": "auto"})
+    lm = build("Scripted", "Chat")
     for ask_other in (lm.loglikelihood, lm.generate_until_multi_round):
-        with pytest.raises(TasksError, match="generate_until tasks only"):
-            ask_other([])
+        refused(TasksError, "generate_until tasks only", ask_other, [])
+
+
+# --- pictures ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def frames() -> Parts:
+    """A story's frames as HAVEN shows them, and what is asked."""
+    story, shown = STORIES[2], list(sample.frames(STORIES[2]))
+    images = [Image.fromarray(shown[pick]) for pick in story.picks]
+    asked = "Reply with ONLY a JSON array of frame numbers that has exactly 3 elements."
+    return [part for n, one in enumerate(images, 1) for part in (f"Frame {n}:\n", one)] + [asked]
+
+
+@table("form", FORMS)
+def test_players_read_pictures_where_their_key_says_so(
+    form: str, key: Path, frames: Parts, tmp_path: Path
+) -> None:
+    plain = tmp_path / "plain.json"
+    plain.write_text("{}", encoding="utf-8")
+    right = str(STORIES[2].keyframes)
+
+    def said(name: str, given: str, parts: Parts = frames) -> str:
+        (reply,) = ask(build(name, form, given), lambda _: parts, [0], docs=[object()])
+        return reply
+
+    assert said("Oracle", f"key={key}") == right
+    assert said("Oracle", f"key={plain}") == said("Coin", "") == players.UNKNOWN
+    turned = [*frames[:-1:2], frames[-1]]
+    turned[:-1] = [
+        part
+        for label, image in zip(frames[:-1:2], frames[-2::-2], strict=True)
+        for part in (label, image)
+    ]
+    assert said("Oracle", f"key={key}", turned) not in (right, players.UNKNOWN)
+    drawn = [json.loads(said("Coin", f"key={key},seed={seed}")) for seed in range(4)]
+    assert len(set(map(tuple, drawn))) > 1
+    assert all(len(set(one)) == 3 and max(one) <= len(frames) // 2 for one in drawn)
+
+
+# --- recorded replies -------------------------------------------------------------------------
+
+
+def write(folder: Path, *entries: Any) -> Path:
+    file = folder / "replies.jsonl"
+    lines = [one if isinstance(one, str) else json.dumps(one) for one in entries]
+    file.write_text("\n".join(lines), encoding="utf-8")
+    return file
+
+
+def test_a_task_before_all_tasks(tmp_path: Path) -> None:
+    mine = {"id": "v/1", "reply": "mine", "task": "b"}
+    text = {"id": "v/1", "reply": "a line\u2028of its own"}
+    found = Replies.load(write(tmp_path, text, mine, "", text, {"id": "v/2", "reply": ""}))
+    assert found.find("a", "v/1") == "a line\u2028of its own"
+    assert (found.find("b", "v/1"), found.find("b", "v/2")) == ("mine", "")
+    refused(TasksError, r"replies\.jsonl: no reply to v/3 of b", found.find, "b", "v/3")
+
+
+@table(
+    "entries, message",
+    [
+        (["{"], "line 1: not valid JSON"),
+        ([[1]], "line 1: expected an object with id and reply"),
+        ([{"id": "a", "reply": "b"}, {"id": "a"}], "line 2: `reply` is missing"),
+        ([{"id": 3, "reply": "b"}], "`id` is no text"),
+        ([{"id": "a", "reply": None}], "`reply` is no text"),
+        ([{"id": "a", "reply": "b", "tasks": "c"}], "unknown key `tasks`; known: id, reply,"),
+        (
+            [{"id": "a", "reply": "b"}, "", {"id": "a", "reply": "c"}],
+            "lines 1 and 3: different replies to a",
+        ),
+        (["", " "], "no replies; expected one JSON object a line"),
+    ],
+)
+def test_bad_files(entries: list[Any], message: str, tmp_path: Path) -> None:
+    refused(TasksError, message, Replies.load, write(tmp_path, *entries))
+    refused(TasksError, r"nothing\.jsonl: No such file", Replies.load, tmp_path / "nothing.jsonl")
+
+
+@table("form", FORMS)
+def test_recorded_replies_in_the_order_of_the_requests(form: str, tmp_path: Path) -> None:
+    file = write(tmp_path, *({"id": f"v/{n}", "reply": f"of {n}"} for n in range(3)))
+    lm = build("Recorded", form, f"replies={file}")
+    made: list[str] = []
+
+    def noted(doc: dict[str, Any]) -> Parts:
+        made.append(doc["id"])
+        return [text_of(doc)]
+
+    assert ask(lm, noted, [2, 0, 0]) == ["of 2", "of 0", "of 0"]
+    made.clear()
+    refused(TasksError, "no reply to v/3 of pairs", ask, lm, noted, [0, 3])
+    assert made == ["v/0", "v/3"]  # by the requests alone: it stops before any medium is made
+
+
+# --- the host ---------------------------------------------------------------------------------
 
 
 def test_the_host_finds_each_class_in_each_form() -> None:
@@ -147,13 +231,8 @@ def test_the_host_finds_each_class_in_each_form() -> None:
     registry = ModelRegistryV2()
     for manifest in models.manifests():
         registry.register_manifest(manifest)
-    assert registry.list_model_names() == [
-        "lm_pairs",
-        "tasks_coin",
-        "tasks_oracle",
-        "tasks_recorded",
-        "tasks_scripted",
-    ]
+    ours = ["tasks_coin", "tasks_oracle", "tasks_recorded", "tasks_scripted"]
+    assert registry.list_model_names() == ["lm_pairs", *ours]
     for name in ("Oracle", "Coin", "Recorded", "Scripted"):
         chat = registry.get_model_class(f"tasks_{name.lower()}")
         simple = registry.get_model_class(f"tasks_{name.lower()}", force_simple=True)
@@ -163,10 +242,11 @@ def test_the_host_finds_each_class_in_each_form() -> None:
 
 
 def test_light_imports() -> None:
+    names = "sample.players, sample.tiny, sample.pictures, haven.sample, haven.sample_players"
     code = (
-        "import sys, lmms_eval_tasks.sample.players, lmms_eval_tasks.sample.tiny\n"
-        "heavy = {'torch', 'transformers', 'numpy', 'lmms_eval', 'decord', 'av', 'pydantic'}\n"
-        "print(sorted(heavy & set(sys.modules)))"
+        f"import sys, {', '.join(f'lmms_eval_tasks.{name}' for name in names.split(', '))}\n"
+        "heavy = {'torch', 'transformers', 'numpy', 'lmms_eval', 'decord', 'av', 'scipy', 'PIL'}"
+        "\nprint(sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

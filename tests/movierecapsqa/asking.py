@@ -9,16 +9,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
-from lmms_eval_tasks import judges
+from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.judges import Criterion, Judge, Verdict, run
 from lmms_eval_tasks.judges.asking import Asker, settle
 from lmms_eval_tasks.judges.reader import judged
 from lmms_eval_tasks.judges.verdict import OPENAI, JudgeConfig, Reply
+from lmms_eval_tasks.movierecapsqa import baselines, tasks
 from lmms_eval_tasks.movierecapsqa import judge as judging
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, WORDS, Context
-from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.settings import JudgeLimits
 from tests.local_endpoint import Fault, LocalEndpoint, last_user_text
@@ -89,7 +90,7 @@ def at(answer: Script, **limits: Any) -> Iterator[tuple[Judge, LocalEndpoint, ru
         LocalEndpoint(answer) as endpoint,
         run.use(run.Run(JudgeLimits(**limits))) as current,
     ):
-        config = before.judge_config(BENCHMARK, f"m@{endpoint.url}")
+        config = before.judge_config(tasks.BENCHMARK, f"m@{endpoint.url}")
         yield judges.make(config), endpoint, current
 
 
@@ -108,6 +109,17 @@ def judge_reply(
 def judge_with(answer: Script, reply: str = "He regrets it.") -> tuple[Item, list[Request]]:
     with at(answer) as (judge, endpoint, _):
         return judge_reply(judge, reply), [chat.json for chat in endpoint.chats]
+
+
+def use_prompts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user's prompts, of which a process reads one folder's."""
+    monkeypatch.setenv(settings.PROMPTS, str(folder))
+    forget_prompts()
+
+
+def forget_prompts() -> None:
+    for prompt in (tasks.task_prompts, judging.prompt, baselines.prompt):
+        prompt.cache_clear()
 
 
 def each(done: Item, what: str) -> dict[str, Any]:

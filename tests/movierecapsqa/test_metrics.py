@@ -143,9 +143,6 @@ def nothing_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[No
 
 
 def test_rouge_l() -> None:
-    assert metrics.rouge_l("the long home", "the man runs home") == pytest.approx(4 / 7)
-    assert metrics.rouge_l("...", "the man runs") == metrics.rouge_l("", "the man") == 0
-    assert metrics.rouge_l("the man", " - ") is metrics.rouge_l("", "") is None
     items = [answer(f"v.1/{n}", rouge_l=value) for n, value in enumerate((0.25, 0.75, None))]
     found = numbers(items)
     assert (found["rouge_l"], found["rouge_l_var"]) == (0.5, 0.0625)

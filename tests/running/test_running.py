@@ -1,74 +1,192 @@
-"""Which model is running, and what that says about sound."""
+"""Which model is running, what that says about sound, and how many frames it takes."""
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
 import pytest
+from pydantic import ValidationError
 
 from lmms_eval_tasks import running
+from lmms_eval_tasks.running import Model, frame_options
 from lmms_eval_tasks.running import sound_table as sound
-
-
-def named(status: str, way: str, interface: str = "simple") -> str:
-    """A model of the table whose class does this with sound, whatever its arguments."""
-    for name, model in sound.table().models.items():
-        if getattr(model, interface) is None:
-            continue
-        found = sound.delivery(name, interface, way)  # type: ignore[arg-type]
-        if found.status == status:
-            return name
-    raise AssertionError(f"the table has no {interface} model with {way} {status}")
-
-
-def test_without_our_hook_nothing_is_known() -> None:
-    assert running.current() is None
-    for picture in (True, False):
-        assert running.sound(picture) == "unknown"
-        assert "not known" in (running.sound_warning(picture) or "")
-    assert not running.wants_samples()
+from tests.checks import table
 
 
 def test_the_model_is_known_inside_and_forgotten_after_errors() -> None:
-    outer, inner = running.Model("a", "chat"), running.Model("b", "simple", {"x": 1})
+    assert running.current() is None
+    for picture in (True, False):  # without our hook nothing is known
+        assert running.sound(picture) == "unknown"
+        assert "not known" in (running.sound_warning(picture) or "")
+    outer, inner = Model("a", "chat"), Model("b", "simple", {"x": 1})
     with running.model(outer):
         with running.model(inner):
             assert running.current() is inner
         with pytest.raises(ZeroDivisionError), running.model(inner):
             raise ZeroDivisionError
         assert running.current() is outer
-        with running.model(None):
-            assert running.current() is None
     assert running.current() is None
 
 
-@pytest.mark.parametrize("picture", [True, False])
-@pytest.mark.parametrize("status", ["delivered", "not delivered", "raises"])
-def test_the_tables_word(status: str, picture: bool) -> None:
-    name = named(status, "video_and_audio" if picture else "audio")
-    with running.model(running.Model(name, "simple")):
-        assert running.sound(picture) == status
-        assert running.hears()["av" if picture else "a"] == status
-        warning = running.sound_warning(picture)
-    assert warning is None if status == "delivered" else name in str(warning)
+# --- the table of sound; test_sound_host.py holds it against the installed host -----------------
 
 
-def test_an_unknown_model_has_a_warning() -> None:
-    with running.model(running.Model("someone_elses", "chat")):
-        assert running.sound(with_picture=True) == "unknown"
-        assert "someone_elses" in (running.sound_warning(with_picture=True) or "")
+@table(
+    "wrong",
+    [{"status": "perhaps"}, {"file": "/etc/passwd"}, {"line": 0}, {"code": "x"}, {"note": "more"}],
+)
+def test_schema(wrong: dict[str, Any]) -> None:
+    good = {"status": "unknown", "why": "?", "file": "lmms_eval/x.py", "line": 1, "code": "def x("}
+    assert sound.Cell.model_validate(good)
+    with pytest.raises(ValidationError):
+        sound.Cell.model_validate(good | wrong)
+
+
+AV = "video_and_audio"
+
+
+@table(
+    "name, interface, way, arguments, status",
+    [
+        ("qwen2_5_omni", "chat", "audio", None, "delivered"),
+        ("qwen2_5_omni", "simple", "audio", {}, "delivered"),  # as samples
+        ("qwen2_5_omni", "simple", AV, {"max_num_frames": 8}, "delivered"),
+        ("qwen2_5_omni", "simple", AV, {"use_custom_video_loader": True}, "not delivered"),
+        ("gemini_api", "chat", AV, None, "delivered"),  # an alias
+        ("gemini", "simple", "audio", {"interleave": "True"}, "not delivered"),
+        ("gemini", "simple", "audio", {"interleave": False}, "delivered"),
+        ("gemini", "simple", "audio", {"interleave": "0"}, "delivered"),
+        ("gemini", "simple", "audio", {"interleave": None}, "delivered"),
+        ("gemini", "simple", "audio", {"interleave": "yes"}, "not delivered"),
+        ("minicpm_o", "chat", "audio", {"init_audio": "false"}, "not delivered"),
+        ("openai", "chat", AV, None, "not delivered"),
+        ("openai", "chat", AV, {"pass_video_url": True}, "unknown"),
+        ("omnivinci", "chat", AV, None, "unknown"),
+        ("omnivinci", "chat", AV, {"load_audio_in_video": False}, "delivered"),
+        ("batch_gpt4", "simple", AV, None, "raises"),
+        ("batch_gpt4", "simple", AV, {"modality": "video"}, "not delivered"),
+        ("tasks_oracle", "chat", AV, None, "not delivered"),
+        ("qwen2_audio", "chat", "audio", None, "unknown"),  # has no chat class
+        ("someone_elses", "chat", "audio", None, "unknown"),
+    ],
+)
+def test_delivery(name: str, interface: Any, way: Any, arguments: Any, status: str) -> None:
+    found = sound.delivery(name, interface, way, arguments)
+    assert found.status == status
+    said = sound.warning(name, interface, way, arguments)
+    assert (said is None) == (status == "delivered")
+    assert said is None or (name in said and found.why in said)
+    with running.model(Model(name, interface, arguments or {})):
+        picture = way == AV
+        assert running.sound(picture) == status == running.hears()["av" if picture else "a"]
+        assert running.sound_warning(picture) == said
+
+
+@table("version", ["0.7.4", "0.7.2", None])
+def test_another_host_makes_everything_unknown(
+    version: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "host_version", lambda: version)
+    found = sound.delivery("qwen2_5_omni", "chat", "audio")
+    assert found.status == "unknown"
+    assert f"this is {version}" in found.why
 
 
 def test_samples_for_classes_that_take_no_path() -> None:
-    wanting = next(name for name in sound.table().models if sound.wants_samples(name))
-    other = next(name for name in sound.table().models if not sound.wants_samples(name))
-    with running.model(running.Model(wanting, "simple")):
-        assert running.wants_samples()
-    with running.model(running.Model(other, "simple")):
-        assert not running.wants_samples()
+    wanting = {name for name in sound.table().models if sound.wants_samples(name)}
+    assert {"qwen2_5_omni", "qwen3_omni", "gpt4o_audio", "phi4_multimodal"} <= wanting
+    assert not wanting & {"openai", "gemini", "litellm", "qwen2_5_vl", "glm4v", "tasks_coin"}
+    assert not running.wants_samples()
+    for name in ("qwen2_5_omni", "gemini_api", "someone_elses"):
+        with running.model(Model(name, "simple")):
+            assert running.wants_samples() == (name in wanting)
 
 
-def test_arguments_count() -> None:
-    """batch_gpt4 takes an mp4 for a picture, and with modality=video for a video."""
-    with running.model(running.Model("batch_gpt4", "simple")):
-        assert running.sound(with_picture=True) == "raises"
-    with running.model(running.Model("batch_gpt4", "simple", {"modality": "video"})):
-        assert running.sound(with_picture=True) == "not delivered"
+# --- how many frames: from a model's arguments and its class ------------------------------------
+
+
+class Base:
+    """The simple class of a model, as the host has them."""
+
+    def __init__(self, pretrained: str = "x", max_num_frames: int = 32, fps: Any = None) -> None:
+        self.made = (pretrained, max_num_frames, fps)
+
+
+class Passing(Base):
+    """Its chat class: one argument more, the others passed on."""
+
+    def __init__(self, nframes: int = 4, max_num_frames: int = 16, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.nframes = nframes, max_num_frames
+
+
+class Inheriting(Passing):
+    """A class without an __init__."""
+
+
+class Closed(Base):
+    """What the base takes cannot be given."""
+
+    def __init__(self, num_frames: int, video_fps: float = 1.5) -> None:
+        super().__init__(fps=video_fps)
+        self.num_frames = num_frames
+
+
+@pytest.fixture
+def host(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A module of model classes that is imported, as after a run."""
+    from lmms_eval.models import MODEL_REGISTRY_V2
+
+    module = ModuleType("their_models")
+    for one in (Base, Passing, Inheriting, Closed):
+        setattr(module, one.__name__, one)
+    monkeypatch.setitem(sys.modules, "their_models", module)
+
+    def resolve(name: str, force_simple: bool = False) -> Any:
+        if name == "nothing":
+            raise ValueError(name)
+        path = "their_models.Base" if force_simple else f"their_models.{name}"
+        return SimpleNamespace(class_path=path)
+
+    monkeypatch.setattr(MODEL_REGISTRY_V2, "resolve", resolve)
+
+
+@table(
+    "name, interface, expected",
+    [
+        ("Base", "chat", {"max_num_frames": 32, "fps": None}),
+        ("Passing", "chat", {"nframes": 4, "max_num_frames": 16, "fps": None}),
+        ("Inheriting", "chat", {"nframes": 4, "max_num_frames": 16, "fps": None}),
+        ("Passing", "simple", {"max_num_frames": 32, "fps": None}),
+        ("Closed", "chat", {"video_fps": 1.5}),
+        ("NotThere", "chat", frame_options.NOT_READ),
+        ("nothing", "chat", frame_options.NOT_READ),
+    ],
+)
+def test_frames_by_default(name: str, interface: Any, expected: Any, host: Any) -> None:
+    assert frame_options.describe(Model(name, interface))["defaults"] == expected
+
+
+def test_what_is_given_goes_before_the_default(host: Any) -> None:
+    arguments = {"max_num_frames": 8, "pretrained": "y", "video_fps": object, "device": "cpu"}
+    assert frame_options.describe(Model("Base", "chat", arguments)) == {
+        "given": {"max_num_frames": 8, "video_fps": str(object)},
+        "defaults": {"fps": None},
+    }
+    assert frame_options.describe(None) == {"given": {}, "defaults": frame_options.NOT_READ}
+
+
+def test_a_class_of_the_host_that_is_imported_and_one_that_is_not() -> None:
+    from lmms_eval.models.chat.async_openai import AsyncOpenAIChat
+
+    assert AsyncOpenAIChat
+    found = frame_options.describe(Model("async_openai", "chat", {"nframes": 4}))
+    assert found["given"] == {"nframes": 4}
+    assert "nframes" not in found["defaults"]
+    assert "max_frames" in found["defaults"]
+    name = "lmms_eval.models.chat.qwen2_5_omni"  # nothing heavy may be imported for it
+    before = name in sys.modules
+    frame_options.describe(Model("qwen2_5_omni", "chat"))
+    assert (name in sys.modules) == before

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 import tiny_bert
 
-from lmms_eval_tasks.utils import seq2seq
 from lmms_eval_tasks.utils.bartscore import bart_score
 from tests.checks import table
 
@@ -47,6 +46,11 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def bart(folders: dict[str, str]) -> str:
     return folders["bart"]
+
+
+def one(folder: str, candidate: str, reference: str) -> float:
+    (value,) = values(folder, [candidate], [reference])
+    return value
 
 
 def build(folder: Path, kind: str, **options: Any) -> str:
@@ -94,11 +98,6 @@ def values(folder: str, candidates: Sequence[str], references: Sequence[str], **
     return list(score.values)
 
 
-def one(folder: str, candidate: str, reference: str, **options: Any) -> float:
-    (value,) = values(folder, [candidate], [reference], **options)
-    return value
-
-
 # --- the definition ---------------------------------------------------------------------------
 
 
@@ -117,25 +116,6 @@ def test_a_direct_forward_pass_gives_the_same(folders: dict[str, str], kind: str
     for size in (1, 2, 3, 16):
         together = values(folder, CANDIDATES, REFERENCES, batch_size=size)
         assert together == pytest.approx(alone, abs=ROUNDING)
-
-
-def test_batches_stay_below_a_number_of_tokens(bart: str, monkeypatch) -> None:
-    expected = values(bart, CANDIDATES, REFERENCES)
-    shapes: list[tuple[int, int]] = []
-    padded = seq2seq._padded
-
-    def noted(*arguments: Any) -> tuple[Any, Any]:
-        ids, mask = padded(*arguments)
-        shapes.append(tuple(ids.shape))
-        return ids, mask
-
-    monkeypatch.setattr(seq2seq, "_padded", noted)
-    monkeypatch.setattr(seq2seq, "_MAX_BATCH_TOKENS", 24)
-    assert values(bart, CANDIDATES, REFERENCES) == pytest.approx(expected, abs=ROUNDING)
-    targets = shapes[1::2]
-    assert len(targets) > 1
-    assert sum(rows for rows, _ in targets) == len(CANDIDATES)
-    assert all(rows == 1 or rows * longest <= 24 for rows, longest in targets)
 
 
 def test_order_and_composed_accents_change_no_bit(bart: str) -> None:

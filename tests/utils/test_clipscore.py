@@ -34,15 +34,10 @@ def test_by_hand(texts: list[Any], images: list[Any], expected: float) -> None:
     assert from_embeddings(texts, images) == pytest.approx(expected, abs=1e-12)  # lists too
 
 
-def test_embeddings_in_any_number_and_order() -> None:
+def test_nothing_and_equal_directions() -> None:
     empty = [([], [[1, 0]]), ([[1, 0]], []), ([], []), (np.zeros((0, 4)), np.ones((2, 4)))]
     assert [from_embeddings(*tables) for tables in empty] == [None] * 4
-    rng = np.random.default_rng(5)
-    texts, images = rng.normal(size=(4, 17)), rng.normal(size=(7, 17))
-    whole = from_embeddings(texts, images)
-    for _ in range(10):
-        assert from_embeddings(rng.permutation(texts), rng.permutation(images)) == whole
-    for vector in rng.normal(size=(200, 17)):
+    for vector in np.random.default_rng(5).normal(size=(200, 17)):
         found = from_embeddings([vector], [vector * 3])
         assert found == pytest.approx(2.5)
         assert found <= 2.5
@@ -139,7 +134,7 @@ def test_what_has_no_word_and_what_is_nothing(clip: str) -> None:
 # --- what the model is given ------------------------------------------------------------------
 
 
-def test_each_picture_is_opened_once_and_one_after_the_other(clip: str) -> None:
+def test_each_picture_is_opened_once(clip: str) -> None:
     """As joint and separate scores of a video share them."""
     opened: list[str] = []
     joint = clip_score(SENTENCES[:2], given(["sea", "meadow", "sea"], opened), clip)
@@ -147,20 +142,6 @@ def test_each_picture_is_opened_once_and_one_after_the_other(clip: str) -> None:
     clip_score(SENTENCES[1:], given(["meadow", "sunset"], opened), clip)
     assert clip_score(SENTENCES[:2], given(["sea", "meadow", "sea"], opened), clip) == joint
     assert opened[2:] == ["sunset"]
-    held: list[str] = []
-
-    class Held:
-        """A picture that is let go when it is read, before the next is opened."""
-
-        def __init__(self, name: str) -> None:
-            assert held == []
-            held.append(name)
-
-        def convert(self, mode: str) -> Any:
-            return IMAGES[held.pop()].convert(mode)
-
-    pictures = [Picture(f"held {name}", lambda name=name: Held(name)) for name in IMAGES]  # type: ignore[misc]
-    assert clip_score(SENTENCES, pictures, clip).value is not None
 
 
 LONG = "the man paints the boat and the dog sleeps by the river and a cat plays"  # 16 words

@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmms_eval_tasks.utils import reply_shape
+from lmms_eval_tasks.utils import answers
 from lmms_eval_tasks.utils.alignments import read_alignment
 from lmms_eval_tasks.utils.keyframes import Frames, read_frames
 from lmms_eval_tasks.utils.rankings import read_order
@@ -160,16 +160,16 @@ def test_no_text_raises(text: str) -> None:
 
 @table("text, status, left")
 def test_shape(text: str, status: str, left: str) -> None:
-    reply = reply_shape.shape(text)
+    reply = answers.shape(text)
     assert (reply.status, reply.text) == (status, left)
     assert reply.there == bool(left)
 
 
 def test_denied() -> None:
-    assert reply_shape.is_denied("The order is not ")
-    assert reply_shape.is_denied("", "?")
-    assert reply_shape.is_denied("", " is wrong")
-    assert not reply_shape.is_denied("It does not rain. The order is ")
-    assert not reply_shape.is_denied("not " + "x " * 60 + "the order is ")
+    assert answers.is_denied("The order is not ")
+    assert answers.is_denied("", "?")
+    assert answers.is_denied("", " is wrong")
+    assert not answers.is_denied("It does not rain. The order is ")
+    assert not answers.is_denied("not " + "x " * 60 + "the order is ")
     summary = read_summary("SUMMARY:\n1. **È** così.\n2. It’s “b”.")
     assert summary.text == "È così. It’s “b”."  # as written: no accents or quotes are changed

@@ -14,15 +14,6 @@ from lmms_eval_tasks.utils.segmentation import automatic, halved, normalised, sc
 from tests.checks import table
 
 
-def own_scatter(rows: np.ndarray, starts: list[int]) -> float:
-    """The definition, pair by pair: half the mean squared distance of all pairs of a segment."""
-    total = 0.0
-    for a, b in itertools.pairwise([*starts, len(rows)]):
-        part = rows[a:b]
-        total += sum(float(((x - y) ** 2).sum()) for x in part for y in part) / (2 * (b - a))
-    return total
-
-
 def least(rows: np.ndarray, number: int) -> float:
     """The least scatter of all segmentations into so many segments."""
     borders = itertools.combinations(range(1, len(rows)), number - 1)
@@ -68,13 +59,6 @@ def test_the_automatic_number_has_the_least_objective(given: np.ndarray, penalty
     assert objective(scatter(rows, found), len(found)) == pytest.approx(best, abs=1e-7)
 
 
-def test_scatter_is_the_sum_of_squared_distances_to_the_means() -> None:
-    rows = np.random.default_rng(0).normal(size=(9, 4))
-    for starts in ([0], [0, 4], [0, 1, 8]):
-        assert scatter(rows, starts) == pytest.approx(own_scatter(rows, starts))
-    assert scatter(rows, list(range(9))) == 0
-
-
 def test_known_scenes_are_found() -> None:
     scenes = np.repeat(np.eye(4), [7, 3, 9, 1], axis=0) + 0.01
     assert segment(scenes, 4) == [0, 7, 10, 19]
@@ -94,17 +78,6 @@ def test_a_still_picture_is_cut_evenly() -> None:
     assert segment(scenes, 4) == [0, 2, 4, 6]
     assert halved([0, 4], 9, 2) == [0, 4]
     assert halved([0, 4], 9, 3) == [0, 4, 7]
-
-
-def test_length_does_not_matter_and_zeros_stay() -> None:
-    ways = np.array([[1.0, 0.0], [0.0, 1.0]])
-    assert [segment(ways, 1), segment(ways, 2), segment(ways[:1], 1)] == [[0], [0, 1], [0]]
-    given = np.array([[3.0, 4.0], [1e-200, 0.0], [0.0, 0.0], [1e200, 1e200]])
-    rows = normalised(given)
-    assert rows[0] == pytest.approx([0.6, 0.8])
-    assert rows[1] == pytest.approx([1, 0])
-    assert rows[2].tolist() == [0, 0]
-    assert rows[3] == pytest.approx([math.sqrt(0.5)] * 2)
 
 
 @table(

@@ -24,7 +24,7 @@ from lmms_eval_tasks.cvrr_es.labels import RATINGS
 from lmms_eval_tasks.judges import reader
 from lmms_eval_tasks.judges.reader import Found, UnreadableError, objects
 from lmms_eval_tasks.judges.verdict import Status
-from lmms_eval_tasks.utils import answer_patterns, reply_shape
+from lmms_eval_tasks.utils import answer_patterns, answers
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -186,7 +186,7 @@ def said(text: str) -> str:
     found = [
         match["over"] or match["of"]
         for match in _SAID.finditer(text)
-        if not reply_shape.is_denied(text[: match.start()], text[match.end() :])
+        if not answers.is_denied(text[: match.start()], text[match.end() :])
     ]
     return "\n".join([text, *(f"Rating: {one}" for one in found)])
 
@@ -217,7 +217,7 @@ def reason(text: str) -> str:
         return ""
     rest = _ANY_STATED.sub(_end_of_sentence, labelled["reason"] if labelled else text)
     rest = rest.lstrip(" \t\r\n'\"`*_.,:;-").rstrip(" \t\r\n'\"`*_,:;-")
-    return rest if reply_shape.has_words(rest) else ""
+    return rest if answers.has_words(rest) else ""
 
 
 def _end_of_sentence(match: re.Match[str]) -> str:
@@ -292,10 +292,7 @@ def read(reply: str, shown: Sequence[str] = ()) -> RatingReply:
         shown: what the candidate wrote, which the judge may quote. Not what other judges said:
             agreeing with one of them word for word is a rating (the paper's Figure 7 has some).
     """
-    if _OBJECT_FIRST.match(reply):
-        shaped = reply_shape.Reply("ok", reply)
-    else:
-        shaped = reply_shape.shape(reply)
+    shaped = answers.Reply("ok", reply) if _OBJECT_FIRST.match(reply) else answers.shape(reply)
     if not shaped.there:
         return RatingReply(None, "", shaped.status)
     text = without_form(_plain(shaped.text))
@@ -306,9 +303,9 @@ def read(reply: str, shown: Sequence[str] = ()) -> RatingReply:
         rating, reason = _rating(whole, shown, notes)
     except UnreadableError as error:
         cut = error.status is Status.TRUNCATED
-        return RatingReply(None, "", "truncated" if cut else reply_shape.unread(shaped))
-    notes["no_reason"] = int(not reply_shape.has_words(reason))
-    return RatingReply(rating, reason, "ok", reply_shape.nonzero(notes))
+        return RatingReply(None, "", "truncated" if cut else answers.unread(shaped))
+    notes["no_reason"] = int(not answers.has_words(reason))
+    return RatingReply(rating, reason, "ok", answers.nonzero(notes))
 
 
 def _plain(text: str) -> str:

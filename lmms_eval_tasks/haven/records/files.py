@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.haven.records.json_file import Block
+from lmms_eval_tasks.haven.records.json_file import read as read_video
 from lmms_eval_tasks.haven.records.steps import Said, Texts
 from lmms_eval_tasks.haven.records.structure import Structure
 from lmms_eval_tasks.utils import released_files
@@ -74,25 +76,19 @@ def texts_of(video: Mapping[str, Any], place: str) -> Texts:
         DataError: it is damaged.
     """
 
-    def block(name: str) -> tuple[Said, ...]:
-        held = video[name]
-        shots = {one["sentence_id"]: one["shot_ids"] for one in held["alignments"]}
-        return tuple(
-            Said(text, tuple(shots.get(n, ()))) for n, text in enumerate(held["sentences"])
-        )
+    held = read_video(video)
+    if isinstance(held, str):
+        raise DataError(f"{place}: {held}; mend it, or make it again with --replace")
 
-    try:
-        return Texts(
-            tuple(frame["description"].strip() for frame in video["frames"]),
-            tuple(clip["summary"].strip() for clip in video["clips"]),
-            block("aligned_full_document"),
-            block("aligned_text_summary"),
-        )
-    except (AttributeError, KeyError, TypeError) as error:
-        raise DataError(
-            f"{place}: not in the form that this command writes ({error!r}); mend it, or make it "
-            "again with --replace"
-        ) from None
+    def block(told: Block) -> tuple[Said, ...]:
+        return tuple(map(Said, told.sentences, told.shots()))
+
+    return Texts(
+        tuple(frame.description for frame in held.frames),
+        tuple(clip.summary for clip in held.clips),
+        block(held.aligned_full_document),
+        block(held.aligned_text_summary),
+    )
 
 
 def record(made: Structure, texts: Texts, name: str, build: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,15 +1,12 @@
 """One source's HDF5 file: the checked arrays of single videos.
 
-Read are `picks`, `change_points` and `n_frames`, which a video must have, and `gtscore`, `gtframe`,
-`n_steps`, `n_frame_per_seg` and `video_name` where they are. `n_frame_per_seg` only has to fit: it
-gives of all shots the number of original frames in the range of `change_points`, or of all shots
-the number of sampled ones. `shot_level_gt` is not read: key shots are the JSON's, and rank nothing.
-Features, which make up the gigabytes, are never touched.
+Read are `picks`, `change_points` and `n_frames`, which a video must have, and `gtscore`, `gtframe`
+and `video_name` where they are. `n_steps` and `n_frame_per_seg` follow from these, and
+`shot_level_gt` is the JSON's. Features, which make up the gigabytes, are never touched.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,14 +88,8 @@ def _arrays(group: Any) -> Arrays:
             f"picks, entry {place}: frame {picks[place - 1]} is beyond the end; n_frames is "
             f"{n_frames}, counted from 0"
         )
-    if "n_steps" in group and (n_steps := int(_whole(group, "n_steps", 0)[0])) != len(picks):
-        raise _WrongError(f"n_steps: {n_steps}, but picks has {len(picks)}")
     shots = [(int(first), int(last)) for first, last in _whole(group, "change_points", 2)]
     _in_order(shots)
-    if "n_frame_per_seg" in group:
-        counts = _whole(group, "n_frame_per_seg", 1)
-        _length("n_frame_per_seg", counts, shots, "change_points")
-        _fitting([int(count) for count in counts], shots, picks)
     gtscore = gtframe = None
     if "gtscore" in group:
         scores = _numbers(group, "gtscore", 1)
@@ -170,20 +161,6 @@ def _in_order(shots: Sequence[tuple[int, int]]) -> None:
                 f"at {end}"
             )
         end = last
-
-
-def _fitting(counts: Sequence[int], shots: Sequence[tuple[int, int]], picks: Sequence[int]) -> None:
-    """Counts of `n_frame_per_seg` are all of original frames or all of sampled ones."""
-    every = sampled = True  # whether the shots so far allow for this reading
-    for number, (count, (first, last)) in enumerate(zip(counts, shots, strict=True), 1):
-        length, inside = last - first + 1, bisect_right(picks, last) - bisect_left(picks, first)
-        every, sampled = every and count == length, sampled and count == inside
-        if not every and not sampled:
-            raise _WrongError(
-                f"n_frame_per_seg, entry {number}: {count}, but change_points, entry {number}: "
-                f"{first} to {last}, which is {length} frames, {inside} of them sampled; expected "
-                "the one number of all shots or the other of all"
-            )
 
 
 def _length(name: str, values: Sized, like: Sized, other: str) -> None:

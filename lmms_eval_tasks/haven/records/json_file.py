@@ -91,7 +91,7 @@ class JsonFrame(_Entry):
 
 
 class JsonClip(_Entry):
-    """A shot. `frames` are frame_ids; `frame_count`, where it is given, how many they are.
+    """A shot. `frames` are frame_ids.
 
     `clip_id` as a number is the clip's place, from 0 or, in all clips, from 1; another text is a
     name. Either way alignments name shots by their place from 0. `gt`, whether it is a key shot,
@@ -102,7 +102,6 @@ class JsonClip(_Entry):
     summary: Description = ""
     gt: KeyShot = False
     frames: tuple[Index, ...]
-    frame_count: int | None = None
 
 
 class Alignment(_Entry):
@@ -195,10 +194,6 @@ def _wrong_clips(clips: tuple[JsonClip, ...], frame_ids: list[int]) -> str:
     last = -1
     for place, clip in enumerate(clips):
         where = f"clips, entry {place + 1}"
-        if clip.frame_count is not None and clip.frame_count != len(clip.frames):
-            return (
-                f"{where}, frame_count: {clip.frame_count}, but `frames` lists {len(clip.frames)}"
-            )
         for number, frame in enumerate(clip.frames, 1):
             at = bisect_left(frame_ids, frame)
             if at == len(frame_ids) or frame_ids[at] != frame:

@@ -49,7 +49,7 @@ def html(record: Record, images: Mapping[int, str]) -> str:
 
 
 THUMBNAIL = 112  # longest side in pixels
-_QUALITY = {THUMBNAIL: 72}
+_QUALITY = 80  # of a picture as JPEG
 
 
 def thumbnails(record: Record) -> dict[int, str]:
@@ -63,29 +63,19 @@ def thumbnails(record: Record) -> dict[int, str]:
     return taken(record, list(range(1, len(record.frames) + 1)), THUMBNAIL)
 
 
-def uniform(numbers: Sequence[int], most: int) -> list[int]:
-    """At most `most` of the numbers, evenly spread, the first and the last among them."""
-    from lmms_eval_tasks.utils.media import uniform_indices
-
-    return [numbers[place] for place in uniform_indices(len(numbers), most)]
-
-
 def taken(record: Record, numbers: Sequence[int], size: int) -> dict[int, str]:
     """Data URIs of sampled frames by number, at most `size` pixels long."""
     from lmms_eval_tasks.utils import indexed_frames
 
     if record.path is None:
         raise MediaError(f"{record.id}: its video file is not there")
-    taken = indexed_frames.frames(record.path, [record.picks[n - 1] for n in numbers], size)
-    made = {}
-    for place, number in enumerate(numbers, 1):
-        (image,) = taken.images([place])
-        made[number] = data_uri(image, _QUALITY.get(size, 82))
-    return made
+    frames = indexed_frames.frames(record.path, [record.picks[n - 1] for n in numbers], size)
+    images = (frames.images([place])[0] for place in range(1, len(numbers) + 1))
+    return {number: data_uri(image) for number, image in zip(numbers, images, strict=True)}
 
 
-def data_uri(image: Image, quality: int) -> str:
+def data_uri(image: Image) -> str:
     """A picture as JPEG inside a URI."""
     file = io.BytesIO()
-    image.convert("RGB").save(file, "JPEG", quality=quality)
+    image.convert("RGB").save(file, "JPEG", quality=_QUALITY)
     return f"data:image/jpeg;base64,{b64encode(file.getvalue()).decode('ascii')}"

@@ -14,8 +14,6 @@ from lmms_eval_tasks.haven.records import release as released
 from lmms_eval_tasks.haven.records.release import Files, Release
 from lmms_eval_tasks.utils import released_files
 
-_LARGE = 1 << 30  # bytes of a file from which linking is advised
-
 
 def prepare(source: Path, root: Path, link: bool) -> str:
     """Validate files of the release and put them, and the videos of theirs, under the data root.
@@ -47,15 +45,11 @@ def prepare(source: Path, root: Path, link: bool) -> str:
             place.parent.mkdir(parents=True, exist_ok=True)
             released_files.put(path, place, link)
     _check_placed(release, target, tuple(files.source for files in given), source)
-    told = [
+    return (
         f"{'linked' if link else 'copied'} {len(places)} files to {target}: "
         f"{len(release.records):,} videos of {', '.join(files.source for files in given)}; "
         f"{len(release.problems):,} videos with problems"
-    ]
-    large = [path.name for path in places.values() if not link and path.stat().st_size >= _LARGE]
-    if large:
-        told.append(f"large files were copied ({', '.join(large)}); --link links them instead")
-    return "\n".join(told)
+    )
 
 
 def _given(source: Path) -> tuple[Path, list[Files]]:

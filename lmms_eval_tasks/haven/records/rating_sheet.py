@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks.errors import DataError, MediaError
-from lmms_eval_tasks.haven.records.picture import taken, uniform
+from lmms_eval_tasks.haven import data
+from lmms_eval_tasks.haven.records.picture import taken
 from lmms_eval_tasks.haven.records.record import Record
 from lmms_eval_tasks.report.pages import filled
 
@@ -215,8 +216,8 @@ def evidence(drawn: Drawn) -> Evidence:
     record = drawn.record
     if record.path is None or not record.path.is_file():
         return Evidence({}, (), (), f"{record.id}: its video file is not there")
-    shot = uniform(record.shots[drawn.shot - 1].frames, OF_SHOT)
-    whole = uniform(range(1, len(record.frames) + 1), OF_VIDEO)
+    shot = data.shown(record.shots[drawn.shot - 1].frames, OF_SHOT)
+    whole = data.shown(range(1, len(record.frames) + 1), OF_VIDEO)
     try:
         large = taken(record, drawn.frames, LARGE)
         small = taken(record, sorted({*shot, *whole}), SMALL)
@@ -244,7 +245,7 @@ def html(sheet: Sheet, evidence: Mapping[str, Evidence]) -> str:
     rows = sheet.rows
     # Ratings of another sheet must not turn up in this one.
     name = hashlib.sha256(csv_text(rows).encode("utf-8", "replace")).hexdigest()[:12]
-    data = {
+    held = {
         "name": f"haven-ratings-{name}",
         "columns": COLUMNS,
         "rows": [[row.id, row.level, shown(row.text), row.dimension] for row in rows],
@@ -258,7 +259,7 @@ def html(sheet: Sheet, evidence: Mapping[str, Evidence]) -> str:
         rubric=RUBRIC,
         rules=RULES,
         # "</script>" inside a text must not end the block.
-        data=json.dumps(data, ensure_ascii=False).replace("<", "\\u003c"),
+        data=json.dumps(held, ensure_ascii=False).replace("<", "\\u003c"),
     )
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -35,7 +35,6 @@ from lmms_eval_tasks.haven.records.record import Origin, Record, join
 from lmms_eval_tasks.utils import released_files
 
 NAMES = "names.json"
-_SPACE = re.compile(r"[ \t\n\r]*")
 _KEYS = ("video_id", "video", "id")  # of a line of the hub copy, in this order
 # What is read of a line of the hub copy; other fields are its task's own.
 FIELDS = ("frames", "clips", "aligned_full_document", "aligned_text_summary", "video_name")
@@ -281,12 +280,12 @@ def _source(files: Files, options: Options, content: Any) -> list[tuple[str, Rec
         content: a hash; what is read is added to it, in one form however files are formatted.
     """
     texts = read_texts(files.texts)
-    ours = chosen(files.source, texts.videos, options)
+    ours = chosen(files.source, texts.entries, options)
     there = files.hdf5.is_file()
     arrays = hdf5_file.read(files.hdf5, ours) if there else {}
     result: list[tuple[str, Record | str]] = []
     for video in ours:
-        entry, own = texts.entry(video), arrays.get(video)
+        entry, own = texts.entries[video], arrays.get(video)
         name = f"{files.source}/{video}"
         held = json.dumps(
             [name, entry, vars(own) if isinstance(own, Arrays) else own], sort_keys=True
@@ -322,14 +321,12 @@ class Texts:
 
     Attributes:
         name: of the file, for messages: `tvsum_data.json`, or `tvsum/*.jsonl` for several.
-        videos: keys of all videos, in the files' order.
-        entry: the JSON value of a video, by its key.
+        entries: the JSON value of every video, by its key.
         problems: video -> why the files contradict each other about it.
     """
 
     name: str
-    videos: tuple[str, ...]
-    entry: Callable[[str], Any]
+    entries: Mapping[str, Any]
     problems: Mapping[str, str]
 
 
@@ -337,57 +334,19 @@ def read_texts(files: Sequence[Path]) -> Texts:
     """The videos of one JSON file, or of the JSON Lines files of one source.
 
     Raises:
-        DataError: a file cannot be read, is not JSON, is no mapping of videos, or has no video, or
-            has one twice; names the line.
+        DataError: a file cannot be read, is not JSON, is no mapping of videos, or has no video;
+            names the line.
     """
-    made = _lines(files) if files[0].suffix == ".jsonl" else _mapping(files[0])
-    if not made.videos:
+    if files[0].suffix == ".jsonl":
+        made = _lines(files)
+    else:
+        content = released_files.read_json(files[0])
+        if not isinstance(content, dict):
+            raise DataError(f'{files[0]}: expected {{"video_1": {{...}}, ...}}')
+        made = Texts(files[0].name, content, {})
+    if not made.entries:
         raise DataError(f"{files[0]}: holds no videos")
     return made
-
-
-def _mapping(file: Path) -> Texts:
-    """A JSON file {video: {...}, ...}, read once to find where each video begins."""
-    text = released_files.read_text(file)
-    decoder = json.JSONDecoder()
-
-    def past(position: int, sign: str = "") -> int:
-        """The position after `sign` and white space."""
-        if not text.startswith(sign, position):
-            raise json.JSONDecodeError(f"Expecting {sign!r}", text, position)
-        found = _SPACE.match(text, position + len(sign))
-        return found.end() if found else position
-
-    places: dict[str, int] = {}
-    try:
-        position = past(0)
-        if not text.startswith("{", position):
-            decoder.decode(text)
-            raise DataError(f'{file}: expected {{"video_1": {{...}}, ...}}')
-        position = past(position, "{")
-        while not text.startswith("}", position):
-            position = past(position, "," if places else "")
-            start = position
-            video, position = decoder.raw_decode(text, position)
-            if not isinstance(video, str):
-                raise json.JSONDecodeError("Expecting a name in double quotes", text, start)
-            position = past(past(position), ":")
-            if video in places:
-                raise DataError(f"{file}: {video!r} occurs twice")
-            places[video] = position
-            position = past(decoder.raw_decode(text, position)[1])
-        end = past(position, "}")
-        if end < len(text):
-            raise json.JSONDecodeError("Extra data", text, end)
-    except json.JSONDecodeError as error:
-        raise DataError(
-            f"{file}: not valid JSON at line {error.lineno}, column {error.colno}: {error.msg}"
-        ) from None
-    except (ValueError, RecursionError) as error:  # a number of 5,000 digits; 100,000 brackets
-        raise DataError(f"{file}: cannot be read as JSON: {error}") from None
-    return Texts(
-        file.name, tuple(places), lambda video: decoder.raw_decode(text, places[video])[0], {}
-    )
 
 
 def _lines(files: Sequence[Path]) -> Texts:
@@ -404,7 +363,7 @@ def _lines(files: Sequence[Path]) -> Texts:
                         video, f"{file.name}, line {number}: another {name} than a line before"
                     )
     name = files[0].name if len(files) == 1 else f"{files[0].parent.name}/*.jsonl"
-    return Texts(name, tuple(entries), entries.__getitem__, problems)
+    return Texts(name, entries, problems)
 
 
 def _line(place: str, value: Any) -> tuple[str, dict[str, Any]]:

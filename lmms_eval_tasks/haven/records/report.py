@@ -51,7 +51,7 @@ class Work:
 
 
 def estimate(works: Sequence[Work], given: Prompt, config: JudgeConfig) -> list[Step]:
-    """The steps with what they need.
+    """The steps and `all` of them, with what they need.
 
     Args:
         works: the videos that are to be asked about.
@@ -66,16 +66,16 @@ def estimate(works: Sequence[Work], given: Prompt, config: JudgeConfig) -> list[
 
     count = counter(config.model)
     thought = REASONING_TOKENS if is_reasoning(config.model) else 0
-    found = {name: Step(name) for name in steps.STEPS}
+    found = {name: Step(name) for name in (*steps.STEPS, "all")}
     for work in works:
         picture = image_tokens(*work.size)
         for name, pictures, texts, reply in _asked(work):
-            step, asked = found[name], steps.criterion(name, given)
-            step.calls += 1
-            step.pictures += pictures
-            step.prompt_tokens += count_messages(render(asked, steps.fields(name, texts)), count)
-            step.prompt_tokens += pictures * picture
-            step.reply_tokens += count.count(json.dumps(reply)) + thought
+            shown = render(steps.criterion(name, given), steps.fields(name, texts))
+            for step in (found[name], found["all"]):
+                step.calls += 1
+                step.pictures += pictures
+                step.prompt_tokens += count_messages(shown, count) + pictures * picture
+                step.reply_tokens += count.count(json.dumps(reply)) + thought
     price = run.current().price(config)
     for step in found.values():
         if price is not None:
@@ -123,19 +123,6 @@ def _words(tokens: int) -> str:
     return " ".join(["word"] * tokens)
 
 
-def total(found: Sequence[Step]) -> Step:
-    """The sum; its cost is unknown as soon as one is."""
-    known = [step.cost for step in found if step.cost is not None]
-    return Step(
-        "all",
-        sum(step.calls for step in found),
-        sum(step.pictures for step in found),
-        sum(step.prompt_tokens for step in found),
-        sum(step.reply_tokens for step in found),
-        sum(known) if len(known) == len(found) else None,
-    )
-
-
 def table(found: Sequence[Step]) -> Table:
     """The steps with their sum."""
     from rich import box
@@ -147,7 +134,7 @@ def table(found: Sequence[Step]) -> Table:
     made.add_column("step")
     for title in ("calls", "pictures", "tokens in + out", "cost"):
         made.add_column(title, justify="right")
-    for step in [*found, total(found)]:
+    for step in found:
         made.add_row(
             step.name,
             f"{step.calls:,}",

@@ -23,14 +23,7 @@ from tests.local_endpoint import error
 
 TURNS = 5 * DIFFERENT  # two agents, two rounds, and the last word
 AGAIN = "when what stopped them is mended (see above), run the same command again;"
-SCRIPT = (
-    "import typer\n"
-    "from lmms_eval_tasks.commands import debate_command\n"
-    "app = typer.Typer()\n"
-    "app.callback()(lambda: None)\n"
-    "debate_command.add_commands(app)\n"
-    "app()\n"
-)
+SCRIPT = "from lmms_eval_tasks.commands.cli import app; app()"
 
 
 @pytest.fixture

@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from click.testing import Result
 from typer.testing import CliRunner
 
-from lmms_eval_tasks.commands import reliability_command
+from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.cvrr_es.study import page, ratings, selection
 from lmms_eval_tasks.cvrr_es.study.page import html
 from lmms_eval_tasks.cvrr_es.study.panel_sheets import all_sheets
@@ -352,9 +351,6 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*arguments: object) -> Result:
-    app = typer.Typer()
-    reliability_command.add_commands(app)
-    app.command("other")(lambda: None)  # with one command alone typer would need no name
     return CliRunner().invoke(app, ["reliability", *map(str, arguments)])
 
 

@@ -62,30 +62,6 @@ def test_other_types_gaps_and_scores_that_are_none(tmp_path: Path) -> None:
     assert [math.isnan(score) for score in found.gtscore] == [i == 3 for i in range(8)]
 
 
-def test_counts_of_all_frames_or_of_sampled_ones(tmp_path: Path) -> None:
-    """Which of the two `n_frame_per_seg` gives the release does not say."""
-    for counts in ([30, 45, 45], [2.0, 3.0, 3.0]):
-        arrays = read(tmp_path, lambda a, n=counts: a.update(n_frame_per_seg=np.array(n)))  # type: ignore[misc]
-        assert isinstance(arrays, Arrays)
-        assert arrays.change_points == ((0, 29), (30, 74), (75, 119))
-
-    def empty_shot(arrays: dict[str, Any]) -> None:
-        arrays["change_points"] = np.array([[0, 0], [1, 14], [15, 30]])
-        arrays["n_frame_per_seg"] = np.array([1, 0, 2])
-
-    assert isinstance(read(tmp_path, empty_shot), Arrays)
-    for wrong, told in (
-        ([30, 44, 45], "entry 2: 44, but change_points, entry 2: 30 to 74"),
-        ([2, 3, 2], "entry 3: 2, but change_points, entry 3: 75 to 119"),
-        ([30, 3, 45], "entry 2: 3, but change_points, entry 2: 30 to 74"),  # each fits one
-    ):
-        found = read(tmp_path, lambda a, n=wrong: a.update(n_frame_per_seg=np.array(n)))  # type: ignore[misc]
-        assert found == (
-            f"n_frame_per_seg, {told}, which is 45 frames, 3 of them sampled; expected the one "
-            "number of all shots or the other of all"
-        )
-
-
 # Dataset, what is in its place (of `NAME[i]`: one value), and what is told.
 WHOLE = "expected a whole number from 0 on"
 BAD: list[tuple[str, Any, str]] = [
@@ -107,7 +83,6 @@ BAD: list[tuple[str, Any, str]] = [
         "picks, entry 8: frame 105 is beyond the end; n_frames is 105, counted from 0",
     ),
     ("n_frames", np.array([1, 2]), "n_frames: expected one number, found (2,)"),
-    ("n_steps", 7, "n_steps: 7, but picks has 8"),
     (
         *("change_points", np.zeros((3, 3))),
         "change_points: expected a shape of (n, 2), found (3, 3)",
@@ -122,7 +97,6 @@ BAD: list[tuple[str, Any, str]] = [
         *("change_points[1, 0]", 29),
         "change_points, entry 2: begins at 29, but the shot before it ends at 29",
     ),
-    ("n_frame_per_seg", np.ones(2), "n_frame_per_seg: 2 values, but change_points has 3"),
     ("gtscore", np.ones(7), "gtscore: 7 values, but picks has 8"),
     ("gtscore", np.ones((8, 1)), "gtscore: expected a shape of (n,), found (8, 1)"),
     ("gtframe", np.ones(9), "gtframe: 9 values, but picks has 8"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +15,6 @@ import pytest
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven.options import PAPER_COUNTS, Options
-from lmms_eval_tasks.haven.records import json_file
 from lmms_eval_tasks.haven.records import release as released
 from tests.haven.release_files import content, write, write_hdf5
 
@@ -144,30 +142,10 @@ def test_the_digest_is_of_the_content(tmp_path: Path) -> None:
         (
             in_hdf5("gtscore", 3, 0.123),
             in_json("frames", "broken"),
-            in_hdf5("n_frame_per_seg", 0, -1),
         )
     ):
         folder = write(tmp_path / f"{number}", change=change)
         assert released.read(folder, Options()).digest != one
-
-
-def test_it_is_read_again_when_files_change(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reads: list[Any] = []
-    original = json_file.read
-    monkeypatch.setattr(json_file, "read", lambda value: reads.append(1) or original(value))
-    first = released.read(write(tmp_path), Options())
-    assert released.read(tmp_path, Options(size=64, max_shots=5)) == first
-    assert len(reads) == 2
-    later = write(tmp_path, change=in_hdf5("gtscore", 0, 0.3))
-    os.utime(later / "tvsum" / "h5" / "tvsum.h5", ns=(1, 1))
-    assert released.read(tmp_path, Options()).digest != first.digest
-    assert len(reads) == 4
-    place = tmp_path / "videos" / "tvsum" / "video_1.webm"
-    place.parent.mkdir(parents=True)
-    place.touch()  # videos are looked for every time
-    assert released.read(tmp_path, Options()).records[0].path == place
 
 
 # --- what is wrong --------------------------------------------------------------------------------
@@ -218,15 +196,10 @@ def test_whole_files_that_are_none(tmp_path: Path) -> None:
     assert refused(tmp_path).startswith(f"{hdf5}: not a readable HDF5 file: ")
     file = tmp_path / "processed" / "tvsum_data.json"
     for text, told in (
-        ('{"video_1": {},\n  oops}', "not valid JSON at line 2, column 3: Expecting value"),
         ("", "not valid JSON at line 1, column 1: Expecting value"),
         ("[1]", 'expected {"video_1": {...}, ...}'),
         ("{}", "holds no videos"),
-        ('{"a": 1,}', "not valid JSON at line 1, column 9: Expecting value"),
-        ('{"a": 1 "b": 2}', "not valid JSON at line 1, column 9: Expecting ','"),
-        ('{"a" 1}', "not valid JSON at line 1, column 6: Expecting ':'"),
-        ("{1: 2}", "not valid JSON at line 1, column 2: Expecting a name in double quotes"),
-        ('{"a": 1, "a": 2}', "'a' occurs twice"),
+        ('{"a": 1,\n "b": [1,', "not valid JSON at line 2, column 10: Expecting value"),
     ):
         file.write_text(text, encoding="utf-8")
         assert refused(tmp_path) == f"{file}: {told}"

@@ -108,23 +108,6 @@ def test_the_structure_of_a_video(tmp_path: Path, holiday: Path) -> None:
     assert len(target.starts) == 3
 
 
-@pytest.mark.parametrize(
-    ("changes", "why"),
-    [
-        ({"fps": 0.99}, "--fps 0.99: expected 1 to 2"),
-        ({"fps": 2.01}, "--fps 2.01: expected 1 to 2"),
-        ({"fps": float("nan")}, "--fps nan: expected 1 to 2"),
-        ({"shots": "0"}, "--shots 0: expected target, auto or a whole number"),
-        ({"shots": "many"}, "--shots many"),
-        ({"shots": "-1"}, "--shots -1"),
-        ({"size": 15}, "--size 15: expected 16 pixels"),
-    ],
-)
-def test_choices_out_of_range(tmp_path: Path, changes: dict[str, object], why: str) -> None:
-    with pytest.raises(TasksError, match=why):
-        choices(tmp_path, **changes)
-
-
 def test_more_shots_than_frames(tmp_path: Path, holiday: Path) -> None:
     with pytest.raises(TasksError, match=f"has {F} sampled frames only"):
         structure.sample(holiday, choices(tmp_path, shots="31"))
