@@ -304,10 +304,8 @@ def make_doc(given: Mapping[str, Any], task: Variant, chosen: Options) -> Row:
     `sentences`: the summary sentences shown; `not_run`, which is empty here.
     """
     units, shots = _units(given, task, chosen), given["shots"]
-    of_shots = task.kind not in SUMMARIES + SELECTIONS
+    of_shots = task.kind not in SUMMARIES + SELECTIONS and not task.text
     pictures = [shown(shots[n - 1], chosen.frames_per_shot) for n in units if of_shots]
-    if task.text:
-        pictures = []
     asked = len(given["summary"]) if chosen.sentences == REFERENCE else int(chosen.sentences)
     # A sentence that belongs to no shot cannot be asked about.
     known = [number for number, own in enumerate(given["summary_shots"], 1) if own]

@@ -261,6 +261,9 @@ def test_shuffles_and_draws_by_hand() -> None:
     assert sorted(found["sentences"]) == list(range(1, 10))
     for task in ("haven_v2t", "haven_v2v_text", "haven_v2vt"):
         assert made(task)["units"] == []
+    # A document may have more sentences than the video has shots.
+    told = made("haven_temporal_text", row(shots=3, document=["One."] * 9))
+    assert (sorted(told["units"]), told["n_images"]) == (list(range(1, 10)), 0)
     # A sentence without shots is not asked about.
     given = row(shots=4, sentences=4, summary_shots=[[1, 2], [], [4], []])
     for task in ("haven_grounding", "haven_grounding_text"):
