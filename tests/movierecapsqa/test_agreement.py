@@ -265,7 +265,7 @@ def test_answers_without_scores_are_counted_by_why(tmp_path: Path) -> None:
         answered("e", "It rains.", {"factuality": 0}),
     )
     assert [a.by for a in found.answers if a.is_scored] == ["e", "people"]
-    task = agreement_task.load("movierecapsqa", published, found.file, None)
+    task = agreement_task.load(found.file, None)
     lines = agreement_task.coverage(task)
     for line in (
         "a: 0 of 1 answers have scores; without: 1 empty",
@@ -288,7 +288,7 @@ def test_what_cannot_be_used_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
     found = published.read(write(tmp_path, two))
     assert list(found.left_out) == ["talk.2"]
-    task = agreement_task.load("movierecapsqa", published, found.file, None)
+    task = agreement_task.load(found.file, None)
     assert any(line.startswith("left out: 1 ") for line in agreement_task.coverage(task))
 
 
