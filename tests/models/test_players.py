@@ -195,13 +195,3 @@ def test_key_of_maia_counts_what_it_cannot_tell_apart(tmp_path: Path) -> None:
     file.write_text(json.dumps(videos), encoding="utf-8")
     words = r"data\.json is not MAIA's data file"
     refused(TasksError, words, AnswerKey.from_maia, file)
-
-
-def test_oracle_on_the_real_data(maia_data: Path) -> None:
-    key = AnswerKey.load(maia_data / "data.json")
-    assert key == AnswerKey.from_maia(maia_data / "data.json")
-    assert (len(key.pairs), len(key.answers), key.ambiguous, key.repeated) == (960, 120, 0, ())
-    for letter in "AB":
-        assert {players.oracle(render(*pair, letter), key) for pair in key.pairs} == {letter}
-    for question, answer in key.answers.items():
-        assert players.oracle(f"Domanda: {question}\nRisposta:", key) == answer
