@@ -23,7 +23,6 @@ from lmms_eval_tasks.judges.verdict import (
     Status,
     Usage,
     Verdict,
-    add_status,
 )
 
 __all__ = [
@@ -33,7 +32,6 @@ __all__ = [
     "Status",
     "Usage",
     "Verdict",
-    "add_status",
     "announcement",
     "configured",
     "describe",

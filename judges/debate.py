@@ -136,16 +136,8 @@ class DebateJudge:
     def verdicts(
         self, criterion: Criterion, fields: Mapping[str, Any], samples: int
     ) -> list[Verdict]:
-        """One discussion, consolidated `samples` times; the discussion's usage is in the first."""
-        turns = self._discuss(criterion, fields)
-        if failure := self._failure(turns):
-            return [failure, *[replace(failure, usage=None)] * (samples - 1)]
-        finals = self._consolidator.verdicts(*self._last(criterion, fields, turns), samples)
-        whole = [self._conclude(turns, final) for final in finals]
-        return whole[:1] + [
-            replace(verdict, usage=final.usage)
-            for verdict, final in zip(whole[1:], finals[1:], strict=True)
-        ]
+        """One debate's verdict as often: nobody draws samples of a discussion."""
+        return [self.verdict(criterion, fields)] * samples
 
     def _discuss(self, criterion: Criterion, fields: Mapping[str, Any]) -> list[_Turn]:
         """All turns in order of round and agent; agents of a round see only earlier rounds."""

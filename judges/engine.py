@@ -9,18 +9,19 @@ Trouble with the judge becomes a verdict's status; `verdict` raises only for a b
 from __future__ import annotations
 
 import hashlib
+import io
 import re
 import threading
+from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks.errors import JudgeError, PromptError
+from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import tokens
 from lmms_eval_tasks.judges.cache import key
-from lmms_eval_tasks.judges.images import image_part
 from lmms_eval_tasks.judges.limits import call_with_retries
 from lmms_eval_tasks.judges.reader import judged
 from lmms_eval_tasks.judges.verdict import (
@@ -35,9 +36,10 @@ from lmms_eval_tasks.judges.verdict import (
     Verdict,
     total_usage,
 )
-from lmms_eval_tasks.utils.prompts import fill, placeholders
+from lmms_eval_tasks.utils.prompts import fill
 
 if TYPE_CHECKING:
+    from PIL.Image import Image
     from pydantic import BaseModel
 
     from lmms_eval_tasks.judges.run import Run
@@ -353,27 +355,24 @@ def render(criterion: Criterion, fields: Mapping[str, Any]) -> list[dict[str, An
     """Chat messages (system, user) that ask `criterion` about `fields`.
 
     A field is a text, or a list of texts, which becomes a numbered list. A field of
-    `criterion.images` is a list of images: where its placeholder stands in the template, the user's
-    text is split and the images follow each other as `image_part`s. Without any image the user's
-    content is one string. Pure: the same fields give the same messages.
+    `criterion.images` is a list of pictures (Pillow's): where its placeholder stands in the
+    template, the user's text is split and the pictures follow each other as `image_part`s. Without
+    any of them the user's content is one string. Pure: the same fields give the same messages.
 
     Raises:
-        PromptError: a field that the template names is not given, or one of images has no
-            placeholder, stands in the system message, or is no list.
-        JudgeError: an image of an unknown kind (`image_part`).
+        PromptError: a field that the template names is not given.
     """
-    images = {name: _images(criterion, name, fields) for name in criterion.images}
     values = {
         name: block(name, _text(value)) if name in criterion.untrusted else _text(value)
         for name, value in fields.items()
-        if name not in images
+        if name not in criterion.images
     }
     content: list[dict[str, Any]] = []
     # Texts stand at even places, the names of images between them. The template is split before
     # it is filled: no value can bring a placeholder.
     for place, piece in enumerate(_split(criterion.template, criterion.images)):
         if place % 2:
-            content += [image_part(image) for image in images[piece]]
+            content += [image_part(image) for image in fields[piece]]
         elif text := fill(piece, values):
             content.append({"type": "text", "text": text})
     texts = [part["text"] for part in content if part["type"] == "text"]
@@ -389,17 +388,16 @@ def _split(template: str, names: Sequence[str]) -> list[str]:
     return re.split(rf"\{{({'|'.join(map(re.escape, names))})\}}", template)
 
 
-def _images(criterion: Criterion, name: str, fields: Mapping[str, Any]) -> Sequence[Any]:
-    """The images of a field, checked against the criterion's template."""
-    if name not in placeholders(criterion.template):
-        raise PromptError(f"{criterion.name}: no placeholder {{{name}}} for its images")
-    if name in placeholders(criterion.system):
-        raise PromptError(f"{criterion.name}: {{{name}}} are images: not for the system message")
-    if name not in fields:
-        raise PromptError(f"{criterion.name}: no images for the placeholder {{{name}}}")
-    if not isinstance(fields[name], (list, tuple)):
-        raise PromptError(f"{criterion.name}: {{{name}}} takes a list of images")
-    return cast("Sequence[Any]", fields[name])
+def image_part(image: Image) -> dict[str, Any]:
+    """A picture as OpenAI's `image_url` part: its pixels as PNG, in a data URL."""
+    if image.mode not in ("RGB", "RGBA", "L"):
+        image = image.convert("RGBA" if "transparency" in image.info else "RGB")
+    plain = image.copy()
+    plain.info = {}  # comments, profiles and dates are no part of the pixels
+    file = io.BytesIO()
+    plain.save(file, "PNG")
+    url = f"data:image/png;base64,{b64encode(file.getvalue()).decode('ascii')}"
+    return {"type": "image_url", "image_url": {"url": url}}
 
 
 def block(name: str, text: str) -> str:

@@ -14,7 +14,7 @@ import math
 import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -35,7 +35,7 @@ from lmms_eval_tasks.judges.verdict import (
     graded,
     total_usage,
 )
-from lmms_eval_tasks.utils import aggregate, answers
+from lmms_eval_tasks.utils import answers
 
 LOWEST, HIGHEST = 1, 5  # of a rating
 MODES = {"geval_logprobs": "logprobs", "geval_samples": "samples"}  # metric -> mode
@@ -73,18 +73,6 @@ class Expected:
     value: float  # within the scale
     mass: float  # (0, 1]: the probability that lies on numbers of the scale; the rest is left out
     chosen: int  # the rating that the reply states
-    mode: Literal["logprobs"] = "logprobs"
-
-
-@dataclass(frozen=True, slots=True)
-class SampledScore:
-    """The mean over the samples that gave a score."""
-
-    value: float | None  # None: all failed
-    n_ok: int
-    n_failed: int
-    sd: float | None  # of the samples, with n - 1; None for fewer than two
-    mode: Literal["samples"] = "samples"
 
 
 def expected(reply: Reply, schema: type[BaseModel], field: str) -> Expected | None:
@@ -161,19 +149,6 @@ def scale(schema: type[BaseModel], field: str) -> Sequence[int]:
         if low and high:
             return range(max(low), min(high) + 1)
     raise ValueError(f"{schema.__name__}.{field} is no whole number between two bounds")
-
-
-def mean_of_samples(verdicts: Iterable[Verdict]) -> SampledScore:
-    """The mean of several verdicts on one item; failed ones are left out and counted."""
-    given = list(verdicts)
-    ok = Status.OK.value
-    scores = [v.score for v in given if v.status == ok and v.score is not None]
-    return SampledScore(
-        value=fmean(scores) if scores else None,
-        n_ok=len(scores),
-        n_failed=len(given) - len(scores),
-        sd=stdev(scores) if len(scores) > 1 else None,
-    )
 
 
 def scaled(value: float, low: float, high: float) -> float:
@@ -315,9 +290,9 @@ def _rated(done: Mapping[str, Judged]) -> dict[str, Any]:
     mode = _mode(done) if _all_ok(done) else None
     ratings = {name: _rating(one, mode) for name, one in done.items()}
     failed = [one for one in done.values() if one.status != "ok"]
-    mean = aggregate.mean(value for value in ratings.values() if value is not None)
+    known = [value for value in ratings.values() if value is not None]
     return {
-        "score": failed[0].score if failed else mean,
+        "score": failed[0].score if failed else fmean(known) if known else None,
         "status": failed[0].status if failed else "ok",
         "mode": mode,
         "dimensions": {
@@ -413,7 +388,7 @@ def _mean(first: Verdict | None, drawn: Sequence[Verdict]) -> Verdict:
 
     `usage` has the request for log-probabilities (`first`) too, whose score is not among them.
     """
-    mean = mean_of_samples(drawn)
+    scores = [one.score for one in drawn if one.score is not None]
     usage = total_usage([*([first] if first else []), *drawn])
     common: dict[str, Any] = {
         "judge": drawn[0].judge,
@@ -422,8 +397,8 @@ def _mean(first: Verdict | None, drawn: Sequence[Verdict]) -> Verdict:
         "usage": usage,
         "parts": tuple(drawn),
     }
-    if mean.n_ok <= mean.n_failed:
-        told = f"{mean.n_failed} of {len(drawn)} samples have no score"
+    if 2 * len(scores) <= len(drawn):
+        told = f"{len(drawn) - len(scores)} of {len(drawn)} samples have no score"
         return Verdict(None, failure_of(drawn), told, **common)
-    told = f"mean of {mean.n_ok} of {len(drawn)} samples"
-    return Verdict(mean.value, Status.OK, told, **common)
+    told = f"mean of {len(scores)} of {len(drawn)} samples"
+    return Verdict(fmean(scores), Status.OK, told, **common)

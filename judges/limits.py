@@ -32,12 +32,7 @@ def share(total: N | None, rank: int, world: int, *, at_least: int = 0) -> N | N
     Integers (calls, concurrency) are divided into integers whose sum is `total`, unless `at_least`
     lifts some. Floats are divided evenly. Pass dollars and rates as floats: of an integer 1, most
     processes get 0.
-
-    Raises:
-        ValueError: no such rank.
     """
-    if not 0 <= rank < world:
-        raise ValueError(f"rank {rank} of {world}: ranks are 0 to world - 1")
     if total is None:
         return None
     part = total // world + (rank < total % world) if isinstance(total, int) else total / world
@@ -58,16 +53,11 @@ class Rate:
     Args:
         per_minute: the limit, above 0; None is no limit.
         clock: seconds, never going back.
-
-    Raises:
-        ValueError: the limit is not a number above 0.
     """
 
     def __init__(
         self, per_minute: float | None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        if per_minute is not None and not 0 < per_minute < math.inf:
-            raise ValueError(f"a rate is a number above 0 a minute, not {per_minute}")
         self.per_minute, self._clock = per_minute, clock
         self._full = -math.inf  # when the bucket will be full again, if nothing more is reserved
 
@@ -75,14 +65,9 @@ class Rate:
         """Take the next turn; returns the seconds to wait before going ahead, 0.0 or more.
 
         Every attempt reserves, a retry as well: endpoints also count those that they turn down.
-
-        Raises:
-            ValueError: a negative amount.
         """
         if self.per_minute is None:
             return 0.0
-        if not 0 <= amount < math.inf:
-            raise ValueError(f"an amount of {amount}")
         cost = 60 * amount / self.per_minute  # seconds in which the bucket gains this much
         with _LOCK:
             now = self._clock()
@@ -103,13 +88,10 @@ class Breaker:
     """Gives an endpoint up, for the rest of the process, once `after` requests in a row failed.
 
     A request counts as failed when all its retries did (`call_with_retries` counts). `after` = 0
-    never gives up, below 0 is a ValueError. `reason` is one line, empty while it is closed.
-    Thread-safe.
+    never gives up. `reason` is one line, empty while it is closed. Thread-safe.
     """
 
     def __init__(self, after: int) -> None:
-        if after < 0:
-            raise ValueError(f"give up after {after} failures: 0 (never) or more")
         self.after = after
         self.reason = ""
         self._failures = 0
@@ -183,15 +165,9 @@ class Budget:
     Args:
         max_calls: 0 or more, where 0 serves cached replies only; None is no limit.
         max_cost: dollars, 0 or more; None is no limit.
-
-    Raises:
-        ValueError: a limit below 0.
     """
 
     def __init__(self, max_calls: int | None, max_cost: float | None) -> None:
-        for limit in (max_calls, max_cost):
-            if limit is not None and not limit >= 0:
-                raise ValueError(f"a budget of {limit}: 0 or more")
         self.max_calls, self.max_cost = max_calls, max_cost
         self.calls, self.reason = 0, ""
         self.cost: float | None = 0.0
@@ -204,13 +180,7 @@ class Budget:
 
         Where it only might be, because of what other threads hold, it waits for them. It does not
         wait for the calling thread's own reservations, which would be for ever.
-
-        Raises:
-            ValueError: a negative amount, or an unknown cost (None) where `max_cost` is set.
         """
-        _check(calls, cost)
-        if cost is None and self.max_cost is not None:
-            raise ValueError("a budget in dollars needs an upper bound of every call's cost")
         wanted = Reservation(self, calls, cost, threading.get_ident())
         with self._settled:
             if self._process != os.getpid():  # what was held at a fork is settled in the parent
@@ -233,9 +203,8 @@ class Budget:
             cost: None where the endpoint reported no usage: then the upper bound counts.
 
         Raises:
-            ValueError: a negative amount, or a reservation that was settled before.
+            ValueError: a reservation that was settled before.
         """
-        _check(calls, cost)
         if cost is None:
             cost = reservation.cost if calls else 0.0
         with self._settled:
@@ -264,11 +233,6 @@ class Budget:
             return ""
         shown = f"{self.max_cost:.2f}" if self.max_cost >= 0.01 else f"{self.max_cost:.2g}"
         return f"over the budget of ${shown}"
-
-
-def _check(calls: int, cost: float | None) -> None:
-    if calls < 0 or (cost is not None and not 0 <= cost < math.inf):
-        raise ValueError(f"{calls} calls for ${cost}: neither can be below 0 or infinite")
 
 
 # --- trying again ---------------------------------------------------------------------------------

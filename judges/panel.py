@@ -13,7 +13,6 @@ from typing import Any
 
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges.verdict import (
-    TIE,
     Criterion,
     Judge,
     JudgeConfig,
@@ -32,13 +31,12 @@ def combine(
     verdicts: Sequence[Verdict],
     rule: str = "majority",
     tie: str = "lower",
-    quorum: float = 0.5,
     judge: str = "panel",
 ) -> Verdict:
     """One verdict out of several on the same item; apart from `parts` their order has no influence.
 
-    Only `ok` verdicts vote. If they are no more than the share `quorum` of the panel there is no
-    score, and the status is the failures' most frequent one (`failure_of`).
+    Only `ok` verdicts vote. If they are no more than half of the panel there is no score, and the
+    status is the failures' most frequent one (`failure_of`).
 
     Args:
         verdicts: at least one; they are kept whole in `parts`.
@@ -46,19 +44,18 @@ def combine(
         tie: which score is taken if several are equally frequent, or if the two middle ones of a
             median differ: the lower (default: a tie never pays), the higher, the mean of the tied
             ones (for the median: the usual one), or none, with status `tie`.
-        quorum: 0 <= quorum < 1; with 0 one vote is enough.
         judge: the panel's label.
 
     Raises:
-        JudgeError: an unknown rule, or a quorum out of its range.
+        JudgeError: an unknown rule.
         ValueError: no verdicts.
     """
-    _check(rule, tie, quorum)
+    _check(rule, tie)
     if not verdicts:
         raise ValueError("a panel without verdicts decides nothing")
     votes = _votes(verdicts)
     usage = total_usage(verdicts)
-    if not _enough(votes, verdicts, quorum):
+    if 2 * len(votes) <= len(verdicts):
         reason = f"{len(votes)} of {len(verdicts)} voted, too few; {_failed(verdicts)}"
         status = failure_of(verdicts)
         return Verdict(None, status, reason, judge=judge, usage=usage, parts=tuple(verdicts))
@@ -66,7 +63,7 @@ def combine(
     reason = f"{rule} of {len(votes)} votes: {_counts(votes)}"
     if len(votes) < len(verdicts):
         reason += f"; no vote: {_failed(verdicts)}"
-    status = TIE if score is None else Status.OK.value
+    status = Status.TIE if score is None else Status.OK
     return Verdict(score, status, reason, judge=judge, usage=usage, parts=tuple(verdicts))
 
 
@@ -83,13 +80,12 @@ class PanelJudge:
         judges: Sequence[Judge],
         rule: str = "majority",
         tie: str = "lower",
-        quorum: float = 0.5,
     ) -> None:
         """Raises JudgeError: an unknown rule, no members, or one that is in the panel twice.
 
         The same judge twice would be answered from the cache and count double.
         """
-        _check(rule, tie, quorum)
+        _check(rule, tie)
         if not judges:
             raise JudgeError(f"the panel {config.label} has no judges: name at least one")
         for first, second in combinations(judges, 2):
@@ -99,7 +95,7 @@ class PanelJudge:
                     "vote would count double: name different judges"
                 )
         self.config = config
-        self._judges, self._rule, self._tie, self._quorum = tuple(judges), rule, tie, quorum
+        self._judges, self._rule, self._tie = tuple(judges), rule, tie
 
     def supports(self, criterion: str) -> bool:
         """Whether every member can decide it."""
@@ -117,16 +113,12 @@ class PanelJudge:
         return [self._combine(column) for column in zip(*rows, strict=True)]
 
     def _combine(self, verdicts: Sequence[Verdict]) -> Verdict:
-        return combine(verdicts, self._rule, self._tie, self._quorum, self.config.label)
+        return combine(verdicts, self._rule, self._tie, self.config.label)
 
 
 def _votes(verdicts: Sequence[Verdict]) -> list[float]:
     """The scores of the verdicts that have one, in ascending order."""
     return sorted(verdict.score for verdict in verdicts if verdict.score is not None)
-
-
-def _enough(votes: Sequence[float], verdicts: Sequence[Verdict], quorum: float) -> bool:
-    return bool(votes) and len(votes) / len(verdicts) > quorum
 
 
 def _decide(votes: Sequence[float], rule: str, tie: str) -> float | None:
@@ -155,10 +147,8 @@ def _failed(verdicts: Sequence[Verdict]) -> str:
     return ", ".join(f"{status} ({count})" for status, count in sorted(counts.items()))
 
 
-def _check(rule: str, tie: str, quorum: float) -> None:
+def _check(rule: str, tie: str) -> None:
     for name, value, known in (("rule", rule, RULES), ("rule for ties", tie, TIES)):
         if value not in known:
             choices = ", ".join(known)
             raise JudgeError(f"a panel has no {name} called {value!r}: choose one of {choices}")
-    if not 0 <= quorum < 1:
-        raise JudgeError(f"a panel's quorum is a share from 0 to below 1, not {quorum}")

@@ -26,7 +26,7 @@ from lmms_eval_tasks.judges.limits import Breaker, Budget, Rate, share
 from lmms_eval_tasks.judges.locks import fork_safe_lock
 from lmms_eval_tasks.judges.prices import Price, PriceList
 from lmms_eval_tasks.judges.prices import load as load_prices
-from lmms_eval_tasks.judges.report import Progress
+from lmms_eval_tasks.judges.report import Progress, lines
 from lmms_eval_tasks.judges.verdict import (
     DEBATE,
     HUGGINGFACE,
@@ -458,6 +458,10 @@ class Run:
         with self._lock:
             ends = list(self._endpoints.items())
         return [f"{name[0]}: {end.breaker.reason}" for name, end in ends if end.breaker.is_open]
+
+    def told(self) -> list[str]:
+        """What its judges did and cost, and which endpoints were given up, a line each."""
+        return [*lines(self.ledger.rows(), self.prices.origin), *self.stopped()]
 
     def close(self) -> None:
         """End the bar and the cache's connections."""

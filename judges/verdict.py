@@ -36,47 +36,7 @@ class Status(str, Enum):
     REFUSED = "refused"  # the judge declined, or its provider's filter stopped it
     TRUNCATED = "truncated"  # the reply was cut off
     SKIPPED = "skipped"  # nobody was asked: no judge, over budget, the endpoint given up
-
-
-# Statuses that were added: what they mean, and whether the judge is to blame (`add_status`).
-_added: dict[str, tuple[str, bool]] = {}
-
-
-def add_status(name: str, meaning: str, *, judges_failure: bool = False) -> str:
-    """Declare a status of a benchmark's own, such as `no_claims`; returns its name.
-
-    Call it where the benchmark's module is imported. Verdicts with a status that nobody declared
-    are refused, so that a misspelt one cannot pass for a new kind of failure.
-
-    Args:
-        name: a lower-case identifier.
-        meaning: what it says, for documentation.
-        judges_failure: whether it counts towards the failures that make a run invalid.
-
-    Raises:
-        ValueError: the name is taken with another meaning, or is no lower-case identifier.
-    """
-    known = {status.value for status in Status}
-    if not name.isidentifier() or name != name.lower():
-        raise ValueError(f"{name!r}: a status is a lower-case identifier")
-    entry = (meaning, judges_failure)
-    if name in known or _added.get(name, entry) != entry:
-        raise ValueError(f"the status {name!r} has another meaning already")
-    _added[name] = entry
-    return name
-
-
-def is_judges_failure(status: str) -> bool:
-    """Whether a verdict with this status is missing through the judge's fault."""
-    return _added[status][1] if status in _added else status != Status.OK.value
-
-
-# A panel's (panel.py); declared here, since saved verdicts are read without it.
-TIE = add_status(
-    "tie",
-    "a panel's votes are tied, and its rule for ties is to give no score",
-    judges_failure=True,
-)
+    TIE = "tie"  # a panel's votes are tied, and its rule for ties is to give no score
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +77,7 @@ class Verdict:
     parts: tuple[Verdict, ...] = ()
 
     def __post_init__(self) -> None:
-        status = self.status if self.status in _added else Status(self.status).value
+        status = Status(self.status).value
         object.__setattr__(self, "status", status)
         if status != Status.OK.value:
             if self.score is not None:
@@ -183,9 +143,8 @@ def failure_of(verdicts: Iterable[Verdict]) -> str:
         ValueError: none failed.
     """
     counts = Counter(verdict.status for verdict in verdicts if verdict.status != Status.OK)
-    # Statuses that benchmarks added come after ours, by name.
-    place = {status.value: number for number, status in enumerate(Status)}
-    return min(counts, key=lambda name: (-counts[name], place.get(name, len(place)), name))
+    place = [status.value for status in Status]
+    return min(counts, key=lambda name: (-counts[name], place.index(name)))
 
 
 # --- who judges -----------------------------------------------------------------------------------
@@ -318,7 +277,7 @@ class Criterion:
     score: Callable[[Any], float]  # called with an instance of `schema`
     prompt_hash: str
     untrusted: tuple[str, ...] = ("candidate",)  # fields whose text a model under test wrote
-    images: tuple[str, ...] = ()  # fields whose value is a list of images (images.image_part)
+    images: tuple[str, ...] = ()  # fields whose value is a list of pictures (Pillow's)
     # The field that a bare rating fills (`[[4]]`, `Rating: 4`, `4`), for judges that answer
     # without JSON; None: only an object is a verdict.
     bare: str | None = None

@@ -306,18 +306,13 @@ class Benchmark:
         """
         return ({"data": {"hash": found.digest}} if found else {}), []
 
-    def tables(
-        self,
-        rows: Sequence[tuple[str, Numbers]],
-        section: Mapping[str, Any] | None = None,  # noqa: ARG002
-    ) -> Sequence[Any]:
+    def tables(self, rows: Sequence[tuple[str, Numbers]]) -> Sequence[Any]:
         """The paper's tables (rich renderables or lines) for labelled numbers of one or more runs.
 
         The first ones are the headline; the others are splits (`--tables all`).
 
         Args:
             rows: label of a run (empty for a single one) and its numbers.
-            section: of the results of that single run.
         """
         from lmms_eval_tasks.report.paper_tables import by_row, fixed, number
 

@@ -49,10 +49,15 @@ _YES = {"1", "true", "yes", "on"}
 _NO = {"", "0", "false", "no", "off"}
 
 
+def _path(name: str) -> Path | None:
+    given = os.environ.get(name, "").strip()
+    return Path(given).expanduser() if given else None
+
+
 def cache_dir() -> Path:
     """Folder for clips, the packaged sample and downloaded metric files. Not created here."""
-    if given := os.environ.get(CACHE):
-        return Path(given).expanduser()
+    if given := _path(CACHE):
+        return given
     import platformdirs
 
     return Path(platformdirs.user_cache_dir("lmms-eval-tasks"))
@@ -65,16 +70,12 @@ def is_sample() -> bool:
 
 def data_root() -> Path:
     """Folder with one subfolder per benchmark; the user cache if nothing is set."""
-    given = os.environ.get(DATA)
-    if given == SAMPLE:
-        return cache_dir() / SAMPLE
-    return Path(given).expanduser() if given else cache_dir() / "data"
+    return cache_dir() / SAMPLE if is_sample() else _path(DATA) or cache_dir() / "data"
 
 
 def prompts_dir() -> Path | None:
     """Folder whose `<benchmark>/<file>` replace ours, or None."""
-    given = os.environ.get(PROMPTS)
-    return Path(given).expanduser() if given else None
+    return _path(PROMPTS)
 
 
 def judge_spec() -> str | None:
@@ -84,16 +85,14 @@ def judge_spec() -> str | None:
 
 def judge_cache() -> Path | None:
     """Folder of the judges' replies; None if the user switched the cache off."""
-    given = os.environ.get(JUDGE_CACHE, "").strip()
-    if given.lower() in ("off", "none"):
+    if os.environ.get(JUDGE_CACHE, "").strip().lower() in ("off", "none"):
         return None
-    return Path(given).expanduser() if given else cache_dir() / "judge"
+    return _path(JUDGE_CACHE) or cache_dir() / "judge"
 
 
 def prices_file() -> Path | None:
     """The user's own prices, or None."""
-    given = os.environ.get(PRICES)
-    return Path(given).expanduser() if given else None
+    return _path(PRICES)
 
 
 def max_failed() -> float:

@@ -1,12 +1,10 @@
 """A small OpenAI-compatible endpoint for tests: scripted replies, faults, recorded requests.
 
-In a test:  with LocalEndpoint(lambda request: '{"correct": true}') as endpoint: endpoint.url
-As a process: python tests/local_endpoint.py --play oracle --key key.json   (prints its URL)
+with LocalEndpoint(lambda request: '{"correct": true}') as endpoint: endpoint.url
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import socket
 import struct
@@ -150,10 +148,6 @@ class LocalEndpoint:
         self._server.server_close()
         self._thread.join(5)
 
-    def serve_forever(self) -> None:
-        """Serve in this thread."""
-        self._server.serve_forever()
-
     def record(self, request: Recorded) -> None:
         with self._lock:
             self.requests.append(request)
@@ -285,33 +279,3 @@ def last_user_text(request: Json) -> str:
     if isinstance(content, str):
         return content
     return "\n".join(part["text"] for part in content if part.get("type") == "text")
-
-
-def player(name: str, key_file: str | None = None) -> Reply:
-    """A reply that plays oracle (needs a key file), coin or always_a on the request's text."""
-    from lmms_eval_tasks.sample import players
-
-    if name == "always_a":
-        return lambda request: players.always_a(last_user_text(request))
-    key = players.AnswerKey.load(key_file) if key_file else None
-    if name == "coin":
-        return lambda request: players.coin(last_user_text(request), key)
-    if key is None:
-        raise SystemExit("--play oracle needs --key FILE")
-    return lambda request: players.oracle(last_user_text(request), key)
-
-
-def main() -> None:
-    """Serve one player until the process is ended."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--play", choices=["oracle", "coin", "always_a"], required=True)
-    parser.add_argument("--key", help="JSON key of the packaged sample or of a data set")
-    parser.add_argument("--port", type=int, default=0)
-    options = parser.parse_args()
-    endpoint = LocalEndpoint(player(options.play, options.key), options.play, port=options.port)
-    print(endpoint.url, flush=True)
-    endpoint.serve_forever()
-
-
-if __name__ == "__main__":
-    main()

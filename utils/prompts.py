@@ -7,14 +7,20 @@ folder comes first, file by file, then the packaged `<benchmark>/prompts/`.
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from typing import Any, TypeVar, cast
 
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import PromptError
+
+Made = TypeVar("Made", bound=Callable[..., Any])
 
 # A lone identifier in braces. JSON written in a prompt (`{"correct": true}`) is no placeholder.
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -67,17 +73,34 @@ def load(
         name: file name, with or without `.yml`.
         required: for each part its placeholders. As a plain set: placeholders that must occur
             somewhere in the file. No others are allowed: a misspelt one would reach the model.
-        override_dir: the user's folder (`settings.prompts_dir()`); a file it lacks is ours.
+        override_dir: the user's folder, that of the settings unless told; a file it lacks is ours.
 
     Raises:
         PromptError: naming the file, the part and the placeholder.
     """
-    content, source = _read(
-        benchmark, name if name.endswith(".yml") else f"{name}.yml", override_dir
-    )
+    file = name if name.endswith(".yml") else f"{name}.yml"
+    content, source = _read(benchmark, file, override_dir or settings.prompts_dir())
     text = _parts(content, source)
     _check(text, required, source)
     return Prompt(text, hashlib.sha256(content).hexdigest()[:12], source)
+
+
+def once_per_folder(make: Made) -> Made:
+    """`make`, called once for its arguments and each folder of the user's prompts.
+
+    For what is made of prompts: a run asks for it with every item.
+    """
+
+    @functools.lru_cache(maxsize=512)
+    def kept(_folder: str | None, *args: Any) -> Any:
+        return make(*args)
+
+    @functools.wraps(make)
+    def made(*args: Any) -> Any:
+        return kept(os.environ.get(settings.PROMPTS), *args)
+
+    made.cache_clear = kept.cache_clear  # type: ignore[attr-defined]
+    return cast(Made, made)
 
 
 def _read(benchmark: str, file: str, override_dir: Path | None) -> tuple[bytes, str]:

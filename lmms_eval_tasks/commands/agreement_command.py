@@ -21,12 +21,8 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.judges.run import Run as JudgeRun
     from lmms_eval_tasks.runs.agreement.task import Task
 
+BENCHMARK = "movierecapsqa"  # the one whose release has such scores
 RESAMPLES = 1000  # of each interval
-
-
-def add_commands(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command("agreement")(agreement_command)
 
 
 def agreement_command(
@@ -60,6 +56,7 @@ def agreement_command(
     from lmms_eval_tasks.judges import costs as agreement_plan
     from lmms_eval_tasks.judges.config import KEY
     from lmms_eval_tasks.judges.verdict import NONE
+    from lmms_eval_tasks.movierecapsqa import published
     from lmms_eval_tasks.runs import before
     from lmms_eval_tasks.runs.agreement import task as agreement_task
     from lmms_eval_tasks.utils.json_files import check_output
@@ -74,9 +71,13 @@ def agreement_command(
     if data is not None:
         os.environ[settings.DATA] = data
     set_limits(max_calls, max_cost, concurrency)
-    published = agreement_task.module(benchmark)
+    if benchmark != BENCHMARK:
+        raise TasksError(
+            f"{benchmark}: no benchmark whose release has answers with published scores; there "
+            f"is: {BENCHMARK}"
+        )
     whose = benchmarks.load(benchmark)
-    task = agreement_task.load(benchmark, published, source or user_folder(benchmark), models)
+    task = agreement_task.load(source or user_folder(benchmark), models)
     with run.use(run.from_settings(progress=not dry_run)) as current:
         # An estimate needs no key.
         config = before.judge_config(whose, judge, {KEY: "none", **os.environ} if dry_run else None)
@@ -113,11 +114,11 @@ def _agree(
     """Judge, compare, print and write.
 
     Raises:
-        typer.Exit: code 3 if more verdicts failed than the user allows.
+        SystemExit: code 3 if more verdicts failed than the user allows.
     """
     from lmms_eval_tasks.judges import make
-    from lmms_eval_tasks.judges.report import lines
     from lmms_eval_tasks.judges.run import ordered_map
+    from lmms_eval_tasks.movierecapsqa import published
     from lmms_eval_tasks.runs import judging
     from lmms_eval_tasks.runs.agreement.order import order
     from lmms_eval_tasks.runs.agreement.tables import agreement_table, order_table
@@ -125,9 +126,9 @@ def _agree(
     from lmms_eval_tasks.utils.json_files import write_json
     from lmms_eval_tasks.utils.score_agreement import rows
 
-    published, data, judge = task.published, task.data, make(config)
+    data, judge = task.data, make(config)
     current.progress.expect((published.VERDICTS - 1) * len(task.asked))  # ordered_map: 1 for each
-    name = f"{task.benchmark}_agreement"
+    name = f"{BENCHMARK}_agreement"
     done = ordered_map(lambda answer: published.judged(judge, answer), task.asked, name)
     current.progress.close()
     judged = list(zip(task.asked, done, strict=True))
@@ -154,26 +155,21 @@ def _agree(
     statuses = Counter(one["status"] for one in done)
     told = ", ".join(f"{n} {status}" for status, n in statuses.most_common())
     notes = [f"answers judged: {len(done)} ({told})", *published.checks(judged)]
-    usage = current.ledger.rows()
-    for line in [*notes, *lines(usage, current.prices.origin), *current.stopped()]:
-        print(line)
-    counts = tuple(row.as_dict() for row in usage)
-    problems = judging.invalid(judging.Work(counts, frozenset({config.label})))
+    print("\n".join([*notes, *current.told()]))
+    usage = current.ledger.as_dicts()
+    problems = judging.invalid(usage, {config.label})
     if output is not None:
         content = {
-            "benchmark": task.benchmark,
+            "benchmark": BENCHMARK,
             "data": {"file": str(data.file), "digest": data.digest},
             "coverage": coverage(task),
             "judge": described,
             "dimensions": dimensions,
             "statuses": dict(statuses),
             "notes": notes,
-            "usage": counts,
+            "usage": usage,
             "invalid": problems,
             "answers": [published.as_dict(answer, found) for answer, found in judged],
         }
         write_json(output, content)
-    for line in problems.values():
-        say(f"INVALID: {line}")
-    if problems:
-        raise typer.Exit(judging.INVALID)
+    judging.stop(problems)

@@ -26,11 +26,6 @@ if TYPE_CHECKING:
 ENDING = "_transcripts.ndjson"
 
 
-def add_commands(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command("debate")(debate_command)
-
-
 def debate_command(
     *,
     candidates: Annotated[
@@ -74,6 +69,7 @@ def debate_command(
     from lmms_eval_tasks.cvrr_es.study import reference
     from lmms_eval_tasks.judges import run
     from lmms_eval_tasks.judges.config import KEY
+    from lmms_eval_tasks.runs import judging
     from lmms_eval_tasks.utils.json_files import check_output
 
     said = (transcripts or out.parent) / f"{out.stem}{ENDING}"
@@ -108,12 +104,7 @@ def debate_command(
     print(f"{out}: {len(rated):,} answers; transcripts in {said}")
     for line in _advice(rated, cached=current.cache is not None):
         print(line)
-    if problems:
-        from lmms_eval_tasks.runs.judging import INVALID
-
-        for line in problems.values():
-            say(f"INVALID: {line}")
-        raise typer.Exit(INVALID)
+    judging.stop(problems)
 
 
 def _asked(paths: Sequence[Path]) -> tuple[list[Asked], list[str]]:
@@ -195,7 +186,6 @@ def _write(out: Path, said: Path, label: str, rated: Sequence[Rated]) -> None:
 
 def _tell(rated: Sequence[Rated], config: JudgeConfig, current: JudgeRun) -> Mapping[str, Any]:
     """Print what came out and what it cost; why the run is invalid, if it is."""
-    from lmms_eval_tasks.judges.report import lines
     from lmms_eval_tasks.runs import judging
     from lmms_eval_tasks.utils.aggregate import mean
 
@@ -207,11 +197,8 @@ def _tell(rated: Sequence[Rated], config: JudgeConfig, current: JudgeRun) -> Map
         told = "no rating" if average is None else f"mean {average:.2f} of {len(scores):,} ratings"
         why = ", ".join(f"{number:,} {status}" for status, number in sorted(failed.items()))
         print(f"{name}: {told}" + (f"; failed: {why}" if why else ""))
-    usage = current.ledger.rows()
-    for line in [*lines(usage, current.prices.origin), *current.stopped()]:
-        print(line)
-    counts = tuple(row.as_dict() for row in usage)
-    return judging.invalid(judging.Work(counts, frozenset({config.label})))
+    print("\n".join(current.told()))
+    return judging.invalid(current.ledger.as_dicts(), {config.label})
 
 
 def _advice(rated: Iterable[Rated], *, cached: bool) -> Iterator[str]:

@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.movierecapsqa.facts.recap_file import Recap
 
 
-def add_commands(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command("facts")(facts_command)
-
-
 def facts_command(
     recap: Annotated[
         Path,
@@ -64,7 +59,6 @@ def facts_command(
     """Write MovieRecapsQA's facts, questions and labels for your own recap; can be resumed."""
     from lmms_eval_tasks.judges import run
     from lmms_eval_tasks.judges.config import KEY
-    from lmms_eval_tasks.judges.report import lines
     from lmms_eval_tasks.movierecapsqa.facts import build, estimate, recap_file, review
     from lmms_eval_tasks.utils.json_files import check_output, write_json
 
@@ -96,7 +90,7 @@ def facts_command(
         result = build.build(planned)
         for line in review.lines(planned, result, cached=current.cache is not None):
             print(line)
-        for line in [*lines(current.ledger.rows(), current.prices.origin), *current.stopped()]:
+        for line in current.told():
             print(line.removeprefix("judge "))
     if result.failures:
         raise typer.Exit(1)

@@ -28,11 +28,6 @@ haven_app = typer.Typer(
 Folder = Annotated[Path, typer.Argument(help="HAVEN's files: processed/ and the sources' h5.")]
 
 
-def add_commands(app: typer.Typer) -> None:
-    """Register the commands."""
-    app.add_typer(haven_app, name="haven")
-
-
 @haven_app.command("build")
 def build_command(
     videos: Annotated[list[Path], typer.Argument(help="Video files.")],
@@ -81,7 +76,6 @@ def build_command(
     from lmms_eval_tasks.haven.records.structure import Choices
     from lmms_eval_tasks.judges import run
     from lmms_eval_tasks.judges.config import KEY
-    from lmms_eval_tasks.judges.report import lines
 
     option, file = _importance(scores, picks)
     choices = Choices(option, file, fps, shots, size, features)
@@ -112,7 +106,7 @@ def build_command(
             failed |= bool(done.failures)
             for line in report.lines(done, source, cached=current.cache is not None):
                 print(line)
-        for line in [*lines(current.ledger.rows(), current.prices.origin), *current.stopped()]:
+        for line in current.told():
             print(line.removeprefix("judge "))
     for line in _validated(out, source):
         print(line)

@@ -22,12 +22,6 @@ Folder = Annotated[
 ]
 
 
-def add_commands(app: typer.Typer) -> None:
-    """Register the commands."""
-    app.command("estimate")(estimate_command)
-    app.add_typer(cache_app, name="cache")
-
-
 def estimate_command(
     tasks: Annotated[str, typer.Option(help="Tasks or groups, separated by commas.")],
     judge: Annotated[

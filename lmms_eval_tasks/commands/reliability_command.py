@@ -19,11 +19,6 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 
 
-def add_commands(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command("reliability")(reliability_command)
-
-
 def reliability_command(
     ratings: Annotated[
         list[Path],

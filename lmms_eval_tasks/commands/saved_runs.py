@@ -34,13 +34,6 @@ Concurrency = Annotated[
 ]
 
 
-def add_commands(app: typer.Typer) -> None:
-    """Register the commands."""
-    app.command("rescore")(rescore_command)
-    app.command("judge")(judge_command)
-    app.command("submit")(submit_command)
-
-
 def rescore_command(
     logs: Logs,
     *,

@@ -15,13 +15,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from pathlib import Path
 from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es.labels import HIGHEST_SCORE, LOWEST_SCORE, RATINGS
 from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
 from lmms_eval_tasks.judges import Criterion, Verdict, reader
@@ -67,20 +64,17 @@ class Points(NamedTuple):
     score: float  # 0 to 5
 
 
+@prompts.once_per_folder
 def prompt(name: str) -> prompts.Prompt:
-    """One of the files of prompts, the user's before ours; read once for each folder.
+    """One of the files of prompts, the user's before ours.
 
     Raises:
         PromptError: the user's file lacks a part or a placeholder.
     """
-    return _prompt(name, settings.prompts_dir())
+    return prompts.load("cvrr_es", name, _PARTS[name])
 
 
-@lru_cache(maxsize=32)
-def _prompt(name: str, override_dir: Path | None) -> prompts.Prompt:
-    return prompts.load("cvrr_es", name, _PARTS[name], override_dir)
-
-
+@prompts.once_per_folder
 def criterion() -> Criterion:
     """The criterion of an answer: 1.0 if it is correct, else 0.0; `points` has the score as well.
 

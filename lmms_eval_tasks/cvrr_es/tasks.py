@@ -19,18 +19,17 @@ from lmms_eval_tasks.benchmark import (
     Item,
     Items,
     Join,
-    Numbers,
     Part,
     Task,
 )
 from lmms_eval_tasks.cvrr_es import data, metrics, release
 from lmms_eval_tasks.cvrr_es import judge as judging
+from lmms_eval_tasks.cvrr_es import tables as layouts
 from lmms_eval_tasks.cvrr_es.data import running_model
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, JUDGE_TASKS
 from lmms_eval_tasks.cvrr_es.study import replies
 from lmms_eval_tasks.cvrr_es.study.ratings import Item as Rated
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
-from lmms_eval_tasks.cvrr_es.tables import tables
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges.asking import judged
 from lmms_eval_tasks.judges.verdict import Criterion, Scoring
@@ -184,6 +183,7 @@ class CvrrEs(Benchmark):
     docs = staticmethod(data.docs)
     status = staticmethod(release.status)
     prepare = staticmethod(release.prepare)
+    tables = staticmethod(layouts.tables)
 
     def cut(self, found: Found, task: str, doc: Doc) -> Cut:  # noqa: ARG002
         """The muted copy of a video, or its frames."""
@@ -221,14 +221,6 @@ class CvrrEs(Benchmark):
         if answered:
             warnings += [f"cvrr_es: {note}" for note in metrics.partial_means(answered)]
         return section, warnings
-
-    def tables(
-        self,
-        rows: Sequence[tuple[str, Numbers]],
-        section: Mapping[str, Any] | None = None,  # noqa: ARG002
-    ) -> Sequence[Any]:
-        """Accuracy by dimension, kappas, and ratings by dimension and candidate."""
-        return tables(rows)
 
     def reread(
         self,

@@ -11,10 +11,8 @@ import functools
 import itertools
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Doc, Part
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.haven import options
@@ -126,18 +124,14 @@ def frames(doc: Doc) -> indexed_frames.Frames:
     return indexed_frames.frames(doc["video_path"], doc["picks"], options.current().size)
 
 
+@prompts.once_per_folder
 def task_prompts() -> prompts.Prompt:
     """The task prompts, ours or the user's.
 
     Raises:
         PromptError: the user's file lacks a text or a placeholder.
     """
-    return _task_prompts(settings.prompts_dir())
-
-
-@functools.lru_cache(maxsize=8)
-def _task_prompts(override: Path | None) -> prompts.Prompt:
-    return prompts.load("haven", "task", required=_PLACEHOLDERS, override_dir=override)
+    return prompts.load("haven", "task", _PLACEHOLDERS)
 
 
 def _joined(doc: Doc, *, simple: bool) -> list[Piece]:

@@ -19,7 +19,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lmms_eval_tasks import settings
@@ -68,36 +67,30 @@ _PLACEHOLDERS: dict[str, tuple[str, ...]] = {
 }
 
 
+@prompts.once_per_folder
 def prompt() -> prompts.Prompt:
     """The judge's prompt, ours or the user's.
 
     Raises:
         PromptError: the user's file does not fit.
     """
-    return _prompt(settings.prompts_dir())
+    return prompts.load("haven", "judge", _PLACEHOLDERS)
 
 
+@prompts.once_per_folder
 def criterion() -> Criterion:
-    """The criterion; its fields are those of `fields`, and `candidate`.
-
-    Raises:
-        PromptError: as `prompt`.
-    """
-    texts = prompt()
+    """The criterion; its fields are those of `fields`, and `candidate`."""
+    given = prompt()
     return Criterion(
         name="haven_geval",
-        system=texts.text["geval"],
-        template="\n".join([texts.text["show"], texts.text["score"]]),
+        system=given.text["geval"],
+        template="\n".join([given.text["show"], given.text["score"]]),
         schema=Rating,
         score=_score,
-        prompt_hash=texts.hash,
+        prompt_hash=given.hash,
         bare="score",
         top_logprobs=TOP_LOGPROBS,
     )
-
-
-def _score(reply: Rating) -> float:
-    return float(reply.score)
 
 
 def fields(doc: Mapping[str, Any]) -> dict[str, str]:
@@ -167,9 +160,8 @@ def notes(judge: JudgeConfig) -> dict[str, Any]:
     return told
 
 
-@functools.lru_cache(maxsize=8)
-def _prompt(override_dir: Path | None) -> prompts.Prompt:
-    return prompts.load("haven", "judge", _PLACEHOLDERS, override_dir)
+def _score(reply: Rating) -> float:
+    return float(reply.score)
 
 
 # --- metrics computed by models -------------------------------------------------------------------

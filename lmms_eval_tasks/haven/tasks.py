@@ -11,14 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found, Item, Items, Join, Numbers, Task
+from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found, Item, Items, Join, Task
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven import data, inputs, metrics
 from lmms_eval_tasks.haven import judge as judging
+from lmms_eval_tasks.haven import tables as layouts
 from lmms_eval_tasks.haven.metrics import ORDER
 from lmms_eval_tasks.haven.options import KINDS, SUMMARIES, TASKS, Variant
 from lmms_eval_tasks.haven.records.prepare import prepare
-from lmms_eval_tasks.haven.tables import tables
 from lmms_eval_tasks.judges import Criterion
 from lmms_eval_tasks.judges.verdict import Scoring
 from lmms_eval_tasks.utils import alignments, answers, keyframes, rankings, summaries, text_metrics
@@ -292,6 +292,7 @@ class Haven(Benchmark):
     docs = staticmethod(data.docs)
     suited = staticmethod(judging.suited)
     judge_notes = staticmethod(judging.notes)
+    tables = staticmethod(layouts.tables)
 
     def cut(self, found: Found, task: str, doc: Doc) -> Cut | None:  # noqa: ARG002
         """The sampled frames of its video, the same for all tasks; none of a text proxy."""
@@ -344,14 +345,6 @@ class Haven(Benchmark):
         if any(TASKS[name].kind in SUMMARIES for name in names):
             section["implementations"] = judging.implementations()
         return section, [*warnings, *judging.doubts()]
-
-    def tables(
-        self,
-        rows: Sequence[tuple[str, Numbers]],
-        section: Mapping[str, Any] | None = None,  # noqa: ARG002
-    ) -> Sequence[Any]:
-        """The paper's Tables 3 and 4, and what the numbers are worth."""
-        return tables(rows)
 
     def reread(
         self,

@@ -34,7 +34,7 @@ NOTHING_ASKED = "Nothing is asked here. Reply with the word: skipped."
 def __getattr__(name: str) -> Any:
     kind, _, rest = name.partition("_")
     if kind == "data" and rest in benchmarks.NAMES:
-        return str(rows_store.folder(rest, [{"benchmark": rest}]))
+        return str(rows_store.folder(rest))
     if kind == "docs":
         return _docs(rest)
     if kind == "metrics":

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from lmms_eval_tasks.benchmark import Numbers
 from lmms_eval_tasks.maia.categories import CATEGORIES
 from lmms_eval_tasks.maia.metrics import CELLS
+from lmms_eval_tasks.report.paper_tables import by_row, fixed, number
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-Numbers = Mapping[str, Mapping[str, Any]]  # task or group -> metric -> value
 
 # Metric of ours, what it is, and the table of the paper that shows it.
 LAYOUT = (
@@ -51,35 +50,59 @@ def tables(rows: Sequence[tuple[str, Numbers]]) -> list[Table]:
     Args:
         rows: label of a model (empty for a single run) and its numbers by task or group.
     """
+    several = any(label for label, _ in rows)
+    named = [
+        (f"{label} {name}".strip(), values)
+        for label, numbers in rows
+        for name, values in numbers.items()
+    ]
     made = _summary(rows)
-    for metric, what, number in LAYOUT:
-        shown = [
-            (label, name, values)
-            for label, numbers in rows
-            for name, values in numbers.items()
-            if _has(values, metric)
-        ]
-        if not shown:
-            continue
-        table = _table(f"{what} (`{metric}`, the paper's {number})")
-        table.add_column("run" if any(label for label, *_ in shown) else "task", overflow="fold")
-        for title in ("Avg.", *(HEADINGS[c.slug] for c in CATEGORIES), "all", "valid", "failed"):
-            width = max(map(len, title.splitlines()))
-            table.add_column(title, justify="right", no_wrap=True, min_width=width)
-        for label, name, values in shown:
-            cells = [values.get(f"{metric}_avg")]
-            cells += [values.get(f"{metric}_{category.slug}") for category in CATEGORIES]
-            cells += [values.get(metric), values.get(f"{metric}_valid")]
-            failed = values.get(f"{metric}_failed")
-            table.add_row(
-                f"{label} {name}".strip(),
-                *(number_text(cell) for cell in cells),
-                "-" if failed is None else str(int(failed)),
-            )
-        made.append(table)
-    made += _similarity(rows)
-    made += _cells(rows)
+    titles = ["Avg.", *(HEADINGS[one.slug] for one in CATEGORIES), "all", "valid", "failed"]
+    for metric, what, place in LAYOUT:
+        shares = [f"{metric}_avg", *(f"{metric}_{one.slug}" for one in CATEGORIES)]
+        shares += [metric, f"{metric}_valid"]
+        made += _table(
+            f"{what} (`{metric}`, the paper's {place})",
+            "run" if several else "task",
+            titles,
+            [
+                (name, [*_texts(values, shares), *_texts(values, [f"{metric}_failed"], 0)])
+                for name, values in named
+                if _has(values, metric)
+            ],
+        )
+    made += _table(
+        "similarity to the references (the paper's Table 4)",
+        "task",
+        [title for _, title in SIMILARITY],
+        [
+            (name, _texts(values, [metric for metric, _ in SIMILARITY]))
+            for name, values in named
+            if _has(values, "rouge_l")
+        ],
+    )
+    made += _table(
+        "questions by pool and answer (the paper's B.3)",
+        "group",
+        ["both right", "only the pool", "only the answer", "neither", "joined"],
+        [
+            (name, _texts(values, [f"agg_acc_n_{cell}" for cell in (*CELLS.values(), "joined")], 0))
+            for name, values in named
+            if _has(values, "agg_acc")
+        ],
+    )
     return made
+
+
+def _table(
+    title: str, name: str, columns: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]
+) -> list[Table]:
+    return by_row(f"MAIA: {title}", [name], columns, [((head,), cells) for head, cells in rows])
+
+
+def _texts(values: Mapping[str, Any], metrics: Iterable[str], decimals: int = 2) -> list[str]:
+    """Two decimals as in the paper; a dash where there is no number."""
+    return [fixed(number(values.get(metric)), decimals) for metric in metrics]
 
 
 _INVALID = " INVALID"  # behind the name of a task too many of whose verdicts failed
@@ -87,24 +110,21 @@ _INVALID = " INVALID"  # behind the name of a task too many of whose verdicts fa
 
 def _summary(rows: Iterable[tuple[str, Numbers]]) -> list[Table]:
     """The `Avg.` of the paper's tables, one row a setting."""
-    table = _table("averages over the categories (the paper's Tables 1, 2, 3 and 5)")
-    table.add_column("setting", overflow="fold")
-    for metric, what, _ in LAYOUT:
-        table.add_column(f"{what}\n{metric}", justify="right")
-    table.add_column("failed\nitems", justify="right")
+    shares, lines = [f"{metric}_avg" for metric, *_ in LAYOUT], []
     for label, numbers in rows:
         settings: dict[str, dict[str, Any]] = {}
         for name, values in numbers.items():
             found = settings.setdefault(_setting(name.removesuffix(_INVALID)), {"failed": 0})
             found["invalid"] = found.get("invalid", "") or name.endswith(_INVALID)
-            found |= {m: values[f"{m}_avg"] for m, *_ in LAYOUT if _has(values, f"{m}_avg")}
+            found |= {share: values[share] for share in shares if _has(values, share)}
             found["failed"] += values.get("failed", 0)
         for setting, found in settings.items():
-            if found.keys() - {"failed", "invalid"}:
-                cells = (number_text(found.get(metric)) for metric, *_ in LAYOUT)
+            if found.keys() & set(shares):
                 name = f"{label} {setting}{_INVALID if found['invalid'] else ''}".strip()
-                table.add_row(name, *cells, str(found["failed"]))
-    return [table] if table.rows else []
+                lines.append((name, [*_texts(found, shares), str(found["failed"])]))
+    columns = [*(f"{what}\n{metric}" for metric, what, _ in LAYOUT), "failed\nitems"]
+    title = "averages over the categories (the paper's Tables 1, 2, 3 and 5)"
+    return _table(title, "setting", columns, lines)
 
 
 def _setting(name: str) -> str:
@@ -116,51 +136,5 @@ def _setting(name: str) -> str:
     return name
 
 
-def _table(title: str) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    return Table(
-        title=f"MAIA: {title}", title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
-    )
-
-
 def _has(values: Mapping[str, Any], metric: str) -> bool:
-    value = values.get(metric)
-    return isinstance(value, int | float) and not math.isnan(value)
-
-
-def number_text(value: Any) -> str:
-    """Two decimals as in the paper; a dash where there is no number."""
-    if not isinstance(value, int | float) or math.isnan(value):
-        return "-"
-    return f"{value:.2f}"
-
-
-def _similarity(rows: Iterable[tuple[str, Numbers]]) -> list[Table]:
-    table = _table("similarity to the references (the paper's Table 4)")
-    table.add_column("task", overflow="fold")
-    for _, title in SIMILARITY:
-        table.add_column(title, justify="right")
-    for label, numbers in rows:
-        for name, values in numbers.items():
-            if _has(values, "rouge_l"):
-                cells = (number_text(values.get(metric)) for metric, _ in SIMILARITY)
-                table.add_row(f"{label} {name}".strip(), *cells)
-    return [table] if table.rows else []
-
-
-def _cells(rows: Iterable[tuple[str, Numbers]]) -> list[Table]:
-    table = _table("questions by pool and answer (the paper's B.3)")
-    table.add_column("group", overflow="fold")
-    titles = ("both right", "only the pool", "only the answer", "neither", "joined")
-    for title in titles:
-        table.add_column(title, justify="right")
-    for label, numbers in rows:
-        for name, values in numbers.items():
-            if _has(values, "agg_acc"):
-                counts = [values.get(f"agg_acc_n_{cell}") for cell in (*CELLS.values(), "joined")]
-                table.add_row(
-                    f"{label} {name}".strip(), *("-" if c is None else str(int(c)) for c in counts)
-                )
-    return [table] if table.rows else []
+    return number(values.get(metric)) is not None

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.benchmark import Benchmark, Doc, Found, Item, Items, Join, Numbers, Part, Task
+from lmms_eval_tasks.benchmark import Benchmark, Doc, Found, Item, Items, Join, Part, Task
 from lmms_eval_tasks.judges.asking import judged
 from lmms_eval_tasks.judges.verdict import Criterion, Scoring
 from lmms_eval_tasks.maia import data, metrics
 from lmms_eval_tasks.maia import judge as judging
-from lmms_eval_tasks.maia.tables import tables
+from lmms_eval_tasks.maia import tables as layouts
 from lmms_eval_tasks.sample.players import read_lm_pairs
 from lmms_eval_tasks.utils import answers, media, prompts, provenance, text_metrics
 from lmms_eval_tasks.utils.prompts import Prompt
@@ -77,19 +76,14 @@ def recipe(setting: str, n_frames: int, still: bool = False) -> media.Recipe:
     return media.Recipe({"32frames": "uniform", "black": "black"}[setting], n_frames=n_frames)
 
 
+@prompts.once_per_folder
 def task_prompts(language: str) -> Prompt:
     """The task prompts in a language, ours or the user's.
 
     Raises:
         PromptError: the user's file lacks a text or a placeholder.
     """
-    return _task_prompts(language, settings.prompts_dir())
-
-
-@functools.lru_cache(maxsize=16)
-def _task_prompts(language: str, override: Path | None) -> Prompt:
-    required = {"vsv": {"A", "B"}, "oevqa": {"question"}}
-    return prompts.load("maia", language, required=required, override_dir=override)
+    return prompts.load("maia", language, {"vsv": {"A", "B"}, "oevqa": {"question"}})
 
 
 # --- what the reply is worth ------------------------------------------------------------------
@@ -210,6 +204,7 @@ class Maia(Benchmark):
     look = staticmethod(data.look)
     status = staticmethod(data.status)
     prepare = staticmethod(data.prepare)
+    tables = staticmethod(layouts.tables)
 
     def docs(self, found: Found, task: str) -> Sequence[Doc]:
         """One doc per pair, or per question."""
@@ -244,14 +239,6 @@ class Maia(Benchmark):
         section, warnings = data.describe(found) if found else ({}, [])
         notes = {k: fact for k, fact in provenance.notes().items() if k == "bertscore"}
         return {**section, "implementations": {**text_metrics.IMPLEMENTATIONS, **notes}}, warnings
-
-    def tables(
-        self,
-        rows: Sequence[tuple[str, Numbers]],
-        section: Mapping[str, Any] | None = None,  # noqa: ARG002
-    ) -> Sequence[Any]:
-        """The paper's Tables 1 to 5 and the 2x2 of B.3."""
-        return tables(rows)
 
 
 BENCHMARK = Maia()

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from pathlib import Path
-
 from pydantic import BaseModel, ConfigDict, Field
 
-from lmms_eval_tasks import settings
 from lmms_eval_tasks.judges import Criterion
 from lmms_eval_tasks.maverix.labels import DIMENSIONS
 from lmms_eval_tasks.utils import prompts
@@ -26,35 +22,28 @@ class Rating(BaseModel):
     score: int = Field(ge=0, le=5)
 
 
-def criteria() -> dict[str, Criterion]:
-    """The criterion of each dimension; fields `question`, `reference`, `candidate`.
+@prompts.once_per_folder
+def prompt() -> prompts.Prompt:
+    """The judge's prompts, ours or the user's.
 
     Raises:
         PromptError: the user's file does not fit.
     """
-    return _criteria(settings.prompts_dir())
+    return prompts.load("maverix", "judge", _PLACEHOLDERS)
 
 
-def prompt() -> prompts.Prompt:
-    """The judge's prompts, ours or the user's."""
-    return _prompt(settings.prompts_dir())
-
-
-def _prompt(override_dir: Path | None) -> prompts.Prompt:
-    return prompts.load("maverix", "judge", _PLACEHOLDERS, override_dir)
-
-
-@lru_cache(maxsize=8)
-def _criteria(override_dir: Path | None) -> dict[str, Criterion]:
-    prompt = _prompt(override_dir)
+@prompts.once_per_folder
+def criteria() -> dict[str, Criterion]:
+    """The criterion of each dimension; fields `question`, `reference`, `candidate`."""
+    given = prompt()
     return {
         dimension: Criterion(
             name=f"maverix_{dimension}",
-            system=prompt.text[dimension],
-            template=prompt.text["user"],
+            system=given.text[dimension],
+            template=given.text["user"],
             schema=Rating,
             score=_score,
-            prompt_hash=prompt.hash,
+            prompt_hash=given.hash,
             bare="score",
         )
         for dimension in DIMENSIONS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 N_OPTIONS = 8
@@ -33,6 +34,15 @@ MODES = {
 }
 
 
+# End of a task's name -> what is asked.
+KINDS = {"": "choice", "_circular": "circular", "_oe": "open"}
+TASKS = tuple(
+    f"maverix_{length}{mode}{kind}"
+    for length, mode, kind in itertools.product(("", "long_"), MODES, KINDS)
+    if not (length and kind == "_circular")
+)
+
+
 def mode_of(task: str) -> Mode:
     """The input mode in a task's name."""
     return MODES[task.removeprefix("maverix_").removeprefix("long_").partition("_")[0]]
@@ -40,9 +50,7 @@ def mode_of(task: str) -> Mode:
 
 def kind_of(task: str) -> str:
     """choice, circular or open, from a task's name."""
-    if task.endswith("_oe"):
-        return "open"
-    return "circular" if task.endswith("_circular") else "choice"
+    return next(kind for end, kind in reversed(KINDS.items()) if task.endswith(end))
 
 
 def length_of(task: str) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from lmms_eval_tasks.benchmark import Numbers
-from lmms_eval_tasks.maverix.labels import MODES
-from lmms_eval_tasks.maverix.metrics import WITH_SOUND, left_out, worst_sound
+from lmms_eval_tasks.maverix.labels import MODES, TASKS, kind_of, length_of, mode_of
+from lmms_eval_tasks.maverix.metrics import WITH_SOUND, left_out
 from lmms_eval_tasks.report.paper_tables import number
 
 Cell = tuple[float | None, str]  # a value and its mark
@@ -21,13 +20,6 @@ MARKS = {
     "~": "~ left out: modes whose sound does not reach the model (what they measure is no sound)",
 }
 _STANDS_IN = {"a": "s", "av": "vs"}
-# A task's name, then whatever was added to it: ` INVALID`, the model where several were rescored.
-_TASK = re.compile(
-    r"maverix(?P<long>_long)?_(?P<mode>a|s|v|vs|av)(?P<kind>_oe|_circular)?(?P<rest> .*)?",
-    re.DOTALL,
-)
-_GROUP = re.compile(r"maverix_table3(?P<rest> .*)?", re.DOTALL)
-_KINDS = {None: "choice", "_oe": "open", "_circular": "circular"}
 
 
 @dataclass
@@ -37,7 +29,6 @@ class Entry:
     label: str  # as given, with what was added to its tasks' names; "" for a single run
     length: str
     tasks: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)  # (kind, mode)
-    group: Mapping[str, Any] = field(default_factory=dict)  # the group of Table 3
     sound: dict[str, str] = field(default_factory=dict)  # mode -> metrics.SOUND
     silent: set[str] = field(default_factory=set)  # modes whose sound does not arrive
 
@@ -74,66 +65,43 @@ class Entry:
         return MODES[mode].title + self.stands(mode)[1]
 
 
-def entries(rows: Sequence[tuple[str, Numbers]], sound: Mapping[str, str]) -> list[Entry]:
+def entries(rows: Sequence[tuple[str, Numbers]]) -> list[Entry]:
     """Rows of `tables.tables` by model and length of video, a model's two lengths in turn.
 
-    Names that are no task of MAVERIX, and no group of Table 3, are left out.
-
-    Args:
-        rows: a label and numbers by task or group.
-        sound: state of the sound (metrics.SOUND) by task. One that was not run may be among them: S
-            stands in for it if the model has no sound. Where it says nothing, the tasks' counts do
-            (`n_sound_missing`, `n_sound_unknown` of the task itself, `n_sound_missing_a` and `_av`
-            of the others).
+    Names that are no task of MAVERIX are left out.
     """
     found: dict[str, dict[str, Entry]] = {}  # label -> length -> entry
-    states: dict[str, dict[str, str]] = {}  # label -> mode -> state; the same for both lengths
     for label, numbers in rows:
         for name, values in numbers.items():
-            match = _TASK.fullmatch(name) or _GROUP.fullmatch(name)
-            if match is None:
-                continue
-            rest = match["rest"] or ""
-            full = f"{label}{rest}".strip()
-            length = FULL if match.groupdict().get("long") else SHORT
-            known = states.setdefault(full, {})
-            entry = found.setdefault(full, {}).setdefault(length, Entry(full, length, sound=known))
-            if match.re is _GROUP:
-                entry.group = values
-                continue
-            mode = match["mode"]
-            entry.tasks[_KINDS[match["kind"]], mode] = values
-            if MODES[mode].sound:
-                state = _state(name.removesuffix(rest), values, sound)
-                known[mode] = worst_sound([known.get(mode, ""), state])
-    for label, known in states.items():
-        for mode in WITH_SOUND:
-            known[mode] = known.get(mode) or _not_run(mode, found[label].values(), sound)
-        for entry in found[label].values():
-            entry.silent = left_out(known)
+            # Behind it: ` INVALID`, or the model where several were rescored.
+            task, _, added = name.partition(" ")
+            if task in TASKS:
+                full = f"{label} {added}".strip()
+                length = FULL if length_of(task) == "long" else SHORT
+                entry = found.setdefault(full, {}).setdefault(length, Entry(full, length))
+                entry.tasks[kind_of(task), mode_of(task).slug] = values
+    for lengths in found.values():
+        tasks = [(mode, own) for one in lengths.values() for (_, mode), own in one.tasks.items()]
+        known = {mode: _state(mode, tasks) for mode in WITH_SOUND}
+        for entry in lengths.values():
+            entry.sound, entry.silent = known, left_out(known)
     order = (SHORT, FULL)
     return [lengths[name] for lengths in found.values() for name in order if name in lengths]
 
 
-def _state(task: str, values: Mapping[str, Any], sound: Mapping[str, str]) -> str:
-    if task in sound:
-        return sound[task]
-    if number(values.get("n_sound_missing")):
-        return "not delivered"
-    if number(values.get("n_sound_unknown")):
-        return "unknown"
-    return "delivered" if "n_sound_missing" in values else ""
+def _state(mode: str, tasks: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
+    """What became of a mode's sound (metrics.SOUND), by the counts of a model's tasks; "" unknown.
 
+    Where the mode was not run, those of the others say whether S stands in for it.
+    """
 
-def _not_run(mode: str, lengths: Iterable[Entry], sound: Mapping[str, str]) -> str:
-    """State of a mode that has no task of its own."""
-    if f"maverix_{mode}" in sound:
-        return sound[f"maverix_{mode}"]
-    counts = [
-        count
-        for entry in lengths
-        for values in entry.tasks.values()
-        if (count := number(values.get(f"n_sound_missing_{mode}"))) is not None
-    ]
+    def counts(metric: str, *, own: bool) -> list[float]:
+        found = (number(values.get(metric)) for at, values in tasks if (at == mode) == own)
+        return [count for count in found if count is not None]
+
+    missing, unknown = (counts(f"n_sound_{what}", own=True) for what in ("missing", "unknown"))
+    if missing:
+        return "not delivered" if any(missing) else "unknown" if any(unknown) else "delivered"
+    missing = counts(f"n_sound_missing_{mode}", own=False)
     # Without a missing one it may be delivered or not be known: no table tells these two apart.
-    return "" if not counts else "not delivered" if any(counts) else "unknown"
+    return "" if not missing else "not delivered" if any(missing) else "unknown"

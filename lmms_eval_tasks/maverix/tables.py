@@ -9,7 +9,7 @@ from lmms_eval_tasks.benchmark import Numbers
 from lmms_eval_tasks.maverix import metrics
 from lmms_eval_tasks.maverix.labels import DIMENSIONS, LETTERS, MODES, SPLITS
 from lmms_eval_tasks.maverix.table_rows import FULL, MARKS, SHORT, Cell, Entry, entries
-from lmms_eval_tasks.report.paper_tables import by_row, empty, has_numbers, number, signed
+from lmms_eval_tasks.report.paper_tables import by_row, empty, has_numbers, signed
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -48,16 +48,13 @@ _AGENTIC = [
 ]
 
 
-def tables(
-    rows: Sequence[tuple[str, Numbers]], sound: Mapping[str, str] | None = None
-) -> list[Table]:
+def tables(rows: Sequence[tuple[str, Numbers]]) -> list[Table]:
     """The paper's tables for one or more models; those without a number are left out.
 
     Args:
         rows: label of a model (empty for a single run) and its numbers by task or group.
-        sound: what became of the sound, by task (table_rows.entries).
     """
-    found = entries(rows, sound or {})
+    found = entries(rows)
     people = humans()
     return [
         *_modes(found),
@@ -248,7 +245,7 @@ def _modes(found: Sequence[Entry]) -> list[Table]:
 
 
 def _best(entry: Entry, name: str) -> Cell:
-    """A joined number from the modes' own tasks, or else from the group's row.
+    """A joined number from the modes' own tasks.
 
     Marked where it is another one if a mode whose sound nobody knows of turns out to have none.
     """
@@ -257,7 +254,7 @@ def _best(entry: Entry, name: str) -> Cell:
     rests = {"best_uni": ("a",), "best_multi": ("av",)}.get(name, metrics.WITH_SOUND)
     unknown = [mode for mode in rests if entry.sound.get(mode) == "unknown"]
     if value is None:
-        return number(entry.group.get(name)), "?" if unknown else ""
+        return None, ""
     silent = {**entry.sound, **dict.fromkeys(unknown, "not delivered")}
     return value, "" if metrics.joined(accuracies, silent)[name] == value else "?"
 

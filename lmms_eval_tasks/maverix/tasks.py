@@ -7,9 +7,7 @@ and on the whole video.
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, cast
 
 from lmms_eval_tasks import running, settings
@@ -21,7 +19,6 @@ from lmms_eval_tasks.benchmark import (
     Item,
     Items,
     Join,
-    Numbers,
     Part,
     SavedRun,
     Task,
@@ -31,8 +28,16 @@ from lmms_eval_tasks.errors import DataError, MediaError, TasksError
 from lmms_eval_tasks.judges.verdict import Ask, Criterion, Judged, Scoring, graded
 from lmms_eval_tasks.maverix import data, files, metrics
 from lmms_eval_tasks.maverix import judge as judging
-from lmms_eval_tasks.maverix.labels import DIMENSIONS, LETTERS, MODES, SPLITS, kind_of, mode_of
-from lmms_eval_tasks.maverix.tables import tables
+from lmms_eval_tasks.maverix import tables as layouts
+from lmms_eval_tasks.maverix.labels import (
+    DIMENSIONS,
+    LETTERS,
+    MODES,
+    SPLITS,
+    TASKS,
+    kind_of,
+    mode_of,
+)
 from lmms_eval_tasks.utils import answers, prompts, segments, sound_files
 from lmms_eval_tasks.utils.prompts import Prompt
 
@@ -91,24 +96,20 @@ def _text(doc: Doc) -> str:
     return prompts.fill(parts["choice"], values)
 
 
+@prompts.once_per_folder
 def task_prompts() -> Prompt:
     """The task prompts, ours or the user's.
 
     Raises:
         PromptError: the user's file lacks a text or a placeholder.
     """
-    return _task_prompts(settings.prompts_dir())
-
-
-@functools.lru_cache(maxsize=8)
-def _task_prompts(override: Path | None) -> Prompt:
     required = {
         "subtitles": {"cues"},
         "no_subtitles": set(),
         "choice": {"subtitles", "question", "options"},
         "open": {"subtitles", "question"},
     }
-    return prompts.load("maverix", "task", required=required, override_dir=override)
+    return prompts.load("maverix", "task", required)
 
 
 def media_of(doc: Doc) -> segments.Segment:
@@ -244,11 +245,11 @@ def _tasks() -> dict[str, Task]:
     make = functools.partial(Task, prompt=prompt, keep=keep, handed=handed)
     chosen = functools.partial(make, score=choice, blank=no_letter)
     kinds = {
-        "": functools.partial(chosen, metrics=metrics.CHOICE, details=metrics.details),
-        "_circular": functools.partial(
+        "choice": functools.partial(chosen, metrics=metrics.CHOICE, details=metrics.details),
+        "circular": functools.partial(
             chosen, metrics=metrics.CIRCULAR, details=metrics.circular_details
         ),
-        "_oe": functools.partial(
+        "open": functools.partial(
             make,
             score=open_answer,
             metrics=metrics.OPEN,
@@ -259,12 +260,7 @@ def _tasks() -> dict[str, Task]:
             stand_in=lambda doc, number: str(doc["reference"]),  # noqa: ARG005
         ),
     }
-    names = {
-        f"maverix_{length}{mode}{kind}": kind
-        for length, mode, kind in itertools.product(("", "long_"), MODES, kinds)
-        if not (length and kind == "_circular")
-    }
-    return {name: kinds[kind](name) for name, kind in names.items()}
+    return {name: kinds[kind_of(name)](name) for name in TASKS}
 
 
 _TABLE3 = Join(
@@ -292,6 +288,7 @@ class Maverix(Benchmark):
     status = staticmethod(files.status)
     prepare = staticmethod(files.prepare)
     make_subtitles = staticmethod(data.make_subtitles)
+    tables = staticmethod(layouts.tables)
 
     def cut(self, found: Found, task: str, doc: Doc) -> Cut | None:  # noqa: ARG002
         """Its segment, or the whole video; modes without picture and sound need none."""
@@ -355,15 +352,6 @@ class Maverix(Benchmark):
             },
         }
         return section, [*warnings, *(warning for warning in heard if warning)]
-
-    def tables(
-        self, rows: Sequence[tuple[str, Numbers]], section: Mapping[str, Any] | None = None
-    ) -> Sequence[Any]:
-        """The paper's tables; of a run, with what became of its sound."""
-        if section is None:
-            return tables(rows)
-        hears = {f"maverix_{mode}": state for mode, state in section["hears"].items()}
-        return tables(rows, {**hears, **section["sound"]})
 
     def submission(self, runs: Sequence[SavedRun]) -> dict[str, Any]:
         """The answers of one model for whoever holds the withheld ones."""

@@ -14,7 +14,6 @@ ours, unverified.
 from __future__ import annotations
 
 from collections.abc import Collection, Generator, Mapping, Sequence
-from functools import cache
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -40,14 +39,14 @@ _PLACEHOLDERS: dict[str, tuple[str, ...]] = {
 }
 
 
-@cache
+@prompts.once_per_folder
 def prompt() -> prompts.Prompt:
     """Their prompts, ours or the user's.
 
     Raises:
         PromptError: the user's file does not fit.
     """
-    return prompts.load("movierecapsqa", "baselines", _PLACEHOLDERS, settings.prompts_dir())
+    return prompts.load("movierecapsqa", "baselines", _PLACEHOLDERS)
 
 
 class _Reply(BaseModel):
@@ -85,21 +84,7 @@ def criteria(which: Collection[str] = settings.JUDGED_BASELINES) -> dict[str, Cr
     Raises:
         PromptError: the user's file does not fit.
     """
-    texts = prompt()
-    return {
-        name: Criterion(
-            name=f"movierecapsqa_{name}",
-            system=texts.text[name],
-            template="\n".join([texts.text[shown], texts.text[asked]]),
-            schema=schema,
-            score=lambda reply: float(reply.score),
-            prompt_hash=texts.hash,
-            bare="score",
-            top_logprobs=geval.TOP_LOGPROBS if schema is Rating else 0,
-        )
-        for name, (schema, shown, asked) in _FORMS.items()
-        if name.partition("_")[0] in which
-    }
+    return {name: one for name, one in _criteria().items() if name.partition("_")[0] in which}
 
 
 def describe(which: Collection[str], config: JudgeConfig) -> dict[str, Any]:
@@ -164,3 +149,28 @@ def _on_one_scale(found: Mapping[str, Any]) -> dict[str, Any]:
     if found["status"] == "ok" and score is not None:
         score = geval.scaled(score, geval.LOWEST, geval.HIGHEST)
     return {**found, "score": score, "dimensions": dimensions}
+
+
+# --- prompts ----------------------------------------------------------------------------------
+
+
+@prompts.once_per_folder
+def _criteria() -> dict[str, Criterion]:
+    texts = prompt()
+    return {
+        name: Criterion(
+            name=f"movierecapsqa_{name}",
+            system=texts.text[name],
+            template="\n".join([texts.text[shown], texts.text[asked]]),
+            schema=schema,
+            score=_score,
+            prompt_hash=texts.hash,
+            bare="score",
+            top_logprobs=geval.TOP_LOGPROBS if schema is Rating else 0,
+        )
+        for name, (schema, shown, asked) in _FORMS.items()
+    }
+
+
+def _score(reply: Any) -> float:
+    return float(reply.score)

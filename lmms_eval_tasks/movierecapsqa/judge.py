@@ -15,12 +15,11 @@ import json
 import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
-from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict, run
 from lmms_eval_tasks.judges.asking import ahead, said
@@ -224,47 +223,49 @@ _PLACEHOLDERS = {
 }
 
 
-@cache
+@prompts.once_per_folder
 def prompt() -> prompts.Prompt:
     """The judge's prompts, ours or the user's.
 
     Raises:
         PromptError: the user's file does not fit.
     """
-    return prompts.load("movierecapsqa", "judge", _PLACEHOLDERS, settings.prompts_dir())
+    return prompts.load("movierecapsqa", "judge", _PLACEHOLDERS)
 
 
+@prompts.once_per_folder
 def claims_criterion() -> Criterion:
     """The claims of an answer: fields `question`, `candidate`; the score is their number."""
-    texts = prompt()
+    given = prompt()
     return Criterion(
         name=CLAIMS,
-        system=texts.text["claims_system"],
-        template=texts.text["claims"],
+        system=given.text["claims_system"],
+        template=given.text["claims"],
         schema=Claims,
         score=lambda reply: float(len(reply.claims)),
-        prompt_hash=texts.hash,
+        prompt_hash=given.hash,
     )
 
 
+@prompts.once_per_folder
 def dimension_criterion(dimension: str, n_claims: int) -> Criterion:
     """A label for each of an answer's claims and a score, an integer 0 to 5, in one dimension.
 
     Its fields are those of `asked`. The criteria of all dimensions have one name: recorded replies
     are told apart by the field `dimension`.
     """
-    texts = prompt()
+    given = prompt()
     kept = {name: f"{{{name}}}" for name in ("question", "claims")}
     words = ", ".join(WORDS[dimension])
-    reply = prompts.fill(texts.text["reply"], {**kept, "words": words})
+    reply = prompts.fill(given.text["reply"], {**kept, "words": words})
     return Criterion(
         name=LABELS,
-        system=texts.text["system"],
+        system=given.text["system"],
         # By its order no file of a user's can put what differs before facts and dialogue.
-        template="\n".join([texts.text["context"], texts.text[dimension], reply]),
+        template="\n".join([given.text["context"], given.text[dimension], reply]),
         schema=labels_schema(dimension, n_claims),
         score=lambda reply: float(reply.score),
-        prompt_hash=texts.hash,
+        prompt_hash=given.hash,
         untrusted=("claims",),
     )
 

@@ -1,8 +1,8 @@
 """The released answers with their published scores, and the same answers before our judge.
 
-What `lmms-eval-tasks agreement` needs of a benchmark (runs/agreement_task.py). The release has the
-answers of seven models and of people, with factuality and relevance 0 to 5; an answer without
-scores (all empty ones, and a few more) is counted and not judged.
+`lmms-eval-tasks agreement` compares them (runs/agreement). The release has the answers of seven
+models and of people, with factuality and relevance 0 to 5; an answer without scores (all empty
+ones, and a few more) is counted and not judged.
 """
 
 from __future__ import annotations

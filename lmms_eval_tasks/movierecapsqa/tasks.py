@@ -19,7 +19,6 @@ from lmms_eval_tasks.benchmark import (
     Found,
     Item,
     Items,
-    Numbers,
     Part,
     Task,
 )
@@ -60,7 +59,7 @@ def prompt(doc: Doc) -> list[Part]:
     return [Part("video", lambda: clips.visuals(doc)[0]), text]
 
 
-@functools.cache
+@prompts.once_per_folder
 def task_prompts() -> Prompt:
     """The task prompts, ours or the user's.
 
@@ -74,7 +73,7 @@ def task_prompts() -> Prompt:
         "only_frames": {"question"},
         "only_dialogue": {"dialogue", "question"},
     }
-    return prompts.load("movierecapsqa", "task", required, settings.prompts_dir())
+    return prompts.load("movierecapsqa", "task", required)
 
 
 # --- what the reply is worth ------------------------------------------------------------------
@@ -163,6 +162,7 @@ class MovieRecapsQA(Benchmark):
     docs = staticmethod(data.docs)
     status = staticmethod(data.status)
     prepare = staticmethod(data.prepare)
+    tables = staticmethod(layouts.tables)
     suited = staticmethod(judging.suited)
     judge_prompt = staticmethod(judging.prompt)
 
@@ -255,14 +255,6 @@ class MovieRecapsQA(Benchmark):
         wanted |= set(settings.judged_baselines() if judged else ())
         which = [name for name in settings.JUDGED_BASELINES if name in wanted]
         return [{**item, "judged_baselines": which} for item in items]
-
-    def tables(
-        self,
-        rows: Sequence[tuple[str, Numbers]],
-        section: Mapping[str, Any] | None = None,  # noqa: ARG002
-    ) -> Sequence[Any]:
-        """Tables 4 and 5, coherence, and what the judge's scores rest on."""
-        return layouts.tables(rows)
 
 
 def _frames(found: Found | None, names: Sequence[str]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from lmms_eval_tasks.console import say, table_console
 from lmms_eval_tasks.report.fold import show
 from lmms_eval_tasks.runs import before, judging, scoring
 from lmms_eval_tasks.runs.judging import Work
-from lmms_eval_tasks.runs.scoring import Counted, Side
+from lmms_eval_tasks.runs.scoring import Carried
 from lmms_eval_tasks.utils import provenance
 from lmms_eval_tasks.utils import saved_runs as saved
 
@@ -43,7 +43,7 @@ def annotate(
             "given_up": list(judged.given_up),
             "prices": judged.prices,
         }
-    section["invalid"] = problems = judging.invalid(judged)
+    section["invalid"] = problems = judging.invalid(judged.usage, judged.labels)
     for benchmark, names in benchmarks.chosen(tasks):
         try:
             section[benchmark.name] = _of_benchmark(benchmark, results, names)
@@ -103,7 +103,7 @@ def _of_benchmark(
 
 def _items(results: Mapping[str, Any], task: str) -> Items | None:
     values = results["results"].get(task, {}).values()
-    return next((value.items for value in values if isinstance(value, Counted)), None)
+    return next((one.items for one in values if isinstance(one, Carried) and not one.task), None)
 
 
 def unpack(results: Mapping[str, Any], names: Sequence[str]) -> None:
@@ -112,13 +112,15 @@ def unpack(results: Mapping[str, Any], names: Sequence[str]) -> None:
     Counts become plain ones, placeholders of joined numbers vanish with their errors.
     """
     for values in (results["results"].get(name, {}) for name in names):
-        for key in list(values):
-            if isinstance(values.get(key), Counted):
-                values[key] = int(values[key])
-            elif isinstance(values.get(key), Side):
-                metric, _, name = key.partition(",")
-                for suffix in ("", "_stderr", "_stderr_clt", "_stderr_clustered"):
-                    values.pop(f"{metric}{suffix},{name}", None)
+        for key, value in list(values.items()):
+            if not isinstance(value, Carried):
+                continue
+            if not value.task:
+                values[key] = int(value)
+                continue
+            metric, _, name = key.partition(",")
+            for suffix in ("", "_stderr", "_stderr_clt", "_stderr_clustered"):
+                values.pop(f"{metric}{suffix},{name}", None)
 
 
 def _show_groups(
@@ -153,17 +155,13 @@ def tables(benchmark: Benchmark, results: Mapping[str, Any]) -> list[Any]:
         f"{name} INVALID" if name in marked else name: values
         for name, values in sorted(section["numbers"].items())
     }
-    shown = chosen_tables(benchmark, [("", numbers)], section)
+    shown = chosen_tables(benchmark, [("", numbers)])
     return [*shown, *(f"Note: {warning}" for warning in section["warnings"])]
 
 
-def chosen_tables(
-    benchmark: Benchmark,
-    rows: Sequence[tuple[str, Numbers]],
-    section: Mapping[str, Any] | None = None,
-) -> list[Any]:
+def chosen_tables(benchmark: Benchmark, rows: Sequence[tuple[str, Numbers]]) -> list[Any]:
     """The tables that the user wants to see: the paper's headline, or with the splits."""
-    made = list(benchmark.tables(rows, section))
+    made = list(benchmark.tables(rows))
     if settings.all_tables() or len(made) <= benchmark.headline:
         return made
     more = f"{benchmark.title}: {len(made) - benchmark.headline} more tables with --tables all"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lmms_eval_tasks import benchmarks, judges, running, settings
-from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found
+from lmms_eval_tasks.benchmark import Benchmark, Doc, Found
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import JudgeConfig
 from lmms_eval_tasks.judges.verdict import NONE
@@ -126,15 +126,7 @@ def left_out(benchmark: Benchmark, known: Checked, name: str) -> dict[str, str]:
 
 
 def make_media(tasks: Sequence[Mapping[str, Any]], limit: float | None = None) -> None:
-    """Make what the selected tasks hand over, after `check` and before the model is loaded.
-
-    Args:
-        tasks: their YAML.
-        limit: as the host's `--limit`.
-
-    Raises:
-        TasksError: it cannot be made, and the user did not allow to leave it out.
-    """
+    """Make what tasks (their YAML) hand over, after `check`: `make_media_of` for each benchmark."""
     for benchmark, names in benchmarks.chosen(tasks):
         make_media_of(benchmark, names, limit)
 
@@ -155,18 +147,18 @@ def make_media_of(benchmark: Benchmark, names: Sequence[str], limit: float | Non
             is left of a task.
     """
     known = checked(benchmark, names)
-    cut_of: dict[media.Window, Cut] = {}
-    needed: dict[str, list[media.Needed]] = {}
-    totals = []
-    for name in names:
-        own = [benchmark.cut(known.found, name, doc) for doc in benchmark.docs(known.found, name)]
-        totals.append(len(own))
-        needed[name] = [media.Needed(cut.name, cut.window, 1) for cut in own if cut is not None]
-        cut_of |= {cut.window: cut for cut in own if cut is not None}
-    asked = dict(zip(names, media.asked(totals, limit), strict=True))
-    parts = [media.Part(name, items, asked[name]) for name, items in needed.items() if items]
+    cuts = {
+        name: [benchmark.cut(known.found, name, doc) for doc in benchmark.docs(known.found, name)]
+        for name in names
+    }
+    asked = media.asked([len(own) for own in cuts.values()], limit)
+    parts = [
+        media.Part(name, needed, count)
+        for (name, own), count in zip(cuts.items(), asked, strict=True)
+        if (needed := [cut for cut in own if cut is not None])
+    ]
     done, impossible = benchmark.cuts
-    known.lost = media.make(parts, lambda window: cut_of[window].make(), benchmark.title, done)
+    known.lost = media.make(parts, benchmark.title, done)
     lost = media.lost(parts, known.lost, impossible)
     if lost and not settings.allow_bad_items():
         told = benchmark.uncut(known.found, lost)

@@ -23,6 +23,7 @@ from lmms_eval_tasks.judges.costs import (
     plus,
 )
 from lmms_eval_tasks.judges.verdict import DEBATE, Asks, Criterion, Verdict
+from lmms_eval_tasks.report.paper_tables import empty
 from lmms_eval_tasks.runs.given import text_of
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ class Workload:
     """What a task would do over all its data."""
 
     prompts: Sequence[str]  # the text of each generation, media not included
-    max_reply_tokens: int  # that the task lets the model write
     # Of each generation, in their order: what the judge is asked, with a stand-in for the model's
     # answer. Empty where nothing is judged, as where the reference is withheld.
     judged: Sequence[Sequence[tuple[Criterion, Mapping[str, Any]]]] = ()
@@ -77,12 +77,9 @@ def table(estimates: Sequence[Estimate], rate: float) -> Table:
         estimates: one for each task.
         rate: calls a second.
     """
-    from rich import box
-    from rich.table import Table
-
     from lmms_eval_tasks.judges.report import dollars
 
-    made = Table(title="Estimate", title_justify="left", box=box.SIMPLE_HEAD)
+    made = empty("Estimate")
     made.add_column("task", overflow="fold")
     for title in (
         "generations",
@@ -136,7 +133,7 @@ def workload(benchmark: Benchmark, task: Mapping[str, Any]) -> Workload:
         asked: list[tuple[Criterion, Mapping[str, Any]]] = []
         settle(own.score(own.keep(doc), own.stand_in(doc, number)), _noting(asked))
         judged.append(asked)
-    return Workload(prompts, task["generation_kwargs"]["max_new_tokens"], judged)
+    return Workload(prompts, judged)
 
 
 def _noting(asked: list[tuple[Criterion, Mapping[str, Any]]]) -> Answer:

@@ -8,44 +8,44 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any, NamedTuple
 
 from lmms_eval_tasks import settings
+from lmms_eval_tasks.benchmark import Cut
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import DataError, MediaError
 from lmms_eval_tasks.utils.video_checks import listed
 
 PATIENCE = 10.0  # seconds between two lines about the cuts
 
-Window = tuple[Any, ...]  # a video's path, start and end in seconds; or what else tells cuts apart
+Window = tuple[Any, ...]  # of a Cut: what tells it apart
 
 
-class Needed(NamedTuple):
-    """An item that is shown a window: its name and how many docs are made of it."""
+class Part(NamedTuple):
+    """What one task needs.
 
-    name: str
-    window: Window
-    docs: int
+    Attributes:
+        task: its name.
+        cuts: of its docs, in their order.
+        asked: how many of these docs are asked.
+    """
 
+    task: str
+    cuts: Sequence[Cut]
+    asked: int
 
-class Part:
-    """What one task needs: its items in order, and how many docs of theirs are asked."""
-
-    def __init__(self, task: str, items: Sequence[Needed], asked: int) -> None:
-        self.task, self.items, self.asked = task, items, asked
-
-    def first(self, tried: Mapping[Window, str]) -> Iterator[Window]:
-        """Windows of its first docs, not tried so far; an item that failed does not count."""
+    def first(self, tried: Mapping[Window, str]) -> Iterator[Cut]:
+        """Those of its first docs, not tried so far; one that failed does not count."""
         good = 0
-        for item in self.items:
+        for cut in self.cuts:
             if good >= self.asked:
                 return
-            if item.window not in tried:
-                yield item.window
-            if not tried.get(item.window):
-                good += item.docs
+            if cut.window not in tried:
+                yield cut
+            if not tried.get(cut.window):
+                good += 1
 
 
 def asked(docs: Sequence[int], limit: float | None) -> list[int]:
@@ -65,59 +65,47 @@ def asked(docs: Sequence[int], limit: float | None) -> list[int]:
     return [int(limit)] * len(docs)
 
 
-def make(
-    parts: Sequence[Part],
-    cut: Callable[[Window], object],
-    title: str,
-    done: str = "segments cut",
-) -> dict[Window, str]:
+def make(parts: Sequence[Part], title: str, done: str) -> dict[Window, str]:
     """Make the cuts of the parts; returns those that cannot be made, with the reason.
 
     Args:
         parts: what the tasks need.
-        cut: makes one, or finds it; a MediaError says why it cannot.
         title: of the benchmark, for lines on stderr while they take long.
         done: what is counted in these lines.
     """
     tried: dict[Window, str] = {}
-    # An item that cannot be cut makes way for the next one, which is then inside the limit.
-    while new := list(dict.fromkeys(w for part in parts for w in part.first(tried))):
-        tried |= _cut(new, cut, f"{title}: {{:,}} of {{:,}} {done}")
+    # A cut that cannot be made makes way for the next one, which is then inside the limit.
+    while new := {cut.window: cut for part in parts for cut in part.first(tried)}:
+        tried |= _made(new, f"{title}: {{:,}} of {{:,}} {done}")
     return {window: why for window, why in tried.items() if why}
 
 
-def lost(
-    parts: Sequence[Part],
-    uncut: Mapping[Window, str],
-    impossible: str = "segments of {} can be cut",
-) -> dict[str, str]:
-    """Items whose window cannot be cut, with the reason.
+def lost(parts: Sequence[Part], uncut: Mapping[Window, str], impossible: str) -> dict[str, str]:
+    """Names of cuts that cannot be made, with the reason.
 
     Args:
         parts: what the tasks need.
         uncut: what `make` returned.
-        impossible: what cannot be done with any item of a task, for the message.
+        impossible: what cannot be done with any cut of a task, for the message.
 
     Raises:
         DataError: a part has no other ones.
     """
     found: dict[str, str] = {}
     for part in parts:
-        own = {item.name: uncut[item.window] for item in part.items if item.window in uncut}
-        if own and len(own) == len({item.name for item in part.items}):
+        own = {cut.name: uncut[cut.window] for cut in part.cuts if cut.window in uncut}
+        if own and len(own) == len({cut.name for cut in part.cuts}):
             raise DataError(f"none of the {impossible.format(part.task)}:\n{listed(own)}")
         found |= own
     return found
 
 
-def _cut(
-    windows: Sequence[Window], cut: Callable[[Window], object], line: str
-) -> dict[Window, str]:
+def _made(cuts: Mapping[Window, Cut], line: str) -> dict[Window, str]:
     """Make cuts, as many at once as there are processors; why each failed, or ""."""
 
-    def why_not(window: Window) -> str:
+    def why_not(cut: Cut) -> str:
         try:
-            cut(window)
+            cut.make()
         except MediaError as error:
             return str(error)
         return ""
@@ -125,8 +113,8 @@ def _cut(
     found: dict[Window, str] = {}
     pool = ThreadPoolExecutor(max_workers=os.cpu_count() or 1)
     try:
-        futures = {pool.submit(why_not, window): window for window in windows}
-        for future in _told(as_completed(futures), len(windows), line):
+        futures = {pool.submit(why_not, cut): window for window, cut in cuts.items()}
+        for future in _told(as_completed(futures), len(cuts), line):
             found[futures[future]] = future.result()
     finally:
         pool.shutdown(cancel_futures=True)  # who stops the run does not wait for all of them

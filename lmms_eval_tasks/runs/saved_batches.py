@@ -78,7 +78,7 @@ def read_batch(saved: Saved, spec: str, path: Path, output: Path | None) -> None
 
     Raises:
         TasksError: the judge has no batches, or the results cannot be read.
-        typer.Exit: as `score_again`.
+        SystemExit: as `score_again`.
     """
     from lmms_eval_tasks.judges import run
     from lmms_eval_tasks.judges.batch import Results

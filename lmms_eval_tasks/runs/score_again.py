@@ -7,8 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from lmms_eval_tasks import benchmarks
 from lmms_eval_tasks.console import say, table_console
 from lmms_eval_tasks.runs import before
@@ -34,7 +32,7 @@ def score_again(
 
     Raises:
         TasksError: a judge that cannot be used, or no folder to write to.
-        typer.Exit: code 3 if more verdicts failed than the user allows.
+        SystemExit: code 3 if more verdicts failed than the user allows.
     """
     from lmms_eval_tasks import judges
     from lmms_eval_tasks.judges.report import lines
@@ -92,10 +90,7 @@ def score_again(
         write_json(output, written)
     for line in [*lines(rows, run.prices.origin), *run.stopped()]:
         print(line)
-    if problems := judging.invalid(judging.Work(tuple(statuses), frozenset(labels))):
-        for line in problems.values():
-            say(f"INVALID: {line}")
-        raise typer.Exit(judging.INVALID)
+    judging.stop(judging.invalid(statuses, labels))
 
 
 def _statuses(task: str, label: str, pairs: Sequence[Pair]) -> dict[str, Any]:

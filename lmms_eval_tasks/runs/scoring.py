@@ -78,56 +78,39 @@ def joined(join: Join, sides: Mapping[str, Items]) -> dict[str, Any]:
 # --- through the host ---------------------------------------------------------------------------
 
 
-class Counted(float):
-    """The value of `failed` on its way through the host: a number that carries the task's items.
+class Carried(float):
+    """A number on its way through the host that carries a task's items.
 
     The host aggregates each metric alone and in no fixed order (host.md, Results). What is computed
     of whole items is computed once, after it is done (after.py).
+
+    Attributes:
+        items: of the task.
+        task: whose side of a joined number it is, which is nan in the task's own row; "" else.
     """
 
     items: Items
+    task: str
 
-    def __new__(cls, value: float, items: Items) -> Counted:
+    def __new__(cls, value: float, items: Items, task: str = "") -> Carried:
         """Make one."""
         self = super().__new__(cls, value)
-        self.items = items
+        self.items, self.task = items, task
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (Counted, (float(self), self.items))
+        return (Carried, (float(self), self.items, self.task))
 
-    def __deepcopy__(self, _memo: Any) -> Counted:
+    def __deepcopy__(self, _memo: Any) -> Carried:
         return self
 
-    def __copy__(self) -> Counted:
+    def __copy__(self) -> Carried:
         return self
 
 
-def carried(items: Items) -> Counted:
+def carried(items: Items) -> Carried:
     """The aggregation of `failed`."""
-    return Counted(count_failed(items), items)
-
-
-class Side(float):
-    """What a task hands to its group for a joined number: nan for its own row, and its items."""
-
-    task: str
-    items: Items
-
-    def __new__(cls, task: str, items: Items) -> Side:
-        """Make one."""
-        self = super().__new__(cls, math.nan)
-        self.task, self.items = task, items
-        return self
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (Side, (self.task, self.items))
-
-    def __deepcopy__(self, _memo: Any) -> Side:
-        return self
-
-    def __copy__(self) -> Side:
-        return self
+    return Carried(count_failed(items), items)
 
 
 def spread(task: Task, joins: Sequence[Join], item: Item) -> dict[str, dict[str, Any]]:
@@ -184,18 +167,15 @@ def metric_list(task: Task, joins: Sequence[Join]) -> list[dict[str, Any]]:
     ]
 
 
-def _side(task: str) -> Callable[[Items], Side]:
-    def carry(items: Items) -> Side:
-        return Side(task, items)
-
-    return carry
+def _side(task: str) -> Callable[[Items], Carried]:
+    return lambda items: Carried(math.nan, items, task)
 
 
 def group_number(join: Join, name: str) -> Callable[..., Any]:
     """The aggregation of one joined number for the host's group."""
 
     def of_group(values: Sequence[Any], _sizes: Any = None, _weight_by_size: Any = None) -> Any:
-        sides = {value.task: value.items for value in values if isinstance(value, Side)}
+        sides = {value.task: value.items for value in values if isinstance(value, Carried)}
         return joined(join, sides).get(name)
 
     return aggregate.never_raises(of_group, f"{join.group} {name}")

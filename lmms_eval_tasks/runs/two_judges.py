@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from lmms_eval_tasks.report.paper_tables import empty, fixed
 from lmms_eval_tasks.runs.rescore import Pair
 from lmms_eval_tasks.utils import agreement
 
@@ -56,24 +57,19 @@ def compared(pairs: Sequence[Pair], prices: PriceList) -> dict[str, Any] | None:
 
 def table(comparisons: Mapping[str, Mapping[str, Any]]) -> Table:
     """The comparisons of several tasks."""
-    from rich import box
-    from rich.table import Table
-
-    made = Table(title="Two judges on the same answers", title_justify="left", box=box.SIMPLE_HEAD)
-    made.add_column("task", overflow="fold")
-    made.add_column("saved judge", overflow="fold")
-    made.add_column("this judge", overflow="fold")
+    made = empty("Two judges on the same answers")
+    for title in ("task", "saved judge", "this judge"):
+        made.add_column(title, overflow="fold")
     for title in ("both judged", "agree", "kappa", "up", "down", "mean saved", "mean this", "cost"):
         made.add_column(title, justify="right")
     for task, values in comparisons.items():
-        kappa = values["kappa"]
         made.add_row(
             task,
             values["before"],
             values["after"],
             str(values["n"]),
             f"{values['agreement']:.1%}",
-            "-" if kappa is None else f"{kappa:.2f}",
+            fixed(values["kappa"]),
             str(values["up"]),
             str(values["down"]),
             f"{values['mean_before']:.3f}",

@@ -25,8 +25,6 @@ class AnswerKey:
         answers: question -> right answer.
         lures: question -> a wrong answer that looks right.
         choices: question asked with more than two options -> text of the right one.
-        repeated: questions that the source asks more than once with different answers (of other
-            videos, say). The text of a request cannot tell them apart: the first answer is kept.
         pictures: benchmarks whose packaged sample is played from its pictures (pictures.py).
     """
 
@@ -34,14 +32,13 @@ class AnswerKey:
     answers: Mapping[str, str] = field(default_factory=dict)
     lures: Mapping[str, str] = field(default_factory=dict)
     choices: Mapping[str, str] = field(default_factory=dict)
-    repeated: tuple[str, ...] = ()
     pictures: tuple[str, ...] = ()
 
     @classmethod
     def load(cls, path: str | Path) -> AnswerKey:
-        """Read a key file, or MAIA's released data file as one.
+        """Read a key file.
 
-        A key file is `{"pairs": [[true, false], ...], "answers": {question: answer}, "lures":
+        It is `{"pairs": [[true, false], ...], "answers": {question: answer}, "lures":
         {question: answer}, "choices": {question: option}, "pictures": [benchmark, ...]}`; each part
         may be absent, anything else is an error.
 
@@ -49,8 +46,6 @@ class AnswerKey:
             TasksError: the file is missing, is not JSON or has another form.
         """
         content = _read_json(path)
-        if isinstance(content, list):
-            return _maia_key(content, path)
         if not isinstance(content, dict) or set(content) - {"pairs", "pictures", *_BY_QUESTION}:
             parts = ", ".join(("pairs", *_BY_QUESTION))
             raise TasksError(f"{path}: expected an object with {parts} or pictures")
@@ -73,17 +68,6 @@ class AnswerKey:
             pictures=tuple(named),
         )
 
-    @classmethod
-    def from_maia(cls, path: str | Path) -> AnswerKey:
-        """Key of MAIA's released file: all pairs, the first of the 8 answers of each question.
-
-        The first false statement of a question is its lure.
-
-        Raises:
-            TasksError: the file is missing, is not JSON or not of MAIA's schema.
-        """
-        return _maia_key(_read_json(path), path)
-
     @cached_property
     def truth(self) -> dict[tuple[str, str], int | None]:
         """(text, text), folded -> index of the true one; None where the pairs say both."""
@@ -105,11 +89,6 @@ class AnswerKey:
     def choice_questions(self) -> list[tuple[str, str]]:
         """As `questions`, of those that are asked with more than two options."""
         return _longest_first(self.choices)
-
-    @property
-    def ambiguous(self) -> int:
-        """Number of pairs (order aside) that occur with both truths, or name one text twice."""
-        return len({frozenset(pair) for pair, index in self.truth.items() if index is None})
 
 
 def fold(text: str) -> str:
@@ -137,23 +116,3 @@ def _is_texts(value: object, length: int | None = None) -> bool:
         and (length is None or len(value) == length)
         and all(isinstance(text, str) for text in value)
     )
-
-
-def _maia_key(content: Any, path: str | Path) -> AnswerKey:
-    pairs: list[tuple[str, str]] = []
-    answers: dict[str, str] = {}
-    lures: dict[str, str] = {}
-    repeated: dict[str, None] = {}
-    try:
-        for video in content:
-            entries = (*video["question_categories_A"], *video["question_categories_B"])
-            for entry in entries:
-                true, false = entry["true_statement"], entry["false_statement"]
-                question, answer = str(entry["question"]), str(entry["answer"][0])
-                pairs += [(str(t), str(f)) for t, f in zip(true, false, strict=True)]
-                if answers.setdefault(question, answer) != answer:
-                    repeated[question] = None
-                lures.setdefault(question, str(false[0]))
-    except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise TasksError(f"answer key {path} is not MAIA's data file: {error!r}") from None
-    return AnswerKey(tuple(pairs), answers, lures, repeated=tuple(repeated))

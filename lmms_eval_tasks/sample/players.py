@@ -19,7 +19,6 @@ from lmms_eval_tasks.sample.answer_key import AnswerKey, fold
 
 __all__ = [
     "AnswerKey",
-    "always_a",
     "coin",
     "lm_pairs_choice",
     "lm_pairs_reply",
@@ -103,11 +102,6 @@ def coin(text: str, key: AnswerKey | None = None, seed: int = 0) -> str:
     if key is None or question is None or question not in key.lures:
         return UNKNOWN
     return _draw([key.answers[question], key.lures[question]], "coin", seed, text)
-
-
-def always_a(text: str) -> str:  # noqa: ARG001  # same form as the other players
-    """`A`, whatever is asked."""
-    return "A"
 
 
 def scripted(doc: Mapping[str, Any]) -> str:

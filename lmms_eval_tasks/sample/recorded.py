@@ -2,17 +2,90 @@
 
     lmms_eval --model tasks_recorded --model_args replies=replies.jsonl --tasks cvrr_es
 
-The file's form is in replies.py. Media are made and checked as by the other players (scripted.py).
-A class of the host: importing this module imports the host and torch.
+One JSON object a line; `task` only where a reply belongs to one task alone:
+
+    {"id": "partial_actions/012", "reply": "He opens it."}
+    {"id": "partial_actions/012", "task": "cvrr_judge", "reply": "{\\"rating\\": 4}"}
+
+`id` is the `id` of the benchmark's docs, which the sample log of a run shows. The judges' side of
+this is `replay` (judges/replay.py). Media are made and checked as by the other players
+(scripted.py). A class of the host: importing this module imports the host and torch.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.sample.replies import Replies
 from lmms_eval_tasks.sample.scripted import Chat, Player, Simple
+from lmms_eval_tasks.utils.released_files import read_lines
+
+_REQUIRED = ("id", "reply")
+_KNOWN = (*_REQUIRED, "task")
+
+
+class Key(NamedTuple):
+    """Whose reply it is; `task` is "" for every task with such an item."""
+
+    id: str
+    task: str
+
+
+@dataclass(frozen=True)
+class Replies:
+    """The replies of a file."""
+
+    file: Path
+    replies: Mapping[Key, str]
+
+    @classmethod
+    def load(cls, path: str | Path) -> Replies:
+        """Read a file; blank lines are skipped, equal lines count once.
+
+        Raises:
+            TasksError: it cannot be read, a line is of another form, or two lines give different
+                replies to one item; names the file and the lines.
+        """
+        path = Path(path).expanduser()
+        found: dict[Key, str] = {}
+        lines: dict[Key, int] = {}
+        for number, entry in read_lines(path):
+            key, reply = _reply(entry, f"{path}, line {number}")
+            if found.setdefault(key, reply) != reply:
+                raise TasksError(
+                    f"{path}, lines {lines[key]} and {number}: different replies to {key.id}"
+                )
+            lines.setdefault(key, number)
+        if not found:
+            raise TasksError(f"{path}: no replies; expected one JSON object a line")
+        return cls(path, found)
+
+    def find(self, task: str, item: str) -> str:
+        """The reply to an item: that of its task before that of every task.
+
+        Raises:
+            TasksError: there is none.
+        """
+        for key in (Key(item, task), Key(item, "")):
+            if key in self.replies:
+                return self.replies[key]
+        raise TasksError(f"{self.file}: no reply to {item} of {task}")
+
+
+def _reply(entry: Any, place: str) -> tuple[Key, str]:
+    if not isinstance(entry, dict):
+        raise TasksError(f"{place}: expected an object with id and reply")
+    for name in _KNOWN:
+        if name in _REQUIRED and name not in entry:
+            raise TasksError(f"{place}: `{name}` is missing")
+        if not isinstance(entry.get(name, ""), str):
+            raise TasksError(f"{place}: `{name}` is no text")
+    if unknown := sorted(entry.keys() - set(_KNOWN)):
+        raise TasksError(f"{place}: unknown key `{unknown[0]}`; known: {', '.join(_KNOWN)}")
+    return Key(entry["id"], entry.get("task", "")), entry["reply"]
 
 
 class _Recorded(Player):
@@ -35,8 +108,7 @@ class _Recorded(Player):
             *_, doc_id, task, split = request.args
             found.append(self.replies.find(task, self.doc(task, split, doc_id)["id"]))
         for (request, _, _), reply in zip(self.requests_of(requests), found, strict=True):
-            kwargs = request.args[1] if self.is_simple else request.args[2]
-            self.cache_hook.add_partial("generate_until", (request.args[0], kwargs), reply)
+            self.note(request, reply)
         return found
 
 

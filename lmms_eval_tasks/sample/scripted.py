@@ -48,10 +48,14 @@ class Player(HostModel):
         replies = []
         for request, parts, doc in self.requests_of(requests):
             reply = self.reply(parts, doc)
-            kwargs = request.args[1] if self.is_simple else request.args[2]
-            self.cache_hook.add_partial("generate_until", (request.args[0], kwargs), reply)
+            self.note(request, reply)
             replies.append(reply)
         return replies
+
+    def note(self, request: Any, reply: str) -> None:
+        """Keep a reply in the host's cache (`--use_cache`)."""
+        kwargs = request.args[1] if self.is_simple else request.args[2]
+        self.cache_hook.add_partial("generate_until", (request.args[0], kwargs), reply)
 
 
 class Simple(Player):

@@ -1,7 +1,5 @@
 """Tiny checkpoints with random weights, built here: real model classes without a download.
 
-    python -m lmms_eval_tasks.sample.tiny qwen2_5_vl FOLDER
-
 They load like any released checkpoint (`pretrained=FOLDER`) and answer nonsense: what they test is
 the way from a video file to a number, not the number. About 1 MB each, built in a second or two.
 """
@@ -11,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -249,24 +246,3 @@ KINDS: dict[str, Callable[[], list[Any]]] = {
     "gpt2": _gpt2,
     "llama": _llama,
 }
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """`python -m lmms_eval_tasks.sample.tiny KIND FOLDER`: prints the folder; the exit code."""
-    given = sys.argv[1:] if arguments is None else arguments
-    if len(given) != 2:
-        sys.stderr.write(
-            f"usage: python -m lmms_eval_tasks.sample.tiny {{{','.join(KINDS)}}} FOLDER\n"
-        )
-        return 2
-    try:
-        folder = build(given[0], given[1])
-    except TasksError as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
-    sys.stdout.write(f"{folder}\n")
-    return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

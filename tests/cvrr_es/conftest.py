@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -67,9 +68,11 @@ def user(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def _look(paths: Mapping[str, Path]) -> tuple[int, dict[str, str]]:
+def _look(paths: Mapping[str, Path], only: Any = None) -> tuple[int, dict[str, str]]:
     found = {}
     for name, path in paths.items():
+        if only is not None and str(path.resolve()) not in only:
+            continue
         if not path.is_file():
             found[name] = f"missing: {path}"
         elif path.read_text() == "bad":

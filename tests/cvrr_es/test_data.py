@@ -120,18 +120,6 @@ class TestCandidates:
         with pytest.raises(DataError, match=r"no candidates to judge: .*--cvrr-candidates or LMMS"):
             look("cvrr_judge")
 
-    def test_no_answer_to_what_can_be_asked(
-        self, user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        say(tmp_path, "carl", (TIME,))
-        monkeypatch.setenv(settings.CVRR_CANDIDATES, str(tmp_path / "carl"))
-        for name in (settings.ALLOW_BAD_ITEMS, settings.ALLOW_MISSING):
-            monkeypatch.setenv(name, "1")
-        for name in ("1", "3"):
-            (user / TIME / f"{name}.mp4").unlink()
-        with pytest.raises(DataError, match="no candidate answered a question that can be asked"):
-            look("cvrr_judge")
-
 
 class TestRatings:
     def test_shown(self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,19 +227,6 @@ class TestMedia:
 
         monkeypatch.setattr(clips, "make", make)
         return found
-
-    def test_a_judges_limit_is_of_answers(
-        self, user: Path, tmp_path: Path, made: list[Any], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """Questions have 1, 1, 2, 1, 1 answers, on videos 1, 2, 2 and two others."""
-        say(tmp_path, "ada")
-        predict(tmp_path / "bob", PART, [("Who is there?", "e")])
-        monkeypatch.setenv(settings.CVRR_CANDIDATES, f"{tmp_path / 'ada'},{tmp_path / 'bob'}")
-        monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
-        for limit, videos in ((1, 1), (2, 2), (4, 2), (5, 3), (6, 4)):
-            made.clear()
-            before.make_media_of(BENCHMARK, ["cvrr_judge"], limit)
-            assert len(made) == videos, limit
 
     def test_a_video_that_cannot_be_made(
         self, user: Path, made: list[Any], monkeypatch: pytest.MonkeyPatch

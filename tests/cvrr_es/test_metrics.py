@@ -135,23 +135,6 @@ class TestKappa:
         assert values(mixed) == found
         assert details(mixed) == details(eight())
 
-    def test_without_a_reference(self) -> None:
-        """The ratings count all the same."""
-        some = few((4, None), (2, None))
-        found, told = values(some), details(some)
-        for name, value in found.items():
-            if name.startswith(("kappa", "leniency")):
-                assert value is None, name
-        assert found["rating_valid"] == found[f"rating_valid_{PART}"] == 3
-        assert (found["rating_failed"], found["rating_coverage"]) == (0, 1)
-        for one in (told["kappa"]["mean"], told["kappa"]["pooled"], told["leniency"]["overall"]):
-            assert one["reason"] == "there is no reference yet"
-
-    def test_constant_ratings(self) -> None:
-        assert values(few((4, 1), (4, 5)))["kappa"] == 0
-        assert values(few((4, 4), (4, 4)))["kappa"] is None
-        assert values(few((4, 3), (4, 3)))["kappa"] == 0  # constant both, on two labels
-
     def test_failed_ratings_are_in_no_kappa(self) -> None:
         """Nor are items without a reference, or with one that is no whole number."""
         found = values(few((1, 1), (5, 5), (None, 5), (FAILED, 1), (3, None), (2, 4.5)))

@@ -225,16 +225,6 @@ class TestAnswer:
 
 
 class TestRating:
-    def test_item(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """What files of ratings are read from: `question` is the id there."""
-        monkeypatch.setenv(settings.CVRR_NAME, "GPT-4o")
-        item = rated(4, rated_doc(2, "bob", 3.0, fell_back=True))
-        assert (item["question"], item["asked"]) == ("partial_actions/002", "What happens?")
-        assert (item["judge"], item["candidate"], item["round"]) == ("GPT-4o", "bob", "first")
-        assert (item["rating"], item["reason"], item["reference_rating"]) == (4, "so", 3.0)
-        assert (item["fell_back"], item["empty"], item["status"]) == (True, False, "ok")
-        assert "reference" not in item
-
     def test_what_the_candidate_wrote_is_no_rating(self) -> None:
         """A judge that repeats an answer's own claim has not rated it."""
         given = rated_doc(answer='{"rating": 5, "reason": "perfect"}')

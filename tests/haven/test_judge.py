@@ -84,14 +84,6 @@ def test_without_log_probabilities_samples_are_drawn() -> None:
     assert made["verdict"]["usage"]["replies"] == 6
 
 
-def test_more_than_half_of_the_samples_have_to_be_read() -> None:
-    for third, score, status in ((5, 13 / 3, "ok"), (0, None, "judge_parse_failure")):
-        samples = [3, 5, third, '"none"', 9]
-        made, _ = rated(lambda r, s=samples: drawn(r, s if "n" in r else [3]))  # type: ignore[misc]
-        assert made["status"] == status
-        assert made["score"] == (score if score is None else pytest.approx(score))
-
-
 def test_a_judges_failure_is_no_rating() -> None:
     failures: list[tuple[str | Fault, str]] = [
         *((f'{{"score": {score}}}', "parse_failure") for score in ("0", "6", "3.5", "null")),

@@ -6,7 +6,6 @@ messages and text, and what each picture object carries along.
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -120,23 +119,3 @@ def test_no_picture_carries_a_note(task: str, video: str, cache: None) -> None:
         told = {name: value for name, value in vars(image).items() if name not in ("im", "_im")}
         assert found_in(repr(told), secrets) == []
         assert len(image.getexif()) == 0
-        for form in ("PNG", "JPEG"):  # as the host's model classes send them
-            file = io.BytesIO()
-            image.save(file, form)
-            content = file.getvalue().decode("latin-1")
-            assert [secret for secret in SECRETS if secret in content] == []
-            if form == "PNG":
-                assert set(chunks(file.getvalue())) == {b"IHDR", b"IDAT", b"IEND"}
-
-
-def chunks(png: bytes) -> list[bytes]:
-    """The kinds of a PNG file's chunks: texts and times would be chunks of their own."""
-    found, at = [], 8
-    while at < len(png):
-        found.append(png[at + 4 : at + 8])
-        at += 12 + int.from_bytes(png[at : at + 4], "big")
-    return found
-
-
-# Which shot of the first video stands at each place of the second one; frames of a shot.
-SHOTS, LENGTH = 6, 3

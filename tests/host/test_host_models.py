@@ -41,7 +41,6 @@ def endpoint(sample_root: Path) -> Iterator[LocalEndpoint]:
         text = last_user_text(request)
         plays = {
             "oracle": lambda: players.oracle(text, key),
-            "always_a": lambda: players.always_a(text),
             "judge": lambda: hosted.reply(request),
         }
         return plays.get(request["model"], lambda: "A")()
@@ -70,7 +69,6 @@ def runs(
     modes = ",".join(f"maverix_{mode}" for mode in MODES)
     models: dict[str, dict[str, Any]] = {
         "oracle": served("maia", "oracle", limit=24),
-        "always_a": served("maia_vsv_1frame", "always_a", limit=48),
         "dead": {"model": "openai", "model_args": dead, "tasks": "maia_1frame", "limit": 8},
         "judge": served(STUDY, "judge", frames=2, limit=PLAYED),
         "tiny": {
@@ -116,13 +114,6 @@ def test_oracle(runs: dict[str, HostRun], endpoint: LocalEndpoint) -> None:
     # 24 pairs are three questions, and --limit gives OEVQA 24: only what both cover is joined.
     assert (maia["agg_acc"], maia["agg_acc_n_joined"]) == (1.0, 3)
     assert {len(parts(chat, "image_url")) for chat in asked(endpoint, "oracle")} == {4}
-
-
-def test_always_a_solves_no_pool(runs: dict[str, HostRun], endpoint: LocalEndpoint) -> None:
-    found = runs["always_a"].numbers["maia_vsv_1frame"]
-    assert found["pair_acc"] == 0.5  # exactly four of each pool's eight
-    assert (found["pool_acc"], found["pair_acc_failed"]) == (0, 0)
-    assert {len(parts(chat, "image_url")) for chat in asked(endpoint, "always_a")} == {1}
 
 
 def test_a_dead_endpoint_is_no_answer(runs: dict[str, HostRun]) -> None:

@@ -8,13 +8,10 @@ from dataclasses import fields
 from types import MappingProxyType
 
 import pytest
-from cache_cases import IMAGE, REPLIES, SCHEMA, ask, ask_image
-from hypothesis import given
-from hypothesis import settings as hypothesis_settings
-from hypothesis import strategies as st
+from cache_cases import IMAGE, SCHEMA, ask, ask_image
 
 from lmms_eval_tasks.judges import cache as replies
-from lmms_eval_tasks.judges.verdict import Reply, Request, Sampling, Token
+from lmms_eval_tasks.judges.verdict import Request, Sampling
 
 IDENTITY = {"provider": "openai", "model": "gpt-4o", "base_url": "https://api.openai.com/v1"}
 
@@ -75,35 +72,3 @@ def test_same_request_in_other_types_has_the_same_key() -> None:
     same = ask(messages=tuple(MappingProxyType(message) for message in turned))
     assert key(same, OrderedDict(reversed(IDENTITY.items()))) == key(ask())
     assert key(ask(sampling=Sampling(0, 16))) == key(ask(sampling=Sampling(-0.0, 16))) == key(ask())
-
-
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=8,
-)
-
-
-@hypothesis_settings(max_examples=60, deadline=None)
-@given(st.dictionaries(st.text(), VALUES, max_size=4), st.text(), st.text())
-def test_order_of_keys_is_no_part_and_texts_are(identity, first, second) -> None:
-    turned = dict(reversed(identity.items()))
-    assert key(ask(first), identity) == key(ask(first), turned)
-    assert (key(ask(first), identity) == key(ask(second), identity)) == (first == second)
-    assert key(ask(first), identity) != key(ask(first), {**identity, "\0new": 1})
-
-
-def packed(reply: Reply) -> Reply:
-    return replies.reply_of(replies.unpack(replies.pack(replies.plain(reply))))
-
-
-@hypothesis_settings(max_examples=60, deadline=None)
-@given(st.none() | st.text(), st.lists(st.floats(allow_nan=False), max_size=4), st.text())
-def test_any_reply_comes_back(text, logprobs, token) -> None:
-    tokens = tuple(Token(token, value, ((token, value),)) for value in logprobs)
-    for reply in (Reply(text, refusal=token, tokens=tokens), *REPLIES):
-        assert packed(reply) == reply
-        assert type(packed(reply).tokens) is type(reply.tokens)
-    default = Reply("{}")
-    for field in fields(Reply):
-        assert any(getattr(r, field.name) != getattr(default, field.name) for r in REPLIES)

@@ -47,7 +47,6 @@ class Scripted:
     name: str
     script: list
     asked: list = field(default_factory=list)
-    samples: list = field(default_factory=list)
 
     @property
     def config(self):
@@ -59,11 +58,6 @@ class Scripted:
     def verdict(self, criterion, fields):
         self.asked.append((criterion, dict(fields)))
         return self._answer(self.script[len(self.asked) - 1])
-
-    def verdicts(self, criterion, fields, samples):
-        self.asked.append((criterion, dict(fields)))
-        self.samples.append(samples)
-        return [self._answer(entry) for entry in self.script[:samples]]
 
     def _answer(self, entry):
         if isinstance(entry, str):
@@ -233,25 +227,11 @@ def test_nobody_usable_in_the_last_round():
         "Agent C: refused"
     )
     assert len(transcript(verdict)) == verdict.usage.replies == 6
-    judge, _, _ = debate(["api_error", "api_error"], ["api_error", "api_error"])
-    first, second = judge.verdicts(CRITERION, FIELDS, 2)
-    assert (first.status, second.status) == ("api_error", "api_error")
-    assert (first.usage.replies, second.usage) == (4, None)
     judge, _, _ = ordinary(consolidator=["truncated"])
     verdict = judge.verdict(CRITERION, FIELDS)
     assert (verdict.status, verdict.score, verdict.raw) == ("truncated", None, "raw broken")
     assert (verdict.judge, transcript(verdict)[-1]["status"]) == ("the debate", "truncated")
     assert [part.score for part in verdict.parts] == [4, 1, 3, 2, None]
-
-
-def test_samples_share_one_discussion():
-    judge, agents, last = ordinary(consolidator=[(3, "x"), (4, "y"), "refused"])
-    verdicts = judge.verdicts(CRITERION, FIELDS, 3)
-    assert [verdict.score for verdict in verdicts] == [3, 4, None]
-    assert [len(agent.asked) for agent in agents] == [2, 2]
-    assert last.samples == [3]
-    assert [verdict.usage.replies for verdict in verdicts] == [5, 1, 1]
-    assert all(len(verdict.parts) == 5 for verdict in verdicts)
 
 
 def test_what_cannot_debate():

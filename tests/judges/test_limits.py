@@ -37,9 +37,6 @@ def test_shares_of_each_kind():
     assert [share(3.0, rank, 4) for rank in range(4)] == [0.75] * 4
     assert share(None, 0, 4) is None
     assert share(None, 0, 4, at_least=1) is None
-    for rank, world in ((4, 4), (-1, 4), (0, 0)):
-        with pytest.raises(ValueError, match="rank"):
-            share(10, rank, world)
 
 
 # Rate
@@ -84,12 +81,6 @@ def test_no_limit_never_waits_and_threads_share_one_schedule():
     rate = Rate(None)
     assert [rate.reserve(10**9) for _ in range(3)] == [0.0] * 3
     rate.settle(10**9, 0)
-    for limit in (0, -1, float("nan"), float("inf")):
-        with pytest.raises(ValueError, match="above 0"):
-            Rate(limit)
-    for amount in (-1, float("nan"), float("inf")):
-        with pytest.raises(ValueError, match="amount"):
-            Rate(600).reserve(amount)
 
 
 # Breaker
@@ -121,8 +112,6 @@ def test_one_failure_can_be_enough_and_zero_switches_it_off():
         off.failure("down")
     assert not off.is_open
     assert off.wait(0) is True
-    with pytest.raises(ValueError, match="0 "):
-        Breaker(-1)
 
 
 def test_waiting_takes_its_time_or_ends_at_once():
@@ -184,24 +173,6 @@ def test_what_a_call_is_counted_as():
     for bound, cost in ((0.25, 0.25), (None, None), (0.25, 0.25)):
         budget.settle(budget.reserve(1, bound), 1, cost)
     assert (budget.calls, budget.cost) == (3, None)
-    with pytest.raises(ValueError, match="upper bound"):
-        Budget(None, 5.0).reserve(1, None)
-
-
-def test_bugs_of_the_caller_are_errors():
-    budget = Budget(None, 5.0)
-    reservation = budget.reserve(1, 1.0)
-    budget.settle(reservation, 1, 1.0)
-    budget.release(reservation)  # what leaving `with` does
-    with pytest.raises(ValueError, match="settled before"):
-        budget.settle(reservation, 1, 1.0)
-    for calls, cost in ((-1, 1.0), (1, -1.0), (1, float("nan")), (1, float("inf"))):
-        with pytest.raises(ValueError, match="below 0"):
-            budget.reserve(calls, cost)
-    for limit in ((-1, None), (None, -0.1), (None, float("nan"))):
-        with pytest.raises(ValueError, match="0 or more"):
-            Budget(*limit)
-    assert (budget.calls, budget.cost) == (1, 1.0)
 
 
 def test_who_waits_for_what_others_hold():

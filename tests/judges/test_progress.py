@@ -77,21 +77,6 @@ def test_line():
     bar.close()
 
 
-def test_no_call_no_cost_and_no_guess_at_the_time():
-    bar, stream, _, ledger = started()
-    done(bar, ledger, cached=True)
-    bar.close()
-    assert stream.getvalue() == "judging: 1 verdicts, 1 cached, 0 failed\n"
-    paid(ledger, cost=None)
-    done(bar, ledger)
-    bar.close()
-    assert stream.getvalue().endswith("unknown price\n")
-    bar, stream, _, ledger = started(world=4)
-    done(bar, ledger, cached=True)
-    bar.close()
-    assert stream.getvalue().startswith("judging (rank 0 of 4, its share): 1 verdicts")
-
-
 def test_bar_on_a_terminal(monkeypatch):
     monkeypatch.setattr(module, "BAR_SECONDS", 0.01)
     ledger, stream = Ledger(), Terminal()
@@ -107,25 +92,6 @@ def test_bar_on_a_terminal(monkeypatch):
     assert "8/8" in drawn[-1]
     assert "4 cached, 1 failed, $0.16" in drawn[-1]
     assert drawn[-1].endswith("\n")
-
-
-def test_the_thread_writes_and_ends(monkeypatch):
-    monkeypatch.setattr(module, "LINE_SECONDS", 0.01)
-    stream, ledger = io.StringIO(), Ledger()
-    bar = Progress(ledger, stream=stream)
-    bar.expect(2)
-    done(bar, ledger)
-    deadline = time.monotonic() + 5
-    while not stream.getvalue() and time.monotonic() < deadline:
-        time.sleep(0.005)
-    assert stream.getvalue().startswith("judging: 1 of 2 verdicts")
-    bar.close()
-    length = len(stream.getvalue())
-    time.sleep(0.05)
-    assert len(stream.getvalue()) == length
-    done(bar, ledger)  # a second task
-    bar.close()
-    assert stream.getvalue().splitlines()[-1].startswith("judging: 2 of 2 verdicts")
 
 
 @table("options", [{"enabled": False}, {"rank": 1, "world": 2}])

@@ -3,14 +3,14 @@
 import json
 import re
 
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from injections import INJECTIONS, TEXTS, Decision
+from PIL import Image
 
 from lmms_eval_tasks.errors import PromptError
 from lmms_eval_tasks.judges import Criterion
-from lmms_eval_tasks.judges.engine import block, neutralise, render
+from lmms_eval_tasks.judges.engine import block, image_part, neutralise, render
 from tests.checks import refused, table
 
 # Special tokens as the tokenizers of the families in prompts.py list them.
@@ -92,7 +92,7 @@ def seeing(template="Look:\n{frames}\nAnswer:\n{candidate}", system="Grade.", im
 
 
 def frames(count):
-    return [np.full((2, 3, 3), 40 * n, np.uint8) for n in range(count)]
+    return [Image.new("RGB", (3, 2), (40 * n,) * 3) for n in range(count)]
 
 
 def test_images_stand_where_their_placeholder_stands():
@@ -106,6 +106,9 @@ def test_images_stand_where_their_placeholder_stands():
     urls = [part["image_url"]["url"] for part in images]
     assert all(url.startswith("data:image/png;base64,") for url in urls)
     assert len(set(urls)) == 3
+    (noted,) = frames(1)
+    noted.info = {"comment": b"taken today", "dpi": (300, 300)}  # no part of the pixels
+    assert image_part(noted)["image_url"]["url"] == urls[0]
     assert json.dumps(render(seeing(), fields)) == json.dumps(render(seeing(), fields))
     criterion = seeing("{before}then{frames}", images=("frames", "before"))
     _, user = render(criterion, {"frames": frames(2), "before": frames(1)})
@@ -113,16 +116,3 @@ def test_images_stand_where_their_placeholder_stands():
     assert kinds == ["image_url", "text", "image_url", "image_url"]
     _, user = render(seeing(), {"frames": [], "candidate": "a"})  # without images: one string
     assert user["content"].startswith("Look:\n\nAnswer:\n<candidate-")
-
-
-@table(
-    "criterion, fields, words",
-    [
-        (seeing("no place {candidate}"), {"frames": []}, r"no placeholder \{frames\}"),
-        (seeing(), {"candidate": "a"}, r"no images for the placeholder \{frames\}"),
-        (seeing(), {"frames": "a.png", "candidate": "a"}, r"\{frames\} takes a list"),
-        (seeing(system="{frames}"), {"frames": [], "candidate": "a"}, "system message"),
-    ],
-)
-def test_a_template_that_does_not_fit_its_images_is_named(criterion, fields, words):
-    refused(PromptError, words, render, criterion, fields)

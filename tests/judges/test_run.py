@@ -12,12 +12,12 @@ from faults import RATING, Player, judge_of
 from forking import in_child
 
 from lmms_eval_tasks import judges
-from lmms_eval_tasks.errors import JudgeError, TasksError
+from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import resolve, run
 from lmms_eval_tasks.judges.run import Run, from_settings, task
 from lmms_eval_tasks.settings import JudgeLimits
 from tests import local_endpoint as server
-from tests.checks import in_threads, refused, table
+from tests.checks import in_threads, table
 from tests.local_endpoint import Fault, LocalEndpoint
 
 FIELDS = {"number": "1", "candidate": "x"}
@@ -149,12 +149,6 @@ def test_a_forked_process_has_a_run_of_its_own(own: Path) -> None:
         assert len(endpoint.chats) == 1  # the child found the reply in the parent's cache
         assert run.current() is mine
         assert judge_of(endpoint.url, mine).verdict(RATING, FIELDS).status == "ok"
-
-
-@table("variable, value")
-def test_a_wrong_setting_is_one_line(variable, value, own, monkeypatch) -> None:
-    monkeypatch.setenv(variable, value)
-    refused(TasksError, f"{variable}|{value}", from_settings)
 
 
 def test_a_budget_in_dollars_needs_a_price() -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval_tasks.errors import PromptError
 from lmms_eval_tasks.judges import offline
 from lmms_eval_tasks.judges.engine import render
 from lmms_eval_tasks.maia import judge
@@ -26,15 +25,7 @@ def test_the_users_prompt_replaces_ours(tmp_path: Path, monkeypatch: pytest.Monk
     file = tmp_path / "maia" / "judge.yml"
     file.parent.mkdir()
     file.write_text("system: mine\nuser: '{question} {references} {candidate}'\n")
-    assert judge.criterion(tmp_path).system == "mine"
-    assert judge.criterion().system != "mine"
     monkeypatch.setenv("LMMS_EVAL_TASKS_PROMPTS", str(tmp_path))
     assert judge.criterion().system == "mine"
-    assert (judge.prompt().hash, judge.prompt().source) == (
-        judge.criterion().prompt_hash,
-        str(file),
-    )
-    judge._criterion.cache_clear()
-    file.write_text("system: mine\nuser: '{question} {candidate}'\n")
-    with pytest.raises(PromptError, match=r"\{references\}"):
-        judge.criterion()
+    shown = (judge.prompt().hash, judge.prompt().source)
+    assert shown == (judge.criterion().prompt_hash, str(file))

@@ -137,7 +137,7 @@ class TestUsable:
         from lmms_eval_tasks.utils.probes import VideoInfo
 
         info = VideoInfo(200, 64, 48, duration=8, end=12, fps=25, has_audio=True)
-        monkeypatch.setattr(data, "look_at_videos", lambda _: ({"clip": info}, {}))
+        monkeypatch.setattr(data, "look_at_videos", lambda *_: ({"clip": info}, {}))
         write(user, [entry(1, start=4, end=10), entry(2, start=9, end=12.4)])
         assert [row["end"] for row in rows()] == [10, 12]
         write(user, [entry(1), entry(3, start=4, end=13.5)])

@@ -11,21 +11,25 @@ from rich.console import Console
 
 from lmms_eval_tasks.console import UNSEEN
 from lmms_eval_tasks.maverix import metrics, tables
-from lmms_eval_tasks.maverix.labels import DIMENSIONS, MODES
+from lmms_eval_tasks.maverix.labels import DIMENSIONS, MODES, mode_of
+from lmms_eval_tasks.maverix.metrics import WITHOUT
 from lmms_eval_tasks.maverix.table_rows import MARKS
 from tests.checks import table
 from tests.maverix.items import KINDS
 
 ACC = {"a": 0.465, "s": 0.414, "v": 0.354, "vs": 0.579, "av": 0.495}  # Qwen 2.5 Omni, Table 3
-SILENT = {"maverix_a": "not delivered", "maverix_av": "not delivered"}
+SILENT = {"a": "not delivered", "av": "not delivered"}
 
 
 def printed(
     rows: Sequence[tuple[str, Mapping[str, Any]]], sound: Mapping[str, str] | None = None
 ) -> dict[str, list[str]]:
-    """Lines of each table by its title, at the width of the user's console."""
+    """Lines of each table by its title, at the width of the user's console.
+
+    `sound` is what a run counts beside its numbers: state by mode.
+    """
     shown: dict[str, list[str]] = {}
-    for made in tables.tables(rows, sound):
+    for made in tables.tables([(label, counted(numbers, sound or {})) for label, numbers in rows]):
         sink = io.StringIO()
         Console(file=sink, width=UNSEEN).print(made)
         lines = [line.rstrip() for line in sink.getvalue().splitlines()]
@@ -35,6 +39,18 @@ def printed(
         assert all(note in lines for note in str(made.caption or "").splitlines())
         shown.setdefault(str(made.title), []).extend(lines)
     return shown
+
+
+def counted(numbers: Mapping[str, Any], sound: Mapping[str, str]) -> dict[str, Any]:
+    """The numbers with the counts that a run with this sound has in each task."""
+    found = {}
+    for task, values in numbers.items():
+        own = sound.get(mode_of(task).slug, "") if sound else ""
+        counts = {f"n_sound_missing_{mode}": state in WITHOUT for mode, state in sound.items()}
+        if own:
+            counts = {"n_sound_missing": own in WITHOUT, "n_sound_unknown": own == "unknown"}
+        found[task] = {**{name: int(count) for name, count in counts.items()}, **values}
+    return found
 
 
 def of(shown: Mapping[str, list[str]], part: str) -> list[str]:
@@ -69,8 +85,6 @@ class TestTable3:
         assert table3(modes()) == numbers
         fewer = {name: values for name, values in modes().items() if name != "maverix_s"}
         assert table3(fewer) == ["46.5", "-", "35.4", "-", "57.9", "49.5", "57.9", "-"]
-        group = {"maverix_table3": {"best_uni": 0.5, "best_multi": 0.25, "delta_multi": -0.25}}
-        assert table3(group) == ["-", "-", "-", "50.0", "-", "-", "25.0", "-25.0"]
 
     def test_subtitles_stand_for_sound_and_are_marked(self) -> None:
         lines = of(printed([("", modes())], SILENT), "Table 3")
@@ -84,7 +98,7 @@ class TestTable3:
         numbers = {task: {"acc": value} for task, value in paper.items()}
         expected = ["43.0*", "43.0", "48.0", "48.0", "57.5", "57.5*", "57.5", "+9.5"]
         for state in ("not delivered", "raises"):
-            assert table3(numbers, {"maverix_a": state, "maverix_av": state}) == expected
+            assert table3(numbers, {"a": state, "av": state}) == expected
         dashes = ["-", "43.0", "48.0", "-", "57.5", "-", "-", "-"]
         for count, shown in ((9, expected), (0, dashes)):
             counts = {"n_sound_missing_a": count, "n_sound_missing_av": count}
@@ -122,21 +136,17 @@ class TestTable3:
 
     def test_the_best_that_rests_on_unknown_sound_is_marked(self) -> None:
         """A is the best of its three, V+A is not: without sound V+S would be the best as well."""
-        group = {"maverix_table3": {"best_uni": 0.5, "best_multi": 0.25, "delta_multi": -0.25}}
         for a, av, best in (
             ("unknown", "unknown", ["46.5?", "57.9", "+11.4?"]),
             ("unknown", "delivered", ["46.5?", "57.9", "+11.4?"]),
             ("delivered", "unknown", ["46.5", "57.9", "+11.4"]),
         ):
-            sound = {"maverix_a": a, "maverix_av": av}
+            sound = {"a": a, "av": av}
             found = table3(modes(), sound)
             assert [found[3], found[6], found[7]] == best
             unsure = "?" if av == "unknown" else ""
             assert table3(modes(av={"acc": 0.75}), sound)[6] == f"75.0{unsure}"
-            found = table3(group, sound)
-            assert (found[3][-1] == "?", found[6][-1] == "?") == (a == "unknown", bool(unsure))
-            assert found[7] == "-25.0?"
-            assert noted(of(printed([("x", group)], sound), "Table 3"), "?")
+            assert noted(of(printed([("x", modes())], sound), "Table 3"), "?")
 
     def test_names_with_more_behind_them(self) -> None:
         """Several models rescored at once, and a run whose judge failed."""

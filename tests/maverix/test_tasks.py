@@ -252,7 +252,7 @@ class TestUsersData:
         section = annotated("maverix_vs")
         assert "data" not in section
         assert any("cannot be told any more" in line for line in section["warnings"])
-        BENCHMARK.tables([("", section["numbers"])], section)
+        BENCHMARK.tables([("", section["numbers"])])
 
 
 class Stub:

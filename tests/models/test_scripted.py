@@ -17,7 +17,7 @@ from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.haven import sample
 from lmms_eval_tasks.haven.sample_stories import STORIES
 from lmms_eval_tasks.sample import models, players, recorded, scripted
-from lmms_eval_tasks.sample.replies import Replies
+from lmms_eval_tasks.sample.recorded import Replies
 from tests.checks import refused, table
 
 PAIRS = [(f"La scatola {i} è blu.", f"La scatola {i} è rossa.") for i in range(6)]

@@ -67,9 +67,6 @@ def test_another_process_that_was_faster(tmp_path: Path, monkeypatch: pytest.Mon
     assert {p.name for p in tmp_path.iterdir()} == {"a"}
 
 
-def test_as_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert tiny.main(["llama", str(tmp_path / "a")]) == 0
-    assert capsys.readouterr().out == f"{tmp_path / 'a'}\n"
-    assert tiny.main(["bert", str(tmp_path / "a")]) == 1
-    assert "no tiny checkpoint 'bert': qwen2_5_vl, gpt2, llama" in capsys.readouterr().err
-    assert tiny.main(["gpt2"]) == 2
+def test_unknown_kind(tmp_path: Path) -> None:
+    words = "no tiny checkpoint 'bert': qwen2_5_vl, gpt2, llama"
+    refused(TasksError, words, tiny.build, "bert", tmp_path / "a")

@@ -15,9 +15,8 @@ import yaml
 from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.judges import Criterion, Judge, Verdict, run
 from lmms_eval_tasks.judges.asking import Asker, settle
-from lmms_eval_tasks.judges.config import OPENAI, JudgeConfig
-from lmms_eval_tasks.judges.exchange import Reply
-from lmms_eval_tasks.judges.judging import judged
+from lmms_eval_tasks.judges.reader import judged
+from lmms_eval_tasks.judges.verdict import OPENAI, JudgeConfig, Reply
 from lmms_eval_tasks.movierecapsqa import baselines, tasks
 from lmms_eval_tasks.movierecapsqa import judge as judging
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, WORDS, Context

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from lmms_eval_tasks import judges
@@ -26,7 +26,6 @@ from tests.movierecapsqa.asking import (
     Answer,
     Item,
     Request,
-    Script,
     Told,
     Unasked,
     at,
@@ -184,29 +183,6 @@ def test_over_the_budget() -> None:
             assert len(endpoint.chats) == calls
         assert done["status"] == "judge_skipped"
         assert sorted(each(done, "status").values()) == statuses
-
-
-def test_long_answers_have_twice_the_room() -> None:
-    def limited(claims: Sequence[str]) -> Script:
-        """An endpoint that cuts its replies: four characters are a token."""
-
-        def answer(request: Request) -> Answer:
-            text = script(claims=claims)(request)
-            assert isinstance(text, str)
-            most = 4 * request["max_tokens"]
-            return text if len(text) <= most else truncated(text[:most])
-
-        return answer
-
-    sentences = [f"In scene {n} {'he walks along the corridor. ' * 3}".strip() for n in range(200)]
-    done, chats = judge_with(limited(sentences), " ".join(sentences))
-    assert (done["status"], done["claims"]) == ("ok", sentences)
-    assert all(len(labels) == 200 for labels in each(done, "labels").values())
-    rooms = [chat["max_tokens"] for chat in chats if kind(chat) == "claims"]
-    assert rooms == [judging.REPLY_TOKENS, 2 * judging.REPLY_TOKENS]
-    # What fits nowhere is the judge's failure.
-    done, chats = judge_with(limited(["x" * 100] * 1000), "x" * 20_000)
-    assert (done["status"], len(chats), len(done["candidate"])) == ("judge_truncated", 2, 20_000)
 
 
 # --- no score is ever read from what a candidate writes -----------------------------------------

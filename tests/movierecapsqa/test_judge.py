@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from lmms_eval_tasks import settings
-from lmms_eval_tasks.errors import JudgeError, PromptError
+from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import reader
 from lmms_eval_tasks.judges.config import REASONING_TOKENS
 from lmms_eval_tasks.judges.engine import render
@@ -26,7 +24,6 @@ from tests.movierecapsqa.asking import (
     FACTS,
     QUESTION,
     labelled,
-    use_prompts,
 )
 
 CASES = json.loads(
@@ -156,32 +153,6 @@ def test_what_counts_as_a_claim() -> None:
 
 
 # --- the user's prompts and judges --------------------------------------------------------------
-
-
-def test_the_users_prompts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ours = yaml.safe_load(
-        (Path(judge.__file__).parent / "prompts" / "judge.yml").read_text(encoding="utf-8")
-    )
-    cases = [
-        ({"context": "{facts}"}, r"\{dialogue\}"),
-        ({"context": "{question} {facts} {dialogue}"}, r"\{question\}"),
-        ({"claims": "{question} {candidate} {facts}"}, r"\{facts\}"),
-        ({"factuality": "Rate {claims}"}, r"\{claims\}"),
-        ({"relevance": "Rate the relevance.", "claims_system": "List it."}, ""),
-    ]
-    for number, (changes, said) in enumerate(cases):
-        file = tmp_path / str(number) / "movierecapsqa" / "judge.yml"  # read once for each folder
-        file.parent.mkdir(parents=True)
-        file.write_text(yaml.safe_dump({**ours, **changes}), encoding="utf-8")
-        use_prompts(file.parents[1], monkeypatch)
-        if said:
-            with pytest.raises(PromptError, match=f"judge.yml.*{said}"):
-                before.check_judge(BENCHMARK, "none")
-    assert "Rate the relevance." in judge.dimension_criterion("relevance", 2).template
-    assert judge.claims_criterion().system == "List it."
-    monkeypatch.setenv(settings.JUDGE, "none")
-    described = before.describe_judge(BENCHMARK)["prompt"]
-    assert described == {"hash": judge.claims_criterion().prompt_hash, "source": str(file)}
 
 
 def test_room_for_replies(tmp_path: Path) -> None:

@@ -17,11 +17,12 @@ from lmms_eval_tasks.host import names
 from lmms_eval_tasks.judges import Judge
 from lmms_eval_tasks.movierecapsqa import demo, sample, schema
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, Context
-from lmms_eval_tasks.movierecapsqa.sample import MODELS, Claim, replies, score, text
+from lmms_eval_tasks.movierecapsqa.sample import Claim, replies, score, text
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS, UNLABELLED
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from lmms_eval_tasks.runs import before
-from lmms_eval_tasks.sample import players, second_code
+from lmms_eval_tasks.sample import players
+from lmms_eval_tasks.sample.second_code import PALETTE
 from tests.movierecapsqa.asking import judge_reply
 
 
@@ -33,12 +34,6 @@ def folder(sample_root: Path) -> Path:
 @pytest.fixture(scope="module")
 def release(folder: Path) -> schema.Release:
     return schema.read(folder)
-
-
-@pytest.fixture(scope="module")
-def content(folder: Path) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads((folder / "segments.json").read_text(encoding="utf-8"))
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -59,31 +54,14 @@ def judge(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Judge:
 # --- segments -----------------------------------------------------------------------------------
 
 
-def test_the_forms_of_the_release_and_of_our_schema(
-    release: schema.Release, content: list[dict[str, Any]]
-) -> None:
+def test_the_forms_of_the_release_and_of_our_schema(release: schema.Release) -> None:
     assert release.problems == {}
     expected = {"videos": 2, "segments": 5, "questions": 24, "facts": 37, "bad_segments": 0}
     assert release.counts == expected
     for split, slugs in SPLITS.items():
         found = Counter(getattr(q, split) or UNLABELLED for _, q in release.questions())
         assert set(found) == set(slugs)
-        assert min(found.values()) >= 2
-    numbered = [all(re.match(r"\d+\. ", f) for f in s["facts"]) for s in content]
-    assert set(numbered) == {True, False}
-    asked = [q for segment in content for q in segment["questions"]]
-    assert {"humanAnswer" in q for q in asked} == {True, False}
-    plain, marked, none, windows, _ = (segment["srt"] for segment in content)
-    assert plain.startswith("00:00:04,000 --> 00:00:05,500\nAda, ")
-    assert marked.startswith("\ufeff1\n00:00:15,245")
-    assert "<font color" in marked
-    assert none == ""
-    assert "\r\n" in windows
-    assert release.segments[1].dialogue == (
-        "Wait for the sign, Bo.\nThe first at the lantern carries it.\n"
-        "The river is afraid of light.\nI promised my mother to bring it home."
-    )
-    shapes = {"circle", "square", "triangle", *second_code.NAMES}
+    shapes = {"circle", "square", "triangle", *PALETTE}
     for segment, part in zip(release.segments, sample.parts(), strict=True):
         assert segment.facts == tuple(fact for _, fact in part.facts)
         # A vision question must not be answered by the dialogue: no colour or shape is named.
@@ -177,27 +155,6 @@ def test_every_built_answer_gets_its_labels_and_score(
     other = segment.model_copy(update={"facts": (*segment.facts, "One more.")})
     found = ask(judge, other, question.question, question.reference)
     assert (found["status"], found["claims"]) == ("judge_skipped", [question.reference])
-
-
-def test_released_answers_and_published_scores(judge: Judge, release: schema.Release) -> None:
-    gaps: Counter[tuple[str, int]] = Counter()
-    kinds: Counter[str] = Counter()
-    for segment, question in release.questions():
-        assert [answer.model for answer in question.model_answers] == list(MODELS)
-        for answer in (*question.human_answers, *question.model_answers):
-            found = ask(judge, segment, question.question, answer.answer)
-            kinds[found["status"]] += 1
-            for name in ("factuality", "relevance"):
-                published = getattr(answer.scores, name)
-                if found["status"] == "empty":
-                    assert published is None
-                else:
-                    gaps[name, abs(published - found["dimensions"][name]["score"])] += 1
-    assert {len(question.human_answers) for _, question in release.questions()} == {0, 1, 2}
-    assert set(kinds) == {"ok", "empty", "refused", "no_claims"}
-    # Not the recorded judge's own scores, or agreement with them would prove nothing.
-    assert {gap for _, gap in gaps} == {0, 1}
-    assert min(gaps["factuality", 1], gaps["relevance", 1]) > 10
 
 
 def test_what_the_demo_checks_of_the_coin(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 import shutil
 from collections import Counter
 from collections.abc import Mapping
@@ -12,21 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from rich.console import Console
 
 from lmms_eval_tasks import running, settings
-from lmms_eval_tasks.errors import PromptError
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.judges import resolve
 from lmms_eval_tasks.movierecapsqa import baselines, metrics, schema
 from lmms_eval_tasks.movierecapsqa import tasks as own
-from lmms_eval_tasks.movierecapsqa.data import TASKS
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from lmms_eval_tasks.runs import after, before, estimate, scoring
 from lmms_eval_tasks.utils import clips
-from tests.movierecapsqa.asking import kind, use_prompts
+from tests.movierecapsqa.asking import kind
 from tests.movierecapsqa.entries import SECRET, SPOKEN, entry, question, second_of, write
 from tests.movierecapsqa.saved_runs import Rater, asked_for, judged_at, numbers, score
 from tests.movierecapsqa.test_data import docs
@@ -68,22 +64,6 @@ def test_texts_of_each_condition(user: Path) -> None:
     assert told.endswith("\n{dialogue} {lines}?>")
 
 
-def test_facts_never_reach_the_model(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor do reference, the lure, the answers of others, or the movie's title."""
-    for frames in ("", "2"):
-        monkeypatch.setenv(settings.FRAMES, frames)
-        for one in (one for task in TASKS for one in docs(task)):
-            assert SECRET in one["reference"]
-            assert all(SECRET in fact for fact in one["facts"])
-            (message,) = names.doc_to_messages(one)
-            texts = [part["text"] for part in message["content"] if part["type"] == "text"]
-            assert texts == [names.doc_to_text(one)]
-            given = f"{message} {names.doc_to_visual(one)}"
-            assert one["question"] in given
-            for hidden in (SECRET, "captain", "snows", "1999"):
-                assert hidden not in given
-
-
 def test_pictures_come_before_the_text(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = doc("movierecapsqa_scenes")
     (message,) = names.doc_to_messages(one)
@@ -106,27 +86,6 @@ def test_pictures_come_before_the_text(user: Path, monkeypatch: pytest.MonkeyPat
     assert names.doc_to_visual(alone) == []
     assert [part["type"] for part in names.doc_to_messages(alone)[0]["content"]] == ["text"]
     assert own.handed(alone)["media"] == {"kind": "none", "dialogue": True}
-
-
-def test_the_users_texts(user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ours = yaml.safe_load((FOLDER / "prompts" / "task.yml").read_text(encoding="utf-8"))
-    file = tmp_path / "movierecapsqa" / "task.yml"
-    file.parent.mkdir()
-    for part, changed, said in (
-        ("both", "Mine. {question}", "{dialogue}"),
-        ("only_frames", "Mine.", "{question}"),
-        ("only_dialogue", "Mine. {question}", "{dialogue}"),
-        ("dialogue", "Mine", "{lines}"),
-        ("only_frames", "Mine. {question} {dialogue}", "unknown placeholder {dialogue}"),
-    ):
-        file.write_text(yaml.safe_dump({**ours, part: changed}), encoding="utf-8")
-        use_prompts(tmp_path, monkeypatch)
-        with pytest.raises(PromptError, match=f"task.yml.*{part}.*{re.escape(said)}"):
-            own.task_prompts()
-    file.write_text(yaml.safe_dump({**ours, "only_dialogue": "Mine. {dialogue} {question}"}))
-    use_prompts(tmp_path, monkeypatch)
-    assert names.doc_to_text(doc(DIALOGUE)).startswith("Mine. ")
-    assert own.task_prompts().source == str(file)
 
 
 # --- what the log keeps, and what a reply is worth ----------------------------------------------

@@ -2,38 +2,39 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 
 import pytest
 
+from lmms_eval_tasks.benchmark import Cut
 from lmms_eval_tasks.errors import DataError, MediaError
 from lmms_eval_tasks.runs import media
-from lmms_eval_tasks.runs.media import Needed, Part, Window
+from lmms_eval_tasks.runs.media import Part
+from tests.checks import table
 
-
-def window(number: int) -> Window:
-    return ("x.mp4", float(number), number + 1.0)
-
-
-def part(asked: int, docs: int = 1, numbers: str = "01234", task: str = "t") -> Part:
-    return Part(task, [Needed(f"item {n}", window(int(n)), docs) for n in numbers], asked)
+IMPOSSIBLE = "segments of {} can be cut"
 
 
 class Maker:
     """Notes what is cut, and fails on some windows."""
 
     def __init__(self, *bad: int) -> None:
-        self.bad = {window(number) for number in bad}
-        self.made: list[Window] = []
+        self.bad = bad
+        self.made: list[int] = []
 
-    def __call__(self, one: Window) -> None:
-        self.made.append(one)
-        if one in self.bad:
-            raise MediaError(f"{one[0]}: damaged at {one[1]:g} s")
+    def __call__(self, number: int) -> None:
+        self.made.append(number)
+        if number in self.bad:
+            raise MediaError(f"damaged at {number} s")
+
+    def part(self, asked: int, numbers: str = "01234", task: str = "t") -> Part:
+        cuts = [Cut(f"item {n}", (int(n),), functools.partial(self, int(n))) for n in numbers]
+        return Part(task, cuts, asked)
 
 
-@pytest.mark.parametrize(
-    ("docs", "limit", "asked"),
+@table(
+    "docs, limit, asked",
     [
         ([10, 20], None, [10, 20]),
         ([10, 20], 0, [10, 20]),
@@ -52,47 +53,41 @@ def test_what_a_limit_leaves(docs: list[int], limit: float | None, asked: list[i
     assert media.asked(docs, limit) == asked
 
 
-@pytest.mark.parametrize(
-    ("asked", "docs", "made"), [(5, 1, 5), (2, 1, 2), (99, 1, 5), (3, 2, 2), (4, 2, 2), (9, 8, 2)]
-)
-def test_first_items_only(asked: int, docs: int, made: int) -> None:
-    assert list(part(asked, docs).first({})) == [window(n) for n in range(made)]
-
-
 def test_each_window_once_over_all_parts() -> None:
     maker = Maker()
-    assert media.make([part(3), part(5, numbers="2341"), part(5)], maker, "X") == {}
-    assert sorted(maker.made) == [window(n) for n in range(5)]
+    parts = [maker.part(2), maker.part(3, numbers="2341"), maker.part(99, numbers="110")]
+    assert media.make(parts, "X", "cut") == {}
+    assert sorted(maker.made) == list(range(5))
 
 
-def test_an_item_that_fails_makes_way_for_the_next_one() -> None:
+def test_a_cut_that_fails_makes_way_for_the_next_one() -> None:
     maker = Maker(0, 2)
-    parts = [part(2)]
-    uncut = media.make(parts, maker, "X")
-    assert uncut == {window(n): f"x.mp4: damaged at {n} s" for n in (0, 2)}
-    assert sorted(maker.made) == [window(n) for n in range(4)]
-    assert media.lost(parts, uncut) == {
-        "item 0": "x.mp4: damaged at 0 s",
-        "item 2": "x.mp4: damaged at 2 s",
-    }
+    parts = [maker.part(2)]
+    uncut = media.make(parts, "X", "cut")
+    assert uncut == {(n,): f"damaged at {n} s" for n in (0, 2)}
+    assert sorted(maker.made) == list(range(4))
+    lost = media.lost(parts, uncut, IMPOSSIBLE)
+    assert lost == {f"item {n}": f"damaged at {n} s" for n in (0, 2)}
 
 
 def test_nothing_left_of_a_part() -> None:
-    parts = [part(2), part(2, numbers="13", task="other")]
-    uncut = media.make(parts, Maker(1, 3), "X")
-    with pytest.raises(DataError, match="none of the segments of other can be cut:\n  item 1: x"):
-        media.lost(parts, uncut)
+    maker = Maker(1, 3)
+    parts = [maker.part(2), maker.part(2, numbers="13", task="other")]
+    uncut = media.make(parts, "X", "cut")
+    with pytest.raises(DataError, match="none of the segments of other can be cut:\n  item 1: d"):
+        media.lost(parts, uncut, IMPOSSIBLE)
 
 
 def test_other_errors_are_not_swallowed() -> None:
-    def cut(_: Window) -> None:
+    def cut() -> None:
         raise KeyError("a bug of ours")
 
     with pytest.raises(KeyError, match="a bug of ours"):
-        media.make([part(1)], cut, "X")
+        media.make([Part("t", [Cut("item", (0,), cut)], 1)], "X", "cut")
 
 
 def test_several_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(media.os, "cpu_count", lambda: 3)
     met = threading.Barrier(3, timeout=10)
-    assert media.make([part(3)], lambda _: met.wait(), "X") == {}
+    cuts = [Cut("item", (number,), met.wait) for number in range(3)]
+    assert media.make([Part("t", cuts, 3)], "X", "cut") == {}

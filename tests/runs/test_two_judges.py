@@ -63,22 +63,19 @@ def test_nothing_to_compare_with(price_list: prices.PriceList) -> None:
     assert two_judges.compared([], price_list) is None
 
 
-def test_an_unknown_price_is_not_zero(price_list: prices.PriceList) -> None:
-    assert two_judges.cost([verdict(1.0, "mystery")], price_list) is None
-    assert two_judges.cost([verdict(1.0, "old", tokens=None)], price_list) is None
-    assert two_judges.cost([None, Verdict(1.0, "ok", judge="offline")], price_list) == 0.0
-
-
-def test_a_panel_costs_what_its_members_cost(price_list: prices.PriceList) -> None:
-    parts = (verdict(1.0, "old"), verdict(0.0, "Agent A, round 1: new@http://h/v1"))
-    whole = Verdict(1.0, "ok", judge="panel", usage=Usage(2, 2000, 0), parts=parts)
-    assert two_judges.cost([whole], price_list) == pytest.approx(0.004)
-
-
-def test_a_batchs_verdicts_cost_half(price_list: prices.PriceList) -> None:
-    whole = Usage(1, 1000, 0)
-    batch = Usage(1, 1000, 0, batch=True)
-    assert [
-        two_judges.cost([Verdict(1.0, "ok", judge="old", usage=u)], price_list)
-        for u in (whole, batch)
-    ] == pytest.approx([0.001, 0.0005])
+def test_cost(price_list: prices.PriceList) -> None:
+    """A panel's is that of its members, a batch's half; an unknown price is not zero."""
+    free = Verdict(1.0, "ok", judge="offline")
+    members = (verdict(1.0, "old"), verdict(0.0, "Agent A, round 1: new@http://h/v1"))
+    panel = Verdict(1.0, "ok", judge="panel", usage=Usage(2, 2000, 0), parts=members)
+    batch = Verdict(1.0, "ok", judge="old", usage=Usage(1, 1000, 0, batch=True))
+    for given, cost in (
+        ([verdict(1.0, "mystery")], None),
+        ([verdict(1.0, "old", tokens=None)], None),
+        ([None, free], 0.0),
+        ([verdict(1.0, "old")], 0.001),
+        ([panel], 0.004),
+        ([batch], 0.0005),
+    ):
+        expected = None if cost is None else pytest.approx(cost)
+        assert two_judges.cost(given, price_list) == expected

@@ -17,7 +17,6 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, create_model, model_validator
 
-from lmms_eval_tasks import settings
 from lmms_eval_tasks.haven.records.structure import Structure
 from lmms_eval_tasks.judges import Criterion, Judge, reader
 from lmms_eval_tasks.judges.reader import quotable
@@ -153,7 +152,7 @@ def prompt(override_dir: Path | None = None) -> prompts.Prompt:
     required: dict[str, tuple[str, ...]] = dict.fromkeys(STEPS, ())
     required["shot"] = ("words",)
     required |= {f"{step}_user": (shown,) for step, shown in _SHOWN.items()}
-    return prompts.load("haven", "build", required, override_dir or settings.prompts_dir())
+    return prompts.load("haven", "build", required, override_dir)
 
 
 def criterion(step: str, given: prompts.Prompt, schema: type[BaseModel] | None = None) -> Criterion:

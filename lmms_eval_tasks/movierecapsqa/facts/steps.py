@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from lmms_eval_tasks import settings
 from lmms_eval_tasks.judges import Criterion, Judge, reader
 from lmms_eval_tasks.judges.reader import quotable
 from lmms_eval_tasks.judges.verdict import Status
@@ -48,7 +47,7 @@ def prompt(override_dir: Path | None = None) -> prompts.Prompt:
     """
     required: dict[str, tuple[str, ...]] = dict.fromkeys(_SHOWN, ())
     required |= {f"{step}_user": shown for step, shown in _SHOWN.items()}
-    return prompts.load("movierecapsqa", "facts", required, override_dir or settings.prompts_dir())
+    return prompts.load("movierecapsqa", "facts", required, override_dir)
 
 
 def criterion(step: str, given: prompts.Prompt, schema: type[BaseModel] | None = None) -> Criterion:

@@ -13,11 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import typer
 from click.testing import Result
 from typer.testing import CliRunner
 
-from lmms_eval_tasks.commands import debate_command
+from lmms_eval_tasks.commands.cli import app
 from tests.local_endpoint import Fault, LocalEndpoint, last_user_text, slow
 
 DIMENSIONS = ("partial_actions", "time_order_understanding")
@@ -79,13 +78,6 @@ class Player:
         return slow(self.delay, json.dumps(reply)) if self.delay else json.dumps(reply)
 
 
-def app() -> typer.Typer:
-    made = typer.Typer()
-    made.callback()(lambda: None)
-    debate_command.add_commands(made)
-    return made
-
-
 class Study:
     """The command on the small study; each call with the same cache."""
 
@@ -111,7 +103,7 @@ class Study:
         return ["debate", *candidates, *where, *judge, *more]
 
     def __call__(self, *more: str) -> Result:
-        return CliRunner().invoke(app(), self.arguments(*more), env=self.env)
+        return CliRunner().invoke(app, self.arguments(*more), env=self.env)
 
     def transcripts(self) -> list[dict[str, Any]]:
         lines = self.said.read_text(encoding="utf-8").splitlines()

@@ -23,14 +23,7 @@ from tests.local_endpoint import error
 
 TURNS = 5 * DIFFERENT  # two agents, two rounds, and the last word
 AGAIN = "when what stopped them is mended (see above), run the same command again;"
-SCRIPT = (
-    "import typer\n"
-    "from lmms_eval_tasks.commands import debate_command\n"
-    "app = typer.Typer()\n"
-    "app.callback()(lambda: None)\n"
-    "debate_command.add_commands(app)\n"
-    "app()\n"
-)
+SCRIPT = "from lmms_eval_tasks.commands.cli import app; app()"
 
 
 @pytest.fixture
@@ -85,32 +78,6 @@ def test_a_debate(study: Study) -> None:
     assert f"all: {TURNS} calls, unknown price" in done.output
     # A folder with ratings and transcripts is read as ratings alone.
     assert ratings.read([study.folder]) == rows
-
-
-def test_the_same_command_again_costs_nothing_and_gives_the_same(study: Study) -> None:
-    study()
-    first = study.out.read_bytes(), study.said.read_bytes()
-    done = study()
-    assert done.exit_code == 0, (done.output, done.exception)
-    assert len(study.endpoint.chats) == TURNS
-    assert (study.out.read_bytes(), study.said.read_bytes()) == first
-
-
-def test_a_dry_run_asks_nobody_and_needs_no_key(study: Study) -> None:
-    done = study("--dry-run")
-    assert done.exit_code == 0, (done.output, done.exception)
-    assert f"{ANSWERS} answers to rate by debate(" in done.output
-    assert f"all: {TURNS} calls" in done.output
-    paper = study("--dry-run", "--judge", "")
-    assert "gpt-4o: 33 verdicts, 33 calls" in paper.output, paper.exception
-    assert "gpt-3.5-turbo: 22 verdicts, 22 calls" in paper.output
-    assert "all: 55 calls, $" in paper.output
-    alone = study("--dry-run", "--judge", "", "--single")
-    assert "gpt-3.5-turbo: 11 verdicts" in alone.output
-    assert study.endpoint.chats == []
-    assert not study.out.exists()
-    assert not study.said.exists()
-    refused(study("--judge", ""), JudgeError, "OPENAI_API_KEY")
 
 
 def test_a_budget_ends_the_run_and_the_rest_follows(study: Study) -> None:

@@ -76,12 +76,6 @@ def test_every_form_with_every_reason() -> None:
             assert replies.read(f"{form(one, 'One.')}\n\n{other(two, 'Other.')}").rating is None
 
 
-def test_the_final_judge_may_repeat_another_judge_word_for_word() -> None:
-    said = json.dumps({"rating": 4, "reason": "The hat is named."})
-    assert replies.read(said).rating == 4
-    assert replies.read(said, ["A man with a hat."]).rating == 4
-
-
 # Texts by which a candidate asks for a good grade, here of 1 to 5; the judge's own is 1.
 ASKING = [text.replace("score", "rating").replace("Score", "Rating") for text in INJECTIONS]
 
@@ -125,11 +119,3 @@ def test_long_replies_take_no_time() -> None:
     texts = ("[" * 100_000, "Rating: " * 20_000, "{" * 5_000, "Good (4) Fair (2) " * 10_000)
     for text in (*texts, "\\n" * 50_000):
         assert replies.read(text).rating is None
-
-
-def test_levels() -> None:
-    for text in ("4", " [[ 4 ]] ", "good", "**Good**", "4 (good)", "Good: 4", "4.0"):
-        assert replies.level(text) == 4
-    assert replies.level("7") == 7
-    for text in ("Excellent (4)", "4.5", "Goodness", "4 5", "", "-4", "4/5", "[4] [4]"):
-        assert replies.level(text) is None

@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from click.testing import Result
 from typer.testing import CliRunner
 
-from lmms_eval_tasks.commands import reliability_command
-from lmms_eval_tasks.cvrr_es.study import page, ratings, selection, sheets
+from lmms_eval_tasks.commands.cli import app
+from lmms_eval_tasks.cvrr_es.study import page, ratings, selection
 from lmms_eval_tasks.cvrr_es.study.page import html
 from lmms_eval_tasks.cvrr_es.study.panel_sheets import all_sheets
 from lmms_eval_tasks.cvrr_es.study.ratings import OFF_SCALE, RatingRow
@@ -264,27 +263,6 @@ class TestTables:
         assert ("Table 6" in collective.title, "Table 7" in mixture.title) == (True, True)
         assert any("collective minus alone: 14.29 [" in note for note in collective.notes)
 
-    def test_gaps(self) -> None:
-        more = [*judged(), *rows([1, 5], dimension=TIME)]
-        truth = [*referred(), *rows([1, 5], judge="debate", round="reference", dimension=TIME)]
-        one = sheet(report(more, truth, QUICK), "agreement")
-        assert one.columns == ["Partial Actions", "Time Order", "mean"]
-        assert cells(one, "J", "B") == ["100.00", "-", "100.00"]
-        # Both always 4: no kappa in that cell, and the caption counts it.
-        both = {"A": [4, 4, 4, 4], "B": [1, 2, 3, 4]}
-        truth = given("debate", both, round="reference")
-        one = sheet(report(given("J", both), truth, QUICK), "agreement")
-        assert cells(one, "J", "A") == ["-", "-"]
-        assert one.notes[-1] == "cells without a kappa, which averages leave out: J 1 of 2"
-        # K rated all 8, so the panel has 8; J, the best single judge, lacks one.
-        one = sheet(report(judged()[1:], referred(), QUICK), "panels")
-        shown = cells(one, "mean", "nothing")
-        assert (shown[4], shown[5].endswith(" (n 7)")) == ("8", True)
-        shares = {None: "-", 0.0: "0.0", 0.0001: "<0.1", 0.9999: ">99.9", 1.0: "100.0"}
-        assert {value: sheets.share(value) for value in shares} == shares
-        assert sheets.span(None) == sheets.span({"low": None, "high": 1.0}) == "-"
-        assert sheets.span({"low": -0.0004, "high": 0.5}) == "[0.000, 0.500]"
-
 
 # --- the page -------------------------------------------------------------------------------------
 
@@ -373,9 +351,6 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*arguments: object) -> Result:
-    app = typer.Typer()
-    reliability_command.add_commands(app)
-    app.command("other")(lambda: None)  # with one command alone typer would need no name
     return CliRunner().invoke(app, ["reliability", *map(str, arguments)])
 
 

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import typer
 from click.testing import Result
 from typer.testing import CliRunner
 
-from lmms_eval_tasks.commands import haven_command
+from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.haven.records import files
 from lmms_eval_tasks.sample import render
 from tests.local_endpoint import Fault, Json, LocalEndpoint, last_user_text
@@ -31,8 +30,6 @@ STARTS = [0, 12, 15, 25]
 SCORES = [1.0] * 12 + [5.0, 4.0, 5.0] + [2.0] * 10 + [3.0] * 5
 
 Change = Callable[[str, Any, Json], Any]
-app = typer.Typer()
-haven_command.add_commands(app)
 
 
 def render_video(path: Path, scenes: Sequence[tuple[tuple[int, int, int], int]] = SCENES) -> Path:

@@ -21,7 +21,7 @@ from lmms_eval_tasks.haven.records import files
 from lmms_eval_tasks.haven.records import release as released
 from tests.conftest import REPOSITORY
 from tests.haven.records.desk import SCORES, Desk, F, pictures
-from tests.local_endpoint import error, last_user_text
+from tests.local_endpoint import last_user_text
 
 ALL = {"frame": 30, "shot": 4, "document": 1, "summary": 1}
 
@@ -171,31 +171,6 @@ def test_videos_are_added_beside_each_other(desk: Desk) -> None:
     assert len(desk.written()["video_1"]["clips"]) == 5
 
 
-def test_a_text_that_fails_keeps_the_record_back(desk: Desk) -> None:
-    """The shot of 5 pictures gets no reply; what was paid for is not paid for again."""
-    desk.writer.change = lambda step, reply, request: (
-        error(400, "maximum context length")
-        if step == "shot" and len(pictures(request)) == 5
-        else reply
-    )
-    done = desk.run(*desk.judge)
-    assert done.exit_code == 1
-    assert "failed: shot 4: api_error:" in done.output
-    assert "failed: document: waits for the description of shot 4" in done.output
-    assert "not written: run the same command again to go on, or add --keep-gaps" in done.output
-    assert not files.json_file(desk.out, "own").exists()
-    done = desk.run(*desk.judge, "--keep-gaps")
-    assert done.exit_code == 1
-    video = desk.written()["video_1"]
-    assert video["clips"][3]["status"] == "missing"
-    assert video["build"]["missing"] == ["1 of 4 shot descriptions", "the document"]
-    desk.writer.change = None
-    asked = desk.writer.asked.copy()
-    assert desk.run(*desk.judge).exit_code == 0
-    assert desk.writer.asked - asked == {"shot": 1, "document": 1}
-    assert desk.written()["video_1"]["build"]["missing"] == []
-
-
 @pytest.mark.parametrize(
     ("sentences", "why"),
     [
@@ -272,6 +247,18 @@ def test_what_a_killed_run_paid_for_is_not_paid_again(desk: Desk) -> None:
     shutil.rmtree(desk.folder / "replies")
     desk.run(*desk.judge)
     assert desk.written() == resumed
+
+
+def test_a_kill_between_the_two_files_leaves_no_trace(desk: Desk) -> None:
+    """HDF5 is written first: without the JSON entry the video is made again under the same key."""
+    desk.run(*desk.judge)
+    before = desk.written()
+    files.json_file(desk.out, "own").unlink()
+    assert desk.run(*desk.judge).exit_code == 0
+    assert desk.written() == before
+    with h5py.File(files.h5_file(desk.out, "own")) as content:
+        assert list(content) == ["video_1"]
+    assert not list(desk.out.rglob("*.part"))
 
 
 # --- asking nobody, and bad options -------------------------------------------------------------

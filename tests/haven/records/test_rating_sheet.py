@@ -13,7 +13,7 @@ from PIL import Image
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven.records import picture, rating_sheet
-from lmms_eval_tasks.haven.records.rating_sheet import DIMENSIONS, Evidence
+from lmms_eval_tasks.haven.records.rating_sheet import COLUMNS, DIMENSIONS, Evidence
 from lmms_eval_tasks.haven.records.record import Frame, Record, Sentence, Shot
 
 NONE = Evidence({}, (), (), "no video")
@@ -113,3 +113,10 @@ def test_the_page_holds_everything_and_loads_nothing() -> None:
         for question in dimensions.values():
             assert question in page
     assert "look at the video" in page
+
+
+def test_a_text_that_a_spreadsheet_would_compute_is_none() -> None:
+    sheet = rating_sheet.draw([record(1)], 1, 0)
+    lines = list(csv.reader(io.StringIO(rating_sheet.csv_text(sheet.rows))))
+    assert tuple(lines[0]) == COLUMNS
+    assert lines[-1] == ["tvsum/video_1 summary", "summary", "'=Then", "readability", ""]

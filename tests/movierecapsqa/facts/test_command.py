@@ -97,15 +97,6 @@ def test_own_instructions_take_the_place_of_ours(
     assert "{narration} is missing" in str(desk.run().exception)
 
 
-def test_the_judges_setting_does_not_say_who_writes(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("LMMS_EVAL_TASKS_JUDGE", "none")
-    assert desk.run().exit_code == 0
-    done = CliRunner().invoke(app, ["facts", str(desk.recap), "--out", str(desk.out) + "2"])
-    assert "(unset: gpt-4.1) needs a key: set OPENAI_API_KEY" in str(done.exception)
-
-
 def test_replies_have_room_and_time(tmp_path: Path) -> None:
     env = {"OPENAI_API_KEY": "x"}
     ours = build.model(None, env)

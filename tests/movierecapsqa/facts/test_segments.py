@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.movierecapsqa import schema
+from lmms_eval_tasks.movierecapsqa.facts import review
 from tests.conftest import REPOSITORY
-from tests.local_endpoint import error
-from tests.movierecapsqa.facts.desk import SRT, Desk, is_for
-from tests.movierecapsqa.facts.writer import narration
+from tests.local_endpoint import error, refused
+from tests.movierecapsqa.facts.desk import RECAP, SRT, Desk, is_for
 
 
 def test_a_recap_becomes_segments_of_the_released_form(desk: Desk) -> None:
@@ -66,22 +71,6 @@ def test_a_recap_becomes_segments_of_the_released_form(desk: Desk) -> None:
     assert "14 verdicts (14 ok), 14 calls paid" in done.output
     assert "model: m at http://127.0.0.1" in done.stderr
     assert "3 of 3 segments: about 14 calls" in done.stderr
-
-
-def test_what_each_step_is_shown(desk: Desk) -> None:
-    desk.run()
-    shown = {}
-    for step, request in desk.writer.requests:
-        text = request["messages"][1]["content"]
-        if "opens" in text or "Ann" in text:
-            shown[step] = text
-    assert "Ann opens doors. Bob sinks boats. Ann runs away." in narration(shown["facts"])
-    assert narration(shown["pairs"]).splitlines()[1] == "2. Bob sinks boats."
-    assert "Ann" in shown["simplify"]
-    assert narration(shown["modality"]) == "Who is there?"
-    assert "Facts: 1, 2" in shown["modality"]
-    assert "What does somebody do" in shown["category"]
-    assert "Who is there?" not in "".join(shown[s] for s in ("facts", "pairs", "category"))
 
 
 def test_a_second_run_asks_nothing_and_changes_nothing(desk: Desk) -> None:
@@ -192,23 +181,135 @@ def test_repeated_facts_and_pairs_are_left_out_and_told(desk: Desk) -> None:
     assert "left out because they repeat others: 1 facts, 1 pairs" in done.output
 
 
-def test_questions_to_look_at_are_told_and_kept(desk: Desk) -> None:
-    def change(step: str, reply: Any, request: Any) -> Any:
-        if is_for(step, request, "simplify", "Ann"):
-            questions = ["Who runs away when doors are gone?", "Does Bob like boats, Ann?"]
-            return {
-                "pairs": [
-                    {"id": number, "question": question, "answer": "x"}
-                    for number, question in zip((2, 1), questions, strict=True)
-                ]
-            }
-        return reply
+@pytest.mark.parametrize(
+    ("step", "broken", "why"),
+    [
+        ("facts", {"facts": ["One.", "  "]}, "an empty text"),
+        ("facts", ["One."], "no object with the keys"),
+        ("pairs", {"pairs": []}, "an empty list"),
+        ("pairs", {"pairs": [{"question": "Q?", "answer": "A.", "facts": [2]}]}, "fact 2 of 1"),
+        ("simplify", {"pairs": [{"id": 1, "question": "Q?", "answer": "A."}] * 2}, "found [1, 1]"),
+        ("modality", {"labels": [{"id": 1, "label": "sound"}]}, "'dialogue', 'vision'"),
+        ("category", {"labels": []}, "found []"),
+    ],
+)
+def test_a_reply_that_does_not_validate_is_repaired_once(
+    desk: Desk, step: str, broken: Any, why: str
+) -> None:
+    recap = desk.write("one.json", {**RECAP, "segments": [RECAP["segments"][2]]})
+    desk.writer.change = lambda asked, reply, _: broken if asked == step else reply
+    done = desk.run(recap=recap)
+    assert done.exit_code == 1
+    assert desk.writer.asked[step] == 2
+    assert f"failed: abc.1 at {step}: parse_failure: " in done.output
+    assert why in done.output
+    assert not desk.out.exists()
+    # The second reply is good: the repair is what was asked again.
+    seen: list[str] = []
+    desk.writer.change = lambda asked, reply, _: (
+        broken if asked == step and not (seen.append(asked) or len(seen) > 1) else reply
+    )
+    done = desk.run(recap=recap, model="other")
+    assert done.exit_code == 0, done.output
+    assert len(desk.written()) == 1
+    assert "1 repair" in done.output
 
-    desk.writer.change = change
+
+def test_a_failed_segment_leaves_the_others(desk: Desk) -> None:
+    desk.writer.change = lambda step, reply, request: (
+        refused() if is_for(step, request, "facts", "Cid") else reply
+    )
     done = desk.run()
-    assert len(desk.written()[0]["questions"]) == 2
-    assert "to look at: 1 questions hold their answer" in done.output
-    assert "  abc.1/1: Who runs away when doors are gone? -> runs away." in done.output
-    assert "to look at: 1 questions still have what looks like a name" in done.output
-    assert "  abc.1/0: Does Bob like boats, Ann? (Bob, Ann)" in done.output
-    assert "to look at: 0 questions are asked more than once" in done.output
+    assert done.exit_code == 1
+    assert [entry["id"] for entry in desk.written()] == ["abc.1", "abc.3"]
+    assert "failed: abc.2 at facts: refused: " in done.output
+    # It takes its place between the others once it can be made.
+    desk.writer.change = None
+    desk.run(cache="off")
+    assert [entry["id"] for entry in desk.written()] == ["abc.1", "abc.2", "abc.3"]
+
+
+def test_append_adds_to_other_recaps(desk: Desk) -> None:
+    released = {"id": "zzz.1", "videoId": "zzz", "startTime": 0, "endTime": 1, "facts": ["1. X."]}
+    others = [{**released, "questions": []}, {**released, "id": "zzz.2", "questions": []}]
+    desk.write("segments.json", others)
+    done = desk.run()
+    assert isinstance(done.exception, DataError)
+    assert "holds other segments (zzz.1): add to them with --append" in str(done.exception)
+    assert not desk.endpoint.chats
+    assert desk.written() == others
+    done = desk.run("--append")
+    assert done.exit_code == 0
+    ids = ["zzz.1", "zzz.2", "abc.1", "abc.2", "abc.3"]
+    assert [entry["id"] for entry in desk.written()] == ids
+    assert desk.written()[:2] == others
+    assert not schema.read(desk.out).problems
+
+
+def test_a_segment_that_is_there_otherwise_is_refused_before_anybody_is_asked(desk: Desk) -> None:
+    assert desk.run().exit_code == 0
+    before, calls = desk.out.read_bytes(), len(desk.endpoint.chats)
+
+    def refusal(*options: str, **changes: Any) -> str:
+        done = desk.run(*options, **changes)
+        assert isinstance(done.exception, DataError)
+        assert len(desk.endpoint.chats) == calls
+        assert desk.out.read_bytes() == before
+        return str(done.exception)
+
+    other = json.loads(json.dumps(RECAP))
+    other["segments"][1]["transcript"] += " Cid leaves."
+    changed = desk.write("changed.json", other)
+    told = refusal("--append", recap=changed)
+    assert "has a segment abc.2 already, made from another narration, dialogue or time" in told
+    assert "made by m@http" in refusal("--append", model="n")
+    entries = desk.written()
+    del entries[0]["generated"]
+    before = desk.write("segments.json", entries).read_bytes()
+    assert "abc.1 already, which this command did not make" in refusal("--append")
+
+
+def test_hand_corrections_are_kept(desk: Desk) -> None:
+    desk.run()
+    entries = desk.written()
+    entries[1]["questions"][0]["modality"] = "dialogue"
+    desk.write("segments.json", entries)
+    done = desk.run()
+    assert done.exit_code == 0
+    assert desk.written() == entries
+    assert "unlabelled" not in done.output
+    entries[1]["questions"][0]["modality"] = "smell"
+    desk.write("segments.json", entries)
+    told = str(desk.run().exception)
+    assert "segment abc.2: questions, entry 1, modality: expected dialogue" in told
+
+
+CASES = json.loads(
+    (Path(__file__).parents[2] / "cases" / "movierecapsqa_facts_checks.json").read_text(
+        encoding="utf-8"
+    )
+)
+
+
+@pytest.mark.parametrize("case", CASES["leaks"], ids=lambda case: case["question"])
+def test_leaks(case: dict[str, Any]) -> None:
+    assert review.leaks(case["question"], case["answer"]) is case["leaks"]
+
+
+@pytest.mark.parametrize("case", CASES["names"], ids=lambda case: case["question"])
+def test_names(case: dict[str, Any]) -> None:
+    assert review.names_left(case["question"], case["facts"]) == case["names"]
+
+
+def test_a_question_that_is_asked_twice_is_told_twice() -> None:
+    questions = [
+        {"qid": 0, "question": "What does he do?", "datasetAnswer": "Runs."},
+        {"qid": 1, "question": "what does  he do", "datasetAnswer": "Falls."},
+        {"qid": 4, "question": "Why?"},
+    ]
+    found = review.review({"id": "v.1", "facts": ["Ann runs."], "questions": questions})
+    assert found == {
+        "answer": [],
+        "name": [],
+        "repeated": ["v.1/0: What does he do?", "v.1/1: what does  he do"],
+    }
