@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from PIL import Image
 
 from lmms_eval_tasks.utils.colour_histograms import BINS, histogram, histograms
+from tests.checks import refused
 
 
 def test_each_pixel_falls_into_one_bin() -> None:
@@ -25,10 +25,5 @@ def test_rows_are_in_the_order_of_the_pictures() -> None:
     assert rows.argmax(axis=1).tolist() == [7 * 64, 7 * 8]
     # A picture of another mode counts as RGB.
     assert histogram(Image.new("L", (2, 2), 250)).argmax() == 511
-
-
-def test_no_pictures() -> None:
-    with pytest.raises(ValueError, match="no pictures"):
-        histograms([])
-    with pytest.raises(ValueError, match="without pixels"):
-        histogram(Image.new("RGB", (0, 0)))
+    refused(ValueError, "no pictures", histograms, [])
+    refused(ValueError, "without pixels", histogram, Image.new("RGB", (0, 0)))
