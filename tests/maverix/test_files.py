@@ -285,15 +285,6 @@ class TestPrepare:
         said = files.prepare(release, root, link=True)
         assert f"1 of 4 videos are not there: lights-2; put them into {root}" in said
 
-    def test_another_name_and_a_column_map(self, root: Path, source: Path) -> None:
-        text = (source / "data.json").read_text(encoding="utf-8").replace('"question":', '"asks":')
-        (source / "data.json").unlink()
-        (source / "release.json").write_text(text, encoding="utf-8")
-        (source / "columns.yml").write_text("columns: {question: asks}\n", encoding="utf-8")
-        (source / "key.json").unlink()
-        assert files.prepare(source, root, link=False).startswith("copied 9 files")
-        assert files.read(root / "maverix").items[0].question
-
     def test_a_map_that_the_source_does_not_have(self, root: Path, source: Path) -> None:
         """Another release's map, or an older one of this release, would change what is read."""
         (source / "columns.yml").write_text("values: {answer: {C: D}}\n", encoding="utf-8")

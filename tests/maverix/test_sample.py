@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections import Counter
-from itertools import islice, pairwise
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,6 @@ from lmms_eval_tasks.maverix.sample import SECONDS, VIDEOS, plans
 from lmms_eval_tasks.sample import second_code
 from lmms_eval_tasks.sample.second_code import PALETTE, TICKS
 from lmms_eval_tasks.utils import subtitles
-from tests.maverix import reading
-from tests.maverix.reading import MOMENTS
 
 
 @pytest.fixture(scope="module")
@@ -44,21 +42,6 @@ def decoded(path: Path, first: int = 0, every: int = 1) -> tuple[Any, Any]:
     with av.open(str(path)) as clip:
         blocks = [block.to_ndarray() for block in clip.decode(audio=0)]
     return frames, np.concatenate(blocks, axis=1)
-
-
-def test_every_second_is_unique_and_far_from_its_neighbours() -> None:
-    assert [moment.number for moment in MOMENTS] == list(range(second_code.COUNT))
-    for facet in ("colours", "hertz", "word"):
-        assert len({getattr(moment, facet) for moment in MOMENTS}) == len(MOMENTS)
-    for one, other in pairwise(MOMENTS):
-        assert all(a != b for a, b in zip(one.colours, other.colours, strict=True))
-        assert abs(one.hertz - other.hertz) >= 385
-    words = {0: "zero", 13: "thirteen", 77: "seventy-seven", 100: "one hundred"}
-    words |= {119: "one hundred nineteen", 155: "one hundred fifty-five"}
-    assert {number: MOMENTS[number].word for number in words} == words
-    text = "\n".join(f"[00:0{n}.1 - 00:0{n}.9] Word {MOMENTS[90 + n].word}." for n in range(3))
-    assert reading.moments_of_text(text) == MOMENTS[90:93]
-    assert reading.moments_of_text("Word seven and Word nobody. Words seven.") == []
 
 
 class TestItems:

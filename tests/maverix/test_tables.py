@@ -225,10 +225,6 @@ def test_tables_8_and_9() -> None:
     lines = of(printed([("m", numbers)]), "Tables 8 and 9")
     expected = [f"{1 + d / 10 + m / 100:.4f}" for d in range(4) for m in (2, 0, 4)]
     assert cells(lines, "m localized") == expected
-    name = "a-model-with-a-very-long-name-and-its-arguments=" + "x" * 60
-    lines = of(printed([(name, numbers)], SILENT), "Tables 8 and 9")
-    assert "".join(line.split()[0] for line in lines if line.split()).count("x") >= 60
-    assert sum("1.0100*" in line for line in lines) == 1
 
 
 def test_what_has_no_number_is_left_out() -> None:

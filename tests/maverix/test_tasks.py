@@ -402,23 +402,19 @@ class TestCuts:
 class TestSubmission:
     """A model's answers in the letters of the user's own file."""
 
-    def choices(self, task: str = "maverix_s", count: int = 5, **more: Any) -> Any:
+    def run(self, task: str, reply: str, count: int = 5, **more: Any) -> Any:
+        """A saved run whose truths are withheld."""
         docs = [runs.withheld(doc) for doc in runs.docs(task)[:count]]
-        return runs.run(task, runs.score(docs, lambda _: "C"), **more)
-
-    def answers(self, reply: str = "It is red.") -> Any:
-        docs = [runs.withheld(doc) for doc in runs.docs("maverix_s_oe")[:4]]
-        return runs.run("maverix_s_oe", runs.score(docs, lambda _: reply))
+        return runs.run(task, runs.score(docs, lambda _: reply), **more)
 
     def made(self, *own: Any) -> Any:
         items = saved_runs.saved_items
         return BENCHMARK.submission([SavedRun(run.task, run.model, items(run)) for run in own])
 
     def test_the_form(self) -> None:
-        turns = runs.run(
-            "maverix_s_circular", runs.score(runs.docs("maverix_s_circular"), runs.right)
-        )
-        made = self.made(self.answers(), turns, self.choices())
+        turns = self.run("maverix_s_circular", "C")
+        answers = self.run("maverix_s_oe", "It is red.", 4)
+        made = self.made(answers, turns, self.run("maverix_s", "C"))
         docs = runs.docs()[:5]
         assert (made["format"], made["model"], made["data"]) == (FORMAT, "m (x)", docs[0]["data"])
         letters = [(doc["id"], doc["file_letters"][2]) for doc in docs]
@@ -445,23 +441,25 @@ class TestSubmission:
             assert LETTERS.index(answer["letter"]) == released[answer["id"]].answer
         # A submission must not hold a host's error.
         for reply, status in (("", "empty"), (REFUSAL, "refused"), (FAILED, "model_error")):
-            made = self.made(self.answers(reply))["answers"]
+            made = self.made(self.run("maverix_s_oe", reply))["answers"]
             assert {(a["answer"], a["status"]) for a in made} == {("", status)}
 
     def test_what_does_not_go_together(self) -> None:
-        other = self.choices("maverix_long_s")
+        whole = self.run("maverix_s", "C")
+        other = self.run("maverix_long_s", "C")
         for sample_line in other.samples:
             sample_line[CARRIER]["data"] = "0" * 12
-        broken = self.choices()
+        theirs = self.run("maverix_long_s", "C", model="other")
+        broken = self.run("maverix_s", "C")
         broken.samples.append({"doc_id": 9, "acc": 1.0})
         for own, said in (
-            ([self.choices("maverix_long_s", model="other")], r"one model .* m \(x\) on .*, other"),
+            ([theirs], r"one model .* m \(x\) on .*, other"),
             ([other], "000000000000"),
-            ([self.choices(count=1)], r"maverix_s lights-1-q\d+ is answered twice"),
+            ([self.run("maverix_s", "C", 1)], r"maverix_s lights-1-q\d+ is answered twice"),
             ([broken], "line 6: no `failed` item of this suite"),
         ):
             with pytest.raises(DataError, match=said):
-                self.made(self.choices(), *own)
+                self.made(whole, *own)
 
 
 @pytest.mark.usefixtures("sample")
