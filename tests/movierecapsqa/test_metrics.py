@@ -14,6 +14,7 @@ import pytest
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.judges.geval import MODES
 from lmms_eval_tasks.movierecapsqa import metrics
 from lmms_eval_tasks.movierecapsqa.baselines import HELMET_NAMES
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
@@ -202,7 +203,7 @@ def four(items: list[dict[str, Any]], name: str) -> list[Any]:
 
 def test_helmet_by_hand() -> None:
     for items in (rated({}, {}), answers("e5x")):  # not asked for
-        for name in (*geval.MODES, *HELMET_NAMES):
+        for name in (*MODES, *HELMET_NAMES):
             assert four(items, name) == [None, None, 0, None]
     waiting = rated(helmet(None, None, "unjudged"))
     assert four(waiting, "helmet_fluency") == [None, None, 1, 0]

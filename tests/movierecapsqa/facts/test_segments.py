@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.judges import cache
 from lmms_eval_tasks.movierecapsqa import schema
 from lmms_eval_tasks.movierecapsqa.facts import review
 from tests.conftest import REPOSITORY
@@ -144,10 +145,10 @@ def test_what_a_killed_run_paid_for_is_not_paid_again(desk: Desk) -> None:
     script = "from lmms_eval_tasks.commands.cli import main; main()"
     process = subprocess.Popen([sys.executable, "-c", script, *options], env=env, cwd=REPOSITORY)
     assert stuck.wait(60)
-    cache = desk.folder / "replies" / "replies.sqlite3"
+    kept = desk.folder / "replies" / "replies.sqlite3"
     until = time.monotonic() + 30
     # All of the first two segments (5 + 4 replies) and the third one's facts.
-    while cache.summary(cache)["replies"] < 10 and time.monotonic() < until:
+    while cache.summary(kept)["replies"] < 10 and time.monotonic() < until:
         time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
     assert process.wait(30) == -signal.SIGKILL
