@@ -255,6 +255,7 @@ def own_prompts(folder, **parts):
 
 
 def test_the_users_own_prompts(tmp_path, monkeypatch):
+    ours = load_prompts()
     folder = own_prompts(tmp_path, opening="My opening.", persona_3="Third.", persona_10="Tenth.")
     monkeypatch.setenv("LMMS_EVAL_TASKS_PROMPTS", str(folder))
     judge, agents, _ = debate(*[[(1, "r")]] * 5, rounds=1)
@@ -263,9 +264,9 @@ def test_the_users_own_prompts(tmp_path, monkeypatch):
     assert "Third." in agents[2].request(0)[0]
     assert "Tenth." in agents[3].request(0)[0]
     # Personas are dealt out in turn.
-    first = load_prompts().text["persona_1"].strip()
+    first = ours.text["persona_1"].strip()
     assert [first in agent.request(0)[0] for agent in agents] == [True, *[False] * 3, True]
-    assert agents[0].asked[0][0].prompt_hash != f"base+{load_prompts().hash}"
+    assert agents[0].asked[0][0].prompt_hash != f"base+{ours.hash}"
 
 
 @table("parts, named")
