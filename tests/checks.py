@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 
 import pytest
 
+from lmms_eval_tasks.utils import prompts
+
 Test = Callable[..., None]
 T = TypeVar("T")
 
@@ -65,6 +67,7 @@ def _saved(test: Test, width: int) -> list[Any]:
 
 
 def _one(test: Test, values: dict[str, Any], fixtures: dict[str, Any], number: str) -> None:
+    prompts.forget()
     own = dict(fixtures)
     if isinstance(folder := own.get("tmp_path"), Path):
         own["tmp_path"] = folder / number

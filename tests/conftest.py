@@ -57,6 +57,7 @@ def clean_environment(
 ) -> Iterator[None]:
     """No test sees the developer's own settings, keys, proxies, judges' replies or cache."""
     from lmms_eval_tasks.judges import run
+    from lmms_eval_tasks.utils import prompts
 
     for name in list(os.environ):
         if name.startswith(("LMMS_EVAL_", "OPENAI_", "AZURE_")):
@@ -65,6 +66,7 @@ def clean_environment(
     monkeypatch.setenv("LMMS_EVAL_TASKS_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
     yield
     run.forget()
+    prompts.forget()
 
 
 @pytest.fixture(scope="session")

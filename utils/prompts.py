@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import os
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -85,22 +84,23 @@ def load(
     return Prompt(text, hashlib.sha256(content).hexdigest()[:12], source)
 
 
-def once_per_folder(make: Made) -> Made:
-    """`make`, called once for its arguments and each folder of the user's prompts.
+_kept: list[Callable[[], None]] = []
 
-    For what is made of prompts: a run asks for it with every item.
+
+def once(make: Made) -> Made:
+    """`make`, called once for its arguments: a run asks with every item for what prompts make.
+
+    The user's folder is that of the first call, until `forget`.
     """
+    kept = functools.cache(make)
+    _kept.append(kept.cache_clear)
+    return cast(Made, kept)
 
-    @functools.lru_cache(maxsize=512)
-    def kept(_folder: str | None, *args: Any) -> Any:
-        return make(*args)
 
-    @functools.wraps(make)
-    def made(*args: Any) -> Any:
-        return kept(os.environ.get(settings.PROMPTS), *args)
-
-    made.cache_clear = kept.cache_clear  # type: ignore[attr-defined]
-    return cast(Made, made)
+def forget() -> None:
+    """Before another run of this process, whose prompts may be others."""
+    for clear in _kept:
+        clear()
 
 
 def _read(benchmark: str, file: str, override_dir: Path | None) -> tuple[bytes, str]:

@@ -64,7 +64,7 @@ class Points(NamedTuple):
     score: float  # 0 to 5
 
 
-@prompts.once_per_folder
+@prompts.once
 def prompt(name: str) -> prompts.Prompt:
     """One of the files of prompts, the user's before ours.
 
@@ -74,7 +74,7 @@ def prompt(name: str) -> prompts.Prompt:
     return prompts.load("cvrr_es", name, _PARTS[name])
 
 
-@prompts.once_per_folder
+@prompts.once
 def criterion() -> Criterion:
     """The criterion of an answer: 1.0 if it is correct, else 0.0; `points` has the score as well.
 

@@ -124,7 +124,7 @@ def frames(doc: Doc) -> indexed_frames.Frames:
     return indexed_frames.frames(doc["video_path"], doc["picks"], options.current().size)
 
 
-@prompts.once_per_folder
+@prompts.once
 def task_prompts() -> prompts.Prompt:
     """The task prompts, ours or the user's.
 

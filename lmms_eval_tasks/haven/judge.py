@@ -67,7 +67,7 @@ _PLACEHOLDERS: dict[str, tuple[str, ...]] = {
 }
 
 
-@prompts.once_per_folder
+@prompts.once
 def prompt() -> prompts.Prompt:
     """The judge's prompt, ours or the user's.
 
@@ -77,7 +77,7 @@ def prompt() -> prompts.Prompt:
     return prompts.load("haven", "judge", _PLACEHOLDERS)
 
 
-@prompts.once_per_folder
+@prompts.once
 def criterion() -> Criterion:
     """The criterion; its fields are those of `fields`, and `candidate`."""
     given = prompt()

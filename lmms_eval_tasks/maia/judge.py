@@ -20,7 +20,7 @@ class ReferenceAgreement(BaseModel):
     correct: bool
 
 
-@prompts.once_per_folder
+@prompts.once
 def prompt() -> prompts.Prompt:
     """The judge's prompt, ours or the user's.
 
@@ -30,7 +30,7 @@ def prompt() -> prompts.Prompt:
     return prompts.load("maia", "judge", _PLACEHOLDERS)
 
 
-@prompts.once_per_folder
+@prompts.once
 def criterion() -> Criterion:
     """The criterion of `judge_acc`: 1.0 if the answer agrees with at least one reference, else 0.0.
 

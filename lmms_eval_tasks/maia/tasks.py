@@ -76,7 +76,7 @@ def recipe(setting: str, n_frames: int, still: bool = False) -> media.Recipe:
     return media.Recipe({"32frames": "uniform", "black": "black"}[setting], n_frames=n_frames)
 
 
-@prompts.once_per_folder
+@prompts.once
 def task_prompts(language: str) -> Prompt:
     """The task prompts in a language, ours or the user's.
 

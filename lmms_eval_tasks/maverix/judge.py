@@ -22,7 +22,7 @@ class Rating(BaseModel):
     score: int = Field(ge=0, le=5)
 
 
-@prompts.once_per_folder
+@prompts.once
 def prompt() -> prompts.Prompt:
     """The judge's prompts, ours or the user's.
 
@@ -32,7 +32,7 @@ def prompt() -> prompts.Prompt:
     return prompts.load("maverix", "judge", _PLACEHOLDERS)
 
 
-@prompts.once_per_folder
+@prompts.once
 def criteria() -> dict[str, Criterion]:
     """The criterion of each dimension; fields `question`, `reference`, `candidate`."""
     given = prompt()

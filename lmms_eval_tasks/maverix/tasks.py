@@ -96,7 +96,7 @@ def _text(doc: Doc) -> str:
     return prompts.fill(parts["choice"], values)
 
 
-@prompts.once_per_folder
+@prompts.once
 def task_prompts() -> Prompt:
     """The task prompts, ours or the user's.
 

@@ -39,7 +39,7 @@ _PLACEHOLDERS: dict[str, tuple[str, ...]] = {
 }
 
 
-@prompts.once_per_folder
+@prompts.once
 def prompt() -> prompts.Prompt:
     """Their prompts, ours or the user's.
 
@@ -154,7 +154,7 @@ def _on_one_scale(found: Mapping[str, Any]) -> dict[str, Any]:
 # --- prompts ----------------------------------------------------------------------------------
 
 
-@prompts.once_per_folder
+@prompts.once
 def _criteria() -> dict[str, Criterion]:
     texts = prompt()
     return {

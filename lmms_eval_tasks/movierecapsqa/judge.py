@@ -223,7 +223,7 @@ _PLACEHOLDERS = {
 }
 
 
-@prompts.once_per_folder
+@prompts.once
 def prompt() -> prompts.Prompt:
     """The judge's prompts, ours or the user's.
 
@@ -233,7 +233,7 @@ def prompt() -> prompts.Prompt:
     return prompts.load("movierecapsqa", "judge", _PLACEHOLDERS)
 
 
-@prompts.once_per_folder
+@prompts.once
 def claims_criterion() -> Criterion:
     """The claims of an answer: fields `question`, `candidate`; the score is their number."""
     given = prompt()
@@ -247,7 +247,7 @@ def claims_criterion() -> Criterion:
     )
 
 
-@prompts.once_per_folder
+@prompts.once
 def dimension_criterion(dimension: str, n_claims: int) -> Criterion:
     """A label for each of an answer's claims and a score, an integer 0 to 5, in one dimension.
 

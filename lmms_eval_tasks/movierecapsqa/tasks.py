@@ -59,7 +59,7 @@ def prompt(doc: Doc) -> list[Part]:
     return [Part("video", lambda: clips.visuals(doc)[0]), text]
 
 
-@prompts.once_per_folder
+@prompts.once
 def task_prompts() -> Prompt:
     """The task prompts, ours or the user's.
 

@@ -11,6 +11,7 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import JudgeConfig
 from lmms_eval_tasks.judges.verdict import NONE
 from lmms_eval_tasks.runs import media
+from lmms_eval_tasks.utils import prompts
 from lmms_eval_tasks.utils.video_checks import LEAVE_OUT, listed
 
 
@@ -52,6 +53,7 @@ def check_benchmark(benchmark: Benchmark, names: Sequence[str]) -> None:
         TasksError: the first thing that is missing, with what to do.
     """
     _checked.pop(benchmark.name, None)
+    prompts.forget()
     found = _look(benchmark, names)
     benchmark.prompts(names)
     benchmark.check(names, found)

@@ -208,6 +208,12 @@ def test_no_text_ends_its_block() -> None:
 
 def test_the_users_prompts_replace_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """File by file; one that lacks a placeholder is refused."""
+
+    def use(folder: str) -> None:
+        (tmp_path / folder).mkdir(exist_ok=True)
+        monkeypatch.setenv("LMMS_EVAL_TASKS_PROMPTS", str(tmp_path / folder))
+        prompts.forget()
+
     given = {"question": "Who?", "reference": "A dog.", "candidate": "A cat.", "remark": ""}
     for name in ("task", "judge", "rating", "reference"):
         ours = judge.prompt(name)
@@ -216,18 +222,18 @@ def test_the_users_prompts_replace_ours(tmp_path: Path, monkeypatch: pytest.Monk
             file = tmp_path / kind / "cvrr_es" / f"{name}.yml"
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(yaml.safe_dump({**ours.text, part: changed}), encoding="utf-8")
-        monkeypatch.setenv("LMMS_EVAL_TASKS_PROMPTS", str(tmp_path / "good"))
+        use("good")
         mine = judge.prompt(name)
         assert mine.text[part].startswith("Mine. ")
         assert (mine.source, mine.hash != ours.hash) == (
             f"{tmp_path}/good/cvrr_es/{name}.yml",
             True,
         )
-        monkeypatch.setenv("LMMS_EVAL_TASKS_PROMPTS", str(tmp_path / "bad"))
+        use("bad")
         with pytest.raises(PromptError, match=rf"{name}\.yml, part '{part}': the placeholder"):
             judge.prompt(name)
-        monkeypatch.delenv("LMMS_EVAL_TASKS_PROMPTS")
-    monkeypatch.setenv("LMMS_EVAL_TASKS_PROMPTS", str(tmp_path / "good"))
+        use("")
+    use("good")
     for criterion in (judge.criterion(), reference.criterion()):
         asked = render(criterion, given)
         assert any("Mine. " in message["content"] for message in asked)

@@ -15,6 +15,7 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.haven import inputs
 from lmms_eval_tasks.haven.options import ORDERS, SUMMARIES, TASKS, budget
 from lmms_eval_tasks.host import names
+from lmms_eval_tasks.utils import prompts
 
 
 def doc(
@@ -118,6 +119,7 @@ def own_prompts(folder: Path, monkeypatch: pytest.MonkeyPatch, **texts: str | No
     kept = {part: text for part, text in parts.items() if text is not None}
     file.write_text(yaml.safe_dump(kept), encoding="utf-8")
     monkeypatch.setenv(settings.PROMPTS, str(folder))
+    prompts.forget()
     return file
 
 

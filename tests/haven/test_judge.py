@@ -19,6 +19,7 @@ from lmms_eval_tasks.judges.asking import Asker, settle
 from lmms_eval_tasks.judges.replay import NoJudge
 from lmms_eval_tasks.judges.verdict import NONE, JudgeConfig
 from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.utils import prompts
 from tests.haven.asking import Request, Script, asked, drawn, stated
 from tests.haven.scored import FAILED, NOTHING
 from tests.local_endpoint import Fault, error, last_user_text, refused, truncated
@@ -182,6 +183,7 @@ def own_prompts(folder: Path, monkeypatch: pytest.MonkeyPatch, **changes: str | 
     kept = {name: text for name, text in parts.items() if text is not None}
     file.write_text(yaml.safe_dump(kept), encoding="utf-8")
     monkeypatch.setenv(settings.PROMPTS, str(folder))
+    prompts.forget()
     return file
 
 

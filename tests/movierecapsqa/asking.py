@@ -17,11 +17,12 @@ from lmms_eval_tasks.judges import Criterion, Judge, Verdict, run
 from lmms_eval_tasks.judges.asking import Asker, settle
 from lmms_eval_tasks.judges.reader import judged
 from lmms_eval_tasks.judges.verdict import OPENAI, JudgeConfig, Reply
-from lmms_eval_tasks.movierecapsqa import baselines, tasks
 from lmms_eval_tasks.movierecapsqa import judge as judging
+from lmms_eval_tasks.movierecapsqa import tasks
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, WORDS, Context
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.settings import JudgeLimits
+from lmms_eval_tasks.utils import prompts
 from tests.local_endpoint import Fault, LocalEndpoint, last_user_text
 
 FACTS = ("Jake goes to Pandora.", "Jake regrets his life choices.", "Tommy was a scientist.")
@@ -114,12 +115,7 @@ def judge_with(answer: Script, reply: str = "He regrets it.") -> tuple[Item, lis
 def use_prompts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The user's prompts, of which a process reads one folder's."""
     monkeypatch.setenv(settings.PROMPTS, str(folder))
-    forget_prompts()
-
-
-def forget_prompts() -> None:
-    for prompt in (tasks.task_prompts, judging.prompt, baselines.prompt):
-        prompt.cache_clear()
+    prompts.forget()
 
 
 def each(done: Item, what: str) -> dict[str, Any]:

@@ -11,15 +11,7 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.utils import clips, provenance
 from tests.conftest import SHARED
-from tests.movierecapsqa.asking import forget_prompts
 from tests.movierecapsqa.entries import MOVIE, RECAP, entry, render, write
-
-
-@pytest.fixture(autouse=True)
-def own_prompts() -> Iterator[None]:
-    """No test sees another's prompts."""
-    yield
-    forget_prompts()
 
 
 @pytest.fixture(scope="session")
