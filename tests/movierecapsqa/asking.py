@@ -67,6 +67,11 @@ def labelled(labels: Sequence[str], score: int = 3, reason: str = "so it is") ->
     return json.dumps({"labels": given, "reason": reason, "score": score})
 
 
+def graded(score: object, reason: str = "because") -> str:
+    """A baseline's reply."""
+    return json.dumps({"reason": reason, "score": score})
+
+
 def script(
     claims: Sequence[str] | Answer = CLAIMS, **replies: Answer
 ) -> Callable[[dict[str, Any]], Answer]:

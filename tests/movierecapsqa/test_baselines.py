@@ -18,8 +18,17 @@ from lmms_eval_tasks.judges.verdict import NONE, JudgeConfig, Scoring
 from lmms_eval_tasks.movierecapsqa import baselines
 from lmms_eval_tasks.movierecapsqa.baselines import GEVAL_NAMES, HELMET_NAMES, criteria
 from lmms_eval_tasks.settings import JUDGED_BASELINES, JudgeLimits
-from tests.local_endpoint import Fault, LocalEndpoint, error, last_user_text, refused, truncated
-from tests.movierecapsqa.baseline_judge import drawn, graded, stated
+from tests.local_endpoint import (
+    Fault,
+    LocalEndpoint,
+    drawn,
+    error,
+    last_user_text,
+    refused,
+    stated,
+    truncated,
+)
+from tests.movierecapsqa.asking import graded
 
 QUESTION, REFERENCE = "What does he regret?", "How he lived before Pandora."
 REPLY = "<think>hm</think> He regrets «everything» before {that}."

@@ -172,20 +172,6 @@ def test_no_table_of_others_or_without_numbers() -> None:
     assert "Table 4" in title
 
 
-def test_by_dimension() -> None:
-    values = {"no_claims": 7, "claims_mean": 2.25}
-    for place, name in enumerate(DIMENSIONS):
-        values |= {f"{name}_valid": 3.0, f"{name}_low": 0.25, f"{name}_high": 4.5}
-        values |= {f"{name}_failed": 10 * place + 1, f"{name}_inconsistent": 10 * place + 2}
-    lines = of(printed([("m", {BOTH: values})]), "bounds that their own labels set")
-    assert cells(lines, "m", SEGMENT, "both") == [
-        *("1", "2", "0.25-4.50"),
-        *("11", "12", "0.25-4.50"),
-        *("21", "22", "0.25-4.50"),
-        *("7", "2.2"),
-    ]
-
-
 def test_conditions_that_were_not_asked_the_same_questions() -> None:
     asked = {BOTH: {"a", "b"}, FRAMES: {"b", "a"}, "movierecapsqa_movie": {"c"}}
     assert tables.unlike(asked) == tables.unlike({}) == []
