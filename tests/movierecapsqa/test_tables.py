@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.console import Console
-
-from lmms_eval_tasks.console import UNSEEN
 from lmms_eval_tasks.movierecapsqa import published, tables
 from lmms_eval_tasks.movierecapsqa.data import CONDITIONS, SOURCES, TASKS
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
+from tests import checks
+from tests.checks import lines_of as of
 
 Numbers = Mapping[str, Mapping[str, Any]]
 BOTH = "movierecapsqa_segment"
@@ -21,26 +19,9 @@ FRAMES, DIALOGUE = f"{BOTH}_frames", f"{BOTH}_dialogue"
 
 
 def printed(rows: Sequence[tuple[str, Numbers]]) -> dict[str, list[str]]:
-    """Lines of each table by its title, at the width of the user's console."""
-    shown: dict[str, list[str]] = {}
-    for table in tables.tables(rows):
-        sink = io.StringIO()
-        Console(file=sink, width=UNSEEN).print(table)
-        lines = [line.rstrip() for line in sink.getvalue().splitlines()]
-        assert "\u2026" not in sink.getvalue()  # rich's ellipsis: a cell did not fit
-        assert all(len(line) <= UNSEEN for line in lines)
-        assert lines[0] == str(table.title)
-        for note in str(table.caption or "").splitlines():
-            assert note in lines  # whole: rich would cut off what is wider than the console
-        assert str(table.title) not in shown
-        shown[str(table.title)] = lines
-    return shown
-
-
-def of(shown: Mapping[str, list[str]], part: str) -> list[str]:
-    """The lines of the one table whose title contains `part`."""
-    (lines,) = (lines for title, lines in shown.items() if part in title)
-    return lines
+    made = tables.tables(rows)
+    assert len({str(one.title) for one in made}) == len(made)
+    return checks.printed(made)
 
 
 def cells(lines: Sequence[str], *names: str) -> list[str]:
