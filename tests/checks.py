@@ -1,4 +1,4 @@
-"""What tests of all folders say often: tables of cases, refusals, printed tables, threads at once."""
+"""What tests of all folders say often: tables of cases, refusals, printed tables, threads."""
 
 from __future__ import annotations
 

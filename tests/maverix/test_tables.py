@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lmms_eval_tasks.maverix import metrics, tables
-from lmms_eval_tasks.maverix.labels import DIMENSIONS, MODES, mode_of
+from lmms_eval_tasks.maverix.labels import DIMENSIONS, mode_of
 from lmms_eval_tasks.maverix.metrics import WITHOUT
 from lmms_eval_tasks.maverix.table_rows import MARKS
 from tests import checks
@@ -197,17 +197,6 @@ def test_table_6_and_its_gain() -> None:
     numbers = {f"maverix_{m}_oe": {"correctness_valid": v} for m, v in rating.items()}
     lines = of(printed([("G", numbers)], SILENT), "Table 6)")
     assert cells(lines, "G localized") == ["1.6*", "1.4", "2.2*", "+0.6*"]
-
-
-def test_tables_8_and_9() -> None:
-    """Modes are numbered a, s, v, vs, av: V is 2, A 0, V+A 4 in the second decimal."""
-    numbers = {
-        f"maverix_{mode}_oe": {f"{n}_valid": 1 + d / 10 + m / 100 for d, n in enumerate(DIMENSIONS)}
-        for m, mode in enumerate(MODES)
-    }
-    lines = of(printed([("m", numbers)]), "Tables 8 and 9")
-    expected = [f"{1 + d / 10 + m / 100:.4f}" for d in range(4) for m in (2, 0, 4)]
-    assert cells(lines, "m localized") == expected
 
 
 def test_what_has_no_number_is_left_out() -> None:
