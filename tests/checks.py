@@ -1,18 +1,22 @@
-"""What tests of all folders say often: tables of cases, errors of one line, threads at once."""
+"""What tests of all folders say often: tables of cases, refusals, printed tables, threads."""
 
 from __future__ import annotations
 
 import functools
 import inspect
+import io
 import json
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from rich.console import Console
+from rich.table import Table
 
+from lmms_eval_tasks.console import UNSEEN
 from lmms_eval_tasks.utils import prompts
 
 Test = Callable[..., None]
@@ -93,6 +97,28 @@ def refused(
     message = str(caught.value)
     assert "\n" not in message, message
     return message
+
+
+def printed(tables: Iterable[Table]) -> dict[str, list[str]]:
+    """Lines of each table by its title, at the width of the user's console; nothing is cut off."""
+    shown: dict[str, list[str]] = {}
+    for one in tables:
+        sink = io.StringIO()
+        Console(file=sink, width=UNSEEN).print(one)
+        lines = [line.rstrip() for line in sink.getvalue().splitlines()]
+        assert "\u2026" not in sink.getvalue()  # rich's ellipsis: a cell did not fit
+        assert all(len(line) <= UNSEEN for line in lines)
+        assert lines[0] == str(one.title)
+        # Notes are whole: rich would cut off what is wider than the console.
+        assert all(note in lines for note in str(one.caption or "").splitlines())
+        shown.setdefault(str(one.title), []).extend(lines)
+    return shown
+
+
+def lines_of(shown: Mapping[str, list[str]], part: str) -> list[str]:
+    """The lines of the one table whose title contains `part`."""
+    (lines,) = (lines for title, lines in shown.items() if part in title)
+    return lines
 
 
 def in_threads(count: int, work: Callable[[int], T]) -> list[T]:

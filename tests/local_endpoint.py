@@ -6,12 +6,13 @@ with LocalEndpoint(lambda request: '{"correct": true}') as endpoint: endpoint.ur
 from __future__ import annotations
 
 import json
+import math
 import socket
 import struct
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -90,6 +91,26 @@ def choice(content: str | None, **more: Any) -> Json:
     """One choice of a completion."""
     message = {"role": "assistant", "content": content}
     return {"index": 0, "message": message, "finish_reason": "stop", **more}
+
+
+def stated(score: int, top: Mapping[str, float]) -> Fault:
+    """A reply whose score's token has these probabilities."""
+
+    def token(text: str, listed: Mapping[str, float]) -> Json:
+        others = [{"token": one, "logprob": math.log(share)} for one, share in listed.items()]
+        return {"token": text, "logprob": math.log(listed[text]), "top_logprobs": others}
+
+    parts = ('{"score": ', str(score), "}")
+    content = [token(one, top if one == str(score) else {one: 1.0}) for one in parts]
+    made = choice("".join(parts), logprobs={"content": content})
+    return completion([made], {"prompt_tokens": 9, "completion_tokens": 3})
+
+
+def drawn(request: Json, scores: Sequence[object]) -> Fault:
+    """As many choices as were asked for, without log-probabilities."""
+    picked = [scores[place % len(scores)] for place in range(request.get("n", 1))]
+    choices = [choice(f'{{"score": {score}}}') for score in picked]
+    return completion(choices, {"prompt_tokens": 9, "completion_tokens": 3 * len(picked)})
 
 
 Reply = Callable[[Json], "str | Fault"]

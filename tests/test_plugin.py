@@ -13,7 +13,7 @@ from PIL import Image
 
 from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.errors import DataError, TasksError
-from lmms_eval_tasks.host.plugin import _guarded, install, interface_of, right_frames
+from lmms_eval_tasks.host.plugin import _guarded, interface_of, right_frames
 from tests.checks import table
 
 
@@ -86,22 +86,3 @@ def test_a_run_knows_what_the_host_was_told_to_ask(
             evaluate("tasks_coin", ["maia_vsv_1frame"], **more)
     assert len(runs) == 2
     assert running.docs() == slice(None)
-
-
-def test_the_command_line_ends_with_one_message(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The host's own would print a traceback and exit with 0."""
-    from lmms_eval.tasks import TaskManager
-
-    install()
-    monkeypatch.setenv(settings.DATA, str(tmp_path))
-    manager = TaskManager("ERROR")
-    evaluate = _guarded(lambda model, tasks, task_manager: None)
-    with pytest.raises(DataError, match="no MAIA data"):
-        evaluate("tasks_coin", ["maia_vsv"], manager)
-    assert manager.match_tasks(["maia_vsv"]) == ["maia_vsv"]
-    with pytest.raises(SystemExit) as stop:
-        evaluate("tasks_coin", ["maia_vsv"], manager)
-    assert stop.value.code == 2
-    assert capsys.readouterr().err.count("no MAIA data") == 1

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -67,25 +66,14 @@ def _with_samples(request: Json, valid: str, number: int) -> str | Fault:
     score = json.loads(valid).get("score")
     if request.get("logprobs") and number // _EVERY % 3:
         share = (number // 1000 % 90 + 5) / 100
-        return _stated(score, {str(score): share, str(score % 5 + 1): 0.97 - share, "x": 0.02})
+        return server.stated(
+            score, {str(score): share, str(score % 5 + 1): 0.97 - share, "x": 0.02}
+        )
     if request.get("n", 1) == 1:
         return valid
     scores = [number // 7**place % 5 + 1 for place in range(request["n"])]
     texts = [json.dumps({"score": one}) if one < 5 else "five" for one in scores]
     return server.completion([server.choice(text) for text in texts], {"prompt_tokens": 9})
-
-
-def _stated(score: int, top: Mapping[str, float]) -> Fault:
-    """A reply whose score's token has these probabilities."""
-
-    def token(text: str, listed: Mapping[str, float]) -> Json:
-        others = [{"token": one, "logprob": math.log(share)} for one, share in listed.items()]
-        return {"token": text, "logprob": math.log(listed[text]), "top_logprobs": others}
-
-    parts = ('{"score": ', str(score), "}")
-    content = [token(one, top if one == str(score) else {one: 1.0}) for one in parts]
-    made = server.choice("".join(parts), logprobs={"content": content})
-    return server.completion([made], {"prompt_tokens": 9, "completion_tokens": 3})
 
 
 def _reply(request: Json, text: str, number: int) -> dict[str, Any]:

@@ -1,22 +1,18 @@
-"""Record the golden numbers again: `python -m tests.golden.record [--replies]`.
+"""Record the golden numbers again: `python -m tests.golden.record`.
 
-With `--replies` the replies of the model under test are made anew, too. A commit that changes a
-recorded number says why.
+A commit that changes a recorded number says why.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 from tests.conftest import HostRun, launcher
-from tests.golden import commands, interface, judge, numbers, replies, run
+from tests.golden import commands, interface, judge, numbers, run
 from tests.golden.command import tasks_command
 from tests.local_endpoint import LocalEndpoint
 
@@ -30,8 +26,6 @@ def main() -> None:
         cache, out = Path(folder) / "cache", Path(folder) / "runs"
         out.mkdir()
         env = run.environment(cache, endpoint.url)
-        if "--replies" in sys.argv:
-            replies.make(docs(cache, env))
         runs = run.run_all(launcher(cache), out, env)
         for name, content in recorded(runs, cache).items():
             save(name, content)
@@ -66,24 +60,6 @@ def rescored(host_run: HostRun, cache: Path) -> tuple[dict[str, Any], dict[str, 
     assert said.code == 0, said.stderr
     written = json.loads(output.read_text(encoding="utf-8"))
     return numbers.of_rescore(written, cache), numbers.tables(said.stdout, cache)
-
-
-def docs(cache: Path, env: Mapping[str, str]) -> dict[str, list[dict[str, Any]]]:
-    """The docs of every task on the packaged sample."""
-    given = {"LMMS_EVAL_TASKS_DATA": "sample", "LMMS_EVAL_TASKS_CACHE": str(cache), **env}
-    with mock.patch.dict(os.environ, given):
-        from lmms_eval.tasks import TaskManager, get_task_dict
-
-        from lmms_eval_tasks.host.plugin import TASKS_PATH
-
-        manager = TaskManager("ERROR", include_path=str(TASKS_PATH))
-        index = manager.task_index
-        ours = sorted(
-            name
-            for name, entry in index.items()
-            if entry["type"] == "task" and str(TASKS_PATH) in str(entry["yaml_path"])
-        )
-        return {name: list(get_task_dict([name], manager)[name].test_docs()) for name in ours}
 
 
 if __name__ == "__main__":

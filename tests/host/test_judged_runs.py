@@ -245,27 +245,3 @@ def test_a_dead_judge_keeps_the_run_and_judge_completes_it(
         again = tasks_command(*command, cache=cache, env=env)
         assert len(endpoint.chats) == sixteen.requests  # all from the cache
         assert "0 calls paid" in again.stdout
-
-
-def test_rescore_compares_two_judges(sixteen: Judged, cache: Path, tmp_path: Path) -> None:
-    out = tmp_path / "numbers.json"
-    with LocalEndpoint(lambda request: verdict_on(request, shift=1)) as endpoint:
-        spec = f"other@{endpoint.url}"
-        command = ("rescore", sixteen.run.out, "--judge", spec, "--output", out)
-        done = tasks_command(*command, cache=cache, env={"LMMS_EVAL_TASKS_JUDGE_CACHE": "off"})
-        assert done.code == 0, done.stderr
-        assert len(endpoint.chats) == sixteen.requests
-    made = json.loads(out.read_text(encoding="utf-8"))["maia"]
-    assert "Two judges on the same answers" in done.stdout
-    assert f"judge {spec}" in done.stdout  # its ledger line
-    before = {item["id"]: item for item in sixteen.items()}
-    scored = [verdict for verdict in made["verdicts"][TASK] if "score" in verdict]
-    pairs = [(score(before[one["id"]]), one["score"]) for one in scored]
-    up, down = sum(new > old for old, new in pairs), sum(new < old for old, new in pairs)
-    assert up > 0 < down
-    compared = made["judges_compared"][TASK]
-    assert (compared["n"], compared["up"], compared["down"]) == (len(pairs), up, down)
-    assert compared["agreement"] == pytest.approx(1 - (up + down) / len(pairs))
-    assert (compared["before"], compared["after"]) == (sixteen.spec, spec)
-    row = next(x for x in done.stdout.splitlines() if f"{len(pairs)} " in x and "%" in x)
-    assert f"{compared['agreement']:.1%}" in row

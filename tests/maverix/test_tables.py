@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.console import Console
-
-from lmms_eval_tasks.console import UNSEEN
 from lmms_eval_tasks.maverix import metrics, tables
-from lmms_eval_tasks.maverix.labels import DIMENSIONS, MODES, mode_of
+from lmms_eval_tasks.maverix.labels import DIMENSIONS, mode_of
 from lmms_eval_tasks.maverix.metrics import WITHOUT
 from lmms_eval_tasks.maverix.table_rows import MARKS
+from tests import checks
+from tests.checks import lines_of as of
 from tests.checks import table
 from tests.maverix.items import KINDS
 
@@ -28,17 +26,8 @@ def printed(
 
     `sound` is what a run counts beside its numbers: state by mode.
     """
-    shown: dict[str, list[str]] = {}
-    for made in tables.tables([(label, counted(numbers, sound or {})) for label, numbers in rows]):
-        sink = io.StringIO()
-        Console(file=sink, width=UNSEEN).print(made)
-        lines = [line.rstrip() for line in sink.getvalue().splitlines()]
-        assert "\u2026" not in sink.getvalue()  # rich's ellipsis: a cell did not fit
-        assert all(len(line) <= UNSEEN for line in lines)
-        assert lines[0] == str(made.title)
-        assert all(note in lines for note in str(made.caption or "").splitlines())
-        shown.setdefault(str(made.title), []).extend(lines)
-    return shown
+    found = sound or {}
+    return checks.printed(tables.tables([(name, counted(own, found)) for name, own in rows]))
 
 
 def counted(numbers: Mapping[str, Any], sound: Mapping[str, str]) -> dict[str, Any]:
@@ -51,12 +40,6 @@ def counted(numbers: Mapping[str, Any], sound: Mapping[str, str]) -> dict[str, A
             counts = {"n_sound_missing": own in WITHOUT, "n_sound_unknown": own == "unknown"}
         found[task] = {**{name: int(count) for name, count in counts.items()}, **values}
     return found
-
-
-def of(shown: Mapping[str, list[str]], part: str) -> list[str]:
-    """The lines of the one table whose title contains `part`."""
-    (lines,) = (lines for title, lines in shown.items() if part in title)
-    return lines
 
 
 def noted(lines: Sequence[str], mark: str) -> bool:
@@ -214,17 +197,6 @@ def test_table_6_and_its_gain() -> None:
     numbers = {f"maverix_{m}_oe": {"correctness_valid": v} for m, v in rating.items()}
     lines = of(printed([("G", numbers)], SILENT), "Table 6)")
     assert cells(lines, "G localized") == ["1.6*", "1.4", "2.2*", "+0.6*"]
-
-
-def test_tables_8_and_9() -> None:
-    """Modes are numbered a, s, v, vs, av: V is 2, A 0, V+A 4 in the second decimal."""
-    numbers = {
-        f"maverix_{mode}_oe": {f"{n}_valid": 1 + d / 10 + m / 100 for d, n in enumerate(DIMENSIONS)}
-        for m, mode in enumerate(MODES)
-    }
-    lines = of(printed([("m", numbers)]), "Tables 8 and 9")
-    expected = [f"{1 + d / 10 + m / 100:.4f}" for d in range(4) for m in (2, 0, 4)]
-    assert cells(lines, "m localized") == expected
 
 
 def test_what_has_no_number_is_left_out() -> None:

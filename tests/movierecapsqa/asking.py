@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.judges import Criterion, Judge, Verdict, run
@@ -19,7 +18,7 @@ from lmms_eval_tasks.judges.reader import judged
 from lmms_eval_tasks.judges.verdict import OPENAI, JudgeConfig, Reply
 from lmms_eval_tasks.movierecapsqa import judge as judging
 from lmms_eval_tasks.movierecapsqa import tasks
-from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, WORDS, Context
+from lmms_eval_tasks.movierecapsqa.judge import WORDS, Context
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.settings import JudgeLimits
 from lmms_eval_tasks.utils import prompts
@@ -33,6 +32,7 @@ CLAIMS = ["Jake is sorry for how he lived.", "Tommy is a pilot."]
 BEST = {name: labels[0] for name, labels in WORDS.items()}
 
 _BLOCK = re.compile(r"<claims-([0-9a-f]{16})>\n(.*)\n</claims-\1>", re.DOTALL)
+_TASK = re.compile(r"^Task: (\w+)\.", re.MULTILINE)
 Answer = str | Fault
 Request = dict[str, Any]
 Item = dict[str, Any]
@@ -42,10 +42,8 @@ Script = Callable[[Request], Answer]
 def kind(request: Mapping[str, Any]) -> str:
     """`claims`, or the dimension that a request is about."""
     text = last_user_text(dict(request))
-    if not _BLOCK.search(text):
-        return "claims"
-    (found,) = [name for name in DIMENSIONS if _PARTS[name] in text]
-    return found
+    found = _TASK.search(text) if _BLOCK.search(text) else None
+    return found[1] if found else "claims"
 
 
 def claims_of(request: Mapping[str, Any]) -> list[str]:
@@ -66,6 +64,11 @@ def labelled(labels: Sequence[str], score: int = 3, reason: str = "so it is") ->
     """A dimension's reply; the labels in the claims' order."""
     given = [{"id": number, "label": label} for number, label in enumerate(labels, 1)]
     return json.dumps({"labels": given, "reason": reason, "score": score})
+
+
+def graded(score: object, reason: str = "because") -> str:
+    """A baseline's reply."""
+    return json.dumps({"reason": reason, "score": score})
 
 
 def script(
@@ -154,12 +157,3 @@ class Told(Unasked):
 
     def verdict(self, criterion: Criterion, fields: Mapping[str, Any]) -> Verdict:
         return judged(criterion, fields, Reply(self.reply(criterion, fields)), "told")
-
-
-def _parts() -> dict[str, str]:
-    file = Path(judging.__file__).parent / "prompts" / "judge.yml"
-    found: dict[str, str] = yaml.safe_load(file.read_text(encoding="utf-8"))
-    return found
-
-
-_PARTS = _parts()

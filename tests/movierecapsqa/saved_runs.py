@@ -21,9 +21,8 @@ from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from lmms_eval_tasks.runs import before, rescore, scoring
 from lmms_eval_tasks.utils.saved_runs import Run
-from tests.local_endpoint import Fault, LocalEndpoint, last_user_text
-from tests.movierecapsqa.asking import BEST, Script, claimed, claims_of, kind, labelled
-from tests.movierecapsqa.baseline_judge import drawn, graded
+from tests.local_endpoint import Fault, LocalEndpoint, drawn, last_user_text
+from tests.movierecapsqa.asking import BEST, Script, claimed, claims_of, graded, kind, labelled
 
 Item = dict[str, Any]
 TASK = "movierecapsqa_segment_dialogue"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -90,32 +89,10 @@ def at(tmp_path: Path) -> Iterator[Callable[..., tuple[Result, LocalEndpoint, di
 def test_a_judge_at_an_endpoint(at: Any) -> None:
     done, endpoint, found = at()
     assert done.exit_code == 0, (done.output, done.exception)
-    by_kind: dict[str, list[str]] = {}
-    for request in endpoint.chats:
-        by_kind.setdefault(kind(request.json), []).append(last_user_text(request.json))
     # The answers without scores cost nothing.
-    assert {about: len(texts) for about, texts in by_kind.items()} == dict.fromkeys(
-        ("claims", *DIMENSIONS), SCORED
-    )
-    assert not any("Fact" in text or "harbour, all night" in text for text in by_kind["claims"])
-    for dimension in DIMENSIONS:
-        texts = by_kind[dimension]
-        shared = [os.path.commonprefix([t for t in texts if f"Fact {n} of" in t]) for n in (0, 1)]  # noqa: RUF071
-        assert all("At the harbour, all night." in text for text in shared)
-        assert sum(len([t for t in texts if t.startswith(text)]) for text in shared) == SCORED
-
+    counts = Counter(kind(request.json) for request in endpoint.chats)
+    assert counts == dict.fromkeys(("claims", *DIMENSIONS), SCORED)
     rows = found["dimensions"]["factuality"]["rows"]
-    assert list(rows) == [
-        "GPT-4o",
-        "Qwen2.5VL",
-        "own-model",
-        "open-source, mean of 1",
-        "proprietary, mean of 1",
-        "all models",
-        "people",
-        "people, average of each question",
-        "people, best of each question",
-    ]
     # Ours 5 4 3 against 5 4 4; 2 0 4 1 against 3 0 4 1; 1 1 2 against 1 2 2.
     assert (rows["GPT-4o"]["n"], rows["GPT-4o"]["absolute"]) == (3, pytest.approx(1 / 3))
     assert rows["Qwen2.5VL"]["absolute"] == 0.25
@@ -134,17 +111,11 @@ def test_a_judge_at_an_endpoint(at: Any) -> None:
     # Two questions have scores of all three models: 4.5, 1, 1 by ours and 4.5, 1.5, 1.5.
     assert (order["complete"], order["judged"], order["pairs"]) == (2, 2, 3)
     assert (order["same"], order["tied"], order["tau"]) == (2, 1, pytest.approx(1))
-    assert "2 of 4 questions have a published score of all 3 models" in done.output
-    assert "own-model: 3 of 4 answers have scores; without: 1 refused" in done.output
     # Relevance is 4 throughout: no order of ours, and kappa 0 where theirs varies.
     relevance = found["dimensions"]["relevance"]
     assert (relevance["rows"]["all models"]["rho"], relevance["order"]["tau"]) == (None, None)
     assert relevance["rows"]["all models"]["kappa"] == 0
-    calls = 4 * SCORED
     assert f"{3 * SCORED * 64:,} of the prompts' from the endpoint's own cache" in done.output
-    assert f"{calls} verdicts ({calls} ok), {calls} calls paid" in done.output
-    assert "Fewer than 20 videos" in done.output
-    assert f"{SCORED} answers to judge" in done.output
 
 
 def test_answers_that_the_judge_fails_on_leave_the_agreement(at: Any) -> None:
@@ -206,22 +177,6 @@ def test_what_cannot_be_used_is_one_line(tmp_path: Path) -> None:
         (("--data", str(tmp_path / "no")), DataError, "No such file"),
     ):
         assert said in refused(agreement(*options), error)
-
-
-def test_the_real_sample(real: Path) -> None:
-    """What it would cost: no key, nobody asked; the paper's judge has a price."""
-    done = agreement("--data", str(real), "--dry-run", **{settings.JUDGE: None})
-    for line in (
-        "52 questions on 8 videos, answers of 7 models",
-        "Amazon Nova Lite: 24 of 52 answers have scores; without: 28 empty",
-        "GPT-4o: 49 of 52 answers have scores; without: 1 empty, 2 with a text",
-        "376 answers to judge: 1,504 verdicts, 1,504 calls",
-    ):
-        assert line in done.output
-    # 57,617 answers at the same price each.
-    (whole,) = re.findall(r"7 models, .*?, \$([\d.]+) \(at best", done.output)
-    (part,) = re.findall(r"376 answers .*?, \$([\d.]+) \(at best", done.output)
-    assert float(whole) == pytest.approx(float(part) * 57_617 / 376, rel=0.005)
 
 
 GOOD = {"factuality": 4, "relevance": 5}

@@ -277,26 +277,15 @@ def test_the_first_call_of_a_segment_goes_alone_then_three_side_by_side() -> Non
 
 
 def test_saved_verdicts_give_the_same_again() -> None:
-    replies: dict[str, Answer] = {
-        "factuality": labelled(["partially supported", "NOT-CHECKABLE"], 2),
-        "relevance": labelled(["relevant", "not"], 4),
-    }
-    done = judge_with(script(**replies))[0]
-    assert each(done, "labels")["factuality"] == ["partially_supported", "not_checkable"]
-    assert each(done, "consistent")["relevance"] is False
+    """Of a whole run: tests/golden."""
 
     def saved(done: Item) -> dict[str, Verdict]:
         return verdicts(json.loads(json.dumps(done)))
 
-    for one in (
-        done,
-        *(judge_with(script(claims=claims))[0] for claims in ("nothing", [])),
-        judge_with(script(coherence="Five."))[0],
-    ):
+    done = judge_with(script())[0]
+    for claims in (CLAIMS, "nothing", []):
+        one = judge_with(script(claims=claims))[0]
         assert judge_reply(Unasked(), REPLY, saved(one)) == one
-    nobody = judges.make(JudgeConfig(NONE))
-    waiting = judge_reply(nobody, REPLY)
-    assert judge_reply(nobody, REPLY, saved(waiting)) == waiting
     # A reply that can no longer be read is asked for again, with what rests on it.
     for name in ("claims", *DIMENSIONS):
         given = saved(done)

@@ -13,13 +13,21 @@ import pytest
 from lmms_eval_tasks import judges
 from lmms_eval_tasks.judges import Judge, Verdict, geval, run
 from lmms_eval_tasks.judges.asking import Asker, settle
-from lmms_eval_tasks.judges.replay import NoJudge
-from lmms_eval_tasks.judges.verdict import NONE, JudgeConfig, Scoring
+from lmms_eval_tasks.judges.verdict import Scoring
 from lmms_eval_tasks.movierecapsqa import baselines
 from lmms_eval_tasks.movierecapsqa.baselines import GEVAL_NAMES, HELMET_NAMES, criteria
 from lmms_eval_tasks.settings import JUDGED_BASELINES, JudgeLimits
-from tests.local_endpoint import Fault, LocalEndpoint, error, last_user_text, refused, truncated
-from tests.movierecapsqa.baseline_judge import drawn, graded, stated
+from tests.local_endpoint import (
+    Fault,
+    LocalEndpoint,
+    drawn,
+    error,
+    last_user_text,
+    refused,
+    stated,
+    truncated,
+)
+from tests.movierecapsqa.asking import graded
 
 QUESTION, REFERENCE = "What does he regret?", "How he lived before Pandora."
 REPLY = "<think>hm</think> He regrets «everything» before {that}."
@@ -167,22 +175,19 @@ def good(request: Request) -> Answer:
     return GOOD[name_of(request)]
 
 
-def test_saved_failures_stand_too() -> None:
+def test_what_is_asked_and_saved_failures_stand() -> None:
     replies: dict[str, Answer] = {**GOOD, "geval_consistency": "?", "helmet_fluency": error(400)}
     made, found, chats = judged(lambda request: replies[name_of(request)], JUDGED_BASELINES)
     # A dimension that failed costs no samples of the other.
-    assert sorted(map(name_of, chats)) == sorted(NAMES)
+    shown = {name_of(chat): last_user_text(chat) for chat in chats}
+    assert (sorted(shown), len(chats)) == (sorted(NAMES), len(NAMES))
     assert (made["geval"]["score"], made["geval"]["status"]) == (None, "judge_parse_failure")
     assert judged(with_logprobs, JUDGED_BASELINES, saved=found) == (made, found, [])
-    assert judged(good, []) == ({}, {}, [])  # nothing was asked for
-    shown = {name_of(chat): last_user_text(chat) for chat in chats}
     for name, text in shown.items():
         assert QUESTION in text
         assert "He regrets «everything» before {that}." in text
         assert "hm" not in text
         assert (REFERENCE in text) == (name != "helmet_fluency")
-    waiting, _ = rate(NoJudge(JudgeConfig(NONE)), JUDGED_BASELINES)
-    assert {(one["score"], one["status"]) for one in waiting.values()} == {(None, "unjudged")}
 
 
 def test_what_is_no_answer_costs_no_call() -> None:

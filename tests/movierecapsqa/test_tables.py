@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.console import Console
-
-from lmms_eval_tasks.console import UNSEEN
 from lmms_eval_tasks.movierecapsqa import published, tables
 from lmms_eval_tasks.movierecapsqa.data import CONDITIONS, SOURCES, TASKS
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
+from tests import checks
+from tests.checks import lines_of as of
 
 Numbers = Mapping[str, Mapping[str, Any]]
 BOTH = "movierecapsqa_segment"
@@ -21,26 +19,9 @@ FRAMES, DIALOGUE = f"{BOTH}_frames", f"{BOTH}_dialogue"
 
 
 def printed(rows: Sequence[tuple[str, Numbers]]) -> dict[str, list[str]]:
-    """Lines of each table by its title, at the width of the user's console."""
-    shown: dict[str, list[str]] = {}
-    for table in tables.tables(rows):
-        sink = io.StringIO()
-        Console(file=sink, width=UNSEEN).print(table)
-        lines = [line.rstrip() for line in sink.getvalue().splitlines()]
-        assert "\u2026" not in sink.getvalue()  # rich's ellipsis: a cell did not fit
-        assert all(len(line) <= UNSEEN for line in lines)
-        assert lines[0] == str(table.title)
-        for note in str(table.caption or "").splitlines():
-            assert note in lines  # whole: rich would cut off what is wider than the console
-        assert str(table.title) not in shown
-        shown[str(table.title)] = lines
-    return shown
-
-
-def of(shown: Mapping[str, list[str]], part: str) -> list[str]:
-    """The lines of the one table whose title contains `part`."""
-    (lines,) = (lines for title, lines in shown.items() if part in title)
-    return lines
+    made = tables.tables(rows)
+    assert len({str(one.title) for one in made}) == len(made)
+    return checks.printed(made)
 
 
 def cells(lines: Sequence[str], *names: str) -> list[str]:
@@ -170,20 +151,6 @@ def test_no_table_of_others_or_without_numbers() -> None:
     values |= {f"{name}_failed": 0 for name in DIMENSIONS}
     (title,) = printed([("", {BOTH: values})])
     assert "Table 4" in title
-
-
-def test_by_dimension() -> None:
-    values = {"no_claims": 7, "claims_mean": 2.25}
-    for place, name in enumerate(DIMENSIONS):
-        values |= {f"{name}_valid": 3.0, f"{name}_low": 0.25, f"{name}_high": 4.5}
-        values |= {f"{name}_failed": 10 * place + 1, f"{name}_inconsistent": 10 * place + 2}
-    lines = of(printed([("m", {BOTH: values})]), "bounds that their own labels set")
-    assert cells(lines, "m", SEGMENT, "both") == [
-        *("1", "2", "0.25-4.50"),
-        *("11", "12", "0.25-4.50"),
-        *("21", "22", "0.25-4.50"),
-        *("7", "2.2"),
-    ]
 
 
 def test_conditions_that_were_not_asked_the_same_questions() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
 from collections import Counter
@@ -11,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.judges import resolve
-from lmms_eval_tasks.movierecapsqa import baselines, metrics, schema
+from lmms_eval_tasks.movierecapsqa import baselines
 from lmms_eval_tasks.movierecapsqa import tasks as own
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
@@ -91,23 +89,11 @@ def test_pictures_come_before_the_text(user: Path, monkeypatch: pytest.MonkeyPat
 # --- what the log keeps, and what a reply is worth ----------------------------------------------
 
 
-def test_what_is_kept_of_a_doc(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = ("id", "segment", "video", "source", "condition", "question", "reference", "dialogue")
+def test_what_was_handed_over(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = doc()
-    kept = own.keep(one)
-    assert kept.pop("judged_baselines") == []
-    assert kept.keys() == {*texts, "facts", "modality", "category", "data"}
-    assert all(kept[name] == one[name] for name in kept)
-    assert own.handed(one)["media"] == {
-        "kind": "video",
-        "start": 3.2,
-        "end": 7.4,
-        "duration": pytest.approx(4.2),
-        "n_frames": 42,
-        "asked": 0,
-        "size": [64, 48],
-        "dialogue": True,
-    }
+    media = own.handed(one)["media"]
+    assert (media["kind"], media["start"], media["end"]) == ("video", 3.2, 7.4)
+    assert (media["n_frames"], media["dialogue"]) == (42, True)
     gone = {**one, "video_path": "/gone/talk.mp4"}
     assert names.process_results(gone, [""])["failed"]["media"] is None
     monkeypatch.setenv(settings.FRAMES, "50")
@@ -129,11 +115,7 @@ def made(monkeypatch: pytest.MonkeyPatch, rater: Any, which: str = "", **changes
 def test_an_item_has_all_of_it(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found, chats = made(monkeypatch, Rater(), "helmet,geval")
     item = found["failed"]
-    assert (item["id"], item["status"], item["reply"]) == ("talk.1/10", "ok", REPLY)
-    assert (item["claims"], item["n_claims"]) == (["He waits.", "It snows."], 2)
     assert item["rouge_l"] == pytest.approx(3 * 2 / (3 + 5))
-    assert set(item["baselines"]) == {"geval", *baselines.HELMET_NAMES}
-    assert set(item["dimensions"]) == set(DIMENSIONS)
     assert set(item["verdicts"]) == {"claims", *DIMENSIONS, *baselines.criteria()}
     assert "verdict" not in json.dumps({**item, "verdicts": None}).replace('"verdicts"', "")
     counts = Counter(asked_for(chat) for chat in chats)
@@ -176,8 +158,6 @@ def task(name: str) -> dict[str, Any]:
 
 def test_the_work_of_a_run(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = resolve("gpt-4.1-mini", {"OPENAI_API_KEY": "x"}, default_model="gpt-4.1-mini")
-    found = estimate.estimate(task(BOTH), config)
-    assert (found.generations, found.verdicts, found.calls) == (4, 16, 16)
     # Only questions with a reference have baselines, where they are asked for.
     for reference, more in (("The captain waits. It snows.", 2), (..., 0), ("...", 2)):
         write(user, [entry(1, questions=[question(1, datasetAnswer=reference)])])
@@ -206,35 +186,20 @@ def annotated(*tasks: str, items: Mapping[str, Any] | None = None) -> dict[str, 
     return section
 
 
-def test_data_prompts_judge_and_baselines(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_judge_and_what_waits_for_one(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of a judged run's section is recorded in tests/golden."""
     items = score(DIALOGUE, lambda one: "" if one["id"] == "talk.1/10" else one["reference"])
     section = annotated(DIALOGUE, BOTH, items={DIALOGUE: items})
-    release = schema.read(user)
-    file = {"file": str(user / "segments.json"), "hash": release.digest}
-    assert section["data"] == {**file, **release.counts}
-    assert section["left_out"] == {DIALOGUE: {}, BOTH: {}}
     assert section["warnings"] == [WAITING]
-    assert section["prompts"]["task"]["source"].endswith("task.yml")
     assert section["numbers"] == {DIALOGUE: numbers(items)}
     assert section["details"][DIALOGUE]["status"] == {"empty": 1, "unjudged": 3}
-    made = section["baselines"]
-    assert (made["which"], made["rouge_l"]) == ([], metrics.ROUGE_L)
     for name in ("bertscore", "bartscore"):  # told of those tasks alone that have a number
-        assert list(made[name]) == [DIALOGUE]
-        assert "not computed" in made[name][DIALOGUE]
-    results = {"results": {}, "lmms_eval_tasks": {"movierecapsqa": section, "invalid": {}}}
-    sink = io.StringIO()
-    for table in after.tables(BENCHMARK, results):
-        Console(file=sink, width=150).print(table)
-    assert "0.75±0.19" in sink.getvalue()  # ROUGE-L: three of four are the dataset's own answers
-    assert "Table 5" not in sink.getvalue()  # nobody has judged them
+        assert list(section["baselines"][name]) == [DIALOGUE]
+        assert "not computed" in section["baselines"][name][DIALOGUE]
     monkeypatch.setenv(settings.JUDGE, "m@http://user:secret@127.0.0.1:9/v1")
     monkeypatch.setenv(settings.BASELINES, "helmet,geval")
     section = annotated(DIALOGUE)
-    assert section["judge"]["model"] == "m"
-    assert section["judge"]["prompt"]["source"].endswith("judge.yml")
-    assert section["baselines"]["which"] == ["geval", "helmet"]
-    assert section["baselines"]["geval"]["samples_without_logprobs"] == 5
+    assert (section["judge"]["model"], section["baselines"]["which"]) == ("m", ["geval", "helmet"])
     assert "secret" not in json.dumps(section)
     assert "not by the paper's judge" in section["warnings"][0]
 

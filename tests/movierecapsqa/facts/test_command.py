@@ -6,27 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.movierecapsqa import schema
 from lmms_eval_tasks.movierecapsqa.facts import build
 from tests.movierecapsqa.facts.desk import SRT, Desk
-
-
-def test_a_dry_run_says_calls_tokens_and_price_and_needs_no_key(desk: Desk) -> None:
-    command = ["facts", str(desk.recap), "--out", str(desk.out), "--dry-run"]
-    done = CliRunner().invoke(app, command)
-    assert done.exit_code == 0, done.exception
-    assert not desk.out.exists()
-    rows = {line.split()[0]: line for line in done.output.splitlines() if line.split()}
-    assert rows["facts"].split()[1] == "3"
-    assert rows["modality"].split()[1] == "2"
-    assert rows["all"].split()[1] == "14"
-    assert "$" in rows["all"]
-    assert "3 segments to ask about" in done.output
-    assert "prices of 2026" in done.output
 
 
 def test_a_transcript_becomes_a_draft_and_the_draft_a_recap(desk: Desk) -> None:

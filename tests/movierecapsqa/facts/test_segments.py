@@ -19,44 +19,18 @@ from lmms_eval_tasks.judges import cache
 from lmms_eval_tasks.movierecapsqa import schema
 from lmms_eval_tasks.movierecapsqa.facts import review
 from tests.conftest import REPOSITORY
-from tests.local_endpoint import error, refused
-from tests.movierecapsqa.facts.desk import RECAP, SRT, Desk, is_for
+from tests.local_endpoint import refused
+from tests.movierecapsqa.facts.desk import RECAP, Desk, is_for
 
 
 def test_a_recap_becomes_segments_of_the_released_form(desk: Desk) -> None:
+    """All of the file and of what is printed is recorded in tests/golden."""
     done = desk.run()
     assert done.exit_code == 0, done.output
-    first, second, third = desk.written()
-    assert first.pop("generated").keys() == {"model", "settings", "prompt", "input"}
-    assert first == {
-        "id": "abc.1",
-        "movie": "Boats (1999)",
-        "videoId": "abc",
-        "startTime": 0.0,
-        "endTime": 60.5,
-        "srt": SRT,
-        "facts": ["Ann opens doors.", "Bob sinks boats.", "Ann runs away."],
-        "questions": [
-            {
-                "qid": 0,
-                "factsUsed": [0, 1],
-                # The question of the simplified pair, the answer of the first one (3.2).
-                "question": "What does somebody do when it is opens0?",
-                "datasetAnswer": "opens doors and sinks boats.",
-                "modality": "vision",
-                "category": "NPA",
-            },
-            {
-                "qid": 1,
-                "factsUsed": [2],
-                "question": "What does somebody do when it is runs2?",
-                "datasetAnswer": "runs away.",
-                "modality": "vision",
-                "category": "NPA",
-            },
-        ],
-    }
-    assert (second["id"], third["id"]) == ("abc.2", "abc.3")
+    # The question of the simplified pair, the answer of the first one (3.2).
+    (asked, _) = desk.written()[0]["questions"]
+    assert asked["question"] == "What does somebody do when it is opens0?"
+    assert asked["datasetAnswer"] == "opens doors and sinks boats."
     release = schema.read(desk.out)
     assert not release.problems
     assert [s.dialogue for s in release.segments] == ["Who is there?", "", "Who is there?"]
@@ -66,12 +40,7 @@ def test_a_recap_becomes_segments_of_the_released_form(desk: Desk) -> None:
     assert desk.writer.asked == {
         "facts": 3, "pairs": 3, "simplify": 3, "modality": 2, "category": 3
     }  # fmt: skip
-    assert "3 of the recap's 3 segments (3 made now, 0 kept), 6 facts, 4 questions" in done.output
-    assert "modality: vision 3, unlabelled 1" in done.output
     assert "no modality without dialogue: abc.2" in done.output
-    assert "14 verdicts (14 ok), 14 calls paid" in done.output
-    assert "model: m at http://127.0.0.1" in done.stderr
-    assert "3 of 3 segments: about 14 calls" in done.stderr
 
 
 def test_a_second_run_asks_nothing_and_changes_nothing(desk: Desk) -> None:
@@ -88,25 +57,6 @@ def test_a_second_run_asks_nothing_and_changes_nothing(desk: Desk) -> None:
     assert len(desk.endpoint.chats) == calls
     assert desk.out.read_bytes() == before
     assert "0 calls paid, 14 from the cache" in done.output
-
-
-def test_a_run_that_dies_goes_on_where_it_stopped(desk: Desk) -> None:
-    """The third segment's pairs never come; everything before them is paid for once."""
-    desk.writer.change = lambda step, reply, request: (
-        error(400, "maximum context length") if is_for(step, request, "pairs", "Eve") else reply
-    )
-    done = desk.run()
-    assert done.exit_code == 1
-    assert [entry["id"] for entry in desk.written()] == ["abc.1", "abc.2"]
-    assert "failed: abc.3 at pairs: api_error:" in done.output
-    assert "run the same command again" in done.output
-    desk.writer.change = None
-    before, asked = desk.written(), desk.writer.asked.copy()
-    done = desk.run()
-    assert done.exit_code == 0
-    assert desk.written()[:2] == before
-    assert [entry["id"] for entry in desk.written()] == ["abc.1", "abc.2", "abc.3"]
-    assert desk.writer.asked - asked == {"pairs": 1, "simplify": 1, "modality": 1, "category": 1}
 
 
 def test_a_reply_that_is_kept_and_no_use_is_not_asked_for_again(desk: Desk) -> None:
@@ -292,14 +242,11 @@ CASES = json.loads(
 )
 
 
-@pytest.mark.parametrize("case", CASES["leaks"], ids=lambda case: case["question"])
-def test_leaks(case: dict[str, Any]) -> None:
-    assert review.leaks(case["question"], case["answer"]) is case["leaks"]
-
-
-@pytest.mark.parametrize("case", CASES["names"], ids=lambda case: case["question"])
-def test_names(case: dict[str, Any]) -> None:
-    assert review.names_left(case["question"], case["facts"]) == case["names"]
+def test_answers_that_leak_and_names_that_are_left() -> None:
+    for case in CASES["leaks"]:
+        assert review.leaks(case["question"], case["answer"]) is case["leaks"], case
+    for case in CASES["names"]:
+        assert review.names_left(case["question"], case["facts"]) == case["names"], case
 
 
 def test_a_question_that_is_asked_twice_is_told_twice() -> None:
