@@ -46,22 +46,6 @@ def test_the_hosts_own_command(launch: Launch, tmp_path: Path) -> None:
     assert "pair_acc" in run.stdout
 
 
-def test_a_folder_of_a_tasks_name(launch: Launch, tmp_path: Path) -> None:
-    """The host would read it as a folder of YAMLs."""
-    (tmp_path / "maia_vsv").mkdir()
-    run = launch(host("eval", *ONE), tmp_path)
-    assert run.code == 0, run.stderr[-2000:]
-    assert "|maia_vsv" in run.stdout
-
-
-def test_tasks_list(launch: Launch, tmp_path: Path) -> None:
-    run = launch(host("tasks", "list"), tmp_path)
-    listed = set(run.stdout.split())
-    assert run.code == 0
-    assert {"maia", "maia_vsv", "maia_oevqa", "maia_unimodal", "maia_black_en"} <= listed
-    assert "mme" in listed  # the host's own tasks are still there
-
-
 def test_without_the_hook(launch: Launch, cache: Path, tmp_path: Path) -> None:
     """The documented fallback; our script does not depend on the entry point."""
     path = tasks_command("path", cache=cache).stdout.strip()
@@ -70,20 +54,23 @@ def test_without_the_hook(launch: Launch, cache: Path, tmp_path: Path) -> None:
     for command in (theirs, host("tasks", "list")):
         run = launch(after(NO_PLUGINS, command), tmp_path)
         assert "maia_vsv" in run.stdout, run.stderr[-2000:]
+    # The last one listed all; the host's own tasks are still there.
+    assert {"maia", "maia_oevqa", "maia_black_en", "mme"} <= set(run.stdout.split())
     run = launch(after(NO_PLUGINS, [LMMS_EVAL, "--model", "dummy", *ONE[2:]]), tmp_path)
     assert "Tasks were not found: maia_vsv" in run.stdout  # so the entry point was really off
 
 
 def test_a_failed_run_exits_non_zero(launch: Launch, tmp_path: Path) -> None:
-    for arguments in (
-        ["--model", "tasks_scripted", "--tasks", "no_such_task"],
-        ["--model", "tasks_scripted"],
-    ):
-        assert launch(host(*arguments), tmp_path).code != 0, arguments
+    arguments = ["--model", "tasks_scripted", "--tasks", "no_such_task"]
+    assert launch(host(*arguments), tmp_path).code != 0
 
 
 def test_an_unknown_host_version_still_works(launch: Launch, tmp_path: Path) -> None:
-    """One line says what to pass; our script passes it itself."""
+    """One line says what to pass; our script passes it itself.
+
+    And it runs the task although a folder bears its name, which the host would read as YAMLs.
+    """
+    (tmp_path / "maia_vsv").mkdir()
     run = launch(after(UNKNOWN, host(*ONE)), tmp_path)
     assert run.code == 0, run.stderr[-2000:]
     assert "lmms-eval 9.9 is not known" in run.stderr

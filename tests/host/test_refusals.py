@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import BIN, Launch, host
-from tests.golden.command import tasks_command
 
 pytestmark = pytest.mark.host
 
@@ -77,40 +76,16 @@ def test_a_command_line_ends_with_one_line(command: str, launch: Launch, tmp_pat
     assert "no MAIA data at /none/maia" in line
 
 
-def test_missing_videos_may_be_left_out(launch: Launch, without_video: str, tmp_path: Path) -> None:
-    tasks = ["--tasks", "maia_1frame", "--data", without_video, "--allow-missing-videos"]
-    run = launch(host(*SCRIPTED, str(tmp_path / "out"), *tasks), tmp_path / "out")
+def test_what_the_user_allows_and_names(launch: Launch, without_video: str, tmp_path: Path) -> None:
+    """A video left out, a prompt file of the user's, and no judge: the task needs none."""
+    given = ["--data", without_video, "--allow-missing-videos"]
+    given += ["--prompts", prompts(tmp_path / "own", "Quale? A. {A} B. {B}")]
+    command = host(*SCRIPTED, str(tmp_path / "out"), "--tasks", "maia_vsv_1frame", *given)
+    run = launch(command, tmp_path / "out", env={"LMMS_EVAL_TASKS_JUDGE": ""})
     assert run.code == 0, run.stderr[-2000:]
     assert "24 questions of 1 videos left out: video2" in run.stdout
     section = run.results["lmms_eval_tasks"]["maia"]
-    assert list(section["left_out"]) == ["video2"]
-    assert section["questions_left_out"] == 24
-
-
-def test_a_users_prompt_file_is_used_and_named(launch: Launch, tmp_path: Path) -> None:
-    """And a task that is not judged needs no judge."""
-    own = ["--prompts", prompts(tmp_path / "own", "Quale? A. {A} B. {B}")]
-    arguments = ["--tasks", "maia_vsv_1frame", "--limit", "1", *own]
-    env = {"LMMS_EVAL_TASKS_JUDGE": ""}
-    run = launch(host(*SCRIPTED, str(tmp_path), *arguments), tmp_path, env=env)
-    assert run.code == 0, run.stderr[-2000:]
+    assert (list(section["left_out"]), section["questions_left_out"]) == (["video2"], 24)
     assert run.samples("maia_vsv_1frame")[0]["input"].startswith("Quale? A. ")
-    source = run.results["lmms_eval_tasks"]["maia"]["prompts"]["it"]["source"]
+    source = section["prompts"]["it"]["source"]
     assert source == str(tmp_path / "own" / "maia" / "it.yml")
-
-
-def test_judge_none_generates_now_and_judges_later(
-    launch: Launch, cache: Path, tmp_path: Path
-) -> None:
-    arguments = ["--tasks", "maia_1frame", "--judge", "none"]
-    run = launch(host(*SCRIPTED, str(tmp_path), *arguments), tmp_path)
-    assert run.code == 0, run.stderr[-2000:]
-    found = run.numbers["maia_oevqa_1frame"]
-    assert found["judge_acc"] is None
-    assert found["rouge_l"] > 0
-    output = tmp_path / "numbers.json"
-    later = ("rescore", tmp_path, "--output", output, "--judge", "offline")
-    assert tasks_command(*later, cache=cache).code == 0
-    joined = json.loads(output.read_text(encoding="utf-8"))["maia"]["numbers"]["maia_1frame"]
-    assert joined["agg_acc_n_joined"] == 48
-    assert 0 < joined["agg_acc"] < 1
