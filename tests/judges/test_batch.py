@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ from lmms_eval_tasks.judges.openai_provider import OpenAIProvider
 from lmms_eval_tasks.judges.verdict import ProviderError
 from lmms_eval_tasks.settings import JUDGE_CACHE, JUDGE_RPM, MAX_CALLS, MAX_COST, PRICES
 from tests.checks import refused, table
-from tests.conftest import HostRun, Launch, host
+from tests.conftest import host
 from tests.local_endpoint import Fault, LocalEndpoint, choice, completion, last_user_text
 
 TASK, COUNT = "maia_oevqa_1frame", 48
@@ -86,7 +86,7 @@ class Saved(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def unjudged(launch: Launch, tmp_path_factory: pytest.TempPathFactory) -> HostRun:
+def unjudged(launch, tmp_path_factory):
     """One run of the host on the packaged sample."""
     out = tmp_path_factory.mktemp("unjudged")
     command = ["--model", "tasks_scripted", "--tasks", TASK, "--judge", "none", "--log_samples"]
@@ -96,13 +96,13 @@ def unjudged(launch: Launch, tmp_path_factory: pytest.TempPathFactory) -> HostRu
 
 
 @pytest.fixture
-def saved(unjudged: HostRun, tmp_path: Path) -> Saved:
+def saved(unjudged, tmp_path):
     (tmp_path / "prices.yml").write_text("models:\n  m@*: {input: 2.0, output: 10.0}\n")
     return Saved(unjudged.out, tmp_path)
 
 
 @pytest.fixture
-def endpoint() -> Iterator[LocalEndpoint]:
+def endpoint():
     with LocalEndpoint(direct) as running:
         yield running
 
@@ -116,9 +116,7 @@ def verdicts(output: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.host
-def test_a_batch_gives_the_direct_verdicts_at_half_the_price(
-    saved: Saved, endpoint: LocalEndpoint
-) -> None:
+def test_a_batch_gives_the_direct_verdicts_at_half_the_price(saved, endpoint):
     spec = ["--judge", f"m@{endpoint.url}"]
     asked = saved.judge(*spec, "--output", saved.path("direct.json"), cache="another")
     assert asked.exit_code == 0, asked.output
@@ -164,9 +162,7 @@ def test_a_batch_gives_the_direct_verdicts_at_half_the_price(
 
 
 @pytest.mark.host
-def test_what_went_wrong_in_a_batch_is_in_the_next_one(
-    saved: Saved, endpoint: LocalEndpoint
-) -> None:
+def test_what_went_wrong_in_a_batch_is_in_the_next_one(saved, endpoint):
     spec = ["--judge", f"m@{endpoint.url}"]
 
     def badly(number: int, request: dict[str, Any]) -> dict[str, Any] | None:
@@ -214,7 +210,7 @@ def test_what_went_wrong_in_a_batch_is_in_the_next_one(
 
 
 @pytest.mark.host
-def test_results_of_another_judge_are_not_used(saved: Saved, endpoint: LocalEndpoint) -> None:
+def test_results_of_another_judge_are_not_used(saved, endpoint):
     spec = ["--judge", f"m@{endpoint.url}"]
     saved.judge(*spec, "--batch", saved.path("1.jsonl"))
     run_batch(saved.folder / "1.jsonl", saved.folder / "results.jsonl")
@@ -228,9 +224,7 @@ def test_results_of_another_judge_are_not_used(saved: Saved, endpoint: LocalEndp
 
 
 @pytest.mark.host
-def test_a_batch_has_no_limits_and_shows_no_password(
-    saved: Saved, endpoint: LocalEndpoint, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_batch_has_no_limits_and_shows_no_password(saved, endpoint, monkeypatch):
     """Writing and reading it pays for nothing: a budget or a rate must not leave requests out."""
     for variable in (MAX_CALLS, MAX_COST, JUDGE_RPM):
         monkeypatch.setenv(variable, "1")
@@ -247,9 +241,7 @@ def test_a_batch_has_no_limits_and_shows_no_password(
 
 
 @pytest.mark.host
-def test_what_cannot_work_is_said_before_anyone_is_asked(
-    saved: Saved, endpoint: LocalEndpoint
-) -> None:
+def test_what_cannot_work_is_said_before_anyone_is_asked(saved, endpoint):
     spec = ["--judge", f"m@{endpoint.url}"]
     batch, nowhere = saved.path("batch.jsonl"), saved.path("no/such/folder/x")
     assert saved.judge(*spec, "--batch", batch).exit_code == 0
@@ -270,7 +262,7 @@ def test_what_cannot_work_is_said_before_anyone_is_asked(
 @pytest.mark.host
 @table("judge", ["offline", "none", "hf:/a/folder"])
 @table("option", ["--batch", "--batch-results"])
-def test_only_endpoints_have_batches(judge: str, option: str, saved: Saved) -> None:
+def test_only_endpoints_have_batches(judge, option, saved):
     file = saved.folder / "batch.jsonl"
     file.write_text("")
     said = saved.judge("--judge", judge, option, str(file))
@@ -296,7 +288,7 @@ def test_only_endpoints_have_batches(judge: str, option: str, saved: Saved) -> N
         (None, ""),
     ],
 )
-def test_what_is_no_result_names_file_and_line(content, why, tmp_path: Path) -> None:
+def test_what_is_no_result_names_file_and_line(content, why, tmp_path):
     file = tmp_path / "results.jsonl"
     if content is not None:
         file.write_bytes(content)
@@ -304,7 +296,7 @@ def test_what_is_no_result_names_file_and_line(content, why, tmp_path: Path) -> 
 
 
 @table("response")
-def test_a_result_of_another_form_is_a_failure_and_no_crash(response: Any, tmp_path: Path) -> None:
+def test_a_result_of_another_form_is_a_failure_and_no_crash(response, tmp_path):
     file = tmp_path / "results.jsonl"
     file.write_text(json.dumps({"custom_id": "a", "response": response, "error": None}) + "\n")
     made = OpenAIProvider(resolve("m@http://localhost/v1", {}, default_model="gpt-4o"))

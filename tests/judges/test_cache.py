@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,18 +29,18 @@ from tests.checks import table
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
+def file(tmp_path):
     return tmp_path / "a b%20?#è" / "replies.sqlite3"
 
 
 @pytest.fixture
-def cache(file: Path) -> Iterator[Cache]:
+def cache(file):
     opened = Cache(file)
     yield opened
     opened.close()
 
 
-def test_every_field_comes_back_and_the_first_reply_wins(cache: Cache, file: Path) -> None:
+def test_every_field_comes_back_and_the_first_reply_wins(cache, file):
     for number, reply in enumerate(REPLIES):
         assert cache.get(str(number)) is None
         assert cache.put(str(number), reply, ask(), ABOUT) == reply
@@ -56,7 +55,7 @@ def test_every_field_comes_back_and_the_first_reply_wins(cache: Cache, file: Pat
     assert kept == [(0, "first"), (1, "second"), (2, "first")]
 
 
-def test_request_is_kept_for_people_with_images_as_digests(cache: Cache, file: Path) -> None:
+def test_request_is_kept_for_people_with_images_as_digests(cache, file):
     cache.put("a", Reply("ok"), ask_image(), {**ABOUT, "judge": "bytes \udce8 of a label"})
     cache.close()
     (line,) = exported(file)
@@ -73,9 +72,7 @@ def test_request_is_kept_for_people_with_images_as_digests(cache: Cache, file: P
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # a fork among threads is what is tried
-def test_fork_among_writing_threads(
-    cache: Cache, file: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_fork_among_writing_threads(cache, file, capsys):
     cache.put("before", Reply("parent"), ask(), ABOUT)
     stop = threading.Event()
 
@@ -106,7 +103,7 @@ def test_fork_among_writing_threads(
     assert capsys.readouterr().err == ""
 
 
-def test_kill_loses_nothing_that_was_kept(file: Path) -> None:
+def test_kill_loses_nothing_that_was_kept(file):
     kept = killed_writer(file)
     assert len(kept) >= 400
     cache = Cache(file)
@@ -155,7 +152,7 @@ def newer(file: Path) -> None:
 
 
 @table("spoil", [damaged, text_file, cut, FOREIGN, SAME_TABLE, newer])
-def test_unusable_file_is_said_at_once_and_left(tmp_path: Path, spoil: Any) -> None:
+def test_unusable_file_is_said_at_once_and_left(tmp_path, spoil):
     file = tmp_path / "replies.sqlite3"
     spoil(file)
     before = file.read_bytes()
@@ -169,7 +166,7 @@ def test_unusable_file_is_said_at_once_and_left(tmp_path: Path, spoil: Any) -> N
     assert spoil is not newer or "format 2" in message
 
 
-def test_places_where_no_file_can_be(tmp_path: Path, file: Path) -> None:
+def test_places_where_no_file_can_be(tmp_path, file):
     for attempt in (replies.summary, exported):
         with pytest.raises(JudgeError, match="unable to open"):
             attempt(file)
@@ -182,7 +179,7 @@ def test_places_where_no_file_can_be(tmp_path: Path, file: Path) -> None:
         Cache(tmp_path / "replies.sqlite3")
 
 
-def test_full_disk_loses_no_verdict(cache: Cache, capsys: pytest.CaptureFixture[str]) -> None:
+def test_full_disk_loses_no_verdict(cache, capsys):
     cache.put("a", Reply("kept"), ask(), ABOUT)
     # SQLite's own "database or disk is full", at the size that the file has now.
     cache._files[0].execute("PRAGMA max_page_count = 1")
@@ -200,9 +197,7 @@ def test_full_disk_loses_no_verdict(cache: Cache, capsys: pytest.CaptureFixture[
     assert cache.get("c") == Reply("room again")
 
 
-def test_trouble_with_a_row(
-    cache: Cache, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_trouble_with_a_row(cache, monkeypatch, capsys):
     def fail(*_: Any) -> bool:
         raise sqlite3.OperationalError("disk I/O error")
 

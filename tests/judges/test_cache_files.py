@@ -6,7 +6,6 @@ import io
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cache_cases import ABOUT, REPLIES, ask, ask_image, exported, killed_writer, text_file
@@ -25,7 +24,7 @@ def node(group: int) -> dict[str, str]:
     return {"WORLD_SIZE": "16", "LOCAL_WORLD_SIZE": "8", "GROUP_RANK": str(group), "RANK": "9"}
 
 
-def test_file_of_node(tmp_path: Path) -> None:
+def test_file_of_node(tmp_path):
     common = tmp_path / "replies.sqlite3"
     assert replies.file_of_node(tmp_path, {}) == common
     one = {"WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "8", "GROUP_RANK": "0"}
@@ -38,7 +37,7 @@ def test_file_of_node(tmp_path: Path) -> None:
             replies.file_of_node(tmp_path, env)
 
 
-def test_nodes_read_the_common_file_and_write_their_own(tmp_path: Path) -> None:
+def test_nodes_read_the_common_file_and_write_their_own(tmp_path):
     common = Cache(tmp_path / "replies.sqlite3")
     common.put("old", Reply("old"), ask(), ABOUT)
     common.close()
@@ -69,7 +68,7 @@ def test_nodes_read_the_common_file_and_write_their_own(tmp_path: Path) -> None:
     ]
 
 
-def test_what_a_kill_left_open_is_merged_whole(tmp_path: Path) -> None:
+def test_what_a_kill_left_open_is_merged_whole(tmp_path):
     of_node = killed_writer(tmp_path / "replies-node3.sqlite3", 50)
     kept = killed_writer(tmp_path / "replies.sqlite3", 50)
     with pytest.raises(JudgeError, match=r"not closed.*merge"):  # nodes must not read it so
@@ -82,7 +81,7 @@ def test_what_a_kill_left_open_is_merged_whole(tmp_path: Path) -> None:
     cache.close()
 
 
-def test_merge_names_what_is_missing_or_spoilt(tmp_path: Path) -> None:
+def test_merge_names_what_is_missing_or_spoilt(tmp_path):
     with pytest.raises(JudgeError, match="no cache"):
         replies.merge(tmp_path)
     text_file(tmp_path / "replies-node0.sqlite3")
@@ -102,7 +101,7 @@ def fill(file: Path) -> None:
     cache.close()
 
 
-def test_export_and_load_on_another_machine(tmp_path: Path) -> None:
+def test_export_and_load_on_another_machine(tmp_path):
     here, there = tmp_path / "here.sqlite3", tmp_path / "there.sqlite3"
     fill(here)
     lines = tmp_path / "replies.jsonl"
@@ -138,7 +137,7 @@ def test_export_and_load_on_another_machine(tmp_path: Path) -> None:
         lambda line: json.dumps({**line, "judge": 3}),
     ],
 )
-def test_line_that_is_no_export_is_named_and_nothing_loaded(tmp_path: Path, spoil: Any) -> None:
+def test_line_that_is_no_export_is_named_and_nothing_loaded(tmp_path, spoil):
     fill(tmp_path / "here.sqlite3")
     good = exported(tmp_path / "here.sqlite3")
     lines = tmp_path / "replies.jsonl"
@@ -154,7 +153,7 @@ def test_line_that_is_no_export_is_named_and_nothing_loaded(tmp_path: Path, spoi
     cache.close()
 
 
-def test_summary(tmp_path: Path) -> None:
+def test_summary(tmp_path):
     file = tmp_path / "replies.sqlite3"
     fill(file)
     held = replies.summary(file)

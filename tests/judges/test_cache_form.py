@@ -7,7 +7,6 @@ from collections import OrderedDict
 from dataclasses import fields
 from types import MappingProxyType
 
-import pytest
 from cache_cases import IMAGE, SCHEMA, ask, ask_image
 
 from lmms_eval_tasks.judges import cache as replies
@@ -49,7 +48,7 @@ CHANGES = {
 }
 
 
-def test_each_part_changes_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_part_changes_the_key(monkeypatch):
     keys = {name: key(request) for name, request in CHANGES.items()}
     keys["as it is"] = key(ask())
     keys["sample"] = key(ask(), sample=1)
@@ -67,7 +66,7 @@ def test_each_part_changes_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     assert named - {"messages", "sampling"} <= set(CHANGES)
 
 
-def test_same_request_in_other_types_has_the_same_key() -> None:
+def test_same_request_in_other_types_has_the_same_key():
     turned = [OrderedDict(reversed(message.items())) for message in ask().messages]
     same = ask(messages=tuple(MappingProxyType(message) for message in turned))
     assert key(same, OrderedDict(reversed(IDENTITY.items()))) == key(ask())

@@ -55,7 +55,7 @@ def done(judge: Scripted, reply: str, saved: Verdict | None = None, **fields: st
 
 
 @table("reply, status")
-def test_what_is_no_answer_costs_no_call(reply: str, status: str) -> None:
+def test_what_is_no_answer_costs_no_call(reply, status):
     judge = Scripted(OK)
     assert done(judge, reply, question="q") == Judged("", status, 0.0, None)
     # Nor does a saved verdict turn it into one.
@@ -63,7 +63,7 @@ def test_what_is_no_answer_costs_no_call(reply: str, status: str) -> None:
     assert judge.asked == []
 
 
-def test_the_answer_is_judged_without_its_reasoning_unless_a_verdict_was_saved() -> None:
+def test_the_answer_is_judged_without_its_reasoning_unless_a_verdict_was_saved():
     judge = Scripted(OK)
     found = done(judge, "<think>hm</think> rosso \n", question="q")
     assert judge.asked == [{"question": "q", "candidate": "rosso"}]
@@ -73,14 +73,14 @@ def test_the_answer_is_judged_without_its_reasoning_unless_a_verdict_was_saved()
 
 
 @table("status", ["parse_failure", "api_error", "refused", "truncated", "skipped", "tie"])
-def test_the_judges_failures_have_no_score(status: str) -> None:
+def test_the_judges_failures_have_no_score(status):
     found = done(Scripted(Verdict(None, status)), "rosso")
     assert (found.status, found.score) == (f"judge_{status}", None)
     with pytest.raises(ValueError, match="no score"):
         Verdict(0.0, status)
 
 
-def test_which_saved_verdicts_stand_when_a_judge_is_named() -> None:
+def test_which_saved_verdicts_stand_when_a_judge_is_named():
     def kept(saved: Verdict, provider: str, missing_only: bool) -> bool:
         judge = Scripted(OK)
         judge.config = JudgeConfig(provider, "m")
@@ -96,7 +96,7 @@ def test_which_saved_verdicts_stand_when_a_judge_is_named() -> None:
     assert [kept(one, "openai", True) for one in (own, other, failed)] == [True, False, False]
 
 
-def test_judge_none_leaves_no_number_and_a_skipped_verdict_is_a_failure() -> None:
+def test_judge_none_leaves_no_number_and_a_skipped_verdict_is_a_failure():
     waiting = done(Scripted(Verdict(None, "skipped", judge="none")), "x")
     over = done(Scripted(Verdict(None, "skipped", judge="m")), "x")
     assert (waiting.status, over.status) == ("unjudged", "judge_skipped")
@@ -107,7 +107,7 @@ def test_judge_none_leaves_no_number_and_a_skipped_verdict_is_a_failure() -> Non
     assert aggregate.accuracy([{"right": None, "status": waiting.status}]) is None
 
 
-def test_a_verdict_as_plain_types() -> None:
+def test_a_verdict_as_plain_types():
     verdict = Verdict(1.0, Status.OK, "r", "raw", "j", "m")
     value = json.loads(json.dumps(verdict.as_dict()))
     wanted = {"score": 1.0, "status": "ok", "reason": "r", "raw": "raw", "judge": "j", "model": "m"}

@@ -22,7 +22,7 @@ def entered(one: Gate, *, sent: bool = True) -> bool:
         return turn.first
 
 
-def test_the_first_one_is_alone_and_all_others_wait_for_it() -> None:
+def test_the_first_one_is_alone_and_all_others_wait_for_it():
     one, inside, most = Gate(), [0], [0]
     firsts: list[bool] = []
     together = threading.Barrier(5)
@@ -47,7 +47,7 @@ def test_the_first_one_is_alone_and_all_others_wait_for_it() -> None:
     assert max(most) == 1
 
 
-def test_after_a_long_pause_one_goes_alone_again() -> None:
+def test_after_a_long_pause_one_goes_alone_again():
     now = [1000.0]
     one = Gate(lambda: now[0])
     assert entered(one, sent=False)  # what sent nothing leaves the next one alone
@@ -88,7 +88,7 @@ def alone(prefix: str) -> bool:
     return found[0]
 
 
-def test_gates_are_of_a_run_and_a_prefix() -> None:
+def test_gates_are_of_a_run_and_a_prefix():
     first, second = run.Run(JudgeLimits()), run.Run(JudgeLimits())
     for current in (first, second):
         with run.use(current):
@@ -98,7 +98,7 @@ def test_gates_are_of_a_run_and_a_prefix() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_child_does_not_wait_for_a_thread_of_its_parent() -> None:
+def test_a_child_does_not_wait_for_a_thread_of_its_parent():
     held, done = threading.Event(), threading.Event()
 
     def wait() -> Verdict:

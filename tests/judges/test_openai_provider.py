@@ -45,7 +45,7 @@ def bodies(endpoint: LocalEndpoint) -> list[dict[str, Any]]:
 
 
 @table("model, reasons")
-def test_reasoning_models_have_their_own_parameters(model: str, reasons: bool) -> None:
+def test_reasoning_models_have_their_own_parameters(model, reasons):
     with LocalEndpoint(lambda request: OK) as endpoint:
         made = provider(endpoint.url, model)
         made.complete(asked(made.config.sampling), [0])
@@ -96,7 +96,7 @@ def refusing(*names: str, status: int = 400) -> Callable[[dict[str, Any]], Fault
 
 @table("name", REFUSALS)
 @table("status", [400, 422])
-def test_a_parameter_that_is_not_taken_is_left_out_and_remembered(name, status, capsys) -> None:
+def test_a_parameter_that_is_not_taken_is_left_out_and_remembered(name, status, capsys):
     request, samples = asked(FULL, top_logprobs=5), [0, 1] if name == "n" else [0]
     with LocalEndpoint(refusing(name, status=status)) as endpoint:
         made = provider(endpoint.url)
@@ -113,7 +113,7 @@ def test_a_parameter_that_is_not_taken_is_left_out_and_remembered(name, status, 
     assert made.identity == provider(endpoint.url).identity  # the cache's keys do not move
 
 
-def test_a_400_that_never_heals_teaches_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_400_that_never_heals_teaches_nothing(capsys):
     """An endpoint that names a parameter in every 400: the next request starts as before."""
     refusal = server.error(400, "Invalid 'temperature' or another thing", param="temperature")
     replies = iter([refusal, refusal, OK])
@@ -158,7 +158,7 @@ def refused_n(request: dict[str, Any], values: list[int]) -> Fault | str:
         (refused_n, [3, None, None, None], 300, 30),
     ],
 )
-def test_three_samples_of_any_endpoint(reply, sent, prompt, completion) -> None:
+def test_three_samples_of_any_endpoint(reply, sent, prompt, completion):
     run, values = Run(JudgeLimits()), [2, 3, 4]
     with LocalEndpoint(lambda request: reply(request, values)) as endpoint:
         judge = faults.judge_of(endpoint.url, run, sampling=Sampling(1.0, 64))
@@ -183,7 +183,7 @@ def one(fault: Fault, **changes: Any) -> Any:
 
 
 @table("usage, counts")
-def test_counts_that_are_not_reported_are_unknown(usage: Any, counts: list[Any]) -> None:
+def test_counts_that_are_not_reported_are_unknown(usage, counts):
     reply = one(completion([choice(OK)], usage, model="asked-2026-01-01"))
     assert [reply.prompt_tokens, reply.completion_tokens, reply.cached_tokens] == counts
     assert (reply.model, reply.form, reply.finish) == ("asked-2026-01-01", "json_schema", "stop")
@@ -193,7 +193,7 @@ TOP = [{"token": "4", "logprob": -0.1}, {"token": "5", "logprob": -2.5}]
 
 
 @table("logprobs, top")
-def test_log_probabilities_of_another_form_are_none(logprobs: Any, top: Any) -> None:
+def test_log_probabilities_of_another_form_are_none(logprobs, top):
     reply = one(completion([choice("4", logprobs=logprobs)], USAGE), top_logprobs=2)
     assert reply.text == "4"
     if top is None:
@@ -208,11 +208,11 @@ NOW = 1_800_000_000.0
 
 
 @table("headers, seconds")
-def test_retry_after(headers: dict[str, str], seconds: float | None) -> None:
+def test_retry_after(headers, seconds):
     assert retry_after(httpx.Headers(headers), NOW) == seconds
 
 
-def test_azures_dated_api() -> None:
+def test_azures_dated_api():
     """A deployment's own path, the version as a query, and the key in its own header."""
     with LocalEndpoint(lambda request: OK) as endpoint:
         key, base = SecretStr("Bearer planted-azure-key"), endpoint.url.removesuffix("/v1")
