@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from lmms_eval_tasks.judges import Criterion, JudgeConfig, Status, Verdict, setup
-from lmms_eval_tasks.judges.asking import Asker, given_by, judged, settle
+from lmms_eval_tasks.judges import Criterion, JudgeConfig, Status, Verdict
+from lmms_eval_tasks.judges.asking import Asker, judged, settle
 from lmms_eval_tasks.judges.verdict import Judged
 from lmms_eval_tasks.utils import aggregate
 from tests.checks import table
@@ -78,22 +78,6 @@ def test_the_judges_failures_have_no_score(status):
     assert (found.status, found.score) == (f"judge_{status}", None)
     with pytest.raises(ValueError, match="no score"):
         Verdict(0.0, status)
-
-
-def test_which_saved_verdicts_stand_when_a_judge_is_named():
-    def kept(saved: Verdict, provider: str, missing_only: bool) -> bool:
-        judge = Scripted(OK)
-        judge.config = JudgeConfig(provider, "m")
-        keeps = given_by(judge, missing_only=missing_only)
-        ask = Asker(judge, {"agrees": saved}, keeps)
-        return settle(scoring({}, "rosso"), ask)["verdict"] is saved
-
-    own = Verdict(0.0, "ok", setup=setup(JudgeConfig("openai", "m"), CRITERION))
-    other, failed = Verdict(0.0, "ok", setup="other"), Verdict(None, "api_error", setup=own.setup)
-    for missing_only in (False, True):
-        assert all(kept(one, "none", missing_only) for one in (own, other, failed))
-    assert [kept(one, "openai", False) for one in (own, other, failed)] == [False] * 3
-    assert [kept(one, "openai", True) for one in (own, other, failed)] == [True, False, False]
 
 
 def test_judge_none_leaves_no_number_and_a_skipped_verdict_is_a_failure():

@@ -144,22 +144,6 @@ def test_what_a_turn_sees():
     assert "Agent B in round 2 rated the item 2" in whole
 
 
-def test_order_within_a_round_does_not_show():
-    """The second agent's question is the same whatever the first one answers in that round."""
-    one, other = (
-        debate([(score, text), (5, text)], [(1, "b"), (2, "b")])
-        for score, text in ((1, "low"), (5, "high"))
-    )
-    for judge, *_ in (one, other):
-        judge.verdict(CRITERION, FIELDS)
-    assert one[1][1].request(0) == other[1][1].request(0)
-    assert one[1][1].request(1) != other[1][1].request(1)
-    # One model as two agents gets two questions.
-    model = Scripted("m", [(4, "x"), (2, "y"), (4, "x"), (2, "y"), (3, "z")])
-    DebateJudge(JudgeConfig("debate"), [model, model], model).verdict(CRITERION, FIELDS)
-    assert len({model.request(call) for call in range(5)}) == 5
-
-
 def structure(text):
     """The request with every block's tag and content taken out."""
     return BLOCK.sub(lambda match: f"<{match[1]}>", text)
@@ -252,20 +236,6 @@ def own_prompts(folder, **parts):
     (folder / "judges").mkdir()
     (folder / "judges" / "debate.yml").write_text(text, encoding="utf-8")
     return folder
-
-
-def test_the_users_own_prompts(tmp_path, monkeypatch):
-    folder = own_prompts(tmp_path, opening="My opening.", persona_3="Third.", persona_10="Tenth.")
-    monkeypatch.setenv("LMMS_EVAL_TASKS_PROMPTS", str(folder))
-    judge, agents, _ = debate(*[[(1, "r")]] * 5, rounds=1)
-    judge.verdict(CRITERION, FIELDS)
-    assert agents[0].request(0)[1].endswith("\n\nMy opening.\n")
-    assert "Third." in agents[2].request(0)[0]
-    assert "Tenth." in agents[3].request(0)[0]
-    # Personas are dealt out in turn.
-    first = load_prompts().text["persona_1"].strip()
-    assert [first in agent.request(0)[0] for agent in agents] == [True, *[False] * 3, True]
-    assert agents[0].asked[0][0].prompt_hash != f"base+{load_prompts().hash}"
 
 
 @table("parts, named")

@@ -89,17 +89,6 @@ def test_30_percent_broken_replies_change_nothing(tmp_path):
     assert (again.ledger.total().paid_calls, again.ledger.total().retries) == (0, 0)
 
 
-def test_the_plan_would_show_a_fault_that_is_scored():
-    """With no retry and no repair the same faults do reach the verdicts."""
-    run = Run(JudgeLimits())
-    few = [item for item in ITEMS if faults.passing(item.name, 0) != "slow"]
-    with LocalEndpoint(Player(faults.passing)) as endpoint:
-        found = judged(judge_of(endpoint.url, run, retries=0, repairs=0), few)
-    failed = {item.name for item, v in zip(few, found, strict=True) if v.score is None}
-    assert failed == {item.name for item in few if faults.passing(item.name, 0)}
-    assert row_of(run).retries == row_of(run).repaired == 0
-
-
 # --- faults that last ---------------------------------------------------------------------------
 
 EXTRA = [Item(criterion, number) for criterion, number in faults.items(260)[240:]]
