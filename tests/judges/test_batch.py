@@ -1,7 +1,5 @@
 """Verdicts through OpenAI's batches: the same as asked directly, at half the price."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -252,6 +250,9 @@ def test_what_cannot_work_is_said_before_anyone_is_asked(saved, endpoint):
         ([*spec, "--output", nowhere], "no/such/folder/x"),
         (["--judge", f"other@{endpoint.url}", "--max-cost", "1"], "price"),
         (["--judge", f"hf:{saved.path('none')}"], "none"),
+        (["--judge", "none", "--batch", batch], "the judge none has no batches"),
+        (["--judge", "offline", "--batch-results", batch], "the judge offline has no batches"),
+        (["--judge", "hf:/a/folder", "--batch", batch], "the judge hf:/a/folder has no batches"),
     ):
         said = saved.judge(*arguments)
         assert isinstance(said.exception, TasksError), said.output
@@ -259,31 +260,14 @@ def test_what_cannot_work_is_said_before_anyone_is_asked(saved, endpoint):
     assert not endpoint.chats
 
 
-@pytest.mark.host
-@table("judge", ["offline", "none", "hf:/a/folder"])
-@table("option", ["--batch", "--batch-results"])
-def test_only_endpoints_have_batches(judge, option, saved):
-    file = saved.folder / "batch.jsonl"
-    file.write_text("")
-    said = saved.judge("--judge", judge, option, str(file))
-    assert isinstance(said.exception, TasksError), said.output
-    assert f"the judge {judge} has no batches" in str(said.exception)
-
-
 @table(
     "content, why",
     [
         (b"not json\n", "line 1: not JSON"),
-        (
-            b'\n{"custom_id": "a", "response": null, "error": null}\n{"cus',
-            "line 3: not JSON",
-        ),
+        (b'\n{"custom_id": "a", "response": null, "error": null}\n{"cus', "line 3: not JSON"),
         (b"[1]\n", "line 1: no result of a batch"),
         (b'{"id": "batch_1"}\n', "line 1: no result of a batch"),
-        (
-            b'{"custom_id": "a", "method": "POST", "body": {}}\n',
-            "line 1: this is a batch's input",
-        ),
+        (b'{"custom_id": "a", "method": "POST", "body": {}}\n', "line 1: this is a batch's input"),
         (b'{"custom_id": "\xe9"}\n', ""),
         (None, ""),
     ],

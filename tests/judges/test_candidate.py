@@ -1,7 +1,5 @@
 """Whose trouble it is: the candidate's replies that are no answers, and the judge's failures."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Faults of an endpoint: those that pass leave no trace in the scores, those that last no score."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import io

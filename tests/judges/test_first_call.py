@@ -1,7 +1,5 @@
 """The gate before calls that begin with the same bytes."""
 
-from __future__ import annotations
-
 import threading
 from concurrent.futures import ThreadPoolExecutor
 

@@ -1,7 +1,5 @@
 """G-Eval: the score's token found in odd tokenisations, and means computed by hand."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

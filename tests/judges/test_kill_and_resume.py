@@ -1,7 +1,5 @@
 """kill -9 in the middle of a judged run: what was paid for stays, and the results are the same."""
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import signal

@@ -35,13 +35,6 @@ def test_integer_shares_add_up_and_differ_by_one_at_most(total, world):
     assert all(type(part) is int for part in parts)
 
 
-def test_shares_of_each_kind():
-    assert [share(2, rank, 3, at_least=1) for rank in range(3)] == [1, 1, 1]
-    assert [share(3.0, rank, 4) for rank in range(4)] == [0.75] * 4
-    assert share(None, 0, 4) is None
-    assert share(None, 0, 4, at_least=1) is None
-
-
 # Rate
 
 

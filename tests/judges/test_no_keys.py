@@ -1,7 +1,5 @@
 """A planted key in every place that a run writes: it must be in none of them."""
 
-from __future__ import annotations
-
 import base64
 import dataclasses
 import json

@@ -1,7 +1,5 @@
 """A run: what its judges share, how its processes divide it, and which one is the process's own."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 
@@ -156,13 +154,3 @@ def test_a_budget_in_dollars_needs_a_price():
             judges.preflight(LOCAL, [RATING])
         verdict = made.judge(LOCAL).verdict(RATING, FIELDS)  # a host without our check
         assert (verdict.status, verdict.score) == ("skipped", None)
-
-
-def test_a_judge_is_resolved_once_in_a_run(tmp_path):
-    file = tmp_path / "judge.yml"
-    file.write_text("model: first@http://localhost:1/v1\n", encoding="utf-8")
-    run = Run(JudgeLimits())
-    before = run.resolved(str(file), "gpt-4o")
-    file.write_text("model: second@http://localhost:1/v1\n", encoding="utf-8")
-    assert run.resolved(str(file), "gpt-4o") is before
-    assert Run(JudgeLimits()).resolved(str(file), "gpt-4o").model == "second"
