@@ -75,6 +75,13 @@ class Saved(NamedTuple):
         env = {JUDGE_CACHE: str(self.folder / cache), PRICES: str(self.folder / "prices.yml")}
         return CliRunner().invoke(app, ["judge", str(self.logs), *arguments], env=env)
 
+    def write(self, spec: list[str], name: str) -> Result:
+        return self.judge(*spec, "--batch", self.path(name))
+
+    def read(self, spec: list[str], results: str, output: str) -> Result:
+        files = ["--batch-results", self.path(results), "--output", self.path(output)]
+        return self.judge(*spec, *files)
+
     def output(self, name: str) -> dict[str, Any]:
         found: dict[str, Any] = json.loads((self.folder / name).read_text(encoding="utf-8"))
         return found
@@ -121,7 +128,7 @@ def test_a_batch_gives_the_direct_verdicts_at_half_the_price(saved, endpoint):
     requests = len(endpoint.chats)
     assert 40 <= requests <= COUNT  # an answer that is none is not put to the judge
 
-    written = saved.judge(*spec, "--batch", saved.path("batch.jsonl"))
+    written = saved.write(spec, "batch.jsonl")
     assert written.exit_code == 0, written.output
     assert f"{requests} requests to m" in written.output
     assert run_batch(saved.folder / "batch.jsonl", saved.folder / "results.jsonl") == requests
@@ -130,9 +137,7 @@ def test_a_batch_gives_the_direct_verdicts_at_half_the_price(saved, endpoint):
     sent = sorted(json.dumps(request.json, sort_keys=True) for request in endpoint.chats)
     assert sorted(json.dumps(json.loads(line)["body"], sort_keys=True) for line in lines) == sent
 
-    read = saved.judge(
-        *spec, "--batch-results", saved.path("results.jsonl"), "--output", saved.path("batch.json")
-    )
+    read = saved.read(spec, "results.jsonl", "batch.json")
     assert read.exit_code == 0, read.output
     assert len(endpoint.chats) == requests  # nobody was asked
     assert f"{requests} of {requests} results used" in read.output
@@ -147,7 +152,7 @@ def test_a_batch_gives_the_direct_verdicts_at_half_the_price(saved, endpoint):
     assert f"${requests * PRICE / 2:.4f}" in read.output
 
     # Everything is in the cache now, at the price that was paid.
-    empty = saved.judge(*spec, "--batch", saved.path("second.jsonl"))
+    empty = saved.write(spec, "second.jsonl")
     assert "nothing to put into a batch" in empty.output
     assert not (saved.folder / "second.jsonl").exists()
     again = saved.judge(*spec, "--output", saved.path("again.json"))
@@ -174,30 +179,25 @@ def test_what_went_wrong_in_a_batch_is_in_the_next_one(saved, endpoint):
             return {"response": {"status_code": 429, "body": failed}, "error": None}
         return None if number < 10 else well(number, request)
 
-    saved.judge(*spec, "--batch", saved.path("1.jsonl"))
+    saved.write(spec, "1.jsonl")
     requests = run_batch(saved.folder / "1.jsonl", saved.folder / "1-results.jsonl", badly)
-    first = saved.judge(
-        *spec, "--batch-results", saved.path("1-results.jsonl"), "--output", saved.path("1.json")
-    )
+    first = saved.read(spec, "1-results.jsonl", "1.json")
     assert first.exit_code == 3, first.output  # ten of 48 have no verdict
     statuses = [v.get("status") for v in verdicts(saved.output("1.json"))]
-    assert statuses.count("parse_failure") == 5
-    assert statuses.count("api_error") == 3
-    assert statuses.count("skipped") == 2
+    for status, count in (("parse_failure", 5), ("api_error", 3), ("skipped", 2)):
+        assert statuses.count(status) == count
     assert statuses.count("ok") == requests - 10
     failed = [v for v in verdicts(saved.output("1.json")) if v.get("status") == "api_error"]
     assert sum("not in time" in v["reason"] for v in failed) == 2
     assert sum("try later" in v["reason"] for v in failed) == 1
     assert f"{requests - 2} of {requests - 2} results used" in first.output
 
-    second = saved.judge(*spec, "--batch", saved.path("2.jsonl"))
+    second = saved.write(spec, "2.jsonl")
     assert second.exit_code == 0, second.output
     assert run_batch(saved.folder / "2.jsonl", saved.folder / "2-results.jsonl") == 10
     texts = (saved.folder / "2.jsonl").read_text(encoding="utf-8").splitlines()
     assert sum(REPAIR in text for text in texts) == 5
-    last = saved.judge(
-        *spec, "--batch-results", saved.path("2-results.jsonl"), "--output", saved.path("2.json")
-    )
+    last = saved.read(spec, "2-results.jsonl", "2.json")
     assert last.exit_code == 0, last.output
     assert "5 repairs" in last.output
     assert not endpoint.chats
@@ -210,11 +210,9 @@ def test_what_went_wrong_in_a_batch_is_in_the_next_one(saved, endpoint):
 @pytest.mark.host
 def test_results_of_another_judge_are_not_used(saved, endpoint):
     spec = ["--judge", f"m@{endpoint.url}"]
-    saved.judge(*spec, "--batch", saved.path("1.jsonl"))
+    saved.write(spec, "1.jsonl")
     run_batch(saved.folder / "1.jsonl", saved.folder / "results.jsonl")
-    other = saved.judge(
-        "--judge", f"other@{endpoint.url}", "--batch-results", saved.path("results.jsonl")
-    )
+    other = saved.read(["--judge", f"other@{endpoint.url}"], "results.jsonl", "other.json")
     assert other.exit_code == 3
     assert "0 of " in other.output
     assert "skipped" in other.output
@@ -230,7 +228,7 @@ def test_a_batch_has_no_limits_and_shows_no_password(saved, endpoint, monkeypatc
     spec = ["--judge", f"m@{place}"]
     asked = saved.judge(*spec, "--batch", saved.path("1.jsonl"), "--max-calls", "5")
     assert isinstance(asked.exception, TasksError)
-    written = saved.judge(*spec, "--batch", saved.path("1.jsonl"))
+    written = saved.write(spec, "1.jsonl")
     assert run_batch(saved.folder / "1.jsonl", saved.folder / "2.jsonl") > 1
     read = saved.judge(*spec, "--batch-results", saved.path("2.jsonl"))
     assert read.exit_code == 0, read.output

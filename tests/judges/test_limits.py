@@ -1,16 +1,14 @@
 """Limits of a run, with a clock that only the test moves; the threads' tests hold for any order."""
 
 import re
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from forking import in_child
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval_tasks.judges import limits
+from lmms_eval_tasks.judges.asking import WARM, Gate
 from lmms_eval_tasks.judges.limits import Breaker, Budget, Rate, call_with_retries, share
 from lmms_eval_tasks.judges.verdict import ProviderError, Status
 from tests.checks import table
@@ -190,28 +188,6 @@ def test_who_waits_for_what_others_hold():
     budget.release(held)
 
 
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_fork_leaves_neither_a_lock_nor_a_reservation_behind():
-    rate, breaker, budget, taken = Rate(600), Breaker(1), Budget(1, None), threading.Event()
-
-    def hold():
-        budget.reserve(1, None)
-        with limits._LOCK:
-            taken.set()
-            time.sleep(0.05)
-
-    def child():
-        rate.reserve(1)
-        breaker.failure("down")
-        return not breaker.wait(60) and budget.reserve(1, None) is not None
-
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(hold)
-        taken.wait()
-        assert in_child(child) == "True"
-    assert not breaker.is_open
-
-
 # Retries, with a breaker that notes the waits instead of sleeping
 
 
@@ -323,3 +299,28 @@ def test_a_breaker_that_opens_ends_the_retries():
 
     assert tried(breaker, opens, "reply") == (ERRORS[0], 1)
     assert breaker.waits == []
+
+
+# The gate before calls that begin with the same bytes
+
+
+def entered(one: Gate, *, sent: bool = True) -> bool:
+    with one.turn() as turn:
+        turn.sent = sent
+        return turn.first
+
+
+def test_after_a_long_pause_one_goes_alone_again():
+    now = [1000.0]
+    one = Gate(lambda: now[0])
+    assert entered(one, sent=False)  # what sent nothing leaves the next one alone
+    with pytest.raises(KeyError), one.turn() as turn:
+        raise KeyError  # a failure opens it
+    assert turn.first
+    assert not entered(one)
+    now[0] += WARM - 1
+    assert not entered(one)  # which keeps the provider's copy alive
+    now[0] += WARM - 1
+    assert not entered(one)
+    now[0] += WARM
+    assert entered(one)
