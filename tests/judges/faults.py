@@ -4,8 +4,6 @@ Each item names itself in its request, so that the endpoint knows what is right,
 is and what goes wrong with it; `expected` says without any engine what a run must count.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import json

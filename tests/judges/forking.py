@@ -1,7 +1,5 @@
 """A forked child that answers, for the tests of what a fork must not break."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable

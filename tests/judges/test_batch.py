@@ -1,9 +1,7 @@
 """Verdicts through OpenAI's batches: the same as asked directly, at half the price."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +17,7 @@ from lmms_eval_tasks.judges.openai_provider import OpenAIProvider
 from lmms_eval_tasks.judges.verdict import ProviderError
 from lmms_eval_tasks.settings import JUDGE_CACHE, JUDGE_RPM, MAX_CALLS, MAX_COST, PRICES
 from tests.checks import refused, table
-from tests.conftest import HostRun, Launch, host
+from tests.conftest import host
 from tests.local_endpoint import Fault, LocalEndpoint, choice, completion, last_user_text
 
 TASK, COUNT = "maia_oevqa_1frame", 48
@@ -77,6 +75,13 @@ class Saved(NamedTuple):
         env = {JUDGE_CACHE: str(self.folder / cache), PRICES: str(self.folder / "prices.yml")}
         return CliRunner().invoke(app, ["judge", str(self.logs), *arguments], env=env)
 
+    def write(self, spec: list[str], name: str) -> Result:
+        return self.judge(*spec, "--batch", self.path(name))
+
+    def read(self, spec: list[str], results: str, output: str) -> Result:
+        files = ["--batch-results", self.path(results), "--output", self.path(output)]
+        return self.judge(*spec, *files)
+
     def output(self, name: str) -> dict[str, Any]:
         found: dict[str, Any] = json.loads((self.folder / name).read_text(encoding="utf-8"))
         return found
@@ -86,7 +91,7 @@ class Saved(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def unjudged(launch: Launch, tmp_path_factory: pytest.TempPathFactory) -> HostRun:
+def unjudged(launch, tmp_path_factory):
     """One run of the host on the packaged sample."""
     out = tmp_path_factory.mktemp("unjudged")
     command = ["--model", "tasks_scripted", "--tasks", TASK, "--judge", "none", "--log_samples"]
@@ -96,13 +101,13 @@ def unjudged(launch: Launch, tmp_path_factory: pytest.TempPathFactory) -> HostRu
 
 
 @pytest.fixture
-def saved(unjudged: HostRun, tmp_path: Path) -> Saved:
+def saved(unjudged, tmp_path):
     (tmp_path / "prices.yml").write_text("models:\n  m@*: {input: 2.0, output: 10.0}\n")
     return Saved(unjudged.out, tmp_path)
 
 
 @pytest.fixture
-def endpoint() -> Iterator[LocalEndpoint]:
+def endpoint():
     with LocalEndpoint(direct) as running:
         yield running
 
@@ -116,16 +121,14 @@ def verdicts(output: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.host
-def test_a_batch_gives_the_direct_verdicts_at_half_the_price(
-    saved: Saved, endpoint: LocalEndpoint
-) -> None:
+def test_a_batch_gives_the_direct_verdicts_at_half_the_price(saved, endpoint):
     spec = ["--judge", f"m@{endpoint.url}"]
     asked = saved.judge(*spec, "--output", saved.path("direct.json"), cache="another")
     assert asked.exit_code == 0, asked.output
     requests = len(endpoint.chats)
     assert 40 <= requests <= COUNT  # an answer that is none is not put to the judge
 
-    written = saved.judge(*spec, "--batch", saved.path("batch.jsonl"))
+    written = saved.write(spec, "batch.jsonl")
     assert written.exit_code == 0, written.output
     assert f"{requests} requests to m" in written.output
     assert run_batch(saved.folder / "batch.jsonl", saved.folder / "results.jsonl") == requests
@@ -134,9 +137,7 @@ def test_a_batch_gives_the_direct_verdicts_at_half_the_price(
     sent = sorted(json.dumps(request.json, sort_keys=True) for request in endpoint.chats)
     assert sorted(json.dumps(json.loads(line)["body"], sort_keys=True) for line in lines) == sent
 
-    read = saved.judge(
-        *spec, "--batch-results", saved.path("results.jsonl"), "--output", saved.path("batch.json")
-    )
+    read = saved.read(spec, "results.jsonl", "batch.json")
     assert read.exit_code == 0, read.output
     assert len(endpoint.chats) == requests  # nobody was asked
     assert f"{requests} of {requests} results used" in read.output
@@ -151,7 +152,7 @@ def test_a_batch_gives_the_direct_verdicts_at_half_the_price(
     assert f"${requests * PRICE / 2:.4f}" in read.output
 
     # Everything is in the cache now, at the price that was paid.
-    empty = saved.judge(*spec, "--batch", saved.path("second.jsonl"))
+    empty = saved.write(spec, "second.jsonl")
     assert "nothing to put into a batch" in empty.output
     assert not (saved.folder / "second.jsonl").exists()
     again = saved.judge(*spec, "--output", saved.path("again.json"))
@@ -164,9 +165,7 @@ def test_a_batch_gives_the_direct_verdicts_at_half_the_price(
 
 
 @pytest.mark.host
-def test_what_went_wrong_in_a_batch_is_in_the_next_one(
-    saved: Saved, endpoint: LocalEndpoint
-) -> None:
+def test_what_went_wrong_in_a_batch_is_in_the_next_one(saved, endpoint):
     spec = ["--judge", f"m@{endpoint.url}"]
 
     def badly(number: int, request: dict[str, Any]) -> dict[str, Any] | None:
@@ -180,30 +179,25 @@ def test_what_went_wrong_in_a_batch_is_in_the_next_one(
             return {"response": {"status_code": 429, "body": failed}, "error": None}
         return None if number < 10 else well(number, request)
 
-    saved.judge(*spec, "--batch", saved.path("1.jsonl"))
+    saved.write(spec, "1.jsonl")
     requests = run_batch(saved.folder / "1.jsonl", saved.folder / "1-results.jsonl", badly)
-    first = saved.judge(
-        *spec, "--batch-results", saved.path("1-results.jsonl"), "--output", saved.path("1.json")
-    )
+    first = saved.read(spec, "1-results.jsonl", "1.json")
     assert first.exit_code == 3, first.output  # ten of 48 have no verdict
     statuses = [v.get("status") for v in verdicts(saved.output("1.json"))]
-    assert statuses.count("parse_failure") == 5
-    assert statuses.count("api_error") == 3
-    assert statuses.count("skipped") == 2
+    for status, count in (("parse_failure", 5), ("api_error", 3), ("skipped", 2)):
+        assert statuses.count(status) == count
     assert statuses.count("ok") == requests - 10
     failed = [v for v in verdicts(saved.output("1.json")) if v.get("status") == "api_error"]
     assert sum("not in time" in v["reason"] for v in failed) == 2
     assert sum("try later" in v["reason"] for v in failed) == 1
     assert f"{requests - 2} of {requests - 2} results used" in first.output
 
-    second = saved.judge(*spec, "--batch", saved.path("2.jsonl"))
+    second = saved.write(spec, "2.jsonl")
     assert second.exit_code == 0, second.output
     assert run_batch(saved.folder / "2.jsonl", saved.folder / "2-results.jsonl") == 10
     texts = (saved.folder / "2.jsonl").read_text(encoding="utf-8").splitlines()
     assert sum(REPAIR in text for text in texts) == 5
-    last = saved.judge(
-        *spec, "--batch-results", saved.path("2-results.jsonl"), "--output", saved.path("2.json")
-    )
+    last = saved.read(spec, "2-results.jsonl", "2.json")
     assert last.exit_code == 0, last.output
     assert "5 repairs" in last.output
     assert not endpoint.chats
@@ -214,13 +208,11 @@ def test_what_went_wrong_in_a_batch_is_in_the_next_one(
 
 
 @pytest.mark.host
-def test_results_of_another_judge_are_not_used(saved: Saved, endpoint: LocalEndpoint) -> None:
+def test_results_of_another_judge_are_not_used(saved, endpoint):
     spec = ["--judge", f"m@{endpoint.url}"]
-    saved.judge(*spec, "--batch", saved.path("1.jsonl"))
+    saved.write(spec, "1.jsonl")
     run_batch(saved.folder / "1.jsonl", saved.folder / "results.jsonl")
-    other = saved.judge(
-        "--judge", f"other@{endpoint.url}", "--batch-results", saved.path("results.jsonl")
-    )
+    other = saved.read(["--judge", f"other@{endpoint.url}"], "results.jsonl", "other.json")
     assert other.exit_code == 3
     assert "0 of " in other.output
     assert "skipped" in other.output
@@ -228,9 +220,7 @@ def test_results_of_another_judge_are_not_used(saved: Saved, endpoint: LocalEndp
 
 
 @pytest.mark.host
-def test_a_batch_has_no_limits_and_shows_no_password(
-    saved: Saved, endpoint: LocalEndpoint, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_batch_has_no_limits_and_shows_no_password(saved, endpoint, monkeypatch):
     """Writing and reading it pays for nothing: a budget or a rate must not leave requests out."""
     for variable in (MAX_CALLS, MAX_COST, JUDGE_RPM):
         monkeypatch.setenv(variable, "1")
@@ -238,7 +228,7 @@ def test_a_batch_has_no_limits_and_shows_no_password(
     spec = ["--judge", f"m@{place}"]
     asked = saved.judge(*spec, "--batch", saved.path("1.jsonl"), "--max-calls", "5")
     assert isinstance(asked.exception, TasksError)
-    written = saved.judge(*spec, "--batch", saved.path("1.jsonl"))
+    written = saved.write(spec, "1.jsonl")
     assert run_batch(saved.folder / "1.jsonl", saved.folder / "2.jsonl") > 1
     read = saved.judge(*spec, "--batch-results", saved.path("2.jsonl"))
     assert read.exit_code == 0, read.output
@@ -247,9 +237,7 @@ def test_a_batch_has_no_limits_and_shows_no_password(
 
 
 @pytest.mark.host
-def test_what_cannot_work_is_said_before_anyone_is_asked(
-    saved: Saved, endpoint: LocalEndpoint
-) -> None:
+def test_what_cannot_work_is_said_before_anyone_is_asked(saved, endpoint):
     spec = ["--judge", f"m@{endpoint.url}"]
     batch, nowhere = saved.path("batch.jsonl"), saved.path("no/such/folder/x")
     assert saved.judge(*spec, "--batch", batch).exit_code == 0
@@ -260,6 +248,9 @@ def test_what_cannot_work_is_said_before_anyone_is_asked(
         ([*spec, "--output", nowhere], "no/such/folder/x"),
         (["--judge", f"other@{endpoint.url}", "--max-cost", "1"], "price"),
         (["--judge", f"hf:{saved.path('none')}"], "none"),
+        (["--judge", "none", "--batch", batch], "the judge none has no batches"),
+        (["--judge", "offline", "--batch-results", batch], "the judge offline has no batches"),
+        (["--judge", "hf:/a/folder", "--batch", batch], "the judge hf:/a/folder has no batches"),
     ):
         said = saved.judge(*arguments)
         assert isinstance(said.exception, TasksError), said.output
@@ -267,36 +258,19 @@ def test_what_cannot_work_is_said_before_anyone_is_asked(
     assert not endpoint.chats
 
 
-@pytest.mark.host
-@table("judge", ["offline", "none", "hf:/a/folder"])
-@table("option", ["--batch", "--batch-results"])
-def test_only_endpoints_have_batches(judge: str, option: str, saved: Saved) -> None:
-    file = saved.folder / "batch.jsonl"
-    file.write_text("")
-    said = saved.judge("--judge", judge, option, str(file))
-    assert isinstance(said.exception, TasksError), said.output
-    assert f"the judge {judge} has no batches" in str(said.exception)
-
-
 @table(
     "content, why",
     [
         (b"not json\n", "line 1: not JSON"),
-        (
-            b'\n{"custom_id": "a", "response": null, "error": null}\n{"cus',
-            "line 3: not JSON",
-        ),
+        (b'\n{"custom_id": "a", "response": null, "error": null}\n{"cus', "line 3: not JSON"),
         (b"[1]\n", "line 1: no result of a batch"),
         (b'{"id": "batch_1"}\n', "line 1: no result of a batch"),
-        (
-            b'{"custom_id": "a", "method": "POST", "body": {}}\n',
-            "line 1: this is a batch's input",
-        ),
+        (b'{"custom_id": "a", "method": "POST", "body": {}}\n', "line 1: this is a batch's input"),
         (b'{"custom_id": "\xe9"}\n', ""),
         (None, ""),
     ],
 )
-def test_what_is_no_result_names_file_and_line(content, why, tmp_path: Path) -> None:
+def test_what_is_no_result_names_file_and_line(content, why, tmp_path):
     file = tmp_path / "results.jsonl"
     if content is not None:
         file.write_bytes(content)
@@ -304,7 +278,7 @@ def test_what_is_no_result_names_file_and_line(content, why, tmp_path: Path) -> 
 
 
 @table("response")
-def test_a_result_of_another_form_is_a_failure_and_no_crash(response: Any, tmp_path: Path) -> None:
+def test_a_result_of_another_form_is_a_failure_and_no_crash(response, tmp_path):
     file = tmp_path / "results.jsonl"
     file.write_text(json.dumps({"custom_id": "a", "response": response, "error": None}) + "\n")
     made = OpenAIProvider(resolve("m@http://localhost/v1", {}, default_model="gpt-4o"))

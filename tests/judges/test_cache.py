@@ -1,47 +1,189 @@
-"""The reply cache: what comes back, who may write at once, and what breaks a file."""
+"""The reply cache: its keys, what comes back, who may write at once, what breaks a file; several
+nodes, merging, exporting, loading, counting.
+"""
 
-from __future__ import annotations
-
+import io
+import json
+import math
 import os
+import signal
 import sqlite3
+import subprocess
+import sys
 import threading
-from collections.abc import Iterator
+import unicodedata
+from collections import OrderedDict
+from dataclasses import fields, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
-from cache_cases import (
-    ABOUT,
-    REPLIES,
-    SCHEMA,
-    ask,
-    ask_image,
-    exported,
-    killed_writer,
-    text_file,
-)
 from forking import in_child
 
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import cache as replies
 from lmms_eval_tasks.judges.cache import Cache
-from lmms_eval_tasks.judges.verdict import Reply
-from tests.checks import table
+from lmms_eval_tasks.judges.verdict import Reply, Request, Sampling, Token
+from tests.checks import refused, table
+
+ABOUT = {"criterion": "acceptance", "judge": "gpt-4o", "task": "maia_oevqa"}
+IMAGE = "data:image/png;base64,iVBORw0KGgo="
+SCHEMA = {
+    "type": "object",
+    "properties": {"reason": {"type": "string"}, "score": {"type": "integer"}},
+    "required": ["reason", "score"],
+}
+
+
+def ask(text: str = "È una tromba?", **changes: Any) -> Request:
+    messages = [{"role": "system", "content": "Giudica."}, {"role": "user", "content": text}]
+    return replace(Request(messages, Sampling(0.0, 16), "verdict", SCHEMA), **changes)
+
+
+def ask_image(url: str = IMAGE) -> Request:
+    words = {"type": "text", "text": "data: leggi questo"}
+    parts = [words, {"type": "image_url", "image_url": {"url": url}}]
+    return ask(messages=[{"role": "user", "content": parts}])
+
+
+TOKENS = (
+    Token("4", -0.1 - 1e-17, (("4", -0.1), ("5", -2.3000000000000003), ("è", -math.inf))),
+    Token("\ud83d", -5e-324, ()),
+)
+REPLIES = [
+    Reply("{}"),
+    Reply(None, "content_filter", refusal="I cannot."),
+    Reply("", finish="length", cached_tokens=7),
+    Reply("testo \x00 \u2028 \x85 \ud83d\ude00 e\u0300", "stop", "gpt-4o-2024-11-20"),
+    Reply("4", "stop", "m", "", "json_schema", 812, 3, 512, TOKENS),
+    Reply("4", tokens=(), batch=True),
+]
+
+
+def exported(path: Path) -> list[dict[str, Any]]:
+    out = io.StringIO()
+    count = replies.export(path, out)
+    lines = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert len(lines) == count
+    return lines
+
+
+WRITER = """
+import sys, threading
+from pathlib import Path
+from lmms_eval_tasks.judges.cache import Cache
+from lmms_eval_tasks.judges.verdict import Reply, Request, Sampling
+cache = Cache(Path(sys.argv[1]))
+request = Request([{"role": "user", "content": "x" * 3000}], Sampling())
+def work(thread):
+    for i in range(10**6):
+        key = f"{thread}-{i}"
+        cache.put(key, Reply(key), request, {"criterion": "c", "judge": "j", "task": "t"})
+        sys.stdout.write(key + "\\n")
+        sys.stdout.flush()
+for thread in range(4):
+    threading.Thread(target=work, args=(thread,)).start()
+"""
+
+
+def killed_writer(file: Path, count: int = 400) -> list[str]:
+    """Keys that a writer had said it kept when it was killed in the middle."""
+    command = [sys.executable, "-c", WRITER, str(file)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        kept = [process.stdout.readline() for _ in range(count)]
+        process.kill()
+        kept += process.stdout.readlines()
+    assert process.returncode == -signal.SIGKILL
+    # Threads may have mixed their ends of lines; a line without its end was not said.
+    return [line.strip() for line in kept if line.endswith("\n") and line.strip()]
+
+
+def text_file(file: Path) -> None:
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("not a database, but a long enough text " * 100)
+
+
+# Keys
+
+IDENTITY = {"provider": "openai", "model": "gpt-4o", "base_url": "https://api.openai.com/v1"}
+
+
+def key(request, identity=IDENTITY, sample=0):
+    return replies.key(identity, request, sample)
+
+
+CHANGES = {
+    "text": ask("È una tromba? "),
+    "decomposed text": ask(unicodedata.normalize("NFD", "È una tromba?")),
+    "role": ask(messages=[{"role": "user", "content": "Giudica."}, *ask().messages[1:]]),
+    "order": ask(messages=list(reversed(ask().messages))),
+    "fewer messages": ask(messages=ask().messages[1:]),
+    "image": ask_image(),
+    "other image": ask_image(IMAGE + "AAAA"),
+    "image by address": ask_image("https://example.org/a.png"),
+    "temperature": ask(sampling=Sampling(0.1, 16)),
+    "no temperature": ask(sampling=Sampling(None, 16)),
+    "max_tokens": ask(sampling=Sampling(0.0, 17)),
+    "top_p": ask(sampling=Sampling(0.0, 16, top_p=1.0)),
+    "seed": ask(sampling=Sampling(0.0, 16, seed=0)),
+    "reasoning_effort": ask(sampling=Sampling(0.0, 16, reasoning_effort="low")),
+    "schema_name": ask(schema_name="other"),
+    "no schema": ask(schema=None),
+    "schema": ask(schema={**SCHEMA, "additionalProperties": False}),
+    # A reason after the score is no reason for it.
+    "order of the reply's fields": ask(
+        schema={**SCHEMA, "properties": dict(reversed(SCHEMA["properties"].items()))}
+    ),
+    "top_logprobs": ask(top_logprobs=20),
+    "surrogate": ask("\ud83d"),
+    "two surrogates": ask("\ud83d\ude00"),
+    "their character": ask("\U0001f600"),
+}
+
+
+def test_each_part_changes_the_key(monkeypatch):
+    keys = {name: key(request) for name, request in CHANGES.items()}
+    keys["as it is"] = key(ask())
+    keys["sample"] = key(ask(), sample=1)
+    keys["model"] = key(ask(), {**IDENTITY, "model": "gpt-4o-mini"})
+    keys["no identity"] = key(ask(), {})
+    with monkeypatch.context() as patch:
+        patch.setattr(replies, "FORMAT", 2)
+        keys["format"] = key(ask())
+    assert len(set(keys.values())) == len(keys), keys
+    # A changed key makes users pay for everything again: raise FORMAT when this is meant.
+    assert replies.FORMAT == 1
+    assert key(ask()) == "85ab76e1b3540f9d8ec56f79f310259634418d9b51f54dedce6839f4c8505283"
+    # A new field of Request or Sampling must be tried here too.
+    named = {field.name for field in (*fields(Request), *fields(Sampling))}
+    assert named - {"messages", "sampling"} <= set(CHANGES)
+
+
+def test_same_request_in_other_types_has_the_same_key():
+    turned = [OrderedDict(reversed(message.items())) for message in ask().messages]
+    same = ask(messages=tuple(MappingProxyType(message) for message in turned))
+    assert key(same, OrderedDict(reversed(IDENTITY.items()))) == key(ask())
+    assert key(ask(sampling=Sampling(0, 16))) == key(ask(sampling=Sampling(-0.0, 16))) == key(ask())
+
+
+# One file
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
+def file(tmp_path):
     return tmp_path / "a b%20?#è" / "replies.sqlite3"
 
 
 @pytest.fixture
-def cache(file: Path) -> Iterator[Cache]:
+def cache(file):
     opened = Cache(file)
     yield opened
     opened.close()
 
 
-def test_every_field_comes_back_and_the_first_reply_wins(cache: Cache, file: Path) -> None:
+def test_every_field_comes_back_and_the_first_reply_wins(cache, file):
     for number, reply in enumerate(REPLIES):
         assert cache.get(str(number)) is None
         assert cache.put(str(number), reply, ask(), ABOUT) == reply
@@ -56,7 +198,7 @@ def test_every_field_comes_back_and_the_first_reply_wins(cache: Cache, file: Pat
     assert kept == [(0, "first"), (1, "second"), (2, "first")]
 
 
-def test_request_is_kept_for_people_with_images_as_digests(cache: Cache, file: Path) -> None:
+def test_request_is_kept_for_people_with_images_as_digests(cache, file):
     cache.put("a", Reply("ok"), ask_image(), {**ABOUT, "judge": "bytes \udce8 of a label"})
     cache.close()
     (line,) = exported(file)
@@ -73,9 +215,7 @@ def test_request_is_kept_for_people_with_images_as_digests(cache: Cache, file: P
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # a fork among threads is what is tried
-def test_fork_among_writing_threads(
-    cache: Cache, file: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_fork_among_writing_threads(cache, file, capsys):
     cache.put("before", Reply("parent"), ask(), ABOUT)
     stop = threading.Event()
 
@@ -106,7 +246,7 @@ def test_fork_among_writing_threads(
     assert capsys.readouterr().err == ""
 
 
-def test_kill_loses_nothing_that_was_kept(file: Path) -> None:
+def test_kill_loses_nothing_that_was_kept(file):
     kept = killed_writer(file)
     assert len(kept) >= 400
     cache = Cache(file)
@@ -155,34 +295,32 @@ def newer(file: Path) -> None:
 
 
 @table("spoil", [damaged, text_file, cut, FOREIGN, SAME_TABLE, newer])
-def test_unusable_file_is_said_at_once_and_left(tmp_path: Path, spoil: Any) -> None:
+def test_unusable_file_is_said_at_once_and_left(tmp_path, spoil):
     file = tmp_path / "replies.sqlite3"
     spoil(file)
     before = file.read_bytes()
     for attempt in (Cache, replies.summary, exported):
-        with pytest.raises(JudgeError) as error:
-            attempt(file)
-        message = str(error.value)
-        assert all(word in message for word in (str(file), "LMMS_EVAL_TASKS_JUDGE_CACHE", "off"))
-        assert "\n" not in message
+        message = refused(JudgeError, "LMMS_EVAL_TASKS_JUDGE_CACHE.*off", attempt, file)
+        assert str(file) in message
     assert file.read_bytes() == before
     assert spoil is not newer or "format 2" in message
 
 
-def test_places_where_no_file_can_be(tmp_path: Path, file: Path) -> None:
+def test_places_where_no_file_can_be(tmp_path, file):
     for attempt in (replies.summary, exported):
-        with pytest.raises(JudgeError, match="unable to open"):
-            attempt(file)
+        refused(JudgeError, "unable to open", attempt, file)
     assert not file.exists()  # reading makes none
     (tmp_path / "file").write_text("")
-    with pytest.raises(JudgeError, match="LMMS_EVAL_TASKS_JUDGE_CACHE"):
-        Cache(tmp_path / "file" / "folder" / "replies.sqlite3")
+    inside = tmp_path / "file" / "folder" / "replies.sqlite3"
+    refused(JudgeError, "LMMS_EVAL_TASKS_JUDGE_CACHE", Cache, inside)
+    refused(JudgeError, "no cache", replies.merge, tmp_path)
     (tmp_path / "replies.sqlite3").mkdir()
-    with pytest.raises(JudgeError, match="unable to open"):
-        Cache(tmp_path / "replies.sqlite3")
+    refused(JudgeError, "unable to open", Cache, tmp_path / "replies.sqlite3")
+    text_file(tmp_path / "node" / "replies-node0.sqlite3")
+    refused(JudgeError, r"replies-node0\.sqlite3 cannot", replies.merge, tmp_path / "node")
 
 
-def test_full_disk_loses_no_verdict(cache: Cache, capsys: pytest.CaptureFixture[str]) -> None:
+def test_full_disk_loses_no_verdict(cache, capsys):
     cache.put("a", Reply("kept"), ask(), ABOUT)
     # SQLite's own "database or disk is full", at the size that the file has now.
     cache._files[0].execute("PRAGMA max_page_count = 1")
@@ -200,9 +338,7 @@ def test_full_disk_loses_no_verdict(cache: Cache, capsys: pytest.CaptureFixture[
     assert cache.get("c") == Reply("room again")
 
 
-def test_trouble_with_a_row(
-    cache: Cache, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_trouble_with_a_row(cache, monkeypatch, capsys):
     def fail(*_: Any) -> bool:
         raise sqlite3.OperationalError("disk I/O error")
 
@@ -216,3 +352,144 @@ def test_trouble_with_a_row(
     assert cache.get("a") is None  # a damaged row is a miss
     assert capsys.readouterr().err.count("disk I/O error") == 1  # trouble is said once
     assert cache.put("a", Reply("y"), ask(), ABOUT) == Reply("y")
+
+
+# Several files
+
+# JSON joins two halves of a character, so that an export cannot tell them from it.
+PORTABLE = [replace(r, text=r.text and r.text.replace("\ud83d\ude00", "\ud83d")) for r in REPLIES]
+
+
+def node(group: int) -> dict[str, str]:
+    return {"WORLD_SIZE": "16", "LOCAL_WORLD_SIZE": "8", "GROUP_RANK": str(group), "RANK": "9"}
+
+
+def test_file_of_node(tmp_path):
+    common = tmp_path / "replies.sqlite3"
+    assert replies.file_of_node(tmp_path, {}) == common
+    one = {"WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "8", "GROUP_RANK": "0"}
+    assert replies.file_of_node(tmp_path, one) == common
+    assert replies.file_of_node(tmp_path, {"WORLD_SIZE": "8"}) == common
+    assert replies.file_of_node(tmp_path, node(1)) == tmp_path / "replies-node1.sqlite3"
+    without = {name: value for name, value in node(1).items() if name != "GROUP_RANK"}
+    for env in (without, {**node(0), "WORLD_SIZE": "many"}, {**node(0), "GROUP_RANK": ""}):
+        refused(JudgeError, "torchrun", replies.file_of_node, tmp_path, env)
+
+
+def test_nodes_read_the_common_file_and_write_their_own(tmp_path):
+    common = Cache(tmp_path / "replies.sqlite3")
+    common.put("old", Reply("old"), ask(), ABOUT)
+    common.close()
+    before = common.path.read_bytes()
+    nodes = [Cache(replies.file_of_node(tmp_path, node(i))) for i in (0, 1)]
+    for i, cache in enumerate(nodes):
+        assert cache.get("old") == Reply("old")
+        cache.put("new", Reply(f"new {i}"), ask(), ABOUT)
+        cache.put(f"own{i}", Reply("own"), ask(), ABOUT)
+        assert cache.get("new") == Reply(f"new {i}")
+        cache.close()
+        assert cache.get("old") == Reply("old")  # opened again
+        cache.close()
+    assert common.path.read_bytes() == before
+    counts = {f"replies-node{i}.sqlite3": {"new": 2, "known": 0} for i in (0, 1)}
+    assert replies.merge(tmp_path) == counts
+    known = {f"replies-node{i}.sqlite3": {"new": 0, "known": 2} for i in (0, 1)}
+    assert replies.merge(tmp_path) == known
+    assert common.get("new") == Reply("new 0")
+    common.close()
+    found = {(line["key"], line["copy"]): line["reply"]["text"] for line in exported(common.path)}
+    own = {("own0", 0): "own", ("own1", 0): "own"}
+    assert found == {("new", 0): "new 0", ("new", 1): "new 1", ("old", 0): "old", **own}
+
+
+def test_what_a_kill_left_open_is_merged_whole(tmp_path):
+    of_node = killed_writer(tmp_path / "replies-node3.sqlite3", 50)
+    kept = killed_writer(tmp_path / "replies.sqlite3", 50)
+    node0 = tmp_path / "replies-node0.sqlite3"
+    refused(JudgeError, r"not closed.*merge", Cache, node0)  # nodes must not read it so
+    counts = replies.merge(tmp_path)
+    assert counts["replies-node0.sqlite3"] == {"new": 0, "known": 0}
+    assert counts["replies-node3.sqlite3"]["new"] >= len(of_node)
+    cache = Cache(node0)
+    assert [name for name in {*kept, *of_node} if cache.get(name) != Reply(name)] == []
+    cache.close()
+
+
+# Whole files
+
+
+def fill(file: Path) -> None:
+    cache = Cache(file)
+    for i, reply in enumerate(PORTABLE):
+        cache.put(f"{i:064x}", reply, ask_image(), ABOUT)
+    cache.put(f"{0:064x}", Reply("again", prompt_tokens=10, completion_tokens=5), ask(), ABOUT)
+    cache.put("f" * 64, Reply("x"), ask("a\u2028b\x85c"), {**ABOUT, "judge": "other"})
+    cache.close()
+
+
+def test_export_and_load_on_another_machine(tmp_path):
+    here, there = tmp_path / "here.sqlite3", tmp_path / "there.sqlite3"
+    fill(here)
+    lines = tmp_path / "replies.jsonl"
+    with lines.open("w", encoding="utf-8") as out:
+        assert replies.export(here, out) == len(REPLIES) + 2
+    cache = Cache(there)
+    assert replies.load(lines, cache) == {"new": len(REPLIES) + 2, "known": 0}
+    assert replies.load(lines, cache) == {"new": 0, "known": len(REPLIES) + 2}
+    assert [cache.get(f"{i:064x}") for i in range(len(PORTABLE))] == PORTABLE
+    cache.close()
+    again = io.StringIO()
+    replies.export(there, again)
+    assert again.getvalue() == lines.read_text(encoding="utf-8")
+    cache = Cache(tmp_path / "own.sqlite3")  # what is loaded does not replace what is in use
+    cache.put("f" * 64, Reply("mine"), ask(), ABOUT)
+    replies.load(lines, cache)
+    assert cache.get("f" * 64) == Reply("mine")
+    cache.close()
+    assert [line["copy"] for line in exported(cache.path) if line["key"] == "f" * 64] == [0, 1]
+
+
+@table(
+    "spoil",
+    [
+        lambda line: "{",
+        lambda line: "[]",
+        lambda line: json.dumps({**line, "reply": {"text": "x"}}),
+        lambda line: json.dumps({**line, "reply": {**line["reply"], "other": 1}}),
+        lambda line: json.dumps({**line, "stored": "yesterday"}),
+        lambda line: json.dumps({**line, "stored": None}),
+        lambda line: json.dumps({name: line[name] for name in line if name != "judge"}),
+        lambda line: json.dumps({**line, "key": None}),
+        lambda line: json.dumps({**line, "judge": 3}),
+    ],
+)
+def test_line_that_is_no_export_is_named_and_nothing_loaded(tmp_path, spoil):
+    fill(tmp_path / "here.sqlite3")
+    good = exported(tmp_path / "here.sqlite3")
+    lines = tmp_path / "replies.jsonl"
+    lines.write_text(f"{json.dumps(good[0])}\n{spoil(good[1])}\n", encoding="utf-8")
+    cache = Cache(tmp_path / "there.sqlite3")
+    refused(JudgeError, r"replies\.jsonl, line 2", replies.load, lines, cache)
+    cache.close()
+    empty = replies.summary(cache.path)
+    assert (empty["replies"], empty["judges"], empty["first"]) == (0, {}, None)
+    refused(JudgeError, r"none\.jsonl", replies.load, tmp_path / "none.jsonl", cache)
+    cache.close()
+
+
+def test_summary(tmp_path):
+    file = tmp_path / "replies.sqlite3"
+    fill(file)
+    held = replies.summary(file)
+    stored = sorted(line["stored"] for line in exported(file))
+    assert held == {
+        "replies": len(REPLIES) + 2,
+        "paid_again": 1,
+        "prompt_tokens": 822,
+        "completion_tokens": 8,
+        "unreported": len(REPLIES),
+        "judges": {"gpt-4o": {"acceptance": len(REPLIES) + 1}, "other": {"acceptance": 1}},
+        "bytes": file.stat().st_size,
+        "first": stored[0],
+        "last": stored[-1],
+    }

@@ -1,7 +1,5 @@
 """Whose trouble it is: the candidate's replies that are no answers, and the judge's failures."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping
@@ -10,8 +8,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from lmms_eval_tasks.judges import Criterion, JudgeConfig, Status, Verdict, setup
-from lmms_eval_tasks.judges.asking import Asker, given_by, judged, settle
+from lmms_eval_tasks.judges import Criterion, JudgeConfig, Status, Verdict
+from lmms_eval_tasks.judges.asking import Asker, judged, settle
 from lmms_eval_tasks.judges.verdict import Judged
 from lmms_eval_tasks.utils import aggregate
 from tests.checks import table
@@ -55,7 +53,7 @@ def done(judge: Scripted, reply: str, saved: Verdict | None = None, **fields: st
 
 
 @table("reply, status")
-def test_what_is_no_answer_costs_no_call(reply: str, status: str) -> None:
+def test_what_is_no_answer_costs_no_call(reply, status):
     judge = Scripted(OK)
     assert done(judge, reply, question="q") == Judged("", status, 0.0, None)
     # Nor does a saved verdict turn it into one.
@@ -63,7 +61,7 @@ def test_what_is_no_answer_costs_no_call(reply: str, status: str) -> None:
     assert judge.asked == []
 
 
-def test_the_answer_is_judged_without_its_reasoning_unless_a_verdict_was_saved() -> None:
+def test_the_answer_is_judged_without_its_reasoning_unless_a_verdict_was_saved():
     judge = Scripted(OK)
     found = done(judge, "<think>hm</think> rosso \n", question="q")
     assert judge.asked == [{"question": "q", "candidate": "rosso"}]
@@ -73,30 +71,14 @@ def test_the_answer_is_judged_without_its_reasoning_unless_a_verdict_was_saved()
 
 
 @table("status", ["parse_failure", "api_error", "refused", "truncated", "skipped", "tie"])
-def test_the_judges_failures_have_no_score(status: str) -> None:
+def test_the_judges_failures_have_no_score(status):
     found = done(Scripted(Verdict(None, status)), "rosso")
     assert (found.status, found.score) == (f"judge_{status}", None)
     with pytest.raises(ValueError, match="no score"):
         Verdict(0.0, status)
 
 
-def test_which_saved_verdicts_stand_when_a_judge_is_named() -> None:
-    def kept(saved: Verdict, provider: str, missing_only: bool) -> bool:
-        judge = Scripted(OK)
-        judge.config = JudgeConfig(provider, "m")
-        keeps = given_by(judge, missing_only=missing_only)
-        ask = Asker(judge, {"agrees": saved}, keeps)
-        return settle(scoring({}, "rosso"), ask)["verdict"] is saved
-
-    own = Verdict(0.0, "ok", setup=setup(JudgeConfig("openai", "m"), CRITERION))
-    other, failed = Verdict(0.0, "ok", setup="other"), Verdict(None, "api_error", setup=own.setup)
-    for missing_only in (False, True):
-        assert all(kept(one, "none", missing_only) for one in (own, other, failed))
-    assert [kept(one, "openai", False) for one in (own, other, failed)] == [False] * 3
-    assert [kept(one, "openai", True) for one in (own, other, failed)] == [True, False, False]
-
-
-def test_judge_none_leaves_no_number_and_a_skipped_verdict_is_a_failure() -> None:
+def test_judge_none_leaves_no_number_and_a_skipped_verdict_is_a_failure():
     waiting = done(Scripted(Verdict(None, "skipped", judge="none")), "x")
     over = done(Scripted(Verdict(None, "skipped", judge="m")), "x")
     assert (waiting.status, over.status) == ("unjudged", "judge_skipped")
@@ -107,7 +89,7 @@ def test_judge_none_leaves_no_number_and_a_skipped_verdict_is_a_failure() -> Non
     assert aggregate.accuracy([{"right": None, "status": waiting.status}]) is None
 
 
-def test_a_verdict_as_plain_types() -> None:
+def test_a_verdict_as_plain_types():
     verdict = Verdict(1.0, Status.OK, "r", "raw", "j", "m")
     value = json.loads(json.dumps(verdict.as_dict()))
     wanted = {"score": 1.0, "status": "ok", "reason": "r", "raw": "raw", "judge": "j", "model": "m"}

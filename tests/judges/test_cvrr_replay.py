@@ -16,6 +16,7 @@ from lmms_eval_tasks.judges import Criterion, JudgeConfig
 from lmms_eval_tasks.judges.replay import Recordings, ReplayJudge
 from tests.checks import table
 from tests.conftest import SHARED
+from tests.cvrr_es.published import figures
 
 DATA = SHARED / "data" / "cvrr_es" / "judge_results"
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason=f"no published judgements at {DATA}")
@@ -45,19 +46,6 @@ def rows():
             fields |= {"question": asked["q"], "reference": asked["a"], "candidate": asked["pred"]}
             found.append((place, fields, judgement))
     return found
-
-
-@pytest.fixture(scope="module")
-def published():
-    """(model, dimension) -> percentage as README.md prints it; the mean is a dimension too."""
-    text = (SHARED / "data" / "README.md").read_text(encoding="utf-8")
-    lines = [line for line in text.splitlines() if line.startswith("| ") and "---" not in line]
-    start = next(n for n, line in enumerate(lines) if line.startswith("| dimension |"))
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[start:]]
-    models = cells[0][1:]
-    figures = {(m, line[0]): x for line in cells[1:] for m, x in zip(models, line[1:], strict=True)}
-    assert len(figures) == 60
-    return figures
 
 
 def naive(judgement, quote="'"):
@@ -97,7 +85,9 @@ def accuracies(rows, scores):
 
 
 @table("form", FORMS)
-def test_the_published_accuracies_come_out(rows, published, form, tmp_path):
+def test_the_published_accuracies_come_out(rows, form, tmp_path):
+    published = {(m, name): said for m, row in figures().items() for name, said in row.items()}
+    assert len(published) == 60
     path = tmp_path / "gpt-3.5.jsonl"
     with path.open("w", encoding="utf-8") as file:
         for _, fields, judgement in rows:

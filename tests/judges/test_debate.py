@@ -144,22 +144,6 @@ def test_what_a_turn_sees():
     assert "Agent B in round 2 rated the item 2" in whole
 
 
-def test_order_within_a_round_does_not_show():
-    """The second agent's question is the same whatever the first one answers in that round."""
-    one, other = (
-        debate([(score, text), (5, text)], [(1, "b"), (2, "b")])
-        for score, text in ((1, "low"), (5, "high"))
-    )
-    for judge, *_ in (one, other):
-        judge.verdict(CRITERION, FIELDS)
-    assert one[1][1].request(0) == other[1][1].request(0)
-    assert one[1][1].request(1) != other[1][1].request(1)
-    # One model as two agents gets two questions.
-    model = Scripted("m", [(4, "x"), (2, "y"), (4, "x"), (2, "y"), (3, "z")])
-    DebateJudge(JudgeConfig("debate"), [model, model], model).verdict(CRITERION, FIELDS)
-    assert len({model.request(call) for call in range(5)}) == 5
-
-
 def structure(text):
     """The request with every block's tag and content taken out."""
     return BLOCK.sub(lambda match: f"<{match[1]}>", text)

@@ -1,7 +1,5 @@
 """G-Eval: the score's token found in odd tokenisations, and means computed by hand."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path
@@ -59,7 +57,7 @@ SPREAD = {"4": 0.6, "5": 0.3, "3": 0.1}
 
 
 @table("case", CASES["places"])
-def test_the_place_in_many_tokenisations(case) -> None:
+def test_the_place_in_many_tokenisations(case):
     at = case["at"]
     top = {at.replace("4", number): probability for number, probability in SPREAD.items()}
     found = geval.expected(reply(*case["tokens"], top=top, at=at), Rating, "score")
@@ -69,7 +67,7 @@ def test_the_place_in_many_tokenisations(case) -> None:
 
 
 @table("texts", CASES["no_single_place"])
-def test_no_single_place(texts: list[str]) -> None:
+def test_no_single_place(texts):
     """Off the scale, no whole number, in two tokens, two ratings, cut off, in reasoning."""
     at = next(text for text in texts if text in ("4", "7"))
     given = reply(*texts, top={"4": 0.5, "5": 0.3, "7": 0.2}, at=at)
@@ -77,13 +75,13 @@ def test_no_single_place(texts: list[str]) -> None:
 
 
 @table("top, value, mass")
-def test_means_by_hand(top: dict[str, float], value: float, mass: float) -> None:
+def test_means_by_hand(top, value, mass):
     found = geval.expected(reply('{"score": ', "4", "}", top=top, at="4"), Rating, "score")
     assert found is not None
     assert (found.value, found.mass) == (pytest.approx(value), pytest.approx(mass))
 
 
-def test_without_log_probabilities() -> None:
+def test_without_log_probabilities():
     for one in (
         Reply('{"score": 4}'),
         Reply("", tokens=()),
@@ -112,12 +110,12 @@ def test_without_log_probabilities() -> None:
         (Balance, "-1", {"-1": 0.5, "2": 0.25, "-": 0.25}, 0.0),
     ],
 )
-def test_scales(schema, chosen: str, top: dict[str, float], value: float | None) -> None:
+def test_scales(schema, chosen, top, value):
     found = geval.expected(reply('{"score": ', chosen, "}", top=top, at=chosen), schema, "score")
     assert (found and found.value) == (value if value is None else pytest.approx(value))
 
 
-def test_the_scale_comes_from_the_schema() -> None:
+def test_the_scale_comes_from_the_schema():
     class Other(BaseModel):
         half: int = Field(gt=0.0, le=3)
         share: float = Field(ge=0, le=1)
@@ -144,7 +142,7 @@ TEXTS = st.sampled_from(["1", "2", " 3", '"4"', "4", "5}", " 5", "6", "x", "", '
     own=st.floats(-30, 0),
     order=st.randoms(),
 )
-def test_on_the_scale_whatever_the_order(top, own, order) -> None:
+def test_on_the_scale_whatever_the_order(top, own, order):
     def found(pairs):
         tokens = (Token('{"score": ', 0.0, []), Token("4", own, pairs), Token("}", 0.0, []))
         return geval.expected(Reply('{"score": 4}', tokens=tokens), Rating, "score")
@@ -157,13 +155,13 @@ def test_on_the_scale_whatever_the_order(top, own, order) -> None:
 
 
 @given(st.text(alphabet="{}[]\"'\\:, 4score<think>/", max_size=60))
-def test_any_reply_gets_an_answer_or_none(text: str) -> None:
+def test_any_reply_gets_an_answer_or_none(text):
     tokens = tuple(Token(char, -0.1, [(char, -0.1)]) for char in text)
     found = geval.expected(Reply(text, tokens=tokens), Rating, "score")
     assert found is None or found.chosen == 4
 
 
-def test_the_share_of_the_scale() -> None:
+def test_the_share_of_the_scale():
     assert [geval.scaled(n, 1, 5) for n in (1, 4.2, 5)] == [0.0, pytest.approx(0.8), 1.0]
     for value, low, high in ((6, 1, 5), (0.9, 1, 5), (1, 1, 1)):
         refused(ValueError, "not on a scale", geval.scaled, value, low, high)

@@ -1,7 +1,5 @@
 """kill -9 in the middle of a judged run: what was paid for stays, and the results are the same."""
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import signal
@@ -99,7 +97,7 @@ def known_replies(cache: Path, sent: Counter[str], lines: Path) -> int:
 
 
 @table("kill", [("first",), ("first", "second")])
-def test_two_processes_on_one_cache(tmp_path: Path, kill: tuple[str, ...]) -> None:
+def test_two_processes_on_one_cache(tmp_path, kill):
     player, cache = Gated(delay=0.04), tmp_path / "cache"
     with LocalEndpoint(player) as endpoint:
         outs = parts(tmp_path / "killed")
@@ -137,7 +135,7 @@ def test_two_processes_on_one_cache(tmp_path: Path, kill: tuple[str, ...]) -> No
     assert all(v["score"] == faults.right_score(name) for name, v in one.items())
 
 
-def test_processes_that_ask_the_same_get_the_same(tmp_path: Path) -> None:
+def test_processes_that_ask_the_same_get_the_same(tmp_path):
     """Both judge all items in the same order, and the endpoint never says the same twice.
 
     Processes do not wait for each other's calls, so questions that both have in flight are paid for
@@ -158,7 +156,7 @@ def test_processes_that_ask_the_same_get_the_same(tmp_path: Path) -> None:
     assert replies.summary(cache / "replies.sqlite3")["paid_again"] == paid - COUNT
 
 
-def test_killed_again_and_again(tmp_path: Path) -> None:
+def test_killed_again_and_again(tmp_path):
     """One process, killed every 25 requests until it is through: at most 8 lost each time."""
     player, out, kills = Player(delay=0.04), tmp_path / "out.json", 0
     with LocalEndpoint(player) as endpoint:

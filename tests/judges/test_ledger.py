@@ -70,14 +70,6 @@ def test_sums_and_their_line():
     assert ledger.rows()[0].models["other"] == 1
 
 
-def test_a_judge_that_calls_nobody_and_a_run_without_judges():
-    ledger = Ledger()
-    ledger.verdict("offline", OK)
-    assert lines(ledger.rows(), "prices of 2026-11-21") == ["judge offline: 1 verdict (1 ok)"]
-    assert lines(Ledger().rows()) == []
-    assert Ledger().total() == Row()
-
-
 @table("replies, text")
 def test_an_unknown_price_is_never_0(replies, text):
     ledger = Ledger()

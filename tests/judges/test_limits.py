@@ -1,16 +1,17 @@
 """Limits of a run, with a clock that only the test moves; the threads' tests hold for any order."""
 
-import threading
+import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from forking import in_child
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval_tasks.judges import limits
-from lmms_eval_tasks.judges.limits import Breaker, Budget, Rate, share
+from lmms_eval_tasks.judges.asking import WARM, Gate
+from lmms_eval_tasks.judges.limits import Breaker, Budget, Rate, call_with_retries, share
+from lmms_eval_tasks.judges.verdict import ProviderError, Status
+from tests.checks import table
 
 
 class Clock:
@@ -30,13 +31,6 @@ def test_integer_shares_add_up_and_differ_by_one_at_most(total, world):
     assert parts == sorted(parts, reverse=True)
     assert parts[0] - parts[-1] <= 1
     assert all(type(part) is int for part in parts)
-
-
-def test_shares_of_each_kind():
-    assert [share(2, rank, 3, at_least=1) for rank in range(3)] == [1, 1, 1]
-    assert [share(3.0, rank, 4) for rank in range(4)] == [0.75] * 4
-    assert share(None, 0, 4) is None
-    assert share(None, 0, 4, at_least=1) is None
 
 
 # Rate
@@ -194,23 +188,139 @@ def test_who_waits_for_what_others_hold():
     budget.release(held)
 
 
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_fork_leaves_neither_a_lock_nor_a_reservation_behind():
-    rate, breaker, budget, taken = Rate(600), Breaker(1), Budget(1, None), threading.Event()
+# Retries, with a breaker that notes the waits instead of sleeping
 
-    def hold():
-        budget.reserve(1, None)
-        with limits._LOCK:
-            taken.set()
-            time.sleep(0.05)
 
-    def child():
-        rate.reserve(1)
-        breaker.failure("down")
-        return not breaker.wait(60) and budget.reserve(1, None) is not None
+class FakeBreaker(Breaker):
+    """Opens in wait number `opens_at` if that is given."""
 
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(hold)
-        taken.wait()
-        assert in_child(child) == "True"
-    assert not breaker.is_open
+    def __init__(self, after=0, opens_at=0):
+        super().__init__(after)
+        self.waits, self.opens_at, self.events = [], opens_at, []
+
+    def wait(self, seconds):
+        self.waits.append(seconds)
+        if len(self.waits) == self.opens_at:
+            self.open("down")
+        return not self.is_open
+
+    def failure(self, reason):
+        self.events.append(f"failure: {reason}")
+        super().failure(reason)
+
+    def success(self):
+        self.events.append("success")
+        super().success()
+
+
+def busy(text="busy", after=None):
+    return ProviderError(text, retry=True, retry_after=after)
+
+
+def tried(breaker, *outcomes, retries=5, uniform=max, **options):
+    """How the retries of a call with these outcomes end: its reply or error, and the attempts."""
+    noted, left, before = [], list(outcomes), len(breaker.waits)
+
+    def call():
+        outcome = left.pop(0)
+        if callable(outcome):
+            outcome = outcome()
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    told = {"retries": retries, "breaker": breaker, "uniform": uniform, **options}
+    try:
+        end = call_with_retries(call, on_retry=lambda *args: noted.append(args), **told)
+    except BaseException as error:  # also the user's interrupt
+        end = error
+    assert [seconds for _, seconds in noted] == breaker.waits[before:]
+    return end, len(outcomes) - len(left)
+
+
+ERRORS = [busy(str(number)) for number in range(9)]
+
+
+@table(
+    "outcomes, options, waits",
+    [
+        ([*ERRORS[:2], "reply"], {}, [0.5, 1.0]),
+        (ERRORS, {"retries": 8}, [0.5, 1, 2, 4, 8, 16, 30, 30]),
+        (ERRORS[:5], {"retries": 4, "base": 2, "cap": 7}, [2, 4, 7, 7]),
+        (ERRORS[:1], {"retries": 0}, []),
+        # What the endpoint asks for is a minimum.
+        ([busy(after=7.0), busy(after=0.0), busy(after=-5.0), "reply"], {}, [7.5, 1.0, 2.0]),
+        ([busy(after=7.0), busy(after=0.0), "reply"], {"uniform": min}, [7.0, 0.0]),
+        ([busy(after=3600.0), "reply"], {"longest": 3600}, [3600.5]),
+    ],
+)
+def test_waits_double_up_to_the_cap_and_the_last_outcome_counts(outcomes, options, waits):
+    breaker, last = FakeBreaker(), outcomes[-1]
+    assert tried(breaker, *outcomes, **options) == (last, len(outcomes))
+    assert breaker.waits == waits
+    assert breaker.events == ["success" if last == "reply" else f"failure: {last}"]
+
+
+@table(
+    "error, events",
+    [
+        (ProviderError("no", status=Status.API_ERROR), ["failure: no"]),
+        (ProviderError("no", status=Status.REFUSED), ["success"]),  # the endpoint is alive
+        (ProviderError("no", status=Status.SKIPPED), []),  # nobody was asked
+        (KeyError("bug"), []),
+        (KeyboardInterrupt(), []),
+    ],
+)
+@table("before", [0, 1])
+def test_what_may_not_succeed_later_is_not_tried_again(error, events, before):
+    breaker = FakeBreaker(after=1)
+    assert tried(breaker, *[busy()] * before, error, "reply") == (error, before + 1)
+    assert breaker.events == events
+
+
+def test_a_longer_retry_after_ends_the_retries_with_a_reason():
+    breaker = FakeBreaker()
+    error, attempts = tried(breaker, busy(), busy("quota", after=3600.0), "reply")
+    assert re.search(r"wait 3600 s.*300 s.*: quota", str(error))
+    assert (error.status, error.retry_after) == (Status.API_ERROR, 3600.0)
+    assert (attempts, len(breaker.waits), len(breaker.events)) == (2, 1, 1)
+
+
+def test_a_breaker_that_opens_ends_the_retries():
+    breaker = FakeBreaker(opens_at=2)  # during a wait
+    assert tried(breaker, *ERRORS) == (ERRORS[1], 2)
+    error, attempts = tried(breaker, "reply")  # before an attempt
+    assert (error.status, attempts, str(error)) == (Status.SKIPPED, 0, "down")
+    breaker = FakeBreaker()  # during an attempt
+
+    def opens():
+        breaker.open("10 requests in a row failed")
+        return ERRORS[0]
+
+    assert tried(breaker, opens, "reply") == (ERRORS[0], 1)
+    assert breaker.waits == []
+
+
+# The gate before calls that begin with the same bytes
+
+
+def entered(one: Gate, *, sent: bool = True) -> bool:
+    with one.turn() as turn:
+        turn.sent = sent
+        return turn.first
+
+
+def test_after_a_long_pause_one_goes_alone_again():
+    now = [1000.0]
+    one = Gate(lambda: now[0])
+    assert entered(one, sent=False)  # what sent nothing leaves the next one alone
+    with pytest.raises(KeyError), one.turn() as turn:
+        raise KeyError  # a failure opens it
+    assert turn.first
+    assert not entered(one)
+    now[0] += WARM - 1
+    assert not entered(one)  # which keeps the provider's copy alive
+    now[0] += WARM - 1
+    assert not entered(one)
+    now[0] += WARM
+    assert entered(one)

@@ -1,7 +1,5 @@
 """A planted key in every place that a run writes: it must be in none of them."""
 
-from __future__ import annotations
-
 import base64
 import dataclasses
 import json
@@ -22,7 +20,7 @@ from lmms_eval_tasks.judges.run import Run
 from lmms_eval_tasks.settings import JudgeLimits
 from tests import local_endpoint as server
 from tests.checks import table
-from tests.conftest import BIN, HostRun, Launch, host
+from tests.conftest import BIN, HostRun, host
 from tests.local_endpoint import Fault, LocalEndpoint, choice, completion
 
 KEY = "sk-proj-Planted_0123456789-abcdefghijklmnop"
@@ -113,7 +111,7 @@ def config_of(kind: str, url: str) -> JudgeConfig:
 
 
 @table("kind", ["bearer", "basic", "azure"])
-def test_an_endpoint_that_repeats_the_header(kind, tmp_path, caplog, capsys, monkeypatch) -> None:
+def test_an_endpoint_that_repeats_the_header(kind, tmp_path, caplog, capsys, monkeypatch):
     monkeypatch.setenv("OPENAI_LOG", "debug")
     logging.getLogger("openai").setLevel(logging.DEBUG)
     logging.getLogger("httpx").setLevel(logging.DEBUG)
@@ -157,7 +155,7 @@ def test_commands_do_not_repeat_a_misplaced_key(judge, command, tmp_path, capsys
 
 
 @pytest.mark.host
-def test_a_run_of_the_host_and_the_commands_after_it(launch: Launch, tmp_path: Path) -> None:
+def test_a_run_of_the_host_and_the_commands_after_it(launch, tmp_path):
     """Everything that a judged run leaves behind, with the debug logs of all libraries."""
     out, cache = tmp_path / "out", tmp_path / "judge"
     env = {
@@ -192,7 +190,7 @@ def test_a_run_of_the_host_and_the_commands_after_it(launch: Launch, tmp_path: P
     assert_clean([*said, *files_of(out, cache)])
 
 
-def test_the_test_would_find_a_key(tmp_path: Path) -> None:
+def test_the_test_would_find_a_key(tmp_path):
     (tmp_path / "a.db").write_bytes(b"\x00" + KEY.encode())
     with pytest.raises(AssertionError):
         assert_clean(files_of(tmp_path))

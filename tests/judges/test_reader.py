@@ -9,6 +9,7 @@ from typing import Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from injections import Rating
 from pydantic import BaseModel, Field
 
 from lmms_eval_tasks.judges import reader
@@ -17,11 +18,6 @@ from tests.checks import table
 FOLDER = Path(__file__).parents[1] / "cases"
 REPLIES = json.loads((FOLDER / "judge_replies.json").read_text(encoding="utf-8"))
 RATINGS = json.loads((FOLDER / "judge_ratings.json").read_text(encoding="utf-8"))
-
-
-class Rating(BaseModel):
-    reason: str
-    score: int = Field(ge=1, le=5)
 
 
 class Decision(BaseModel):

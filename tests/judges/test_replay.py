@@ -2,7 +2,7 @@
 
 import json
 
-from pydantic import BaseModel, Field
+from injections import Rating
 
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Criterion, JudgeConfig
@@ -10,11 +10,6 @@ from lmms_eval_tasks.judges.reader import judged
 from lmms_eval_tasks.judges.replay import Recordings, ReplayJudge
 from lmms_eval_tasks.judges.verdict import Reply
 from tests.checks import refused, table
-
-
-class Rating(BaseModel):
-    reason: str
-    score: int = Field(ge=1, le=5)
 
 
 def criterion(name="rating", **changes):

@@ -1,9 +1,6 @@
 """A run: what its judges share, how its processes divide it, and which one is the process's own."""
 
-from __future__ import annotations
-
 import dataclasses
-from pathlib import Path
 from typing import Any
 
 import faults
@@ -32,7 +29,7 @@ def of_rank(rank: int, world: int, **limits: Any) -> Run:
 
 
 @table("world", [1, 2, 3, 8])
-def test_the_processes_of_a_run_divide_its_limits(world: int) -> None:
+def test_the_processes_of_a_run_divide_its_limits(world):
     runs = [of_rank(r, world, concurrency=16, max_calls=25, max_cost=1.0) for r in range(world)]
     assert sum(one.concurrency for one in runs) == 16
     assert sum(one.budget.max_calls or 0 for one in runs) == 25
@@ -43,7 +40,7 @@ def test_the_processes_of_a_run_divide_its_limits(world: int) -> None:
     assert all(one.endpoint(LOCAL).tokens.per_minute is None for one in rated)
 
 
-def test_a_share_of_nothing() -> None:
+def test_a_share_of_nothing():
     """Every process may ask at least once at a time; one without a budget asks nobody."""
     assert [of_rank(rank, 4, concurrency=2).concurrency for rank in range(4)] == [1, 1, 1, 1]
     player = Player()
@@ -57,7 +54,7 @@ def test_a_share_of_nothing() -> None:
 # --- what judges share --------------------------------------------------------------------------
 
 
-def test_two_judges_at_one_endpoint_share_its_limits() -> None:
+def test_two_judges_at_one_endpoint_share_its_limits():
     made = Run(JudgeLimits(stop_after=1))
     dead = server.error(500)
     with LocalEndpoint(lambda request: dead) as endpoint:
@@ -72,7 +69,7 @@ def test_two_judges_at_one_endpoint_share_its_limits() -> None:
     assert line.startswith(f"m@{endpoint.url}: ")
 
 
-def test_a_panels_verdict_is_counted_once_and_its_members_apart() -> None:
+def test_a_panels_verdict_is_counted_once_and_its_members_apart():
     """The bar counts what the benchmark asked for; the ledger also who was asked for it."""
     made = Run(JudgeLimits())
     with LocalEndpoint(Player()) as endpoint:
@@ -89,7 +86,7 @@ def test_a_panels_verdict_is_counted_once_and_its_members_apart() -> None:
     assert [rows[label].paid_calls for label in (panel.label, *labels)] == [0, 1, 1, 1]
 
 
-def test_parameters_that_were_left_out_are_in_the_results() -> None:
+def test_parameters_that_were_left_out_are_in_the_results():
     def reply(request: dict[str, Any]) -> str | Fault:
         if "temperature" in request:
             return server.error(400, "temperature is not supported", param="temperature")
@@ -107,7 +104,7 @@ def test_parameters_that_were_left_out_are_in_the_results() -> None:
 
 
 @pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own(tmp_path, monkeypatch):
     """The user's settings: a cache and a budget."""
     monkeypatch.setenv("LMMS_EVAL_TASKS_JUDGE_CACHE", str(tmp_path))
     monkeypatch.setenv("LMMS_EVAL_TASKS_MAX_CALLS", "7")
@@ -116,7 +113,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_users_settings_make_the_processs_run(own: Path) -> None:
+def test_the_users_settings_make_the_processs_run(own):
     found = in_threads(8, lambda _: run.current())
     before = found[0]
     assert all(one is before for one in found)
@@ -135,7 +132,7 @@ def test_the_users_settings_make_the_processs_run(own: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_process_has_a_run_of_its_own(own: Path) -> None:
+def test_a_forked_process_has_a_run_of_its_own(own):
     with LocalEndpoint(Player()) as endpoint:
         mine = run.current()
         assert judge_of(endpoint.url, mine).verdict(RATING, FIELDS).status == "ok"
@@ -151,19 +148,9 @@ def test_a_forked_process_has_a_run_of_its_own(own: Path) -> None:
         assert judge_of(endpoint.url, mine).verdict(RATING, FIELDS).status == "ok"
 
 
-def test_a_budget_in_dollars_needs_a_price() -> None:
+def test_a_budget_in_dollars_needs_a_price():
     with run.use(Run(JudgeLimits(max_cost=1.0))) as made:
         with pytest.raises(JudgeError, match="price of m@http://localhost/v1 is unknown"):
             judges.preflight(LOCAL, [RATING])
         verdict = made.judge(LOCAL).verdict(RATING, FIELDS)  # a host without our check
         assert (verdict.status, verdict.score) == ("skipped", None)
-
-
-def test_a_judge_is_resolved_once_in_a_run(tmp_path: Path) -> None:
-    file = tmp_path / "judge.yml"
-    file.write_text("model: first@http://localhost:1/v1\n", encoding="utf-8")
-    run = Run(JudgeLimits())
-    before = run.resolved(str(file), "gpt-4o")
-    file.write_text("model: second@http://localhost:1/v1\n", encoding="utf-8")
-    assert run.resolved(str(file), "gpt-4o") is before
-    assert Run(JudgeLimits()).resolved(str(file), "gpt-4o").model == "second"

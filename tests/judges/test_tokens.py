@@ -38,13 +38,6 @@ def test_each_text(case):
     assert most + tokens.PER_MESSAGE + tokens.PER_REQUEST <= bound
 
 
-def test_the_vocabularies_differ():
-    """Italian takes more tokens in the older one; a counter without that would be 12 % off."""
-    texts = [case["text"] for case in CASES if case["kind"] == "italian"]
-    old, new = (sum(tokens.count(text, name) for text in texts) for name in reversed(ENCODINGS))
-    assert 1.05 < old / new < 1.25
-
-
 @table("text", ["", "A", "aB", " ", "'", "x\u0301", "\r\n ", "9", "\u4e00", "\ud800"])
 def test_long_texts_are_counted_in_time(text):
     started = time.perf_counter()
@@ -134,18 +127,3 @@ def test_no_vocabulary_no_download(folder, monkeypatch):
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", "")
     assert tokens.is_cached("o200k_base") is False
     assert tokens.is_cached("gpt2") is False
-
-
-def test_the_hash_must_be_that_of_the_very_vocabulary(folder, monkeypatch, tmp_path):
-    digest = vocabulary(folder)
-    source = tmp_path / "source.py"
-    monkeypatch.setattr("tiktoken_ext.openai_public.__file__", str(source))
-    address = tokens._ADDRESS.format("o200k_base")
-    for text, expected in (
-        (f'load("{address}", expected_hash="{digest}")', True),
-        (f'load("{address}", expected_hash="{digest[::-1]}")', False),
-        (f'load("{address}", "0"); load("other", expected_hash="{digest}")', False),
-        (f'load("https://elsewhere/o200k_base.tiktoken", expected_hash="{digest}")', False),
-    ):
-        source.write_text(text)
-        assert tokens.is_cached("o200k_base") is expected, text
