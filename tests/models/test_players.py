@@ -100,30 +100,24 @@ def test_scripted_choices() -> None:
         assert 0.2 < sum(a != b for a, b in zip(replies, other, strict=True)) / 4000 < 0.8
 
 
-def test_scripted_answers_where_the_truth_is_withheld() -> None:
-    """It has to hand in something, and nothing is right."""
-    docs = [{"id": str(i), "options": list("abcdefgh"), "answer": ""} for i in range(2000)]
-    found = Counter(map(players.scripted, docs))
-    assert found.keys() == {*"ABCDEFGH", players.UNREADABLE}
-    assert 0.03 < found[players.UNREADABLE] / 2000 < 0.07
-    assert all(0.08 < found[letter] / 2000 < 0.16 for letter in "ABCDEFGH")
-    open_docs = [{"id": str(i), "references": [], "lure": ""} for i in range(2000)]
-    found = Counter(map(players.scripted, open_docs))
-    assert found.keys() == {players.UNKNOWN, ""}
+def test_scripted_open_answers_and_those_whose_truth_is_withheld() -> None:
+    ids = [{"id": f"v{i}", "question_id": f"v{i}"} for i in range(2000)]
+
+    def found(**own: Any) -> Counter[str]:
+        return Counter(players.scripted({**doc, **own}) for doc in ids)
+
+    replies = found(references=["si", "sì"], lure="no")
+    assert replies.keys() == {"si", "no", ""}
+    assert 0.65 < replies["si"] / 2000 < 0.75
+    assert 0.03 < replies[""] / 2000 < 0.07
+    assert found(references=["si"], lure=None).keys() == {"si", players.UNKNOWN, ""}
+    # It has to hand in something, and nothing is right.
+    assert found(references=[], lure="").keys() == {players.UNKNOWN, ""}
     assert players.scripted({"id": "3", "references": [], "lure": "red"}) == "red"
-
-
-def test_scripted_open_answers() -> None:
-    docs = [
-        {"id": f"v{i}", "question_id": f"v{i}", "references": ["si", "sì"], "lure": "no"}
-        for i in range(2000)
-    ]
-    found = Counter(map(players.scripted, docs))
-    assert found.keys() == {"si", "no", ""}
-    assert 0.65 < found["si"] / 2000 < 0.75
-    assert 0.03 < found[""] / 2000 < 0.07
-    without = Counter(players.scripted({**doc, "lure": None}) for doc in docs)
-    assert without.keys() == {"si", players.UNKNOWN, ""}
+    letters = found(options=list("abcdefgh"), answer="")
+    assert letters.keys() == {*"ABCDEFGH", players.UNREADABLE}
+    assert 0.03 < letters[players.UNREADABLE] / 2000 < 0.07
+    assert all(0.08 < letters[letter] / 2000 < 0.16 for letter in "ABCDEFGH")
 
 
 @table(

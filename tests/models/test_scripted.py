@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +14,7 @@ from PIL import Image
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.haven import sample
 from lmms_eval_tasks.haven.sample_stories import STORIES
-from lmms_eval_tasks.sample import models, players, recorded, scripted
+from lmms_eval_tasks.sample import players, recorded, scripted
 from lmms_eval_tasks.sample.recorded import Replies
 from tests.checks import refused, table
 
@@ -104,14 +102,6 @@ def test_media_that_are_not_there(form: str, key: Path, tmp_path: Path) -> None:
         refused(TasksError, "pairs: .* is missing or empty", ask, lm, with_media([str(bad)]), [0])
     refused(TasksError, "pairs: a request holds an empty medium", ask, lm, with_media([None]), [0])
     assert ask(lm, with_media([Image.new("RGB", (2, 2))]), [1]) == ["A"]
-
-
-def test_oracle_and_coin_never_see_the_doc(key: Path) -> None:
-    for name in ("Oracle", "Coin"):
-        for form in FORMS:
-            lm = build(name, form, f"key={key}")
-            (reply,) = ask(lm, lambda _: [text_of(DOCS[1])], [0], docs=[object()])
-            assert reply in ("A", "B")
 
 
 def test_arguments(key: Path) -> None:
@@ -220,33 +210,3 @@ def test_recorded_replies_in_the_order_of_the_requests(form: str, tmp_path: Path
     made.clear()
     refused(TasksError, "no reply to v/3 of pairs", ask, lm, noted, [0, 3])
     assert made == ["v/0", "v/3"]  # by the requests alone: it stops before any medium is made
-
-
-# --- the host ---------------------------------------------------------------------------------
-
-
-def test_the_host_finds_each_class_in_each_form() -> None:
-    from lmms_eval.models.registry_v2 import ModelRegistryV2
-
-    registry = ModelRegistryV2()
-    for manifest in models.manifests():
-        registry.register_manifest(manifest)
-    ours = ["tasks_coin", "tasks_oracle", "tasks_recorded", "tasks_scripted"]
-    assert registry.list_model_names() == ["lm_pairs", *ours]
-    for name in ("Oracle", "Coin", "Recorded", "Scripted"):
-        chat = registry.get_model_class(f"tasks_{name.lower()}")
-        simple = registry.get_model_class(f"tasks_{name.lower()}", force_simple=True)
-        assert (chat.__name__, simple.__name__) == (f"{name}Chat", f"{name}Simple")
-    for force_simple in (False, True):
-        assert registry.get_model_class("lm_pairs", force_simple).__name__ == "LmPairs"
-
-
-def test_light_imports() -> None:
-    names = "sample.players, sample.tiny, sample.pictures, haven.sample, haven.sample_players"
-    code = (
-        f"import sys, {', '.join(f'lmms_eval_tasks.{name}' for name in names.split(', '))}\n"
-        "heavy = {'torch', 'transformers', 'numpy', 'lmms_eval', 'decord', 'av', 'scipy', 'PIL'}"
-        "\nprint(sorted(heavy & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"

@@ -13,6 +13,25 @@ from typing import Any
 import av
 import numpy as np
 
+# Options of `write_video`, by the name of the file that is made.
+SOURCES: dict[str, dict[str, Any]] = {
+    "b-frames.mp4": {},
+    "one key frame.mp4": {"gop": 1000, "b_frames": 4},
+    "key frames only.mp4": {"gop": 1, "b_frames": 0},
+    "bt709.mp4": {"matrix": 1},
+    "full range.mp4": {"full_range": True, "pix_fmt": "yuvj420p"},
+    "vp9 odd size.mkv": {"size": (97, 65), "codec": "libvpx-vp9", "options": {"crf": "20"}},
+    "odd size 444.mp4": {"size": (97, 65), "pix_fmt": "yuv444p"},
+    "422.mp4": {"pix_fmt": "yuv422p"},
+    "10 bits.mp4": {"pix_fmt": "yuv420p10le"},
+    "mpeg4.avi": {"codec": "mpeg4", "b_frames": 0},
+    "vp8.webm": {"codec": "libvpx", "options": {"auto-alt-ref": "1", "crf": "10"}},
+    "open gop.ts": {"options": {"x264-params": "open-gop=1"}},
+    "open gop.mp4": {"options": {"x264-params": "open-gop=1"}},
+    "rgb.mov": {"codec": "png", "pix_fmt": "rgb24"},
+    "gray.mkv": {"codec": "ffv1", "pix_fmt": "gray"},
+    "uneven.mp4": {"times": [n / 25 + (n % 7) ** 2 / 2000 + n // 9 for n in range(90)]},
+}
 TICKS = 12_800  # a second, in the time base of the files made here
 
 

@@ -29,28 +29,12 @@ def same_frames(taken, original, least=36.0):
         assert 10 * np.log10(255**2 / errors[index]) >= least
 
 
-SOURCES = {
-    "b-frames.mp4": {},
-    "gop of 7.mp4": {"gop": 7, "b_frames": 3},
-    "one key frame.mp4": {"gop": 1000, "b_frames": 4},
-    "key frames only.mp4": {"gop": 1, "b_frames": 0},
-    "open gop.mp4": {"options": {"x264-params": "open-gop=1"}},
-    "open gop.ts": {"options": {"x264-params": "open-gop=1"}},
-    "mpeg4.avi": {"codec": "mpeg4", "b_frames": 0},
-    "vp9 odd size.mkv": {"size": (97, 65), "codec": "libvpx-vp9", "options": {"crf": "20"}},
-    "10 bits.mp4": {"pix_fmt": "yuv420p10le"},
-    "rgb.mov": {"codec": "png", "pix_fmt": "rgb24"},
-    "gray.mkv": {"codec": "ffv1", "pix_fmt": "gray"},
-    "bt709.mp4": {"matrix": 1},
-    "full range.mp4": {"full_range": True, "pix_fmt": "yuvj420p"},
-    "uneven.mp4": {"times": [n / 25 + (n % 7) ** 2 / 2000 + n // 9 for n in range(90)]},
-}
 BY_DECORD = {"bt709.mp4", "full range.mp4"}  # whose colours PyAV alone does not show as the host
 
 
-@table("name", SOURCES)
+@table("name", files.SOURCES)
 def test_exactly_the_frames_of_the_indices(tmp_path, name):
-    source = files.write_video(tmp_path / name, 90, **SOURCES[name])
+    source = files.write_video(tmp_path / name, 90, **files.SOURCES[name])
     read = files.decord_frames if name in BY_DECORD else lambda path: files.pyav_frames(path)[0]
     original = read(source)
     assert len(original) == 90

@@ -94,22 +94,6 @@ def test_one_frame_is_an_image_or_a_still_clip_on_request(video, cache, tmp_path
     assert np.array_equal(files.decord_frames(clip.path), files.decord_frames(source))
 
 
-SOURCES = {
-    "bt709.mp4": {"matrix": 1},
-    "full range.mp4": {"full_range": True, "pix_fmt": "yuvj420p"},
-    "odd size.mkv": {"size": (97, 65), "codec": "libvpx-vp9", "options": {"crf": "20"}},
-    "odd size 444.mp4": {"size": (97, 65), "pix_fmt": "yuv444p"},
-    "422.mp4": {"pix_fmt": "yuv422p"},
-    "10 bits.mp4": {"pix_fmt": "yuv420p10le"},
-    "mpeg4.avi": {"codec": "mpeg4", "b_frames": 0},
-    "vp8.webm": {"codec": "libvpx", "options": {"auto-alt-ref": "1", "crf": "10"}},
-    "open gop.ts": {"options": {"x264-params": "open-gop=1"}},
-    "open gop.mp4": {"options": {"x264-params": "open-gop=1"}},
-    "rgb.mov": {"codec": "png", "pix_fmt": "rgb24"},
-    "gray.mkv": {"codec": "ffv1", "pix_fmt": "gray"},
-}
-
-
 # decord's own limits: an exception, or other frames than those shown.
 BEYOND_DECORD = {"rgb.mov", "open gop.ts", "open gop.mp4"}
 
@@ -120,9 +104,9 @@ def pixels(found):
     return np.stack([np.asarray(image) for image in found])
 
 
-@table("name", SOURCES)
+@table("name", files.SOURCES)
 def test_formats_keep_their_pixels_for_both_readers(tmp_path, name):
-    source = files.write_video(tmp_path / name, 40, **SOURCES[name])
+    source = files.write_video(tmp_path / name, 40, **files.SOURCES[name])
     clip = make(source, Recipe("uniform", 9), tmp_path / "cache")
     original, times = files.pyav_frames(source)
     indices = uniform_indices(len(original), 9)

@@ -18,7 +18,7 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.utils import probes, video_checks, worker_call
 from lmms_eval_tasks.utils.probes import VideoInfo
-from tests.checks import table
+from tests.checks import refused, table
 
 # media_worker.py, but it notes which process looks at which file, and does what a file's name says.
 WORKER = """
@@ -106,142 +106,131 @@ def videos(tmp_path: Path) -> Callable[..., list[Path]]:
 Videos = Callable[..., list[Path]]
 
 
-class TestChildren:
-    """Many files by few processes, and each file pays for itself."""
+# --- children: many files by few processes, and each file pays for itself ----------------------
 
-    def test_a_child_goes_from_file_to_file(self, notes: Notes, videos: Videos) -> None:
-        paths = videos(*"abcdefgh")
-        found = probes.look(paths)
-        assert list(found) == paths
-        assert {type(one) for one in found.values()} == {VideoInfo}
-        looked = notes.lines()
-        assert [name for _, name in looked] == list("abcdefgh")
-        assert len({process for process, _ in looked}) <= 2
 
-    def test_a_crash_costs_its_file_only(self, notes: Notes, videos: Videos) -> None:
-        a, crash, b = videos("a", "crash", "b")
-        found = problems([a, crash, b])
-        assert found == {
-            crash: f"unreadable: {crash}: reading it failed (the decoder crashed: SIGSEGV)"
-        }
+def test_a_child_goes_from_file_to_file(notes: Notes, videos: Videos) -> None:
+    paths = videos(*"abcdefgh")
+    found = probes.look(paths)
+    assert list(found) == paths
+    assert {type(one) for one in found.values()} == {VideoInfo}
+    looked = notes.lines()
+    assert [name for _, name in looked] == list("abcdefgh")
+    assert len({process for process, _ in looked}) <= 2
 
-    def test_a_crash_may_be_an_earlier_file_s_doing(self, notes: Notes, videos: Videos) -> None:
-        """Only a new child's death says something about the file."""
-        paths = videos("a", "later", "b")
-        assert problems(paths) == {}
-        assert notes.names() == ["a", "b", "later", "later"]
-        forget()
-        assert problems(paths) == {}
-        assert notes.names() == []  # nor of decord's, so it is a fact
 
-    def test_a_crash_of_decord_is_no_problem(self, notes: Notes, videos: Videos) -> None:
-        paths = videos("decord")
-        assert problems(paths) == {}
-        assert notes.names() == ["decord", "decord"]
-        forget()
+def test_crashes(notes: Notes, videos: Videos) -> None:
+    """One costs its own file only, and only a new child's death says something about the file."""
+    paths = videos("a", "crash", "later")
+    said = f"unreadable: {paths[1]}: reading it failed (the decoder crashed: SIGSEGV)"
+    assert problems(paths) == {paths[1]: said}
+    paths = videos("a", "later", "b")
+    forget()
+    assert problems(paths) == {}
+    notes.names()
+    forget()
+    assert problems(paths) == {}
+    assert notes.names() == []  # an earlier file's doing, and not decord's: it is a fact
+    paths = videos("decord")
+    for _ in range(2):
         assert problems(paths) == {}
         assert notes.names() != []  # decord may count other frames, so it is asked again
-
-    def test_a_hang_is_ended_in_time(self, notes: Notes, videos: Videos) -> None:
-        hang, good = videos("hang", "a")
-        start = time.monotonic()
-        with pytest.raises(MediaError, match=r"hang\.mp4: reading it took more than 1 s"):
-            probes.probe(hang, time_limit=1)
-        assert time.monotonic() - start < 20
-        assert probes.probe(good).n_frames == 5
-
-    def test_a_forked_process_has_children_of_its_own(self, notes: Notes, videos: Videos) -> None:
-        probes.probe(*videos("a"))
-        assert len(worker_call._waiting) == 1
-        context = multiprocessing.get_context("fork")
-        queue = context.Queue()
-        process = context.Process(target=lambda: queue.put(len(worker_call._waiting)))
-        process.start()
-        assert queue.get(timeout=60) == 0
-        process.join()
-        assert len(worker_call._waiting) == 1
-
-
-class TestMemory:
-    """What was found is kept for later runs, and believed as long as it is about this very file."""
-
-    def test_later_runs_look_at_nothing(self, notes: Notes, videos: Videos, tmp_path: Path) -> None:
-        bad = tmp_path / "bad.mp4"
-        bad.write_bytes(b"no video")
-        paths = [*videos("a", "b"), bad]
-        first = probes.look(paths)
-        assert notes.names() == ["a", "b", "bad"]
-        assert str(first[bad]).startswith(f"unreadable: {bad}: ")
-        assert probes.look(paths) == first
         forget()
-        assert probes.look(paths) == first
-        with pytest.raises(MediaError) as error:
-            probes.probe(bad)
-        assert f"unreadable: {error.value}" == first[bad]
-        assert notes.names() == []
 
-    def test_a_changed_file_is_looked_at_again(
-        self, notes: Notes, videos: Videos, tmp_path: Path
-    ) -> None:
-        (path,) = videos("a")
-        good = path.read_bytes()
-        path.write_bytes(b"no video")
-        assert path in problems([path])
-        path.write_bytes(good)
-        assert problems([path]) == {}
-        os.utime(path, ns=(0, 1))
-        assert problems([path]) == {}
-        assert notes.names() == ["a"] * 3
 
-    def test_what_is_no_fact_about_the_file_is_not_kept(self, notes: Notes, videos: Videos) -> None:
-        """A child may have died for want of memory; a permission may be given tomorrow."""
-        paths = videos("crash", "refused")
-        for _ in range(2):
-            found = problems(paths)
-            assert "Permission denied" in found[paths[1]]
-            assert problems(paths) == found  # within a run it is
-            assert {"crash", "refused"} == set(notes.names())
-            forget()
+def test_a_hang_is_ended_in_time(notes: Notes, videos: Videos) -> None:
+    hang, good = videos("hang", "a")
+    start = time.monotonic()
+    words = r"hang\.mp4: reading it took more than 1 s"
+    refused(MediaError, words, probes.probe, hang, time_limit=1)
+    assert time.monotonic() - start < 20
+    assert probes.probe(good).n_frames == 5
 
-    def test_nothing_can_be_kept(self, notes: Notes, videos: Videos, tmp_path: Path) -> None:
-        (tmp_path / "cache").write_text("in the way")
-        paths = videos("a")
+
+def test_a_forked_process_has_children_of_its_own(notes: Notes, videos: Videos) -> None:
+    probes.probe(*videos("a"))
+    assert len(worker_call._waiting) == 1
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    process = context.Process(target=lambda: queue.put(len(worker_call._waiting)))
+    process.start()
+    assert queue.get(timeout=60) == 0
+    process.join()
+    assert len(worker_call._waiting) == 1
+
+
+# --- what was found is kept for later runs, and believed as long as it is about this very file --
+
+
+def test_later_runs_look_at_files_that_changed(notes: Notes, videos: Videos) -> None:
+    paths = videos("a", "b", "bad")
+    bad, good = paths[2], paths[2].read_bytes()
+    bad.write_bytes(b"no video")
+    first = probes.look(paths)
+    assert notes.names() == ["a", "b", "bad"]
+    assert str(first[bad]).startswith(f"unreadable: {bad}: ")
+    forget()
+    assert probes.look(paths) == first
+    assert f"unreadable: {refused(MediaError, 'bad', probes.probe, bad)}" == first[bad]
+    assert notes.names() == []
+    bad.write_bytes(good)
+    assert problems(paths) == {}
+    os.utime(bad, ns=(0, 1))
+    assert problems(paths) == {}
+    assert notes.names() == ["bad"] * 2
+
+
+def test_what_is_no_fact_about_the_file_is_not_kept(notes: Notes, videos: Videos) -> None:
+    """A child may have died for want of memory; a permission may be given tomorrow."""
+    paths = videos("crash", "refused")
+    for _ in range(2):
+        found = problems(paths)
+        assert "Permission denied" in found[paths[1]]
+        assert problems(paths) == found  # within a run it is
+        assert {"crash", "refused"} == set(notes.names())
+        forget()
+
+
+def test_nothing_can_be_kept(notes: Notes, videos: Videos, tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("in the way")
+    paths = videos("a")
+    for _ in range(2):
         assert problems(paths) == problems(paths) == {}
         assert notes.names() == ["a"]
         forget()
-        assert problems(paths) == {}
-        assert notes.names() == ["a"]
 
-    def test_lines_that_were_cut_short(self, notes: Notes, videos: Videos, tmp_path: Path) -> None:
-        a, b, c = videos("a", "b", "c")
-        probes.look([a, b])
-        (file,) = (tmp_path / "cache" / "probes").glob("*.jsonl")
-        first, second = file.read_bytes().splitlines(keepends=True)
-        file.write_bytes(first + b"\xff\n[1]\n{}\n" + second[:20])
-        kept = json.loads(first)[0]
-        forget()
-        notes.names()
-        assert problems([a, b, c]) == {}
-        lost = {"a", "b"} - {Path(kept).stem}
-        assert notes.names() == sorted(lost | {"c"})
-        forget()
-        assert problems([a, b, c]) == {}
-        assert len(notes.names()) <= 1  # the line that went on where another was cut
 
-    def test_two_processes_look_once(self, notes: Notes, videos: Videos, tmp_path: Path) -> None:
-        paths = videos(*"abcdef")
-        code = (
-            "import sys; from pathlib import Path\n"
-            "from lmms_eval_tasks.utils import probes, worker_call\n"
-            "worker_call.WORKER = 'noting_worker'\n"
-            "print(len(probes.look(map(Path, sys.argv[1:]))))\n"
-        )
-        command = [sys.executable, "-c", code, *map(str, paths)]
-        both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-        assert [one.communicate(timeout=120)[0] for one in both] == ["6\n"] * 2
-        assert notes.names() == list("abcdef")
-        (file,) = (tmp_path / "cache" / "probes").glob("*.jsonl")
-        assert len(file.read_text().splitlines()) == 6
+def test_lines_that_were_cut_short(notes: Notes, videos: Videos, tmp_path: Path) -> None:
+    a, b, c = videos("a", "b", "c")
+    probes.look([a, b])
+    (file,) = (tmp_path / "cache" / "probes").glob("*.jsonl")
+    first, second = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(first + b"\xff\n[1]\n{}\n" + second[:20])
+    kept = json.loads(first)[0]
+    forget()
+    notes.names()
+    assert problems([a, b, c]) == {}
+    lost = {"a", "b"} - {Path(kept).stem}
+    assert notes.names() == sorted(lost | {"c"})
+    forget()
+    assert problems([a, b, c]) == {}
+    assert len(notes.names()) <= 1  # the line that went on where another was cut
+
+
+def test_two_processes_look_once(notes: Notes, videos: Videos, tmp_path: Path) -> None:
+    paths = videos(*"abcdef")
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from lmms_eval_tasks.utils import probes, worker_call\n"
+        "worker_call.WORKER = 'noting_worker'\n"
+        "print(len(probes.look(map(Path, sys.argv[1:]))))\n"
+    )
+    command = [sys.executable, "-c", code, *map(str, paths)]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    assert [one.communicate(timeout=120)[0] for one in both] == ["6\n"] * 2
+    assert notes.names() == list("abcdef")
+    (file,) = (tmp_path / "cache" / "probes").glob("*.jsonl")
+    assert len(file.read_text().splitlines()) == 6
 
 
 # --- the facts --------------------------------------------------------------------------------

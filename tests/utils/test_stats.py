@@ -97,22 +97,6 @@ def test_what_is_refused(values, clusters, options, message):
         assert math.isnan(got.high)
 
 
-def test_clustered_intervals_cover_where_ordinary_ones_do_not():
-    rng = random.Random(0)
-    runs, clustered, ordinary = 300, 0, 0
-    names = [str(index) for index in range(15) for _ in range(8)]
-    for _ in range(runs):
-        centres = [rng.gauss(0, 1) for _ in range(15)]
-        values = [centre + rng.gauss(0, 0.5) for centre in centres for _ in range(8)]
-        by_video = stats.clustered_mean(values, names)
-        alone = stats.clustered_mean(values, [str(i) for i in range(len(values))])
-        clustered += by_video.low <= 0 <= by_video.high
-        ordinary += alone.low <= 0 <= alone.high
-    # The binomial standard error of 0.95 over 300 runs is 0.013.
-    assert 0.91 <= clustered / runs <= 0.99
-    assert ordinary / runs < 0.7
-
-
 # --- bootstrap ---------------------------------------------------------------------------------
 
 

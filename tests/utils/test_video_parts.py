@@ -1,6 +1,5 @@
 """The parts behind media.make that a child process hides: frame lists, decord, large clips."""
 
-import math
 import sys
 from types import SimpleNamespace
 
@@ -67,34 +66,6 @@ def noise(n, look, seed=0):
         )
         for _ in range(n)
     ]
-
-
-@table(
-    "look",
-    [
-        Look(64, 48),
-        Look(70, 50, matrix=1, primaries=1, transfer=1),
-        Look(70, 50, full_range=True),
-        Look(35, 33, full_chroma=True),
-        Look(20, 16, full_chroma=True, matrix=6),
-    ],
-)
-def test_plain_clips_are_lossless(tmp_path, look):
-    clip = str(tmp_path / "clip.mp4")
-    assert video_clip.write_clip(clip, noise(3, look), look, [0, 1, 2], 3.0) == math.inf
-    assert files.decord_frames(clip).shape == (3, look.height, look.width, 3)
-
-
-def test_samples_that_look_like_start_codes_survive(tmp_path):
-    look = Look(32, 32)
-    luma = np.zeros((32, 32), np.uint8)
-    luma[::2, ::3] = np.arange(16)[:, None] % 5
-    chroma = np.zeros((16, 16), np.uint8)
-    clip = str(tmp_path / "clip.mp4")
-    assert video_clip.write_clip(clip, [(luma, chroma, chroma)] * 2, look, [0, 1], 2.0) == math.inf
-    unit = next(h264_pcm.access_units([(luma, chroma, chroma)], look))
-    assert unit.count(b"\x00\x00\x01") == 3  # two parameter sets and the picture
-    assert b"\x00\x00\x00\x00" not in unit
 
 
 @table("look", [Look(96, 64), Look(97, 65, full_chroma=True)])
