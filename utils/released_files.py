@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError, TasksError
 
 _NOT_DATA = {"key.json", "manifest.json"}  # of the packaged sample
-
-Release = TypeVar("Release")
 
 
 @dataclass(frozen=True)
@@ -33,16 +31,33 @@ class DataStatus:
     notes: tuple[str, ...] = ()
 
 
+class Seen(NamedTuple):
+    """What a look at a release found: where it is, what it holds, and how many of its videos.
+
+    Attributes:
+        problems: of the others, by video; a reason starts with "missing" or "unreadable".
+    """
+
+    where: Path
+    digest: str
+    counts: dict[str, int]
+    videos: int
+    problems: Mapping[str, str]
+    notes: Iterable[str]
+
+
 def find_file(folder: Path, names: Sequence[str]) -> Path:
     """The data file in a folder: of a known name, the first one first, or else the only JSON file.
 
     Args:
-        folder: where the data are.
+        folder: where the data are; or the file itself.
         names: under which they are released; the first one is ours.
 
     Raises:
         DataError: there is none, or more than one and none has a known name.
     """
+    if not folder.is_dir():
+        return folder
     for name in names:
         if (folder / name).is_file():
             return folder / name
@@ -151,24 +166,41 @@ def put(source: Path, target: Path, link: bool) -> None:
     temporary.replace(target)
 
 
-def release_or_status(
-    benchmark: str, root: Path, how_to_get: str, read: Callable[[Path], Release]
-) -> Release | DataStatus:
-    """A benchmark's release under a data root, or what `data status` shows where there is none.
+def state(*files: Path) -> tuple[tuple[int, int] | None, ...]:
+    """Time and size of files, to keep what was read while they stay; None for one not there."""
+    return tuple(
+        (file.stat().st_mtime_ns, file.stat().st_size) if file.is_file() else None for file in files
+    )
+
+
+def status(benchmark: str, root: Path, how_to_get: str, look: Callable[[Path], Seen]) -> DataStatus:
+    """Look at a benchmark's data under a data root, without raising.
 
     Args:
         benchmark: its name, which is that of its folder too.
         root: the data root.
         how_to_get: what to tell who has no data.
-        read: reads the release of that folder; may raise a TasksError.
+        look: at the release of that folder; may raise a TasksError.
     """
     place = root / benchmark
     if not place.is_dir():
         return DataStatus(benchmark, place, found=False, problem=how_to_get)
     try:
-        return read(place)
+        seen = look(place)
     except TasksError as error:
         return DataStatus(benchmark, place, found=False, problem=str(error))
+    missing, unreadable = by_trouble(seen.problems)
+    return DataStatus(
+        benchmark=benchmark,
+        where=seen.where,
+        found=True,
+        version=seen.digest,
+        counts=seen.counts,
+        videos=seen.videos,
+        missing=missing,
+        unreadable=unreadable,
+        notes=tuple(seen.notes),
+    )
 
 
 def by_trouble(problems: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, PAPER_COUNTS
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils import released_files, video_checks
-from lmms_eval_tasks.utils.released_files import DataStatus
+from lmms_eval_tasks.utils.released_files import DataStatus, Seen
 
 HOW_TO_GET = (
     "Annotations and videos: https://github.com/mbzuai-oryx/CVRR-Evaluation-Suite, or "
@@ -143,8 +143,7 @@ def read(folder: Path) -> Release:
     base = find_base(folder)
     found = [(name, find(base, name)) for name in DIMENSIONS]
     files = tuple((name, file) for name, file in found if file is not None)
-    states = tuple((s.st_mtime_ns, s.st_size) for s in (file.stat() for _, file in files))
-    return _read(base, files, states)
+    return _read(base, files, released_files.state(*(file for _, file in files)))
 
 
 def find_base(folder: Path) -> Path:
@@ -181,7 +180,7 @@ def find(base: Path, dimension: str) -> Path | None:
 
 
 @lru_cache(maxsize=8)
-def _read(base: Path, files: tuple[tuple[str, Path], ...], _states: object) -> Release:
+def _read(base: Path, files: tuple[tuple[str, Path], ...], _state: object) -> Release:
     questions: list[Question] = []
     problems: dict[str, str] = {}
     places: dict[str, tuple[Asked, ...]] = {}
@@ -276,22 +275,15 @@ def _plain(name: str) -> str:
 
 def status(root: Path) -> DataStatus:
     """Look at CVRR-ES's data under a data root, without raising."""
-    release = released_files.release_or_status("cvrr_es", root, HOW_TO_GET, read)
-    if isinstance(release, DataStatus):
-        return release
+    return released_files.status("cvrr_es", root, HOW_TO_GET, _seen)
+
+
+def _seen(place: Path) -> Seen:
+    release = read(place)
     videos = {one.video_id: release.video_path(one).resolve() for one in release.questions}
     found, problems = video_checks.look(videos)
-    missing, unreadable = released_files.by_trouble(problems)
-    return DataStatus(
-        benchmark="cvrr_es",
-        where=release.folder,
-        found=True,
-        version=release.digest,
-        counts=release.counts,
-        videos=len(found),
-        missing=missing,
-        unreadable=unreadable,
-        notes=tuple(_notes(release)),
+    return Seen(
+        release.folder, release.digest, release.counts, len(found), problems, _notes(release)
     )
 
 

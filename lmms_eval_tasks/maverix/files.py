@@ -24,7 +24,7 @@ from pydantic import ValidationError
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maverix.item import COLUMNS_FILE, FIELDS, Item, read_columns
 from lmms_eval_tasks.utils import released_files, subtitles, video_checks
-from lmms_eval_tasks.utils.released_files import VIDEO_ENDINGS, DataStatus
+from lmms_eval_tasks.utils.released_files import VIDEO_ENDINGS, DataStatus, Seen
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.utils.probes import VideoInfo
@@ -109,15 +109,6 @@ def _stem(video: str) -> str:
     return path.stem if path.suffix.lower() in VIDEO_ENDINGS else video
 
 
-def find_file(folder: Path) -> Path:
-    """The data file in a folder of the layout above.
-
-    Raises:
-        DataError: there is none, or more than one and none has a known name.
-    """
-    return released_files.find_file(folder, FILE_NAMES)
-
-
 def read(path: Path) -> Release:
     """Read and validate a data file, or the one of a folder; kept while the files do not change.
 
@@ -125,22 +116,12 @@ def read(path: Path) -> Release:
         DataError: not a file of the schema at all, an item without a usable id or with another
             item's id, or not one item that can be used; names the file and the place.
     """
-    file = find_file(path) if path.is_dir() else path
-    try:
-        state = file.stat()
-    except OSError as error:
-        raise DataError(f"{file}: {error.strerror}") from None
-    beside = file.parent / COLUMNS_FILE
-    mapped = beside.stat() if beside.is_file() else None
-    return _read(
-        file,
-        (state.st_mtime_ns, state.st_size),
-        None if mapped is None else (mapped.st_mtime_ns, mapped.st_size),
-    )
+    file = released_files.find_file(path, FILE_NAMES)
+    return _read(file, released_files.state(file, file.parent / COLUMNS_FILE))
 
 
 @lru_cache(maxsize=8)
-def _read(file: Path, _state: tuple[int, int], _map_state: tuple[int, int] | None) -> Release:
+def _read(file: Path, _state: object) -> Release:
     content = released_files.read_json(file)
     version = content.get("version", "") if isinstance(content, dict) else ""
     entries = content.get("items") if isinstance(content, dict) else content
@@ -275,23 +256,13 @@ def _subtitle_problem(path: Path | None) -> str:
 
 def status(root: Path) -> DataStatus:
     """Look at MAVERIX's data under a data root, without raising."""
-    release = released_files.release_or_status("maverix", root, HOW_TO_GET, read)
-    if isinstance(release, DataStatus):
-        return release
-    counts = release.counts
-    problems = look_at_videos(release)[1]
-    missing, unreadable = released_files.by_trouble(problems)
-    return DataStatus(
-        benchmark="maverix",
-        where=release.file,
-        found=True,
-        version=release.digest,
-        counts=counts,
-        videos=counts["videos"] - len(problems),
-        missing=missing,
-        unreadable=unreadable,
-        notes=tuple(_notes(release)),
-    )
+    return released_files.status("maverix", root, HOW_TO_GET, _seen)
+
+
+def _seen(place: Path) -> Seen:
+    release = read(place)
+    found, problems = look_at_videos(release)
+    return Seen(release.file, release.digest, release.counts, len(found), problems, _notes(release))
 
 
 def _notes(release: Release) -> Iterator[str]:
@@ -369,7 +340,8 @@ def _laid_out(source: Path) -> tuple[Path, Path]:
     file = source
     if source.is_dir():
         named = [f / n for f in (source, source / "data") for n in FILE_NAMES]
-        file = next((path for path in named if path.is_file()), None) or find_file(source)
+        known = next((path for path in named if path.is_file()), source)
+        file = released_files.find_file(known, FILE_NAMES)
     above = file.parent.parent
     announced = file.parent.name == "data" and any((above / name).is_dir() for name in _MEDIA)
     return file, above if announced else file.parent

@@ -19,7 +19,7 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.movierecapsqa import schema
 from lmms_eval_tasks.movierecapsqa.schema import PAPER_COUNTS, SPLITS, UNLABELLED, Release, Segment
 from lmms_eval_tasks.utils import clips, released_files, video_checks
-from lmms_eval_tasks.utils.released_files import DataStatus
+from lmms_eval_tasks.utils.released_files import DataStatus, Seen
 from lmms_eval_tasks.utils.video_checks import ALLOW_MISSING, LEAVE_OUT, listed
 
 HOW_TO_GET = (
@@ -180,7 +180,7 @@ def look(
         "ROOT/movierecapsqa/segments.json, ROOT/movierecapsqa/recaps/VIDEOID.mp4 and "
         "ROOT/movierecapsqa/movies/MOVIEID.mp4",
     )
-    release = schema.read(schema.find_file(place))
+    release = schema.read(place)
     shown: dict[str, list[str]] = {}
     for name in names if videos else ():
         if shows(name):
@@ -300,23 +300,14 @@ def cut(doc: Doc) -> Cut | None:
 
 def status(root: Path) -> DataStatus:
     """Look at MovieRecapsQA's data under a data root, without raising."""
-    release = released_files.release_or_status("movierecapsqa", root, HOW_TO_GET, schema.read)
-    if isinstance(release, DataStatus):
-        return release
+    return released_files.status("movierecapsqa", root, HOW_TO_GET, _seen)
+
+
+def _seen(place: Path) -> Seen:
+    release = schema.read(place)
     videos = {name: path.resolve() for name, path in _videos(release).items()}
     found, problems = video_checks.look(videos)
-    missing, unreadable = released_files.by_trouble(problems)
-    return DataStatus(
-        benchmark="movierecapsqa",
-        where=release.file,
-        found=True,
-        version=release.digest,
-        counts=release.counts,
-        videos=len(found),
-        missing=missing,
-        unreadable=unreadable,
-        notes=tuple(_notes(release)),
-    )
+    return Seen(release.file, release.digest, release.counts, len(found), problems, _notes(release))
 
 
 def _videos(release: Release) -> dict[str, Path]:
