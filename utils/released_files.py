@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import filecmp
 import json
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -56,6 +57,8 @@ def find_file(folder: Path, names: Sequence[str]) -> Path:
     Raises:
         DataError: there is none, or more than one and none has a known name.
     """
+    if not folder.exists():
+        raise DataError(f"{folder}: no such file or folder")
     if not folder.is_dir():
         return folder
     for name in names:
@@ -164,6 +167,52 @@ def put(source: Path, target: Path, link: bool) -> None:
     else:
         shutil.copyfile(source, temporary)
     temporary.replace(target)
+
+
+def place(target: Path, files: Mapping[str, Path], link: bool, fixed: Collection[str] = ()) -> str:
+    """Put files in place; one that is there with the same content stays.
+
+    Args:
+        target: the folder of a benchmark.
+        files: place in `target` -> file.
+        link: link instead of copying.
+        fixed: places where another file is not replaced.
+
+    Returns:
+        What was done, for the user.
+
+    Raises:
+        DataError: another file is in a fixed place; nothing was put then.
+    """
+    new = {target / name: file for name, file in files.items() if not _same(target / name, file)}
+    for there, file in new.items():
+        if there.exists() and there.relative_to(target).as_posix() in fixed:
+            raise DataError(f"{there}: is another file than {file}; remove it first")
+    for there, file in new.items():
+        there.parent.mkdir(parents=True, exist_ok=True)
+        put(file, there, link)
+    return f"{'linked' if link else 'copied'} {len(files)} files to {target}"
+
+
+def _same(there: Path, file: Path) -> bool:
+    """Whether a place has the file: a link to it, or its bytes, since names say too little."""
+    return there.exists() and (
+        there.resolve() == file.resolve() or filecmp.cmp(there, file, shallow=False)
+    )
+
+
+def check_placed(found: Iterable[tuple[Path | None, Path | None]]) -> None:
+    """Check that what lay in a benchmark's folder before does not hide what was put there.
+
+    Args:
+        found: for each name of a file, what is found under it in the folder, and in the source.
+
+    Raises:
+        DataError: it does.
+    """
+    for there, given in found:
+        if there and given and given.is_file() and there.name != given.name:
+            raise DataError(f"{there}: is in the way of {given}; remove it first")
 
 
 def state(*files: Path) -> tuple[tuple[int, int] | None, ...]:

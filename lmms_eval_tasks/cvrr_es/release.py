@@ -16,7 +16,6 @@ others can be run where the user allows it; they keep their places.
 
 from __future__ import annotations
 
-import filecmp
 import hashlib
 import json
 from collections import Counter
@@ -320,29 +319,20 @@ def prepare(source: Path, root: Path, link: bool) -> str:
         raise DataError(f"{source}: no such folder")
     release = read(source)
     target = root / "cvrr_es"
-    places = {target / file.relative_to(release.folder): file for file in release.files.values()}
+    places = {file.relative_to(release.folder).as_posix(): file for file in release.files.values()}
     for dimension, file in release.files.items():
         there = find(target, dimension)
-        if there is not None and there not in places:
+        if there is not None and there.relative_to(target).as_posix() not in places:
             raise DataError(f"{there}: is in the way of {file}; remove it first")
     for question in release.questions:
         if (path := release.video_path(question)).is_file():
-            places[target / question.dimension / path.name] = path
-    for place, path in places.items():
-        # Linked or copied before is no obstacle; a video is compared by its bytes as well, since
-        # 2.mp4 of another copy may show something else.
-        same = not place.exists() or place.resolve() == path.resolve()
-        if not same and not filecmp.cmp(place, path, shallow=False):
-            raise DataError(f"{place}: is another file than {path}; remove it first")
-    for place, path in places.items():
-        if not place.exists():
-            place.parent.mkdir(parents=True, exist_ok=True)
-            released_files.put(path, place, link)
+            places[f"{question.dimension}/{path.name}"] = path
+    # Videos are fixed as well: 2.mp4 of another copy may show something else.
+    done = released_files.place(target, places, link, fixed=places)
     _check_placed(release, target)
     return "\n".join(
         [
-            f"{'linked' if link else 'copied'} {len(places)} files to {target}: "
-            f"{len(release.questions):,} questions of {len(release.files)} dimensions; "
+            f"{done}: {len(release.questions):,} questions of {len(release.files)} dimensions; "
             f"{len(release.problems):,} questions with problems",
             *status(root).notes,
         ]
@@ -360,6 +350,6 @@ def _check_placed(release: Release, target: Path) -> None:
     for question in release.questions:
         if there.get(question.id) != question:
             raise DataError(f"{target}: {question.id} is read otherwise than in {release.folder}")
-        given, put = release.video_path(question), placed.video_path(question)
-        if given.is_file() and put.name != given.name:
-            raise DataError(f"{put}: is in the way of {given}; remove it first")
+    released_files.check_placed(
+        (placed.video_path(one), release.video_path(one)) for one in release.questions
+    )

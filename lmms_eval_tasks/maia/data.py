@@ -224,28 +224,18 @@ def prepare(source: Path, root: Path, link: bool) -> str:
     Raises:
         DataError: the source is not there, does not fit the schema, or other data is in the way.
     """
-    source = source.expanduser().resolve()
-    if not source.exists():
-        raise DataError(f"{source}: no such file or folder")
-    release = schema.read(source)
+    release = schema.read(source.expanduser().resolve())
     file = release.file
     target = root / "maia"
     (target / "videos").mkdir(parents=True, exist_ok=True)
     present = [p for p in target.glob("*.json") if p.resolve() != file and p.name != file.name]
     if present:
         raise DataError(f"{target}: holds {present[0].name} already; remove it first")
-    released_files.put(file, target / file.name, link)
-    put = 0
-    for video in release.videos:
-        path = release.path_of(video.video)
-        if path.is_file():
-            released_files.put(path, target / "videos" / path.name, link)
-            put += 1
-    lines = [
-        f"{'linked' if link else 'copied'} {file.name} and {put} videos to {target}",
-        compare_with_paper(release),
-    ]
-    absent = [v.video for v in release.videos if not release.path_of(v.video).is_file()]
+    paths = {video.video: release.path_of(video.video) for video in release.videos}
+    videos = {f"videos/{path.name}": path for path in paths.values() if path.is_file()}
+    done = released_files.place(target, {file.name: file, **videos}, link)
+    lines = [done, compare_with_paper(release)]
+    absent = [video for video, path in paths.items() if not path.is_file()]
     if absent:
         lines.append(
             f"{len(absent)} videos are not beside the file: {', '.join(absent)}; put them into "

@@ -295,28 +295,19 @@ def prepare(source: Path, root: Path, link: bool) -> str:
     Raises:
         DataError: the source is not there, does not fit the schema, or other data is in the way.
     """
-    source = source.expanduser().resolve()
-    if not source.exists():
-        raise DataError(f"{source}: no such file or folder")
-    file, folder = _laid_out(source)
+    file, folder = _laid_out(source.expanduser().resolve())
     release = read(file)
     target = root / "maverix"
-    if (target / "data.json").exists() and not _same(target / "data.json", release.file):
-        raise DataError(f"{target}: holds data.json already; remove it first")
     mapped = file.parent / COLUMNS_FILE
+    places = {"data.json": release.file, COLUMNS_FILE: mapped, **_media(folder)}
+    places = {name: path for name, path in places.items() if path.is_file()}
+    done = released_files.place(target, places, link, fixed=["data.json"])
     if not mapped.is_file():
         # Of another release, or of an older state of this one: it would change what is read.
         (target / COLUMNS_FILE).unlink(missing_ok=True)
-    places = {"data.json": release.file, COLUMNS_FILE: mapped, **_media(folder)}
-    places = {name: path for name, path in places.items() if path.is_file()}
-    for name, path in places.items():
-        place = target / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        released_files.put(path, place, link)
     placed = _check_placed(release, target)
     told = [
-        f"{'linked' if link else 'copied'} {len(places)} files to {target}: {len(release.items)} "
-        f"items, {len(release.problems)} with problems. {OUR_SCHEMA}"
+        f"{done}: {len(release.items)} items, {len(release.problems)} with problems. {OUR_SCHEMA}"
     ]
     videos = sorted({item.video for item in placed.items})
     if absent := [video for video in videos if not placed.path_of(video).is_file()]:
@@ -356,11 +347,6 @@ def _media(folder: Path) -> dict[str, Path]:
     }
 
 
-def _same(there: Path, source: Path) -> bool:
-    """Whether data that is in the way is that of the source: `prepare` may be run again."""
-    return there.resolve() == source.resolve() or there.read_bytes() == source.read_bytes()
-
-
 def _check_placed(release: Release, target: Path) -> Release:
     """The data read again from their place: nothing that lies there may change what they say.
 
@@ -368,11 +354,9 @@ def _check_placed(release: Release, target: Path) -> Release:
         DataError: something does.
     """
     placed = read(target)
-    for video in {item.video for item in release.items}:
-        for what in ("path_of", "subtitles_of"):
-            given, there = getattr(release, what)(video), getattr(placed, what)(video)
-            if given is not None and given.is_file() and there.name != given.name:
-                raise DataError(
-                    f"{there}: is in the way of {given}, as the file of {video!r}; remove it first"
-                )
+    videos = {item.video for item in release.items}
+    released_files.check_placed((placed.path_of(one), release.path_of(one)) for one in videos)
+    released_files.check_placed(
+        (placed.subtitles_of(one), release.subtitles_of(one)) for one in videos
+    )
     return placed

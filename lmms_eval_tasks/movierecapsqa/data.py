@@ -353,28 +353,18 @@ def prepare(source: Path, root: Path, link: bool) -> str:
     Raises:
         DataError: the source is not there, does not fit the schema, or other data is in the way.
     """
-    source = source.expanduser().resolve()
-    if not source.exists():
-        raise DataError(f"{source}: no such file or folder")
-    release = schema.read(source)
+    release = schema.read(source.expanduser().resolve())
     target, file = root / "movierecapsqa", schema.FILE_NAMES[0]
-    there = target / file
-    if there.exists() and there.read_bytes() != release.file.read_bytes():
-        raise DataError(f"{target}: holds another {file} already; remove it first")
     places = {file: release.file}
     for path in _videos(release).values():
         if path.is_file():
             folder = "movies" if path.parent == release.file.parent / "movies" else "recaps"
             places[f"{folder}/{path.name}"] = path
-    for name, path in places.items():
-        place = target / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        released_files.put(path, place, link)
+    done = released_files.place(target, places, link, fixed=[file])
     placed = _check_placed(release, target)
     return "\n".join(
         [
-            f"{'linked' if link else 'copied'} {len(places)} files to {target}: "
-            f"{len(release.segments)} segments, {release.counts['questions']} questions; "
+            f"{done}: {len(release.segments)} segments, {release.counts['questions']} questions; "
             f"{len(release.problems)} segments with problems",
             *_notes(placed),
         ]
@@ -393,7 +383,5 @@ def _check_placed(release: Release, target: Path) -> Release:
             f"{placed.file}: is read as other data than {release.file}; remove {target} first"
         )
     there = _videos(placed)
-    for name, given in _videos(release).items():
-        if given.is_file() and there[name].name != given.name:
-            raise DataError(f"{there[name]}: is in the way of {given}; remove it first")
+    released_files.check_placed((there[name], path) for name, path in _videos(release).items())
     return placed
