@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import filecmp
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError, TasksError
 
 _NOT_DATA = {"key.json", "manifest.json"}  # of the packaged sample
-
-Release = TypeVar("Release")
 
 
 @dataclass(frozen=True)
@@ -33,16 +32,35 @@ class DataStatus:
     notes: tuple[str, ...] = ()
 
 
+class Seen(NamedTuple):
+    """What a look at a release found: where it is, what it holds, and how many of its videos.
+
+    Attributes:
+        problems: of the others, by video; a reason starts with "missing" or "unreadable".
+    """
+
+    where: Path
+    digest: str
+    counts: dict[str, int]
+    videos: int
+    problems: Mapping[str, str]
+    notes: Iterable[str]
+
+
 def find_file(folder: Path, names: Sequence[str]) -> Path:
     """The data file in a folder: of a known name, the first one first, or else the only JSON file.
 
     Args:
-        folder: where the data are.
+        folder: where the data are; or the file itself.
         names: under which they are released; the first one is ours.
 
     Raises:
         DataError: there is none, or more than one and none has a known name.
     """
+    if not folder.exists():
+        raise DataError(f"{folder}: no such file or folder")
+    if not folder.is_dir():
+        return folder
     for name in names:
         if (folder / name).is_file():
             return folder / name
@@ -151,24 +169,87 @@ def put(source: Path, target: Path, link: bool) -> None:
     temporary.replace(target)
 
 
-def release_or_status(
-    benchmark: str, root: Path, how_to_get: str, read: Callable[[Path], Release]
-) -> Release | DataStatus:
-    """A benchmark's release under a data root, or what `data status` shows where there is none.
+def place(target: Path, files: Mapping[str, Path], link: bool, fixed: Collection[str] = ()) -> str:
+    """Put files in place; one that is there with the same content stays.
+
+    Args:
+        target: the folder of a benchmark.
+        files: place in `target` -> file.
+        link: link instead of copying.
+        fixed: places where another file is not replaced.
+
+    Returns:
+        What was done, for the user.
+
+    Raises:
+        DataError: another file is in a fixed place; nothing was put then.
+    """
+    new = {target / name: file for name, file in files.items() if not _same(target / name, file)}
+    for there, file in new.items():
+        if there.exists() and there.relative_to(target).as_posix() in fixed:
+            raise DataError(f"{there}: is another file than {file}; remove it first")
+    for there, file in new.items():
+        there.parent.mkdir(parents=True, exist_ok=True)
+        put(file, there, link)
+    return f"{'linked' if link else 'copied'} {len(files)} files to {target}"
+
+
+def _same(there: Path, file: Path) -> bool:
+    """Whether a place has the file: a link to it, or its bytes, since names say too little."""
+    return there.exists() and (
+        there.resolve() == file.resolve() or filecmp.cmp(there, file, shallow=False)
+    )
+
+
+def check_placed(found: Iterable[tuple[Path | None, Path | None]]) -> None:
+    """Check that what lay in a benchmark's folder before does not hide what was put there.
+
+    Args:
+        found: for each name of a file, what is found under it in the folder, and in the source.
+
+    Raises:
+        DataError: it does.
+    """
+    for there, given in found:
+        if there and given and given.is_file() and there.name != given.name:
+            raise DataError(f"{there}: is in the way of {given}; remove it first")
+
+
+def state(*files: Path) -> tuple[tuple[int, int] | None, ...]:
+    """Time and size of files, to keep what was read while they stay; None for one not there."""
+    return tuple(
+        (file.stat().st_mtime_ns, file.stat().st_size) if file.is_file() else None for file in files
+    )
+
+
+def status(benchmark: str, root: Path, how_to_get: str, look: Callable[[Path], Seen]) -> DataStatus:
+    """Look at a benchmark's data under a data root, without raising.
 
     Args:
         benchmark: its name, which is that of its folder too.
         root: the data root.
         how_to_get: what to tell who has no data.
-        read: reads the release of that folder; may raise a TasksError.
+        look: at the release of that folder; may raise a TasksError.
     """
     place = root / benchmark
     if not place.is_dir():
         return DataStatus(benchmark, place, found=False, problem=how_to_get)
     try:
-        return read(place)
+        seen = look(place)
     except TasksError as error:
         return DataStatus(benchmark, place, found=False, problem=str(error))
+    missing, unreadable = by_trouble(seen.problems)
+    return DataStatus(
+        benchmark=benchmark,
+        where=seen.where,
+        found=True,
+        version=seen.digest,
+        counts=seen.counts,
+        videos=seen.videos,
+        missing=missing,
+        unreadable=unreadable,
+        notes=tuple(seen.notes),
+    )
 
 
 def by_trouble(problems: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:

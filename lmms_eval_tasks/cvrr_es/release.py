@@ -16,7 +16,6 @@ others can be run where the user allows it; they keep their places.
 
 from __future__ import annotations
 
-import filecmp
 import hashlib
 import json
 from collections import Counter
@@ -29,7 +28,7 @@ from typing import Any, NamedTuple
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, PAPER_COUNTS
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils import released_files, video_checks
-from lmms_eval_tasks.utils.released_files import DataStatus
+from lmms_eval_tasks.utils.released_files import DataStatus, Seen
 
 HOW_TO_GET = (
     "Annotations and videos: https://github.com/mbzuai-oryx/CVRR-Evaluation-Suite, or "
@@ -143,8 +142,7 @@ def read(folder: Path) -> Release:
     base = find_base(folder)
     found = [(name, find(base, name)) for name in DIMENSIONS]
     files = tuple((name, file) for name, file in found if file is not None)
-    states = tuple((s.st_mtime_ns, s.st_size) for s in (file.stat() for _, file in files))
-    return _read(base, files, states)
+    return _read(base, files, released_files.state(*(file for _, file in files)))
 
 
 def find_base(folder: Path) -> Path:
@@ -181,7 +179,7 @@ def find(base: Path, dimension: str) -> Path | None:
 
 
 @lru_cache(maxsize=8)
-def _read(base: Path, files: tuple[tuple[str, Path], ...], _states: object) -> Release:
+def _read(base: Path, files: tuple[tuple[str, Path], ...], _state: object) -> Release:
     questions: list[Question] = []
     problems: dict[str, str] = {}
     places: dict[str, tuple[Asked, ...]] = {}
@@ -276,22 +274,15 @@ def _plain(name: str) -> str:
 
 def status(root: Path) -> DataStatus:
     """Look at CVRR-ES's data under a data root, without raising."""
-    release = released_files.release_or_status("cvrr_es", root, HOW_TO_GET, read)
-    if isinstance(release, DataStatus):
-        return release
+    return released_files.status("cvrr_es", root, HOW_TO_GET, _seen)
+
+
+def _seen(place: Path) -> Seen:
+    release = read(place)
     videos = {one.video_id: release.video_path(one).resolve() for one in release.questions}
     found, problems = video_checks.look(videos)
-    missing, unreadable = released_files.by_trouble(problems)
-    return DataStatus(
-        benchmark="cvrr_es",
-        where=release.folder,
-        found=True,
-        version=release.digest,
-        counts=release.counts,
-        videos=len(found),
-        missing=missing,
-        unreadable=unreadable,
-        notes=tuple(_notes(release)),
+    return Seen(
+        release.folder, release.digest, release.counts, len(found), problems, _notes(release)
     )
 
 
@@ -328,29 +319,20 @@ def prepare(source: Path, root: Path, link: bool) -> str:
         raise DataError(f"{source}: no such folder")
     release = read(source)
     target = root / "cvrr_es"
-    places = {target / file.relative_to(release.folder): file for file in release.files.values()}
+    places = {file.relative_to(release.folder).as_posix(): file for file in release.files.values()}
     for dimension, file in release.files.items():
         there = find(target, dimension)
-        if there is not None and there not in places:
+        if there is not None and there.relative_to(target).as_posix() not in places:
             raise DataError(f"{there}: is in the way of {file}; remove it first")
     for question in release.questions:
         if (path := release.video_path(question)).is_file():
-            places[target / question.dimension / path.name] = path
-    for place, path in places.items():
-        # Linked or copied before is no obstacle; a video is compared by its bytes as well, since
-        # 2.mp4 of another copy may show something else.
-        same = not place.exists() or place.resolve() == path.resolve()
-        if not same and not filecmp.cmp(place, path, shallow=False):
-            raise DataError(f"{place}: is another file than {path}; remove it first")
-    for place, path in places.items():
-        if not place.exists():
-            place.parent.mkdir(parents=True, exist_ok=True)
-            released_files.put(path, place, link)
+            places[f"{question.dimension}/{path.name}"] = path
+    # Videos are fixed as well: 2.mp4 of another copy may show something else.
+    done = released_files.place(target, places, link, fixed=places)
     _check_placed(release, target)
     return "\n".join(
         [
-            f"{'linked' if link else 'copied'} {len(places)} files to {target}: "
-            f"{len(release.questions):,} questions of {len(release.files)} dimensions; "
+            f"{done}: {len(release.questions):,} questions of {len(release.files)} dimensions; "
             f"{len(release.problems):,} questions with problems",
             *status(root).notes,
         ]
@@ -368,6 +350,6 @@ def _check_placed(release: Release, target: Path) -> None:
     for question in release.questions:
         if there.get(question.id) != question:
             raise DataError(f"{target}: {question.id} is read otherwise than in {release.folder}")
-        given, put = release.video_path(question), placed.video_path(question)
-        if given.is_file() and put.name != given.name:
-            raise DataError(f"{put}: is in the way of {given}; remove it first")
+    released_files.check_placed(
+        (placed.video_path(one), release.video_path(one)) for one in release.questions
+    )

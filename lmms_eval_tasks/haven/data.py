@@ -43,7 +43,7 @@ from lmms_eval_tasks.haven.records.record import Record
 from lmms_eval_tasks.haven.records.release import Release
 from lmms_eval_tasks.utils import released_files, video_checks
 from lmms_eval_tasks.utils.media import uniform_indices
-from lmms_eval_tasks.utils.released_files import DataStatus
+from lmms_eval_tasks.utils.released_files import DataStatus, Seen
 from lmms_eval_tasks.utils.video_checks import ALLOW_MISSING, LEAVE_OUT, listed
 
 if TYPE_CHECKING:
@@ -396,32 +396,18 @@ def describe(
 
 def status(root: Path) -> DataStatus:
     """Look at HAVEN's data under a data root, without raising; only chosen videos are validated."""
+    return released_files.status("haven", root, HOW_TO_GET, _seen)
 
-    def read(folder: Path) -> Release:
-        return released.read(folder, options.current())
 
-    release = released_files.release_or_status("haven", root, HOW_TO_GET, read)
-    if isinstance(release, DataStatus):
-        return release
+def _seen(place: Path) -> Seen:
+    release = released.read(place, options.current())
     found = troubles(release.records)
-    missing, unreadable = released_files.by_trouble(found)
-    return DataStatus(
-        benchmark="haven",
-        where=release.folder,
-        found=True,
-        version=release.digest,
-        counts=release.counts,
-        videos=len(release.records) - len(found),
-        missing=missing,
-        unreadable=unreadable,
-        notes=tuple(_notes(release, options.current(), found, {*missing, *unreadable})),
-    )
+    usable, notes = len(release.records) - len(found), _notes(release, options.current(), found)
+    return Seen(release.folder, release.digest, release.counts, usable, found, notes)
 
 
-def _notes(
-    release: Release, chosen: Options, found: Mapping[str, str], told: set[str]
-) -> Iterator[str]:
-    """Lines about sources, subsets, bad videos and gaps; `told` are named elsewhere."""
+def _notes(release: Release, chosen: Options, found: Mapping[str, str]) -> Iterator[str]:
+    """Lines about sources, subsets, gaps, and videos that are bad, not merely not there."""
     yield released_files.compared(release.counts, PAPER_COUNTS)
     for source, title in SOURCES.items():
         own = [record for record in release.records if record.source == source]
@@ -436,7 +422,7 @@ def _notes(
             yield from _absent(release, source, chosen)
     for source in LARGE_SOURCES:
         yield from _subset(release, source, chosen)
-    unfit = {name: why for name, why in found.items() if name not in told}
+    unfit = {name: why for name, why in found.items() if why.startswith("unfit")}
     for name, why in [*release.problems.items(), *unfit.items()]:
         yield f"{name}: {why}"
     yield from _gaps(release.records)

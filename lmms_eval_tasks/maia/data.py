@@ -14,7 +14,7 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maia import schema
 from lmms_eval_tasks.maia.schema import PAPER_COUNTS, POOL_SIZE, Question, Release
 from lmms_eval_tasks.utils import released_files, video_checks
-from lmms_eval_tasks.utils.released_files import DataStatus
+from lmms_eval_tasks.utils.released_files import DataStatus, Seen
 
 HOW_TO_GET = (
     "MAIA's 20 % sample is public in the authors' repository (linked from the paper), the full set "
@@ -34,7 +34,7 @@ def load() -> Release:
         HOW_TO_GET,
         "ROOT/maia/data.json and ROOT/maia/videos/N.mp4",
     )
-    return schema.read(schema.find_file(place))
+    return schema.read(place)
 
 
 def video_problems(release: Release, only: Collection[str] | None = None) -> dict[str, str]:
@@ -195,29 +195,17 @@ def describe(found: Found) -> tuple[dict[str, Any], list[str]]:
 
 def status(root: Path) -> DataStatus:
     """Look at MAIA's data under a data root, without raising."""
-    release = released_files.release_or_status(
-        "maia", root, HOW_TO_GET, lambda place: schema.read(schema.find_file(place))
-    )
-    if isinstance(release, DataStatus):
-        return release
+    return released_files.status("maia", root, HOW_TO_GET, _seen)
+
+
+def _seen(place: Path) -> Seen:
+    release = schema.read(place)
     problems = video_problems(release)
-    missing, unreadable = released_files.by_trouble(problems)
-    counts = release.counts
-    return DataStatus(
-        benchmark="maia",
-        where=release.file,
-        found=True,
-        version=release.digest,
-        counts={
-            "questions": counts["questions"],
-            "pools": counts["questions"],
-            "pairs": counts["pairs"],
-        },
-        videos=len(release.videos) - len(problems),
-        missing=missing,
-        unreadable=unreadable,
-        notes=(compare_with_paper(release),),
-    )
+    questions, pairs = release.counts["questions"], release.counts["pairs"]
+    counts = {"questions": questions, "pools": questions, "pairs": pairs}
+    usable = len(release.videos) - len(problems)
+    notes = [compare_with_paper(release)]
+    return Seen(release.file, release.digest, counts, usable, problems, notes)
 
 
 def compare_with_paper(release: Release) -> str:
@@ -236,28 +224,18 @@ def prepare(source: Path, root: Path, link: bool) -> str:
     Raises:
         DataError: the source is not there, does not fit the schema, or other data is in the way.
     """
-    source = source.expanduser().resolve()
-    if not source.exists():
-        raise DataError(f"{source}: no such file or folder")
-    file = schema.find_file(source) if source.is_dir() else source
-    release = schema.read(file)
+    release = schema.read(source.expanduser().resolve())
+    file = release.file
     target = root / "maia"
     (target / "videos").mkdir(parents=True, exist_ok=True)
     present = [p for p in target.glob("*.json") if p.resolve() != file and p.name != file.name]
     if present:
         raise DataError(f"{target}: holds {present[0].name} already; remove it first")
-    released_files.put(file, target / file.name, link)
-    put = 0
-    for video in release.videos:
-        path = release.path_of(video.video)
-        if path.is_file():
-            released_files.put(path, target / "videos" / path.name, link)
-            put += 1
-    lines = [
-        f"{'linked' if link else 'copied'} {file.name} and {put} videos to {target}",
-        compare_with_paper(release),
-    ]
-    absent = [v.video for v in release.videos if not release.path_of(v.video).is_file()]
+    paths = {video.video: release.path_of(video.video) for video in release.videos}
+    videos = {f"videos/{path.name}": path for path in paths.values() if path.is_file()}
+    done = released_files.place(target, {file.name: file, **videos}, link)
+    lines = [done, compare_with_paper(release)]
+    absent = [video for video, path in paths.items() if not path.is_file()]
     if absent:
         lines.append(
             f"{len(absent)} videos are not beside the file: {', '.join(absent)}; put them into "

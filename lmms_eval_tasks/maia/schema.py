@@ -86,30 +86,18 @@ class Release:
         )
 
 
-def find_file(folder: Path) -> Path:
-    """The data file in a folder of MAIA's layout.
-
-    Raises:
-        DataError: there is none, or more than one and none has a released name.
-    """
-    return released_files.find_file(folder, FILE_NAMES)
-
-
-def read(file: Path) -> Release:
-    """Read and validate a data file; the result is kept while the file does not change.
+def read(path: Path) -> Release:
+    """Read and validate a data file, or the one of a folder; kept while the file does not change.
 
     Raises:
         DataError: with the file, the video, the category and the field of the first error.
     """
-    try:
-        state = file.stat()
-    except OSError as error:
-        raise DataError(f"{file}: {error.strerror}") from None
-    return _read(file, state.st_mtime_ns, state.st_size)
+    file = released_files.find_file(path, FILE_NAMES)
+    return _read(file, released_files.state(file))
 
 
 @lru_cache(maxsize=8)
-def _read(file: Path, _modified: int, _size: int) -> Release:
+def _read(file: Path, _state: object) -> Release:
     content = released_files.read_json(file)
     try:
         videos = TypeAdapter(list[Video]).validate_python(content)

@@ -53,7 +53,7 @@ def load() -> Release:
         files.HOW_TO_GET,
         "ROOT/maverix/data.json and ROOT/maverix/videos/NAME.mp4",
     )
-    return files.read(files.find_file(place))
+    return files.read(place)
 
 
 # --- which items can be asked -------------------------------------------------------------------
@@ -343,7 +343,7 @@ def make_subtitles(root: Path, transcriber: Transcriber) -> int:
     Raises:
         DataError: no data, or nothing can be written there.
     """
-    release = files.read(files.find_file(root / "maverix"))
+    release = files.read(root / "maverix")
     folder = release.file.parent / "subtitles"
     found, _ = look_at_videos(release)
     # Named as what is there, or a released talk.srt of "talk.mp4" would get a talk.mp4.json.

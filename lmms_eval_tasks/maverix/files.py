@@ -24,7 +24,7 @@ from pydantic import ValidationError
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maverix.item import COLUMNS_FILE, FIELDS, Item, read_columns
 from lmms_eval_tasks.utils import released_files, subtitles, video_checks
-from lmms_eval_tasks.utils.released_files import VIDEO_ENDINGS, DataStatus
+from lmms_eval_tasks.utils.released_files import VIDEO_ENDINGS, DataStatus, Seen
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.utils.probes import VideoInfo
@@ -109,15 +109,6 @@ def _stem(video: str) -> str:
     return path.stem if path.suffix.lower() in VIDEO_ENDINGS else video
 
 
-def find_file(folder: Path) -> Path:
-    """The data file in a folder of the layout above.
-
-    Raises:
-        DataError: there is none, or more than one and none has a known name.
-    """
-    return released_files.find_file(folder, FILE_NAMES)
-
-
 def read(path: Path) -> Release:
     """Read and validate a data file, or the one of a folder; kept while the files do not change.
 
@@ -125,22 +116,12 @@ def read(path: Path) -> Release:
         DataError: not a file of the schema at all, an item without a usable id or with another
             item's id, or not one item that can be used; names the file and the place.
     """
-    file = find_file(path) if path.is_dir() else path
-    try:
-        state = file.stat()
-    except OSError as error:
-        raise DataError(f"{file}: {error.strerror}") from None
-    beside = file.parent / COLUMNS_FILE
-    mapped = beside.stat() if beside.is_file() else None
-    return _read(
-        file,
-        (state.st_mtime_ns, state.st_size),
-        None if mapped is None else (mapped.st_mtime_ns, mapped.st_size),
-    )
+    file = released_files.find_file(path, FILE_NAMES)
+    return _read(file, released_files.state(file, file.parent / COLUMNS_FILE))
 
 
 @lru_cache(maxsize=8)
-def _read(file: Path, _state: tuple[int, int], _map_state: tuple[int, int] | None) -> Release:
+def _read(file: Path, _state: object) -> Release:
     content = released_files.read_json(file)
     version = content.get("version", "") if isinstance(content, dict) else ""
     entries = content.get("items") if isinstance(content, dict) else content
@@ -275,23 +256,13 @@ def _subtitle_problem(path: Path | None) -> str:
 
 def status(root: Path) -> DataStatus:
     """Look at MAVERIX's data under a data root, without raising."""
-    release = released_files.release_or_status("maverix", root, HOW_TO_GET, read)
-    if isinstance(release, DataStatus):
-        return release
-    counts = release.counts
-    problems = look_at_videos(release)[1]
-    missing, unreadable = released_files.by_trouble(problems)
-    return DataStatus(
-        benchmark="maverix",
-        where=release.file,
-        found=True,
-        version=release.digest,
-        counts=counts,
-        videos=counts["videos"] - len(problems),
-        missing=missing,
-        unreadable=unreadable,
-        notes=tuple(_notes(release)),
-    )
+    return released_files.status("maverix", root, HOW_TO_GET, _seen)
+
+
+def _seen(place: Path) -> Seen:
+    release = read(place)
+    found, problems = look_at_videos(release)
+    return Seen(release.file, release.digest, release.counts, len(found), problems, _notes(release))
 
 
 def _notes(release: Release) -> Iterator[str]:
@@ -324,28 +295,19 @@ def prepare(source: Path, root: Path, link: bool) -> str:
     Raises:
         DataError: the source is not there, does not fit the schema, or other data is in the way.
     """
-    source = source.expanduser().resolve()
-    if not source.exists():
-        raise DataError(f"{source}: no such file or folder")
-    file, folder = _laid_out(source)
+    file, folder = _laid_out(source.expanduser().resolve())
     release = read(file)
     target = root / "maverix"
-    if (target / "data.json").exists() and not _same(target / "data.json", release.file):
-        raise DataError(f"{target}: holds data.json already; remove it first")
     mapped = file.parent / COLUMNS_FILE
+    places = {"data.json": release.file, COLUMNS_FILE: mapped, **_media(folder)}
+    places = {name: path for name, path in places.items() if path.is_file()}
+    done = released_files.place(target, places, link, fixed=["data.json"])
     if not mapped.is_file():
         # Of another release, or of an older state of this one: it would change what is read.
         (target / COLUMNS_FILE).unlink(missing_ok=True)
-    places = {"data.json": release.file, COLUMNS_FILE: mapped, **_media(folder)}
-    places = {name: path for name, path in places.items() if path.is_file()}
-    for name, path in places.items():
-        place = target / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        released_files.put(path, place, link)
     placed = _check_placed(release, target)
     told = [
-        f"{'linked' if link else 'copied'} {len(places)} files to {target}: {len(release.items)} "
-        f"items, {len(release.problems)} with problems. {OUR_SCHEMA}"
+        f"{done}: {len(release.items)} items, {len(release.problems)} with problems. {OUR_SCHEMA}"
     ]
     videos = sorted({item.video for item in placed.items})
     if absent := [video for video in videos if not placed.path_of(video).is_file()]:
@@ -369,7 +331,8 @@ def _laid_out(source: Path) -> tuple[Path, Path]:
     file = source
     if source.is_dir():
         named = [f / n for f in (source, source / "data") for n in FILE_NAMES]
-        file = next((path for path in named if path.is_file()), None) or find_file(source)
+        known = next((path for path in named if path.is_file()), source)
+        file = released_files.find_file(known, FILE_NAMES)
     above = file.parent.parent
     announced = file.parent.name == "data" and any((above / name).is_dir() for name in _MEDIA)
     return file, above if announced else file.parent
@@ -384,11 +347,6 @@ def _media(folder: Path) -> dict[str, Path]:
     }
 
 
-def _same(there: Path, source: Path) -> bool:
-    """Whether data that is in the way is that of the source: `prepare` may be run again."""
-    return there.resolve() == source.resolve() or there.read_bytes() == source.read_bytes()
-
-
 def _check_placed(release: Release, target: Path) -> Release:
     """The data read again from their place: nothing that lies there may change what they say.
 
@@ -396,11 +354,9 @@ def _check_placed(release: Release, target: Path) -> Release:
         DataError: something does.
     """
     placed = read(target)
-    for video in {item.video for item in release.items}:
-        for what in ("path_of", "subtitles_of"):
-            given, there = getattr(release, what)(video), getattr(placed, what)(video)
-            if given is not None and given.is_file() and there.name != given.name:
-                raise DataError(
-                    f"{there}: is in the way of {given}, as the file of {video!r}; remove it first"
-                )
+    videos = {item.video for item in release.items}
+    released_files.check_placed((placed.path_of(one), release.path_of(one)) for one in videos)
+    released_files.check_placed(
+        (placed.subtitles_of(one), release.subtitles_of(one)) for one in videos
+    )
     return placed

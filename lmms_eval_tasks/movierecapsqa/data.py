@@ -19,7 +19,7 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.movierecapsqa import schema
 from lmms_eval_tasks.movierecapsqa.schema import PAPER_COUNTS, SPLITS, UNLABELLED, Release, Segment
 from lmms_eval_tasks.utils import clips, released_files, video_checks
-from lmms_eval_tasks.utils.released_files import DataStatus
+from lmms_eval_tasks.utils.released_files import DataStatus, Seen
 from lmms_eval_tasks.utils.video_checks import ALLOW_MISSING, LEAVE_OUT, listed
 
 HOW_TO_GET = (
@@ -180,7 +180,7 @@ def look(
         "ROOT/movierecapsqa/segments.json, ROOT/movierecapsqa/recaps/VIDEOID.mp4 and "
         "ROOT/movierecapsqa/movies/MOVIEID.mp4",
     )
-    release = schema.read(schema.find_file(place))
+    release = schema.read(place)
     shown: dict[str, list[str]] = {}
     for name in names if videos else ():
         if shows(name):
@@ -300,23 +300,14 @@ def cut(doc: Doc) -> Cut | None:
 
 def status(root: Path) -> DataStatus:
     """Look at MovieRecapsQA's data under a data root, without raising."""
-    release = released_files.release_or_status("movierecapsqa", root, HOW_TO_GET, schema.read)
-    if isinstance(release, DataStatus):
-        return release
+    return released_files.status("movierecapsqa", root, HOW_TO_GET, _seen)
+
+
+def _seen(place: Path) -> Seen:
+    release = schema.read(place)
     videos = {name: path.resolve() for name, path in _videos(release).items()}
     found, problems = video_checks.look(videos)
-    missing, unreadable = released_files.by_trouble(problems)
-    return DataStatus(
-        benchmark="movierecapsqa",
-        where=release.file,
-        found=True,
-        version=release.digest,
-        counts=release.counts,
-        videos=len(found),
-        missing=missing,
-        unreadable=unreadable,
-        notes=tuple(_notes(release)),
-    )
+    return Seen(release.file, release.digest, release.counts, len(found), problems, _notes(release))
 
 
 def _videos(release: Release) -> dict[str, Path]:
@@ -362,28 +353,18 @@ def prepare(source: Path, root: Path, link: bool) -> str:
     Raises:
         DataError: the source is not there, does not fit the schema, or other data is in the way.
     """
-    source = source.expanduser().resolve()
-    if not source.exists():
-        raise DataError(f"{source}: no such file or folder")
-    release = schema.read(source)
+    release = schema.read(source.expanduser().resolve())
     target, file = root / "movierecapsqa", schema.FILE_NAMES[0]
-    there = target / file
-    if there.exists() and there.read_bytes() != release.file.read_bytes():
-        raise DataError(f"{target}: holds another {file} already; remove it first")
     places = {file: release.file}
     for path in _videos(release).values():
         if path.is_file():
             folder = "movies" if path.parent == release.file.parent / "movies" else "recaps"
             places[f"{folder}/{path.name}"] = path
-    for name, path in places.items():
-        place = target / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        released_files.put(path, place, link)
+    done = released_files.place(target, places, link, fixed=[file])
     placed = _check_placed(release, target)
     return "\n".join(
         [
-            f"{'linked' if link else 'copied'} {len(places)} files to {target}: "
-            f"{len(release.segments)} segments, {release.counts['questions']} questions; "
+            f"{done}: {len(release.segments)} segments, {release.counts['questions']} questions; "
             f"{len(release.problems)} segments with problems",
             *_notes(placed),
         ]
@@ -402,7 +383,5 @@ def _check_placed(release: Release, target: Path) -> Release:
             f"{placed.file}: is read as other data than {release.file}; remove {target} first"
         )
     there = _videos(placed)
-    for name, given in _videos(release).items():
-        if given.is_file() and there[name].name != given.name:
-            raise DataError(f"{there[name]}: is in the way of {given}; remove it first")
+    released_files.check_placed((there[name], path) for name, path in _videos(release).items())
     return placed

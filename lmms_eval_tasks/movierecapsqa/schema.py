@@ -283,31 +283,18 @@ class Release:
         return released_files.video_path([self.file.parent / "movies"], segment.movie_id)
 
 
-def find_file(folder: Path) -> Path:
-    """The data file in a folder of the layout above.
-
-    Raises:
-        DataError: there is none, or more than one and none has a known name.
-    """
-    return released_files.find_file(folder, FILE_NAMES)
-
-
 def read(path: Path) -> Release:
     """Read and validate a data file, or the one of a folder; kept while the file does not change.
 
     Raises:
         DataError: no list of segments, two of one id, or none that can be used; names the place.
     """
-    file = find_file(path) if path.is_dir() else path
-    try:
-        state = file.stat()
-    except OSError as error:
-        raise DataError(f"{file}: {error.strerror}") from None
-    return _read(file, state.st_mtime_ns, state.st_size)
+    file = released_files.find_file(path, FILE_NAMES)
+    return _read(file, released_files.state(file))
 
 
 @lru_cache(maxsize=8)
-def _read(file: Path, _modified: int, _size: int) -> Release:
+def _read(file: Path, _state: object) -> Release:
     content = released_files.read_json(file)
     if not isinstance(content, list) or not all(isinstance(entry, dict) for entry in content):
         raise DataError(f"{file}: expected a list of segments")

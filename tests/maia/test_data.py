@@ -210,7 +210,7 @@ class TestUserData:
 
 
 def test_the_real_release(maia_data: Path) -> None:
-    release = schema.read(schema.find_file(maia_data))
+    release = schema.read(maia_data)
     assert release.counts == {"videos": 5, "questions": 120, "pairs": 960}
     assert data.video_problems(release) == {}
     assert release.path_of("video5") == maia_data / "videos" / "5.mp4"

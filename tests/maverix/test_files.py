@@ -300,7 +300,7 @@ class TestPrepare:
             there.unlink()
             files.prepare(source, root, link=False)
         edit(source / "data.json", lambda items: items.pop())
-        with pytest.raises(DataError, match=r"holds data\.json already; remove it first"):
+        with pytest.raises(DataError, match=r"data\.json: is another file than .*remove it first"):
             files.prepare(source, root, link=False)
         assert len(files.read(root / "maverix").items) == 20
 

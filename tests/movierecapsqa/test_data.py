@@ -333,7 +333,7 @@ def test_prepare(source: Path, root: Path) -> None:
         assert told.startswith(f"{start}0 segments with problems\n")
         assert runs(root)["movierecapsqa_segment"] == "1 of 2 segments, 2 of 4 questions"
     write(source, [entry(7)])
-    with pytest.raises(DataError, match=r"another segments\.json already; remove it first"):
+    with pytest.raises(DataError, match=r"segments\.json: is another file than .*remove it first"):
         data.prepare(source, root, link=True)
     # Nothing that lies there may change what the data say.
     shutil.rmtree(place)

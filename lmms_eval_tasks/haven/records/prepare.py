@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import filecmp
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -36,18 +35,13 @@ def prepare(source: Path, root: Path, link: bool) -> str:
     target = root / "haven"
     whole = [_with_placed(files, released.find(target, files.source)) for files in given]
     release = released.read_files(base, whole, options.current())
-    places = {target / name: path for name, path in _places(base, given, release)}
-    for place, path in places.items():
-        if place.exists() and not _is_video(place) and not _same(place, path):
-            raise DataError(f"{place}: is another file than {path}; remove it first")
-    for place, path in places.items():
-        if not (place.exists() and _same(place, path)):
-            place.parent.mkdir(parents=True, exist_ok=True)
-            released_files.put(path, place, link)
+    places = dict(_places(base, given, release))
+    fixed = [name for name in places if not name.lower().endswith(released_files.VIDEO_ENDINGS)]
+    done = released_files.place(target, places, link, fixed)
     _check_placed(release, target, tuple(files.source for files in given), source)
     return (
-        f"{'linked' if link else 'copied'} {len(places)} files to {target}: "
-        f"{len(release.records):,} videos of {', '.join(files.source for files in given)}; "
+        f"{done}: {len(release.records):,} videos of "
+        f"{', '.join(files.source for files in given)}; "
         f"{len(release.problems):,} videos with problems"
     )
 
@@ -102,15 +96,6 @@ def _places(base: Path, given: list[Files], release: Release) -> Iterator[tuple[
             yield f"videos/{record.source}/{record.path.name}", record.path
 
 
-def _is_video(place: Path) -> bool:
-    return place.suffix.lower() in released_files.VIDEO_ENDINGS
-
-
-def _same(place: Path, path: Path) -> bool:
-    """Whether two files are one, or hold the same."""
-    return place.resolve() == path.resolve() or filecmp.cmp(place, path, shallow=False)
-
-
 def _check_placed(release: Release, target: Path, sources: tuple[str, ...], source: Path) -> None:
     """The data read again from their place: nothing that lies there may change what they say.
 
@@ -120,8 +105,5 @@ def _check_placed(release: Release, target: Path, sources: tuple[str, ...], sour
     placed = released.read(target, replace(options.current(), sources=sources))
     if placed.digest != release.digest:
         raise DataError(f"{target}: is read as other data than {source}; remove it first")
-    for given, there in zip(release.records, placed.records, strict=True):
-        if given.path is None or there.path is None or not given.path.is_file():
-            continue
-        if there.path.name != given.path.name:
-            raise DataError(f"{there.path}: is in the way of {given.path}; remove it first")
+    records = zip(placed.records, release.records, strict=True)
+    released_files.check_placed((there.path, given.path) for there, given in records)

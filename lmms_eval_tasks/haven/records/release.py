@@ -240,19 +240,14 @@ def read_files(folder: Path, files: list[Files], options: Options) -> Release:
     if not files:
         raise DataError(f"{folder}: no data file (expected processed/SOURCE_data.json)")
     paths = [path for one in files for path in (*one.texts, one.hdf5)]
-    states = tuple(
-        (path.stat().st_size, path.stat().st_mtime_ns) if path.is_file() else None for path in paths
-    )
     # Only what chooses videos: other options make other items of the same records.
     chosen_by = Options(seed=options.seed, subset=options.subset)
-    release = _read(folder, tuple(files), states, chosen_by)
+    release = _read(folder, tuple(files), released_files.state(*paths), chosen_by)
     return replace(release, records=placed(folder, release.records))
 
 
 @lru_cache(maxsize=8)
-def _read(
-    folder: Path, files: tuple[Files, ...], _states: tuple[Any, ...], options: Options
-) -> Release:
+def _read(folder: Path, files: tuple[Files, ...], _state: object, options: Options) -> Release:
     records: list[Record] = []
     problems: dict[str, str] = {}
     content = hashlib.sha256()
