@@ -269,28 +269,5 @@ class TestDocs:
         # Its own ratings are not chosen from: top 1 is then the bad judge.
         rated = make("cvrr_judge_mixture", material([*OWN, *BAD], "top=1,cross_fit=no"))
         assert judges(rated) == {("Yan",), ()}
-        first = [*rows("Xu", [3] * QUESTIONS), *BAD]
-        for fallback, shown in (("all", ("Xu", "Yan")), ("best", ("Xu",)), ("none", ())):
-            given = material(first, f"theta=0.5,cross_fit=no,fallback={fallback}")
-            rated = make("cvrr_judge_mixture", given)
-            assert judges(rated) == {shown, ()}
-            assert all(one["fell_back"] for one in docs(rated).values())
         with pytest.raises(DataError, match="reference"):
             make("cvrr_judge_mixture", material(GOOD, reference=[]))
-
-    def test_cross_fitted_by_video(self) -> None:
-        """Chosen on the other videos: who is right on one video alone is not chosen there.
-
-        Lea is perfect on five videos and off by four on the first; there, others choose her.
-        """
-        lea = rows("Lea", [5, *RIGHT[1:]])
-        rated = make("cvrr_judge_mixture", material([*lea, *BAD], "theta=0.95"))
-        fold_of = rated.fold_of
-        assert fold_of is not None
-        assert len(set(fold_of.values())) == 5
-        found = docs(rated)
-        assert [o["judge"] for o in found[f"{PART}/001/ada"]["others"]] == ["Lea"]
-        own_fold = fold_of[Item(f"{PART}/001", "ada")]
-        for n in range(2, QUESTIONS + 1):
-            item = Item(f"{PART}/{n:03d}", "ada")
-            assert fold_of[item] == own_fold or found[f"{item.question}/ada"]["fell_back"], n
