@@ -271,3 +271,20 @@ class TestDocs:
         assert judges(rated) == {("Yan",), ()}
         with pytest.raises(DataError, match="reference"):
             make("cvrr_judge_mixture", material(GOOD, reference=[]))
+
+    def test_cross_fitted_by_video(self) -> None:
+        """Chosen on the other videos: who is right on one video alone is not chosen there.
+
+        Lea is perfect on five videos and off by four on the first; there, others choose her.
+        """
+        lea = rows("Lea", [5, *RIGHT[1:]])
+        rated = make("cvrr_judge_mixture", material([*lea, *BAD], "theta=0.95"))
+        fold_of = rated.fold_of
+        assert fold_of is not None
+        assert len(set(fold_of.values())) == 5
+        found = docs(rated)
+        assert [o["judge"] for o in found[f"{PART}/001/ada"]["others"]] == ["Lea"]
+        own_fold = fold_of[Item(f"{PART}/001", "ada")]
+        for n in range(2, QUESTIONS + 1):
+            item = Item(f"{PART}/{n:03d}", "ada")
+            assert fold_of[item] == own_fold or found[f"{item.question}/ada"]["fell_back"], n

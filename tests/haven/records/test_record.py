@@ -214,6 +214,16 @@ def test_what_a_record_lacks_is_told_of_every_task_it_hits(
         assert {frame.importance for frame in found.frames} == {None}
 
 
+def test_of_several_reasons_the_first_is_told() -> None:
+    def change(video: dict[str, Any], arrays: dict[str, Any]) -> None:
+        one_shot(video, arrays)
+        video["aligned_text_summary"] = None
+
+    gaps = record(change).gaps
+    assert gaps["grounding"] == "tvsum_data.json, clips: only one shot has sampled frames"
+    assert gaps["v2t"] == "tvsum_data.json, aligned_text_summary: there is none"
+
+
 def test_key_shots_and_different_importances_are_no_tasks_need() -> None:
     found = record(lambda g, a: [clip.pop("gt") for clip in g["clips"]])
     assert (found.gaps, [shot.key for shot in found.shots]) == ({}, [False] * 3)
