@@ -214,37 +214,21 @@ class TestCheck:
 
 
 class TestMedia:
-    @pytest.fixture
-    def made(self, user: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
-        """Videos that are made, as (dimension/name, frames); one with "cut" in it cannot be."""
-        found: list[tuple[str, int]] = []
-
-        def make(path: str, start: float | None, end: float | None, n_frames: int) -> None:
-            assert (start, end) == (None, None)
-            found.append((str(Path(path).relative_to(user.resolve())), n_frames))
+    def test_a_video_that_cannot_be_made(self, user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def make(path: str, *_: Any) -> None:
             if Path(path).read_text() == "cut":
                 raise MediaError(f"{path}: damaged in the middle")
 
         monkeypatch.setattr(clips, "make", make)
-        return found
-
-    def test_a_video_that_cannot_be_made(
-        self, user: Path, made: list[Any], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
         (user / PART / "2.mp4").write_text("cut")
         before.make_media_of(BENCHMARK, [ANSWER, OTHER], 1)  # it is not needed
-        with pytest.raises(DataError, match="2 of 5 CVRR-ES questions cannot be shown") as error:
+        told = rf"2 of 5 CVRR-ES questions cannot be shown[^\0]*\n  {PART}/002: .* in the middle"
+        with pytest.raises(DataError, match=told):
             before.make_media_of(BENCHMARK, [ANSWER, OTHER])
-        assert f"{PART}/002: " in str(error.value)
-        assert "damaged in the middle" in str(error.value)
         monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
         before.make_media_of(BENCHMARK, [ANSWER, OTHER])
         assert [one["id"] for one in docs(ANSWER)] == [f"{PART}/001"]
-        section = annotated(ANSWER)
-        assert section["left_out"].keys() == {f"{PART}/002", f"{PART}/003"}
-        (user / PART / "1.mp4").write_text("cut")
-        with pytest.raises(DataError, match=f"none of the .* of {ANSWER} can be"):
-            before.make_media_of(BENCHMARK, [OTHER, ANSWER])
+        assert annotated(ANSWER)["left_out"].keys() == {f"{PART}/002", f"{PART}/003"}
 
 
 # --- what a run's results say ---------------------------------------------------------------------
@@ -268,34 +252,11 @@ def study(user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class TestResults:
-    def test_judges(self, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        section = ran("cvrr_judge")
-        assert (section["model"], section["warnings"]) == ("Mine!", [])
-        assert section["prompts"].keys() == {"rating"}
-        assert not {"judge", "first_ratings"} & section.keys()
-        assert section["candidates"]["ada"] == {
-            "answers": 3,
-            "empty": 1,
-            "image_tokens_taken_off": 0,
-            "ends_taken_off": 0,
-            "joined": {"order": 3},
-            "problems": [],
-            "notes": [],
-        }
-        section = ran("cvrr_judge_collective")
-        (shown,) = section["first_ratings"].values()
-        assert shown == {
-            "judges": {"Yan": 2, "Zoe": 3},
-            "own_not_shown": 3,
-            "of_other_answers": 0,
-            "notes": ["Yan (first): rated 1 of 3 answers (1 parse_failure, 1 without a row)"],
-        }
-        assert "selected" not in section
+    def test_without_a_reference(self, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert ran("cvrr_judge")["warnings"] == []
         monkeypatch.delenv(settings.CVRR_REFERENCE)
         (warning,) = ran("cvrr_judge")["warnings"]
-        assert warning.startswith(
-            "no reference ratings were named (LMMS_EVAL_TASKS_CVRR_REFERENCE)"
-        )
+        assert warning.startswith(f"no reference ratings were named ({settings.CVRR_REFERENCE})")
 
     def test_who_was_chosen(self, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (by_part,) = ran("cvrr_judge_mixture")["selected"].values()

@@ -197,10 +197,7 @@ class TestStatus:
 
     def test_no_data_and_bad_data(self, root: Path) -> None:
         assert status(root).problem == release.HOW_TO_GET
-        for word in ("MIT", "CC BY,", "CC BY-NC-SA", "non-commercial"):
-            assert word in release.HOW_TO_GET
         write(root / "cvrr_es", PART, [])
-        assert not status(root).found
         assert "holds no questions" in status(root).problem
 
 
@@ -226,26 +223,14 @@ class TestPrepare:
             assert f"{PART}: 2 questions on 2 videos; 2 repeat another's text" in lines
             assert read(target).digest == read(source).digest
 
-    def test_one_dimension_after_the_other(self, source: Path, root: Path) -> None:
-        aside = source.parent / "aside"
-        shutil.move(source / "CVRR-ES" / TIME, aside / TIME)
-        prepare(source, root, link=True)
-        prepare(aside, root, link=True)
-        assert status(root).counts["dimensions"] == 2
-
     def test_what_is_in_the_way(self, source: Path, root: Path) -> None:
         target = root / "cvrr_es"
         own = target / PART
         write(target, PART, [row("Another?")])
         with pytest.raises(DataError, match=r"annotations_partial_actions\.json: is another file"):
             prepare(source, root, link=True)
-        shutil.rmtree(own)
-        (target / f"{PART}.json").write_text(json.dumps([row("Another?")]))
-        with pytest.raises(DataError, match=r"partial_actions\.json: is in the way of"):
-            prepare(source, root, link=True)
-        assert not own.exists()
-        (target / f"{PART}.json").unlink()
         # Of the same size and age: the bytes decide.
+        shutil.rmtree(own)
         own.mkdir()
         video = source / "CVRR-ES" / PART / "1.mp4"
         (own / "1.mp4").write_bytes(bytes(video.stat().st_size))

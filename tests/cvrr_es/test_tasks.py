@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PIL.Image import Image
 
 from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.cvrr_es import sample, tasks
@@ -106,23 +105,6 @@ class TestGiven:
         for part in ("What happens?", "It says {question}."):
             assert part in text
         assert '{"rating": <your rating>, "reason": "<why>"}' in text
-
-    def test_video_or_frames_then_text(
-        self, on_sample: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        (one, *_) = docs("cvrr_judge")
-        (path,) = names.doc_to_visual(one)
-        (message,) = names.doc_to_messages(one, {"post_prompt": "!"})
-        text = {"type": "text", "text": names.doc_to_text(one) + "!"}
-        assert message == {"role": "user", "content": [{"type": "video", "url": path}, text]}
-        assert Path(path).is_file()
-        monkeypatch.setenv(settings.FRAMES, "3")
-        (one, *_) = docs("cvrr_judge")
-        shown = names.doc_to_visual(one)
-        assert len(shown) == 3
-        assert all(isinstance(image, Image) for image in shown)
-        (message,) = names.doc_to_messages(one)
-        assert [part["type"] for part in message["content"]] == ["image"] * 3 + ["text"]
 
     def test_what_the_model_is_called(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """It must not depend on where a checkpoint lies."""
@@ -313,6 +295,3 @@ class TestSaved:
         )
         with pytest.raises(DataError, match=told):
             again(saved_run(ANSWER, answers))
-
-
-# --- the host's files -----------------------------------------------------------------------------

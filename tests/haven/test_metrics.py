@@ -288,22 +288,6 @@ def test_consistency_of_replies() -> None:
 SHOTS = [[1, 2], [3, 4, 5], [6], [7, 8, 9, 10]]
 
 
-def test_consistency_by_hand() -> None:
-    assert metrics.with_saliency([1, 3, 4, 9], SHOTS, [2, 3, 1, 4]) == (2 / 4, 4 / 10)
-    # The middle one of an odd number is in the upper half: shots 3 and 1.
-    assert metrics.with_saliency([1, 4, 6], SHOTS, [3, 1, 2]) == (2 / 3, 3 / 6)
-    # Frames of shots that were not ranked count on neither side.
-    assert metrics.with_saliency([1, 3, 9], SHOTS, [2, 1]) == (1 / 2, 3 / 5)
-    assert metrics.with_saliency([9], SHOTS, [2, 1]) is None
-    assert metrics.with_saliency([1], SHOTS, [1]) is None
-    assert metrics.with_saliency([], SHOTS, [1, 2]) is None
-    assert metrics.with_grounding([1, 3, 9], SHOTS, {1, 4}) == (2 / 3, 6 / 10)
-    assert metrics.with_grounding([1, 1, 3, 99], SHOTS, [1, 1]) == (1 / 2, 2 / 10)
-    assert metrics.with_grounding([1], SHOTS, []) is None
-    with pytest.raises(ValueError, match="one is repeated"):
-        metrics.with_saliency([1], SHOTS, [1, 1])
-
-
 def test_chance_is_the_mean_over_all_selections() -> None:
     for k in (1, 3, 10):
         for of, given in ((metrics.with_saliency, [4, 1, 2, 3]), (metrics.with_grounding, [3, 1])):

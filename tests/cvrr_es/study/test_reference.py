@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from pathlib import Path
 
 import pytest
@@ -20,9 +19,7 @@ from lmms_eval_tasks.settings import JudgeLimits
 from tests.cvrr_es.study.debating import (
     ANSWERS,
     DIFFERENT,
-    SAID,
     Player,
-    wanted,
     write_study,
 )
 from tests.local_endpoint import Fault, LocalEndpoint
@@ -104,39 +101,6 @@ def asked(tmp_path: Path) -> list[Asked]:
     return reference.asked_about(found, aligned)
 
 
-@pytest.mark.parametrize("single", [True, False])
-def test_rows_and_transcripts(asked: list[Asked], single: bool) -> None:
-    with LocalEndpoint(Player()) as endpoint:
-        config = reference.config(f"m@{endpoint.url}", {}, single=single)
-        rated = reference.rate(judges.make(config), asked)
-        requests = [request.json["messages"] for request in endpoint.chats]
-    assert len(requests) == ANSWERS * (1 if single else 5)  # without a cache
-    assert [one.asked for one in rated] == asked
-    for one in rated:
-        row = one.row(config.label)
-        assert (row.rating, row.status) == (wanted(one.asked.answer), "ok")
-        assert (row.round, row.judge, row.empty) == (
-            "reference",
-            config.label,
-            not one.asked.answer,
-        )
-        assert (row.question, row.candidate, row.video) == (
-            one.asked.id,
-            one.asked.candidate,
-            one.asked.video,
-        )
-        told = json.loads(json.dumps(one.transcript(config.label)))
-        assert told["rating"] == row.rating
-        assert told["asked"]["reference"] == one.asked.reference
-        assert row.reason == told["turns"][-1]["reason"]
-        speakers = [(turn["agent"], turn["round"]) for turn in told["turns"]]
-        agents = [(f"Agent {name}", number) for number in (1, 2) for name in "AB"]
-        assert speakers == ([("Judge", None)] if single else [*agents, ("Consolidator", None)])
-        assert all(json.loads(turn["raw"])["rating"] == turn["score"] for turn in told["turns"])
-    for name in (*SAID, "partial_actions"):
-        assert name not in json.dumps(requests)
-
-
 def test_a_failed_debate_is_a_row_without_rating() -> None:
     with LocalEndpoint(lambda request: Fault(content="I like dogs.")) as endpoint:
         config = reference.config(f"m@{endpoint.url}", {})
@@ -168,21 +132,3 @@ def test_the_estimate_is_of_what_is_sent(asked: list[Asked]) -> None:
     lines = "\n".join(found.lines())
     assert "all: 55 calls, unknown price" in lines
     assert "1 answers are another candidate's too" in lines
-
-
-def test_the_estimate_counts_every_model_at_its_price(asked: list[Asked]) -> None:
-    with run.use(run.Run(JudgeLimits())):
-        debate = reference.estimate(reference.config(None, KEY), asked)
-        single = reference.estimate(reference.config(None, KEY, single=True), asked)
-    plans = dict(debate.plans)
-    assert {label: plan.calls for label, plan in plans.items()} == {
-        "gpt-4o": 3 * DIFFERENT,  # two turns and the last word
-        "gpt-3.5-turbo": 2 * DIFFERENT,
-    }
-    assert debate.cost is not None
-    assert debate.cost == pytest.approx(sum(plan.cost or 0 for plan in plans.values()))
-    assert debate.cost > (plans["gpt-4o"].cost or 0) > 0
-    ((_, one),) = single.plans
-    assert one.calls == DIFFERENT
-    # Later turns hold the earlier ones.
-    assert plans["gpt-3.5-turbo"].judge_tokens > 2.2 * one.judge_tokens

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -18,12 +17,11 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from lmms_eval_tasks.commands.cli import app
-from lmms_eval_tasks.cvrr_es.study import page, ratings, selection
+from lmms_eval_tasks.cvrr_es.study import ratings, selection
 from lmms_eval_tasks.cvrr_es.study.page import html
 from lmms_eval_tasks.cvrr_es.study.panel_sheets import all_sheets
 from lmms_eval_tasks.cvrr_es.study.ratings import OFF_SCALE, RatingRow
 from lmms_eval_tasks.cvrr_es.study.report import NO_REFERENCE, Options, report
-from lmms_eval_tasks.cvrr_es.study.sheets import Sheet
 from lmms_eval_tasks.errors import DataError, TasksError
 from tests.cvrr_es.study.hand_made import (
     FOURS,
@@ -214,56 +212,6 @@ class TestLacks:
             report(referred(), referred())
 
 
-# --- tables ---------------------------------------------------------------------------------------
-
-
-def sheet(found: dict[str, Any], key: str, place: int = 0) -> Sheet:
-    return [one for one in all_sheets(found) if one.key == key][place]
-
-
-def cells(one: Sheet, *names: str) -> list[str]:
-    return list(next(row.cells for row in one.rows if row.names == names))
-
-
-class TestTables:
-    def test_cells(self, full: dict[str, Any]) -> None:
-        one = sheet(full, "summary")
-        shown = dict(zip(one.columns, cells(one, "J"), strict=False))
-        assert (shown["kappa"], shown["x100"], shown["band"]) == (
-            *("0.857", "85.71", "almost perfect"),
-        )
-        assert (shown["pooled\nkappa"], shown["n"], shown["minus\nreference"]) == (
-            *("0.911", "8", "+0.50"),
-        )
-        expected: list[tuple[str, tuple[str, ...], Sequence[str]]] = [
-            ("agreement", ("J", "A"), ["71.43", "71.43"]),
-            ("agreement", ("J", "Average"), ["85.71", "85.71"]),
-            ("agreement", ("J", "pooled"), ["91.11", "91.11"]),
-            ("agreement", ("b", "B (itself)"), ["100.00", "100.00"]),
-            ("ratings", ("A", "J"), ["3.50", "3.50"]),
-            ("ratings", ("A", "reference"), ["2.50", "2.50"]),
-            ("ratings", ("B", "b *"), ["3.00", "3.00"]),
-            ("rounds", ("Average",), ["100.00", "100.00"]),
-            ("rounds", ("J alone",), ["85.71", "85.71"]),
-            ("selection", ("Partial Actions", "other folds"), ["0/2 0.0", "2/2 33.3", "0"]),
-            ("selection", ("Partial Actions", "the paper's way"), ["no 0.0", "yes 85.7", "0"]),
-            ("accuracy", ("J",), ["70.00", "85.71"]),
-            ("distribution", ("J",), ["25.0", "12.5", "12.5", "12.5", "37.5", "8", *"000"]),
-            ("preferences", ("reference",), ["-", "-", "-", "-", "37.5", "62.5"]),
-        ]
-        for key, names, values in expected:
-            assert cells(sheet(full, key), *names) == values, (key, names)
-        assert cells(sheet(full, "itself"), "b", "B")[:3] == ["0.00", "+1.00", "-1.00"]
-        assert cells(sheet(full, "between"), "J")[:3] == ["-", "0.0", "100.0"]
-        assert cells(sheet(full, "empty"), "J")[4:] == ["8", "7", "1", "0"]
-        one = sheet(full, "panels")
-        assert cells(one, "best judge elsewhere", "other folds")[:6:5] == ["0.857", "0.000"]
-        assert cells(one, "J, mixture", "its choice of judges")[5] == "-0.857"
-        collective, mixture = sheet(full, "rounds"), sheet(full, "rounds", 1)
-        assert ("Table 6" in collective.title, "Table 7" in mixture.title) == (True, True)
-        assert any("collective minus alone: 14.29 [" in note for note in collective.notes)
-
-
 # --- the page -------------------------------------------------------------------------------------
 
 
@@ -310,27 +258,6 @@ class TestPage:
         assert "<script" not in text
         assert "&lt;script&gt;" in text
         assert Page(text).tags
-
-    def test_bars_and_colours(self, full: dict[str, Any]) -> None:
-        """Bars begin at zero, to the left of it below; a number's colour is its size."""
-        bars = re.findall(r'class="value k(\d)" style="left:([\d.]+)%;width:([\d.]+)%', html(full))
-        zero, whole = float(bars[3][1]), float(bars[3][2])  # the collective is right throughout
-        assert [kind for kind, *_ in bars[:5]] == ["0", "0", "0", "1", "1"]
-        assert (zero + whole, float(bars[0][2]) / whole) == pytest.approx((100, KAPPA), abs=0.01)
-        opposite = report(given("J", {"A": [4, 3, 2, 1], "B": [5, 5, 1, 1]}), referred(), QUICK)
-        ((_, left, width),) = re.findall(
-            r'k(0)" style="left:([\d.]+)%;width:([\d.]+)%', html(opposite)
-        )
-        assert (float(left), float(width)) == (0, 50)
-        for key, cell, expected in (
-            *(("agreement", one, name) for one, name in {"85.71": "p9", "0.00": "p0"}.items()),
-            *(("rounds", one, name) for one, name in {"-100.00": "n10", "-0.10": "n1"}.items()),
-            *(("ratings", one, name) for one, name in {"3.50": "p6", "1.00": "p0"}.items()),
-            *(("distribution", one, name) for one, name in {">99.9": "p10", "-": ""}.items()),
-            ("summary", "0.857", ""),
-        ):
-            assert page.colour(key, 0, cell) == expected, (key, cell)
-        assert page.colour("distribution", 5, "8") == ""  # a count
 
 
 # --- the command ----------------------------------------------------------------------------------

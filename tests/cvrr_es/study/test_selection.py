@@ -269,12 +269,6 @@ class TestDocs:
         # Its own ratings are not chosen from: top 1 is then the bad judge.
         rated = make("cvrr_judge_mixture", material([*OWN, *BAD], "top=1,cross_fit=no"))
         assert judges(rated) == {("Yan",), ()}
-        first = [*rows("Xu", [3] * QUESTIONS), *BAD]
-        for fallback, shown in (("all", ("Xu", "Yan")), ("best", ("Xu",)), ("none", ())):
-            given = material(first, f"theta=0.5,cross_fit=no,fallback={fallback}")
-            rated = make("cvrr_judge_mixture", given)
-            assert judges(rated) == {shown, ()}
-            assert all(one["fell_back"] for one in docs(rated).values())
         with pytest.raises(DataError, match="reference"):
             make("cvrr_judge_mixture", material(GOOD, reference=[]))
 

@@ -20,31 +20,17 @@ from lmms_eval_tasks.haven.options import Options
 from lmms_eval_tasks.haven.records import files
 from lmms_eval_tasks.haven.records import release as released
 from tests.conftest import REPOSITORY
-from tests.haven.records.desk import SCORES, Desk, F, pictures
+from tests.haven.records.desk import SCORES, Desk, F
 from tests.local_endpoint import last_user_text
 
 ALL = {"frame": 30, "shot": 4, "document": 1, "summary": 1}
 
 
 def test_a_video_becomes_a_record_of_the_released_form(desk: Desk) -> None:
+    """Its JSON is in tests/golden."""
     done = desk.run(*desk.judge)
     assert done.exit_code == 0, done.exception
     video = desk.written()["video_1"]
-    assert video["frames"][3] == {
-        "frame_id": 15, "description": "A frame of 1 pictures.", "is_gt": False, "status": "ok"
-    }  # fmt: skip
-    assert video["clips"][1] == {
-        **{"clip_id": 1, "summary": "A shot of 3 pictures.", "gt": True, "status": "ok"},
-        **{"frames": [60, 65, 70], "frame_count": 3},
-    }
-    assert video["aligned_full_document"] == {
-        "sentences": ["The document tells [1, 2].", "The document tells [3, 4]."],
-        "alignments": [
-            {"sentence_id": 0, "shot_ids": [0, 1]},
-            {"sentence_id": 1, "shot_ids": [2, 3]},
-        ],
-        "raw_text": "The document tells [1, 2]. The document tells [3, 4].",
-    }
     # The only key shot is shown as number 1 and is the second one of the video.
     assert video["aligned_text_summary"]["alignments"] == [{"sentence_id": 0, "shot_ids": [1]}]
     with h5py.File(files.h5_file(desk.out, "own")) as content:
@@ -65,21 +51,6 @@ def test_a_video_becomes_a_record_of_the_released_form(desk: Desk) -> None:
     assert record.path is not None
     assert record.path.resolve() == desk.video.resolve()
     assert record.importance == pytest.approx([1, 14 / 3, 2, 3])
-
-
-def test_what_each_step_is_shown(desk: Desk) -> None:
-    desk.run(*desk.judge)
-    shown = dict(desk.writer.requests)
-    assert len(pictures(shown["frame"])) == 1
-    counts = [len(pictures(r)) for step, r in desk.writer.requests if step == "shot"]
-    assert sorted(counts) == [3, 5, 10, 12]
-    assert "At most 50 words" in next(
-        r["messages"][0]["content"] for step, r in desk.writer.requests if step == "shot"
-    )
-    assert "\n4. A shot of 5 pictures." in last_user_text(shown["document"])
-    assert "1. A shot of 3 pictures." in last_user_text(shown["summary"])
-    assert "2. " not in last_user_text(shown["summary"])
-    assert len({pictures(r)[0] for step, r in desk.writer.requests if step == "frame"}) == 30
 
 
 def test_a_second_run_asks_nothing_and_changes_nothing(desk: Desk) -> None:

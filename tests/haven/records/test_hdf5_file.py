@@ -134,16 +134,6 @@ def test_a_group_where_a_dataset_should_be_and_the_other_way_round(tmp_path: Pat
     }
 
 
-def test_a_file_that_is_none(tmp_path: Path) -> None:
-    file = tmp_path / "tvsum.h5"
-    file.write_bytes(b"<html>no such file</html>")
-    with pytest.raises(DataError) as error:
-        hdf5_file.read(file, ["video_1"])
-    told = str(error.value)
-    assert told.startswith(f"{file}: not a readable HDF5 file: ")
-    assert "\n" not in told
-
-
 def test_a_download_that_was_cut_off(tmp_path: Path) -> None:
     file = write_hdf5(tmp_path / "tvsum.h5", content("tvsum", 2)[1])
     file.write_bytes(file.read_bytes()[:-500])

@@ -18,16 +18,6 @@ def clip_ids(*ids: Any) -> list[tuple[str, Any]]:
     return [(f"clips.{place}.clip_id", own) for place, own in enumerate(ids)]
 
 
-def test_a_valid_video() -> None:
-    video = valid_json()
-    assert [frame.frame_id for frame in video.frames] == [0, 15, 30, 45, 60, 75, 90, 105]
-    assert sum(frame.is_gt for frame in video.frames) == 1
-    assert [clip.frames for clip in video.clips] == [(0, 15), (30, 45, 60), (75, 90, 105)]
-    assert video.aligned_full_document.shots() == [(0, 1), (2,)]
-    assert video.aligned_text_summary.shots() == [(0, 1, 2)]
-    assert video.video_name == "tvsum clip 1"
-
-
 # Place and what stands there, and what is told of the place after its own name.
 BAD: list[tuple[str, Any, str]] = [
     ("frames", ..., "frames: the field is missing"),

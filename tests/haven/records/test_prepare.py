@@ -103,16 +103,6 @@ class TestPrepare:
         assert str(error.value) == f"{place}: is another file than {given}; remove it first"
         assert place.read_bytes() == (release / "data" / "processed" / "ovp_data.json").read_bytes()
 
-    def test_another_video_is_in_the_way(self, release: Path, root: Path) -> None:
-        place = root / "haven" / "videos" / "tvsum" / "video_1.mp4"
-        place.parent.mkdir(parents=True)
-        place.touch()
-        with pytest.raises(DataError) as error:
-            BENCHMARK.prepare(release, root, False)
-        assert str(error.value) == (
-            f"{place}: is in the way of {release}/data/videos/tvsum/video_1.mkv; remove it first"
-        )
-
     def test_a_hub_clone(self, root: Path, tmp_path: Path) -> None:
         folder = tmp_path / "clone" / "HAVEN" / "tvsum"
         folder.mkdir(parents=True)
