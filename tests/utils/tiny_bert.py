@@ -22,7 +22,6 @@ def build(
     layers: int = 3,
     positions: int = 64,
     max_length: int | None = 64,
-    extra_words: int = 0,
     seed: int = 0,
 ) -> Path:
     """Write an encoder with its tokenizer to `folder` and return the folder.
@@ -34,13 +33,12 @@ def build(
         layers: hidden layers.
         positions: tokens that the encoder can tell the positions of.
         max_length: the tokenizer's model_max_length; None leaves it out.
-        extra_words: words that no text has, to reach the size of a real vocabulary.
         seed: of the random weights.
     """
     import torch
     import transformers
 
-    tokenizer = _tokenizer(extra_words, max_length)
+    tokenizer = _tokenizer(max_length)
     torch.manual_seed(seed)
     ids = {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2}
     common = {"vocab_size": len(tokenizer), "max_position_embeddings": positions, **ids}
@@ -88,21 +86,11 @@ def build(
     return folder
 
 
-def into_cache(cache: Path, name: str, **options: Any) -> Path:
-    """Build an encoder where the Hugging Face cache keeps the model `name`."""
-    repository = cache / f"models--{name.replace('/', '--')}"
-    commit = "0123456789abcdef0123456789abcdef01234567"
-    (repository / "refs").mkdir(parents=True)
-    (repository / "refs" / "main").write_text(commit)
-    return build(repository / "snapshots" / commit, **options)
-
-
-def _tokenizer(extra_words: int, max_length: int | None) -> Any:
+def _tokenizer(max_length: int | None) -> Any:
     words = sorted(set(re.findall(r"\w+", " ".join(TEXTS).lower())))
     characters = sorted({*"abcdefghijklmnopqrstuvwxyz.,:'", *"".join(words)})
     pieces = [*SPECIAL, *characters, *(f"##{c}" for c in characters)]
     pieces += [word for word in words if len(word) > 1]
-    pieces += [f"parola{i}" for i in range(extra_words)]
     begin, pad, end, unknown, mask = SPECIAL
     own = {"cls_token": begin, "sep_token": end, "pad_token": pad, "mask_token": mask}
     return wordpiece(pieces, begin, end, unk_token=unknown, **own, model_max_length=max_length)
