@@ -7,12 +7,13 @@ from typing import Any
 
 import faults
 import httpx
+import pytest
 from pydantic import SecretStr
 
 from lmms_eval_tasks.judges import JudgeConfig, resolve
 from lmms_eval_tasks.judges.openai_provider import OpenAIProvider, retry_after
 from lmms_eval_tasks.judges.run import Run
-from lmms_eval_tasks.judges.verdict import Request, Sampling
+from lmms_eval_tasks.judges.verdict import ProviderError, Request, Sampling, Status
 from lmms_eval_tasks.settings import JudgeLimits
 from tests import local_endpoint as server
 from tests.checks import table
@@ -108,6 +109,22 @@ def test_a_parameter_that_is_not_taken_is_left_out_and_remembered(name, status, 
     said = capsys.readouterr().err
     assert said.count(f"does not take {name}: sent without it") == (0 if instead else 1)
     assert made.identity == provider(endpoint.url).identity  # the cache's keys do not move
+
+
+def test_a_400_that_never_heals_teaches_nothing(capsys):
+    """An endpoint that names a parameter in every 400: the next request starts as before."""
+    refusal = server.error(400, "Invalid 'temperature' or another thing", param="temperature")
+    replies = iter([refusal, refusal, OK])
+    with LocalEndpoint(lambda request: next(replies)) as endpoint:
+        made = provider(endpoint.url, reply_format="json_object")
+        with pytest.raises(ProviderError) as caught:
+            made.complete(asked(), [0])
+        assert (caught.value.status, caught.value.retry) == (Status.API_ERROR, False)
+        assert len(bodies(endpoint)) == 2  # as asked, and without the temperature
+        made.complete(asked(), [0])
+        assert bodies(endpoint)[-1]["temperature"] == 0.0
+    assert made.left_out == []
+    assert capsys.readouterr().err == ""
 
 
 # --- samples ------------------------------------------------------------------------------------
