@@ -89,6 +89,15 @@ def test_what_is_undefined_has_no_value_and_a_reason(tmp_path: Path) -> None:
     assert "only 4 videos: agreement of so few texts says little" in notes
 
 
+def test_the_order_of_rows_does_not_matter(tmp_path: Path) -> None:
+    before = rows(tmp_path)
+    file = tmp_path / "b.csv"
+    head, *lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+    file.write_text("\ufeff" + "".join([head, *lines[::-1]]), encoding="utf-8")
+    after = rating_agreement.compare(tmp_path / "a.csv", file)
+    assert {(r.level, r.dimension): r for r in after} == before
+
+
 def edited(change: Callable[[list[list[str]]], object]) -> Callable[[Path], None]:
     def edit(file: Path) -> None:
         with file.open(encoding="utf-8", newline="") as opened:
