@@ -46,6 +46,14 @@ def test_the_hosts_own_command(launch: Launch, tmp_path: Path) -> None:
     assert "pair_acc" in run.stdout
 
 
+def test_a_folder_of_a_tasks_name(launch: Launch, tmp_path: Path) -> None:
+    """The host would read it as a folder of YAMLs."""
+    (tmp_path / "maia_vsv").mkdir()
+    run = launch(host("eval", *ONE), tmp_path)
+    assert run.code == 0, run.stderr[-2000:]
+    assert "|maia_vsv" in run.stdout
+
+
 def test_without_the_hook(launch: Launch, cache: Path, tmp_path: Path) -> None:
     """The documented fallback; our script does not depend on the entry point."""
     path = tasks_command("path", cache=cache).stdout.strip()
@@ -66,11 +74,7 @@ def test_a_failed_run_exits_non_zero(launch: Launch, tmp_path: Path) -> None:
 
 
 def test_an_unknown_host_version_still_works(launch: Launch, tmp_path: Path) -> None:
-    """One line says what to pass; our script passes it itself.
-
-    And it runs the task although a folder bears its name, which the host would read as YAMLs.
-    """
-    (tmp_path / "maia_vsv").mkdir()
+    """One line says what to pass; our script passes it itself."""
     run = launch(after(UNKNOWN, host(*ONE)), tmp_path)
     assert run.code == 0, run.stderr[-2000:]
     assert "lmms-eval 9.9 is not known" in run.stderr

@@ -174,7 +174,7 @@ def test_what_cannot_be_used_is_one_line(tmp_path: Path) -> None:
         (("--from", file, "--data", "x"), TasksError, "not both"),
         (("--from", file, "--output", out), TasksError, "not a file in a folder"),
         (("--from", file, "--output", "x", "--dry-run"), TasksError, "--dry-run"),
-        (("--data", str(tmp_path / "no")), DataError, "No such file"),
+        (("--data", str(tmp_path / "no")), DataError, "no such file"),
     ):
         assert said in refused(agreement(*options), error)
 
