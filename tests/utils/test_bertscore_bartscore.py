@@ -1,0 +1,251 @@
+"""BERTScore and BARTScore on tiny models with random weights: the rules, not the quality.
+
+No BART weights come with any package; what real ones would give was not checked. Which models are
+found and what is said of bad ones: test_local_models.py.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import unicodedata
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny_bert
+
+from lmms_eval_tasks.utils.bartscore import bart_score
+from lmms_eval_tasks.utils.bertscore import bert_score
+from tests.checks import table
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+CANDIDATES = [
+    "Il gatto dorme.",
+    "Un uomo dipinge la barca con un pennello, perché è vecchia e la città è grande",
+    "la città è grande e verde, non so perché",
+    "chitarra",
+]
+REFERENCES = [
+    ["Il gatto nero dorme sul letto.", "un gatto"],
+    ["Un uomo corre nel parco", "la barca è vecchia", "Un uomo dipinge con un pennello"],
+    ["La città è grande."],
+    ["Una donna suona la chitarra in una piazza, e un uomo corre nel parco", "la chitarra"],
+]
+PAIRS = [(candidate, refs[0]) for candidate, refs in zip(CANDIDATES, REFERENCES, strict=True)]
+LONG = " ".join(["un uomo corre nel parco"] * 120)
+ROUNDING = 1e-5  # of single precision, over batches of different shapes
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Models with random weights, saved whole as released ones are."""
+    root = tmp_path_factory.mktemp("models")
+    return {kind: build(root / kind, kind) for kind in ("bert", "bart", "t5")}
+
+
+def build(folder: Path, kind: str, *, headed: bool = True, **options: Any) -> str:
+    """With its head, if it has a decoder; BART's bias on the logits is not zero."""
+    import torch
+    from transformers import AutoModelForSeq2SeqLM
+
+    tiny_bert.build(folder, architecture=kind, **options)
+    if headed and kind in ("bart", "t5"):
+        model = AutoModelForSeq2SeqLM.from_pretrained(folder)
+        if kind == "bart":
+            torch.manual_seed(7)
+            model.final_logits_bias.copy_(torch.randn_like(model.final_logits_bias))
+        model.save_pretrained(folder)
+    return str(folder)
+
+
+def bert(model: str, candidates: Sequence[str], references: Sequence[Sequence[str]]) -> Any:
+    score = bert_score(candidates, references, model=model)
+    assert score.value is not None, score.reason
+    return score
+
+
+def bart(model: str, candidates: Sequence[str], references: Any, **options: Any) -> Any:
+    """One reference of each candidate: BARTScore takes no more."""
+    references = [one if isinstance(one, str) else one[0] for one in references]
+    score = bart_score(candidates, references, model=model, **options)
+    assert score.reason is None, score.reason
+    return score
+
+
+SCORES = {"bert": bert, "bart": bart}
+
+
+def one(kind: str, model: str, candidate: str, *references: str) -> float:
+    value: float = SCORES[kind](model, [candidate], [references]).value
+    return value
+
+
+# --- BERTScore: which layer, and the same numbers as bert-score ---------------------------------
+
+
+@table(
+    "name, layers, layer",
+    # bert-score's layer where it knows the name, else the last; any path with t5 is a T5 to it.
+    [
+        ("bert-base-multilingual-cased", 12, 9),
+        ("bert-base-multilingual-cased", 4, 4),
+        ("distilroberta-base", 6, 5),
+        ("not-t5/x", 6, 6),
+    ],
+)
+def test_the_layer_that_is_named_is_the_layer_that_is_used(name, layers, layer, tmp_path) -> None:
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    folder = tiny_bert.build(tmp_path / name, layers=layers)
+    score = bert(str(folder), CANDIDATES[:1], REFERENCES[:1])
+    assert (score.layer, score.max_tokens) == (layer, 64)
+    assert f"{folder}_L{layer}_no-idf_version=" in (score.hash or "")
+    model, tokenizer = (kind.from_pretrained(folder) for kind in (AutoModel, AutoTokenizer))
+
+    def tokens(text: str) -> Any:
+        with torch.no_grad():
+            states = model(**tokenizer(text, return_tensors="pt"), output_hidden_states=True)
+        return torch.nn.functional.normalize(states.hidden_states[layer][0], dim=1)
+
+    def f1(reference: str) -> float:
+        cosines = tokens(reference) @ tokens(CANDIDATES[0]).T
+        # The first and the last token are matched, and count nothing.
+        recall, precision = (cosines.max(axis).values[1:-1].mean() for axis in (1, 0))
+        return float(2 * precision * recall / (precision + recall))
+
+    assert score.value == pytest.approx(max(map(f1, REFERENCES[0])), abs=1e-5)
+
+
+@table("layer", [3, 2])
+def test_agrees_with_bert_score(models, monkeypatch, layer) -> None:
+    from bert_score import BERTScorer
+    from bert_score import utils as library
+
+    monkeypatch.setitem(library.model2layers, models["bert"], layer)
+    theirs = BERTScorer(model_type=models["bert"], num_layers=layer, device="cpu")
+    _, _, best = theirs.score(CANDIDATES, REFERENCES)
+    score = bert(models["bert"], CANDIDATES, REFERENCES)
+    assert list(score.values) == pytest.approx(best.tolist(), abs=1e-5)
+    assert score.hash == theirs.hash
+    given = zip(CANDIDATES, REFERENCES, strict=True)
+    alone = [one("bert", models["bert"], candidate, *refs) for candidate, refs in given]
+    assert len(set(alone)) == len(alone)  # wrongly paired sentences would show
+    assert score.value == math.fsum(alone) / len(alone)
+
+
+# --- BARTScore: the definition ------------------------------------------------------------------
+
+
+def directly(folder: str, source: str, target: str, limit: int | None = None) -> float:
+    """The definition, for one pair without padding: every position by its own forward pass."""
+    import torch
+    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
+    read, scored = (
+        tokenizer(text, truncation=limit is not None, max_length=limit)["input_ids"]
+        for text in (source, target)
+    )
+    before, total = [model.config.decoder_start_token_id], 0.0
+    with torch.no_grad():
+        for token in scored:
+            inputs = {
+                "input_ids": torch.tensor([read]),
+                "decoder_input_ids": torch.tensor([before]),
+            }
+            logits = model(**inputs).logits
+            total += torch.log_softmax(logits[0, -1].double(), -1)[token].item()
+            before.append(token)
+    return total / len(scored)
+
+
+@table("kind", ["bart", "t5"])
+def test_a_direct_forward_pass_gives_the_same(models: dict[str, str], kind: str) -> None:
+    def values(**options: Any) -> list[float]:
+        return list(bart(models[kind], CANDIDATES, REFERENCES, **options).values)
+
+    given, reverse = values(), values(direction="recall")
+    assert given == values(direction="precision")
+    direct = [[directly(models[kind], *pair[::step]) for pair in PAIRS] for step in (-1, 1)]
+    assert given == pytest.approx(direct[0], abs=ROUNDING)
+    assert reverse == pytest.approx(direct[1], abs=ROUNDING)
+    assert all(value < 0 for value in given)
+    # Mixed-up pairs, directions or positions would show.
+    assert len({round(value, 2) for value in given + reverse}) == 8
+    for size in (1, 3, 16):
+        assert values(batch_size=size) == pytest.approx(given, abs=ROUNDING)
+
+
+# --- both: order, form, empty and long texts ----------------------------------------------------
+
+
+@table("kind", SCORES)
+def test_order_and_composed_accents_change_no_bit(models: dict[str, str], kind: str) -> None:
+    rng, score, model = random.Random(3), SCORES[kind], models[kind]
+    words = " ".join(tiny_bert.TEXTS).split()
+    candidates = [" ".join(rng.sample(words, rng.randint(1, 12))) for _ in range(20)]
+    references = [[" ".join(rng.sample(words, n)) for n in (2, 3, 5)] for _ in range(20)]
+    expected = score(model, candidates, references)
+    for _ in range(3):
+        order = rng.sample(range(20), 20)
+        # BERTScore takes the best of the references, whatever their order.
+        shuffled = [references[i][:: -1 if kind == "bert" else 1] for i in order]
+        again = score(model, [candidates[i] for i in order], shuffled)
+        assert list(again.values) == [expected.values[i] for i in order]
+        assert again.value == expected.value
+    text = CANDIDATES[2]
+    apart = unicodedata.normalize("NFD", text)
+    assert apart != text
+    assert one(kind, model, f"  {apart}\n", text) == one(kind, model, text, text)
+    assert one(kind, model, CANDIDATES[0], apart) == one(kind, model, CANDIDATES[0], text)
+
+
+@table("blank", ["", "  \n\t", "...", "\u200b", "👍"])
+def test_texts_without_a_word(models: dict[str, str], blank: str) -> None:
+    """To BERTScore a candidate is worth 0, and a reference is left out."""
+    model, text = models["bert"], CANDIDATES[0]
+    with_blank = bert(model, [text, blank], [REFERENCES[0]] * 2)
+    assert with_blank.value == one("bert", model, text, *REFERENCES[0]) / 2
+    alone = one("bert", model, text, REFERENCES[0][0])
+    assert one("bert", model, text, blank, REFERENCES[0][0], " - ") == alone
+    for candidate, references in ((blank, (text, "...")), (text, (blank, " ")), (blank, ("",))):
+        assert one("bert", model, candidate, *references) == 0.0
+    # To BARTScore there is no likelihood.
+    model = models["bart"]
+    score = bart(model, [text, blank, "un gatto"], [PAIRS[0][1], "x", blank])
+    assert score.values == (one("bart", model, *PAIRS[0]), None, None)
+    assert score.value == score.values[0]
+    assert score.likelihoods == (math.exp(score.value), None, None)
+    assert "2 of 3 items left out for lack of words" in score.describe()
+    score = bart(model, [blank, "..."], ["un gatto", "un uomo"])
+    assert (score.values, score.value) == ((None, None), None)
+    assert score.describe().startswith("BARTScore of no item, ")
+
+
+@table("kind, architecture, positions, max_length, expected")
+def test_long_texts_are_cut_and_counted(
+    kind, architecture, positions, max_length, expected, tmp_path
+):
+    options = {"positions": positions, "max_length": max_length}
+    model = build(tmp_path / "long", architecture, headed=kind == "bart", **options)
+    if kind == "bert":
+        references = [["un uomo"], ["un gatto", LONG + " verde", LONG + " verde"], [LONG]]
+        score = bert(model, [LONG, "un uomo corre", LONG], references)
+        assert score.max_tokens == expected
+        said = f"4 texts cut to {expected} tokens"  # the repeated reference counts once
+    else:  # an item that is not scored has nothing to cut
+        score = bart(model, [LONG, "un uomo", LONG, ""], ["un uomo", LONG + " verde", LONG, LONG])
+        assert (score.max_source, score.max_target) == (expected, expected)
+        said = f"4 texts cut (encoder {expected}, decoder {expected} tokens)"
+    assert score.n_truncated == 4
+    assert said in score.describe()
+    # What is cut is the end: beyond the limit texts may differ. The end token stays.
+    same = one(kind, model, LONG, "un uomo")
+    assert one(kind, model, LONG + " verde", "un uomo") == pytest.approx(same, abs=1e-6)
+    if kind == "bart" and expected == 32:
+        direct = directly(model, LONG, LONG, limit=expected)
+        assert one(kind, model, LONG, LONG) == pytest.approx(direct, abs=ROUNDING)
