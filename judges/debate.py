@@ -15,7 +15,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import JudgeError, PromptError
 from lmms_eval_tasks.judges.verdict import (
     Criterion,
@@ -108,7 +107,7 @@ class DebateJudge:
         self.config = config
         self._agents = {f"Agent {_NAMES[place]}": agent for place, agent in enumerate(agents)}
         self._consolidator, self._rounds = consolidator, rounds
-        self._prompts = prompts or load_prompts(settings.prompts_dir())
+        self._prompts = prompts or load_prompts()
         personas = [part for part in self._prompts.text if _is_persona(part)]
         personas.sort(key=lambda part: int(part.rpartition("_")[2]))
         self._personas = [self._prompts.text[part].strip() for part in personas]

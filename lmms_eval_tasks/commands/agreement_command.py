@@ -52,8 +52,7 @@ def agreement_command(
     concurrency: Concurrency = None,
 ) -> None:
     """Judge a release's own answers: how far does that agree with their published scores?"""
-    from lmms_eval_tasks.judges import announcement, run
-    from lmms_eval_tasks.judges import costs as agreement_plan
+    from lmms_eval_tasks.judges import announcement, costs, run
     from lmms_eval_tasks.judges.config import KEY
     from lmms_eval_tasks.judges.verdict import NONE
     from lmms_eval_tasks.movierecapsqa import published
@@ -85,15 +84,15 @@ def agreement_command(
             raise JudgeError("agreement is between a judge and the paper's: none is no judge")
         print("\n".join(agreement_task.coverage(task)))
         requests = [request for answer in task.asked for request in published.requests(answer)]
-        estimate = agreement_plan.plan(config, requests)
-        summary = f"{len(task.asked)} answers to judge: {agreement_plan.summary(estimate)}"
+        estimate = costs.plan(config, requests)
+        summary = f"{len(task.asked)} answers to judge: {costs.summary(estimate)}"
         if dry_run:
-            whole = agreement_plan.enlarged(estimate, published.FULL_SET / len(task.asked))
+            whole = costs.enlarged(estimate, published.FULL_SET / len(task.asked))
             notes = [
-                f"{published.FULL_SET_IS}, were they like these: {agreement_plan.summary(whole)}",
+                f"{published.FULL_SET_IS}, were they like these: {costs.summary(whole)}",
                 f"assumed: {published.ASSUMED}; no repairs",
                 *estimate.notes,
-                *agreement_plan.at_best(estimate),
+                *costs.at_best(estimate),
                 f"cost: {current.prices.origin}; replies in the cache are free",
             ]
             print("\n".join([summary, *notes]))

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, create_model, model_validator
@@ -143,7 +142,7 @@ def nothing(made: Structure) -> Texts:
     return Texts(("",) * len(made.sampled.picks), ("",) * len(made.starts))
 
 
-def prompt(override_dir: Path | None = None) -> prompts.Prompt:
+def prompt() -> prompts.Prompt:
     """The instructions: ours, or `haven/build.yml` of the user's folder of prompts.
 
     Raises:
@@ -152,7 +151,7 @@ def prompt(override_dir: Path | None = None) -> prompts.Prompt:
     required: dict[str, tuple[str, ...]] = dict.fromkeys(STEPS, ())
     required["shot"] = ("words",)
     required |= {f"{step}_user": (shown,) for step, shown in _SHOWN.items()}
-    return prompts.load("haven", "build", required, override_dir)
+    return prompts.load("haven", "build", required)
 
 
 def criterion(step: str, given: prompts.Prompt, schema: type[BaseModel] | None = None) -> Criterion:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -39,7 +38,7 @@ R = TypeVar("R", bound=BaseModel)
 T = TypeVar("T")
 
 
-def prompt(override_dir: Path | None = None) -> prompts.Prompt:
+def prompt() -> prompts.Prompt:
     """The instructions: ours, or `movierecapsqa/facts.yml` of the user's folder of prompts.
 
     Raises:
@@ -47,7 +46,7 @@ def prompt(override_dir: Path | None = None) -> prompts.Prompt:
     """
     required: dict[str, tuple[str, ...]] = dict.fromkeys(_SHOWN, ())
     required |= {f"{step}_user": shown for step, shown in _SHOWN.items()}
-    return prompts.load("movierecapsqa", "facts", required, override_dir)
+    return prompts.load("movierecapsqa", "facts", required)
 
 
 def criterion(step: str, given: prompts.Prompt, schema: type[BaseModel] | None = None) -> Criterion:
