@@ -22,6 +22,8 @@ JUDGE_CONCURRENCY = "LMMS_EVAL_TASKS_JUDGE_CONCURRENCY"
 JUDGE_RPM = "LMMS_EVAL_TASKS_JUDGE_RPM"
 JUDGE_TPM = "LMMS_EVAL_TASKS_JUDGE_TPM"
 JUDGE_STOP_AFTER = "LMMS_EVAL_TASKS_JUDGE_STOP_AFTER"
+MODEL_STOP_AFTER = "LMMS_EVAL_TASKS_MODEL_STOP_AFTER"
+FRESH = "LMMS_EVAL_TASKS_FRESH"
 MAX_COST = "LMMS_EVAL_TASKS_MAX_COST"
 MAX_CALLS = "LMMS_EVAL_TASKS_MAX_CALLS"
 MAX_FAILED = "LMMS_EVAL_TASKS_MAX_FAILED"
@@ -101,6 +103,17 @@ def max_failed() -> float:
     if share is not None and share > 1:
         raise TasksError(f"{MAX_FAILED}={os.environ[MAX_FAILED]!r}: expected a share in 0..1")
     return 0.05 if share is None else share
+
+
+def model_stop_after() -> int:
+    """After how many failed requests in a row a model's run stops; 0 never."""
+    number = _number(MODEL_STOP_AFTER, 0, whole=True)
+    return 20 if number is None else int(number)
+
+
+def fresh() -> bool:
+    """True to ask for replies that were kept of a run that was stopped anew."""
+    return _flag(FRESH)
 
 
 @dataclass(frozen=True)
@@ -260,6 +273,8 @@ def check() -> None:
     allow_bad_items()
     judge_limits()
     max_failed()
+    model_stop_after()
+    fresh()
     judged_baselines()
     all_tables()
 

@@ -118,7 +118,7 @@ def _agree(
     from lmms_eval_tasks.judges import make
     from lmms_eval_tasks.judges.run import ordered_map
     from lmms_eval_tasks.movierecapsqa import published
-    from lmms_eval_tasks.runs import judging
+    from lmms_eval_tasks.runs import invalid
     from lmms_eval_tasks.runs.agreement.order import order
     from lmms_eval_tasks.runs.agreement.tables import agreement_table, order_table
     from lmms_eval_tasks.runs.agreement.task import coverage
@@ -156,7 +156,7 @@ def _agree(
     notes = [f"answers judged: {len(done)} ({told})", *published.checks(judged)]
     print("\n".join([*notes, *current.told()]))
     usage = current.ledger.as_dicts()
-    problems = judging.invalid(usage, {config.label})
+    problems = invalid.of_judge(usage, {config.label})
     if output is not None:
         content = {
             "benchmark": BENCHMARK,
@@ -171,4 +171,4 @@ def _agree(
             "answers": [published.as_dict(answer, found) for answer, found in judged],
         }
         write_json(output, content)
-    judging.stop(problems)
+    invalid.stop(problems)

@@ -69,7 +69,7 @@ def debate_command(
     from lmms_eval_tasks.cvrr_es.study import reference
     from lmms_eval_tasks.judges import run
     from lmms_eval_tasks.judges.config import KEY
-    from lmms_eval_tasks.runs import judging
+    from lmms_eval_tasks.runs import invalid
     from lmms_eval_tasks.utils.json_files import check_output
 
     said = (transcripts or out.parent) / f"{out.stem}{ENDING}"
@@ -104,7 +104,7 @@ def debate_command(
     print(f"{out}: {len(rated):,} answers; transcripts in {said}")
     for line in _advice(rated, cached=current.cache is not None):
         print(line)
-    judging.stop(problems)
+    invalid.stop(problems)
 
 
 def _asked(paths: Sequence[Path]) -> tuple[list[Asked], list[str]]:
@@ -186,7 +186,7 @@ def _write(out: Path, said: Path, label: str, rated: Sequence[Rated]) -> None:
 
 def _tell(rated: Sequence[Rated], config: JudgeConfig, current: JudgeRun) -> Mapping[str, Any]:
     """Print what came out and what it cost; why the run is invalid, if it is."""
-    from lmms_eval_tasks.runs import judging
+    from lmms_eval_tasks.runs import invalid
     from lmms_eval_tasks.utils.aggregate import mean
 
     for name in dict.fromkeys(one.asked.candidate for one in rated):
@@ -198,7 +198,7 @@ def _tell(rated: Sequence[Rated], config: JudgeConfig, current: JudgeRun) -> Map
         why = ", ".join(f"{number:,} {status}" for status, number in sorted(failed.items()))
         print(f"{name}: {told}" + (f"; failed: {why}" if why else ""))
     print("\n".join(current.told()))
-    return judging.invalid(current.ledger.as_dicts(), {config.label})
+    return invalid.of_judge(current.ledger.as_dicts(), {config.label})
 
 
 def _advice(rated: Iterable[Rated], *, cached: bool) -> Iterator[str]:

@@ -203,6 +203,7 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
         from lmms_eval.tasks import TaskManager
 
         from lmms_eval_tasks import running
+        from lmms_eval_tasks.host import replies
         from lmms_eval_tasks.runs import after, before, judging
 
         given = signature.bind(*args, **kwargs).arguments
@@ -229,7 +230,7 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
             if judged.begin():
                 asked = given.get("process_docs_parallel", HOST_THREADS)
                 given["process_docs_parallel"] = judged.threads(asked, HOST_THREADS)
-            with right_frames():
+            with right_frames(), replies.kept(given, [str(task["task"]) for task in tasks]):
                 results = evaluate(**given)
             work = judged.end()
             if results is not None:

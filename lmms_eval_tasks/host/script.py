@@ -11,9 +11,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import os
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -50,14 +54,17 @@ def main() -> None:
         from lmms_eval.cli.dispatch import main as host
     except ImportError as error:
         sys.exit(f"lmms-eval is not usable here ({error}); pip install 'lmms-eval==0.7.3'")
-    host()
-    from lmms_eval_tasks.runs import judging
+    try:
+        host()
+    except KeyboardInterrupt:  # host/replies.py has said what is kept
+        sys.exit(130)
+    from lmms_eval_tasks.runs.invalid import INVALID
 
     invalid = _print_tables()
     if outcome.failed:
         sys.exit(1)
     if invalid:
-        sys.exit(judging.INVALID)
+        sys.exit(INVALID)
 
 
 def _take_own_options(arguments: list[str]) -> list[str]:
@@ -84,6 +91,7 @@ OPTIONS = {
     "--judge-rpm": settings.JUDGE_RPM,
     "--judge-tpm": settings.JUDGE_TPM,
     "--judge-stop-after": settings.JUDGE_STOP_AFTER,
+    "--model-stop-after": settings.MODEL_STOP_AFTER,
     "--max-calls": settings.MAX_CALLS,
     "--max-cost": settings.MAX_COST,
     "--max-failed": settings.MAX_FAILED,
@@ -105,6 +113,7 @@ OPTIONS = {
 FLAGS = {
     "--allow-bad-items": settings.ALLOW_BAD_ITEMS,
     "--allow-missing-videos": settings.ALLOW_MISSING,
+    "--fresh": settings.FRESH,
     "--still-clip": settings.STILL_CLIP,
 }
 
@@ -127,7 +136,12 @@ def _watch(outcome: _Outcome, module: ModuleType) -> None:
             # A list of names is never taken for a folder, and the host drops repetitions.
             args.tasks = f"{args.tasks},{args.tasks}"
         try:
-            return evaluate(args)
+            _check_folder(args.output_path)
+            with _unsaved() as lost:
+                found = evaluate(args)
+            if lost:
+                raise OSError(f"the results were not saved: {lost[0]}")
+            return found
         except TasksError as error:
             say(str(error))
             raise SystemExit(2) from None
@@ -136,10 +150,47 @@ def _watch(outcome: _Outcome, module: ModuleType) -> None:
                 raise SystemExit(1) from None
             raise
         except Exception:
+            from lmms_eval_tasks.host.replies import Kept
+
             outcome.failed = True
+            Kept.reopen()
             raise
 
     module.cli_evaluate_single = cli_evaluate_single  # type: ignore[attr-defined]
+
+
+def _check_folder(output: str | None) -> None:
+    """Results are saved last: whether they can be is known first.
+
+    Raises:
+        TasksError: nothing can be written there.
+    """
+    if not output:
+        return
+    try:
+        Path(output).mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=output):
+            pass
+    except OSError as error:
+        raise TasksError(f"--output_path {output}: cannot be written ({error.strerror})") from None
+
+
+@contextmanager
+def _unsaved() -> Iterator[list[str]]:
+    """What the host failed to write: it logs a warning and goes on."""
+    from loguru import logger
+
+    found: list[str] = []
+    sink = logger.add(
+        lambda message: found.append(message.record["message"]),
+        level="WARNING",
+        filter=lambda record: record["message"].startswith("Could not save "),
+    )
+    try:
+        yield found
+    finally:
+        with contextlib.suppress(ValueError):  # the host takes all sinks away
+            logger.remove(sink)
 
 
 def _is_hijacked(tasks: str) -> bool:

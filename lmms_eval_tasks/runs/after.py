@@ -10,7 +10,7 @@ from lmms_eval_tasks import __version__, benchmarks, settings
 from lmms_eval_tasks.benchmark import Benchmark, Items, Numbers
 from lmms_eval_tasks.console import say, table_console
 from lmms_eval_tasks.report.fold import show
-from lmms_eval_tasks.runs import before, judging, scoring
+from lmms_eval_tasks.runs import before, invalid, scoring
 from lmms_eval_tasks.runs.judging import Work
 from lmms_eval_tasks.runs.scoring import Carried
 from lmms_eval_tasks.utils import provenance
@@ -43,10 +43,10 @@ def annotate(
             "given_up": list(judged.given_up),
             "prices": judged.prices,
         }
-    section["invalid"] = problems = judging.invalid(judged.usage, judged.labels)
+    section["invalid"] = problems = invalid.of_judge(judged.usage, judged.labels)
     for benchmark, names in benchmarks.chosen(tasks):
         try:
-            section[benchmark.name] = _of_benchmark(benchmark, results, names)
+            section[benchmark.name] = _of_benchmark(benchmark, results, names, problems)
         except Exception:  # the answers are paid for: a mistake of ours must not lose them
             say(f"{benchmark.name}: what is known about this run could not be added to its results")
             traceback.print_exc()
@@ -62,14 +62,17 @@ def annotate(
 
 
 def _of_benchmark(
-    benchmark: Benchmark, results: dict[str, Any], names: Sequence[str]
+    benchmark: Benchmark,
+    results: dict[str, Any],
+    names: Sequence[str],
+    problems: dict[str, str],
 ) -> dict[str, Any]:
     """What we know of one benchmark's part of a run.
 
     `numbers` has every number by task or group, `details` counts and intervals, `warnings` what
     makes a number not comparable; beside them stand data, prompts and judge. Tells of the data as
     the check before the run found them: a file that has gone since is a warning, since the answers
-    are paid for.
+    are paid for. Tasks whose model failed too often are added to `problems`.
     """
     items = {name: found for name in names if (found := _items(results, name))}
     unpack(results, names)
@@ -94,6 +97,9 @@ def _of_benchmark(
         if judge is not None:
             section["judge"] = judge
             warnings += [judge["warning"]] if judge.get("warning") else []
+    for name, own in items.items():
+        problems |= invalid.of_model(name, own)
+        warnings += [line] if (line := invalid.requests_failed(name, own)) else []
     section["warnings"] = list(dict.fromkeys(warnings))
     section["details"] = {name: scoring.details(task, items[name]) for name, task in made.items()}
     section["numbers"] = numbers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,8 +14,6 @@ from lmms_eval_tasks.runs import before
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.judges import JudgeConfig
-
-INVALID = 3  # exit code of a run with too many failed verdicts
 
 
 class Judging:
@@ -124,36 +122,3 @@ def judging(tasks: Sequence[Mapping[str, Any]]) -> Iterator[Judging]:
 def scoring(task: str, items: int) -> AbstractContextManager[None]:
     """Around the host's process_results of one item (plugin.py)."""
     return nullcontext() if _judging is None else _judging.scoring(task, items)
-
-
-def invalid(usage: Iterable[Mapping[str, Any]], labels: Collection[str]) -> dict[str, str]:
-    """Tasks whose share of verdicts that failed through the judge passes the user's limit.
-
-    Args:
-        usage: a row for each task and judge.
-        labels: judges that were asked by tasks, not by other judges.
-    """
-    from lmms_eval_tasks.judges.verdict import NONE, Status
-
-    limit, found = settings.max_failed(), {}
-    for row in usage:
-        counts = row["by_status"]
-        failed = {status: n for status, n in counts.items() if status != Status.OK}
-        if row["judge"] == NONE or row["judge"] not in labels or not row["verdicts"]:
-            continue
-        share = sum(failed.values()) / row["verdicts"]
-        if share > limit:
-            shown = ", ".join(f"{n} {status}" for status, n in sorted(failed.items()))
-            found[row["task"]] = (
-                f"{row['task']}: {sum(failed.values())} of {row['verdicts']} verdicts failed "
-                f"({shown}), more than the {limit:.0%} allowed by {settings.MAX_FAILED}"
-            )
-    return found
-
-
-def stop(problems: Mapping[str, str]) -> None:
-    """End a command with the code INVALID if there are problems, with a line for each."""
-    for line in problems.values():
-        say(f"INVALID: {line}")
-    if problems:
-        raise SystemExit(INVALID)

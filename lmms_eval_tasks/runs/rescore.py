@@ -12,7 +12,7 @@ from lmms_eval_tasks.judges import Judge, Verdict
 from lmms_eval_tasks.judges.asking import Asker, given_by, usable
 from lmms_eval_tasks.judges.run import ordered_map
 from lmms_eval_tasks.judges.verdict import NONE, JudgeConfig
-from lmms_eval_tasks.runs import before, scoring
+from lmms_eval_tasks.runs import before, invalid, scoring
 from lmms_eval_tasks.utils.saved_runs import Run, refuse_twice, saved_items
 
 
@@ -32,6 +32,7 @@ class Rescored:
     numbers: dict[str, dict[str, Any]] = field(default_factory=dict)
     sidecar: dict[str, dict[str, Any]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    problems: dict[str, str] = field(default_factory=dict)  # tasks that are invalid, and why
 
 
 # What joined runs have in common: the model, a hash of the data, what was shown of it.
@@ -84,6 +85,8 @@ def rescore_saved(
             done.notes.append(f"{label}: not run: {items[0]['not_run']}")
             continue
         done.notes += [f"{label}: {note}" for note in task.notes(items)]
+        done.problems |= invalid.of_model(label, items)
+        done.notes += [line] if (line := invalid.requests_failed(label, items)) else []
         for name, own in pairs.items():
             done.verdicts[f"{label} {name}".strip()] = own
         side = (run.model, str(items[0].get("data")), str(items[0].get("setting", "")))

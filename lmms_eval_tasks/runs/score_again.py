@@ -38,7 +38,7 @@ def score_again(
     from lmms_eval_tasks.judges.report import lines
     from lmms_eval_tasks.judges.verdict import NONE
     from lmms_eval_tasks.report.fold import show
-    from lmms_eval_tasks.runs import after, judging, two_judges
+    from lmms_eval_tasks.runs import after, invalid, two_judges
 
     if output is not None:
         check_output(output)
@@ -46,13 +46,11 @@ def score_again(
         judge = None
     console = table_console()
     written: dict[str, Any] = {}
-    labels: set[str] = set()
-    statuses: list[dict[str, Any]] = []
+    problems: dict[str, str] = {}
     for name, own in saved:
         benchmark = benchmarks.load(name)
         if judge:
             config = before.judge_config(benchmark, judge)
-            labels.add(config.label)
             say(judges.announcement(config, before.judge_prompt(benchmark)))
         done = rescore_saved(benchmark, own, judge, missing_only=missing_only)
         run.progress.close()
@@ -61,9 +59,9 @@ def score_again(
         judged = {task for task, pairs in done.verdicts.items() if pairs}
         for line in [*done.notes, *compared(own, done.numbers, label, judged)]:
             print(line)
-        statuses += [
-            _statuses(task, config.label, pairs) for task, pairs in done.verdicts.items() if judge
-        ]
+        verdicts = [row for task, pairs in done.verdicts.items() for row in _statuses(task, pairs)]
+        problems |= invalid.of_judge(verdicts, {row["judge"] for row in verdicts})
+        problems |= done.problems
         found = {
             task: two_judges.compared(pairs, run.prices) for task, pairs in done.verdicts.items()
         }
@@ -90,13 +88,19 @@ def score_again(
         write_json(output, written)
     for line in [*lines(rows, run.prices.origin), *run.stopped()]:
         print(line)
-    judging.stop(judging.invalid(statuses, labels))
+    invalid.stop(problems)
 
 
-def _statuses(task: str, label: str, pairs: Sequence[Pair]) -> dict[str, Any]:
-    """How a task's verdicts stand now, kept ones included (judging.invalid)."""
-    found = Counter(pair.after.status for pair in pairs if pair.after is not None)
-    return {"task": task, "judge": label, "verdicts": found.total(), "by_status": dict(found)}
+def _statuses(task: str, pairs: Sequence[Pair]) -> list[dict[str, Any]]:
+    """How a task's verdicts stand now, kept ones included, by judge (invalid.of_judge)."""
+    found: dict[str, Counter[str]] = {}
+    for pair in pairs:
+        if pair.after is not None:
+            found.setdefault(pair.after.judge, Counter())[pair.after.status] += 1
+    return [
+        {"task": task, "judge": judge, "verdicts": counts.total(), "by_status": dict(counts)}
+        for judge, counts in found.items()
+    ]
 
 
 def compared(

@@ -1,0 +1,81 @@
+"""What makes numbers invalid: too many failures, of the judge or the model, that are no scores."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.benchmark import NOT_RUN, Items
+from lmms_eval_tasks.console import say
+
+INVALID = 3  # exit code of a command whose numbers are
+LOST = "model_error"  # status of an item whose request failed (utils/answers.py, host/replies.py)
+
+
+def of_judge(usage: Iterable[Mapping[str, Any]], labels: Collection[str]) -> dict[str, str]:
+    """Tasks whose share of verdicts that failed through the judge passes the user's limit.
+
+    Args:
+        usage: a row for each task and judge.
+        labels: judges that were asked by tasks, not by other judges.
+    """
+    from lmms_eval_tasks.judges.verdict import NONE, Status
+
+    limit, found = settings.max_failed(), {}
+    for row in usage:
+        counts = row["by_status"]
+        failed = {status: n for status, n in counts.items() if status != Status.OK}
+        if row["judge"] == NONE or row["judge"] not in labels or not row["verdicts"]:
+            continue
+        share = sum(failed.values()) / row["verdicts"]
+        if share > limit:
+            shown = ", ".join(f"{n} {status}" for status, n in sorted(failed.items()))
+            found[row["task"]] = (
+                f"{row['task']}: {sum(failed.values())} of {row['verdicts']} verdicts failed "
+                f"({shown}), more than the {limit:.0%} allowed by {settings.MAX_FAILED}"
+            )
+    return found
+
+
+def of_model(name: str, items: Items) -> dict[str, str]:
+    """The task, if the share of requests that failed passes the limit, or every reply is empty.
+
+    Classes that swallow a failure return an empty text: of one such reply nothing can be told, of
+    all of them it can.
+
+    Args:
+        name: of the task.
+        items: all of its items.
+    """
+    asked = [item for item in items if item["status"] != NOT_RUN]
+    lost = [item for item in asked if item["status"] == LOST]
+    limit = settings.max_failed()
+    if asked and len(lost) > limit * len(asked):
+        return {
+            name: f"{requests_failed(name, asked)}, more than the {limit:.0%} allowed by "
+            f"{settings.MAX_FAILED}"
+        }
+    if asked and not any(str(item.get("reply", "")).strip() for item in asked):
+        return {
+            name: f"{name}: all {len(asked)} replies are empty: the model's class or endpoint "
+            "failed, or its answers are cut away"
+        }
+    return {}
+
+
+def requests_failed(name: str, items: Items) -> str:
+    """How many requests to the model failed, and why the last one did; "" if none."""
+    lost = [item for item in items if item["status"] == LOST]
+    if not lost:
+        return ""
+    last = " ".join(str(lost[-1].get("reply", "")).split())[:200]
+    return f"{name}: {len(lost)} of {len(items)} requests to the model failed (the last: {last})"
+
+
+def stop(problems: Mapping[str, str]) -> None:
+    """End a command with the code INVALID if there are problems, with a line for each."""
+    for line in problems.values():
+        say(f"INVALID: {line}")
+    if problems:
+        raise SystemExit(INVALID)
