@@ -147,8 +147,8 @@ def _reference(study: Study) -> Report | None:
     return {
         "name": ", ".join(sorted(rater.judge for rater in study.referees)),
         "counts": study.counts(study.reference),
-        "ratings": parts.split_part(summaries(study, study.reference)),
-        "win_rates": parts.win_rates(study, study.reference),
+        "ratings": summaries(study, study.reference),
+        "win_rates": comparisons.win_rates(study, study.reference),
     }
 
 
@@ -158,14 +158,8 @@ def _between(study: Study, together: parts.Together) -> Report:
     found = comparisons.alpha(study, list(together.first.values()))
     return {
         "pairs": [
-            {
-                "one": one,
-                "other": other,
-                "kappa": kappa.value,
-                "n": kappa.agreement.n,
-                "reason": kappa.agreement.reason,
-            }
-            for (one, other), kappa in comparisons.pairwise(study, named).items()
+            {"one": one, "other": other, **{name: own[name] for name in ("kappa", "n", "reason")}}
+            for (one, other), own in comparisons.pairwise(study, named).items()
         ],
         "alpha": {
             "value": found.value,
