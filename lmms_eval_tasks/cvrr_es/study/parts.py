@@ -15,7 +15,15 @@ from lmms_eval_tasks.cvrr_es.study import comparisons, kappas, leniency, panels,
 from lmms_eval_tasks.cvrr_es.study.panels import PANELS, Panel
 from lmms_eval_tasks.cvrr_es.study.ratings import Item
 from lmms_eval_tasks.cvrr_es.study.selection import Selection
-from lmms_eval_tasks.cvrr_es.study.study import Folds, Part, Rater, Ratings, Study, summaries
+from lmms_eval_tasks.cvrr_es.study.study import (
+    Folds,
+    Part,
+    Rater,
+    Ratings,
+    Study,
+    strata,
+    summaries,
+)
 
 # What a panel takes from the reference.
 NOTHING, OTHER_VIDEOS, SAME_ITEMS = "nothing", "other folds", "the same items"
@@ -102,8 +110,8 @@ class Together:
             for item, rating in study.reference.items()
             if rating is not None and rating in RATINGS
         }
-        self.dimension_of = {item: study.dimension(item) for item in study.items}
-        self.fold_of = folds.fold_of(study.items) if folds.count > 1 else None
+        self.has_folds = folds.count > 1
+        self.strata = strata(study.items, study.questions, folds)
         self.finals = {
             rater: own
             for rater, own in study.raters.items()
@@ -180,7 +188,7 @@ def _made(
     given: Together, rule: Selection, final_judges: frozenset[str]
 ) -> dict[str, tuple[str, Panel]]:
     """Name -> what it is fitted to, and its ratings; empty ones with the reason as note."""
-    judges = panels.Judges(given.first, given.reference, given.dimension_of, given.fold_of)
+    judges = panels.Judges(given.first, given.reference, given.strata)
     made: dict[str, tuple[str, Panel]] = {}
     for name, is_fitted in PANELS.items():
         why = _why_not(given, given.first, cross_fit=True) if is_fitted else ""
@@ -200,7 +208,7 @@ def _why_not(given: Together, others: Mapping[str, Ratings], *, cross_fit: bool)
         return NO_REFERENCE
     if not others:
         return "not computed: no judge but the final one rated alone"
-    if cross_fit and given.fold_of is None:
+    if cross_fit and not given.has_folds:
         return ONE_FOLD
     return ""
 
@@ -210,13 +218,12 @@ def _selected(given: Together, rule: Selection, final_judges: frozenset[str]) ->
     others = _others(given, final_judges)
     if why := _why_not(given, others, cross_fit=rule.cross_fit):
         return Panel({}, why)
-    chosen = selection.choices(others, given.reference, given.dimension_of, given.fold_of, rule)
+    chosen = selection.choices(others, given.reference, given.strata, rule)
     found: dict[Item, int] = {}
-    for item, dimension in given.dimension_of.items():
-        fold = given.fold_of[item] if given.fold_of else None
+    for item, stratum in given.strata.items():
         own = [
             int(rating)
-            for judge in selection.choice_for(chosen, dimension, fold).judges
+            for judge in selection.choice_for(chosen, stratum).judges
             if (rating := others[judge].get(item)) is not None and rating in RATINGS
         ]
         if own:
@@ -232,13 +239,8 @@ def selected(given: Together, rule: Selection, final_judges: frozenset[str]) -> 
         why = _why_not(given, others, cross_fit=cross_fit)
         dimensions: dict[str, Part] = {}
         if not why:
-            choices = selection.choices(
-                others,
-                given.reference,
-                given.dimension_of,
-                given.fold_of,
-                replace(rule, cross_fit=cross_fit),
-            )
+            fitted = replace(rule, cross_fit=cross_fit)
+            choices = selection.choices(others, given.reference, given.strata, fitted)
             for dimension in given.study.dimensions:
                 own = [choice for (_, of), choice in choices.items() if of == dimension]
                 times = Counter(judge for choice in own for judge in choice.judges)

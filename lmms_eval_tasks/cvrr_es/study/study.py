@@ -46,6 +46,19 @@ class Cell(NamedTuple):
     candidate: str
 
 
+class Stratum(NamedTuple):
+    """What is fitted to the reference together.
+
+    Attributes:
+        fold: whose items are fitted on all other folds; None: all of the dimension are fitted on
+            themselves, which flatters.
+        dimension: a slug of labels.DIMENSIONS.
+    """
+
+    fold: int | None
+    dimension: str
+
+
 @dataclass(frozen=True)
 class Study:
     """Ratings of the same items by several raters. Make one with `Study.of`.
@@ -260,7 +273,7 @@ def summaries(study: Study, ratings: Ratings) -> Part:
 
 # --- folds, for what is fitted to the reference on other videos than those it is scored on --------
 
-FOLDS = 5
+FOLDS = 5  # if there are as many videos
 
 
 @dataclass(frozen=True)
@@ -284,19 +297,18 @@ class Folds:
         """The item's fold."""
         return self.of[item.question]
 
-    def fold_of(self, items: Iterable[Item]) -> dict[Item, int]:
-        """The fold of each of these items, for what is fitted fold by fold."""
-        return {item: self.fold(item) for item in items}
+
+def strata(
+    items: Iterable[Item], places: Mapping[str, Place], folds: Folds | None
+) -> dict[Item, Stratum]:
+    """Each item's stratum; without folds its dimension."""
+    return {
+        item: Stratum(folds.fold(item) if folds else None, places[item.question].dimension)
+        for item in items
+    }
 
 
-def by_video(study: Study, count: int = FOLDS, seed: int = 0) -> Folds:
-    """Folds of a study; arguments, folds and errors as `of_items`."""
-    return of_items(study.items, study.questions, count, seed)
-
-
-def of_items(
-    items: Iterable[Item], places: Mapping[str, Place], count: int = FOLDS, seed: int = 0
-) -> Folds:
+def folds(items: Iterable[Item], places: Mapping[str, Place], seed: int = 0) -> Folds:
     """Folds of about equal size, by videos; by questions where no video is known.
 
     Videos go one after another, in the order of their hashes, into the fold that so far has the
@@ -308,14 +320,8 @@ def of_items(
     Args:
         items: what is to be split.
         places: dimension and video of every question; the video is "" where it is not known.
-        count: of folds, if there are as many videos.
         seed: other seeds give other folds.
-
-    Raises:
-        ValueError: fewer than two folds.
     """
-    if count < 2:
-        raise ValueError(f"count={count}: fitting on other videos needs at least 2 folds")
     units: dict[tuple[str, str], Counter[str]] = {}  # (kind, name) -> items by dimension
     of_unit: dict[str, tuple[str, str]] = {}
     for item in items:
@@ -323,7 +329,7 @@ def of_items(
         unit = ("video", video) if video else ("question", item.question)
         of_unit[item.question] = unit
         units.setdefault(unit, Counter())[dimension] += 1
-    count = max(1, min(count, len(units)))
+    count = max(1, min(FOLDS, len(units)))
     loads = [Counter[str]() for _ in range(count)]
     chosen: dict[tuple[str, str], int] = {}
     for unit in sorted(units, key=lambda unit: _hash(seed, *unit)):
