@@ -5,8 +5,8 @@
     maia/key.json       {"pairs": [[true, false], ...],
                          "answers": {question: right answer},
                          "lures": {question: wrong answer that looks right}}
-    maia/replay.jsonl   what a judge would reply to the answers of data and key, and to a player
-                        that does not know: for `--judge replay:FILE`
+    maia/replay.jsonl   what a judge would reply to the answers of data and players, for
+                        `--judge replay:FILE`
 
 The key is for the demo's oracle and for tests, by text: every question occurs once, and no
 statement is true of one video and false of the other. No task reads it.
@@ -86,7 +86,8 @@ def key() -> dict[str, Any]:
 def replay() -> Iterator[dict[str, Any]]:
     """Recorded replies (judges/replay.py) about every answer that the sample's players give."""
     for item in _all_items():
-        for candidate in (*item.answers, item.lure, UNKNOWN):
+        _, false = item.pairs[0]  # what the scripted player says
+        for candidate in (*item.answers, item.lure, false, UNKNOWN):
             reply = {"reason": "recorded", "correct": candidate in item.answers}
             fields = {"question": item.question, "references": item.answers, "candidate": candidate}
             yield {"criterion": judge.NAME, "fields": fields, "reply": json.dumps(reply)}
