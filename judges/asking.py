@@ -199,11 +199,10 @@ def judged(
         fields: the criterion's other fields.
         reply: the model's text, as the host hands it over.
     """
-    status = answers.reply_status(reply)
+    status, candidate = answers.to_judge(reply)
     if status != "ok":
         # The host's own "request failed" must not pass for the model's text either.
         return Judged("", status, 0.0, None)
-    candidate = answers.strip_reasoning(reply)[0].strip()
     (verdict,) = yield [Ask(name, criterion, {**fields, "candidate": candidate})]
     return graded(candidate, verdict)
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges.verdict import Criterion, Scoring
+from lmms_eval_tasks.utils import aggregate
 from lmms_eval_tasks.utils.released_files import DataStatus
 
 if TYPE_CHECKING:
@@ -362,3 +363,17 @@ def value_is(name: str, value: Any) -> Callable[[Item], bool]:
         return bool(item.get(name) == value)
 
     return takes
+
+
+def refusals(count: str, headline: Mapping[str, Callable[[Items], Any]]) -> list[Metric]:
+    """What a reader may want to know of judged answers that look like refusals.
+
+    Args:
+        count: name of their number.
+        headline: numbers by name, which `NAME_refusals_wrong` gives as if all of them were wrong.
+    """
+    beside = {f"{name}_refusals_wrong": of for name, of in headline.items()}
+    return [
+        Metric(count, aggregate.count_refusals, better=None),
+        *(Metric(name, aggregate.if_refusals_wrong(of)) for name, of in beside.items()),
+    ]

@@ -72,6 +72,32 @@ def accuracy_interval(items: Sequence[Item]) -> stats.Interval | None:
     return stats.clustered_mean(rights, [item["video"] for item in items])
 
 
+def count_refusals(items: Sequence[Item]) -> int:
+    """Number of judged answers that look like refusals."""
+    return sum(bool(item.get("refused")) for item in items)
+
+
+def if_refusals_wrong(statistic: Callable[[Sequence[Item]], Any]) -> Callable[..., Any]:
+    """A number as it would be if every answer that looks like a refusal were wrong.
+
+    Args:
+        statistic: of items; of theirs it reads right, points, geval or dimensions.
+    """
+    nothing = {"score": 0.0, "status": "refused"}
+
+    def of(items: Sequence[Item]) -> Any:
+        return statistic([_refused(item) if item.get("refused") else item for item in items])
+
+    def _refused(item: Item) -> Item:
+        values = {"right": 0, "points": 0.0, "geval": nothing}
+        made = {**item, **{k: v for k, v in values.items() if k in item}, "status": "refused"}
+        if item.get("dimensions"):
+            made["dimensions"] = dict.fromkeys(item["dimensions"], nothing)
+        return made
+
+    return of
+
+
 def count_failed(items: Sequence[Item]) -> int:
     """Number of items with a status other than ok."""
     return sum(item["status"] != "ok" for item in items)

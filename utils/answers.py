@@ -119,6 +119,16 @@ def reply_status(text: str) -> str:
     return "refused" if status == "ok" and is_refusal(visible) else status
 
 
+def to_judge(text: str) -> tuple[str, str]:
+    """What of a free-text reply is put to a judge: `("ok", text without reasoning)`.
+
+    Of what holds no answer (empty, truncated, model_error) nothing is, and the text is "". A
+    refusal is: the papers' judges are asked about every answer that is not empty.
+    """
+    status, _ = _visible(text)
+    return status, strip_reasoning(text)[0].strip() if status == "ok" else ""
+
+
 def strip_reasoning(text: str) -> tuple[str, bool]:
     """Rule 1. The reply without closed reasoning blocks, and whether a block was left open.
 
@@ -377,7 +387,7 @@ def _limit_marks(text: str) -> str:
     return "".join(kept)
 
 
-# --- structured replies: what each goes through before it is parsed (rankings.py, keyframes.py) ---
+# --- structured replies: what each goes through before it is parsed (rankings.py and others) -----
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lmms_eval_tasks.benchmark import Item, Items, Metric, value_is
+from lmms_eval_tasks.benchmark import Item, Items, Metric, refusals, value_is
 from lmms_eval_tasks.maia.categories import SLUGS
 from lmms_eval_tasks.maia.schema import POOL_SIZE
 from lmms_eval_tasks.utils import aggregate, stats
@@ -129,6 +129,7 @@ def _scored(item: Item) -> bool:
 
 ANSWERS = [
     *_family("judge_acc", _SHARE, aggregate.accuracy_interval, ("status", "right"), mean="right"),
+    *refusals("refusals", {"judge_acc": aggregate.accuracy}),
     Metric("rouge_l", _mean_of("rouge_l"), shown=("rouge_l",), mean="rouge_l"),
     Metric("meteor", _mean_of("meteor"), shown=("meteor",), mean="meteor"),
     Metric("bleu", bleu, _scored),

@@ -203,16 +203,15 @@ def choice(doc: Item, reply: str) -> dict[str, Any]:
 def open_answer(doc: Item, reply: str) -> Scoring:
     """One open answer: four ratings of the judge; where the reference is withheld nobody is asked.
 
-    What is no answer (empty, refused, cut off) is not put to the judge and has the score 0.
+    What is no answer (empty, cut off) is not put to the judge and has the score 0.
     """
-    status = answers.reply_status(reply)
-    candidate = answers.strip_reasoning(reply)[0] if status == "ok" else ""
+    status, candidate = answers.to_judge(reply)
     done: dict[str, Judged] = {}
     if not doc["withheld"]:
         done = dict.fromkeys(DIMENSIONS, Judged("", status, 0.0, None))
         if status == "ok":
             fields = {name: doc[name] for name in ("question", "reference")}
-            fields["candidate"] = candidate.strip()
+            fields["candidate"] = candidate
             asked = [Ask(name, one, fields) for name, one in judging.criteria().items()]
             verdicts = yield asked
             done = {

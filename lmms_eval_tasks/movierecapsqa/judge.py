@@ -297,7 +297,7 @@ def judged(
 ) -> Generator[Asks, Sequence[Verdict], dict[str, Any]]:
     """A model's reply to a question about a segment (asking.py); trouble becomes a status.
 
-    An answer that is empty, a refusal, cut off or without claims is the candidate's failure, worth
+    An answer that is empty, cut off or without claims is the candidate's failure, worth
     0. Where the claims are not known (the judge failed, or they stand in a batch file) the
     dimensions are not asked: `judge_skipped`, or `unjudged` for the judge `none`.
 
@@ -313,10 +313,9 @@ def judged(
         (of this dimension alone), labels (of each claim), low and high (the scores that the labels
         allow) and consistent (whether the score is one of them; None without labels).
     """
-    status = answers.reply_status(reply)
+    status, candidate = answers.to_judge(reply)
     if status != "ok":
         return _item("", status)
-    candidate = answers.strip_reasoning(reply)[0].strip()
     fields = {"question": question, "candidate": candidate}
     # An estimate reckons with a claim for each sentence: those of an answer are not known before.
     sentences = [part.strip() for part in candidate.split(". ") if part.strip()]

@@ -10,7 +10,7 @@ from typing import Any
 from lmms_eval_tasks.benchmark import NOT_RUN, Item, Items, Join, Task
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.judges.asking import Answer, settle
-from lmms_eval_tasks.utils import aggregate
+from lmms_eval_tasks.utils import aggregate, answers
 from lmms_eval_tasks.utils.saved_runs import CARRIER
 
 
@@ -29,6 +29,8 @@ def scored(task: Task, kept: Item, reply: str, answer: Answer) -> dict[str, Any]
         say(f"scoring {kept['id']} failed; kept as status error")
         traceback.print_exc()
         made = {**task.blank, "status": "error"}
+    if task.asks and answers.reply_status(reply) == "refused":
+        made["refused"] = True  # judged like any answer; the numbers are given without it too
     return {**kept, **made, "reply": reply}
 
 

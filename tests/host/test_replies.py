@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -23,7 +23,7 @@ Reply = Callable[[int], str]  # of the number of a request, from 0, in all runs 
 @pytest.fixture
 def play(
     sample_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[[Reply], dict[str, Any]]]:
+) -> Callable[[Reply], dict[str, Any]]:
     """Runs a model that gives a reply to each number; `play.asked` counts requests."""
     monkeypatch.setenv(settings.DATA, str(sample_root))
     monkeypatch.setenv(settings.CACHE, str(tmp_path))
@@ -59,7 +59,7 @@ def play(
         return dict(made)
 
     run.model = Model  # type: ignore[attr-defined]
-    yield run
+    return run
 
 
 def letters(number: int) -> str:
