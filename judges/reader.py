@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from annotated_types import Le
-from pydantic import BaseModel, ValidationError
+from pydantic import AliasChoices, BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from lmms_eval_tasks.judges import geval
@@ -217,9 +217,11 @@ def _in_object(text: str, position: int, keys: Collection[str]) -> bool:
 
 
 def _in_list(text: str, span: Found) -> bool:
-    """Whether an object stands in a list: not one verdict, even if it is the only one."""
+    """Whether an object stands in a list: not one verdict, unless the reply is that list of one."""
     before, after = text[: span.start].rstrip(), text[span.end :].lstrip()
     whole = _unfenced(text)
+    if whole == f"[{text[span.start : span.end]}]":  # all that was said: nobody quotes here
+        return False
     return (
         before.endswith("[")
         or after.startswith("]")
@@ -303,6 +305,10 @@ def _check_scale(rating: re.Match[str], field: FieldInfo) -> None:
 
 
 def _validate(value: dict[str, Any], schema: type[BaseModel], bare: str | None) -> BaseModel:
+    for name, field in schema.model_fields.items():
+        if isinstance(field.validation_alias, AliasChoices) and name not in value:
+            for alias in value.keys() & set(field.validation_alias.choices):
+                value = {name if key == alias else key: part for key, part in value.items()}
     if unknown := value.keys() - schema.model_fields.keys():
         raise UnreadableError(f"{len(unknown)} unknown keys in the verdict")
     value = {name: _typed(part, schema.model_fields[name]) for name, part in value.items()}

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
 from lmms_eval_tasks.cvrr_es.labels import HIGHEST_SCORE, LOWEST_SCORE, RATINGS
 from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
@@ -52,9 +52,16 @@ class Judgement(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    pred: Literal["correct", "incorrect"]
+    # One released judgement has its label under `type`.
+    pred: Literal["correct", "incorrect"] = Field(validation_alias=AliasChoices("pred", "type"))
     score: float = Field(ge=LOWEST_SCORE, le=HIGHEST_SCORE)
     reason: str
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_published(cls, given: Any) -> Any:
+        """One released judgement has no reason."""
+        return {"reason": "", **given} if isinstance(given, dict) else given
 
 
 class Points(NamedTuple):
