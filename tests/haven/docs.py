@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -94,12 +93,14 @@ def simple(given: dict[str, Any]) -> list[Any]:
     return [*names.doc_to_visual(given), text(given)]
 
 
-def own_prompts(folder: Path, monkeypatch: pytest.MonkeyPatch, **texts: str | None) -> Path:
-    """A user's copy of task.yml, set as the one to use, with other texts; None takes a part out."""
-    file = folder / "haven" / "task.yml"
+def own_prompts(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, name: str = "task.yml", **texts: str | None
+) -> Path:
+    """A user's copy of a prompt file, set as the one to use; a text of None is taken out."""
+    ours = Path(inputs.__file__).parent / "prompts" / name
+    parts = yaml.safe_load(ours.read_text(encoding="utf-8")) | texts
+    file = folder / "haven" / name
     file.parent.mkdir(parents=True)
-    shutil.copy(Path(inputs.__file__).parent / "prompts" / "task.yml", file)
-    parts = yaml.safe_load(file.read_text(encoding="utf-8")) | texts
     kept = {part: text for part, text in parts.items() if text is not None}
     file.write_text(yaml.safe_dump(kept), encoding="utf-8")
     monkeypatch.setenv(settings.PROMPTS, str(folder))
