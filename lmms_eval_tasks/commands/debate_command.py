@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,7 +13,7 @@ import typer
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.commands.saved_runs import Concurrency, MaxCalls, MaxCost, set_limits
 from lmms_eval_tasks.console import say
-from lmms_eval_tasks.errors import DataError, TasksError
+from lmms_eval_tasks.errors import DataError
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.cvrr_es.candidates import Aligned
@@ -70,7 +69,7 @@ def debate_command(
     from lmms_eval_tasks.judges import run
     from lmms_eval_tasks.judges.config import KEY
     from lmms_eval_tasks.runs import judging
-    from lmms_eval_tasks.utils.json_files import check_output
+    from lmms_eval_tasks.utils.json_files import check_output, write_lines
 
     said = (transcripts or out.parent) / f"{out.stem}{ENDING}"
     for file in (out, said):
@@ -91,15 +90,16 @@ def debate_command(
         planned = reference.estimate(config, asked)
         if dry_run:
             print(f"{len(asked):,} answers to rate by {config.label}")
-            print("\n".join(planned.lines()))
+            print("\n".join(planned))
             return
         judges.preflight(config, [reference.criterion()])
         say(judges.announcement(config, reference.prompt_name()))
-        for line in planned.lines():
+        for line in planned:
             say(line)
         rated = reference.rate(judges.make(config), asked)
         current.progress.close()
-        _write(out, said, config.label, rated)
+        write_lines(said, (one.transcript(config.label) for one in rated))
+        write_lines(out, (one.row(config.label).as_dict() for one in rated))
         problems = _tell(rated, config, current)
     print(f"{out}: {len(rated):,} answers; transcripts in {said}")
     for line in _advice(rated, cached=current.cache is not None):
@@ -145,11 +145,10 @@ def _check_old(out: Path, label: str, asked: Iterable[Asked]) -> None:
         DataError: it has ratings that this run does not make again.
     """
     from lmms_eval_tasks.cvrr_es.study import ratings
-    from lmms_eval_tasks.cvrr_es.study.ratings import Item
 
     if not out.exists():
         return
-    ours = {Item(one.id, one.candidate) for one in asked}
+    ours = {one.item for one in asked}
     try:
         there = ratings.read([out])
     except DataError as error:
@@ -168,20 +167,6 @@ def _check_old(out: Path, label: str, asked: Iterable[Asked]) -> None:
                 f"{out}: has {what}, which this run would not make again; name another file with "
                 "--out, or remove it"
             )
-
-
-def _write(out: Path, said: Path, label: str, rated: Sequence[Rated]) -> None:
-    from lmms_eval_tasks.cvrr_es.study import ratings
-
-    partial = said.with_name(f".{said.name}.part")
-    lines = (json.dumps(one.transcript(label), ensure_ascii=False) + "\n" for one in rated)
-    try:
-        with partial.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(lines)
-        partial.replace(said)
-    except OSError as error:
-        raise TasksError(f"{said}: cannot be written ({error.strerror})") from None
-    ratings.write(out, (one.row(label) for one in rated))
 
 
 def _tell(rated: Sequence[Rated], config: JudgeConfig, current: JudgeRun) -> Mapping[str, Any]:

@@ -17,12 +17,13 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from lmms_eval_tasks.commands.cli import app
-from lmms_eval_tasks.cvrr_es.study import ratings, selection
+from lmms_eval_tasks.cvrr_es.study import selection
 from lmms_eval_tasks.cvrr_es.study.page import html
 from lmms_eval_tasks.cvrr_es.study.panel_sheets import all_sheets
 from lmms_eval_tasks.cvrr_es.study.ratings import OFF_SCALE, RatingRow
 from lmms_eval_tasks.cvrr_es.study.report import NO_REFERENCE, Options, report
 from lmms_eval_tasks.errors import DataError, TasksError
+from tests.cvrr_es.scored import write_ratings
 from tests.cvrr_es.study.hand_made import (
     FOURS,
     KAPPA,
@@ -270,10 +271,10 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     # Set, then deleted, so that what the command sets is taken back as well.
     monkeypatch.setenv(ALLOW, "0")
     monkeypatch.delenv(ALLOW)
-    ratings.write(tmp_path / "j.jsonl", given("J", LENIENT))
-    ratings.write(tmp_path / "k.jsonl", [row for row in judged() if row.judge == "K"])
-    ratings.write(tmp_path / "1.ref", referred()[:4])  # parts of one rater's reference are one
-    ratings.write(tmp_path / "2.ref", referred()[4:])
+    write_ratings(tmp_path / "j.jsonl", given("J", LENIENT))
+    write_ratings(tmp_path / "k.jsonl", [row for row in judged() if row.judge == "K"])
+    write_ratings(tmp_path / "1.ref", referred()[:4])  # parts of one rater's reference are one
+    write_ratings(tmp_path / "2.ref", referred()[4:])
     return tmp_path
 
 
@@ -289,8 +290,8 @@ def refused(result: Result, kind: type[TasksError], *expected: str) -> None:
 
 class TestCommand:
     def test_from_files_to_page(self, files: Path) -> None:
-        ratings.write(files / "mixture.jsonl", given("J", REFERENCE, round="mixture"))
-        ratings.write(files / "other.jsonl", given("K", REFERENCE, round="mixture"))
+        write_ratings(files / "mixture.jsonl", given("J", REFERENCE, round="mixture"))
+        write_ratings(files / "other.jsonl", given("K", REFERENCE, round="mixture"))
         (files / "own.json").write_text('{"J": 70, "K": 10}')
         (files / "empty.jsonl").write_text("\n")
         (files / "x_samples_maia_oe.jsonl").write_bytes(b"\xff")  # is not looked into
@@ -324,8 +325,8 @@ class TestCommand:
         refused(run(files, "--selection", "best"), TasksError, "the mixture's selection 'best'")
         refused(run(files, "--accuracies", files / "x.json"), DataError, "x.json")
         refused(run(files / "none.jsonl"), DataError, "none.jsonl: no such file")
-        ratings.write(files / "s.ref", given("GPT-3.5", LENIENT, round="reference"))
+        write_ratings(files / "s.ref", given("GPT-3.5", LENIENT, round="reference"))
         both = ("--reference", files / "s.ref", "--reference", files / "1.ref")
         refused(run(files, *both), DataError, "the reference is of 2 raters: GPT-3.5", "debate")
-        ratings.write(files / "z.ref", [replace(row, candidate="Z") for row in referred()[:4]])
+        write_ratings(files / "z.ref", [replace(row, candidate="Z") for row in referred()[:4]])
         refused(run(files, "--reference", files / "z.ref"), DataError, "no item in common")
