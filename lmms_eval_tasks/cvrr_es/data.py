@@ -93,10 +93,7 @@ def look(
     troubles = _troubles(found, only) if videos else {}
     told = _complaints(found, troubles)
     for task in names:
-        asked = [
-            one for one in found.questions if task in (f"{ANSWERS}{one.dimension}", *JUDGE_TASKS)
-        ]
-        if not told and not any(one.id not in troubles for one in asked):
+        if not told and all(one.id in troubles for one in found.questions if _asks(task, one)):
             told.append(f"{task}: not one question can be asked")
     if told:
         raise DataError(f"{found.folder}: " + "\n".join(told))
