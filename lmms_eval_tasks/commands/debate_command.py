@@ -115,14 +115,10 @@ def _asked(paths: Sequence[Path]) -> tuple[list[Asked], list[str]]:
     """
     from lmms_eval_tasks.cvrr_es import candidates, release
     from lmms_eval_tasks.cvrr_es.study import reference
-    from lmms_eval_tasks.utils.video_checks import LEAVE_OUT, listed
+    from lmms_eval_tasks.utils.video_checks import bad_items, stop
 
     found = release.load()  # no video is opened: a debate is about texts
-    if found.problems and not settings.allow_bad_items():
-        raise DataError(
-            f"{len(found.problems):,} questions cannot be used:\n{listed(found.problems)}\n"
-            f"{LEAVE_OUT}"
-        )
+    stop(found.folder, bad_items(found.problems, "questions cannot be used"))
     aligned = candidates.fitting(paths, found)
     asked = reference.asked_about(found, aligned)
     notes = [note for one in aligned for note in (*one.problems, *one.notes)]

@@ -71,13 +71,8 @@ def look(
     """
     release = load()
     problems = video_problems(release, only) if videos else {}
-    if problems and not settings.allow_missing_videos():
-        listed = "\n".join(f"  {video}: {reason}" for video, reason in problems.items())
-        raise DataError(
-            f"{len(problems)} of {len(release.videos)} MAIA videos cannot be used:\n{listed}\n"
-            "Put them there, or leave their questions out (they are counted in the results) with "
-            f"--allow-missing-videos or {settings.ALLOW_MISSING}=1"
-        )
+    what = f"of {len(release.videos)} MAIA videos cannot be used"
+    video_checks.stop(release.file, video_checks.missing_videos(problems, what))
     left = [video for video in release.videos if video.video not in problems]
     if not left:
         raise DataError(f"none of the {len(release.videos)} MAIA videos can be used")

@@ -25,6 +25,7 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maverix.item import COLUMNS_FILE, FIELDS, Item, read_columns
 from lmms_eval_tasks.utils import released_files, subtitles, video_checks
 from lmms_eval_tasks.utils.released_files import VIDEO_ENDINGS, DataStatus, Seen
+from lmms_eval_tasks.utils.validation import quoted, told
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.utils.probes import VideoInfo
@@ -41,7 +42,6 @@ PAPER_COUNTS = {"videos": 700, "questions": 852, "asked": 2556}
 ASKED_EACH = 3
 # Ours, and the name that the paper announces (A); another one is accepted if it is the only one.
 FILE_NAMES = ("data.json", "MAVERIX_v1.0.json")
-_SHOWN = 60  # characters of a value in a message
 _MAX_ERRORS = 3  # of one item, in its line
 
 
@@ -128,12 +128,12 @@ def _read(file: Path, _state: object) -> Release:
     if not isinstance(entries, list):
         raise DataError(f'{file}: expected {{"version": "...", "items": [...]}} or a list of items')
     if not isinstance(version, str):
-        raise DataError(f"{file}, version: expected a text, found {_quoted(version)}")
+        raise DataError(f"{file}, version: expected a text, found {quoted(version)}")
     if not entries:
         raise DataError(f"{file}: holds no items")
     for number, entry in enumerate(entries, 1):
         if not isinstance(entry, dict):
-            raise DataError(f"{file}, entry {number}: expected an object, found {_quoted(entry)}")
+            raise DataError(f"{file}, entry {number}: expected an object, found {quoted(entry)}")
     mapping = read_columns(file.parent)
     if unused := mapping.unused(entries):
         raise DataError(
@@ -167,14 +167,13 @@ def _validated(
             name = item.id
             items.append(item)
         except ValidationError as error:
-            at_id = [found for found in error.errors() if found["loc"] == ("id",)]
-            if at_id:
-                raise DataError(f"{file}, entry {number}: {_told(at_id[0])}") from None
+            if error.errors()[0]["loc"] == ("id",):
+                raise DataError(f"{file}, entry {number}: {told(error)}") from None
             name = str(entry["id"]).strip()
-            problem = "; ".join(_told(found) for found in error.errors()[:_MAX_ERRORS])
+            problem = told(error, _MAX_ERRORS)
         if name in places:
             raise DataError(
-                f"{file}, entry {number}: id {_quoted(name)} is also that of entry {places[name]}"
+                f"{file}, entry {number}: id {quoted(name)} is also that of entry {places[name]}"
             )
         places[name] = number
         if problem:
@@ -183,33 +182,9 @@ def _validated(
         first = next(iter(problems))
         raise DataError(
             f"{file}: not one of {len(entries)} items fits the schema; "
-            f"{_quoted(first)}: {problems[first]}"
+            f"{quoted(first)}: {problems[first]}"
         )
     return tuple(items), problems
-
-
-def _told(error: Mapping[str, Any]) -> str:
-    """An error in a user's words: the field, what is wrong, the value if it is short by nature."""
-    place = ", ".join(f"entry {p + 1}" if isinstance(p, int) else str(p) for p in error["loc"])
-    told = _IN_OUR_WORDS.get(error["type"]) or str(error["msg"]).removeprefix("Value error, ")
-    value = error["input"]
-    shown = f", found {_quoted(value)}" if isinstance(value, str | int | float) else ""
-    return f"{f'{place}: ' if place else ''}{told}{shown}"
-
-
-# pydantic's kinds of errors; those of our own validators speak for themselves.
-_IN_OUR_WORDS = {
-    "missing": "the field is missing",
-    "string_type": "expected a text",
-    "string_too_short": "is empty",
-    "string_unicode": "holds half of a character (a lone surrogate)",
-    "bool_type": "expected true or false",
-}
-
-
-def _quoted(value: Any) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= _SHOWN else f"{shown[: _SHOWN - 3]}..."
 
 
 # --- a look at them -----------------------------------------------------------------------------

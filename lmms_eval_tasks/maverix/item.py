@@ -28,6 +28,7 @@ from pydantic import (
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maverix.labels import LETTERS, N_OPTIONS, SPLITS
+from lmms_eval_tasks.utils.validation import told
 
 _CLOCK = re.compile(r"(?:(\d{1,4}):)?(\d{1,4}):([0-5]\d(?:\.\d{1,9})?)")
 _LETTERED = re.compile(r"\(?([A-H])[.):]\s*(\S.*)", re.DOTALL)
@@ -323,17 +324,14 @@ def read_columns(folder: Path) -> ColumnMap:
     try:
         content = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
     except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
-        told = " ".join(str(error).split())
-        raise DataError(f"{file}: not YAML in UTF-8: {told:.200}") from None
+        why = " ".join(str(error).split())
+        raise DataError(f"{file}: not YAML in UTF-8: {why:.200}") from None
     if not isinstance(content, dict) or set(content) - {"columns", "values"}:
         raise DataError(f"{file}: expected nothing but `columns` and `values`")
     try:
         return ColumnMap.model_validate({name: part or {} for name, part in content.items()})
     except ValidationError as error:
-        found = error.errors()[0]
-        place = ", ".join(map(str, found["loc"]))
-        expected = "expected an object" if found["type"] == "dict_type" else found["msg"]
-        raise DataError(f"{file}, {place}: {expected.removeprefix('Value error, ')}") from None
+        raise DataError(f"{file}, {told(error)}") from None
 
 
 def _value(entry: Mapping[str, Any], path: str | list[str]) -> Any:

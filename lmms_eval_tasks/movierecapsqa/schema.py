@@ -38,6 +38,7 @@ from pydantic import (
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils import released_files, subtitles
+from lmms_eval_tasks.utils.validation import told
 
 # The labels by which the paper splits its results (Tables 3, 5): slug in our data and in metric
 # names -> title.
@@ -227,15 +228,6 @@ class Segment(_Entry):
 PAPER_COUNTS = {"videos": 60, "questions": 8231, "facts": 16462}
 FILE_NAMES = ("segments.json",)
 
-# What pydantic says in Python's words, by the type of its error.
-_IN_WORDS = {
-    "missing": "the field is missing",
-    "string_too_short": "expected a text, found an empty one",
-    "too_short": "expected at least one",
-    "tuple_type": "expected a list",
-    "extra_forbidden": "no such field",
-}
-
 
 @dataclass(frozen=True)
 class Release:
@@ -326,13 +318,3 @@ def _read(file: Path, _state: object) -> Release:
     canonical = json.dumps(content, sort_keys=True)
     digest = hashlib.sha256(canonical.encode("utf-8", "replace")).hexdigest()[:12]
     return Release(file, digest, tuple(segments), problems)
-
-
-def told(error: ValidationError, most: int = 1) -> str:
-    """The first problems of a validation in a user's words, on one line: field, what is wrong."""
-    found = []
-    for one in error.errors(include_input=False, include_url=False)[:most]:
-        place = ", ".join(f"entry {p + 1}" if isinstance(p, int) else str(p) for p in one["loc"])
-        what = _IN_WORDS.get(one["type"], str(one["msg"]).removeprefix("Value error, "))
-        found.append(f"{place}: {what}" if place else what)
-    return "; ".join(found)

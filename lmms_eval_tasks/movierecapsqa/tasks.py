@@ -170,12 +170,6 @@ class MovieRecapsQA(Benchmark):
         """The clip of a segment."""
         return data.cut(doc)
 
-    def uncut(self, found: Found, lost: Mapping[str, str]) -> str:
-        """How many segments cannot be cut."""
-        return (
-            f"{len(lost)} of {len(data.asked(found.release))} MovieRecapsQA segments cannot be cut"
-        )
-
     def make_subtitles(self, root: Path, transcriber: Any) -> int:  # noqa: ARG002
         """Dialogue is in the data file, and a recap's sound is its narration.
 

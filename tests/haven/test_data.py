@@ -347,7 +347,7 @@ def test_damaged_in_the_middle(
     user: Path, read: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (user / "videos" / "summe" / "video_1.mp4").write_text("cut")
-    with pytest.raises(DataError, match="the frames of 1 of 3 HAVEN videos cannot be read:\n  s"):
+    with pytest.raises(DataError, match="HAVEN: 1 of 3 items cannot be shown:\n  s"):
         prepared("haven_v2t", "haven_temporal_text")
     monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
     prepared("haven_v2t", "haven_temporal_text")

@@ -113,7 +113,7 @@ class TestFiles:
             ({"version": 1, "items": [entry()]}, "version: expected a text, found 1"),
             ([entry(1), "x"], "entry 2: expected an object, found 'x'"),
             ([entry(1), entry(2, id=...)], "entry 2: id: the field is missing"),
-            ([entry(1), entry(2, id=" ")], "entry 2: id: is empty"),
+            ([entry(1), entry(2, id=" ")], "entry 2: id: expected a text, found an empty one"),
             ([entry(1), entry(2, id=None)], "entry 2: id: expected a text"),
             ([entry(1), entry(2, id=True)], "entry 2: id: expected a text"),
             ([entry(1), entry(2, id="a\nb")], "entry 2: id: holds a line end"),

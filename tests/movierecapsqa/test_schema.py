@@ -78,8 +78,8 @@ def test_facts_with_numbers_and_without(facts: list[str], read: list[str], tmp_p
     [
         ({"srt": "00:00:05,000 --> 00:00:02,000\nx"}, "srt: line 1: shown from 5 s to 2 s"),
         ({"srt": "They talk."}, "srt: line 1: expected a cue's number or timing"),
-        ({"srt": 7}, "valid string"),
-        ({"facts": []}, "facts: expected at least one"),
+        ({"srt": 7}, "srt: expected a text, found 7"),
+        ({"facts": []}, "facts: expected at least 1, found 0"),
         ({"facts": ["1. A.", "2. "]}, "facts, entry 2: expected a text, found an empty one"),
         ({"facts": ["A.", None]}, "facts, entry 2: "),
         ({"facts": "A sits."}, "facts: expected a list"),

@@ -30,9 +30,9 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven.options import LARGE_SOURCES, OWN, SOURCES, Options
 from lmms_eval_tasks.haven.records import hdf5_file, json_file
 from lmms_eval_tasks.haven.records.hdf5_file import Arrays
-from lmms_eval_tasks.haven.records.json_file import quoted
 from lmms_eval_tasks.haven.records.record import Origin, Record, join
 from lmms_eval_tasks.utils import released_files
+from lmms_eval_tasks.utils.validation import quoted
 
 NAMES = "names.json"
 _KEYS = ("video_id", "video", "id")  # of a line of the hub copy, in this order

@@ -22,9 +22,10 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.movierecapsqa.schema import Segment, Text, told
+from lmms_eval_tasks.movierecapsqa.schema import Segment, Text
 from lmms_eval_tasks.utils import released_files, subtitles
 from lmms_eval_tasks.utils.subtitles import Cue
+from lmms_eval_tasks.utils.validation import told
 
 
 class _Given(BaseModel):

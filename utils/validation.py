@@ -1,0 +1,55 @@
+"""What is wrong with a user's file that a pydantic model refuses, in the user's words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+_SHOWN = 60  # characters of a value in a message
+# What pydantic says in Python's words, by the type of its error; with the values of its context.
+_IN_WORDS = {
+    "missing": "the field is missing",
+    "extra_forbidden": "no such field",
+    "string_type": "expected a text",
+    "string_too_short": "expected a text, found an empty one",
+    "string_unicode": "holds half of a character (a lone surrogate)",
+    "int_type": "expected a whole number",
+    "bool_type": "expected true or false",
+    "list_type": "expected a list",
+    "tuple_type": "expected a list",
+    "dict_type": "expected an object",
+    "model_type": "expected an object",
+    "model_attributes_type": "expected an object",
+    "greater_than_equal": "expected {ge} or more",
+    "too_short": "expected at least {min_length}, found {actual_length}",
+    "too_long": "expected at most {max_length}, found {actual_length}",
+}
+
+
+def told(error: ValidationError, most: int = 1) -> str:
+    """The first problems of a validation on one line: each one's place and what is wrong there."""
+    return "; ".join(map(_told, error.errors(include_url=False)[:most]))
+
+
+def _told(error: Mapping[str, Any]) -> str:
+    # A union names the type that it tried last; that is no place in the file.
+    steps = [step for step in error["loc"] if step not in ("int", "str")]
+    place = ", ".join(f"entry {s + 1}" if isinstance(s, int) else str(s) for s in steps)
+    own = str(error["msg"]).removeprefix("Value error, ")  # of our validators
+    what = _IN_WORDS.get(error["type"], own)
+    if what is not own:
+        what = what.format_map(error.get("ctx", {}))
+    value = error["input"]
+    is_short = isinstance(value, str | int | float)
+    if (is_short or error["type"].endswith("_type")) and ", found " not in what:
+        what += f", found {quoted(value)}"
+    return f"{place}: {what}" if place else what
+
+
+def quoted(value: Any) -> str:
+    """A value for a message, shortened."""
+    shown = repr(value)
+    return shown if len(shown) <= _SHOWN else f"{shown[: _SHOWN - 3]}..."
