@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maia.categories import BY_RELEASED_NAME, CATEGORIES
 from lmms_eval_tasks.utils import released_files
-from lmms_eval_tasks.utils.validation import quoted, told
+from lmms_eval_tasks.utils.validation import Text, quoted, told
 
 POOL_SIZE = 8  # answers, true and false statements of a question (paper, 3.1)
 # What the full set holds (paper, 3.1 and Limitations; data_schemas.md).
@@ -23,7 +23,6 @@ PAPER_COUNTS = {"videos": 100, "questions": 2400, "pairs": 19200}
 # Names of the authors' release; another name is accepted if it is the only JSON file there.
 FILE_NAMES = ("data.json", "data_100%.json", "data_20%.json")
 
-Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Pool = Annotated[list[Text], Field(min_length=POOL_SIZE, max_length=POOL_SIZE)]
 
 

@@ -230,9 +230,7 @@ class MovieRecapsQA(Benchmark):
 
     def notes(self, asked: Mapping[str, Items]) -> list[str]:
         """Conditions of a source that were not asked the same questions."""
-        return layouts.unlike(
-            {task: {item["id"] for item in items} for task, items in asked.items()}
-        )
+        return layouts.unlike(asked)
 
     def reread(self, items: Sequence[dict[str, Any]], *, judged: bool) -> list[dict[str, Any]]:
         """The judged baselines that a run has are kept; with a judge those asked for now come too.

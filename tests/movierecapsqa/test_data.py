@@ -303,7 +303,7 @@ def test_status(root: Path, user: Path) -> None:
     assert "not held, it needs movieId" in runs(root)["movierecapsqa_movie"]
     write(user, [])
     status = data.status(root)
-    assert (status.found, "holds no segments" in status.problem) == (False, True)
+    assert (status.found, "holds no entries" in status.problem) == (False, True)
     shutil.rmtree(user)
     assert data.status(root).problem == data.HOW_TO_GET
 

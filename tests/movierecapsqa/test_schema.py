@@ -128,11 +128,9 @@ def test_answers_of_people_and_models(tmp_path: Path) -> None:
     ("content", "says"),
     [
         ({"segments": []}, "expected a list of segments"),
-        ([], "holds no segments"),
-        ([1], "expected a list of segments"),
-        ([entry(1, id=...)], "segment 1: no id"),
-        ([entry(1), entry(1)], "segment 2: id 'talk.1' is also that of segment 1"),
-        ([entry(1, facts=[])], "not one of 1 segments fits the schema; talk.1: facts: "),
+        ([], "holds no entries"),
+        ([entry(1), entry(1)], "entry 2: id 'talk.1' is also that of entry 1"),
+        ([entry(1, facts=[])], "not one of 1 entries fits the schema; 'talk.1': facts: "),
     ],
 )
 def test_what_is_no_list_of_segments_stops(content: Any, says: str, tmp_path: Path) -> None:
