@@ -237,7 +237,7 @@ def test_times_of_a_random_whisper(
     assert all(round(cue.start * 50, 6).is_integer() for cue in cues)  # every 0.02 s
     # Every window of 30 s is heard, and its times count from the file's beginning.
     for window in range(0, math.ceil(seconds), 30):
-        assert subtitles.cut(cues, window, min(window + 30, seconds), min_share=0)
+        assert any(window <= cue.start < window + 30 for cue in cues)
 
 
 def test_sound_that_is_not_as_agreed(whisper: TransformersWhisper, tmp_path: Path) -> None:
