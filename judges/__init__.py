@@ -16,7 +16,6 @@ from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges.verdict import (
     HUGGINGFACE,
     NONE,
-    OFFLINE,
     Criterion,
     Judge,
     JudgeConfig,
@@ -141,10 +140,6 @@ def describe(config: JudgeConfig) -> dict[str, Any]:
 def _warning(config: JudgeConfig) -> str | None:
     if config.comparable:
         return None
-    if OFFLINE in (config.provider, *(member.provider for member in config.members)):
-        from lmms_eval_tasks.judges import offline
-
-        return offline.WARNING
     if config.provider == NONE:
         return "not judged yet: judge the saved samples with `lmms-eval-tasks judge`"
     return f"judged by {config.label}, not by the paper's judge: compare with that in mind"

@@ -261,7 +261,7 @@ def _with_reasons(fields: Mapping[str, Any], seen: Sequence[_Turn]) -> dict[str,
 
 
 def _turn_name(criterion: str) -> str:
-    """A turn is another kind of verdict: rules that know the criterion cannot debate it."""
+    """A turn is another kind of verdict: recordings of the criterion itself hold none of it."""
     return f"{criterion}_debate"
 
 

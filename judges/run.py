@@ -31,7 +31,6 @@ from lmms_eval_tasks.judges.verdict import (
     DEBATE,
     HUGGINGFACE,
     NONE,
-    OFFLINE,
     OPENAI,
     PANEL,
     REPLAY,
@@ -355,10 +354,6 @@ class Run:
             from lmms_eval_tasks.judges import replay
 
             return replay.judge(config)
-        if config.provider == OFFLINE:
-            from lmms_eval_tasks.judges.offline import OfflineJudge
-
-            return OfflineJudge(config)
         members = [self.judge(member) for member in config.members]
         if config.provider == PANEL:
             from lmms_eval_tasks.judges.panel import PanelJudge

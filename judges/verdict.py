@@ -150,7 +150,7 @@ def failure_of(verdicts: Iterable[Verdict]) -> str:
 # --- who judges -----------------------------------------------------------------------------------
 
 OPENAI, HUGGINGFACE, REPLAY = "openai", "huggingface", "replay"
-OFFLINE, NONE, PANEL, DEBATE = "offline", "none", "panel", "debate"
+NONE, PANEL, DEBATE = "none", "panel", "debate"
 # Always given to the client: it would otherwise take OPENAI_BASE_URL, which on many machines points
 # at the model under test.
 DEFAULT_BASE_URL = "https://api.openai.com/v1"

@@ -82,7 +82,7 @@ def prompts_dir() -> Path | None:
 
 
 def judge_spec() -> str | None:
-    """The judge in its short form (`MODEL[@BASE_URL]`, `offline`, `none`), or None if unset."""
+    """The judge in its short form (`MODEL[@BASE_URL]`, `hf:MODEL`, `none`), or None if unset."""
     return os.environ.get(JUDGE) or None
 
 

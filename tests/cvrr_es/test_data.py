@@ -194,7 +194,7 @@ class TestDocs:
 
 class TestCheck:
     def test_the_judge_is_for_answers(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv(settings.JUDGE, "offline")  # knows another criterion
+        monkeypatch.setenv(settings.JUDGE, "offline")  # no judge
         for names in ((ANSWER,), ("cvrr_judge", ANSWER)):
             with pytest.raises(JudgeError):
                 before.check_benchmark(BENCHMARK, names)

@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks.judges.offline import agreement
+from lmms_eval_tasks import judges
 from lmms_eval_tasks.maia import sample
+from lmms_eval_tasks.maia.judge import criterion
 from lmms_eval_tasks.maia.sample_scene import BALL, CAR
+from lmms_eval_tasks.sample import players
+from tests.conftest import recorded_judge
 
 
 @pytest.fixture
@@ -62,13 +65,15 @@ def test_lures_look_right_and_are_no_answers(data, key):
         assert len(shared) >= 0.6 * len(set(folded(lure).split())), (right, lure)
 
 
-def test_offline_judge_accepts_answers_and_rejects_lures(data, key):
+def test_recorded_judge_accepts_answers_and_rejects_lures(sample_root, data, key):
+    judge = judges.make(judges.resolve(recorded_judge(sample_root), {}, default_model=""))
     for entry in questions(data):
-        question, references = entry["question"], entry["answer"]
-        for answer in references:
-            assert agreement(question, references, answer)[0], (question, answer)
-        lure = key["lures"][question]
-        assert not agreement(question, references, lure)[0], (question, lure)
+        given = {"question": entry["question"], "references": entry["answer"]}
+        wrong = (key["lures"][entry["question"]], players.UNKNOWN)
+        for candidates, score in ((entry["answer"], 1.0), (wrong, 0.0)):
+            for candidate in candidates:
+                found = judge.verdict(criterion(), {**given, "candidate": candidate})
+                assert (found.score, found.status) == (score, "ok"), (given, candidate)
 
 
 def test_no_sentence_is_copied_from_the_release(data, maia_data):

@@ -170,8 +170,6 @@ def test_room_for_replies(tmp_path: Path) -> None:
 
 def test_who_cannot_judge(tmp_path: Path) -> None:
     before.check_judge(BENCHMARK, "none")
-    with pytest.raises(JudgeError, match=f"cannot decide {judge.CLAIMS}, {judge.LABELS}"):
-        before.check_judge(BENCHMARK, "offline")
     recorded = tmp_path / "recorded.jsonl"
     fields = {"question": "q", "candidate": "a"}
     line = {"criterion": judge.CLAIMS, "fields": fields, "reply": '{"claims": []}'}

@@ -27,7 +27,7 @@ from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Verdict
 from lmms_eval_tasks.judges.config import KEY
 from lmms_eval_tasks.judges.costs import REPLY_TOKENS, Plan, at_best, enlarged, plan, summary
 from lmms_eval_tasks.judges.costs import Asked as Request
-from lmms_eval_tasks.judges.verdict import DEBATE, NONE, OFFLINE, PANEL
+from lmms_eval_tasks.judges.verdict import DEBATE, NONE, PANEL
 from lmms_eval_tasks.utils import prompts
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def config(spec: str | None, env: Mapping[str, str], *, single: bool = False) ->
             return _resolved(PAPER_SINGLE, env)
         return _debate([_resolved(name, env) for name in PAPER_AGENTS])
     found = _resolved(spec, env)
-    if found.provider in (NONE, OFFLINE, PANEL):
+    if found.provider in (NONE, PANEL):
         raise JudgeError(
             f"--judge {found.label}: reference ratings come from a debate (a file with `debate:`) "
             "or from language models that debate; name one"

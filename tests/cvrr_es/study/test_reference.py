@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 
 import pytest
@@ -68,9 +67,9 @@ def test_what_cannot_be_used(tmp_path: Path) -> None:
         reference.config(None, {}, single=True)
     with pytest.raises(JudgeError, match="--judge=MODEL@BASE_URL"):
         reference.config("gpt-4o", {})
-    for spec, single in itertools.product(("none", "offline"), (True, False)):
-        with pytest.raises(JudgeError, match=f"--judge {spec}"):
-            reference.config(spec, KEY, single=single)
+    for single in (True, False):
+        with pytest.raises(JudgeError, match="--judge none"):
+            reference.config("none", KEY, single=single)
     file = tmp_path / "panel.yml"
     file.write_text("panel: ['a@http://localhost:1/v1', 'b@http://localhost:1/v1']\n")
     with pytest.raises(JudgeError, match="--judge panel"):
