@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import inspect
 import json
@@ -51,7 +50,10 @@ def loaded(manager: Any, kind: str) -> dict[str, Any]:
 
 
 def test_all_yamls_are_registered(manager: Any) -> None:
-    """Under their own names: the first of two equal names wins silently, the host's before ours."""
+    """Under their own names: the first of two equal names wins silently, the host's before ours.
+
+    And the host parses every .yaml it finds; an empty one breaks all of its commands.
+    """
     names = our_names(manager, "task") + our_names(manager, "group")
     assert sorted(names) == sorted(file.stem for file in YAMLS)
     assert len(names) >= 19
@@ -64,13 +66,6 @@ def test_functions_are_absolute() -> None:
     for file in ALL_FILES:
         for function in re.findall(r"!function\s+(\S+)", file.read_text(encoding="utf-8")):
             assert function.startswith("lmms_eval_tasks."), f"{file}: {function}"
-
-
-def test_no_other_yaml_lies_under_the_task_path() -> None:
-    """The host parses every .yaml it finds; an empty one breaks all of its commands."""
-    for file in YAMLS:
-        text = file.read_text(encoding="utf-8")
-        assert re.search(r"^(task|group):", text, re.M), file
 
 
 @pytest.mark.parametrize("kind", ["simple", "chat"])
@@ -169,10 +164,6 @@ def test_aggregations_do_not_depend_on_the_order(manager: Any) -> None:
             for seed in range(3):
                 again = function(random.Random(seed).sample(of_metric, len(of_metric)))
                 assert again == expected or (again != again and expected != expected)
-                if hasattr(expected, "scores"):
-                    assert again.scores == expected.scores
-                    copied = copy.deepcopy(expected).scores
-                    assert copied == pickle.loads(pickle.dumps(again)).scores
 
 
 def test_aggregations_never_raise(manager: Any, capsys: Any) -> None:
