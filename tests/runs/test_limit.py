@@ -26,7 +26,7 @@ from lmms_eval_tasks.utils import probes
 )
 def test_of_each_benchmark(task: str, sample_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(settings.DATA, str(sample_root))
-    benchmark = benchmarks.load(task.partition("_")[0] if "cvrr" not in task else "cvrr_es")
+    benchmark = benchmarks.of(task)
     monkeypatch.setenv(settings.JUDGE, "none")
     before.check_benchmark(benchmark, [task])
     whole = before.docs(benchmark, task)
