@@ -109,9 +109,9 @@ def preflight(config: JudgeConfig, criteria: Iterable[Criterion]) -> None:
             geval.scale(criterion.schema, criterion.bare)  # ValueError: a benchmark's bug
     for model in config.endpoints:
         if model.provider == HUGGINGFACE:
-            provider = run.current().provider(model)
-            provider.check()
-            if not provider.sees and any(one.images for one in asked):
+            checkpoint = run.current().provider(model).checkpoint
+            checkpoint.check()
+            if not checkpoint.sees and any(one.images for one in asked):
                 raise JudgeError(f"the judge {model.label} takes no images")
         if run.current().limits.max_cost is not None and run.current().price(model) is None:
             raise JudgeError(

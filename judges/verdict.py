@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
@@ -284,19 +285,20 @@ class Criterion:
     top_logprobs: int = 0  # ask for log-probabilities (G-Eval); see judges/geval.py
 
 
-class Judge(Protocol):
-    """Whoever gives verdicts. Calls come from several threads and from forked processes."""
+class Judge(ABC):
+    """Whoever gives verdicts; called from several threads."""
 
-    @property
-    def config(self) -> JudgeConfig:
-        """How this judge was configured."""
+    config: JudgeConfig
 
-    def supports(self, criterion: str) -> bool:
+    def supports(self, criterion: str) -> bool:  # noqa: ARG002 - a language model takes any
         """Whether this judge can decide that criterion at all; asked before a run."""
+        return True
 
     def verdict(self, criterion: Criterion, fields: Mapping[str, Any]) -> Verdict:
         """Judge one item. Trouble with the judge becomes a status, never an exception."""
+        return self.verdicts(criterion, fields, 1)[0]
 
+    @abstractmethod
     def verdicts(
         self, criterion: Criterion, fields: Mapping[str, Any], samples: int
     ) -> Sequence[Verdict]:
@@ -426,7 +428,7 @@ class ProviderError(Exception):
 
 
 class Provider(Protocol):
-    """Whoever turns requests into replies. Called from many threads and in forked processes."""
+    """Whoever turns requests into replies; called from many threads."""
 
     @property
     def identity(self) -> Mapping[str, Any]:
