@@ -70,7 +70,7 @@ def blocks(benchmark):
 def of(benchmark, number):
     """A stored table by its number, or by its name beside the tables."""
     board = leaderboard(benchmark)
-    return board.beside[number] if isinstance(number, str) else board.table(number)
+    return board.beside[number] if isinstance(number, str) else board.tables[number]
 
 
 def columns(entry):
@@ -120,8 +120,8 @@ def test_nothing_that_is_stored_is_left_out_of_the_cases(benchmark):
     board, case, looked_up = leaderboard(benchmark), CASES[benchmark], {}
     for entry in case["tables"]:
         looked_up[entry["number"]] = [*looked_up.get(entry["number"], []), *columns(entry)]
-    for table in board.tables:
-        assert [column.name for column in table.columns] == looked_up.get(table.number, [])
+    for number, table in board.tables.items():
+        assert [*table.columns] == looked_up.get(number, [])
     assert set(board.stated) - IN_PROMPTS == set(case["stated"])
     assert set(board.named) - IN_PROMPTS == set(case["named"])
 
@@ -130,12 +130,12 @@ def test_nothing_that_is_stored_is_left_out_of_the_cases(benchmark):
 def test_the_page_shows_every_stored_cell(benchmark):
     text = (ROOT / "leaderboards" / f"{benchmark}.md").read_text(encoding="utf-8")
     board = leaderboard(benchmark)
-    for table in (*board.tables, *board.beside.values()):
+    for table in (*board.tables.values(), *board.beside.values()):
         part = text[text.index(f"**{table.heading}.**") :]
         part = part[part.index("\n|") + 1 :].split("\n\n")[0]
         titles, _, *shown = [cells(line) for line in part.splitlines()]
         front = len(titles) - len(table.columns)
-        assert titles[front:] == [column.title for column in table.columns]
+        assert titles[front:] == [*table.columns.values()]
         for row, fields in zip(table.rows, shown, strict=True):
             values = [None if value is None else str(value) for value in row.figures.values()]
             assert [one for cell in fields[front:] for one in figures(cell)] == values
@@ -157,12 +157,12 @@ def test_what_is_stored_of_the_text_stands_in_it(benchmark):
         (found,) = {match.replace(",", "") for match in re.findall(pattern, text)}
         found = found.replace("double", "two")
         value = str(NUMERALS.index(found)) if found in NUMERALS else found
-        assert (key, str(board.stated[key].value)) == (key, value)
+        assert (key, str(board.stated[key])) == (key, value)
     for key, (before, after) in case["named"].items():
         start = text.index(before)
         passage = text[start : text.index(after, start + len(before))]
         passage = passage.replace("Factualty", "Factuality").replace("fact-based ", "")
-        assert [name for name in board.named[key].names if name not in passage] == [], key
+        assert [name for name in board.named[key] if name not in passage] == [], key
         assert not any(name in passage for name in case.get("absent", {}).get(key, ()))
     assert [part for part in case["says"] if part not in text] == []
 

@@ -377,7 +377,7 @@ def _limit_marks(text: str) -> str:
     return "".join(kept)
 
 
-# --- structured replies: what each goes through before it is parsed (rankings.py, keyframes.py) ---
+# --- structured replies: what each goes through before it is parsed (rankings.py and others) -----
 
 
 @dataclass(frozen=True)

@@ -277,7 +277,7 @@ def describe(
 def _fell_back(found: Checked) -> Iterator[str]:
     """Where the mixture's rule left nobody, and what was shown instead."""
     for task, one in found.rated.items():
-        chosen = (one.chosen or {}).values()
+        chosen = one.chosen.values()
         if one.rule and (often := sum(choice.fell_back for choice in chosen)):
             yield (
                 f"{task}: no judge passed in {often} of {len(chosen)} choices (one for each fold "
@@ -308,7 +308,7 @@ def _of_data(found: Checked) -> dict[str, Any]:
         told["first_ratings"] = shown
     if rules := [str(one.rule) for one in found.rated.values() if one.rule]:
         told["selection"] = rules[0]
-    chosen = {task: one.chosen for task, one in found.rated.items() if one.chosen is not None}
+    chosen = {task: one.chosen for task, one in found.rated.items() if one.rule}
     if chosen:
         told["selected"] = {
             task: {
