@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lmms_eval_tasks.errors import JudgeError
+from lmms_eval_tasks.judges.config import resolve
 from lmms_eval_tasks.judges.verdict import (
     HUGGINGFACE,
     NONE,
@@ -39,13 +40,6 @@ __all__ = [
     "resolve",
     "setup",
 ]
-
-
-def resolve(spec: str | None, env: Mapping[str, str], *, default_model: str) -> JudgeConfig:
-    """The judge that a short form or a file names (config.resolve)."""
-    from lmms_eval_tasks.judges import config
-
-    return config.resolve(spec, env, default_model=default_model)
 
 
 def setup(config: JudgeConfig, criterion: Criterion) -> str:

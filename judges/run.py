@@ -463,7 +463,6 @@ class _Outermost(Judge):
         from lmms_eval_tasks.judges.engine import LanguageJudge
 
         self.config, self._judge, self._run = judge.config, judge, run
-        self._fingerprint = judge.config.fingerprint
         self._counts_itself = isinstance(judge, LanguageJudge)
 
     def supports(self, criterion: str) -> bool:
@@ -475,7 +474,7 @@ class _Outermost(Judge):
         before = self._run.here.paid
         found = self._judge.verdicts(criterion, fields, samples)
         self._count(found, cached=before == self._run.here.paid)
-        setup = f"{self._fingerprint}-{criterion.prompt_hash}"
+        setup = f"{self.config.fingerprint}-{criterion.prompt_hash}"
         return [replace(verdict, setup=setup) for verdict in found]
 
     def _count(self, verdicts: Sequence[Verdict], *, cached: bool) -> None:

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from enum import Enum
+from functools import cached_property
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -23,7 +24,7 @@ from pydantic import SecretStr
 from lmms_eval_tasks.utils.aggregate import NOT_JUDGED
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
+    from pydantic import BaseModel, ValidationError
 
 # --- what a judge says ----------------------------------------------------------------------------
 
@@ -137,6 +138,12 @@ def _sum(values: Sequence[int | None]) -> int | None:
     return sum(reported) if reported and len(reported) == len(values) else None
 
 
+def first_problem(error: ValidationError) -> str:
+    """The first thing that is wrong with what somebody wrote, with its place; not the text."""
+    first = error.errors(include_input=False, include_url=False)[0]
+    return f"{'.'.join(str(part) for part in first['loc']) or 'verdict'}: {first['msg']}"
+
+
 def failure_of(verdicts: Iterable[Verdict]) -> str:
     """The most frequent status that is not ok; of equally frequent ones the first in Status.
 
@@ -207,7 +214,7 @@ class JudgeConfig:
             return self.provider
         return f"{self.model}@{self.base_url}" if self.base_url else self.model
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """12 hex digits of everything that can change a verdict; no part of the key."""
         described = self.describe()
