@@ -125,8 +125,8 @@ def to_judge(text: str) -> tuple[str, str]:
     Of what holds no answer (empty, truncated, model_error) nothing is, and the text is "". A
     refusal is: the papers' judges are asked about every answer that is not empty.
     """
-    status, _ = _visible(text)
-    return status, strip_reasoning(text)[0].strip() if status == "ok" else ""
+    reply = shape(text)
+    return ("ok", reply.text.strip()) if reply.there else (reply.status, "")
 
 
 def strip_reasoning(text: str) -> tuple[str, bool]:
