@@ -1,0 +1,95 @@
+"""A clone's own wording becomes a folder of prompts; what is not of a known form is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lmms_eval_tasks.cvrr_es import judge as cvrr_judge
+from lmms_eval_tasks.errors import PromptError
+from lmms_eval_tasks.maia import judge as maia_judge
+from lmms_eval_tasks.utils import authors_prompts, prompts
+
+# As the authors' files are built; the sentences are made up.
+MAIA = """
+PROMPT_GEN = "Say it:\\n{}"
+PROMPT_MC = "Pick:\\nA. {}\\nB. {}\\n"
+raise SystemExit("never run")
+"""
+MAIA_JUDGE = """
+def llm_judge(chat, question, candidate, refs):
+    system = (
+        "Grade. "
+        "One word."
+    )
+    user = (
+        f"Q: {question}\\n"
+        f"C: {candidate}\\n"
+        + "\\n".join([f"R{i+1}: {r}" for i, r in enumerate(refs)])
+    )
+"""
+CVRR = """
+def annotate(rows):
+    for row in rows:
+        question, answer, pred = row
+        ask(messages=[
+            {"role": "system", "content": "Compare {'a': 1}."},
+            {"role": "user", "content": "Pair:\\n" f"Q {question} A {answer} P {pred}"},
+        ])
+"""
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    root = tmp_path / "clone"
+    (root / "Evaluation-Scripts").mkdir(parents=True)
+    (root / "eval_model.py").write_text(MAIA, encoding="utf-8")
+    (root / "compute_llm-as-a-judge.py").write_text(MAIA_JUDGE, encoding="utf-8")
+    (root / "Evaluation-Scripts" / "LLM_Judge_evaluation.py").write_text(CVRR, encoding="utf-8")
+    return root
+
+
+def test_maia(clone: Path, tmp_path: Path) -> None:
+    told = authors_prompts.write("maia", clone, tmp_path / "own")
+    given = {"vsv": {"A", "B"}, "oevqa": {"question"}}
+    found = prompts.load("maia", "it", given, tmp_path / "own").text
+    assert found == {"vsv": "Pick:\nA. {A}\nB. {B}\n", "oevqa": "Say it:\n{question}"}
+    judge = prompts.load("maia", "judge", maia_judge.PARTS, tmp_path / "own").text
+    assert judge["system"] == "Grade. One word."
+    assert judge["user"] == "Q: {question}\nC: {candidate}\n{references}"
+    assert told[-1].endswith(str(tmp_path / "own"))
+
+
+def test_messages_and_braces(clone: Path, tmp_path: Path) -> None:
+    authors_prompts.write("cvrr_es", clone, tmp_path)
+    found = prompts.load("cvrr_es", "judge", cvrr_judge.PARTS["judge"], tmp_path)
+    assert found.text["system"] == "Compare {'a': 1}."
+    values = {"question": "1", "reference": "2", "candidate": "3"}
+    assert prompts.fill(found.text["user"], values) == "Pair:\nQ 1 A 2 P 3"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("{candidate}", "{other}", r"judge\.yml, user: .*the placeholder 'other'"),
+        ("    user = (", "    words = (", r"judge\.yml, user: .*llm_judge\.user: no user"),
+        ('"Grade. "', "grade() +", r"judge\.yml, system: .*line 4: grade\(\)"),
+        ("def llm", "def (", r"judge\.yml, system: .*invalid syntax"),
+    ],
+)
+def test_what_is_not_of_a_known_form_is_named(
+    clone: Path, tmp_path: Path, old: str, new: str, told: str
+) -> None:
+    file = clone / "compute_llm-as-a-judge.py"
+    file.write_text(MAIA_JUDGE.replace(old, new), encoding="utf-8")
+    with pytest.raises(PromptError, match=told):
+        authors_prompts.write("maia", clone, tmp_path / "own")
+    assert not (tmp_path / "own").exists()
+
+
+def test_no_clone(tmp_path: Path) -> None:
+    with pytest.raises(PromptError, match=r"clone https://github\.com/Caput97/MAIA"):
+        authors_prompts.write("maia", tmp_path, tmp_path / "own")
+    with pytest.raises(PromptError, match="have published no prompts"):
+        authors_prompts.write("haven", tmp_path, tmp_path / "own")

@@ -1,0 +1,201 @@
+"""The authors' own wording out of a user's clone of their repository, as a folder of prompts.
+
+Their sentences are theirs: they are not in this package. A benchmark's `prompts/authors.json` says
+where each part of its prompt files stands in the authors' files; Python is read, never run.
+
+    [{"repository": "OWNER/NAME", "files": {"judge.yml": {"system": {
+        "in": ["eval/judge.py"], "at": "ask.system", "names": {"pred": "candidate"}}}}}]
+
+`at` is a constant's name, or a function's and what stands in it: a variable (`ask.user`, its second
+value `ask.user[1]`), a key in a literal dict (`get.prompt.tasks.score`), or the role of a message
+(`ask.system`). Without it the file is a whole jinja template. `names` are our placeholders: by
+theirs, or a list for `{}` in order. `joined` is ours for what they join from a list. The text is
+cut where one of ours `starts` (or `after` it) and where one `ends`; `then` is put behind it. In
+these and in names `@PLACE` is the text that stands at that place. `ours` keeps our part and says
+why.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from lmms_eval_tasks.errors import PromptError
+from lmms_eval_tasks.utils.prompts import placeholders
+
+_JINJA = re.compile(r"\{\{-?\s*(\w+)[^}]*?-?\}\}")
+_JINJA_BLOCK = re.compile(r"\{%-?\s*(?:end)?raw\s*-?%\}\n?|\{#.*?#\}", re.DOTALL)
+
+
+class _CannotReadError(Exception):
+    """What in the authors' file is of no form that is known."""
+
+
+def write(benchmark: str, clone: Path, folder: Path) -> list[str]:
+    """Write `folder/<benchmark>/*.yml` for `--prompts folder`.
+
+    Args:
+        benchmark: its name here.
+        clone: the user's copy of the authors' repository.
+        folder: of prompts; its files of these names are replaced.
+
+    Returns:
+        What was written and what stayed ours, in lines.
+
+    Raises:
+        PromptError: naming the file and the part that could not be found or read.
+    """
+    place = resources.files(f"lmms_eval_tasks.{benchmark}") / "prompts"
+    if not (place / "authors.json").is_file():
+        raise PromptError(f"{benchmark}: the authors have published no prompts that we know of")
+    known = json.loads((place / "authors.json").read_text(encoding="utf-8"))
+    own = [one for one in known if any((clone / file).is_file() for file in _files(one))]
+    if not own:
+        where = " or ".join(f"https://github.com/{one['repository']}" for one in known)
+        raise PromptError(f"{clone}: none of the authors' files is there; clone {where}")
+    told, made = [], {}
+    for name, parts in [pair for one in own for pair in one["files"].items()]:
+        text = yaml.safe_load((place / name).read_text(encoding="utf-8"))
+        for part, source in parts.items():
+            if "ours" in source:
+                told.append(f"{name}, {part}: ours ({source['ours']})")
+            else:
+                text[part] = _part(clone, f"{name}, {part}", source)
+                if lost := set(source.get("needs", ())) - placeholders(text[part]):
+                    raise PromptError(f"{name}, {part}: the authors' text lacks {sorted(lost)}")
+        told += [f"{name}, {part}: ours (the authors have none)" for part in text.keys() - parts]
+        made[name] = text
+    target = folder / benchmark
+    target.mkdir(parents=True, exist_ok=True)
+    for name, text in made.items():
+        lines = yaml.safe_dump(text, allow_unicode=True, sort_keys=False, width=10_000)
+        (target / name).write_text(lines, encoding="utf-8")
+    files = ", ".join(str(target / name) for name in made)
+    return [f"written: {files}", *told, f"use them with --prompts {folder}"]
+
+
+def _files(known: Mapping[str, Any]) -> set[str]:
+    return {
+        file
+        for parts in known["files"].values()
+        for source in parts.values()
+        for file in source.get("in", ())
+    }
+
+
+def _part(clone: Path, part: str, source: Mapping[str, Any]) -> str:
+    """One part's text, with our placeholders."""
+    files = [file for name in source["in"] if (file := clone / name).is_file()]
+    if not files:
+        raise PromptError(f"{part}: {clone} has no {' or '.join(source['in'])}")
+    try:
+        content = files[0].read_text(encoding="utf-8")
+        if "at" not in source:
+            return _cut(_jinja(content, source), source, None)
+        tree = ast.parse(content)
+        return _cut(_python(tree, source), source, tree)
+    except (_CannotReadError, SyntaxError, UnicodeDecodeError) as error:
+        raise PromptError(f"{part}: {files[0]}: {error}; its form is not the one we know") from None
+
+
+def _jinja(content: str, source: Mapping[str, Any]) -> str:
+    text = _JINJA_BLOCK.sub("", content)
+    if "{%" in text:
+        raise _CannotReadError("a jinja statement")
+    return _JINJA.sub(lambda match: _named(match[1], source), text)
+
+
+def _named(name: str, source: Mapping[str, Any]) -> str:
+    names = source.get("names", {})
+    if name not in names:
+        raise _CannotReadError(f"the placeholder {name!r}")
+    return f"{{{names[name]}}}"
+
+
+def _cut(text: str, source: Mapping[str, Any], tree: ast.AST | None) -> str:
+    for kind, keep in (("starts", slice(1, 3)), ("after", slice(2, 3)), ("ends", slice(0, 1))):
+        if kind in source:
+            mark = source[kind]
+            if mark.startswith("@") and tree is not None:
+                mark = _string(_find(tree, mark[1:]), source, tree)
+            parts = text.partition(mark)
+            if not parts[1]:
+                raise _CannotReadError(f"{source[kind]!r} does not stand in it")
+            text = "".join(parts[keep])
+    return f"{text}{source.get('then', '')}"
+
+
+# --- Python ---------------------------------------------------------------------------------------
+
+
+def _python(tree: ast.AST, source: Mapping[str, Any]) -> str:
+    text = _string(_find(tree, source["at"]), source, tree)
+    names = source.get("names", ())
+    if isinstance(names, list):
+        if text.count("{}") != len(names):
+            raise _CannotReadError(f"{source['at']} has {text.count('{}')} places for {names}")
+        for name in names:
+            text = text.replace("{}", f"{{{name}}}", 1)
+    return text
+
+
+def _find(tree: ast.AST, at: str) -> ast.expr:
+    """The expression at a place (see above)."""
+    here: ast.AST = tree
+    for step in at.split("."):
+        name, _, number = step.rstrip("]").partition("[")
+        found = list(_inside(here, name))
+        if len(found) <= int(number or 0):
+            raise _CannotReadError(f"{at}: no {step}")
+        here = found[int(number or 0)]
+    if not isinstance(here, ast.expr):
+        raise _CannotReadError(f"{at} is no text")
+    return here
+
+
+def _inside(here: ast.AST, name: str) -> Iterator[ast.AST]:
+    """What a name stands for inside a module, a function or a dict, in the file's order."""
+    if isinstance(here, ast.Dict):
+        for key, value in zip(here.keys, here.values, strict=True):
+            if isinstance(key, ast.Constant) and key.value == name:
+                yield value
+        return
+    for node in sorted(ast.walk(here), key=lambda one: getattr(one, "lineno", 0)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name:
+            yield node
+        elif isinstance(node, ast.Assign | ast.AugAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(isinstance(one, ast.Name) and one.id == name for one in targets):
+                yield node.value
+        elif isinstance(node, ast.Dict):
+            roles = list(_inside(node, "role"))
+            if any(isinstance(one, ast.Constant) and one.value == name for one in roles):
+                yield from _inside(node, "content")
+
+
+def _string(node: ast.expr, source: Mapping[str, Any], tree: ast.AST) -> str:
+    """The text of constants, f-strings and what is put together of them."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        return "".join(_string(part, source, tree) for part in node.values)
+    if isinstance(node, ast.FormattedValue):
+        return _named(ast.unparse(node.value), source)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return _string(node.left, source, tree) + _string(node.right, source, tree)
+    if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".join"):
+        if "joined" not in source:
+            raise _CannotReadError(f"line {node.lineno}: a list that is joined")
+        return f"{{{source['joined']}}}"
+    names = source.get("names", {})
+    place = names.get(ast.unparse(node), "") if isinstance(names, dict) else ""
+    if place.startswith("@"):
+        return _string(_find(tree, place[1:]), source, tree)
+    raise _CannotReadError(f"line {node.lineno}: {ast.unparse(node)[:60]}")
