@@ -95,14 +95,11 @@ def build_command(
         if dry_run and config is not None:
             _print_estimate(jobs, choices, config)
             return
-        given = steps.prompt()
         if config is not None:
-            told = judges.announcement(config, given.name)
+            told = judges.announcement(config, steps.prompt().name)
             say(f"texts: {told.removeprefix('judge: ')}")
         failed = False
-        for done in build.build(
-            jobs, choices, out, source, config=config, given=given, keep_gaps=keep_gaps
-        ):
+        for done in build.build(jobs, choices, out, source, config=config, keep_gaps=keep_gaps):
             failed |= bool(done.failures)
             for line in report.lines(done, source, cached=current.cache is not None):
                 print(line)
@@ -159,7 +156,7 @@ def agreement_command(
     for line in rating_agreement.notes(rows):
         print(line)
     if output is not None:
-        write_json(output, [row.as_dict() for row in rows])
+        write_json(output, [vars(row) for row in rows])
 
 
 @haven_app.command("picture")
@@ -203,14 +200,14 @@ def _check_source(source: str) -> None:
 
 
 def _print_estimate(jobs: Sequence[Job], choices: Choices, config: JudgeConfig) -> None:
-    from lmms_eval_tasks.haven.records import build, report, steps
+    from lmms_eval_tasks.haven.records import build, report
 
     works = []
     for job in jobs:
         if not job.complete:
             made, frames, have = build.structured(job, choices)
             works.append(report.Work(made, have, (frames.width, frames.height)))
-    show(table_console(), [report.estimate(works, steps.prompt(), config)])
+    show(table_console(), [report.estimate(works, config)])
     print(f"{len(works)} videos to ask about, {len(jobs) - len(works)} are complete already")
     for note in report.notes(config):
         print(note)
