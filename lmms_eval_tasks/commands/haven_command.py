@@ -132,7 +132,9 @@ def rate_command(
     evidence = {one.id: rating_sheet.evidence(one) for one in drawn.videos}
     form = rating_sheet.html(drawn, evidence)
     (out / "sheet.html").write_text(form, encoding="utf-8")
-    for line in [*drawn.notes, *rating_sheet.missing(evidence)]:
+    unseen = [one.why for one in evidence.values() if one.why]
+    told = (f"{why}: rate it with a copy of your own beside the form" for why in unseen)
+    for line in (*drawn.notes, *told):
         print(line)
     print(f"{out}: sheet.csv and sheet.html, {len(drawn.videos)} videos, {len(drawn.rows)} ratings")
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found, Item, Items, Join, Task
+from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark, Cut, Doc, Found, Item, Items, Join, Task
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven import data, inputs, metrics
 from lmms_eval_tasks.haven import judge as judging
@@ -35,12 +35,12 @@ _IDENTITY = (
     *("id", "source", "kind", "text", "with_document", "record", *_LISTS),
     *("budget", "n_sentences"),
 )
-# What `score` reads of an item, by type: in a saved one no list may be another kind of thing.
-_TYPES: Mapping[str, tuple[type, Sequence[str]]] = {
-    "text": (str, ("id", "source", "video", "kind", "record", "status", "reply")),
-    "list": (list, (*_LISTS, "asked")),
-    "number": (int, ("budget", "n_sentences", "n_frames")),
-    "true or false": (bool, ("text", "with_document")),
+# What `score` reads of an item: in a saved one nothing may be another kind of thing.
+_KEPT: Mapping[str, type] = {
+    **dict.fromkeys(("id", "source", "video", "kind", "record", "status", "reply"), str),
+    **dict.fromkeys((*_LISTS, "asked"), list),
+    **dict.fromkeys(("budget", "n_sentences", "n_frames"), int),
+    **dict.fromkeys(("text", "with_document"), bool),
 }
 # An item without scores; what only some kinds have is empty.
 BLANK: Mapping[str, Any] = {
@@ -383,12 +383,9 @@ class Haven(Benchmark):
 
 def _problem(item: Item, first: Item) -> str:
     """What is wrong with a saved item of the task that `first` is of; "" if nothing is."""
-    for word, (of_type, names) in _TYPES.items():
-        for name in names:
-            if not isinstance(item.get(name), of_type):
-                return f"has no {word} `{name}`"
-    if item["status"] == "not_run" and not isinstance(item.get("not_run"), str):
-        return "has no text `not_run`"
+    kept = {**_KEPT, "not_run": str} if item.get("status") == NOT_RUN else _KEPT
+    if lacking := [name for name, kind in kept.items() if not isinstance(item.get(name), kind)]:
+        return f"has no `{lacking[0]}`"
     own, task = (
         Variant(one["kind"], document=one["with_document"], text=one["text"]).name
         for one in (item, first)

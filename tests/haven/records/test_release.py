@@ -228,7 +228,8 @@ def test_the_copy_on_the_hub(tmp_path: Path) -> None:
     write_hdf5(folder / "h5" / "tvsum.h5", content("tvsum", 2)[1])
     assert released.read(tmp_path, Options()).counts["videos_without_hdf5"] == 0
     lines = [json.dumps({"video": v, **e}) for v, e in content("ovp", 2)[0].items()]
-    (tmp_path / "ovp.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    (tmp_path / "ovp").mkdir()
+    (tmp_path / "ovp" / "all.jsonl").write_text("\n".join(lines), encoding="utf-8")
     write(tmp_path, videos=3)
     counts = released.read(tmp_path, Options()).counts
     assert (counts["ovp"], counts["tvsum"]) == (2, 3)
