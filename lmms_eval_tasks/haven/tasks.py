@@ -23,7 +23,6 @@ from lmms_eval_tasks.judges import Criterion, geval
 from lmms_eval_tasks.judges.verdict import Scoring
 from lmms_eval_tasks.utils import alignments, answers, rankings, text_metrics, video_summaries
 from lmms_eval_tasks.utils.prompts import Prompt
-from lmms_eval_tasks.utils.released_files import DataStatus
 
 V2T_SENTENCES = (3, 5)  # asked for by V2T's prompt with pictures (Appendix C)
 
@@ -303,6 +302,8 @@ class Haven(Benchmark):
     suited = staticmethod(judging.suited)
     judge_notes = staticmethod(judging.notes)
     tables = staticmethod(layouts.tables)
+    status = staticmethod(data.status)
+    judge_prompt = staticmethod(judging.prompt)
 
     def cut(self, found: Found, task: str, doc: Doc) -> Cut | None:  # noqa: ARG002
         """The sampled frames of its video, the same for all tasks; none of a text proxy."""
@@ -322,10 +323,6 @@ class Haven(Benchmark):
         if any(TASKS[name].kind in SUMMARIES for name in names):
             judging.check()
 
-    def status(self, root: Path) -> DataStatus:
-        """Look at the data under a data root."""
-        return data.status(root)
-
     def prepare(self, source: Path, root: Path, link: bool) -> str:
         """Put files of the release in place; then what `data status` tells."""
         return "\n".join([prepare(source, root, link), *data.status(root).notes])
@@ -337,10 +334,6 @@ class Haven(Benchmark):
     def criteria(self) -> Sequence[Criterion]:
         """How good is a summary?"""
         return [judging.criterion()]
-
-    def judge_prompt(self) -> Prompt:
-        """Of the one criterion."""
-        return judging.prompt()
 
     def describe(
         self,

@@ -27,7 +27,7 @@ def test_models_and_text_proxies() -> None:
         "haven one (a=b)": {"joined_clip_gain": 0.1},
         "haven_v2v two [c]": {"f1": 0.3},
         "haven_v2v_text two [c]": {"f1": 0.7},
-        "haven_text two [c]": {"joined_saliency": 0.1},
+        "haven_text two [c]": {"joined_saliency": 0.1, "joined_saliency_chance": 0.2},
     }
     rows = [("", numbers)]
     for name, f1 in (("one (a=b)", 0.4), (r"two \[c]", 0.3), (r"two \[c] (text proxy)", 0.7)):
