@@ -88,24 +88,15 @@ class TestPredictions:
                 1,
             ),
             (
-                [("A?", "1"), ("A?", "1"), ("X?", "2"), ("B?", "3"), ("X?", "4")],
+                [("A?", "1"), ("A?", "1"), ("X?", None), ("B?", "3"), (3, "4")],
                 [
                     ": 5 answers to the release's 4 questions",
+                    ": 1 answer whose `Q` is no text, first entry 5",
                     ": 2 answers to a question that is answered more than once, first entry 1 (A?)",
-                ],
-                3,
-            ),
-            (
-                [{"Q": "A?", "A": "1"}, {"Q": "X?"}, {"Q": "B?", "A": 3}, {"Q": "X?", "A": None}],
-                [": 3 answers whose `A` is no text, first entry 2 (X?)"],
-                1,
-            ),
-            (
-                [{"Q": "A?", "A": "1"}, {"question": "B?", "A": "2"}, {"Q": 3, "A": "3"}],
-                [
-                    ": 3 answers to the release's 4 questions",
-                    ": 2 answers whose `Q` is no text, first entry 2",
-                    missing.format(3, "002 (X?)"),
+                    ": 1 answer to a repeated question in another order than the release's, "
+                    "first entry 3 (X?)",
+                    missing.format(1, "004 (X?)"),
+                    ": 1 answer whose `A` is no text, first entry 3 (X?)",
                 ],
                 1,
             ),

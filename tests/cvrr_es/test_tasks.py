@@ -12,7 +12,7 @@ from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.cvrr_es import sample, tasks
 from lmms_eval_tasks.cvrr_es.data import running_model
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, JUDGE_TASKS
-from lmms_eval_tasks.cvrr_es.sample_answers import CAREFUL, FLAT, HASTY, MODELS
+from lmms_eval_tasks.cvrr_es.sample_answers import FLAT, MODELS
 from lmms_eval_tasks.cvrr_es.study import replies
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
 from lmms_eval_tasks.errors import DataError
@@ -82,16 +82,6 @@ class TestNothingLeaks:
                     {**one, "reference_rating": None}
                 )
             assert searched > 75
-
-    def test_its_own_first_rating(self, on_sample: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """By the name of the running model, or the user's for it."""
-        model = running.Model("some_class", "chat", {"pretrained": "models/Invented_Careful"})
-        with running.model(model):
-            shown = {o["judge"] for one in docs("cvrr_judge_collective") for o in one["others"]}
-        assert shown == {HASTY, FLAT}
-        monkeypatch.setenv(settings.CVRR_NAME, "INVENTED FLAT")
-        shown = {o["judge"] for one in docs("cvrr_judge_collective") for o in one["others"]}
-        assert shown == {CAREFUL, HASTY}
 
 
 class TestGiven:

@@ -29,8 +29,6 @@ from tests.cvrr_es.study.hand_made import (
     KAPPA,
     KAPPA_A,
     LENIENT,
-    MEAN_PANEL,
-    POOLED,
     REFERENCE,
     given,
     judged,
@@ -53,39 +51,21 @@ def full() -> dict[str, Any]:
 
 
 class TestNumbers:
+    """What is computed in report.py and parts.py alone: the rest is by hand in its own tests."""
+
     def test_a_rater(self, full: dict[str, Any]) -> None:
         part = rater(full, "J")
-        kappa, told = part["kappa"], part["ratings"]
-        assert kappa["cells"][PARTIAL]["A"]["kappa"] == pytest.approx(KAPPA_A)
-        assert kappa["by_candidate"] == {"A": pytest.approx(KAPPA_A), "B": 1}
-        mean, pooled = kappa["mean"], kappa["pooled"]
-        assert (mean["kappa"], mean["percent"]) == pytest.approx((KAPPA, 100 * KAPPA))
-        assert (mean["band"], mean["interval"]["clusters"]) == ("almost perfect", 2)
-        assert (pooled["kappa"], pooled["n"]) == (pytest.approx(POOLED), 8)
-        assert told["overall"]["mean"] == 26 / 8
-        assert (part["leniency"]["overall"]["value"], part["counts"]["rated"]) == (0.5, 8)
+        assert part["kappa"]["by_candidate"] == {"A": pytest.approx(KAPPA_A), "B": 1}
+        assert part["kappa"]["mean"]["kappa"] == pytest.approx(KAPPA)
         # Fitted on the other video: 1 on A, 0 on B, so half a point, and halves go up.
         assert part["without_offset"]["offsets"] == [0.5, 0.5]
-        # Reference: A and B tie, A wins, B wins twice. J: A wins twice, B wins, tie.
-        same = part["preferences"]
-        assert (same["same"], same["reference_tied"], same["judge_tied"]) == (2, 1, 1)
-        assert part["win_rates"]["score"] == {"A": 2.5 / 4, "B": 1.5 / 4}
         own = rater(full, "b")
         assert own["itself"] == ["B"]
         assert own["self_preference"]["difference"]["value"] == -1  # 0 on its own, 1 on A
-        pairs = {(one["one"], one["other"]): one["kappa"] for one in full["between"]["pairs"]}
-        assert (pairs["J", "K"], pairs["J", "b"], pairs["K", "b"]) == (0, 1, 0)
         assert full["accuracy"]["pairs"]["J"] == {"accuracy": 70, "kappa": pytest.approx(KAPPA)}
         assert json.loads(json.dumps(full, allow_nan=False)) == full
-
-    def test_panels(self) -> None:
-        found = report(judged(), referred(), QUICK)
-        mean, best = panel(found, "mean"), panel(found, "best_judge")
-        assert mean["kappa"]["mean"]["kappa"] == pytest.approx(MEAN_PANEL)
-        assert mean["over_best"]["value"] == pytest.approx(MEAN_PANEL - KAPPA)
+        mean = panel(full, "mean")
         assert (mean["over_best"]["n"], mean["over_mean"]) == (8, None)
-        assert best["over_best"]["value"] == 0
-        assert panel(found, "selected_mean")["kappa"]["mean"]["kappa"] == pytest.approx(KAPPA)
 
     def test_the_best_single_judge_is_chosen_on_shared_answers(self) -> None:
         """H, with B alone, has 0.97 there (E = 116, D = 1); J 0.86 on all, but 1 on B."""
