@@ -40,9 +40,7 @@ def rows(ratings: Given, **changes: object) -> list[RatingRow]:
 
 
 def study(
-    judges: Mapping[str, Mapping[str, Given]],
-    reference: Mapping[str, Given],
-    **changes: object,
+    judges: Mapping[str, Mapping[str, Given]], reference: Mapping[str, Given], **changes: object
 ) -> Study:
     """Judge -> candidate -> ratings, and the reference's by candidate."""
     given = [

@@ -16,12 +16,7 @@ from lmms_eval_tasks.judges import run
 from lmms_eval_tasks.judges.engine import render
 from lmms_eval_tasks.judges.verdict import DEBATE, OPENAI
 from lmms_eval_tasks.settings import JudgeLimits
-from tests.cvrr_es.study.debating import (
-    ANSWERS,
-    DIFFERENT,
-    Player,
-    write_study,
-)
+from tests.cvrr_es.study.debating import ANSWERS, DIFFERENT, Player, write_study
 from tests.local_endpoint import Fault, LocalEndpoint
 
 KEY = {"OPENAI_API_KEY": "sk-planted-0123456789"}
@@ -30,7 +25,10 @@ ONE = Asked(QUESTION, "Planted", "A cat.", empty=False)
 EMPTY = ONE._replace(answer="", empty=True)
 
 
-def test_the_papers_debate_and_single_judge() -> None:
+LOCAL = "m@http://localhost:1/v1"
+
+
+def test_who_gives_the_ratings(tmp_path: Path) -> None:
     debate = reference.config(None, KEY)
     assert (debate.provider, debate.rounds) == (DEBATE, 2)
     assert [one.model for one in debate.members] == ["gpt-4o", "gpt-3.5-turbo", "gpt-4o"]
@@ -38,13 +36,9 @@ def test_the_papers_debate_and_single_judge() -> None:
     assert (single.provider, single.model) == (OPENAI, "gpt-3.5-turbo")
     # Who judges answers is another decision.
     assert reference.config(None, {**KEY, "LMMS_EVAL_TASKS_JUDGE": "x@http://h/v1"}) == debate
-
-
-def test_one_model_debates_with_itself_and_a_file_says_more(tmp_path: Path) -> None:
-    debate = reference.config("m@http://localhost:1/v1", {})
-    assert debate.provider == DEBATE
-    assert {one.label for one in debate.members} == {"m@http://localhost:1/v1"}
-    assert len(debate.members) == 3
+    # One model debates with itself, and a file says more.
+    assert [one.label for one in reference.config(LOCAL, {}).members] == [LOCAL] * 3
+    assert reference.config(LOCAL, {}, single=True).members == ()
     file = tmp_path / "debate.yml"
     model = "{model: MODEL, base_url: 'http://localhost:1/v1'}"
     file.write_text(
@@ -54,26 +48,19 @@ def test_one_model_debates_with_itself_and_a_file_says_more(tmp_path: Path) -> N
     own = reference.config(str(file), {})
     assert (own.label, own.rounds) == ("three", 3)
     assert [one.model for one in own.members] == ["a", "b", "c"]
-    with pytest.raises(JudgeError, match="three is a debate"):
-        reference.config(str(file), {}, single=True)
-    assert reference.config("m@http://localhost:1/v1", {}, single=True).members == ()
-
-
-def test_what_cannot_be_used(tmp_path: Path) -> None:
-    for spec in (None, "", " "):
-        with pytest.raises(JudgeError, match=r"gpt-4o and gpt-3\.5-turbo.*OPENAI_API_KEY.*--judge"):
-            reference.config(spec, {})
-    with pytest.raises(JudgeError, match=r"^gpt-3\.5-turbo at OpenAI"):
-        reference.config(None, {}, single=True)
-    with pytest.raises(JudgeError, match="--judge=MODEL@BASE_URL"):
-        reference.config("gpt-4o", {})
-    for single in (True, False):
-        with pytest.raises(JudgeError, match="--judge none"):
-            reference.config("none", KEY, single=single)
-    file = tmp_path / "panel.yml"
-    file.write_text("panel: ['a@http://localhost:1/v1', 'b@http://localhost:1/v1']\n")
-    with pytest.raises(JudgeError, match="--judge panel"):
-        reference.config(str(file), {})
+    panel = tmp_path / "panel.yml"
+    panel.write_text("panel: ['a@http://localhost:1/v1', 'b@http://localhost:1/v1']\n")
+    cases: list[tuple[str | None, dict[str, str], bool, str]] = [
+        (str(file), {}, True, "three is a debate"),
+        (None, {}, False, r"gpt-4o and gpt-3\.5-turbo.*OPENAI_API_KEY.*--judge"),
+        (" ", {}, True, r"^gpt-3\.5-turbo at OpenAI"),
+        ("gpt-4o", {}, False, "--judge=MODEL@BASE_URL"),
+        ("none", KEY, False, "--judge none"),
+        (str(panel), {}, False, "--judge panel"),
+    ]
+    for spec, env, alone, told in cases:
+        with pytest.raises(JudgeError, match=told):
+            reference.config(spec, env, single=alone)
 
 
 def test_a_request_has_the_reference_and_the_rubric_but_no_candidate() -> None:
