@@ -100,17 +100,13 @@ def test_a_bad_row_is_told_in_one_line_and_the_others_stay(tmp_path: Path) -> No
     bad: list[tuple[Any, str]] = [
         ("text", "expected an object with Q, A and VideoID"),
         (row("Why?", Q=...), "Q: the field is missing"),
-        (row("Why?", A=...), "A: the field is missing"),
         (row("Why?", A=None), "A: expected a text, found NoneType"),
-        (row("Why?", A=["a"]), "A: expected a text, found list"),
         (row(" \n"), "Q: expected a text, found an empty one"),
-        (row("Why?", VideoID=...), "VideoID: the field is missing"),
         (row("Why?", VideoID=3), "VideoID: expected a text, found int"),
         (row("Why?", VideoID="../1.mp4"), folders),
         (row("Why?", VideoID="a\\1.mp4"), folders),
         (row("Why?", VideoID=".."), folders),
         (row("Why?", DimensionName="x"), "DimensionName: expected 'Partial actions', found 'x"),
-        (row("Why?", DimensionName=1), "DimensionName: expected 'Partial actions', found 1"),
     ]
     file = write(tmp_path, PART, [row("Good?"), *(one for one, _ in bad)])
     found = read(tmp_path)

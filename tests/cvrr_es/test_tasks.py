@@ -178,16 +178,6 @@ def again(*runs: rescore.Run, judge: str | None = None, **more: Any) -> rescore.
 
 
 class TestSaved:
-    def test_means(self, answers: list[Item]) -> None:
-        found = again(saved_run(ANSWER, answers), saved_run(OTHER, [answered("right 3", 1, TIME)]))
-        assert found.numbers["cvrr_es"]["mean_acc"] == pytest.approx((1 / 4 + 1) / 2)
-        assert found.numbers["cvrr_es"]["mean_acc_skip_empty"] == pytest.approx((1 / 2 + 1) / 2)
-        note = "cvrr_es: means over 2 of 11 dimensions: those that were given"
-        assert found.notes == [note]
-        every = [saved_run(f"cvrr_es_{d}", [answered("right 3", 1, d)]) for d in DIMENSIONS]
-        found = again(*every)
-        assert (found.notes, found.numbers["cvrr_es"]["mean_score_valid"]) == ([], 3)
-
     def test_a_later_reference(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """The user's of now, or the run's own; it replaces the run's whole."""
 

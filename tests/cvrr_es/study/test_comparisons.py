@@ -12,8 +12,7 @@ from lmms_eval_tasks.cvrr_es.study import comparisons, leniency
 from lmms_eval_tasks.cvrr_es.study.leniency import against_kappa, read_accuracies
 from lmms_eval_tasks.cvrr_es.study.study import Folds, Study
 from lmms_eval_tasks.errors import DataError
-from tests.cvrr_es.study.hand_made import KAPPA_A, judged, referred
-from tests.cvrr_es.study.study_rows import PARTIAL, of, study
+from tests.cvrr_es.study.study_rows import KAPPA_A, PARTIAL, judged, of, referred, study
 
 KAPPAS = {"a": 0.1, "b": 0.3, "c": 0.2, "d": 0.4}
 JUDGE = {"A": [5, 3, 4], "B": [4, 3, None], "C": [1, 5, 4.5]}

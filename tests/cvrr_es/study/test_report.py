@@ -24,19 +24,21 @@ from lmms_eval_tasks.cvrr_es.study.ratings import OFF_SCALE
 from lmms_eval_tasks.cvrr_es.study.report import NO_REFERENCE, Options, report
 from lmms_eval_tasks.errors import DataError, TasksError
 from tests.cvrr_es.scored import write_ratings
-from tests.cvrr_es.study.hand_made import (
+from tests.cvrr_es.study.study_rows import (
     FOURS,
     KAPPA,
     KAPPA_A,
     LENIENT,
+    PARTIAL,
     REFERENCE,
+    TIME,
     given,
     judged,
     panel,
     rater,
     referred,
+    rows,
 )
-from tests.cvrr_es.study.study_rows import PARTIAL, TIME, rows
 
 QUICK = Options(resamples=0)
 
@@ -111,9 +113,6 @@ class TestLacks:
     def test_no_reference(self) -> None:
         found = report([*judged(), *given("J", REFERENCE, round="collective")], [], QUICK)
         assert (found["reference"], found["notes"][0]) == (None, NO_REFERENCE)
-        part = rater(found, "J")
-        assert part["kappa"]["pooled"]["reason"] == "there is no reference yet"
-        assert part["ratings"]["overall"]["mean"] == 26 / 8
         assert "no kappa" in panel(found, "naive_bayes")["note"]
         assert found["rounds"][0]["difference"]["value"] is None
         assert "no kappa: there are no reference ratings yet" in html(found)
@@ -177,8 +176,6 @@ class TestLacks:
 
     def test_references(self) -> None:
         single = given("GPT-3.5", FOURS, round="reference")
-        with pytest.raises(DataError, match=r"of 2 raters: GPT-3.5 \(reference\), debate"):
-            report(judged(), [*referred(), *single])
         found = report([*judged(), *referred(), *single], referred(), QUICK)
         names = [part["name"] for part in found["raters"]]
         assert names == ["J", "K", "GPT-3.5, with reference"]

@@ -6,8 +6,6 @@ import random
 from collections import Counter
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS
 from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
@@ -105,32 +103,9 @@ def test_summaries_by_hand() -> None:
 
 # --- folds ----------------------------------------------------------------------------------------
 
-SIZES = st.dictionaries(
-    st.sampled_from(SLUGS),
-    st.lists(st.integers(1, 9), min_size=1, max_size=12),
-    min_size=1,
-    max_size=3,
-)
-
 
 def by_video(made: Study, seed: int = 0) -> Folds:
     return folds(made.items, made.questions, seed)
-
-
-@given(SIZES, st.integers(0, 3))
-def test_every_dimension_is_balanced(sizes: dict[str, list[int]], seed: int) -> None:
-    """No fold has more than another by more than the dimension's largest video."""
-    rated = []
-    for dimension, own in sizes.items():
-        videos = [f"{dimension}{i}" for i, size in enumerate(own) for _ in range(size)]
-        rated += [row(n, 3, dimension=dimension, video=one) for n, one in enumerate(videos)]
-    made = Study.of(rated, [])
-    found = by_video(made, seed)
-    assert found.count == min(5, sum(map(len, sizes.values())))
-    for dimension, own in sizes.items():
-        loads = Counter(dict.fromkeys(range(found.count), 0))
-        loads.update(found.fold(item) for item in made.items if made.dimension(item) == dimension)
-        assert max(loads.values()) - min(loads.values()) <= max(own)
 
 
 def test_a_video_is_in_one_fold_whatever_the_order() -> None:
