@@ -141,9 +141,9 @@ def details(items: Sequence[Item]) -> dict[str, Any]:
     return found
 
 
-def saved_run(task: str, items: Sequence[Item], model: str | None = "m (x)") -> rescore.Run:
+def saved_run(task: str, items: Sequence[Item]) -> rescore.Run:
     samples = [{"doc_id": n, "failed": one} for n, one in enumerate(items)]
-    return rescore.Run(task, Path(f"out/1_samples_{task}.jsonl"), samples, model, {})
+    return rescore.Run(task, Path(f"out/1_samples_{task}.jsonl"), samples, "m (x)", {})
 
 
 # --- a judge's ratings of eight answers, with a reference; kappas by hand ---

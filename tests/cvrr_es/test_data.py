@@ -22,7 +22,6 @@ from tests.cvrr_es.scored import row as rating
 
 ASKED = {PART: ["What happens?", "What happens?", "Who is there?"], TIME: ["When?", "Why?"]}
 ANSWER, OTHER = f"cvrr_es_{PART}", f"cvrr_es_{TIME}"
-WAITING = "not judged yet: judge the saved samples with `lmms-eval-tasks judge`"
 
 
 def look(*tasks: str) -> data.Checked:

@@ -85,12 +85,6 @@ class TestNothingLeaks:
 
 
 class TestGiven:
-    def test_texts(self) -> None:
-        text = names.doc_to_text(doc(question="Who {waits}?"))
-        assert text.endswith("Question: Who {waits}?")
-        kwargs = {"pre_prompt": "Look: ", "post_prompt": " (briefly)"}
-        assert names.doc_to_text(doc(question="Who {waits}?"), kwargs) == f"Look: {text} (briefly)"
-
     def test_what_the_model_is_called(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """It must not depend on where a checkpoint lies."""
         assert running_model() == "model"

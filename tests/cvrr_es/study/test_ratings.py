@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +12,14 @@ from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS
 from lmms_eval_tasks.cvrr_es.study import ratings
 from lmms_eval_tasks.cvrr_es.study.ratings import OFF_SCALE, Item, RatingRow, load, read
 from lmms_eval_tasks.errors import DataError, TasksError
-from tests.cvrr_es.scored import PART, rated, rated_doc, write_ratings
+from tests.cvrr_es.scored import PART, rated, rated_doc, row, write_ratings
 
 ALLOW = "LMMS_EVAL_TASKS_ALLOW_BAD_ITEMS"
 
 
-def rating(place: int = 1, value: float | None = 4.0, **changes: Any) -> RatingRow:
+def rating(place: int = 1, value: float | None = 4.0, judge: str = "J", **more: Any) -> RatingRow:
     """A row; a failed one where there is no value."""
-    status = "ok" if value is not None else "parse_failure"
-    question, video = f"{PART}/{place:03d}", f"{PART}/1.mp4"
-    row = RatingRow(PART, question, video, "C", "J", "first", value, "so", status)
-    return replace(row, **changes)
+    return row(place, value, judge, **{"candidate": "C", "reason": "so", **more})
 
 
 def lines(path: Path, *entries: Any) -> Path:
