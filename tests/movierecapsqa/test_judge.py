@@ -11,7 +11,6 @@ import pytest
 
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import reader
-from lmms_eval_tasks.judges.config import REASONING_TOKENS
 from lmms_eval_tasks.judges.engine import render
 from lmms_eval_tasks.movierecapsqa import judge
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, WORDS, Context, asked
@@ -153,19 +152,6 @@ def test_what_counts_as_a_claim() -> None:
 
 
 # --- the user's prompts and judges --------------------------------------------------------------
-
-
-def test_room_for_replies(tmp_path: Path) -> None:
-    env = {"OPENAI_API_KEY": "sk-planted-0123456789"}
-    papers = before.judge_config(BENCHMARK, env=env)
-    assert (papers.model, papers.comparable) == ("gpt-4.1-mini", True)
-    assert (papers.sampling.max_tokens, papers.timeout) == (judge.REPLY_TOKENS, 180)
-    file = tmp_path / "judge.yml"
-    file.write_text("model: m\nbase_url: http://localhost:1/v1\nmax_tokens: 700\ntimeout: 9\n")
-    config = before.judge_config(BENCHMARK, str(file), {})
-    assert (config.sampling.max_tokens, config.timeout) == (700, 9)  # the user's own stays
-    reasoning = before.judge_config(BENCHMARK, "o3@http://localhost:1/v1", {})
-    assert reasoning.sampling.max_tokens == REASONING_TOKENS >= judge.REPLY_TOKENS
 
 
 def test_who_cannot_judge(tmp_path: Path) -> None:

@@ -138,13 +138,6 @@ def nothing_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[No
         one.cache_clear()
 
 
-def test_rouge_l() -> None:
-    items = [answer(f"v.1/{n}", rouge_l=value) for n, value in enumerate((0.25, 0.75, None))]
-    found = numbers(items)
-    assert (found["rouge_l"], found["rouge_l_var"]) == (0.5, 0.0625)
-    assert numbers(items[2:])["rouge_l"] is numbers(items[2:])["rouge_l_var"] is None
-
-
 @pytest.mark.usefixtures("nothing_kept")
 def test_without_models_there_is_no_number_and_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("bertscore", "bertscore_var", "bartscore", "bartscore_var"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -239,18 +238,3 @@ def test_how_pictures_were_handed_over(user: Path, monkeypatch: pytest.MonkeyPat
         monkeypatch.setenv(settings.FRAMES, asked)
         assert annotated(BOTH)["frames"] == expected
     assert annotated(DIALOGUE)["frames"] == {"rule": "no picture is handed over"}
-
-
-def test_data_that_go_during_the_run(user: Path) -> None:
-    """The answers are paid for: what the check found is what the results tell."""
-    before.check_benchmark(BENCHMARK, [BOTH])
-    section = annotated(BOTH)
-    shutil.rmtree(user)
-    assert annotated(BOTH) == section
-    before._checked.clear()
-    section = annotated(BOTH)
-    assert not {"data", "left_out"} & section.keys()
-    assert section["warnings"][0].startswith(
-        "the data of this run cannot be told any more: no MovieRecapsQA data at"
-    )
-    assert {"prompts", "frames", "judge", "baselines", "details"} <= section.keys()

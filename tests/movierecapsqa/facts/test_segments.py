@@ -247,17 +247,6 @@ def test_answers_that_leak_and_names_that_are_left() -> None:
         assert review.leaks(case["question"], case["answer"]) is case["leaks"], case
     for case in CASES["names"]:
         assert review.names_left(case["question"], case["facts"]) == case["names"], case
-
-
-def test_a_question_that_is_asked_twice_is_told_twice() -> None:
-    questions = [
-        {"qid": 0, "question": "What does he do?", "datasetAnswer": "Runs."},
-        {"qid": 1, "question": "what does  he do", "datasetAnswer": "Falls."},
-        {"qid": 4, "question": "Why?"},
-    ]
-    found = review.review({"id": "v.1", "facts": ["Ann runs."], "questions": questions})
-    assert found == {
-        "answer": [],
-        "name": [],
-        "repeated": ["v.1/0: What does he do?", "v.1/1: what does  he do"],
-    }
+    twice = [{"qid": n, "question": q} for n, q in enumerate(("Does he?", "does  he", "Why?"))]
+    found = review.review({"id": "v.1", "facts": ["Ann runs."], "questions": twice})
+    assert found["repeated"] == ["v.1/0: Does he?", "v.1/1: does  he"]
