@@ -119,27 +119,6 @@ class TestReplies:
             item = names.process_results(doc, [doc["answer"]])[CARRIER]
             assert (item["right"], item["sound"], item["hears"]["av"]) == (1, state, "unknown")
 
-    @table(
-        "task, broken", [("maverix_s_circular", "read_choice"), ("maverix_s_oe", "reply_status")]
-    )
-    def test_an_error_while_scoring_keeps_the_item(
-        self, task: str, broken: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """It counts in the same metrics, as nobody's answer."""
-        docs = runs.docs(task)[:8]
-        good = runs.numbers(task, runs.score(docs, runs.right))
-        monkeypatch.setattr(tasks.answers, broken, fail)
-        items = runs.score(docs, runs.right)
-        assert {(item["status"], bool(item["reply"])) for item in items} == {("error", True)}
-        found = runs.numbers(task, items)
-        assert found.keys() == good.keys()
-        assert (found["failed"], found["words_mean"]) == (8, None)
-        accuracies = ("acc", "acc_valid", "acc_failed")
-        ratings = ("detail_valid", "detail_failed", "robust_n", "robust_failed")
-        of_open = task.endswith("_oe")
-        shown = [found[name] for name in (ratings if of_open else accuracies)]
-        assert shown == ([None, 8, 0, 4] if of_open else [0, None, 8])
-
 
 @pytest.mark.usefixtures("sample")
 def test_a_model_that_sound_breaks() -> None:
@@ -313,20 +292,6 @@ class TestCuts:
         tasks.cut.cache_clear()
         before.check_benchmark(BENCHMARK, own)
         before.make_media_of(BENCHMARK, own, None)
-
-    def test_what_is_cut(self, cutter: Cutter) -> None:
-        self.check("maverix_s", "maverix_long_s_oe", "maverix_s_circular")
-        before.check_benchmark(BENCHMARK, ["maverix_av"])  # without knowing the limit
-        assert cutter.cuts == []
-        own = ("maverix_a", "maverix_v", "maverix_av", "maverix_vs_oe", "maverix_v_circular")
-        self.check(*own)
-        assert sorted(map(str, cutter.cuts)) == sorted(map(str, set(self.windows())))
-        for doc in runs.docs("maverix_av"):
-            names.doc_to_messages(doc)  # a run finds them
-        assert len(cutter.cuts) == len(set(self.windows()))
-        cutter.cuts.clear()
-        self.check("maverix_long_a")
-        assert sorted(cutter.cuts) == sorted({(path, None, None) for path, *_ in self.windows()})
 
     def test_what_cannot_be_cut(self, cutter: Cutter, monkeypatch: pytest.MonkeyPatch) -> None:
         """A run that would break stops before its model is loaded, or goes on without the item."""

@@ -194,28 +194,6 @@ def test_names_are_those_of_table_4_and_people_are_one_row(tmp_path: Path) -> No
     ]
 
 
-def test_answers_without_scores_are_counted_by_why(tmp_path: Path) -> None:
-    found = data(
-        tmp_path,
-        answered("a", "", None),
-        answered("b", None, {}),
-        answered("c", "I cannot help with that.", None),
-        answered("d", "It rains.", {"factuality": None}),
-        answered("e", "It rains.", {"factuality": 0}),
-    )
-    assert [a.by for a in found.answers if a.is_scored] == ["e", "people"]
-    task = agreement_task.load(found.file, None)
-    lines = agreement_task.coverage(task)
-    for line in (
-        "a: 0 of 1 answers have scores; without: 1 empty",
-        "b: 0 of 1 answers have scores; without: 1 empty",
-        "c: 0 of 1 answers have scores; without: 1 refused",
-        "d: 0 of 1 answers have scores; without: 1 with a text",
-        "e: 1 of 1 answers have scores",
-    ):
-        assert line in lines
-
-
 def test_what_cannot_be_used_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DataError, match=r"talk\.1/7 has two answers of mine"):
         data(tmp_path, answered("mine", "a"), answered("mine.response", "b"))

@@ -109,12 +109,8 @@ def test_the_real_sample(real: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert not re.search(r"-->|</?[ib]>|^\d+$", doc["dialogue"], re.M)
         assert doc["lure"] not in (doc["reference"], "")
     assert "7 of 8 segments cannot be shown" in stopped("movierecapsqa_segment")
-    status = data.status(real)
-    assert (status.videos, len(status.missing)) == (1, 7)
     monkeypatch.setenv(settings.ALLOW_MISSING, "1")
-    shown = docs("movierecapsqa_segment")
-    assert len(shown) == 10
-    assert {(doc["start"], doc["end"]) for doc in shown} == {(3.47, 116.416)}
+    assert len(docs("movierecapsqa_segment")) == 10
     assert "none of 8 segments can be shown as the full movie" in stopped("movierecapsqa_movie")
 
 
