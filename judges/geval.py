@@ -36,6 +36,7 @@ from lmms_eval_tasks.judges.verdict import (
     total_usage,
 )
 from lmms_eval_tasks.utils import answers
+from lmms_eval_tasks.utils.aggregate import CANDIDATE_FAILURES
 
 LOWEST, HIGHEST = 1, 5  # of a rating
 MODES = {"geval_logprobs": "logprobs", "geval_samples": "samples"}  # metric -> mode
@@ -53,6 +54,11 @@ class Rating(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     score: int = Field(ge=LOWEST, le=HIGHEST)
+
+
+def stated(reply: Rating) -> float:
+    """The score that a reply states, for `Criterion.score`."""
+    return float(reply.score)
 
 
 # --- a rating's mean over the probabilities of its token ------------------------------------------
@@ -248,22 +254,21 @@ def rated(
     asked: Mapping[str, Criterion],
     fields: Mapping[str, Any],
     reply: str,
-    *,
-    samples: int = SAMPLES,
+    status: str = "ok",
 ) -> Generator[Asks, Sequence[Verdict], dict[str, Any]]:
     """Rate a text in every dimension; where one gets no log-probabilities, all are sampled.
 
     For `yield from` in a task's `score` (asking.py). A failure is never turned into a minimum:
-    where the judge fails there is no score. What is no answer (empty, refused, cut off) is not put
-    to the judge and has the score 0: it is the candidate's own, and 0 is below the scale
-    (rating_means.py).
+    where the judge or the host's request fails there is no score. What is no answer (empty,
+    refused, cut off) is not put to the judge and has the score 0: it is the candidate's own, and 0
+    is below the scale (rating_means.py).
 
     Args:
         asked: each dimension's criterion, by the name of its ask; of schema `Rating`, with `bare`
             set to its score and `top_logprobs` to `TOP_LOGPROBS`.
         fields: the criteria's fields but `candidate`.
         reply: the model's text.
-        samples: how many to draw, at least 1.
+        status: of the text where it was parsed from a reply; other than ok, nobody is asked.
 
     Returns:
         score (the mean of the dimensions' ratings, 1..5; 0 for what is no answer; None), status
@@ -271,8 +276,10 @@ def rated(
         dimensions, by the name of their ask, each with score (1..5 or None), status and mass (share
         of the probability that lies on the scale).
     """
-    status = answers.reply_status(reply)
-    done = dict.fromkeys(asked, Judged("", status, 0.0, None))
+    if status == "ok":
+        status = answers.reply_status(reply)
+    nothing = 0.0 if status in CANDIDATE_FAILURES else None
+    done = dict.fromkeys(asked, Judged("", status, nothing, None))
     if status == "ok":
         candidate = answers.strip_reasoning(reply)[0].strip()
         shown = {**fields, "candidate": candidate}
@@ -281,7 +288,7 @@ def rated(
         done = {ask.name: graded(candidate, one) for ask, one in zip(first, given, strict=True)}
         if _all_ok(done) and _mode(done) is None:
             pairs = zip(first, given, strict=True)
-            given = yield [ask._replace(samples=samples, first=one) for ask, one in pairs]
+            given = yield [ask._replace(samples=SAMPLES, first=one) for ask, one in pairs]
             done = {ask.name: graded(candidate, one) for ask, one in zip(first, given, strict=True)}
     return _rated(done)
 

@@ -8,10 +8,13 @@ import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError, TasksError
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 _NOT_DATA = {"key.json", "manifest.json"}  # of the packaged sample
 
@@ -154,6 +157,14 @@ def read_lines(file: Path) -> Iterator[tuple[int, Any]]:
                 yield number, json.loads(line)
             except (ValueError, RecursionError) as error:
                 raise DataError(f"{file}, line {number}: not valid JSON: {error}") from None
+
+
+def in_words(error: ValidationError) -> str:
+    """The first problem of a validation in a user's words, on one line: where, and what."""
+    first = error.errors(include_input=False, include_url=False)[0]
+    places = [f"entry {one + 1}" if isinstance(one, int) else str(one) for one in first["loc"]]
+    what = first["msg"].removeprefix("Value error, ")
+    return f"{', '.join(places)}: {what}" if places else what
 
 
 def put(source: Path, target: Path, link: bool) -> None:

@@ -1,10 +1,11 @@
-"""Kernel Temporal Segmentation: a video's sampled frames cut into coherent shots.
+"""A video's sampled frames cut into coherent shots (KTS), and the shots worth most (knapsack).
 
-Potapov et al. 2014, "Category-specific video summarization", 3: for a number of segments, those
-with the least scatter (sum of squared distances of the features to their segment's mean) are found
-by dynamic programming; the number is given, or found with a penalty. The programming is ruptures'
-(a linear kernel on features scaled to length 1, as in their experiments). Everything here is pure;
-a segmentation is the list of its segments' first frames, which begins with 0.
+Kernel Temporal Segmentation: Potapov et al. 2014, "Category-specific video summarization", 3: for a
+number of segments, those with the least scatter (sum of squared distances of the features to their
+segment's mean) are found by dynamic programming; the number is given, or found with a penalty. The
+programming is ruptures' (a linear kernel on features scaled to length 1, as in their experiments).
+Everything here is pure; a segmentation is the list of its segments' first frames, which begins
+with 0.
 """
 
 from __future__ import annotations
@@ -91,31 +92,30 @@ def segment(features: Features, n_segments: int) -> list[int]:
     return found.starts(n_segments)
 
 
-def automatic(features: Features, most: int, penalty: float = PENALTY) -> list[int]:
+def automatic(features: Features, most: int) -> list[int]:
     """As many segments as the penalty allows (Potapov et al., equations 5 and 6).
 
     The number m of borders between segments has the least
-    L(m) / n + penalty * m / n * (log(n / m) + 1), L the least scatter with m borders and n the
+    L(m) / n + PENALTY * m / n * (log(n / m) + 1), L the least scatter with m borders and n the
     number of frames; of equals the smallest. Their paper's g(m, n) is m (log(n/m) + 1); that both
     terms are divided by n, and the weight, is from their code.
 
     Args:
         features: (n, d); scaled to length 1 here.
         most: segments at most, at least 1; more than n counts as n.
-        penalty: its weight, at least 0.
 
     Raises:
         ValueError: as `normalised`, or an argument out of range.
     """
-    if most < 1 or not 0 <= penalty < math.inf:
-        raise ValueError(f"at most {most} segments with a penalty of {penalty}")
+    if most < 1:
+        raise ValueError(f"at most {most} segments")
     rows = normalised(features)
     n = len(rows)
     found = _Best(rows, min(most, n))
 
     def objective(borders: int) -> float:
         term = borders * (math.log(n / borders) + 1) if borders else 0.0
-        return (scatter(rows, found.starts(borders + 1)) + penalty * term) / n
+        return (scatter(rows, found.starts(borders + 1)) + PENALTY * term) / n
 
     return found.starts(min(range(found.most), key=objective) + 1)
 
@@ -161,3 +161,38 @@ class _Best:
 
     def leaves_nothing(self, n_segments: int) -> bool:
         return scatter(self.rows, self.starts(n_segments)) <= _EXACT * len(self.rows)
+
+
+def knapsack(values: Sequence[int], weights: Sequence[int], capacity: int) -> list[int]:
+    """The 0/1 knapsack: places of the items worth most together within the capacity, ascending.
+
+    Exact, by dynamic programming over whole numbers: scale scores first, as with
+    `round(score * 10**6)`, so that sums do not depend on rounding and equals are equal. Ties are
+    resolved in this order: most value, least weight, the list of places that comes first (earlier
+    items win). Items of value 0 are therefore never taken.
+
+    Time and memory grow with items times capacity.
+
+    Args:
+        values: of each item, whole numbers, 0 or more.
+        weights: of each item, whole numbers, 1 or more.
+        capacity: 0 or more.
+    """
+    # One number for both criteria: weights add up to less than capacity + 1, so value decides.
+    gains = [value * (capacity + 1) - weight for value, weight in zip(values, weights, strict=True)]
+    best_from = [[0] * (capacity + 1)]  # best_from[-1 - i][room]: most gain of items i, i+1, ...
+    for gain, weight in zip(reversed(gains), reversed(weights), strict=True):
+        later = best_from[-1]
+        best_from.append(
+            [
+                max(later[room], gain + later[room - weight]) if weight <= room else later[room]
+                for room in range(capacity + 1)
+            ]
+        )
+    taken, room = [], capacity
+    for place, (gain, weight) in enumerate(zip(gains, weights, strict=True)):
+        here, later = best_from[-1 - place], best_from[-2 - place]
+        if weight <= room and gain + later[room - weight] == here[room]:
+            taken.append(place)
+            room -= weight
+    return taken

@@ -97,10 +97,7 @@ def look(
         *missing_videos(troubles, f"of {total} CVRR-ES questions have no video to show"),
     ]
     for task in names:
-        asked = [
-            one for one in found.questions if task in (f"{ANSWERS}{one.dimension}", *JUDGE_TASKS)
-        ]
-        if not told and not any(one.id not in troubles for one in asked):
+        if not told and all(one.id in troubles for one in found.questions if _asks(task, one)):
             told.append(f"{task}: not one question can be asked")
     stop(found.folder, told)
     judging = [task for task in names if task in JUDGE_TASKS]
@@ -257,7 +254,7 @@ def describe(
 def _fell_back(found: Checked) -> Iterator[str]:
     """Where the mixture's rule left nobody, and what was shown instead."""
     for task, one in found.rated.items():
-        chosen = (one.chosen or {}).values()
+        chosen = one.chosen.values()
         if one.rule and (often := sum(choice.fell_back for choice in chosen)):
             yield (
                 f"{task}: no judge passed in {often} of {len(chosen)} choices (one for each fold "
@@ -288,7 +285,7 @@ def _of_data(found: Checked) -> dict[str, Any]:
         told["first_ratings"] = shown
     if rules := [str(one.rule) for one in found.rated.values() if one.rule]:
         told["selection"] = rules[0]
-    chosen = {task: one.chosen for task, one in found.rated.items() if one.chosen is not None}
+    chosen = {task: one.chosen for task, one in found.rated.items() if one.rule}
     if chosen:
         told["selected"] = {
             task: {

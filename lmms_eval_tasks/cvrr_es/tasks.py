@@ -53,9 +53,8 @@ def _seen(doc: Doc) -> Any:
 def _text(doc: Doc) -> str:
     if "candidate" not in doc:
         return prompts.fill(judging.prompt("task").text["question"], {"question": doc["question"]})
-    item = Rated(doc["question_id"], doc["candidate"])
     others = [RatingRow(**row) for row in doc["others"]]
-    return judging.request(doc["question"], doc["answer"], item, others)
+    return judging.request(doc["question"], doc["answer"], others)
 
 
 # --- what the reply is worth ------------------------------------------------------------------

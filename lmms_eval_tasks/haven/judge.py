@@ -17,7 +17,7 @@ sources find every value computed.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,12 +27,10 @@ from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
 from lmms_eval_tasks.haven import data, inputs, options
 from lmms_eval_tasks.haven.records.record import Record
 from lmms_eval_tasks.haven.records.release import Release
-from lmms_eval_tasks.judges import Criterion, JudgeConfig, Verdict, geval
+from lmms_eval_tasks.judges import Criterion, JudgeConfig, geval
 from lmms_eval_tasks.judges.geval import TOP_LOGPROBS, Rating
-from lmms_eval_tasks.judges.verdict import DEBATE, NONE, PANEL, Asks
+from lmms_eval_tasks.judges.verdict import DEBATE, NONE, PANEL
 from lmms_eval_tasks.utils import (
-    aggregate,
-    answers,
     local_models,
     prompts,
     provenance,
@@ -57,7 +55,6 @@ WARNING = (
     "compared with its Table 4"
 )
 GEVAL = "geval"  # name of the ask, and of the item's field with its rating
-NO_REFERENCE = "no_reference"  # status: there is no reference summary to compare with
 
 _PLACEHOLDERS: dict[str, tuple[str, ...]] = {
     "geval": (),
@@ -79,63 +76,18 @@ def prompt() -> prompts.Prompt:
 
 @prompts.once
 def criterion() -> Criterion:
-    """The criterion; its fields are those of `fields`, and `candidate`."""
+    """The criterion; its fields are `reference`, `document` and `candidate`."""
     given = prompt()
     return Criterion(
         name="haven_geval",
         system=given.text["geval"],
         template="\n".join([given.text["show"], given.text["score"]]),
         schema=Rating,
-        score=_score,
+        score=geval.stated,
         prompt_hash=given.hash,
         bare="score",
         top_logprobs=TOP_LOGPROBS,
     )
-
-
-def fields(doc: Mapping[str, Any]) -> dict[str, str]:
-    """What a request about one doc shows beside the summary that is to be rated.
-
-    Args:
-        doc: with `summary` and `document`, lists of sentences.
-    """
-    document = " ".join(doc["document"]).strip()
-    return {
-        "reference": " ".join(doc["summary"]),
-        "document": document or prompt().text["no_document"],
-    }
-
-
-def rated(
-    doc: Mapping[str, Any], summary: str, status: str
-) -> Generator[Asks, Sequence[Verdict], dict[str, Any]]:
-    """Rate one summary (geval.rated; asking.py).
-
-    A summary that is none (empty, refused, cut off) is the candidate's own failure: it has the
-    score 0, below the scale, and counts as 0 in means of ratings too (utils/rating_means.py).
-
-    Args:
-        doc: as for `fields`.
-        summary: the candidate's, without reasoning.
-        status: of the summary as it was parsed from its reply; other than ok, nobody is asked, and
-            the score is 0 for the candidate's own (empty, refused, truncated), else None.
-
-    Returns:
-        score (1..5; 0 as above; None), status (that of the summary, `judge_...` for the judge's
-        failures, `unjudged`, `no_reference`), mode ("logprobs" or "samples"; None without a rating)
-        and mass (share of the probability that lies on the scale; logprobs only).
-    """
-    nothing: dict[str, Any] = {"score": None, "mode": None, "mass": None}
-    if not " ".join(doc["summary"]).strip():
-        return {**nothing, "status": NO_REFERENCE}
-    if status == "ok":
-        status = answers.reply_status(summary)
-    if status != "ok":
-        own = status in aggregate.CANDIDATE_FAILURES
-        return {**nothing, "status": status, "score": 0.0 if own else None}
-    made = yield from geval.rated({GEVAL: criterion()}, fields(doc), summary)
-    kept = {name: made[name] for name in ("score", "status", "mode")}
-    return {**kept, "mass": made["dimensions"][GEVAL]["mass"]}
 
 
 def suited(judge: JudgeConfig) -> JudgeConfig:
@@ -158,10 +110,6 @@ def notes(judge: JudgeConfig) -> dict[str, Any]:
     if judge.provider != NONE:  # whose warning says that nothing is judged yet
         told["warning"] = f"judged by {judge.label}: {WARNING}"
     return told
-
-
-def _score(reply: Rating) -> float:
-    return float(reply.score)
 
 
 # --- metrics computed by models -------------------------------------------------------------------

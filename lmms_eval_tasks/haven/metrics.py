@@ -23,7 +23,7 @@ from lmms_eval_tasks.haven import judge
 from lmms_eval_tasks.haven.judge import Asked
 from lmms_eval_tasks.haven.options import ORDERS, SOURCES, SUMMARIES, TASKS
 from lmms_eval_tasks.judges import geval
-from lmms_eval_tasks.utils import aggregate, alignments, keyframes, rating_means, stats
+from lmms_eval_tasks.utils import aggregate, alignments, rating_means, stats, video_summaries
 
 Values = Callable[[Items], list[float | None]]
 Statistic = Callable[[Items], Any]
@@ -49,8 +49,8 @@ SHOWN = ("rouge", *KEYFRAMES, *ORDER)
 # Frames in place of the selected ones, of F and K. The mean over all is what K at random expect.
 CLIP_BASELINES: dict[str, Callable[[int, int], Sequence[int]]] = {
     "random": lambda n_frames, _: range(1, n_frames + 1),
-    "uniform": keyframes.uniform,
-    "first": keyframes.first,
+    "uniform": video_summaries.uniform,
+    "first": video_summaries.first,
 }
 
 

@@ -29,7 +29,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lmms_eval_tasks.haven import judge
 from lmms_eval_tasks.haven import sample_stories as stories
 from lmms_eval_tasks.haven.sample_stories import STORIES, TOP, Scene, Story
 from lmms_eval_tasks.judges.geval import HIGHEST, SAMPLES
@@ -41,8 +40,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# They decide the sample too: the budget, and what a judge is asked.
-ALSO = ("options.py", "judge.py")
+ALSO = ("options.py",)  # it decides the sample too: the budget
 NAMED = ("summe", "tvsum")  # sources whose files name the original video
 SHOTS_IN_JSON = ("youtube",)
 STATUS = "success"
@@ -98,11 +96,12 @@ def annotation(story: Story) -> dict[str, Any]:
 def replay() -> Iterator[dict[str, Any]]:
     """Recorded replies (judges/replay.py) about every reference summary, one for each sample."""
     for story in STORIES:
-        texts = {
-            "document": stories.document(story),
-            "summary": stories.summary([story.scenes[shot - 1] for shot in story.key_shots]),
+        summary = " ".join(stories.summary([story.scenes[n - 1] for n in story.key_shots]))
+        fields = {
+            "reference": summary,
+            "document": " ".join(stories.document(story)),
+            "candidate": summary,
         }
-        fields = {**judge.fields(texts), "candidate": " ".join(texts["summary"])}
         for sample in range(SAMPLES):
             reply = json.dumps({"score": HIGHEST})
             yield {

@@ -19,9 +19,9 @@ from lmms_eval_tasks.haven import tables as layouts
 from lmms_eval_tasks.haven.metrics import ORDER
 from lmms_eval_tasks.haven.options import KINDS, SUMMARIES, TASKS, Variant
 from lmms_eval_tasks.haven.records.prepare import prepare
-from lmms_eval_tasks.judges import Criterion
+from lmms_eval_tasks.judges import Criterion, geval
 from lmms_eval_tasks.judges.verdict import Scoring
-from lmms_eval_tasks.utils import alignments, answers, keyframes, rankings, summaries, text_metrics
+from lmms_eval_tasks.utils import alignments, answers, rankings, text_metrics, video_summaries
 from lmms_eval_tasks.utils.prompts import Prompt
 from lmms_eval_tasks.utils.released_files import DataStatus
 
@@ -89,18 +89,26 @@ def score(doc: Item, reply: str) -> dict[str, Any]:
 
 
 def score_summary(doc: Item, reply: str) -> Scoring:
-    """The same of a reply that holds a summary, which a judge rates."""
+    """The same of a reply that holds a summary, which a judge rates: one that is none is worth 0.
+
+    That is below the scale of 1 to 5, and counts as 0 in means of ratings too (rating_means.py).
+    """
     made = score(doc, reply)
-    rated = yield from judging.rated(doc, made["candidate"], made["parts"]["summary"])
-    return {**made, "geval": rated}
+    shown = {
+        "reference": " ".join(doc["summary"]),
+        "document": " ".join(doc["document"]).strip() or judging.prompt().text["no_document"],
+    }
+    asked = {judging.GEVAL: judging.criterion()}
+    rated = yield from geval.rated(asked, shown, made["candidate"], made["parts"]["summary"])
+    return {**made, "geval": {name: rated[name] for name in ("score", "status", "mode")}}
 
 
 def _v2t(doc: Item, reply: str) -> dict[str, Any]:
     """A free text, or numbered sentences of a text proxy."""
     if doc["text"]:
-        read = summaries.read_summary(reply, doc["n_sentences"])
+        read = video_summaries.read_summary(reply, doc["n_sentences"])
         return _summary(doc, read, read.text, read.violations)
-    read = summaries.read_summary(reply)
+    read = video_summaries.read_summary(reply)
     (least, most), found = V2T_SENTENCES, len(read.sentences)
     broken = {
         "too_few_sentences": max(0, least - found),
@@ -112,7 +120,7 @@ def _v2t(doc: Item, reply: str) -> dict[str, Any]:
 
 
 def _summary(
-    doc: Item, read: summaries.Summary, candidate: str, violations: Mapping[str, int]
+    doc: Item, read: video_summaries.Summary, candidate: str, violations: Mapping[str, int]
 ) -> dict[str, Any]:
     found = text_metrics.rouge(candidate, " ".join(doc["summary"]))
     return {
@@ -125,31 +133,33 @@ def _summary(
 
 
 def _v2v(doc: Item, reply: str) -> dict[str, Any]:
-    return _frames(doc, keyframes.read_frames(reply, doc["n_frames"], doc["budget"]))
+    return _frames(doc, video_summaries.read_frames(reply, doc["n_frames"], doc["budget"]))
 
 
-def _frames(doc: Item, read: keyframes.Frames) -> dict[str, Any]:
+def _frames(doc: Item, read: video_summaries.Frames) -> dict[str, Any]:
     n_frames, k, true = doc["n_frames"], doc["budget"], doc["keyframes"]
-    met = functools.partial(keyframes.precision_recall_f1, true=true)
+    met = functools.partial(video_summaries.precision_recall_f1, true=true)
     return {
         "parts": {"frames": read.status},
         "frames": list(read.frames),
         "violations": dict(read.violations),
         "scores": vars(met(read.selected)),
         "baselines": _flat(
-            random=vars(keyframes.chance(n_frames, len(true), k)),
-            uniform=vars(met(keyframes.uniform(n_frames, k))),
-            first=vars(met(keyframes.first(n_frames, k))),
+            random=vars(video_summaries.chance(n_frames, len(true), k)),
+            uniform=vars(met(video_summaries.uniform(n_frames, k))),
+            first=vars(met(video_summaries.first(n_frames, k))),
             all=vars(met(range(1, n_frames + 1))),
-            best=vars(keyframes.best(len(true), k)),
+            best=vars(video_summaries.best(len(true), k)),
         ),
     }
 
 
 def _v2vt(doc: Item, reply: str) -> dict[str, Any]:
-    read = summaries.read_joint(reply, doc["n_frames"], doc["budget"], doc["n_sentences"])
-    text = _summary(doc, read.summary, read.summary.text, read.summary.violations)
-    frames = _frames(doc, read.frames)
+    summary, selection = video_summaries.read_joint(
+        reply, doc["n_frames"], doc["budget"], doc["n_sentences"]
+    )
+    text = _summary(doc, summary, summary.text, summary.violations)
+    frames = _frames(doc, selection)
     counts = {
         f"{part}_{kind}": n
         for part, made in (("summary", text), ("frames", frames))

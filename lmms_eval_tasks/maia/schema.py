@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -22,6 +21,8 @@ POOL_SIZE = 8  # answers, true and false statements of a question (paper, 3.1)
 PAPER_COUNTS = {"videos": 100, "questions": 2400, "pairs": 19200}
 # Names of the authors' release; another name is accepted if it is the only JSON file there.
 FILE_NAMES = ("data.json", "data_100%.json", "data_20%.json")
+
+PARTS = ("A", "B")  # a category's two questions about a video
 
 Pool = Annotated[list[Text], Field(min_length=POOL_SIZE, max_length=POOL_SIZE)]
 
@@ -125,9 +126,8 @@ def _check_meaning(file: Path, videos: list[Video]) -> None:
         categories: set[str] = set()
         for question in video.questions:
             place = f"{file}: {video.video}, {question.category}"
-            if not re.fullmatch(r".+_[AB]", question.category) or (
-                question.category[:-2] not in BY_RELEASED_NAME
-            ):
+            name, _, part = question.category.rpartition("_")
+            if name not in BY_RELEASED_NAME or part not in PARTS:
                 known = ", ".join(category.released for category in CATEGORIES)
                 raise DataError(f"{place}, field category: expected one of {known} with _A or _B")
             if question.category in categories:

@@ -122,7 +122,7 @@ def _released(
 
 def groups() -> dict[str, tuple[str, ...]]:
     """The paper's groups of models (5.1) with the names that their models have here."""
-    table = leaderboards.leaderboard("movierecapsqa").table(4)
+    table = leaderboards.leaderboard("movierecapsqa").tables[4]
     found: dict[str, tuple[str, ...]] = {}
     for row in table.rows:
         if row.identity:

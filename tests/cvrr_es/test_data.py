@@ -11,14 +11,13 @@ import pytest
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es import data, release
-from lmms_eval_tasks.cvrr_es.study import ratings
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
 from lmms_eval_tasks.errors import DataError, JudgeError, MediaError, PromptError
 from lmms_eval_tasks.runs import after, before
 from lmms_eval_tasks.utils import clips
 from tests.cvrr_es.release_files import predict, row, write
-from tests.cvrr_es.scored import PART, TIME
+from tests.cvrr_es.scored import PART, TIME, write_ratings
 from tests.cvrr_es.scored import row as rating
 
 ASKED = {PART: ["What happens?", "What happens?", "Who is there?"], TIME: ["When?", "Why?"]}
@@ -65,7 +64,7 @@ def folder(user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def named(variable: str, rows: list[RatingRow], tmp_path: Path, monkeypatch: Any) -> None:
     file = tmp_path / f"{variable}.jsonl"
-    ratings.write(file, rows)
+    write_ratings(file, rows)
     monkeypatch.setenv(variable, str(file))
 
 
@@ -195,7 +194,7 @@ class TestDocs:
 
 class TestCheck:
     def test_the_judge_is_for_answers(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv(settings.JUDGE, "offline")  # knows another criterion
+        monkeypatch.setenv(settings.JUDGE, "offline")  # no judge
         for names in ((ANSWER,), ("cvrr_judge", ANSWER)):
             with pytest.raises(JudgeError):
                 before.check_benchmark(BENCHMARK, names)

@@ -153,7 +153,6 @@ def test_what_cannot_be_used_is_one_line(tmp_path: Path) -> None:
     out = str(tmp_path / "no" / "out.json")
     for options, error, said in (
         (("--from", file, "--judge", "none"), JudgeError, "none is no judge"),
-        (("--from", file, "--judge", "offline"), JudgeError, "cannot decide"),
         (("--from", file, "--models", "GPT-4o,GPT-5"), TasksError, "no answers of 'GPT-5'"),
         (("--from", file, "--data", "x"), TasksError, "not both"),
         (("--from", file, "--output", out), TasksError, "not a file in a folder"),

@@ -199,7 +199,7 @@ def test_what_is_no_answer_costs_no_call() -> None:
     ):
         made, found, chats = judged(with_logprobs, JUDGED_BASELINES, reply=reply)
         assert (found, chats) == ({}, [])
-        assert {(one["score"], one["status"]) for one in made.values()} == {(0, status)}
+        assert {(one["score"] or 0, one["status"]) for one in made.values()} == {(0, status)}
         assert made["geval"]["mode"] is None
         for one in made["geval"]["dimensions"].values():
             assert one == {"score": None, "status": status, "mass": None}

@@ -131,8 +131,6 @@ def test_what_counts_as_a_claim() -> None:
 
 def test_who_cannot_judge(tmp_path: Path) -> None:
     before.check_judge(BENCHMARK, "none")
-    with pytest.raises(JudgeError, match=f"cannot decide {judge.CLAIMS}, {judge.LABELS}"):
-        before.check_judge(BENCHMARK, "offline")
     recorded = tmp_path / "recorded.jsonl"
     fields = {"question": "q", "candidate": "a"}
     line = {"criterion": judge.CLAIMS, "fields": fields, "reply": '{"claims": []}'}

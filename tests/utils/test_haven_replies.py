@@ -14,9 +14,14 @@ from hypothesis import strategies as st
 
 from lmms_eval_tasks.utils import answers
 from lmms_eval_tasks.utils.alignments import read_alignment
-from lmms_eval_tasks.utils.keyframes import Frames, read_frames
 from lmms_eval_tasks.utils.rankings import read_order
-from lmms_eval_tasks.utils.summaries import Summary, read_joint, read_summary
+from lmms_eval_tasks.utils.video_summaries import (
+    Frames,
+    Summary,
+    read_frames,
+    read_joint,
+    read_summary,
+)
 from tests.checks import refused, table
 
 SIZE = 100_000  # characters
@@ -54,8 +59,8 @@ def test_keyframes_and_summaries(case: dict[str, Any]) -> None:
     elif case["read"] == "summary":
         found = of_summary(read_summary(text, asked))
     else:
-        joint = read_joint(text, case["n_frames"], case["k"], asked)
-        found = {**of_frames(joint.frames), **of_summary(joint.summary)}
+        summary, frames = read_joint(text, case["n_frames"], case["k"], asked)
+        found = {**of_frames(frames), **of_summary(summary)}
     assert found == {name: case[name] for name in found}
 
 
@@ -132,8 +137,8 @@ def test_long_replies_are_read_in_time(
 @settings(max_examples=150, deadline=None)
 def test_what_keeps_to_the_form_is_read_as_written(frames, order, sign, sets) -> None:
     listed = ", ".join(f"Frame {frame}" for frame in frames)
-    joint = read_joint(f"SUMMARY:\n1. A.\nIMPORTANT FRAMES: [{listed}]", 50, len(frames), 1)
-    for found in (joint.frames, read_frames(json.dumps(frames), 50, len(frames))):
+    _, joint = read_joint(f"SUMMARY:\n1. A.\nIMPORTANT FRAMES: [{listed}]", 50, len(frames), 1)
+    for found in (joint, read_frames(json.dumps(frames), 50, len(frames))):
         assert (list(found.frames), found.status, found.violations) == (frames, "ok", {})
     units = read_order(sign.join(f"Sentence {unit}" for unit in order), 8, "Sentence")
     assert (list(units.units), units.status) == (order, "ok")
@@ -149,7 +154,7 @@ def test_what_keeps_to_the_form_is_read_as_written(frames, order, sign, sets) ->
 @given(st.text(max_size=200))
 def test_no_text_raises(text: str) -> None:
     assert set(read_frames(text, 5, 2).frames) <= set(range(1, 6))
-    assert set(read_joint(text, 5, 2, 3).frames.frames) <= set(range(1, 6))
+    assert set(read_joint(text, 5, 2, 3)[1].frames) <= set(range(1, 6))
     assert isinstance(read_summary(text).text, str)
     assert set(read_order(text, 5, "Shot").units) <= set(range(1, 6))
     assert len(read_alignment(text, 3, 5).sets) == 3

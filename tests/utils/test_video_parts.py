@@ -80,8 +80,7 @@ def test_large_clips_are_near_lossless(tmp_path, monkeypatch, look, kind):
         source = [colours.from_rgb(picture, 2) for picture in rgb]
         if not look.full_chroma:
             source = [(y, u[::2, ::2], v[::2, ::2]) for y, u, v in source]
-    quality = video_clip.write_clip(clip, source, look, [0, 0.5, 2, 3], 4.0)
-    assert quality >= 45
+    video_clip.write_clip(clip, source, look, [0, 0.5, 2, 3], 4.0)
     read, times = files.pyav_frames(clip)
     assert times == [0, 0.5, 2, 3]
     wanted = [video_clip._rgb(planes, look) for planes in source]

@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -136,22 +136,6 @@ def load(paths: Sequence[Path]) -> Loaded:
         raise DataError(f"{', '.join(map(str, paths))}: no ratings that can be used{told}")
     stop(", ".join(map(str, paths)), bad_items(problems, "ratings cannot be used"))
     return Loaded(rows, problems, blank)
-
-
-def write(path: Path, rows: Iterable[RatingRow]) -> None:
-    """Write rows, one JSON object a line, as a whole or not at all.
-
-    Raises:
-        DataError: the file cannot be written.
-    """
-    partial = path.with_name(f".{path.name}.part")
-    lines = (json.dumps(row.as_dict(), ensure_ascii=False) + "\n" for row in rows)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text("".join(lines), encoding="utf-8", newline="\n")
-        partial.replace(path)
-    except OSError as error:
-        raise DataError(f"{path}: the ratings cannot be written ({error.strerror})") from None
 
 
 def notes(rows: Sequence[RatingRow], items: Collection[Item]) -> list[str]:

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.haven.options import budget
+from lmms_eval_tasks.haven.options import budget, capacity
 from lmms_eval_tasks.haven.records import given
-from lmms_eval_tasks.utils import colour_histograms, keyframes, probes, segmentation
+from lmms_eval_tasks.utils import colour_histograms, probes, segmentation
 
 if TYPE_CHECKING:
     import numpy as np
@@ -231,4 +231,4 @@ def key_shots(importance: Sequence[float], starts: Sequence[int]) -> list[int]:
     largest = max(values)
     # Whole numbers, so that sums are exact and ties are ties.
     whole = [round(_WHOLE * value / largest) if largest else 0 for value in values]
-    return keyframes.knapsack(whole, lengths, keyframes.capacity(len(importance)))
+    return segmentation.knapsack(whole, lengths, capacity(len(importance)))

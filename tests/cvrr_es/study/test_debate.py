@@ -165,7 +165,7 @@ def test_bad_input(study: Study, tmp_path: Path) -> None:
     refused(study("--out", str(tmp_path / "none" / "x.jsonl")), TasksError, "none/x.jsonl")
     refused(study("--transcripts", str(tmp_path / "nowhere")), TasksError, "nowhere")
     refused(study("--data", str(tmp_path / "empty")), DataError, "no CVRR-ES data")
-    refused(study("--judge", "offline"), JudgeError, "--judge offline")
+    refused(study("--judge", "none"), JudgeError, "--judge none")
     refused(study("--max-calls", "-1"), TasksError, "MAX_CALLS")
     os.environ.pop("LMMS_EVAL_TASKS_MAX_CALLS")
     study.candidates.append(tmp_path / "missing")

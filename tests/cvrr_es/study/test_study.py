@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import subprocess
 import sys
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS
 from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
-from lmms_eval_tasks.cvrr_es.study.study import Cell, Rater, Study, by_video, summaries, summary
+from lmms_eval_tasks.cvrr_es.study.study import Cell, Folds, Rater, Study, folds, summaries, summary
 from lmms_eval_tasks.errors import DataError
 from tests.cvrr_es.study.study_rows import PARTIAL, TIME, drawn, of, row, rows, study
 
@@ -84,7 +83,7 @@ def test_what_is_refused() -> None:
 
 def test_summaries_by_hand() -> None:
     made = study({"J": {"A": [4, 4, 1, 4.5, None, "absent"]}}, {"A": [1] * 6})
-    assert json.loads(json.dumps(summary(of(made), made.items).as_dict())) == {
+    assert summary(of(made), made.items) == {
         "mean": 13.5 / 4,
         "rated": 4,
         "distribution": {"1": 1, "2": 0, "3": 0, "4": 2, "5": 0},
@@ -94,16 +93,20 @@ def test_summaries_by_hand() -> None:
         "failure_share": 1 / 5,  # who was never asked did not fail
         "coverage": 4 / 6,
     }
-    nothing = summary(of(made), []).as_dict()
-    assert (nothing["mean"], nothing["failure_share"], nothing["coverage"]) == (None, None, None)
+    nothing = summary(of(made), [])
+    assert nothing["mean"] is nothing["failure_share"] is nothing["coverage"] is None
     ours = [*rows([1, 2]), *rows([5, 5], candidate="B")]
     made = Study.of([*ours, *rows([3, None], dimension=TIME, candidate="B")], [])
     found = summaries(made, of(made))
-    assert found.overall.mean == 16 / 5
-    assert {name: one.mean for name, one in found.by_dimension.items()} == {PARTIAL: 3.25, TIME: 3}
-    assert {name: one.mean for name, one in found.by_candidate.items()} == {"A": 1.5, "B": 13 / 3}
-    cells = {Cell(PARTIAL, "A"): 1.5, Cell(PARTIAL, "B"): 5, Cell(TIME, "B"): 3}
-    assert {cell: one.mean for cell, one in found.cells.items()} == cells
+    assert found["overall"]["mean"] == 16 / 5
+    by = {
+        name: {key: own["mean"] for key, own in found[name].items()}
+        for name in ("by_dimension", "by_candidate")
+    }
+    assert by["by_dimension"] == {PARTIAL: 3.25, TIME: 3}
+    assert by["by_candidate"] == {"A": 1.5, "B": 13 / 3}
+    cells = {key: {c: one["mean"] for c, one in own.items()} for key, own in found["cells"].items()}
+    assert cells == {PARTIAL: {"A": 1.5, "B": 5}, TIME: {"B": 3}}
 
 
 # --- folds ----------------------------------------------------------------------------------------
@@ -116,16 +119,20 @@ SIZES = st.dictionaries(
 )
 
 
-@given(SIZES, st.integers(2, 6), st.integers(0, 3))
-def test_every_dimension_is_balanced(sizes: dict[str, list[int]], count: int, seed: int) -> None:
+def by_video(made: Study, seed: int = 0) -> Folds:
+    return folds(made.items, made.questions, seed)
+
+
+@given(SIZES, st.integers(0, 3))
+def test_every_dimension_is_balanced(sizes: dict[str, list[int]], seed: int) -> None:
     """No fold has more than another by more than the dimension's largest video."""
     rated = []
     for dimension, own in sizes.items():
         videos = [f"{dimension}{i}" for i, size in enumerate(own) for _ in range(size)]
         rated += [row(n, 3, dimension=dimension, video=one) for n, one in enumerate(videos)]
     made = Study.of(rated, [])
-    found = by_video(made, count, seed)
-    assert found.count == min(count, sum(map(len, sizes.values())))
+    found = by_video(made, seed)
+    assert found.count == min(5, sum(map(len, sizes.values())))
     for dimension, own in sizes.items():
         loads = Counter(dict.fromkeys(range(found.count), 0))
         loads.update(found.fold(item) for item in made.items if made.dimension(item) == dimension)
@@ -146,8 +153,8 @@ def test_a_video_is_in_one_fold_whatever_order_and_process() -> None:
     assert by_video(Study.of(ours[::-1], [])) == found
     assert by_video(Study.of(ours, []), seed=1).of != found.of
     code = (
-        "from lmms_eval_tasks.cvrr_es.study.study import by_video\n"
         "from tests.cvrr_es.study.study_rows import drawn\n"
+        "from tests.cvrr_es.study.test_study import by_video\n"
         "print(sorted(by_video(drawn(1)).of.items()))\n"
     )
     env = {"PYTHONHASHSEED": "1", "PYTHONPATH": "."}

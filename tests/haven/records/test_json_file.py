@@ -128,7 +128,7 @@ def test_what_is_taken_as_it_is() -> None:
         (f"{DOCUMENT}.alignments", [{"sentence_id": 1, "shot_ids": [2, 0, 2]}]),
         (f"{SUMMARY}.alignments.0.shot_summaries", [1]),
         *(("shot_level_gt", "anything"), ("frames.0.status", {"odd": 1})),
-        *(("clips.0.clip_id", ...), ("clips.0.frame_count", ...), ("video_name", ...)),
+        *(("clips.0.clip_id", ...), ("video_name", ...)),
     )
     assert [frame.is_gt for frame in video.frames[:3]] == [True, True, False]
     assert video.aligned_full_document.shots() == [(), (0, 2)]
