@@ -66,7 +66,7 @@ def accuracy_valid(items: Sequence[Item]) -> float | None:
 
 def accuracy_interval(items: Sequence[Item]) -> stats.Interval | None:
     """95 % interval of `accuracy`, clustered by the items' `video`; None before a judge came."""
-    if is_unjudged(items):
+    if not items or is_unjudged(items):
         return None
     rights = [float(item["right"] or 0) for item in items]
     return stats.clustered_mean(rights, [item["video"] for item in items])
@@ -80,6 +80,14 @@ def count_failed(items: Sequence[Item]) -> int:
 def by_status(items: Iterable[Item]) -> dict[str, int]:
     """Number of items by status, sorted by name."""
     return dict(sorted(Counter(item["status"] for item in items).items()))
+
+
+def unlike(asked: Mapping[str, Iterable[Item]]) -> str:
+    """How many items each of several has, if they do not all have the same ones; else ""."""
+    ids = {name: frozenset(item["id"] for item in items) for name, items in asked.items()}
+    if len(set(ids.values())) < 2:
+        return ""
+    return ", ".join(f"{name} {len(own)}" for name, own in ids.items())
 
 
 def by_category(items: Iterable[Item]) -> dict[str, list[Item]]:
