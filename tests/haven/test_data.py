@@ -36,7 +36,7 @@ WHY = (
 
 def stopped(*tasks: str) -> str:
     with pytest.raises(DataError) as error:
-        before.check_benchmark(BENCHMARK, tasks)
+        before.check(tasks)
     return str(error.value)
 
 
@@ -60,14 +60,14 @@ def test_videos_are_needed_by_tasks_that_show_pictures(
     lost.unlink()
     assert "1 of 3 HAVEN videos are not there" in stopped("haven_v2t")
     monkeypatch.setenv(settings.ALLOW_MISSING, "1")
-    before.check_benchmark(BENCHMARK, ["haven_v2t", "haven_v2t_text"])
+    before.check(["haven_v2t", "haven_v2t_text"])
     lost.touch()  # what is there while the docs are made plays no part: the check decides
     assert (asked("haven_v2t"), asked("haven_v2t_text")) == (ALL[:2], ALL)
     assert asked("haven_v2v") == ALL  # was not checked, so is looked at now
     monkeypatch.delenv(settings.ALLOW_MISSING)
     for file in user.glob("videos/*/*.mp4"):
         file.unlink()
-    before.check_benchmark(BENCHMARK, PROXIES)
+    before.check(PROXIES)
     for task in PICTURED:
         said = stopped(task, *PROXIES)
         assert f"{user}: 3 of 3 HAVEN videos are not there (tasks that end in _text need" in said
@@ -78,7 +78,7 @@ def test_videos_are_needed_by_tasks_that_show_pictures(
     said = stopped("haven_grounding", "haven_temporal")
     assert "haven_grounding: not one of 3 items can be run:\n  summe/video_1: missing" in said
     assert "haven_temporal: not one of 3 items can be run:" in said
-    before.check_benchmark(BENCHMARK, ["haven_grounding", "haven_grounding_text"])
+    before.check(["haven_grounding", "haven_grounding_text"])
     assert asked("haven_grounding_text") == ALL
 
 
@@ -124,7 +124,7 @@ def test_a_models_limit_of_pictures(user: Path, monkeypatch: pytest.MonkeyPatch)
 def test_a_task_without_items_among_others(user: Path) -> None:
     """One doc that asks nothing and says why; not one task with an item stops the run."""
     no_hdf5(user)
-    before.check_benchmark(BENCHMARK, NAMES)
+    before.check(NAMES)
     for name in NAMES:
         made = before.docs(BENCHMARK, name)
         why = {one["not_run"] for one in made}
@@ -154,20 +154,20 @@ def test_the_check_of_prompts_judge_and_models(
     user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(settings.CLIPSCORE, str(tmp_path / "none"))
-    before.check_benchmark(BENCHMARK, ["haven_v2v"])
+    before.check(["haven_v2v"])
     with pytest.raises(TasksError, match="nothing is downloaded: name the folder of a model"):
-        before.check_benchmark(BENCHMARK, ["haven_v2v", "haven_v2vt"])
+        before.check(["haven_v2v", "haven_v2vt"])
     monkeypatch.delenv(settings.CLIPSCORE)
     monkeypatch.delenv(settings.JUDGE)  # gpt-4.1-mini, for which no key is set
     for name in NAMES:
         if TASKS[name].kind in ("v2t", "v2vt"):
             with pytest.raises(TasksError, match="key"):
-                before.check_benchmark(BENCHMARK, [name])
+                before.check([name])
         else:
-            before.check_benchmark(BENCHMARK, [name])
+            before.check([name])
     monkeypatch.setenv(settings.PROMPTS, str(tmp_path / "none"))
     with pytest.raises(PromptError, match="folder of prompts does not exist"):
-        before.check_benchmark(BENCHMARK, ["haven_v2v"])
+        before.check(["haven_v2v"])
 
 
 # --- docs -----------------------------------------------------------------------------------------
@@ -322,14 +322,14 @@ def read(user: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, in
 
 
 def prepared(*tasks: str, limit: float | None = None) -> None:
-    before.check_benchmark(BENCHMARK, tasks)
-    before.make_media_of(BENCHMARK, tasks, limit)
+    before.check(tasks)
+    before.make_media(tasks, limit)
 
 
 def test_frames_are_read_once_for_all_tasks(
     read: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before.check_benchmark(BENCHMARK, NAMES)
+    before.check(NAMES)
     prepared(*PROXIES)
     assert read == []
     prepared(*NAMES)
@@ -363,7 +363,7 @@ def test_damaged_in_the_middle(
 def annotated(*tasks: str, **rows: Any) -> dict[str, Any]:
     """The benchmark's section, as the host writes it into its results file."""
     told: dict[str, Any] = {"results": rows}
-    after.annotate(told, [{"task": name, "metadata": {"benchmark": "haven"}} for name in tasks])
+    after.annotate(told, tasks)
     section: dict[str, Any] = told["lmms_eval_tasks"]["haven"]
     assert json.loads(json.dumps(section)) == section
     return section
@@ -372,7 +372,7 @@ def annotated(*tasks: str, **rows: Any) -> dict[str, Any]:
 def test_the_section(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(user, "videoxum", 3)
     monkeypatch.setenv(settings.HAVEN, "size=64,subset=2")
-    before.check_benchmark(BENCHMARK, ["haven_v2v_text"])
+    before.check(["haven_v2v_text"])
     first = annotated("haven_v2v_text")
     assert (first["data"]["hash"], first["data"]["videos"]) == (data.load().digest, 5)
     assert (first["options"]["size"], first["left_out"]) == (64, {"haven_v2v_text": {}})
@@ -395,7 +395,7 @@ def test_what_was_left_out_is_told(user: Path, monkeypatch: pytest.MonkeyPatch) 
     lost = user / "videos" / "tvsum" / "video_1.mp4"
     lost.unlink()
     tasks = ["haven_v2v", "haven_v2v_text", "haven_temporal"]
-    before.check_benchmark(BENCHMARK, tasks)
+    before.check(tasks)
     section = annotated(*tasks)
     assert section["left_out"]["haven_v2v"]["summe/video_1"].startswith("not run: needs 40")
     assert section["left_out"]["haven_v2v_text"] == {}

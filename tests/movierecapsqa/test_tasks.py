@@ -147,15 +147,6 @@ def test_an_item_without_a_reference(user: Path, monkeypatch: pytest.MonkeyPatch
 # --- what a run would cost ----------------------------------------------------------------------
 
 
-def task(name: str) -> dict[str, Any]:
-    """What the shared commands read of a task's YAML."""
-    return {
-        "task": name,
-        "metadata": {"judged": True, "benchmark": "movierecapsqa"},
-        "generation_kwargs": {"max_new_tokens": 256},
-    }
-
-
 def test_the_work_of_a_run(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = resolve("gpt-4.1-mini", {"OPENAI_API_KEY": "x"}, default_model="gpt-4.1-mini")
     # Only questions with a reference have baselines, where they are asked for.
@@ -181,7 +172,7 @@ def annotated(*tasks: str, items: Mapping[str, Any] | None = None) -> dict[str, 
     """The benchmark's section, as the host writes it into its results file."""
     rows = {name: {"failed,none": scoring.carried(own)} for name, own in (items or {}).items()}
     results: dict[str, Any] = {"results": rows}
-    after.annotate(results, [task(name) for name in tasks])
+    after.annotate(results, tasks)
     section: dict[str, Any] = results["lmms_eval_tasks"]["movierecapsqa"]
     assert json.loads(json.dumps(section)) == section
     return section
@@ -244,7 +235,7 @@ def test_how_pictures_were_handed_over(user: Path, monkeypatch: pytest.MonkeyPat
 
 def test_data_that_go_during_the_run(user: Path) -> None:
     """The answers are paid for: what the check found is what the results tell."""
-    before.check_benchmark(BENCHMARK, [BOTH])
+    before.check([BOTH])
     section = annotated(BOTH)
     shutil.rmtree(user)
     assert annotated(BOTH) == section
