@@ -283,7 +283,13 @@ def compared(counts: Mapping[str, int], paper: Mapping[str, int]) -> str:
 
 
 # Containers of the videos that releases name without an ending.
-VIDEO_ENDINGS = (".mp4", ".mkv", ".webm", ".mov", ".avi", ".m4v", ".mpg", ".ts")
+VIDEO_ENDINGS = (".mp4", ".mkv", ".webm", ".mov", ".avi", ".m4v", ".mpg", ".ts", ".ogv")
+
+
+def stem(video: str) -> str:
+    """The name without the ending of a video, if it has one; "talk.part1" has none."""
+    path = Path(video)
+    return path.stem if path.suffix.lower() in VIDEO_ENDINGS else video
 
 
 def video_path(folders: Sequence[Path], name: str) -> Path:
@@ -291,11 +297,11 @@ def video_path(folders: Sequence[Path], name: str) -> Path:
 
     Args:
         folders: in order; of a release's layout.
-        name: of the file, with its own ending or, as ids are, without: then any known one.
+        name: of the file, with its own ending or, as ids are, without; any known one is taken.
     """
-    names = [name, *(f"{name}{ending}" for ending in VIDEO_ENDINGS)]
+    names = [name, *(f"{stem(name)}{ending}" for ending in VIDEO_ENDINGS)]
     for folder in folders:
         for found in names:
             if (folder / found).is_file():
                 return folder / found
-    return folders[0] / (name if Path(name).suffix.lower() in VIDEO_ENDINGS else names[1])
+    return folders[0] / (names[1] if stem(name) == name else name)
