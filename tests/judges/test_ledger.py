@@ -3,12 +3,11 @@
 import dataclasses
 import json
 import random
-import threading
 
 import pytest
 
 from lmms_eval_tasks.judges.report import lines
-from lmms_eval_tasks.judges.run import Ledger, Row, current_task, from_dicts, task
+from lmms_eval_tasks.judges.run import Ledger, Row, from_dicts, task
 from lmms_eval_tasks.judges.verdict import Reply, Status, Verdict
 from tests.checks import table
 
@@ -134,19 +133,3 @@ def test_ranks_are_merged_and_order_does_not_matter():
     assert whole.total().cost == pytest.approx(sum(costs))
     with pytest.raises(TypeError):
         whole.merge([{"task": "t", "dollars": 3}])
-
-
-def test_task_holds_for_its_block_and_thread_only():
-    assert current_task() == ""
-    seen = []
-    with task("outer"):
-        with task("inner"):
-            assert current_task() == "inner"
-        thread = threading.Thread(target=lambda: seen.append(current_task()))
-        thread.start()
-        thread.join()
-        assert current_task() == "outer"
-    assert (current_task(), seen) == ("", [""])
-    with pytest.raises(KeyError), task("broken"):
-        raise KeyError
-    assert current_task() == ""

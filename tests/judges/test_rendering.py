@@ -5,7 +5,7 @@ import re
 
 from hypothesis import given
 from hypothesis import strategies as st
-from injections import INJECTIONS, TEXTS, Decision
+from injections import INJECTIONS, Decision
 from PIL import Image
 
 from lmms_eval_tasks.errors import PromptError
@@ -54,12 +54,6 @@ def test_injections_stay_in_their_block(family, text):
     # Neutralising only adds spaces (and replaces what UTF-8 cannot hold).
     assert arrived.replace(" ", "") == re.sub("[\ud800-\udfff]", "\ufffd", text).replace(" ", "")
     assert "tokens" not in family or neutralise(text) != text
-
-
-def test_there_are_enough_injections():
-    assert len(TEXTS) >= 8
-    assert len(INJECTIONS) >= 60
-    assert max(len(text) for _, text in INJECTIONS) >= 20_000
 
 
 @table("text")
