@@ -210,7 +210,7 @@ def _print_estimate(jobs: Sequence[Job], choices: Choices, config: JudgeConfig) 
         if not job.complete:
             made, frames, have = build.structured(job, choices)
             works.append(report.Work(made, have, (frames.width, frames.height)))
-    show(table_console(), [report.table(report.estimate(works, steps.prompt(), config))])
+    show(table_console(), [report.estimate(works, steps.prompt(), config)])
     print(f"{len(works)} videos to ask about, {len(jobs) - len(works)} are complete already")
     for note in report.notes(config):
         print(note)

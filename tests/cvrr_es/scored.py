@@ -6,7 +6,7 @@ Docs are questions on videos that are no files; candidates are called ada and bo
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.judges.verdict import OPENAI, Criterion, JudgeConfig, Status, Verdict
 from lmms_eval_tasks.runs import rescore, scoring
+from lmms_eval_tasks.utils import json_files
 
 PART, TIME = "partial_actions", "time_order_understanding"
 FAILED = "[LMMS_EVAL_REQUEST_FAILED after 3 retries] timeout"
@@ -81,6 +82,12 @@ def row(
     }
     made |= {"round": "first", "status": "ok" if rating is not None else "parse_failure", **more}
     return RatingRow(candidate=candidate, judge=judge, rating=rating, **made)
+
+
+def write_ratings(path: Path, rows: Iterable[RatingRow]) -> Path:
+    """A file of ratings."""
+    json_files.write_lines(path, (one.as_dict() for one in rows))
+    return path
 
 
 class Stated:

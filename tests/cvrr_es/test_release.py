@@ -76,7 +76,7 @@ def test_ids_are_places_even_behind_bad_rows(tmp_path: Path) -> None:
     assert [one.id for one in found.questions[-3:]] == [f"{TIME}/00{n}" for n in (1, 2, 4)]
     assert [found.questions[n].id for n in (0, 1000)] == [f"{PART}/001", f"{PART}/1001"]
     assert list(found.places) == [PART, TIME]
-    assert found.places[TIME][2] == (f"{TIME}/003", "Q2", "")
+    assert found.places[TIME][2] == (f"{TIME}/003", "Q2")
 
 
 def test_videos(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from lmms_eval_tasks.cvrr_es import sample, tasks
 from lmms_eval_tasks.cvrr_es.data import running_model
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, JUDGE_TASKS
 from lmms_eval_tasks.cvrr_es.sample_answers import CAREFUL, FLAT, HASTY, MODELS
-from lmms_eval_tasks.cvrr_es.study import ratings, replies
+from lmms_eval_tasks.cvrr_es.study import replies
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.host import names
@@ -35,6 +35,7 @@ from tests.cvrr_es.scored import (
     row,
     saved_run,
     values,
+    write_ratings,
 )
 
 ANSWER, OTHER = f"cvrr_es_{PART}", f"cvrr_es_{TIME}"
@@ -229,7 +230,7 @@ def again(*runs: rescore.Run, judge: str | None = None, **more: Any) -> rescore.
 
 
 def name_reference(rows: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ratings.write(tmp_path / "reference.jsonl", rows)
+    write_ratings(tmp_path / "reference.jsonl", rows)
     monkeypatch.setenv(settings.CVRR_REFERENCE, str(tmp_path / "reference.jsonl"))
 
 

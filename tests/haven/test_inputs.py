@@ -42,10 +42,10 @@ def behind(label: str, *groups: list[int]) -> list[str | int]:
 
 
 NAMES = "names=Shot 1, Shot 2, ..., Shot 4"
-SHUFFLED = behind("Shot", [4, 5], [10, 11], [1, 2], [7, 8])
-IN_ORDER = behind("Shot", [1, 2], [4, 5], [7, 8], [10, 11])
+SHUFFLED = behind("Shot", [4, 6], [10, 12], [1, 3], [7, 9])
+IN_ORDER = behind("Shot", [1, 3], [4, 6], [7, 9], [10, 12])
 FRAMES = behind("Frame", *([n] for n in range(1, 8)))
-CLIPS = behind("Clip", [1, 2], [4, 5], [7, 8], [10, 11])
+CLIPS = behind("Clip", [1, 3], [4, 6], [7, 9], [10, 12])
 SENTENCES = (
     "Summary 1: In short: thing ca.\nSummary 2: In short: thing ba.\nSummary 3: In short: thing da."
 )

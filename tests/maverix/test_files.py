@@ -109,11 +109,11 @@ class TestFiles:
             ("oops", "expected .*items"),
             ({"questions": []}, "expected .*items"),
             ({"items": {}}, "expected .*items"),
-            ([], "holds no items"),
+            ([], "holds no entries"),
             ({"version": 1, "items": [entry()]}, "version: expected a text, found 1"),
             ([entry(1), "x"], "entry 2: expected an object, found 'x'"),
             ([entry(1), entry(2, id=...)], "entry 2: id: the field is missing"),
-            ([entry(1), entry(2, id=" ")], "entry 2: id: is empty"),
+            ([entry(1), entry(2, id=" ")], "entry 2: id: expected a text, found an empty one"),
             ([entry(1), entry(2, id=None)], "entry 2: id: expected a text"),
             ([entry(1), entry(2, id=True)], "entry 2: id: expected a text"),
             ([entry(1), entry(2, id="a\nb")], "entry 2: id: holds a line end"),
@@ -122,7 +122,7 @@ class TestFiles:
             ([entry(7, id=7), entry(8, id="7")], "entry 2: id '7' is also that of entry 1"),
             (
                 [entry(1, question=...), entry(2, question=...)],
-                "not one of 2 items fits the schema; 'item-1': question: the field is missing",
+                "not one of 2 entries fits the schema; 'item-1': question: the field is missing",
             ),
         ]
         for number, (content, says) in enumerate(cases):

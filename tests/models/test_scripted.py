@@ -179,11 +179,11 @@ def test_a_task_before_all_tasks(tmp_path: Path) -> None:
     "entries, message",
     [
         (["{"], "line 1: not valid JSON"),
-        ([[1]], "line 1: expected an object with id and reply"),
-        ([{"id": "a", "reply": "b"}, {"id": "a"}], "line 2: `reply` is missing"),
-        ([{"id": 3, "reply": "b"}], "`id` is no text"),
-        ([{"id": "a", "reply": None}], "`reply` is no text"),
-        ([{"id": "a", "reply": "b", "tasks": "c"}], "unknown key `tasks`; known: id, reply,"),
+        ([[1]], "line 1: Input should be a valid dictionary"),
+        ([{"id": "a", "reply": "b"}, {"id": "a"}], "line 2: reply: Field required"),
+        ([{"id": 3, "reply": "b"}], "line 1: id: Input should be a valid string"),
+        ([{"id": "a", "reply": None}], "line 1: reply: Input should be a valid string"),
+        ([{"id": "a", "reply": "b", "tasks": "c"}], "line 1: tasks: Extra inputs are not"),
         (
             [{"id": "a", "reply": "b"}, "", {"id": "a", "reply": "c"}],
             "lines 1 and 3: different replies to a",

@@ -233,7 +233,7 @@ def test_a_file_that_is_damaged_in_the_middle(
     third = entry(3, startTime=0, endTime=2, questions=[question(1)])
     write(user, [entry(1), third])
     names = ["movierecapsqa_segment", "movierecapsqa_scenes"]
-    says = r"^1 of 2 MovieRecapsQA segments cannot be cut:\n  talk.1: .*talk.mp4: "
+    says = r"^MovieRecapsQA: 1 of 2 items cannot be shown:\n  talk.1: .*talk.mp4: "
     with pytest.raises(DataError, match=says):
         prepared(names)
     monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
@@ -303,7 +303,7 @@ def test_status(root: Path, user: Path) -> None:
     assert "not held, it needs movieId" in runs(root)["movierecapsqa_movie"]
     write(user, [])
     status = data.status(root)
-    assert (status.found, "holds no segments" in status.problem) == (False, True)
+    assert (status.found, "holds no entries" in status.problem) == (False, True)
     shutil.rmtree(user)
     assert data.status(root).problem == data.HOW_TO_GET
 

@@ -78,8 +78,8 @@ def test_facts_with_numbers_and_without(facts: list[str], read: list[str], tmp_p
     [
         ({"srt": "00:00:05,000 --> 00:00:02,000\nx"}, "srt: line 1: shown from 5 s to 2 s"),
         ({"srt": "They talk."}, "srt: line 1: expected a cue's number or timing"),
-        ({"srt": 7}, "valid string"),
-        ({"facts": []}, "facts: expected at least one"),
+        ({"srt": 7}, "srt: expected a text, found 7"),
+        ({"facts": []}, "facts: expected at least 1, found 0"),
         ({"facts": ["1. A.", "2. "]}, "facts, entry 2: expected a text, found an empty one"),
         ({"facts": ["A.", None]}, "facts, entry 2: "),
         ({"facts": "A sits."}, "facts: expected a list"),
@@ -128,11 +128,9 @@ def test_answers_of_people_and_models(tmp_path: Path) -> None:
     ("content", "says"),
     [
         ({"segments": []}, "expected a list of segments"),
-        ([], "holds no segments"),
-        ([1], "expected a list of segments"),
-        ([entry(1, id=...)], "segment 1: no id"),
-        ([entry(1), entry(1)], "segment 2: id 'talk.1' is also that of segment 1"),
-        ([entry(1, facts=[])], "not one of 1 segments fits the schema; talk.1: facts: "),
+        ([], "holds no entries"),
+        ([entry(1), entry(1)], "entry 2: id 'talk.1' is also that of entry 1"),
+        ([entry(1, facts=[])], "not one of 1 entries fits the schema; 'talk.1': facts: "),
     ],
 )
 def test_what_is_no_list_of_segments_stops(content: Any, says: str, tmp_path: Path) -> None:

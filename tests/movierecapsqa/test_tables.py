@@ -154,10 +154,11 @@ def test_no_table_of_others_or_without_numbers() -> None:
 
 
 def test_conditions_that_were_not_asked_the_same_questions() -> None:
-    asked = {BOTH: {"a", "b"}, FRAMES: {"b", "a"}, "movierecapsqa_movie": {"c"}}
+    a, b, c = ({"id": name} for name in "abc")
+    asked = {BOTH: [a, b], FRAMES: [b, a], "movierecapsqa_movie": [c]}
     assert tables.unlike(asked) == tables.unlike({}) == []
     # As many, and others: that is unlike too.
-    (note,) = tables.unlike({**asked, DIALOGUE: {"a", "c"}})
+    (note,) = tables.unlike({**asked, DIALOGUE: [a, c]})
     assert note.startswith("aligned recap segment: ")
     assert "(both 2, only frames 2, only dialogue 2)" in note
 

@@ -163,10 +163,11 @@ def test_the_work_of_a_run(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         write(user, [entry(1, questions=[question(1, datasetAnswer=reference)])])
         for which, factor in (("", 0), ("helmet", 1), ("geval,helmet", 2)):
             monkeypatch.setenv(settings.BASELINES, which)
-            assert estimate.estimate(task(DIALOGUE), config).verdicts == 4 + factor * more
+            assert estimate.estimate(DIALOGUE, config).verdicts == 4 + factor * more
     # A claim for each sentence of the dataset's answer.
     write(user, [entry(1, questions=[question(1, datasetAnswer="He waits. It snows.")])])
-    ((claims, *dimensions),) = estimate.workload(BENCHMARK, task(DIALOGUE)).judged
+    docs = BENCHMARK.docs(BENCHMARK.look([DIALOGUE], videos=False), DIALOGUE)
+    claims, *dimensions = estimate.requests(BENCHMARK.tasks[DIALOGUE], docs)
     assert claims[1]["candidate"] == "He waits. It snows."
     assert {str(fields["claims"]) for _, fields in dimensions[:3]} == {"['He waits', 'It snows.']"}
 

@@ -91,6 +91,6 @@ def test_alpha_leaves_out_and_counts():
 def test_flips():
     change = flips([0, 0, 1, 1, 0, None, 1, None], [1, 1, 0, 1, 0, 1, None, None])
     assert (change.up, change.down, change.same) == (2, 1, 2)
-    assert (change.only_before, change.only_after, change.neither) == (1, 1, 1)
+    assert (change.only_before, change.only_after) == (1, 1)
     assert (change.n, change.agreement) == (5, 0.4)
     assert flips([None], [1]).agreement is None

@@ -19,7 +19,6 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -149,57 +148,42 @@ def alpha(study: Study, ratings: Sequence[Ratings]) -> Coefficient:
 # --- without a constant leniency ------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Corrected:
-    """Ratings after taking off the offset.
-
-    Attributes:
-        ratings: whole numbers 1 to 5; None where there was no rating, or no offset could be fitted.
-            Ratings that are not whole stay as they are: agreement leaves them out before and after,
-            so that both kappas are of the same items where `not_fitted` is 0.
-        offsets: what each fold's ratings lost, in points; None: nothing to fit it on elsewhere.
-        clipped: ratings that had to be put back on the scale.
-        not_fitted: ratings that were lost because their fold has no offset.
-    """
-
-    ratings: Ratings
-    offsets: tuple[float | None, ...]
-    clipped: int
-    not_fitted: int
-
-
-def take_off(study: Study, ratings: Ratings, folds: Folds) -> Corrected:
+def take_off(study: Study, ratings: Ratings, folds: Folds) -> tuple[Ratings, Part]:
     """Take the mean offset off a judge's ratings, cross-fitted.
 
     Args:
         study: with the reference that the offset is fitted to.
         ratings: of one rater.
         folds: of the same study.
+
+    Returns:
+        Whole ratings 1 to 5, None where there was none or no offset could be fitted; ratings that
+        are not whole stay as they are: agreement leaves them out before and after, so that both
+        kappas are of the same items where `not_fitted` is 0. And `offsets`, what each fold's
+        ratings lost, None where there was nothing to fit it on elsewhere; `clipped` ratings had to
+        be put back on the scale; `not_fitted` ones were lost since their fold has no offset.
     """
     offsets = _offsets(study, ratings, folds)
-    moved = {
-        (fold, label): math.floor(label - offset + Fraction(1, 2))
-        for fold, offset in enumerate(offsets)
-        if offset is not None
-        for label in SCALE
-    }
     corrected: dict[Item, float | None] = {}
     clipped = not_fitted = 0
     for item in study.items:
         if item not in ratings:
             continue
-        rating, fold = ratings[item], folds.fold(item)
+        rating, offset = ratings[item], offsets[folds.fold(item)]
         if rating is None or rating not in RATINGS:
             corrected[item] = rating
-        elif offsets[fold] is None:
+        elif offset is None:
             corrected[item] = None
             not_fitted += 1
         else:
-            label = moved[fold, int(rating)]
+            label = math.floor(int(rating) - offset + Fraction(1, 2))
             corrected[item] = min(max(label, SCALE[0]), SCALE[-1])
             clipped += corrected[item] != label
-    taken = tuple(None if offset is None else float(offset) for offset in offsets)
-    return Corrected(corrected, taken, clipped, not_fitted)
+    return corrected, {
+        "offsets": [None if offset is None else float(offset) for offset in offsets],
+        "clipped": clipped,
+        "not_fitted": not_fitted,
+    }
 
 
 def _offsets(study: Study, ratings: Ratings, folds: Folds) -> list[Fraction | None]:

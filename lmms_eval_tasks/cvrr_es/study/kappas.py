@@ -67,9 +67,6 @@ def interval_or_reason(
             own it would make the interval too short.
         resamples: at least 1000; 0 for no interval.
         seed: of this call alone.
-
-    Raises:
-        ValueError: too few resamples to report.
     """
     import numpy as np
 
@@ -79,8 +76,6 @@ def interval_or_reason(
         return no_interval("no interval was asked for")
     if reason := _why_not(len(sums), unknown, n, "items"):
         return no_interval(reason)
-    if resamples < RESAMPLES:
-        raise ValueError(f"resamples={resamples}: at least {RESAMPLES} are needed")
     matrix = np.array([sums[video] for video in sorted(sums)], dtype=np.float64)
     values = statistic(_times_drawn(len(sums), resamples, seed) @ matrix)
     defined: list[float] = np.sort(values[np.isfinite(values)]).tolist()
@@ -157,15 +152,8 @@ BANDS: tuple[tuple[float, str], ...] = (
 
 
 def band(value: float) -> str:
-    """The band of agreement of a kappa.
-
-    Raises:
-        ValueError: above 1, or nan.
-    """
-    for limit, name in BANDS:
-        if value <= limit:
-            return name
-    raise ValueError(f"{value} is no kappa")
+    """The band of agreement of a kappa."""
+    return next(name for limit, name in BANDS if value <= limit)
 
 
 def average(kappas: Iterable[float | None]) -> float | None:
@@ -205,9 +193,6 @@ def reliability(
         averages of Table 5, and `mean` that of these. `pooled_by_dimension` and `pooled` are of all
         the items at once: they also count that a judge ranks the candidates rightly, which no kappa
         of one candidate can. `by_candidate` is its mean over the dimensions where it has a kappa.
-
-    Raises:
-        ValueError: resamples from 1 to 999.
     """
     options = {"resamples": resamples, "seed": seed}
     reference = study.reference

@@ -53,8 +53,8 @@ def rater_part(study: Study, rater: Rater, folds: Folds, *, resamples: int, seed
     """
     ratings = study.raters[rater]
     options = {"resamples": resamples, "seed": seed}
-    corrected = comparisons.take_off(study, ratings, folds)
-    after = kappas.reliability(study, corrected.ratings, **options)
+    corrected, offsets = comparisons.take_off(study, ratings, folds)
+    after = kappas.reliability(study, corrected, **options)
     return {
         "name": name_of(rater),
         "judge": rater.judge,
@@ -65,13 +65,7 @@ def rater_part(study: Study, rater: Rater, folds: Folds, *, resamples: int, seed
         "kappa": kappas.reliability(study, ratings, **options),
         "leniency": leniency.leniencies(study, ratings),
         "self_preference": leniency.self_preference(study, rater.judge, ratings, **options),
-        "without_offset": {
-            "mean": after["mean"],
-            "pooled": after["pooled"],
-            "offsets": list(corrected.offsets),
-            "clipped": corrected.clipped,
-            "not_fitted": corrected.not_fitted,
-        },
+        "without_offset": {"mean": after["mean"], "pooled": after["pooled"], **offsets},
         "without_empty": _without_empty(study, rater),
         "preferences": comparisons.agreement(study, ratings),
         "win_rates": comparisons.win_rates(study, ratings),

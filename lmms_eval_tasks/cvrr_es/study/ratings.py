@@ -17,18 +17,17 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, JUDGE_TASKS, RATINGS, ROUNDS
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges.verdict import Status
 from lmms_eval_tasks.utils import saved_runs
 from lmms_eval_tasks.utils.released_files import read_lines
-from lmms_eval_tasks.utils.video_checks import LEAVE_OUT, listed
+from lmms_eval_tasks.utils.video_checks import bad_items, stop
 
 
 class Item(NamedTuple):
@@ -135,27 +134,8 @@ def load(paths: Sequence[Path]) -> Loaded:
     if not rows:
         told = next((f"; {place}: {why}" for place, why in problems.items()), "")
         raise DataError(f"{', '.join(map(str, paths))}: no ratings that can be used{told}")
-    if problems and not settings.allow_bad_items():
-        raise DataError(
-            f"{len(problems):,} ratings cannot be used:\n{listed(problems)}\n{LEAVE_OUT}"
-        )
+    stop(", ".join(map(str, paths)), bad_items(problems, "ratings cannot be used"))
     return Loaded(rows, problems, blank)
-
-
-def write(path: Path, rows: Iterable[RatingRow]) -> None:
-    """Write rows, one JSON object a line, as a whole or not at all.
-
-    Raises:
-        DataError: the file cannot be written.
-    """
-    partial = path.with_name(f".{path.name}.part")
-    lines = (json.dumps(row.as_dict(), ensure_ascii=False) + "\n" for row in rows)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text("".join(lines), encoding="utf-8", newline="\n")
-        partial.replace(path)
-    except OSError as error:
-        raise DataError(f"{path}: the ratings cannot be written ({error.strerror})") from None
 
 
 def notes(rows: Sequence[RatingRow], items: Collection[Item]) -> list[str]:

@@ -8,51 +8,25 @@ limits, budget and ledger. So a run that was ended goes on where it stopped.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import judges, settings
-from lmms_eval_tasks.errors import DataError, JudgeError
+from lmms_eval_tasks import judges
+from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven.records import files, steps, structure
 from lmms_eval_tasks.haven.records.steps import Texts
 from lmms_eval_tasks.haven.records.structure import Choices, Sampled, Structure
 from lmms_eval_tasks.judges import JudgeConfig
-from lmms_eval_tasks.judges.verdict import HUGGINGFACE, MAX_TOKENS, OPENAI
+from lmms_eval_tasks.judges.writer import writer
 from lmms_eval_tasks.utils import indexed_frames
 from lmms_eval_tasks.utils.indexed_frames import Frames
 from lmms_eval_tasks.utils.prompts import Prompt
 
-REPLY_TOKENS = 4096  # a long video's document is longer than a verdict
-SECONDS = 300.0  # that one reply may take: several times as long as a verdict
-
 
 def model(spec: str, env: Mapping[str, str]) -> JudgeConfig:
-    """The model that writes the texts, in the forms of a judge: it has to see pictures.
-
-    The paper does not name its own, so there is no default, and the user's setting of the judge is
-    not looked at: who writes and who judges are two decisions.
-
-    Args:
-        spec: `MODEL[@BASE_URL]`, `hf:NAME_OR_FOLDER` or a file of one model.
-        env: where keys are looked up.
-
-    Raises:
-        JudgeError: it cannot be used, or is no single language model.
-    """
-    try:
-        config = judges.resolve(spec.strip(), env, default_model="")
-    except JudgeError as error:
-        raise JudgeError(str(error).replace(settings.JUDGE, "--judge")) from None
-    if config.provider not in (OPENAI, HUGGINGFACE):
-        raise JudgeError(
-            f"--judge {config.label}: one model that sees writes the texts: MODEL[@BASE_URL], "
-            "hf:NAME_OR_FOLDER, or a file of one model"
-        )
-    sampling = config.sampling
-    if sampling.max_tokens in (None, MAX_TOKENS):  # the default, which fits verdicts
-        sampling = replace(sampling, max_tokens=REPLY_TOKENS)
-    return replace(config, sampling=sampling, timeout=max(config.timeout, SECONDS))
+    """The model that writes the texts (judges/writer.py); the paper names none, so no default."""
+    return writer(spec, env, "--judge", "one model that sees writes the texts")
 
 
 @dataclass(frozen=True)

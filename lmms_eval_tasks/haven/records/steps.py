@@ -12,14 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, create_model, model_validator
 
 from lmms_eval_tasks.haven.records.structure import Structure
-from lmms_eval_tasks.judges import Criterion, Judge, reader
-from lmms_eval_tasks.judges.reader import quotable
-from lmms_eval_tasks.judges.verdict import Status
+from lmms_eval_tasks.judges import Criterion, Judge, writer
 from lmms_eval_tasks.utils import prompts
 
 
@@ -96,7 +94,6 @@ _SCHEMAS: Mapping[str, type[BaseModel]] = {
 }
 STEPS = tuple(_SHOWN)
 
-R = TypeVar("R", bound=BaseModel)
 # Pictures of sampled frames, by number from 1.
 Images = Callable[[Sequence[int]], Sequence[Any]]
 
@@ -186,10 +183,6 @@ def fields(step: str, shown: Sequence[Any]) -> dict[str, Any]:
     return {_SHOWN[step]: list(shown), "words": WORDS}
 
 
-class _FailedError(Exception):
-    """A step without a usable reply."""
-
-
 def write(
     judge: Judge, given: prompts.Prompt, made: Structure, images: Images, have: Texts
 ) -> Written:
@@ -216,8 +209,8 @@ def write(
         numbers = [n + 1 for n in ([place] if step == "frame" else ranges[place])]
         try:
             asked = criterion(step, given)
-            reply = _ask(judge, asked, fields(step, images(numbers)), Description)
-        except _FailedError as error:
+            reply = writer.reply(judge, asked, fields(step, images(numbers)), Description)
+        except writer.FailedError as error:
             failures[f"{step} {place + 1}"] = str(error)
             return ""
         return reply.description
@@ -231,10 +224,10 @@ def write(
         schema = sentences_on(len(chosen))
         try:
             if lacking := [n + 1 for n in chosen if not shots[n]]:
-                raise _FailedError(f"waits for the description of shot {lacking[0]}")
+                raise writer.FailedError(f"waits for the description of shot {lacking[0]}")
             asked = fields(step, [shots[n] for n in chosen])
-            reply = _ask(judge, criterion(step, given, schema), asked, schema)
-        except _FailedError as error:
+            reply = writer.reply(judge, criterion(step, given, schema), asked, schema)
+        except writer.FailedError as error:
             failures[step] = str(error)
             return ()
         return tuple(
@@ -255,13 +248,3 @@ def write(
     # In the record's order, not in that of the threads.
     order = [*(f"{step} {place + 1}" for step, place in jobs), *steps]
     return Written(done, {name: failures[name] for name in order if name in failures})
-
-
-def _ask(judge: Judge, asked: Criterion, about: Mapping[str, Any], schema: type[R]) -> R:
-    verdict = judge.verdict(asked, about)
-    if verdict.status != Status.OK.value:
-        raise _FailedError(f"{verdict.status}: {verdict.reason}")
-    reply = reader.read(verdict.raw, schema, quotable(asked, about))
-    if not isinstance(reply, schema):
-        raise TypeError(f"{asked.name}: {type(reply).__name__}")
-    return reply

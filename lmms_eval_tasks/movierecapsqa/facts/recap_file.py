@@ -22,9 +22,11 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.movierecapsqa.schema import Segment, Text, told
+from lmms_eval_tasks.movierecapsqa.schema import Segment
 from lmms_eval_tasks.utils import released_files, subtitles
+from lmms_eval_tasks.utils.subtitle_formats import clock
 from lmms_eval_tasks.utils.subtitles import Cue
+from lmms_eval_tasks.utils.validation import Text, told
 
 
 class _Given(BaseModel):
@@ -162,14 +164,9 @@ def _srt(cues: Sequence[Cue], start: float, end: float) -> str:
     """The cues of a window as SubRip, with the movie's times as in the released files."""
     inside = [cue for cue in cues if subtitles.cut([cue], start, end)]
     return "\n".join(
-        f"{number}\n{_clock(cue.start)} --> {_clock(cue.end)}\n{cue.text}\n"
+        f"{number}\n{clock(cue.start)} --> {clock(cue.end)}\n{cue.text}\n"
         for number, cue in enumerate(inside, 1)
     )
-
-
-def _clock(seconds: float) -> str:
-    whole, milliseconds = divmod(round(seconds * 1000), 1000)
-    return f"{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02},{milliseconds:03}"
 
 
 # --- transcripts --------------------------------------------------------------------------------

@@ -83,9 +83,10 @@ class TestOffsets:
         ]
         for judge, reference, taken, ratings, clipped, not_fitted in cases:
             made = study({"J": {"A": judge}}, {"A": reference})
-            found = comparisons.take_off(made, of(made), self.HALVES)
-            assert list(found.ratings.values()) == ratings
-            assert (found.offsets, found.clipped, found.not_fitted) == (taken, clipped, not_fitted)
+            found, told = comparisons.take_off(made, of(made), self.HALVES)
+            assert list(found.values()) == ratings
+            expected = {"offsets": [*taken], "clipped": clipped, "not_fitted": not_fitted}
+            assert told == expected
 
 
 class TestPreferences:

@@ -12,9 +12,9 @@ import pytest
 
 from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS
 from lmms_eval_tasks.cvrr_es.study import ratings
-from lmms_eval_tasks.cvrr_es.study.ratings import OFF_SCALE, Item, RatingRow, load, read, write
-from lmms_eval_tasks.errors import DataError
-from tests.cvrr_es.scored import PART, rated, rated_doc
+from lmms_eval_tasks.cvrr_es.study.ratings import OFF_SCALE, Item, RatingRow, load, read
+from lmms_eval_tasks.errors import DataError, TasksError
+from tests.cvrr_es.scored import PART, rated, rated_doc, write_ratings
 
 ALLOW = "LMMS_EVAL_TASKS_ALLOW_BAD_ITEMS"
 
@@ -44,15 +44,11 @@ class TestRoundTrip:
             rating(2, 3.0, round="reference"),
             rating(1, 1.0, candidate="D", video=""),
         ]
-        path = tmp_path / "new" / "ratings.jsonl"
-        write(path, rows)
-        assert read([path]) == read([path, path.parent]) == rows
-        assert [p.name for p in path.parent.iterdir()] == ["ratings.jsonl"]
-        write(path, rows[:1])
-        assert read([path]) == rows[:1]
-        (tmp_path / "file").touch()
-        with pytest.raises(DataError, match="the ratings cannot be written"):
-            write(tmp_path / "file" / "ratings.jsonl", rows)
+        path = write_ratings(tmp_path / "ratings.jsonl", rows)
+        assert read([path]) == read([path, tmp_path]) == rows
+        assert [p.name for p in tmp_path.iterdir()] == ["ratings.jsonl"]
+        with pytest.raises(TasksError, match=r"ratings\.jsonl: cannot be written"):
+            write_ratings(path / "ratings.jsonl", rows)
 
     def test_written_by_hand(self, tmp_path: Path) -> None:
         """Only what is needed; a video's bare name is of its dimension."""

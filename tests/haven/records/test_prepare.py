@@ -40,7 +40,6 @@ def release(tmp_path: Path, video: Path) -> Path:
     folder = tmp_path / "align_vsum" / "data"
     write(write(folder, "tvsum", frames=12), "ovp", frames=12)
     put(video, folder / "videos" / "tvsum", "video_1.mkv", "stranger.mp4")
-    (folder / "videos" / "tvsum" / "names.json").write_text("{}", encoding="utf-8")
     return folder.parent
 
 
@@ -54,7 +53,6 @@ ALL = {
     "tvsum/h5/tvsum.h5",
     "ovp/h5/ovp.h5",
     "videos/tvsum/video_1.mkv",
-    "videos/tvsum/names.json",
 }
 
 
@@ -66,7 +64,7 @@ class TestPrepare:
         assert tree(root / "haven") == ALL
         done = "linked" if link else "copied"
         assert told[0] == (
-            f"{done} 6 files to {root / 'haven'}: 4 videos of tvsum, ovp; 0 videos with problems"
+            f"{done} 5 files to {root / 'haven'}: 4 videos of tvsum, ovp; 0 videos with problems"
         )
         assert tuple(told[1:]) == data.status(root).notes
         assert (root / "haven" / "tvsum" / "h5" / "tvsum.h5").is_symlink() is link
