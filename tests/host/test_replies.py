@@ -201,7 +201,7 @@ def test_where_nothing_can_be_saved(tmp_path: Path) -> None:
         script._check_folder(str(tmp_path / "file"))
     script._check_folder(str(tmp_path / "new" / "folder"))
 
-    outcome = script._Outcome()
+    outcome = SimpleNamespace(failed=False)
     module = ModuleType("host")
     module.cli_evaluate_single = lambda _: logger.warning("Could not save results aggregated")  # type: ignore[attr-defined]
     script._watch(outcome, module)
