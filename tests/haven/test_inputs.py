@@ -188,16 +188,10 @@ def test_the_same_text_with_placeholders() -> None:
 
 def test_where_pictures_are() -> None:
     told = text(doc("haven_temporal"), placeholder="<image {n}>")
-    assert re.findall(r"<image (\d+)>", told) == [str(n) for n in range(1, 9)]
     assert "Shot 3 (images 5 to 6):\n<image 5><image 6>\n" in told
-    odd = doc("haven_saliency", units=[1, 2, 4], unit_frames=[[2], [4, 5, 6], [9, 10]])
-    for told in ("Shot 1 (image 1):", "Shot 2 (images 2 to 4):", "Shot 3 (images 5 to 6):"):
-        assert told in text(odd, placeholder="")
-    for task in ("haven_v2v", "haven_v2vt"):
-        told = text(doc(task, frames=9))
-        assert told.count("Image i of this request is Frame i, for i from 1 to 9.") == 1
-        assert "(image" not in told
-    assert "mage " not in text(doc("haven_v2t"), placeholder="")
+    told = text(doc("haven_saliency", units=[1, 2], unit_frames=[[2], [4, 5, 6]]), placeholder="")
+    assert "Shot 1 (image 1):" in told
+    assert "Shot 2 (images 2 to 4):" in told
 
 
 # --- texts of the user in place of ours -----------------------------------------------------------

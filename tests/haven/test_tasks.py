@@ -248,14 +248,7 @@ def test_damaged_samples_are_refused() -> None:
         (run,) = runs("haven_v2t")
         run.samples[2]["failed"] = item
         assert "line 3" in refused(run)
-    # Lists that do not fit lose no other item.
-    for task, name, value in (
-        ("haven_temporal", "units", ["a", 1]),
-        ("haven_saliency", "importance", [0.5]),
-        ("haven_grounding", "asked", [9]),
-        ("haven_v2v", "keyframes", []),
-        ("haven_v2t", "summary", [3]),
-    ):
-        (run,) = runs(task)
-        run.samples[0]["failed"][name] = value
-        assert rescored([run]).sidecar[task]["status"]["error"] == 1
+    # A list that does not fit loses no other item.
+    (run,) = runs("haven_temporal")
+    run.samples[0]["failed"]["units"] = ["a", 1]
+    assert rescored([run]).sidecar["haven_temporal"]["status"]["error"] == 1
