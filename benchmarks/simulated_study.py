@@ -28,8 +28,8 @@ KINDS = ("judge", "panel", "final")
 MIXTURES = {
     "mixture": Selection(),
     "mixture, same items": Selection(cross_fit=False),
-    "mixture, top 1": Selection("top", k=1),
-    "mixture, top 1, same items": Selection("top", k=1, cross_fit=False),
+    "mixture, top 1": Selection(top=1),
+    "mixture, top 1, same items": Selection(top=1, cross_fit=False),
 }
 
 
@@ -114,12 +114,9 @@ def final_ratings(
 
 def shown_to_final(drawn: Drawn, rule: Selection) -> dict[Item, tuple[str, ...]]:
     """The judges that the mixture shows for each answer."""
-    chosen = selection.choices(
-        drawn.ratings, drawn.reference, drawn.dimension_of, drawn.fold_of, rule
-    )
+    chosen = selection.choices(drawn.ratings, drawn.reference, drawn.strata, rule)
     return {
-        item: selection.choice_for(chosen, drawn.dimension_of[item], drawn.fold_of[item]).judges
-        for item in drawn.reference
+        item: selection.choice_for(chosen, stratum).judges for item, stratum in drawn.strata.items()
     }
 
 
@@ -132,7 +129,7 @@ def _one(
         return judge_kappa(ratings, drawn.reference, drawn.reference)  # there is one dimension
 
     found = {("judge", name): (kappa(own), "") for name, own in sorted(drawn.ratings.items())}
-    judges = Judges(drawn.ratings, drawn.reference, drawn.dimension_of, drawn.fold_of)
+    judges = Judges(drawn.ratings, drawn.reference, drawn.strata)
     for name in names:
         panel = judges.panel(name)
         found["panel", name] = (kappa(panel.ratings), panel.note)

@@ -14,6 +14,7 @@ from random import Random
 from lmms_eval_tasks.cvrr_es.labels import SCALE
 from lmms_eval_tasks.cvrr_es.study.panels import to_scale
 from lmms_eval_tasks.cvrr_es.study.ratings import Item
+from lmms_eval_tasks.cvrr_es.study.study import Stratum
 
 Channel = tuple[tuple[float, ...], ...]  # [rating before - 1][rating after - 1] -> probability
 
@@ -161,8 +162,7 @@ class Drawn:
     ratings: dict[str, dict[Item, int]]
     reference: dict[Item, int]
     final: dict[Item, int]  # the final judge's own rating, before it sees others'
-    dimension_of: dict[Item, str]
-    fold_of: dict[Item, int]
+    strata: dict[Item, Stratum]
 
 
 def draw(world: World, seed: int, questions: int = QUESTIONS) -> Drawn:
@@ -172,13 +172,13 @@ def draw(world: World, seed: int, questions: int = QUESTIONS) -> Drawn:
     worlds, and one more judge changes nothing for the others.
     """
     reference: dict[Item, int] = {}
-    fold_of: dict[Item, int] = {}
+    strata: dict[Item, Stratum] = {}
     stream = _stream(seed, "reference")
     for number in range(questions):
         for candidate, shares in CANDIDATES.items():
             item = Item(f"{DIMENSION}/{number + 1:03d}", candidate)
             reference[item] = _pick(shares, stream)
-            fold_of[item] = number // PER_VIDEO % FOLDS
+            strata[item] = Stratum(number // PER_VIDEO % FOLDS, DIMENSION)
 
     def heard(name: str, channel: Channel, source: Mapping[Item, int]) -> dict[Item, int]:
         own = _stream(seed, name)
@@ -193,7 +193,7 @@ def draw(world: World, seed: int, questions: int = QUESTIONS) -> Drawn:
         for name, judge in world.judges.items()
     }
     final = heard("final judge", world.final, reference)
-    return Drawn(ratings, reference, final, dict.fromkeys(reference, DIMENSION), fold_of)
+    return Drawn(ratings, reference, final, strata)
 
 
 def expected_kappa(shares: Sequence[float], channel: Channel) -> float | None:

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lmms_eval_tasks.errors import JudgeError
+from lmms_eval_tasks.judges.config import resolve
 from lmms_eval_tasks.judges.verdict import (
     HUGGINGFACE,
     NONE,
-    OFFLINE,
     Criterion,
     Judge,
     JudgeConfig,
@@ -40,13 +40,6 @@ __all__ = [
     "resolve",
     "setup",
 ]
-
-
-def resolve(spec: str | None, env: Mapping[str, str], *, default_model: str) -> JudgeConfig:
-    """The judge that a short form or a file names (config.resolve)."""
-    from lmms_eval_tasks.judges import config
-
-    return config.resolve(spec, env, default_model=default_model)
 
 
 def setup(config: JudgeConfig, criterion: Criterion) -> str:
@@ -110,9 +103,9 @@ def preflight(config: JudgeConfig, criteria: Iterable[Criterion]) -> None:
             geval.scale(criterion.schema, criterion.bare)  # ValueError: a benchmark's bug
     for model in config.endpoints:
         if model.provider == HUGGINGFACE:
-            provider = run.current().provider(model)
-            provider.check()
-            if not provider.sees and any(one.images for one in asked):
+            checkpoint = run.current().provider(model).checkpoint
+            checkpoint.check()
+            if not checkpoint.sees and any(one.images for one in asked):
                 raise JudgeError(f"the judge {model.label} takes no images")
         if run.current().limits.max_cost is not None and run.current().price(model) is None:
             raise JudgeError(
@@ -141,10 +134,6 @@ def describe(config: JudgeConfig) -> dict[str, Any]:
 def _warning(config: JudgeConfig) -> str | None:
     if config.comparable:
         return None
-    if OFFLINE in (config.provider, *(member.provider for member in config.members)):
-        from lmms_eval_tasks.judges import offline
-
-        return offline.WARNING
     if config.provider == NONE:
         return "not judged yet: judge the saved samples with `lmms-eval-tasks judge`"
     return f"judged by {config.label}, not by the paper's judge: compare with that in mind"

@@ -23,12 +23,12 @@ from lmms_eval_tasks.judges.verdict import (
     HUGGINGFACE,
     MAX_TOKENS,
     NONE,
-    OFFLINE,
     OPENAI,
     PANEL,
     REPLAY,
     JudgeConfig,
     Sampling,
+    first_problem,
 )
 
 KEY, AZURE_KEY = "OPENAI_API_KEY", "AZURE_OPENAI_API_KEY"
@@ -37,12 +37,11 @@ REASONING_TOKENS = 8192  # a reasoning model's reply includes what it thought
 
 _CHOICES = (
     f"set {KEY}; or {settings.JUDGE}=MODEL@BASE_URL for a local endpoint; or "
-    f"{settings.JUDGE}=offline for the embedded rules (not comparable with the paper); or "
     f"{settings.JUDGE}=none to generate now and judge later"
 )
 _FORMS = (
     f"{settings.JUDGE} takes MODEL, MODEL@http(s)://HOST[:PORT]/v1, hf:NAME_OR_FOLDER, "
-    "replay:FILE.jsonl, FILE.yml, offline or none (docs/judges.md)"
+    "replay:FILE.jsonl, FILE.yml or none (docs/judges.md)"
 )
 _SPEC = re.compile(r"(?P<model>(?!https?://)[^@\s]+)(?:@(?P<url>https?://\S+))?")
 _REASONING = re.compile(r"(?:.*/)?(?:o[1-9]|gpt-5)(?!\d)", re.IGNORECASE)
@@ -52,11 +51,11 @@ def short_form(spec: str | None, env: Mapping[str, str], *, default_model: str) 
     """The judge that a short form names; files of judges are `resolve`'s.
 
     `MODEL[@BASE_URL]` is an OpenAI-compatible endpoint (OpenAI's own without a URL),
-    `hf:NAME_OR_FOLDER` a model in this process, `replay:FILE` recorded replies, `offline` the
-    embedded rules, `none` nobody. None or a
-    blank is `default_model` at OpenAI. The key comes from OPENAI_API_KEY (AZURE_OPENAI_API_KEY for
-    Azure's hosts, if set), or from the URL's userinfo as basic authentication. Local URLs need
-    none: loopback, private and link-local addresses, and host names without a dot.
+    `hf:NAME_OR_FOLDER` a model in this process, `replay:FILE` recorded replies, `none`
+    nobody. None or a blank is `default_model` at OpenAI. The key comes from OPENAI_API_KEY
+    (AZURE_OPENAI_API_KEY for Azure's hosts, if set), or from the URL's userinfo as basic
+    authentication. Local URLs need none: loopback, private and link-local addresses, and host names
+    without a dot.
 
     Args:
         spec: `settings.judge_spec()`.
@@ -67,8 +66,13 @@ def short_form(spec: str | None, env: Mapping[str, str], *, default_model: str) 
         JudgeError: no key, or not one of the forms; the message never repeats a key.
     """
     spec, key = (spec or "").strip(), env.get(KEY, "").strip()
-    if spec in (OFFLINE, NONE):
-        return JudgeConfig(provider=spec)
+    if spec == NONE:
+        return JudgeConfig(NONE)
+    if spec == "offline":  # the rules of earlier versions
+        raise JudgeError(
+            "the judge offline is gone: name none to judge later, hf:MODEL, or an endpoint "
+            "MODEL@BASE_URL"
+        )
     refuse_key(spec, env)
     kind, _, rest = spec.partition(":")
     if kind in ("hf", REPLAY) and not rest and ":" in spec:
@@ -207,7 +211,7 @@ class _Strict(BaseModel):
 
 
 class _Model(_Strict):
-    """One language model, or `offline`; every setting is optional but the model."""
+    """One language model; every setting is optional but the model."""
 
     model: str = Field(min_length=1)
     base_url: str | None = None
@@ -258,9 +262,7 @@ def read(path: Path, env: Mapping[str, str], *, default_model: str) -> JudgeConf
     try:
         parsed = kind.model_validate(values)
     except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise JudgeError(f"{path}: {place}: {first['msg']}") from None
+        raise JudgeError(f"{path}: {first_problem(error)}") from None
     if isinstance(parsed, _Panel):
         members = tuple(_member(m, path, env, default_model) for m in parsed.panel)
         return JudgeConfig(

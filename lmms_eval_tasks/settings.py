@@ -41,6 +41,9 @@ CVRR_SELECTION = "LMMS_EVAL_TASKS_CVRR_SELECTION"
 CVRR_NAME = "LMMS_EVAL_TASKS_CVRR_NAME"
 CLIPSCORE = "LMMS_EVAL_TASKS_CLIPSCORE"
 TABLES = "LMMS_EVAL_TASKS_TABLES"
+# All of the above, and those of them that are switches.
+VARIABLES = tuple(one for one in globals().values() if str(one).startswith("LMMS_EVAL_TASKS_"))
+SWITCHES = (STILL_CLIP, ALLOW_MISSING, ALLOW_BAD_ITEMS)
 
 SAMPLE = "sample"
 # Judged metrics that benchmarks offer beside their own, on request: each costs further requests.
@@ -79,7 +82,7 @@ def prompts_dir() -> Path | None:
 
 
 def judge_spec() -> str | None:
-    """The judge in its short form (`MODEL[@BASE_URL]`, `offline`, `none`), or None if unset."""
+    """The judge in its short form (`MODEL[@BASE_URL]`, `hf:MODEL`, `none`), or None if unset."""
     return os.environ.get(JUDGE) or None
 
 
@@ -121,19 +124,20 @@ def judge_limits() -> JudgeLimits:
     Raises:
         TasksError: naming the variable that is not a number in range.
     """
-    concurrency, calls = (
-        _number(JUDGE_CONCURRENCY, 1, whole=True),
-        _number(MAX_CALLS, 0, whole=True),
-    )
-    stop_after = _number(JUDGE_STOP_AFTER, 0, whole=True)
+    stop_after = _whole(JUDGE_STOP_AFTER, 0)
     return JudgeLimits(
-        concurrency=None if concurrency is None else int(concurrency),
+        concurrency=_whole(JUDGE_CONCURRENCY, 1),
         requests_per_minute=_number(JUDGE_RPM, 0, above=True),
         tokens_per_minute=_number(JUDGE_TPM, 0, above=True),
-        max_calls=None if calls is None else int(calls),
+        max_calls=_whole(MAX_CALLS, 0),
         max_cost=_number(MAX_COST, 0),
-        stop_after=JudgeLimits.stop_after if stop_after is None else int(stop_after),
+        stop_after=JudgeLimits.stop_after if stop_after is None else stop_after,
     )
+
+
+def _whole(name: str, least: int) -> int | None:
+    number = _number(name, least, whole=True)
+    return None if number is None else int(number)
 
 
 def _number(name: str, least: float, *, whole: bool = False, above: bool = False) -> float | None:
@@ -255,9 +259,8 @@ def check() -> None:
         TasksError: naming the variable and the form it takes.
     """
     frames_for("")
-    still_clip()
-    allow_missing_videos()
-    allow_bad_items()
+    for switch in SWITCHES:
+        _flag(switch)
     judge_limits()
     max_failed()
     judged_baselines()

@@ -108,10 +108,15 @@ def cvrr_study(sample_root: Path) -> dict[str, str]:
     return {name: str(sample_root / "cvrr_es" / place) for name, place in places.items()}
 
 
+def recorded_judge(sample_root: Path) -> str:
+    """MAIA's judge, as recorded with the sample."""
+    return f"replay:{sample_root / 'maia' / 'replay.jsonl'}"
+
+
 @pytest.fixture
 def on_sample(sample_root: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """This process has the sample as its data, and the offline judge."""
-    given = {"CACHE": str(cache), "DATA": "sample", "JUDGE": "offline"}
+    """This process has the sample as its data, and MAIA's recorded judge."""
+    given = {"CACHE": str(cache), "DATA": "sample", "JUDGE": recorded_judge(sample_root)}
     given = {f"LMMS_EVAL_TASKS_{name}": value for name, value in given.items()}
     for name, value in (given | cvrr_study(sample_root)).items():
         monkeypatch.setenv(name, value)
@@ -177,7 +182,7 @@ def server(cache: Path) -> Iterator[warm.Server]:
 
 @pytest.fixture(scope="session")
 def launch(cache: Path, server: warm.Server) -> Launch:
-    """Run a command line in a process of its own, on the sample and with the offline judge."""
+    """Run a command line in a process of its own, on the sample, judged by nobody."""
     return launcher(cache, server)
 
 
@@ -189,7 +194,7 @@ def environment(cache: Path) -> dict[str, str]:
         **OFFLINE,
         "LMMS_EVAL_TASKS_CACHE": str(cache),
         "LMMS_EVAL_TASKS_DATA": "sample",
-        "LMMS_EVAL_TASKS_JUDGE": "offline",
+        "LMMS_EVAL_TASKS_JUDGE": "none",
         "HF_HOME": str(cache / "huggingface"),
     }
 

@@ -60,22 +60,17 @@ def write(
         MediaError: what is wrong with the file, or that it has no such frame; without its name.
     """
     tally = Tally()
-    table = video_source.frame_table(source, use_decord)
+    table, (width, height) = video_source.with_table(
+        source,
+        use_decord,
+        lambda table: _write(source, table, indices, size, out, tally=tally),
+    )
     listing = len(table.times) if table.decoded else 0
-    try:
-        picture = _write(source, table, indices, size, out, tally=tally)
-    except LookupError:
-        # The decoder shows other frames than the packets promise (hidden or damaged ones).
-        table = video_source.decoded_table(source)
-        listing += len(table.times)
-        try:
-            picture = _write(source, table, indices, size, out, tally=tally)
-        except LookupError as error:
-            raise MediaError("decodes differently each time") from error
     return {
+        "suffix": ".zip",
         "n_frames": len(table.times),
-        "width": picture[0],
-        "height": picture[1],
+        "width": width,
+        "height": height,
         "n_decoded": listing + tally.frames,
     }
 

@@ -18,9 +18,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.utils import frame_archive, media_cache, worker_call
 
@@ -41,7 +40,6 @@ class Frames:
     source: the video.
     indices: of the frames among all that the video shows, from 0.
     n_frames: of the video.
-    n_decoded: how many frames were decoded in making it; 0 where it was in the cache.
     """
 
     path: str
@@ -50,7 +48,6 @@ class Frames:
     n_frames: int
     width: int
     height: int
-    n_decoded: int
 
     def images(self, numbers: Iterable[int]) -> list[Image]:
         """The pictures with these numbers, in their order: 1 is the frame of the first index.
@@ -101,31 +98,16 @@ def frames(
     if not asked or asked[0] < 0 or any(b <= a for a, b in pairwise(asked)) or size < 1:
         raise ValueError("expected ascending indices of frames from 0, and a size of 1 or more")
     video = worker_call.source_file(source)
-    folder = Path(cache or settings.cache_dir() / "media").absolute()
-    decoded = 0
-
-    def make() -> dict[str, Any]:
-        nonlocal decoded
-        media_cache.remove_leftovers(folder, name, older_than=2 * time_limit)
-        part = media_cache.temporary(folder, name, ".part")
-        job = {"indices": asked, "size": size, "out": str(part)}
-        try:
-            made = worker_call.call(
-                {"do": "frames", "source": str(video), "frames": job}, time_limit, decord=True
-            )
-            decoded = made.pop("n_decoded")
-            return media_cache.publish(folder, name, part, ".zip", made)
-        finally:
-            part.unlink(missing_ok=True)
-
-    try:
-        content = f"{media_cache.content_id(video)} {','.join(map(str, asked))}"
-        name = media_cache.entry_name(content, f"frames-{len(asked)}-{size}", _VERSION)
-        entry = media_cache.kept(folder, name, time_limit, make)
-    except OSError as error:
-        raise MediaError(
-            f"{video}: cannot be read, or its frames not be written: {error}"
-        ) from error
+    job = {"do": "frames", "source": str(video), "indices": asked, "size": size}
+    folder, _, entry = media_cache.kept(
+        video,
+        cache,
+        recipe=f"frames-{len(asked)}-{size}",
+        version=_VERSION,
+        asked=f" {','.join(map(str, asked))}",
+        patience=time_limit,
+        make=lambda *at: media_cache.write_one(job, at, time_limit, decord=True),
+    )
     return Frames(
         path=str(folder / entry["file"]),
         source=str(video),
@@ -133,7 +115,6 @@ def frames(
         n_frames=entry["n_frames"],
         width=entry["width"],
         height=entry["height"],
-        n_decoded=decoded,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,23 @@ def check_output(output: Path) -> None:
 
 def write_json(output: Path, content: Any) -> None:
     """Write a whole file or none: an earlier one stays until the new one is complete."""
+    _write(output, [json.dumps(content, indent=2, ensure_ascii=False)])
+
+
+def write_lines(output: Path, entries: Iterable[Any]) -> None:
+    """Write one JSON object a line, as `write_json` does.
+
+    Raises:
+        TasksError: the file cannot be written.
+    """
+    try:
+        _write(output, (json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries))
+    except OSError as error:
+        raise TasksError(f"{output}: cannot be written ({error.strerror})") from None
+
+
+def _write(output: Path, texts: Iterable[str]) -> None:
     partial = output.with_name(f".{output.name}.part")
-    partial.write_text(json.dumps(content, indent=2, ensure_ascii=False), encoding="utf-8")
+    with partial.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(texts)
     partial.replace(output)

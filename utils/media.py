@@ -16,8 +16,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import settings
-from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.utils import media_cache, worker_call
 
 KINDS = ("uniform", "first_frame", "black")
@@ -98,14 +96,15 @@ def make(
         MediaError: the source cannot be read or the result cannot be written; names the source.
     """
     video = worker_call.source_file(source)
-    folder = Path(cache or settings.cache_dir() / "media").absolute()
-    try:
-        name = media_cache.entry_name(media_cache.content_id(video), recipe.name, _VERSION)
-        entry = media_cache.kept(
-            folder, name, time_limit, lambda: _make(video, recipe, folder, name, time_limit)
-        )
-    except OSError as error:
-        raise MediaError(f"{video}: cannot be read, or its clip not be written: {error}") from error
+    job = {"do": "make", "source": str(video), "recipe": asdict(recipe)}
+    folder, _, entry = media_cache.kept(
+        video,
+        cache,
+        recipe=recipe.name,
+        version=_VERSION,
+        patience=time_limit,
+        make=lambda *at: media_cache.write_one(job, at, time_limit, decord=True),
+    )
     return Media(
         path=str(folder / entry["file"]),
         kind=entry["kind"],
@@ -136,18 +135,3 @@ def uniform_indices(n_total: int, n: int) -> list[int]:
         return list(range(n_total))
     indices: list[int] = np.linspace(0, n_total - 1, n).astype(int).tolist()
     return indices
-
-
-def _make(
-    video: Path, recipe: Recipe, folder: Path, name: str, time_limit: float
-) -> dict[str, Any]:
-    """Have the worker write the file, then put it into the cache under its name."""
-    media_cache.remove_leftovers(folder, name, older_than=2 * time_limit)
-    out = media_cache.temporary(folder, name, ".part")
-    job = {"do": "make", "source": str(video), "recipe": asdict(recipe), "out": str(out)}
-    try:
-        made = worker_call.call(job, time_limit, decord=True)
-        suffix = ".png" if made["kind"] == "image" else ".mp4"
-        return media_cache.publish(folder, name, out, suffix, made)
-    finally:
-        out.unlink(missing_ok=True)

@@ -17,6 +17,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.errors import MediaError
+from lmms_eval_tasks.utils import worker_call
+
 _CHUNK = 2**20
 _WHOLE = 2**25  # bytes up to which a file is hashed in whole
 _PIECES, _PIECE = 64, 2**16  # of a larger one: how many, and bytes of each
@@ -77,27 +81,68 @@ def load(folder: Path, name: str) -> dict[str, Any] | None:
 
 
 def kept(
-    folder: Path,
-    name: str,
+    video: Path,
+    cache: Path | None,
+    *,
+    recipe: str,
+    version: int,
+    asked: str = "",
     patience: float,
-    make: Callable[[], dict[str, Any]],
+    make: Callable[[Path, str], dict[str, Any]],
     find: Callable[[Path, str], dict[str, Any] | None] = load,
-) -> dict[str, Any]:
-    """The entry that is there, or what `make` makes, once for all threads and processes.
+) -> tuple[Path, str, dict[str, Any]]:
+    """What is there of a video, or what `make` makes of it, once for all threads and processes.
 
     Args:
-        folder: created if absent.
-        name: of the entry.
+        video: the source.
+        cache: the folder, created if absent; None is `media` in the user's cache folder.
+        recipe: what is made, for people; part of the entry's name.
+        version: of what makes it.
+        asked: what the result depends on besides.
         patience: seconds to wait for another maker.
-        make: publishes the entry and returns it.
+        make: given the folder and the entry's name, publishes the entry and returns it.
         find: a complete entry, or None.
+
+    Returns:
+        The folder, the entry's name, and the entry.
+
+    Raises:
+        MediaError: the video cannot be read or the folder not be written to; names the video.
     """
-    entry = find(folder, name)
-    if entry is None:
-        folder.mkdir(parents=True, exist_ok=True)
-        with only_one(folder, name, patience):
-            entry = find(folder, name) or make()
-    return entry
+    folder = Path(cache or settings.cache_dir() / "media").absolute()
+    try:
+        name = entry_name(content_id(video) + asked, recipe, version)
+        entry = find(folder, name)
+        if entry is None:
+            folder.mkdir(parents=True, exist_ok=True)
+            with only_one(folder, name, patience):
+                entry = find(folder, name)
+                if entry is None:
+                    _remove_leftovers(folder, name, older_than=2 * patience)
+                    entry = make(folder, name)
+    except OSError as error:
+        raise MediaError(
+            f"{video}: cannot be read, or what is made of it not be written: {error}"
+        ) from error
+    return folder, name, entry
+
+
+def write_one(
+    job: dict[str, Any], at: tuple[Path, str], time_limit: float, *, decord: bool = False
+) -> dict[str, Any]:
+    """Have a worker do a job that writes one file to its `out`, and publish that.
+
+    Args:
+        job, time_limit, decord: as in worker_call.call; the answer's `suffix` is the file's ending.
+        at: the folder and the entry's name.
+    """
+    folder, name = at
+    part = temporary(folder, name, ".part")
+    try:
+        facts = worker_call.call({**job, "out": str(part)}, time_limit, decord=decord)
+        return publish(folder, name, part, facts.pop("suffix"), facts)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def temporary(folder: Path, name: str, suffix: str) -> Path:
@@ -127,7 +172,7 @@ def publish(
     return entry
 
 
-def remove_leftovers(folder: Path, name: str, older_than: float) -> None:
+def _remove_leftovers(folder: Path, name: str, older_than: float) -> None:
     """Delete temporary files of an entry that a killed maker left `older_than` seconds ago."""
     for file in folder.glob(f".{name}.*"):
         with suppress(OSError):

@@ -83,37 +83,31 @@ def make(source: str, recipe: Recipe, out: str, use_decord: bool) -> dict[str, A
     facts = {"width": look.width, "height": look.height}
     if len(planes) == 1 and not recipe.still:
         video_clip.write_image(out, planes[0], look)
-        return {**facts, "kind": "image", "duration": 0.0, "fps": 0.0, "timestamps": [0.0]}
+        image = {"suffix": ".png", "kind": "image"}
+        return {**facts, **image, "duration": 0.0, "fps": 0.0, "timestamps": [0.0]}
     if recipe.still:
         planes = planes * STILL_FRAMES
         times, duration = [n / STILL_RATE for n in range(STILL_FRAMES)], STILL_FRAMES / STILL_RATE
     else:
         indices = uniform_indices(len(table.times), recipe.n_frames)
         times, duration = [table.seconds(index) for index in indices], table.duration
-    if recipe.kind == "black":
-        video_clip.write_black(out, look, times, duration)
-    else:
-        video_clip.write_clip(out, planes, look, times, duration)
+    write = video_clip.write_black if recipe.kind == "black" else video_clip.write_clip
+    write(out, planes, look, times, duration)
     fps = len(times) / duration
-    return {**facts, "kind": "video", "duration": duration, "fps": fps, "timestamps": times}
+    clip = {"suffix": ".mp4", "kind": "video"}
+    return {**facts, **clip, "duration": duration, "fps": fps, "timestamps": times}
 
 
 def _take(source: str, use_decord: bool, count: int) -> tuple[FrameTable, list[Planes], Look]:
     """The frame list and `count` uniform frames of it."""
-    table = video_source.frame_table(source, use_decord)
-    try:
-        return table, *video_frames.pictures(
+    table, (planes, look) = video_source.with_table(
+        source,
+        use_decord,
+        lambda table: video_frames.pictures(
             source, table, uniform_indices(len(table.times), count)
-        )
-    except LookupError:
-        # The decoder shows other frames than the packets promise (hidden or damaged ones).
-        table = video_source.decoded_table(source)
-    try:
-        return table, *video_frames.pictures(
-            source, table, uniform_indices(len(table.times), count)
-        )
-    except LookupError as error:
-        raise MediaError("decodes differently each time") from error
+        ),
+    )
+    return table, planes, look
 
 
 def _answer(job: dict[str, Any]) -> dict[str, Any]:
@@ -137,7 +131,8 @@ def _do(job: dict[str, Any]) -> dict[str, Any]:
     if job["do"] == "sound":
         return segment_cut.sound(source, job["out"])
     if job["do"] == "frames":
-        return frame_archive.write(source, **job["frames"], use_decord=job["decord"])
+        asked = {name: job[name] for name in ("indices", "size", "out")}
+        return frame_archive.write(source, **asked, use_decord=job["decord"])
     return make(source, Recipe(**job["recipe"]), job["out"], job["decord"])
 
 

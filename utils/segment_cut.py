@@ -11,7 +11,6 @@ from lmms_eval_tasks.utils import (
     segment_picture,
     segment_sound,
     segment_track,
-    sound_files,
     video_source,
 )
 from lmms_eval_tasks.utils.segment_head import Head
@@ -47,32 +46,22 @@ def make(
     picture, heard = _write(source, first, window, video, sound)
     length = picture.end - window[0]
     if heard is not None:
-        heard = segment_sound.filled(heard, length, sound)
+        if not heard.samples:
+            segment_sound.write_silence(sound, length)
         if both is not None:
             segment_track.add_track(video, sound, both)
     return {
         "start": float(window[0]),
         "end": float(picture.end),
         "duration": float(length),
-        "clamped": window[1] is not None and picture.end < window[1],
-        "encoded": picture.encoded,
         "width": picture.width,
         "height": picture.height,
-        "n_frames": len(picture.times),
-        "fps": float(len(picture.times) / length),
-        "first_frame": float(picture.times[0]),
-        "vfr": picture.vfr,
-        "rotation": first.rotation,
-        "has_audio": first.has_audio,
-        "channels": heard.channels if heard else 0,
-        "sample_rate": heard.rate if heard else 0,
-        "sound_duration": heard.samples / sound_files.RATE if heard else 0.0,
-        "silence_filled": heard.gaps if heard else 0.0,
+        "n_frames": picture.n_frames,
     }
 
 
 def sound(source: str, out: str) -> dict[str, Any]:
-    """Write the sound of a whole file as a wav and say how long it is, in seconds.
+    """Write the sound of a whole file as a wav.
 
     Raises:
         MediaError: the file has no audio stream, or its sound cannot be decoded.
@@ -83,8 +72,8 @@ def sound(source: str, out: str) -> dict[str, Any]:
     heard = segment_sound.write_wav(source, first.clock, Fraction(0), None, out)
     if not heard.samples:
         picture = video_source.frame_table(source, use_decord=False)
-        heard = segment_sound.filled(heard, Fraction(picture.duration), out)
-    return {"seconds": heard.samples / sound_files.RATE}
+        segment_sound.write_silence(out, Fraction(picture.duration))
+    return {"suffix": ".wav"}
 
 
 def _write(

@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import pairwise
 from typing import Any
 
 from lmms_eval_tasks.errors import MediaError
@@ -33,24 +32,16 @@ _STEADY = Fraction(2, 1000)  # seconds; containers with a clock of 1 ms round ev
 
 @dataclass(frozen=True)
 class Picture:
-    """What was written: size upright, in pixels, and the frames' times in the cut, in seconds.
+    """What was written: size upright, in pixels, and how many frames.
 
     end: of the segment, in the source's seconds; earlier than asked for only by less than a frame
         or 20 ms.
-    encoded: False if the packets were copied.
     """
 
     width: int
     height: int
-    times: tuple[Fraction, ...]
+    n_frames: int
     end: Fraction
-    encoded: bool
-
-    @property
-    def vfr(self) -> bool:
-        """The time from frame to frame changes by more than rounding explains."""
-        gaps = [b - a for a, b in pairwise(self.times)]
-        return bool(gaps) and max(gaps) - min(gaps) > _STEADY
 
 
 def cut(
@@ -95,7 +86,7 @@ def cut(
             encoder.add(window.times[-1], first[1])
         encoder.finish(window.end - start)
     look = encoder.look
-    return Picture(look.width, look.height, tuple(window.times), window.end, encoded=True)
+    return Picture(look.width, look.height, len(window.times), window.end)
 
 
 def copy(path: str, source: Head, sound_end: Fraction | None, out: str) -> Picture | None:
@@ -128,7 +119,7 @@ def copy(path: str, source: Head, sound_end: Fraction | None, out: str) -> Pictu
     if not copied:
         return None
     end = max((table.end - table.times[0]) * table.time_base, sound_end or Fraction(0))
-    return Picture(source.frame.width, source.frame.height, _from_zero(table), end, encoded=False)
+    return Picture(source.frame.width, source.frame.height, len(table.times), end)
 
 
 def _is_equal(out: str, table: FrameTable, source: Head) -> bool:

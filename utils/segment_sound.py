@@ -17,7 +17,7 @@ import math
 import wave
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -40,17 +40,12 @@ _SCALES = {"u8": (2**7, 2**7), "s16": (2**15, 0), "s32": (2**31, 0), "s64": (2**
 class Sound:
     """What was written.
 
-    samples: of the wav; 0 if the source has no sound in the window (`filled`).
-    gaps: seconds of silence put in where the source has no sound.
+    samples: of the wav; 0 if the source has no sound in the window.
     end: when the source's sound ends, in seconds; None if it goes on beyond the window.
-    channels, rate: the source's.
     """
 
     samples: int
-    gaps: float
     end: Fraction | None
-    channels: int
-    rate: int
 
 
 def write_wav(path: str, clock: Clock, start: Fraction, end: Fraction | None, out: str) -> Sound:
@@ -77,23 +72,19 @@ def write_wav(path: str, clock: Clock, start: Fraction, end: Fraction | None, ou
         for block in resampler.feed(None) if resampler else ():
             file.writeframesraw(block.astype("<i2").tobytes())
         samples = file.tell()
-    gaps = window.silent / window.rate if window.rate else 0.0
-    return Sound(samples, gaps, window.ended, window.channels, window.rate)
+    return Sound(samples, window.ended)
 
 
-def filled(sound: Sound, length: Fraction, out: str) -> Sound:
-    """The sound; if nothing was heard in the window, `length` seconds of silence are in `out` now.
+def write_silence(out: str, length: Fraction) -> None:
+    """Write `length` seconds of silence, for a window in which nothing is heard.
 
     A model that is given the sound of such a window hears silence: the window is as good as others.
     """
-    if sound.samples:
-        return sound
     samples = math.ceil(length * RATE)
     with wave.open(out, "wb") as file:
         file.setparams((1, 2, RATE, 0, "NONE", ""))
         for begin in range(0, samples, RATE):
             file.writeframesraw(bytes(2 * min(RATE, samples - begin)))
-    return replace(sound, samples=samples, gaps=float(length))
 
 
 def end(path: str, clock: Clock, after: Fraction) -> Fraction:
@@ -111,13 +102,13 @@ def end(path: str, clock: Clock, after: Fraction) -> Fraction:
 class _Window:
     """Cuts a stream of decoded frames to [start, end), mixed to one channel.
 
-    After `chunks` is used up: channels and rate of the source, samples of silence put in, and
-    `ended`, when the sound ended if it did so before `end`.
+    After `chunks` is used up: the source's rate, and `ended`, when the sound ended if it did so
+    before `end`.
     """
 
     def __init__(self, start: Fraction, end: Fraction | None) -> None:
         self.start, self.end = start, end
-        self.channels = self.rate = self.silent = 0
+        self.rate = 0
         self.ended: Fraction | None = None
         self._packer: Any = None
 
@@ -127,7 +118,7 @@ class _Window:
         first = True
         for time, frame in found:
             if first:
-                self.channels, self.rate = frame.layout.nb_channels, frame.sample_rate
+                self.rate = frame.sample_rate
                 position = math.ceil(self.start * self.rate)
                 stop = None if self.end is None else math.ceil(self.end * self.rate)
             elif frame.sample_rate != self.rate:
@@ -147,7 +138,6 @@ class _Window:
                 continue
             while begin > position:
                 length = min(begin - position, self.rate)
-                self.silent += length
                 position += length
                 yield _zeros(length)
             until = after if stop is None else min(after, stop)

@@ -16,15 +16,13 @@ from __future__ import annotations
 
 import math
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.utils import media_cache, worker_call
 
-DOWNMIX = "mean of all channels"
 # Raise when a made file can change for the same source and window.
 _VERSION = 2
 _SUFFIXES = {"video": ".mp4", "both": ".av.mp4", "sound": ".wav"}
@@ -34,55 +32,27 @@ _AT_LEAST, _EACH_SECOND, _AT_MOST = 300.0, 10.0, 7200.0
 
 @dataclass(frozen=True)
 class Segment:
-    """A window of a video as files; seconds and pixels; seconds of the source but for first_frame.
+    """A window of a video as files; in seconds of the source, and pixels.
 
     video: mp4 without an audio stream.
     video_with_sound, sound: mp4 with both, and the sound as a 16 kHz mono 16-bit wav (the same
         signal); None only if the source has no audio stream at all, or no sound was asked for.
     end: as asked for, or the end of the file: the later of its last frame's and its sound's, which
-        probes.probe tells as `end`. A window may end beyond it by less than a frame or 20 ms, which
-        `clamped` records. After the picture's end the last frame stays: both mp4 files last
-        `duration` whatever ends first (segment_picture.py).
-    encoded: False if a whole file's picture was copied without decoding it.
+        probes.probe tells as `end`. A window may end beyond it by less than a frame or 20 ms. After
+        the picture's end the last frame stays: both mp4 files last `duration` whatever ends first
+        (segment_picture.py).
     width, height: upright.
-    fps: n_frames / duration.
-    first_frame: when the cut shows its first frame; less than a frame's duration in steady videos.
-    vfr: the time from frame to frame changes within the window.
-    rotation: degrees clockwise that the source asks players to turn it; the files are upright.
-    has_audio: the source has an audio stream. `channels` and `sample_rate` are the source's; 0 if
-        it has none.
-    sound_duration: length of the wav, shorter than `duration` where the source's sound ends early.
-    silence_filled: seconds of silence put in where the source's sound begins late or has a gap; the
-        whole `duration` where the source has sound elsewhere, but none in this window.
-    downmix: how the channels became one.
     """
 
-    source: str
     video: str
     video_with_sound: str | None
     sound: str | None
     start: float
     end: float
     duration: float
-    clamped: bool
-    encoded: bool
     width: int
     height: int
     n_frames: int
-    fps: float
-    first_frame: float
-    vfr: bool
-    rotation: int
-    has_audio: bool
-    channels: int
-    sample_rate: int
-    sound_duration: float
-    silence_filled: float
-    downmix: str = DOWNMIX
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain types only, for result logs."""
-        return asdict(self)
 
 
 def segment(
@@ -116,64 +86,50 @@ def segment(
     video = worker_call.source_file(source)
     window = _window(video, start, end)
     recipe = ("segment-" if sound else "muted-") + "-".join(text or "end" for text in window)
-    folder = Path(cache or settings.cache_dir() / "media").absolute()
     limit = time_limit or _patience(window)
-    try:
-        name = media_cache.entry_name(media_cache.content_id(video), recipe, _VERSION)
-        entry = media_cache.kept(
-            folder,
-            name,
-            limit,
-            lambda: _make(video, window, folder, name, limit, sound=sound),
-            _load,
-        )
-    except OSError as error:
-        raise MediaError(
-            f"{video}: cannot be read, or its segment not be written: {error}"
-        ) from error
+    folder, name, entry = media_cache.kept(
+        video,
+        cache,
+        recipe=recipe,
+        version=_VERSION,
+        patience=limit,
+        make=lambda *at: _make(video, window, at, limit, sound=sound),
+        find=_load,
+    )
     paths = {key: str(folder / f"{name}{_SUFFIXES[key]}") for key in entry["sizes"]}
+    facts = ("start", "end", "duration", "width", "height", "n_frames")
     return Segment(
-        source=str(video),
         video=paths["video"],
         video_with_sound=paths.get("both"),
         sound=paths.get("sound"),
-        **entry["segment"],
+        **{fact: entry["segment"][fact] for fact in facts},
     )
 
 
-def sound_file(path: str | Path, cache: Path | None = None, time_limit: float = _AT_MOST) -> str:
+def sound_file(path: str | Path, cache: Path | None = None) -> str:
     """The sound of a whole video alone, as a 16 kHz mono 16-bit wav file in the cache.
 
     Its seconds count from the first frame that the file shows, as a segment's do.
 
     Args:
         path: a video file.
-        cache, time_limit: as in `segment`.
+        cache: as in `segment`.
 
     Raises:
         MediaError: the video has no audio stream, or cannot be read, or the wav not be written; one
             line, which names the video.
     """
     video = worker_call.source_file(path)
-    folder = Path(cache or settings.cache_dir() / "media").absolute()
-
-    def make() -> dict[str, Any]:
-        media_cache.remove_leftovers(folder, name, older_than=2 * time_limit)
-        part = media_cache.temporary(folder, name, ".part")
-        try:
-            job = {"do": "sound", "source": str(video), "out": str(part)}
-            facts = worker_call.call(job, time_limit)
-            return media_cache.publish(folder, name, part, ".wav", facts)
-        finally:
-            part.unlink(missing_ok=True)
-
-    try:
-        name = media_cache.entry_name(media_cache.content_id(video), "sound", _VERSION)
-        return str(folder / media_cache.kept(folder, name, time_limit, make)["file"])
-    except OSError as error:
-        raise MediaError(
-            f"{video}: cannot be read, or its sound not be written: {error}"
-        ) from error
+    job = {"do": "sound", "source": str(video)}
+    folder, _, entry = media_cache.kept(
+        video,
+        cache,
+        recipe="sound",
+        version=_VERSION,
+        patience=_AT_MOST,
+        make=lambda *at: media_cache.write_one(job, at, _AT_MOST),
+    )
+    return str(folder / entry["file"])
 
 
 def _window(video: Path, start: float | None, end: float | None) -> tuple[str, str | None]:
@@ -225,14 +181,13 @@ def _load(folder: Path, name: str) -> dict[str, Any] | None:
 def _make(
     video: Path,
     window: tuple[str, str | None],
-    folder: Path,
-    name: str,
+    at: tuple[Path, str],
     limit: float,
     *,
     sound: bool,
 ) -> dict[str, Any]:
     """Have the worker write the files, then put them into the cache, the note last."""
-    media_cache.remove_leftovers(folder, name, older_than=2 * limit)
+    folder, name = at
     parts = {key: media_cache.temporary(folder, name, f".{key}.part") for key in _SUFFIXES}
     paths = {key: str(part) for key, part in parts.items()}
     # The wav is written in any case: a file may end with its sound.

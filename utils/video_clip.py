@@ -36,41 +36,36 @@ _X264 = "keyint=1:cabac=0:no-deblock=1:no-psy=1:aq-mode=0:chroma-qp-offset=-4"
 
 def write_clip(
     path: str, pictures: Sequence[Planes], look: Look, times: Sequence[float], duration: float
-) -> float:
+) -> None:
     """Write `pictures`, shown from `times` (seconds, ascending) until `duration`, as an mp4 file.
-
-    Returns:
-        Mean PSNR in dB against the pictures as a reader decodes them; inf where they are equal.
 
     Raises:
         MediaError: the clip is not as good as promised, or this build of PyAV has no x264.
     """
-    ticks = [round(time * TICKS) for time in times]
-    ticks.append(max(round(duration * TICKS), ticks[-1] + 1))
+    ticks = _ticks(times, duration)
     if len(pictures) * sum(plane.size for plane in pictures[0]) <= _PLAIN_BYTES:
         _mux(path, h264_pcm.access_units(pictures, look), ticks)
         if (psnr := _compare(path, pictures, look, ticks)) != math.inf:
             raise MediaError(f"the lossless clip differs from its frames ({psnr:.1f} dB)")
-        return psnr
+        return
     for qp in _QPS:
         _mux(path, _x264(pictures, look, qp), ticks)
         if (psnr := _compare(path, pictures, look, ticks)) >= MIN_PSNR:
-            return psnr
+            return
     raise MediaError(f"x264 reached {psnr:.1f} dB only, below {MIN_PSNR}")
 
 
-def write_black(path: str, look: Look, times: Sequence[float], duration: float) -> None:
-    """Write a clip of `look`'s size whose frames are exactly 0 in R, G and B.
+def write_black(
+    path: str, pictures: Sequence[Planes], look: Look, times: Sequence[float], duration: float
+) -> None:
+    """Write pictures that are `black` in `black_look`, whose frames are then exactly 0 in RGB.
 
     Raises:
         MediaError: this build of PyAV has no x264, or the frames are not black when decoded.
     """
-    pictures = [black(look)] * len(times)
-    ticks = [round(time * TICKS) for time in times]
-    ticks.append(max(round(duration * TICKS), ticks[-1] + 1))
-    plain = black_look(look)
-    _mux(path, _x264(pictures, plain, _QPS[0]), ticks)
-    if _compare(path, pictures, plain, ticks) != math.inf:
+    ticks = _ticks(times, duration)
+    _mux(path, _x264(pictures, look, _QPS[0]), ticks)
+    if _compare(path, pictures, look, ticks) != math.inf:
         raise MediaError("the black clip is not black after decoding")
 
 
@@ -96,6 +91,12 @@ def black(look: Look) -> Planes:
     chroma = luma if plain.full_chroma else (luma[0] // 2, luma[1] // 2)
     grey = np.full(chroma, 128, np.uint8)
     return np.full(luma, 16, np.uint8), grey, grey
+
+
+def _ticks(times: Sequence[float], duration: float) -> list[int]:
+    """When each picture begins, and when the last one ends, in the clip's time base."""
+    ticks = [round(time * TICKS) for time in times]
+    return [*ticks, max(round(duration * TICKS), ticks[-1] + 1)]
 
 
 def _mux(path: str, units: Iterable[bytes], ticks: Sequence[int]) -> None:

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from lmms_eval_tasks.errors import MediaError
+
+T = TypeVar("T")
 
 _DECORD_PATIENCE = 20.0  # seconds, in case that decord hangs on a file that PyAV opens
 _TOLERANCE = 1e-3  # seconds; decord's times are 32-bit floats
@@ -66,6 +68,26 @@ def frame_table(path: str, use_decord: bool = True) -> FrameTable:
     if listed is None or len(listed) == len(table.times):
         return table
     return _as_listed(table, listed) or table
+
+
+def with_table(
+    path: str, use_decord: bool, take: Callable[[FrameTable], T]
+) -> tuple[FrameTable, T]:
+    """The list of frames that the decoder keeps to, and what `take` makes with it.
+
+    Raises:
+        MediaError: as `frame_table` and `take`, or no list is kept to.
+    """
+    table = frame_table(path, use_decord)
+    try:
+        return table, take(table)
+    except LookupError:
+        # The decoder shows other frames than the packets promise (hidden or damaged ones).
+        table = decoded_table(path)
+    try:
+        return table, take(table)
+    except LookupError as error:
+        raise MediaError("decodes differently each time") from error
 
 
 def counting_rate(

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.commands.saved_runs import Concurrency, MaxCalls, MaxCost, set_limits
 from lmms_eval_tasks.console import say
-from lmms_eval_tasks.errors import DataError, TasksError
-
-if TYPE_CHECKING:
-    from lmms_eval_tasks.cvrr_es.candidates import Aligned
-    from lmms_eval_tasks.cvrr_es.study.reference import Asked, Rated
-    from lmms_eval_tasks.judges import JudgeConfig
-    from lmms_eval_tasks.judges.run import Run as JudgeRun
+from lmms_eval_tasks.cvrr_es import candidates as candidate_files
+from lmms_eval_tasks.cvrr_es import release
+from lmms_eval_tasks.cvrr_es.candidates import Aligned
+from lmms_eval_tasks.cvrr_es.study import ratings, reference
+from lmms_eval_tasks.cvrr_es.study.reference import Asked, Rated
+from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.judges import JudgeConfig, engine, run
+from lmms_eval_tasks.judges.config import KEY
+from lmms_eval_tasks.runs import judging
+from lmms_eval_tasks.utils.aggregate import mean
+from lmms_eval_tasks.utils.json_files import check_output, write_lines
+from lmms_eval_tasks.utils.video_checks import bad_items, stop
 
 # Not .jsonl: a folder of ratings is read as all its .jsonl files (cvrr_es/study/ratings.py).
 ENDING = "_transcripts.ndjson"
@@ -46,8 +50,7 @@ def debate_command(
         ),
     ] = None,
     single: Annotated[
-        bool,
-        typer.Option("--single", help="One model with the reference instead; unset: GPT-3.5."),
+        bool, typer.Option("--single", help="One model with the reference instead; unset: GPT-3.5.")
     ] = False,
     transcripts: Annotated[
         Path | None,
@@ -65,13 +68,6 @@ def debate_command(
     concurrency: Concurrency = None,
 ) -> None:
     """Rate candidates' answers 1 to 5 by the reference: a debate of models; can be resumed."""
-    from lmms_eval_tasks import judges
-    from lmms_eval_tasks.cvrr_es.study import reference
-    from lmms_eval_tasks.judges import run
-    from lmms_eval_tasks.judges.config import KEY
-    from lmms_eval_tasks.runs import judging
-    from lmms_eval_tasks.utils.json_files import check_output
-
     said = (transcripts or out.parent) / f"{out.stem}{ENDING}"
     for file in (out, said):
         check_output(file)
@@ -91,15 +87,16 @@ def debate_command(
         planned = reference.estimate(config, asked)
         if dry_run:
             print(f"{len(asked):,} answers to rate by {config.label}")
-            print("\n".join(planned.lines()))
+            print("\n".join(planned))
             return
         judges.preflight(config, [reference.criterion()])
         say(judges.announcement(config, reference.prompt_name()))
-        for line in planned.lines():
+        for line in planned:
             say(line)
         rated = reference.rate(judges.make(config), asked)
         current.progress.close()
-        _write(out, said, config.label, rated)
+        write_lines(said, (one.transcript(config.label) for one in rated))
+        write_lines(out, (one.row(config.label).as_dict() for one in rated))
         problems = _tell(rated, config, current)
     print(f"{out}: {len(rated):,} answers; transcripts in {said}")
     for line in _advice(rated, cached=current.cache is not None):
@@ -113,17 +110,9 @@ def _asked(paths: Sequence[Path]) -> tuple[list[Asked], list[str]]:
     Raises:
         DataError: the annotations or the candidates cannot be used, or do not fit each other.
     """
-    from lmms_eval_tasks.cvrr_es import candidates, release
-    from lmms_eval_tasks.cvrr_es.study import reference
-    from lmms_eval_tasks.utils.video_checks import LEAVE_OUT, listed
-
     found = release.load()  # no video is opened: a debate is about texts
-    if found.problems and not settings.allow_bad_items():
-        raise DataError(
-            f"{len(found.problems):,} questions cannot be used:\n{listed(found.problems)}\n"
-            f"{LEAVE_OUT}"
-        )
-    aligned = candidates.fitting(paths, found)
+    stop(found.folder, bad_items(found.problems, "questions cannot be used"))
+    aligned = candidate_files.fitting(paths, found)
     asked = reference.asked_about(found, aligned)
     notes = [note for one in aligned for note in (*one.problems, *one.notes)]
     return asked, [*notes, *map(_counted, aligned)]
@@ -144,12 +133,9 @@ def _check_old(out: Path, label: str, asked: Iterable[Asked]) -> None:
     Raises:
         DataError: it has ratings that this run does not make again.
     """
-    from lmms_eval_tasks.cvrr_es.study import ratings
-    from lmms_eval_tasks.cvrr_es.study.ratings import Item
-
     if not out.exists():
         return
-    ours = {Item(one.id, one.candidate) for one in asked}
+    ours = {one.item for one in asked}
     try:
         there = ratings.read([out])
     except DataError as error:
@@ -170,25 +156,8 @@ def _check_old(out: Path, label: str, asked: Iterable[Asked]) -> None:
             )
 
 
-def _write(out: Path, said: Path, label: str, rated: Sequence[Rated]) -> None:
-    from lmms_eval_tasks.cvrr_es.study import ratings
-
-    partial = said.with_name(f".{said.name}.part")
-    lines = (json.dumps(one.transcript(label), ensure_ascii=False) + "\n" for one in rated)
-    try:
-        with partial.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(lines)
-        partial.replace(said)
-    except OSError as error:
-        raise TasksError(f"{said}: cannot be written ({error.strerror})") from None
-    ratings.write(out, (one.row(label) for one in rated))
-
-
-def _tell(rated: Sequence[Rated], config: JudgeConfig, current: JudgeRun) -> Mapping[str, Any]:
+def _tell(rated: Sequence[Rated], config: JudgeConfig, current: run.Run) -> Mapping[str, Any]:
     """Print what came out and what it cost; why the run is invalid, if it is."""
-    from lmms_eval_tasks.runs import judging
-    from lmms_eval_tasks.utils.aggregate import mean
-
     for name in dict.fromkeys(one.asked.candidate for one in rated):
         own = [one for one in rated if one.asked.candidate == name]
         scores = [one.verdict.score for one in own if one.verdict.score is not None]
@@ -208,8 +177,6 @@ def _advice(rated: Iterable[Rated], *, cached: bool) -> Iterator[str]:
         rated: all answers.
         cached: whether replies were kept, so that a second run reads them again.
     """
-    from lmms_eval_tasks.judges import engine
-
     reasons = [
         f"{one.verdict.status}: {one.verdict.reason}" for one in rated if one.verdict.score is None
     ]

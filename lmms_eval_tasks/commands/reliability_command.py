@@ -5,18 +5,22 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.console import table_console
+from lmms_eval_tasks.cvrr_es.study import leniency, page, panel_sheets
+from lmms_eval_tasks.cvrr_es.study import ratings as rating_files
+from lmms_eval_tasks.cvrr_es.study import selection as mixture
 from lmms_eval_tasks.cvrr_es.study.kappas import RESAMPLES
+from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
+from lmms_eval_tasks.cvrr_es.study.report import Options, report
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.report.fold import show
-
-if TYPE_CHECKING:
-    from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
+from lmms_eval_tasks.utils.json_files import check_output, write_json
+from lmms_eval_tasks.utils.video_checks import listed
 
 
 def reliability_command(
@@ -52,11 +56,6 @@ def reliability_command(
     ] = False,
 ) -> None:
     """How far judges agree with a reference: kappas, intervals, panels, as tables and a page."""
-    from lmms_eval_tasks.cvrr_es.study import leniency, page, panel_sheets
-    from lmms_eval_tasks.cvrr_es.study import selection as mixture
-    from lmms_eval_tasks.cvrr_es.study.report import Options, report
-    from lmms_eval_tasks.utils.json_files import check_output, write_json
-
     for file in filter(None, (output, html)):
         check_output(file)
     if resamples and resamples < RESAMPLES:
@@ -95,10 +94,7 @@ def _read(paths: Sequence[Path]) -> tuple[list[RatingRow], list[str]]:
     Raises:
         DataError: as ratings.read.
     """
-    from lmms_eval_tasks.cvrr_es.study import ratings
-    from lmms_eval_tasks.utils.video_checks import listed
-
-    found = ratings.load(paths)
+    found = rating_files.load(paths)
     notes = [f"{file}: has no rows" for file in found.blank]
     if found.problems:
         # Of ratings off the scale the rows stay, as failures: the report counts them.

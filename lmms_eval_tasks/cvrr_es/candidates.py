@@ -12,6 +12,7 @@ are kept and counted.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -109,10 +110,10 @@ def align(candidate: Candidate, release: Release) -> Aligned:
                 f"{candidate.name}: no answers in {dimension} ({len(places):,} questions)"
             )
             continue
-        part = joining.joined(given, places)
-        ways.update(part.ways)
-        problems += part.problems
-        found |= part.answers
+        joined, how, wrong = joining.joined(given, places)
+        ways.update(how)
+        problems += wrong
+        found |= {name: one.text or "" for name, one in joined.items()}
     if unasked := [name for name in candidate.answers if name not in release.places]:
         notes.append(f"{candidate.name}: answers in {', '.join(unasked)}: not in the release")
     ordered = {one.id: found[one.id] for one in release.questions if one.id in found}
@@ -225,38 +226,23 @@ def _saved(files: Sequence[Path]) -> Iterator[Candidate]:
     """Saved runs, one for each dimension, joined to candidates by their model."""
     by_model: dict[str, dict[str, Answers]] = {}
     for run in map(saved_runs.read, files):
-        if run.task not in {f"{ANSWERS}{one}" for one in DIMENSIONS}:
+        dimension = run.task.removeprefix(ANSWERS)
+        if run.task != f"{ANSWERS}{dimension}" or dimension not in DIMENSIONS:
             raise DataError(f"{run.file}: {run.task} is no task with answers of CVRR-ES")
-        name, dimension = told_by(run)
+        items = _items(run)
+        name = _named(run, items)
         own = by_model.setdefault(name, {})
         if dimension in own:
             raise DataError(
                 f"{run.file}: a second run of {run.task} by {name}, beside {own[dimension].file}; "
                 "name one of them"
             )
-        own[dimension] = saved(run)
+        own[dimension] = Answers(run.file, tuple(map(_answer, itertools.count(1), items)))
     for name, found in by_model.items():
         yield Candidate(name, {slug: found[slug] for slug in DIMENSIONS if slug in found})
 
 
-def told_by(run: saved_runs.Run) -> tuple[str, str]:
-    """The candidate and the dimension of a saved run.
-
-    The candidate is who its items say; else the run's model; without the run's results file the
-    folder, which the host calls after the model.
-
-    Raises:
-        DataError: its items name different candidates.
-    """
-    named = [item.get("candidate") for item in items(run)]
-    names = list(dict.fromkeys(name for name in named if isinstance(name, str) and name))
-    if len(names) > 1:
-        raise DataError(f"{run.file}: answers of {names[0]} and of {names[1]}; one file, one model")
-    name = names[0] if names else run.model or run.file.parent.name
-    return name, run.task.removeprefix(ANSWERS)
-
-
-def items(run: saved_runs.Run) -> list[dict[str, Any]]:
+def _items(run: saved_runs.Run) -> list[dict[str, Any]]:
     """What our tasks wrote of each sample, from under the metric that has it whole.
 
     Raises:
@@ -274,27 +260,34 @@ def items(run: saved_runs.Run) -> list[dict[str, Any]]:
     return found
 
 
-def saved(run: saved_runs.Run) -> Answers:
-    """The answers of a saved run of one dimension.
-
-    Reasoning is left out. The host's own error text and a reply that was cut off in its reasoning
-    are nothing that the candidate said: empty, as a reply without any content is.
-
-    Raises:
-        DataError: a sample lacks what these tasks write; names the line.
-    """
-    entries = []
-    for number, item in enumerate(items(run), 1):
-        given = item["reply"]
-        lost = replies.reply_status(given) in ("model_error", "truncated")
-        reply = "" if lost else replies.strip_reasoning(given)[0].strip()
-        question = item.get("question")
-        question = question.strip() if isinstance(question, str) else ""
-        entries.append(Answer(number, item["id"], question, reply))
-    return Answers(run.file, tuple(entries))
-
-
 def _is_item(value: object) -> bool:
     return isinstance(value, dict) and all(
         isinstance(value.get(name), str) for name in ("id", "dimension", "reply")
     )
+
+
+def _named(run: saved_runs.Run, items: Sequence[Mapping[str, Any]]) -> str:
+    """The candidate: who the run's items say; else its model.
+
+    Without the run's results file it is the folder, which the host calls after the model.
+
+    Raises:
+        DataError: the items name different candidates.
+    """
+    named = [item.get("candidate") for item in items]
+    names = list(dict.fromkeys(name for name in named if isinstance(name, str) and name))
+    if len(names) > 1:
+        raise DataError(f"{run.file}: answers of {names[0]} and of {names[1]}; one file, one model")
+    return names[0] if names else run.model or run.file.parent.name
+
+
+def _answer(number: int, item: Mapping[str, Any]) -> Answer:
+    """A saved reply as an answer.
+
+    Reasoning is left out. The host's own error text and a reply that was cut off in its reasoning
+    are nothing that the candidate said: empty, as a reply without any content is.
+    """
+    given, question = item["reply"], item.get("question")
+    lost = replies.reply_status(given) in ("model_error", "truncated")
+    reply = "" if lost else replies.strip_reasoning(given)[0].strip()
+    return Answer(number, item["id"], question.strip() if isinstance(question, str) else "", reply)

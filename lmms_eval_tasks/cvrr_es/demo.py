@@ -1,9 +1,4 @@
-"""CVRR-ES's part of `lmms-eval-tasks demo`: what the oracle and the coin must get on the sample.
-
-The answers that they can give are known beforehand, so their verdicts are recorded with the sample
-(sample_answers.py) and read as a judge's replies are. The tiny model's own words are not: its
-answers stay unjudged.
-"""
+"""CVRR-ES's part of `lmms-eval-tasks demo`: what the oracle and the coin must get on the sample."""
 
 from __future__ import annotations
 
@@ -13,8 +8,7 @@ from typing import Any
 
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, HIGHEST_SCORE
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.judges.verdict import NONE
-from lmms_eval_tasks.sample.demo import TINY, check_chance
+from lmms_eval_tasks.sample.demo import check_chance
 from lmms_eval_tasks.utils import saved_runs as saved
 
 TASKS = ("cvrr_es",)
@@ -25,16 +19,6 @@ ORACLE: dict[str, dict[str, float]] = {
     },
     "cvrr_es": {"mean_acc": 1.0, "mean_score_valid": float(HIGHEST_SCORE)},
 }
-
-
-def judge(model: str, folder: Path) -> str:
-    """The judge (`--judge`) of a model's answers.
-
-    Args:
-        model: TINY, ORACLE or COIN of demo.py.
-        folder: of the benchmark's sample.
-    """
-    return NONE if model == TINY else f"replay:{folder / 'replay.jsonl'}"
 
 
 def check_coin(results: Mapping[str, Any], samples: Path, key: Path) -> list[str]:  # noqa: ARG001

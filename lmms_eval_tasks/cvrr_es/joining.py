@@ -160,18 +160,11 @@ def _surroundings(texts: Sequence[str], unique: set[str]) -> list[tuple[tuple[st
 # --- files and questions --------------------------------------------------------------------------
 
 
-class Part(NamedTuple):
-    """A file's answers by the ids of their questions, how they were joined, and what is wrong."""
-
-    answers: Mapping[str, str]
-    ways: Mapping[str, int]
-    problems: Sequence[str]
+# Answers by the ids of their questions, how many were joined in each way, and what is wrong.
+Found = tuple[dict[str, Answer], Mapping[str, int], list[str]]
 
 
-_Found = tuple[dict[str, Answer], Mapping[str, int], list[str]]
-
-
-def joined(given: Answers, places: Sequence[Asked]) -> Part:
+def joined(given: Answers, places: Sequence[Asked]) -> Found:
     """Put answers to the questions of their dimension: by ids if they have any, else by joining.
 
     Args:
@@ -182,11 +175,11 @@ def joined(given: Answers, places: Sequence[Asked]) -> Part:
     found, ways, problems = (_by_id if has_ids else _by_text)(given, places)
     if bad := [one for one in given.entries if one.text is None]:
         problems.append(f"{_counted(bad)} whose `A` is no text, first {_entry(bad[0])}")
-    kept = {name: one.text for name, one in found.items() if one.text is not None}
-    return Part(kept, ways, [f"{given.file}: {problem}" for problem in problems])
+    kept = {name: one for name, one in found.items() if one.text is not None}
+    return kept, ways, [f"{given.file}: {problem}" for problem in problems]
 
 
-def _by_text(given: Answers, places: Sequence[Asked]) -> _Found:
+def _by_text(given: Answers, places: Sequence[Asked]) -> Found:
     """Entries of a predictions file by question id, ways, problems."""
     entries = given.entries
     result = join(
@@ -214,7 +207,7 @@ def _by_text(given: Answers, places: Sequence[Asked]) -> _Found:
     return found, result.ways, problems
 
 
-def _by_id(given: Answers, places: Sequence[Asked]) -> _Found:
+def _by_id(given: Answers, places: Sequence[Asked]) -> Found:
     """The same of saved samples, whose ids are the release's."""
     asked = {place.id: place.question for place in places}
     by_id: dict[str, list[Answer]] = {}

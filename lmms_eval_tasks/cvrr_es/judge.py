@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 
 from lmms_eval_tasks.cvrr_es.labels import HIGHEST_SCORE, LOWEST_SCORE, RATINGS
-from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
+from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.judges import Criterion, Verdict, reader
 from lmms_eval_tasks.judges.engine import block
 from lmms_eval_tasks.utils import aggregate, answers, prompts
@@ -117,19 +117,14 @@ _NAMES = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 MOST = len(_NAMES)  # judges that can be shown beside one answer
 
 
-def request(
-    question: str, answer: str, item: Item | None = None, others: Sequence[RatingRow] = ()
-) -> str:
+def request(question: str, answer: str, others: Sequence[RatingRow] = ()) -> str:
     """The text for one item; without `others` it is the first round's.
 
     Args:
         question: the instruction about the video.
         answer: the candidate's; an empty one is shown, and said to be empty.
-        item: whose hash gives the other judges their names; needed with `others`.
-        others: their ratings of this answer; those without a rating are left out.
-
-    Raises:
-        ValueError: ratings of another item, two by one judge, or more than 26 judges.
+        others: their ratings of this answer, one of each judge and at most MOST; those without a
+            rating are left out.
     """
     text = prompt("rating").text
     parts = [text["role"], text["rubric"], text["material"]]
@@ -138,29 +133,19 @@ def request(
     if answers.reply_status(answer) == "empty":  # no letter, digit or symbol
         parts.append(text["empty"])
     if rated := [row for row in others if row.rating is not None]:
-        shown = "\n\n".join(_judge(text, *one) for one in named(item, rated).items())
+        shown = "\n\n".join(_judge(text, *one) for one in named(rated).items())
         parts.append(prompts.fill(text["others"], {"ratings": shown}))
     return "\n\n".join(part.strip() for part in [*parts, text["reply"]])
 
 
-def named(item: Item | None, rows: Sequence[RatingRow]) -> dict[str, RatingRow]:
-    """The rows by their judges' neutral names, Judge A first.
+def named(rows: Sequence[RatingRow]) -> dict[str, RatingRow]:
+    """Rows of one item by their judges' neutral names, Judge A first.
 
     A judge's place among the others is drawn for each item by a hash of item and judge: so no name
     and no place stays with one judge, which a final judge could learn to trust or which would show
     its first judge most; and it is the same on every rank, in every order of the rows, under
     --limit, and for the judges that are left where one is not shown (mixture, failed ratings).
-
-    Raises:
-        ValueError: as `request`.
     """
-    judges = [row.judge for row in rows]
-    if len(set(judges)) < len(judges):
-        raise ValueError(f"two ratings of {item} by one judge")
-    if len(rows) > MOST:
-        raise ValueError(f"{len(rows)} judges: there are names for {MOST}")
-    if any(row.item != item for row in rows):
-        raise ValueError(f"ratings of another item than {item}")
 
     def place(row: RatingRow) -> str:
         return hashlib.sha256("\n".join([*row.item, row.judge]).encode()).hexdigest()

@@ -38,7 +38,7 @@ from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, RATINGS
 from lmms_eval_tasks.cvrr_es.study import kappas
 from lmms_eval_tasks.cvrr_es.study.leniency import leniencies, leniency
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
-from lmms_eval_tasks.cvrr_es.study.study import Ratings, Split, Study, summaries
+from lmms_eval_tasks.cvrr_es.study.study import Ratings, Study, summaries
 from lmms_eval_tasks.utils import aggregate, stats
 from lmms_eval_tasks.utils.aggregate import CANDIDATE_FAILURES
 
@@ -91,12 +91,11 @@ def _empty(items: Items) -> int:
     return sum(item["status"] == "empty" for item in items)
 
 
-def _interval(keeps: Callable[[Item], bool], items: Items) -> stats.Interval | None:
-    own = [item for item in items if keeps(item)]
+def _valid_interval(items: Items) -> stats.Interval | None:
+    own = [item for item in items if aggregate.is_valid(item)]
     if aggregate.is_unjudged(items) or not own:
         return None
-    values = [float(item["right"] or 0) for item in own]
-    return stats.clustered_mean(values, [item["video"] for item in own])
+    return aggregate.accuracy_interval(own)
 
 
 _MEANS: dict[str, Statistic] = {
@@ -108,19 +107,8 @@ _MEANS: dict[str, Statistic] = {
 }
 _RIGHT = ("status", "right")
 ANSWERS = [
-    Metric(
-        "acc",
-        _MEANS["acc"],
-        shown=_RIGHT,
-        mean="right",
-        interval=functools.partial(_interval, lambda _: True),
-    ),
-    Metric(
-        "acc_valid",
-        _MEANS["acc_valid"],
-        shown=_RIGHT,
-        interval=functools.partial(_interval, aggregate.is_valid),
-    ),
+    Metric("acc", _MEANS["acc"], shown=_RIGHT, mean="right", interval=aggregate.accuracy_interval),
+    Metric("acc_valid", _MEANS["acc_valid"], shown=_RIGHT, interval=_valid_interval),
     Metric("acc_failed", aggregate.count_failed, better=False),
     Metric("acc_skip_empty", _MEANS["acc_skip_empty"]),
     Metric("empty", _empty, better=False),
@@ -192,8 +180,9 @@ def _row(item: Item, **changes: Any) -> RatingRow:
     return RatingRow(**{**fields, **changes})
 
 
-def _kappa(items: Items) -> float | None:
-    return kappas.reliability(*study(items), resamples=0).mean.value
+def _kappa(items: Items, kind: str = "mean") -> float | None:
+    found: float | None = kappas.reliability(*study(items), resamples=0)[kind]["kappa"]
+    return found
 
 
 def _percent(items: Items) -> float | None:
@@ -206,13 +195,10 @@ def _skip_empty(items: Items) -> float | None:
     return _kappa(kept) if kept else None
 
 
-def _pooled(items: Items) -> float | None:
-    return kappas.reliability(*study(items), resamples=0).pooled.value
-
-
 def _leniency(items: Items) -> float | None:
     made, ratings = study(items)
-    return leniency(made, ratings, made.items).value
+    found: float | None = leniency(made, ratings, made.items)["value"]
+    return found
 
 
 def _given(items: Items) -> list[int]:
@@ -254,7 +240,7 @@ _OF_PART: dict[str, tuple[Statistic, bool | None]] = {
 }
 _OF_DIMENSION: dict[str, tuple[Statistic, bool | None]] = {
     **_OF_PART,
-    "kappa_pooled": (_pooled, True),
+    "kappa_pooled": (functools.partial(_kappa, kind="pooled"), True),
 }
 _OF_ALL: dict[str, tuple[Statistic, bool | None]] = {
     **_OF_DIMENSION,
@@ -306,31 +292,20 @@ def rated_details(items: Items) -> dict[str, Any]:
     notes: Counter[str] = Counter()
     for item in items:
         notes.update({name: 1 for name, n in item["notes"].items() if n})
-    cells = {f"{cell.dimension}/{cell.candidate}": one for cell, one in found.cells.items()}
-    told: dict[str, Split[Any]] = {
-        "ratings": summaries(made, ratings),
-        "leniency": leniencies(made, ratings),
+    cells = {
+        f"{dimension}/{candidate}": one
+        for dimension, own in found["cells"].items()
+        for candidate, one in own.items()
     }
+    splits = {"ratings": summaries(made, ratings), "leniency": leniencies(made, ratings)}
+    kept = ("overall", "by_dimension", "by_candidate")
     return {
         "judge": items[0]["judge"],
         "forms": dict(sorted(notes.items())),  # how ratings were written -> number of replies
         "fell_back": sum(item["fell_back"] for item in items),
         "kappa": {
-            "mean": found.mean.as_dict(),
-            "pooled": found.pooled.as_dict(),
-            "by_dimension": _dicts(found.by_dimension),
-            "cells": _dicts(cells),
+            **{name: found[name] for name in ("mean", "pooled", "by_dimension")},
+            "cells": cells,
         },
-        **{
-            name: {
-                "overall": split.overall.as_dict(),
-                "by_dimension": _dicts(split.by_dimension),
-                "by_candidate": _dicts(split.by_candidate),
-            }
-            for name, split in told.items()
-        },
+        **{name: {part: split[part] for part in kept} for name, split in splits.items()},
     }
-
-
-def _dicts(found: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: one.as_dict() for name, one in found.items()}

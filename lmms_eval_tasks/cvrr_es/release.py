@@ -64,11 +64,10 @@ class Question:
 
 
 class Asked(NamedTuple):
-    """What stands at a place of the annotations; "" for what a bad row does not say."""
+    """What stands at a place of the annotations; "" if a bad row does not say."""
 
     id: str
     question: str
-    reference: str
 
 
 @dataclass(frozen=True)
@@ -191,16 +190,15 @@ def _read(base: Path, files: tuple[tuple[str, Path], ...], _state: object) -> Re
             name = question_id(dimension, place)
             if problem := next(_problems(row, dimension), ""):
                 problems[name] = f"{file}, entry {place}: {problem}"
-                # It keeps what texts it has: answers are put to places, and then left out with it.
-                texts = [row.get(key) if isinstance(row, Mapping) else None for key in ("Q", "A")]
-                own = Asked(name, *(t.strip() if isinstance(t, str) else "" for t in texts))
+                # It keeps its text: answers are put to places, and then left out with it.
+                text = row.get("Q") if isinstance(row, Mapping) else None
+                asked.append(Asked(name, text.strip() if isinstance(text, str) else ""))
                 canonical: Any = row
             else:
-                video = row["VideoID"].strip()
-                own = Asked(name, row["Q"].strip(), row["A"].strip())
-                questions.append(Question(name, dimension, video, own.question, own.reference))
-                canonical = [own.question, own.reference, video]
-            asked.append(own)
+                canonical = [row[key].strip() for key in ("Q", "A", "VideoID")]
+                question, right, video = canonical
+                questions.append(Question(name, dimension, video, question, right))
+                asked.append(Asked(name, question))
             content.setdefault(dimension, []).append(canonical)
         places[dimension] = tuple(asked)
         if len(questions) == good:

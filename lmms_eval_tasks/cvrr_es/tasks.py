@@ -11,17 +11,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks.benchmark import (
-    Benchmark,
-    Cut,
-    Doc,
-    Found,
-    Item,
-    Items,
-    Join,
-    Part,
-    Task,
-)
+from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found, Item, Items, Join, Part, Task
 from lmms_eval_tasks.cvrr_es import data, metrics, release
 from lmms_eval_tasks.cvrr_es import judge as judging
 from lmms_eval_tasks.cvrr_es import tables as layouts
@@ -53,9 +43,8 @@ def _seen(doc: Doc) -> Any:
 def _text(doc: Doc) -> str:
     if "candidate" not in doc:
         return prompts.fill(judging.prompt("task").text["question"], {"question": doc["question"]})
-    item = Rated(doc["question_id"], doc["candidate"])
     others = [RatingRow(**row) for row in doc["others"]]
-    return judging.request(doc["question"], doc["answer"], item, others)
+    return judging.request(doc["question"], doc["answer"], others)
 
 
 # --- what the reply is worth ------------------------------------------------------------------
@@ -189,11 +178,6 @@ class CvrrEs(Benchmark):
         """The muted copy of a video, or its frames."""
         window = (doc["video_path"], doc["start"], doc["end"], doc["n_frames"])
         return Cut(doc.get("question_id", doc["id"]), window, lambda: clips.make(*window))
-
-    def uncut(self, found: Found, lost: Mapping[str, str]) -> str:
-        """How many questions have a video that cannot be shown."""
-        total = len(found.release.questions)
-        return f"the videos of {len(lost)} of {total} CVRR-ES questions cannot be shown"
 
     def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:
         """The candidates' and the study's judges'."""

@@ -1,6 +1,7 @@
 """HAVEN's part of `lmms-eval-tasks demo`: what the oracle and the coin must get on the sample.
 
-Both read the requests' pictures and texts (sample_players.py).
+Both read the requests' pictures and texts (sample_players.py). Ratings are recorded of the oracle's
+summaries, which are known beforehand; nobody rates the coin's.
 """
 
 from __future__ import annotations
@@ -16,8 +17,6 @@ from lmms_eval_tasks.haven.metrics import ALIGNMENT, KEYFRAMES, ORDER, ROUGE
 from lmms_eval_tasks.haven.options import SUMMARIES
 from lmms_eval_tasks.haven.options import TASKS as ALL_TASKS
 from lmms_eval_tasks.judges.geval import HIGHEST
-from lmms_eval_tasks.judges.verdict import NONE
-from lmms_eval_tasks.sample import demo
 from lmms_eval_tasks.utils import saved_runs as saved
 
 TASKS = ("haven", "haven_text")
@@ -42,14 +41,6 @@ ORACLE = {
     }
     for name, task in ALL_TASKS.items()
 }
-
-
-def judge(model: str, folder: Path) -> str:
-    """Recorded ratings of the oracle's summaries, which are known beforehand (demo.Part).
-
-    Nobody rates those of the others: G-Eval's 1 to 5 need a language model, which is not at hand.
-    """
-    return f"replay:{folder / 'replay.jsonl'}" if model == demo.ORACLE else NONE
 
 
 def check_coin(results: Mapping[str, Any], samples: Path, key: Path) -> list[str]:  # noqa: ARG001

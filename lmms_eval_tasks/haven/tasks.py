@@ -312,11 +312,6 @@ class Haven(Benchmark):
         window = (doc["video_path"], tuple(doc["picks"]))
         return Cut(doc["id"], window, functools.partial(inputs.frames, doc))
 
-    def uncut(self, found: Found, lost: Mapping[str, str]) -> str:
-        """How many videos cannot be read."""
-        total = len(cast(data.Checked, found).release.records)
-        return f"the frames of {len(lost)} of {total} HAVEN videos cannot be read"
-
     def check(self, names: Sequence[str], found: Found) -> None:
         """There has to be an item of some task, and a CLIP model that was named has to be there."""
         data.check_left(cast(data.Checked, found))

@@ -14,8 +14,9 @@ import argparse
 import functools
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from lmms_eval_tasks import settings
@@ -25,12 +26,6 @@ from lmms_eval_tasks.host import plugin
 from lmms_eval_tasks.host.imports import when_imported
 
 _OTHER_SUBCOMMANDS = {"tasks", "models", "ui", "serve", "power", "version", "tui", "mcp"}
-
-
-class _Outcome:
-    """What became of the run; the host itself does not tell."""
-
-    failed = False
 
 
 def main() -> None:
@@ -43,7 +38,7 @@ def main() -> None:
     if not known and evaluates and not any(a.startswith("--include_path") for a in arguments):
         arguments += ["--include_path", str(plugin.TASKS_PATH)]
     sys.argv = [sys.argv[0], *arguments]
-    outcome = _Outcome()
+    outcome = SimpleNamespace(failed=False)  # the host itself does not tell
     watch = functools.partial(_watch, outcome)
     when_imported("lmms_eval.__main__", watch, plugin.missed)
     try:
@@ -76,37 +71,17 @@ def _take_own_options(arguments: list[str]) -> list[str]:
     return rest
 
 
-OPTIONS = {
-    "--data": settings.DATA,
-    "--judge": settings.JUDGE,
-    "--judge-cache": settings.JUDGE_CACHE,
-    "--judge-concurrency": settings.JUDGE_CONCURRENCY,
-    "--judge-rpm": settings.JUDGE_RPM,
-    "--judge-tpm": settings.JUDGE_TPM,
-    "--judge-stop-after": settings.JUDGE_STOP_AFTER,
-    "--max-calls": settings.MAX_CALLS,
-    "--max-cost": settings.MAX_COST,
-    "--max-failed": settings.MAX_FAILED,
-    "--prices": settings.PRICES,
-    "--frames": settings.FRAMES,
-    "--prompts": settings.PROMPTS,
-    "--bertscore": settings.BERTSCORE,
-    "--bartscore": settings.BARTSCORE,
-    "--baselines": settings.BASELINES,
-    "--clipscore": settings.CLIPSCORE,
-    "--haven": settings.HAVEN,
-    "--cvrr-candidates": settings.CVRR_CANDIDATES,
-    "--cvrr-ratings": settings.CVRR_RATINGS,
-    "--cvrr-reference": settings.CVRR_REFERENCE,
-    "--cvrr-selection": settings.CVRR_SELECTION,
-    "--cvrr-name": settings.CVRR_NAME,
-    "--tables": settings.TABLES,
-}
-FLAGS = {
-    "--allow-bad-items": settings.ALLOW_BAD_ITEMS,
-    "--allow-missing-videos": settings.ALLOW_MISSING,
-    "--still-clip": settings.STILL_CLIP,
-}
+def _options(variables: Iterable[str]) -> dict[str, str]:
+    """Option -> variable: `--max-cost` is LMMS_EVAL_TASKS_MAX_COST."""
+    names = {one: one.removeprefix("LMMS_EVAL_TASKS_").lower() for one in variables}
+    return {f"--{name.replace('_', '-')}": variable for variable, name in names.items()}
+
+
+FLAGS = _options(settings.SWITCHES)
+# Where the cache lies is a matter of the machine, not of a run.
+OPTIONS = _options(
+    one for one in settings.VARIABLES if one not in (*settings.SWITCHES, settings.CACHE)
+)
 
 
 def _help() -> str:
@@ -115,7 +90,7 @@ def _help() -> str:
     return "Options of lmms-eval-tasks, for its own tasks:\n" + "\n".join(lines) + "\n"
 
 
-def _watch(outcome: _Outcome, module: ModuleType) -> None:
+def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
     """Wrap the host's `cli_evaluate_single`, whose exceptions the host swallows."""
     evaluate = module.cli_evaluate_single
 

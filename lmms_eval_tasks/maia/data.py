@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -22,28 +22,8 @@ HOW_TO_GET = (
 )
 
 
-def load() -> Release:
-    """The data the user pointed to.
-
-    Raises:
-        DataError: it is not there (the message says how to get it) or does not fit the schema.
-    """
-    place = released_files.required_folder(
-        "maia",
-        "MAIA",
-        HOW_TO_GET,
-        "ROOT/maia/data.json and ROOT/maia/videos/N.mp4",
-    )
-    return schema.read(place)
-
-
 def video_problems(release: Release, only: Collection[str] | None = None) -> dict[str, str]:
-    """Videos that cannot be used, by name, with the reason; empty if all are there and readable.
-
-    Args:
-        release: the user's data.
-        only: as of `look`.
-    """
+    """Videos that cannot be used, by name, with the reason; `only` as of `look`."""
     paths = {video.video: release.path_of(video.video) for video in release.videos}
     return video_checks.look(paths, only)[1]
 
@@ -66,25 +46,21 @@ def look(
     """The user's data as these tasks need them (Benchmark.look).
 
     Raises:
-        DataError: they are not there or do not fit the schema; or videos are missing or unreadable
-            and `--allow-missing-videos` was not given.
+        DataError: they are not there (says how to get them) or do not fit the schema; or videos are
+            missing or unreadable and `--allow-missing-videos` was not given.
     """
-    release = load()
+    files = "ROOT/maia/data.json and ROOT/maia/videos/N.mp4"
+    release = schema.read(released_files.required_folder("maia", "MAIA", HOW_TO_GET, files))
     problems = video_problems(release, only) if videos else {}
-    if problems and not settings.allow_missing_videos():
-        listed = "\n".join(f"  {video}: {reason}" for video, reason in problems.items())
-        raise DataError(
-            f"{len(problems)} of {len(release.videos)} MAIA videos cannot be used:\n{listed}\n"
-            "Put them there, or leave their questions out (they are counted in the results) with "
-            f"--allow-missing-videos or {settings.ALLOW_MISSING}=1"
-        )
+    what = f"of {len(release.videos)} MAIA videos cannot be used"
+    video_checks.stop(release.file, video_checks.missing_videos(problems, what))
     left = [video for video in release.videos if video.video not in problems]
     if not left:
         raise DataError(f"none of the {len(release.videos)} MAIA videos can be used")
     return Checked(release, release.digest, left, problems)
 
 
-# --- rows: one per question, the common base of both tasks -----------------------------------
+# --- docs ---------------------------------------------------------------------------------------
 
 
 def question_id(video: str, question: Question) -> str:
@@ -107,49 +83,43 @@ def true_letters(video: str, question: Question) -> list[str]:
     return ["A" if index in first_half else "B" for index in range(POOL_SIZE)]
 
 
-def rows(found: Checked) -> list[dict[str, Any]]:
-    """One row per question of the usable videos, in the file's order (all of a video together)."""
-    return [
-        {
-            "id": question_id(video.video, question),
-            "video": video.video,
-            "video_path": str(found.release.path_of(video.video).resolve()),
-            "category": question.slug,
-            "question": question.question,
-            "references": question.answer,
-            "true_statements": question.true_statement,
-            "false_statements": question.false_statement,
-            "true_letters": true_letters(video.video, question),
-            "n_frames": settings.frames_for(video.video),
-            "data": found.digest,
-        }
-        for video in found.videos
-        for question in video.questions
-    ]
-
-
-# --- docs ---------------------------------------------------------------------------------------
-
-_STATEMENTS = ("true_statements", "false_statements", "true_letters")
+def _asked(found: Found, setting: str) -> Iterator[tuple[Question, dict[str, Any]]]:
+    """Each question of the usable videos with what all its docs share, in the file's order."""
+    known = cast(Checked, found)
+    for video in known.videos:
+        # The black clip has as many frames as the video's.
+        n_frames = {"1frame": 1, "text": 0}.get(setting, settings.frames_for(video.video))
+        path = str(known.release.path_of(video.video).resolve())
+        for question in video.questions:
+            yield (
+                question,
+                {
+                    "question_id": question_id(video.video, question),
+                    "video": video.video,
+                    "video_path": path,
+                    "category": question.slug,
+                    "question": question.question,
+                    "setting": setting,
+                    "n_frames": n_frames,
+                    "data": found.digest,
+                },
+            )
 
 
 def pairs(found: Found, setting: str) -> list[dict[str, Any]]:
     """One doc per TS-FS pair; a pool's eight docs follow each other."""
     docs = []
-    for row in rows(cast(Checked, found)):
-        shared = {k: v for k, v in row.items() if k not in (*_STATEMENTS, "references", "id")}
-        columns = zip(*(row[name] for name in _STATEMENTS), strict=True)
+    for asked, shared in _asked(found, setting):
+        letters = true_letters(shared["video"], asked)
+        columns = zip(asked.true_statement, asked.false_statement, letters, strict=True)
         for index, (true, false, letter) in enumerate(columns):
             docs.append(
                 {
-                    "id": f"{row['id']}/{index}",
-                    "question_id": row["id"],
+                    "id": f"{shared['question_id']}/{index}",
                     "index": index,
                     "options": [true, false] if letter == "A" else [false, true],
                     "answer": letter,
-                    "setting": setting,
                     **shared,
-                    "n_frames": _frames(setting, row["n_frames"]),
                 }
             )
     return docs
@@ -159,19 +129,13 @@ def questions(found: Found, setting: str) -> list[dict[str, Any]]:
     """One doc per question, with the eight references and a lure for scripted models."""
     return [
         {
-            "question_id": row["id"],
-            "lure": row["false_statements"][0],
-            "setting": setting,
-            **{k: v for k, v in row.items() if k not in _STATEMENTS},
-            "n_frames": _frames(setting, row["n_frames"]),
+            "id": shared["question_id"],
+            "references": asked.answer,
+            "lure": asked.false_statement[0],
+            **shared,
         }
-        for row in rows(cast(Checked, found))
+        for asked, shared in _asked(found, setting)
     ]
-
-
-def _frames(setting: str, n_frames: int) -> int:
-    """Number of frames asked for in a setting; the black clip has as many as the video's."""
-    return {"1frame": 1, "text": 0}.get(setting, n_frames)
 
 
 def describe(found: Found) -> tuple[dict[str, Any], list[str]]:
@@ -204,13 +168,8 @@ def _seen(place: Path) -> Seen:
     questions, pairs = release.counts["questions"], release.counts["pairs"]
     counts = {"questions": questions, "pools": questions, "pairs": pairs}
     usable = len(release.videos) - len(problems)
-    notes = [compare_with_paper(release)]
+    notes = [released_files.compared(release.counts, PAPER_COUNTS)]
     return Seen(release.file, release.digest, counts, usable, problems, notes)
-
-
-def compare_with_paper(release: Release) -> str:
-    """One line: how many videos, questions and pairs there are, of how many in the paper."""
-    return released_files.compared(release.counts, PAPER_COUNTS)
 
 
 def prepare(source: Path, root: Path, link: bool) -> str:
@@ -234,7 +193,7 @@ def prepare(source: Path, root: Path, link: bool) -> str:
     paths = {video.video: release.path_of(video.video) for video in release.videos}
     videos = {f"videos/{path.name}": path for path in paths.values() if path.is_file()}
     done = released_files.place(target, {file.name: file, **videos}, link)
-    lines = [done, compare_with_paper(release)]
+    lines = [done, released_files.compared(release.counts, PAPER_COUNTS)]
     absent = [video for video, path in paths.items() if not path.is_file()]
     if absent:
         lines.append(

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.judges.verdict import OFFLINE
 from lmms_eval_tasks.sample.demo import check_chance
 from lmms_eval_tasks.utils import saved_runs as saved
 
@@ -19,11 +18,6 @@ ORACLE = {
     "maia": {"agg_acc": 1.0},
 }
 PAIR_CHANCE, POOL_CHANCE = 0.5, 0.5**8  # a pool is eight independent pairs (metrics.md)
-
-
-def judge(model: str, folder: Path) -> str:  # noqa: ARG001
-    """The rules: made for these answers (demo.Part)."""
-    return OFFLINE
 
 
 def check_coin(results: Mapping[str, Any], samples: Path, key: Path) -> list[str]:

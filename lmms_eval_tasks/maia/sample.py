@@ -5,6 +5,8 @@
     maia/key.json       {"pairs": [[true, false], ...],
                          "answers": {question: right answer},
                          "lures": {question: wrong answer that looks right}}
+    maia/replay.jsonl   what a judge would reply to the answers of data and players, for
+                        `--judge replay:FILE`
 
 The key is for the demo's oracle and for tests, by text: every question occurs once, and no
 statement is true of one video and false of the other. No task reads it.
@@ -18,13 +20,16 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lmms_eval_tasks.maia import sample_draw, sample_scene
+from lmms_eval_tasks.maia import judge, sample_draw, sample_scene
 from lmms_eval_tasks.maia.sample_scene import Scene
 from lmms_eval_tasks.sample import render
+from lmms_eval_tasks.sample.players import UNKNOWN
 
+ALSO = ("judge.py",)  # the criterion's name and reply decide the recordings
 PARTS = ("A", "B")
 LINK = "packaged sample of lmms-eval-tasks"  # stands where the release names the source on the web
 
@@ -40,6 +45,8 @@ def write(folder: Path) -> None:
         write_video(scene, folder / "videos" / f"{scene.number}.mp4")
     _write_json(folder / "data.json", [entry(scene) for scene in sample_scene.SCENES])
     _write_json(folder / "key.json", key())
+    lines = (json.dumps(line, ensure_ascii=False) + "\n" for line in replay())
+    (folder / "replay.jsonl").write_text("".join(lines), encoding="utf-8")
 
 
 def write_video(scene: Scene, path: Path) -> None:
@@ -68,12 +75,26 @@ def entry(scene: Scene) -> dict[str, Any]:
 
 def key() -> dict[str, Any]:
     """What is right, over all videos; see the module's docstring for the form."""
-    found = [item for scene in sample_scene.SCENES for part in PARTS for item in items(scene, part)]
+    found = _all_items()
     return {
         "pairs": [list(pair) for item in found for pair in item.pairs],
         "answers": {item.question: item.right for item in found},
         "lures": {item.question: item.lure for item in found},
     }
+
+
+def replay() -> Iterator[dict[str, Any]]:
+    """Recorded replies (judges/replay.py) about every answer that the sample's players give."""
+    for item in _all_items():
+        _, false = item.pairs[0]  # what the scripted player says
+        for candidate in (*item.answers, item.lure, false, UNKNOWN):
+            reply = {"reason": "recorded", "correct": candidate in item.answers}
+            fields = {"question": item.question, "references": item.answers, "candidate": candidate}
+            yield {"criterion": judge.NAME, "fields": fields, "reply": json.dumps(reply)}
+
+
+def _all_items() -> list[Item]:
+    return [item for scene in sample_scene.SCENES for part in PARTS for item in items(scene, part)]
 
 
 def _write_json(path: Path, content: Any) -> None:

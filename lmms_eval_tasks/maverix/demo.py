@@ -6,23 +6,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks.judges.verdict import OFFLINE
 from lmms_eval_tasks.maverix.labels import LETTERS, MODES
 from lmms_eval_tasks.sample.demo import check_chance
 from lmms_eval_tasks.utils import saved_runs as saved
 
-# Open answers are not among them: rules cannot give ratings from 0 to 5, so `offline` refuses.
+# Open answers are not among them: their ratings from 0 to 5 need a language model.
 TASKS = ("maverix_table3", "maverix_a_circular")
 ORACLE = {
     **{f"maverix_{mode}": {"acc": 1.0} for mode in MODES},
     "maverix_table3": {"best_uni": 1.0, "best_multi": 1.0},
     "maverix_a_circular": {"acc": 1.0, "circ_acc": 1.0},
 }
-
-
-def judge(model: str, folder: Path) -> str:  # noqa: ARG001
-    """Nothing here is judged: whoever judges the others' (demo.Part)."""
-    return OFFLINE
 
 
 def check_coin(results: Mapping[str, Any], samples: Path, key: Path) -> list[str]:  # noqa: ARG001

@@ -304,7 +304,7 @@ def humans() -> Humans:
 
     slugs = {title: slug for slug, title in SPLITS["agentic"].items()} | {"Overall": "overall"}
     found: dict[tuple[str, str], dict[str, float]] = {}
-    for row in leaderboards.leaderboard("maverix").table(7).rows:
+    for row in leaderboards.leaderboard("maverix").tables[7].rows:
         for which in WHICH:
             values = found.setdefault((MODES[row.group].slug, which), {})
             values[slugs[row.name]] = row.value(which) / 100

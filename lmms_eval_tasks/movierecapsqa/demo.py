@@ -1,10 +1,4 @@
-"""MovieRecapsQA's part of `lmms-eval-tasks demo`: what the oracle and the coin must get.
-
-No rules can judge without a reference, and a language model is not at hand. The answers that the
-oracle and the coin can give are known beforehand, so their verdicts are recorded with the sample
-(sample.py) and read as a judge's replies are. The tiny model's own words are not: its
-answers stay unjudged.
-"""
+"""MovieRecapsQA's part of `lmms-eval-tasks demo`: what the oracle and the coin must get."""
 
 from __future__ import annotations
 
@@ -14,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.judges.verdict import NONE
 from lmms_eval_tasks.movierecapsqa.data import CONDITIONS, task_name
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, HIGHEST
-from lmms_eval_tasks.sample.demo import TINY, check_chance
+from lmms_eval_tasks.sample.demo import check_chance
 from lmms_eval_tasks.utils import saved_runs as saved
 
 TASKS = ("movierecapsqa",)
@@ -26,16 +19,6 @@ ORACLE = {
     task: {"rouge_l": 1.0, **{f"{name}_valid": float(HIGHEST) for name in DIMENSIONS}}
     for task in _LEAVES
 }
-
-
-def judge(model: str, folder: Path) -> str:
-    """The judge (`--judge`) of a model's answers.
-
-    Args:
-        model: TINY, ORACLE or COIN of demo.py.
-        folder: of the benchmark's sample.
-    """
-    return NONE if model == TINY else f"replay:{folder / 'replay.jsonl'}"
 
 
 def check_coin(results: Mapping[str, Any], samples: Path, key: Path) -> list[str]:  # noqa: ARG001

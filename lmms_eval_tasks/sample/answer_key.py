@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import unicodedata
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
 
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.sample import pictures
+from lmms_eval_tasks.utils.released_files import in_words, read_text
 
-_BY_QUESTION = ("answers", "lures", "choices")
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, config={"extra": "forbid"})
 class AnswerKey:
     """What is true, independent of any task's docs.
 
@@ -36,37 +36,19 @@ class AnswerKey:
 
     @classmethod
     def load(cls, path: str | Path) -> AnswerKey:
-        """Read a key file.
-
-        It is `{"pairs": [[true, false], ...], "answers": {question: answer}, "lures":
-        {question: answer}, "choices": {question: option}, "pictures": [benchmark, ...]}`; each part
-        may be absent, anything else is an error.
+        """Read a key file: a JSON object with these attributes, each of which may be absent.
 
         Raises:
-            TasksError: the file is missing, is not JSON or has another form.
+            TasksError: the file is missing, is not JSON or has another form; says where.
         """
-        content = _read_json(path)
-        if not isinstance(content, dict) or set(content) - {"pairs", "pictures", *_BY_QUESTION}:
-            parts = ", ".join(("pairs", *_BY_QUESTION))
-            raise TasksError(f"{path}: expected an object with {parts} or pictures")
-        pairs = content.get("pairs", [])
-        if not isinstance(pairs, list) or not all(_is_texts(pair, 2) for pair in pairs):
-            raise TasksError(f"{path}: pairs must be a list of [true statement, false statement]")
-        for part in _BY_QUESTION:
-            entries = content.get(part, {})
-            if not isinstance(entries, dict) or not _is_texts(list(entries.values())):
-                raise TasksError(f"{path}: {part} must be an object of texts")
-        named = content.get("pictures", [])
-        if not _is_texts(named) or not set(named) <= set(pictures.PLAYERS):
+        try:
+            key = TypeAdapter(cls).validate_json(read_text(Path(path).expanduser()))
+        except ValidationError as error:
+            raise TasksError(f"answer key {path}: {in_words(error)}") from None
+        if not set(key.pictures) <= set(pictures.PLAYERS):
             known = ", ".join(pictures.PLAYERS)
-            raise TasksError(f"{path}: pictures must be a list of benchmarks, of {known}")
-        return cls(
-            pairs=tuple((true, false) for true, false in pairs),
-            answers=content.get("answers", {}),
-            lures=content.get("lures", {}),
-            choices=content.get("choices", {}),
-            pictures=tuple(named),
-        )
+            raise TasksError(f"answer key {path}: pictures: expected benchmarks, of {known}")
+        return key
 
     @cached_property
     def truth(self) -> dict[tuple[str, str], int | None]:
@@ -99,20 +81,3 @@ def fold(text: str) -> str:
 def _longest_first(questions: Iterable[str]) -> list[tuple[str, str]]:
     folded = ((fold(question), question) for question in questions)
     return sorted((f for f in folded if f[0]), key=lambda f: (-len(f[0]), f[0]))
-
-
-def _read_json(path: str | Path) -> Any:
-    try:
-        return json.loads(Path(path).expanduser().read_text(encoding="utf-8"))
-    except OSError as error:
-        raise TasksError(f"answer key {path}: {error.strerror or error}") from None
-    except ValueError as error:
-        raise TasksError(f"answer key {path} is not JSON: {error}") from None
-
-
-def _is_texts(value: object, length: int | None = None) -> bool:
-    return (
-        isinstance(value, list)
-        and (length is None or len(value) == length)
-        and all(isinstance(text, str) for text in value)
-    )

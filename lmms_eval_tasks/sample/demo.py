@@ -2,7 +2,9 @@
 
 A tiny random-weight vision-language model (a real host model class on real video files), an oracle
 that knows the sample's key, and a coin. The oracle must get everything right and the coin about
-chance: if not, the demo fails.
+chance: if not, the demo fails. What these two can say in open answers is known beforehand, so its
+verdicts are recorded with the sample and read as a judge's replies are: they test the way to the
+score, not a judge. The tiny model's own words stay unjudged, and so does what has no recording.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from lmms_eval_tasks import benchmarks, settings
 from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.judges.verdict import NONE, REPLAY
 from lmms_eval_tasks.report.fold import show
 from lmms_eval_tasks.runs import after
 from lmms_eval_tasks.utils import saved_runs as saved
@@ -36,20 +39,12 @@ class Part(Protocol):
     """What each `lmms_eval_tasks.<name>.demo` module offers.
 
     Attributes:
-        TASKS: what is run, tasks or groups.
+        TASKS: what is run, tasks or groups; no task is in the TASKS of two benchmarks.
         ORACLE: task or group -> what the oracle must have in each metric.
     """
 
     TASKS: tuple[str, ...]
     ORACLE: Mapping[str, Mapping[str, float]]
-
-    def judge(self, model: str, folder: Path) -> str:
-        """The judge (`--judge`) of a model's answers.
-
-        Args:
-            model: TINY, ORACLE or COIN.
-            folder: of the benchmark's sample.
-        """
 
     def check_coin(self, results: Mapping[str, Any], samples: Path, key: Path) -> list[str]:
         """What the coin got, in lines to print.
@@ -93,6 +88,7 @@ def run(out: Path, console: Console) -> None:
     console.print(f"[2/5] tiny random-weight checkpoint: {checkpoint}")
     parts = {name: _part(name) for name in benchmarks.NAMES}
     key = _joined_key(root, out / "key.json")
+    replay = f"{REPLAY}:{_joined_recordings(root, out / 'replay.jsonl')}"
     models = {
         TINY: (
             "qwen2_5_vl",
@@ -102,40 +98,25 @@ def run(out: Path, console: Console) -> None:
         ORACLE: ("tasks_oracle", f"key={key}"),
         COIN: ("tasks_coin", f"key={key},seed=0"),
     }
-    rows: list[tuple[str, dict[str, Any]]] = []
-    coin: dict[str, tuple[dict[str, Any], Path]] = {}
+    tasks = [task for part in parts.values() for task in part.TASKS]
+    found: dict[str, dict[str, Any]] = {}
     for step, (label, model) in enumerate(models.items(), 3):
         console.print(f"[{step}/5] {label}")
-        numbers: dict[str, Any] = {}
-        for judge, names in _by_judge(parts, label, root).items():
-            tasks = [task for name in names for task in parts[name].TASKS]
-            folder = out / label.replace(" ", "-") / names[0]
-            result = _run_host(folder, model, tasks, judge, console)
-            numbers |= saved.numbers(result)
-            if label == COIN:
-                coin |= dict.fromkeys(names, (result, folder))
-        rows.append((label, numbers))
+        judge = NONE if label == TINY else replay
+        found[label] = _run_host(out / label.replace(" ", "-"), model, tasks, judge, console)
+    rows = [(label, saved.numbers(results)) for label, results in found.items()]
     console.print("\nSide by side, in the papers' layout (packaged sample):\n")
     for name in benchmarks.NAMES:
         show(console, after.chosen_tables(benchmarks.load(name), rows))
     for name, part in parts.items():
         _check_oracle(dict(rows)[ORACLE], part.ORACLE)
-        result, folder = coin[name]
-        for line in part.check_coin(result, folder, root / name / "key.json"):
+        for line in part.check_coin(found[COIN], out / COIN, root / name / "key.json"):
             console.print(line)
     console.print(f"logs: {out}; {time.monotonic() - started:.0f} s in all")
 
 
 def _part(name: str) -> Part:
     return cast(Part, importlib.import_module(f"lmms_eval_tasks.{name}.demo"))
-
-
-def _by_judge(parts: Mapping[str, Part], model: str, root: Path) -> dict[str, list[str]]:
-    """Judge -> the benchmarks that it judges: a run of the host has one."""
-    found: dict[str, list[str]] = {}
-    for name, part in parts.items():
-        found.setdefault(part.judge(model, root / name), []).append(name)
-    return found
 
 
 def _joined_key(root: Path, path: Path) -> Path:
@@ -150,6 +131,13 @@ def _joined_key(root: Path, path: Path) -> Path:
     return path
 
 
+def _joined_recordings(root: Path, path: Path) -> Path:
+    """One file of all samples' recorded verdicts, since a run has one judge."""
+    texts = (file.read_text(encoding="utf-8") for file in sorted(root.glob("*/replay.jsonl")))
+    path.write_text("".join(texts), encoding="utf-8")
+    return path
+
+
 def _run_host(
     folder: Path, model: tuple[str, str], tasks: Sequence[str], judge: str, console: Console
 ) -> dict[str, Any]:
@@ -159,7 +147,9 @@ def _run_host(
         str(Path(sys.executable).with_name("lmms_eval")),
         *("--model", model[0], "--model_args", model[1], "--tasks", ",".join(tasks)),
         *("--batch_size", "1", "--log_samples", "--output_path", str(folder)),
-        *("--judge", judge, "--data", settings.SAMPLE, "--verbosity", "WARNING"),
+        # The coin's summaries are not recorded: nobody could know them.
+        *("--judge", judge, "--max-failed", "1"),
+        *("--data", settings.SAMPLE, "--verbosity", "WARNING"),
         *(() if model[0].startswith("tasks_") else ("--gen_kwargs", _SHORT)),
     ]
     console.print("  $ " + " ".join(["lmms_eval", *command[1:]]), soft_wrap=True)

@@ -17,16 +17,6 @@ from typing import Any
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.sample.answer_key import AnswerKey, fold
 
-__all__ = [
-    "AnswerKey",
-    "coin",
-    "lm_pairs_choice",
-    "lm_pairs_reply",
-    "oracle",
-    "read_lm_pairs",
-    "scripted",
-]
-
 UNKNOWN = "I do not know"
 LETTERS = "ABCDEFGH"
 # No letter stands alone in it, in Italian or English, it is no plausible option, and nothing in it

@@ -22,7 +22,7 @@ from lmms_eval.protocol import ChatMessages
 from PIL.Image import Image
 
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.sample import pictures, players
+from lmms_eval_tasks.sample import answer_key, pictures, players
 from lmms_eval_tasks.sample.host_model import HostModel
 
 Parts = list[str | Image]  # a request's texts and images in their order; other media are left out
@@ -98,7 +98,7 @@ class Chat(Player):
 class _Keyed(Player):
     def __init__(self, key: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.key = None if key is None else players.AnswerKey.load(str(key))
+        self.key = None if key is None else answer_key.AnswerKey.load(str(key))
 
 
 class _Oracle(_Keyed):

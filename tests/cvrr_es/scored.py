@@ -6,15 +6,19 @@ Docs are questions on videos that are no files; candidates are called ada and bo
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from lmms_eval_tasks.cvrr_es.candidates import Aligned
+from lmms_eval_tasks.cvrr_es.study.ratings import Item as RatedItem
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
+from lmms_eval_tasks.cvrr_es.study.selection import Rated
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.judges.verdict import OPENAI, Criterion, JudgeConfig, Status, Verdict
 from lmms_eval_tasks.runs import rescore, scoring
+from lmms_eval_tasks.utils import json_files
 
 PART, TIME = "partial_actions", "time_order_understanding"
 FAILED = "[LMMS_EVAL_REQUEST_FAILED after 3 retries] timeout"
@@ -52,22 +56,10 @@ def rated_doc(
 ) -> Item:
     """A candidate's answer to it, as a judge task has it."""
     asked = doc(place, dimension)
-    for name in ("reference", "references", "lure"):
-        del asked[name]
-    made = {
-        **asked,
-        "id": f"{asked['id']}/{candidate}",
-        "question_id": asked["id"],
-        "candidate": candidate,
-        "answer": "A dog.",
-        "empty": False,
-        "others": [],
-        "fell_back": False,
-        "round": "first",
-        "reference_rating": reference,
-        "task": "cvrr_judge",
-    }
-    return {**made, **changes}
+    said = Aligned(candidate, {asked["id"]: "A dog."}, (), 0, 0, {}, (), ())
+    known = {} if reference is None else {RatedItem(asked["id"], candidate): reference}
+    (made,) = Rated("first", [said], known).docs([asked])
+    return {**made, "task": "cvrr_judge", **changes}
 
 
 def row(
@@ -81,6 +73,12 @@ def row(
     }
     made |= {"round": "first", "status": "ok" if rating is not None else "parse_failure", **more}
     return RatingRow(candidate=candidate, judge=judge, rating=rating, **made)
+
+
+def write_ratings(path: Path, rows: Iterable[RatingRow]) -> Path:
+    """A file of ratings."""
+    json_files.write_lines(path, (one.as_dict() for one in rows))
+    return path
 
 
 class Stated:
@@ -143,9 +141,9 @@ def details(items: Sequence[Item]) -> dict[str, Any]:
     return found
 
 
-def saved_run(task: str, items: Sequence[Item], model: str | None = "m (x)") -> rescore.Run:
+def saved_run(task: str, items: Sequence[Item]) -> rescore.Run:
     samples = [{"doc_id": n, "failed": one} for n, one in enumerate(items)]
-    return rescore.Run(task, Path(f"out/1_samples_{task}.jsonl"), samples, model, {})
+    return rescore.Run(task, Path(f"out/1_samples_{task}.jsonl"), samples, "m (x)", {})
 
 
 # --- a judge's ratings of eight answers, with a reference; kappas by hand ---

@@ -143,7 +143,7 @@ def _saved(desk: Desk, runs: Mapping[str, HostRun]) -> None:
     means = [*_of(runs["chat"], "cvrr_es"), *_of(runs["chat"], "haven_v2")]
     with desk.endpoint() as other:
         good = other.replace("other", "good")
-        given = ((other, logs), (good, means), ("none", logs[:1]), ("offline", logs[:1]))
+        given = ((other, logs), (good, means), ("none", logs[:1]))
         for spec, files in given:
             name = f"rescore, {spec.partition('@')[0]}"
             desk(name, "rescore", *files, "--judge", spec, "--output", out)

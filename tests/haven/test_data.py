@@ -325,7 +325,7 @@ def test_frames_are_read_once_for_all_tasks(user: Path, monkeypatch: pytest.Monk
         prepared("haven_grounding")
         assert read == [("summe/video_1", 20, 64)]
     (user / "videos" / "summe" / "video_1.mp4").write_text("cut")
-    with pytest.raises(DataError, match="the frames of 1 of 3 HAVEN videos cannot be read:\n  s"):
+    with pytest.raises(DataError, match="HAVEN: 1 of 3 items cannot be shown:\n  s"):
         prepared("haven_v2t", "haven_temporal_text")
     monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
     prepared("haven_v2t", "haven_temporal_text")

@@ -98,8 +98,9 @@ def test_a_request_that_lost_something_is_not_answered(folder: Path) -> None:
 # --- what the demo checks -------------------------------------------------------------------------
 
 
-def played(folder: Path, player: Player, spec: str) -> dict[str, list[Item]]:
+def played(folder: Path, player: Player) -> dict[str, list[Item]]:
     """Every task's items, as a run makes them."""
+    spec = f"replay:{folder / 'replay.jsonl'}"
     answer = Asker(judges.make(before.judge_config(tasks.BENCHMARK, spec, {})))
     return {
         name: [
@@ -119,7 +120,7 @@ def saved(folder: Path, items: dict[str, list[Item]]) -> Path:
 
 
 def test_the_oracle_gets_what_the_demo_expects(folder: Path) -> None:
-    items = played(folder, players.oracle, demo.judge(demos.ORACLE, folder))
+    items = played(folder, players.oracle)
     demos._check_oracle({name: numbers(name, own) for name, own in items.items()}, demo.ORACLE)
     with pytest.raises(TasksError, match=r"spearman = 0\.9.* on haven_saliency, not 1"):
         demos._check_oracle(
@@ -129,13 +130,13 @@ def test_the_oracle_gets_what_the_demo_expects(folder: Path) -> None:
 
 
 def test_a_coin_that_is_none_stops_the_demo(folder: Path, tmp_path: Path) -> None:
-    items = played(folder, players.coin, demo.judge(demos.COIN, folder))
+    items = played(folder, players.coin)
     lines = demo.check_coin({}, saved(tmp_path / "coin", items), folder / "key.json")
     assert [line.split(" (chance ")[0].split()[-4:] for line in lines] == [
         ["on", "32", "HAVEN", "keyframes"],
         ["on", "48", "HAVEN", "orders"],
         ["on", "16", "HAVEN", "alignments"],
     ]
-    lucky = played(folder, players.oracle, demo.judge(demos.COIN, folder))
+    lucky = played(folder, players.oracle)
     with pytest.raises(TasksError, match=r"the coin got f1 = 1\.000 on 32 HAVEN keyframes, not"):
         demo.check_coin({}, saved(tmp_path / "lucky", lucky), folder / "key.json")

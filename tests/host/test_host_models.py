@@ -14,12 +14,13 @@ from typing import Any
 
 import pytest
 
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.maverix.labels import MODES
 from lmms_eval_tasks.running import sound_table
 from lmms_eval_tasks.sample import players, tiny
-from tests.conftest import HostRun, Launch, cvrr_study, launch_all
+from tests.conftest import HostRun, Launch, cvrr_study, launch_all, recorded_judge
 from tests.cvrr_es import hosted
 from tests.local_endpoint import LocalEndpoint, Recorded, last_user_text
 from tests.maverix import reading
@@ -91,7 +92,8 @@ def runs(
             for one in INTERFACES
         },
     }
-    return launch_all(launch, folder, models, env=cvrr_study(sample_root))
+    env = {settings.JUDGE: recorded_judge(sample_root), **cvrr_study(sample_root)}
+    return launch_all(launch, folder, models, env=env)
 
 
 def asked(endpoint: LocalEndpoint, model: str) -> list[Recorded]:

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Launch, launch_all
+from lmms_eval_tasks import settings
+from tests.conftest import Launch, launch_all, recorded_judge
 from tests.golden.command import Said, tasks_command
 
 pytestmark = pytest.mark.host
@@ -20,11 +21,12 @@ JOINED = 6  # questions of 48 pairs
 
 
 @pytest.fixture(scope="module")
-def folder(launch: Launch, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(launch: Launch, sample_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One run of the group, and one of each task, each in a folder of its own."""
     root = tmp_path_factory.mktemp("two-runs")
     model = {"model": "tasks_scripted", "limit": 48}
-    launch_all(launch, root, {task: {**model, "tasks": task} for task in (GROUP, *TASKS)})
+    runs = {task: {**model, "tasks": task} for task in (GROUP, *TASKS)}
+    launch_all(launch, root, runs, env={settings.JUDGE: recorded_judge(sample_root)})
     return root
 
 

@@ -249,7 +249,6 @@ def test_what_cannot_work_is_said_before_anyone_is_asked(saved, endpoint):
         (["--judge", f"other@{endpoint.url}", "--max-cost", "1"], "price"),
         (["--judge", f"hf:{saved.path('none')}"], "none"),
         (["--judge", "none", "--batch", batch], "the judge none has no batches"),
-        (["--judge", "offline", "--batch", batch], "the judge offline has no batches"),
         (["--judge", "hf:/a/folder", "--batch", batch], "the judge hf:/a/folder has no batches"),
     ):
         said = saved.judge(*arguments)

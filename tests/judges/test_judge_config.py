@@ -34,7 +34,7 @@ def test_who_needs_a_key():
         refused(JudgeError, "OPENAI_API_KEY", resolved, f"m@https://{host}/v1")
     message = refused(JudgeError, "gpt-4o", resolved, None)
     choices = ["set OPENAI_API_KEY"]
-    choices += [f"LMMS_EVAL_TASKS_JUDGE={how}" for how in ("MODEL@BASE_URL", "offline", "none")]
+    choices += [f"LMMS_EVAL_TASKS_JUDGE={how}" for how in ("MODEL@BASE_URL", "none")]
     assert [choice for choice in choices if choice not in message] == []
 
 
@@ -82,8 +82,6 @@ def test_only_the_papers_judge_is_comparable(spec, comparable):
     assert description["comparable"] is comparable
     assert (description["warning"] is None) is comparable
     assert json.loads(json.dumps(description)) == description
-    if spec == "offline":
-        assert "not comparable with the paper" in description["warning"]
 
 
 def named(name):
@@ -91,16 +89,20 @@ def named(name):
     return judges.Criterion(name, "", "", BaseModel, lambda reply: 0.0, "0")
 
 
-def test_one_judge_for_one_config_and_what_it_can_decide():
+def test_one_judge_for_one_config_and_what_it_can_decide(tmp_path):
     assert judges.make(resolved("none")) is judges.make(resolved("none"))
     assert judges.make(resolved("m", KEY)) is not judges.make(resolved("m", "another"))
     refused(JudgeError, "telepathy", judges.make, JudgeConfig("telepathy"))
-    judges.preflight(resolved("offline"), [named("reference_agreement")])
     judges.preflight(resolved("none"), [named("anything")])
     judges.preflight(resolved("m", KEY), [named("anything")])
-    asked = [named(name) for name in ("style", "reference_agreement", "helpfulness")]
-    words = "offline cannot decide helpfulness, style"
-    refused(JudgeError, words, judges.preflight, resolved("offline"), asked)
+    line = {"criterion": "agreement", "fields": {}, "reply": ""}
+    file = tmp_path / "replay.jsonl"
+    file.write_text(json.dumps(line), encoding="utf-8")
+    asked = [named(name) for name in ("style", "agreement", "helpfulness")]
+    words = "cannot decide helpfulness, style"
+    refused(JudgeError, words, judges.preflight, resolved(f"replay:{file}"), asked)
+    words = "none to judge later, hf:MODEL, or an endpoint"
+    refused(JudgeError, words, resolved, "offline", KEY)
 
 
 # --- files ---------------------------------------------------------------------------------------
@@ -126,7 +128,7 @@ def test_a_file_sets_what_the_short_form_cannot(tmp_path):
     assert (config.timeout, config.retries) == (5.0, 1)
     # A file without settings is the short form.
     assert from_file(tmp_path, "model: gpt-4o", OPENAI_API_KEY=KEY) == resolved("gpt-4o", KEY)
-    for spec in ("offline", "m@http://localhost:1/v1"):
+    for spec in ("none", "m@http://localhost:1/v1"):
         assert from_file(tmp_path, f"model: {spec}") == resolved(spec)
 
 

@@ -8,13 +8,10 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import reader
 from lmms_eval_tasks.judges.verdict import Verdict
 from lmms_eval_tasks.maverix import judge
 from lmms_eval_tasks.maverix.labels import DIMENSIONS
-from lmms_eval_tasks.maverix.tasks import BENCHMARK
-from lmms_eval_tasks.runs import before
 from tests.local_endpoint import Fault, LocalEndpoint, error, last_user_text, refused, truncated
 from tests.maverix import runs
 from tests.maverix.runs import REFUSAL
@@ -101,8 +98,3 @@ def test_which_replies_are_a_rating() -> None:
         found = runs.numbers("maverix_s_oe", [item])
         assert (found["context_valid"], found["context_failed"]) == (None, 1)
         assert {found[f"{n}_valid"] for n in DIMENSIONS if n != "context"} == {4}
-
-
-def test_rules_cannot_rate() -> None:
-    with pytest.raises(JudgeError, match="cannot decide maverix_context, maverix_correctness"):
-        before.check_judge(BENCHMARK, "offline")

@@ -43,7 +43,7 @@ def key(folder: Path) -> players.AnswerKey:
 
 @pytest.fixture
 def judge(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Judge:
-    monkeypatch.setenv(settings.JUDGE, demo.judge("oracle", folder))
+    monkeypatch.setenv(settings.JUDGE, f"replay:{folder / 'replay.jsonl'}")
     before.check_judge(BENCHMARK)
     return judges.make(before.judge_config(BENCHMARK))
 

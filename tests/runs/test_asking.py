@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from lmms_eval_tasks import judges
 from lmms_eval_tasks.judges import JudgeConfig, Verdict
 from lmms_eval_tasks.judges.asking import Asker, given_by, settle
-from lmms_eval_tasks.judges.verdict import NONE, OFFLINE, Ask, Criterion
+from lmms_eval_tasks.judges.verdict import NONE, REPLAY, Ask, Criterion
 
 
 class Right(BaseModel):
@@ -26,7 +26,7 @@ def criterion(name: str = "right") -> Criterion:
 class Noting:
     """A judge that notes what it was asked."""
 
-    def __init__(self, provider: str = OFFLINE) -> None:
+    def __init__(self, provider: str = REPLAY) -> None:
         self.config = JudgeConfig(provider)
         self.asked: list[str] = []
 
@@ -64,8 +64,8 @@ def test_a_run_asks_the_judge() -> None:
     ("provider", "missing_only", "asked"),
     [
         (NONE, False, []),  # no judge named: all saved verdicts stand
-        (OFFLINE, False, ["claims", "one", "other"]),  # another judge decides all
-        (OFFLINE, True, ["claims", "one", "other"]),  # saved by another judge
+        (REPLAY, False, ["claims", "one", "other"]),  # another judge decides all
+        (REPLAY, True, ["claims", "one", "other"]),  # saved by another judge
     ],
 )
 def test_saved_verdicts(provider: str, missing_only: bool, asked: list[str]) -> None:

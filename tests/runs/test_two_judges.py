@@ -65,7 +65,7 @@ def test_nothing_to_compare_with(price_list: prices.PriceList) -> None:
 
 def test_cost(price_list: prices.PriceList) -> None:
     """A panel's is that of its members, a batch's half; an unknown price is not zero."""
-    free = Verdict(1.0, "ok", judge="offline")
+    free = Verdict(1.0, "ok", judge="none")
     members = (verdict(1.0, "old"), verdict(0.0, "Agent A, round 1: new@http://h/v1"))
     panel = Verdict(1.0, "ok", judge="panel", usage=Usage(2, 2000, 0), parts=members)
     batch = Verdict(1.0, "ok", judge="old", usage=Usage(1, 1000, 0, batch=True))

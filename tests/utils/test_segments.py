@@ -1,7 +1,5 @@
 """Cutting segments: exactly the window's frames and sounds, in every file that is made."""
 
-import itertools
-import json
 import math
 
 import av
@@ -22,13 +20,7 @@ def test_a_segment_is_its_window_and_nothing_else(source, cache):
     cut = segment(source, START, END, cache)
     coded.check_all(cut, STEADY)
     assert (cut.start, cut.end, cut.duration) == (START, END, pytest.approx(END - START))
-    assert (cut.n_frames, cut.fps) == (86, pytest.approx(86 / 3.44))
-    assert (cut.width, cut.height, cut.rotation) == (*coded.SIZE, 0)
-    assert (cut.has_audio, cut.channels, cut.sample_rate) == (True, 2, 48_000)
-    assert (cut.sound_duration, cut.silence_filled) == (pytest.approx(3.44, abs=1e-4), 0)
-    assert (cut.encoded, cut.clamped, cut.vfr) == (True, False, False)
-    assert cut.first_frame == pytest.approx(0.03)
-    assert json.loads(json.dumps(cut.as_dict())) == cut.as_dict()
+    assert (cut.n_frames, cut.width, cut.height) == (86, *coded.SIZE)
     heard = decord.AudioReader(cut.video_with_sound, sample_rate=16_000, mono=True)
     coded.check_sound(heard[:].asnumpy()[0][: len(coded.read_wav(cut.sound))], 16_000)
 
@@ -50,6 +42,7 @@ SOURCES = {
     "open gop.mp4": OPEN,
     "mpeg4.avi": MPEG4,
     "vp9.webm": VP9,
+    "rgb.mov": {"codec": "png", "pix_fmt": "rgb24", "options": {}},
     "uneven.mp4": {"times": UNEVEN},
     "begins late.mp4": {"begin": 3.4},
     "begins late.ts": {"begin": 3.4},
@@ -66,42 +59,37 @@ def test_formats(tmp_path, name):
     times = options.get("times", STEADY)
     cut = segment(path, START, END, tmp_path / "cache")
     coded.check_all(cut, times, tolerance=1e-3 if name.endswith(("mkv", "webm")) else 1e-4)
-    assert cut.vfr == (times is UNEVEN)
-    assert cut.channels == (8 if "eight" in name else 2)
     if options.get("audio") == "pcm_s16le":
         # the mean of the channels
         assert np.abs(coded.read_wav(cut.sound)).max() == pytest.approx(0.5, abs=0.01)
 
 
-def test_a_file_without_time_stamps_is_counted(tmp_path):
-    path = coded.write(tmp_path / "raw.h264", audio=None)
-    coded.check_picture(segment(path, START, END, tmp_path / "cache").video, STEADY)
-    whole = segment(path, None, None, tmp_path / "cache")
-    assert (whole.encoded, whole.n_frames, whole.end) == (True, 200, 8)
+def test_files_without_time_stamps_or_without_sound(tmp_path):
+    for name in ("raw.h264", "silent.mp4"):
+        path = coded.write(tmp_path / name, audio=None)
+        cut = segment(path, START, END, tmp_path / "cache")
+        assert (cut.sound, cut.video_with_sound) == (None, None)
+        coded.check_picture(cut.video, STEADY)
+        whole = segment(path, None, None, tmp_path / "cache")
+        assert (whole.n_frames, whole.end) == (200, 8)
 
 
-def trim(source, path, seconds):
-    """A copy that players show from `seconds` on, as phones trim videos: by an edit list."""
+def test_what_an_edit_list_hides_is_not_there(source, tmp_path):
+    """Phones trim videos by an edit list: players show this copy from 1.52 s on."""
+    path = tmp_path / "trimmed.mp4"
     with av.open(str(source)) as file, av.open(str(path), "w") as copy:
         streams = [copy.add_stream_from_template(stream) for stream in file.streams]
         for packet in file.demux():
             if packet.size:
-                packet.pts -= round(seconds / packet.time_base)
-                packet.dts -= round(seconds / packet.time_base)
+                packet.pts -= round(1.52 / packet.time_base)
+                packet.dts -= round(1.52 / packet.time_base)
                 packet.duration = packet.duration or 512  # of the last frame, a 25th
                 packet.stream = streams[packet.stream.index]
                 copy.mux(packet)
-
-
-def test_what_an_edit_list_hides_is_not_there(source, tmp_path):
-    trim(source, tmp_path / "trimmed.mp4", 1.52)
-    cut = segment(tmp_path / "trimmed.mp4", 0.37, 3.29, tmp_path / "cache")
-    coded.check_sound(coded.read_wav(cut.sound), 16_000, 1.89, 4.81)
-    coded.check_picture(cut.video_with_sound, STEADY, 1.89, 4.81)
-    whole = segment(tmp_path / "trimmed.mp4", None, None, tmp_path / "cache")
-    assert whole.encoded
-    coded.check_picture(whole.video, STEADY, 1.52, 8)
-    coded.check_sound(coded.read_wav(whole.sound), 16_000, 1.52, 8)
+    for window, shown in (((0.37, 3.29), (1.89, 4.81)), ((None, None), (1.52, 8))):
+        cut = segment(path, *window, tmp_path / "cache")
+        coded.check_sound(coded.read_wav(cut.sound), 16_000, *shown)
+        coded.check_picture(cut.video_with_sound, STEADY, *shown)
 
 
 def test_one_frame_is_shown_twice(tmp_path):
@@ -124,16 +112,13 @@ def test_a_window_in_which_no_frame_begins_shows_the_one_on_screen(tmp_path):
 @table("name, encoded")
 def test_a_whole_file_is_copied_where_it_can_be(source, tmp_path, name, encoded):
     cache = tmp_path / "cache"
-    if name == "rgb.mov":
-        path = files.write_video(tmp_path / name, 30, codec="png", pix_fmt="rgb24")
-        assert segment(path, None, None, cache).encoded == encoded
-        return
     path = coded.write(tmp_path / name, **SOURCES.get(name, {}))
     whole = segment(path, None, None, cache)
     times = SOURCES.get(name, {}).get("times", STEADY)
     end = times[-1] + 0.04
-    assert (whole.encoded, whole.start, whole.n_frames) == (encoded, 0, len(times))
-    assert np.array_equal(files.pyav_frames(whole.video)[0], files.pyav_frames(path)[0])
+    assert (whole.start, whole.n_frames) == (0, len(times))
+    same = np.array_equal(files.pyav_frames(whole.video)[0], files.pyav_frames(path)[0])
+    assert same != encoded
     assert coded.streams(whole.video) == ["video"]
     coded.check_picture(whole.video_with_sound, times, 0, end, tolerance=1.1e-3)
     coded.check_sound(coded.read_wav(whole.sound)[: int(end * 16_000)], 16_000, 0, end)
@@ -189,7 +174,6 @@ def test_a_turned_video_is_upright(tmp_path, degrees, window):
     path = files.write_video(tmp_path / "phone.mp4", 25)
     files.rotate(path, degrees)
     cut = segment(path, *window, tmp_path / "cache")
-    assert cut.rotation == degrees
     assert (cut.width, cut.height) == ((96, 64) if degrees == 180 else (64, 96))
     expected = files.decord_frames(path)[slice(5, 20) if window[0] else slice(None)]
     read = files.pyav_frames(cut.video)[0]
@@ -204,12 +188,8 @@ def test_readers_can_seek(tmp_path, times):
     with av.open(cut.video) as file:
         assert file.streams.video[0].codec_context.pix_fmt == "yuv420p"
         keys = [(p.pts * p.time_base, p.is_keyframe) for p in file.demux(video=0) if p.size]
-    between = 0
-    for (before, _), (time, is_key) in itertools.pairwise(keys):
-        between += time - before
-        assert between <= 1 or is_key
-        between = 0 if is_key else between
-    assert keys[0][1]
+    for time, _ in keys:  # a key frame is never more than a second away
+        assert any(is_key and time - 1 <= key <= time for key, is_key in keys)
 
 
 # --- the sound: downmix, rate, gaps, and sources with little sound -----------------------------
@@ -233,14 +213,6 @@ def test_the_wav_is_the_mean_of_the_channels_resampled(tmp_path, rate):
         assert np.abs(wav - mean).max() < 2 / 2**15  # sample by sample, both ends included
 
 
-def test_no_sound(tmp_path):
-    path = coded.write(tmp_path / "silent.mp4", audio=None)
-    cut = segment(path, START, END, tmp_path / "cache")
-    assert (cut.sound, cut.video_with_sound, cut.has_audio) == (None, None, False)
-    assert (cut.channels, cut.sample_rate, cut.sound_duration) == (0, 0, 0)
-    coded.check_picture(cut.video, STEADY)
-
-
 def test_sound_that_begins_late_keeps_its_time_and_may_end_early(tmp_path):
     path = coded.write(tmp_path / "late.mov", audio="pcm_s16le", sound=(2.5, 8))
     cut = segment(path, START, END, tmp_path / "cache")
@@ -248,14 +220,12 @@ def test_sound_that_begins_late_keeps_its_time_and_may_end_early(tmp_path):
     quiet = round((2.5 - START) * 16_000)
     assert np.abs(wav[: quiet - 40]).max() < 1e-3
     coded.check_sound(wav[quiet:], 16_000, 2.5, END)
-    assert cut.silence_filled == pytest.approx(2.5 - START, abs=1e-4)
     assert len(wav) == math.ceil(cut.duration * 16_000 - 1e-6)
     path = coded.write(tmp_path / "short.mov", audio="pcm_s16le", sound=(0, 3.25))
     cut = segment(path, START, END, tmp_path / "cache")
     coded.check_sound(coded.read_wav(cut.sound), 16_000, START, 3.25)
-    assert (cut.sound_duration, cut.duration) == (pytest.approx(1.88), pytest.approx(3.44))
+    assert cut.duration == pytest.approx(3.44)
     coded.check_picture(cut.video_with_sound, STEADY)
-    assert cut.silence_filled == 0
 
 
 @table(
@@ -270,9 +240,7 @@ def test_a_window_without_sound_is_silent_where_the_file_has_some(
     path = coded.write(tmp_path / "v.mov", audio=audio, sound=sound)
     cut = segment(path, start, end, tmp_path / "cache")
     length = (end or 8) - start
-    assert (cut.has_audio, cut.channels, cut.sample_rate) == (True, 2, 48_000)
-    assert cut.duration == cut.silence_filled == pytest.approx(length)
-    assert cut.sound_duration == pytest.approx(length, abs=1 / 16_000)
+    assert cut.duration == pytest.approx(length)
     wav = coded.read_wav(cut.sound)
     assert len(wav) == math.ceil(length * 16_000 - 1e-6)
     assert not wav.any()

@@ -18,42 +18,23 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.cvrr_es.labels import RATINGS, SCALE
 from lmms_eval_tasks.cvrr_es.study import kappas
-from lmms_eval_tasks.cvrr_es.study.kappas import Kappa
 from lmms_eval_tasks.cvrr_es.study.ratings import Item
-from lmms_eval_tasks.cvrr_es.study.study import Folds, Ratings, Study
+from lmms_eval_tasks.cvrr_es.study.study import Folds, Part, Ratings, Study
 from lmms_eval_tasks.utils.agreement import Coefficient, krippendorff_alpha
-from lmms_eval_tasks.utils.stats import Interval
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.cvrr_es.study.kappas import Matrix
 
 
-@dataclass(frozen=True)
-class Difference:
-    """Of two kappas (-2 to 2), or of ratings in points of the scale (-4 to 4).
-
-    Attributes:
-        value: None with its `reason`.
-        n: items that count.
-        interval: 95 %; None with the reason in `no_interval`.
-    """
-
-    value: float | None
-    reason: str
-    n: int
-    interval: Interval | None
-    no_interval: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {**vars(self), "interval": self.interval.as_dict() if self.interval else None}
+def told_difference(value: float | None, reason: str, n: int, interval: Part) -> Part:
+    """A difference, None with its reason, and the number of items that count."""
+    return {"value": value, "reason": reason, "n": n, **interval}
 
 
 def shared(study: Study, *raters: Ratings) -> Study:
@@ -64,7 +45,7 @@ def shared(study: Study, *raters: Ratings) -> Study:
 
 def difference(
     study: Study, one: Ratings, other: Ratings, *, resamples: int = kappas.RESAMPLES, seed: int = 0
-) -> Difference:
+) -> Part:
     """Mean kappa of `one` minus that of `other` (over candidates, then dimensions).
 
     Over the items that both rated; cells where either has no kappa are left out. The interval is
@@ -75,16 +56,11 @@ def difference(
         one, other: any raters or panels.
         resamples, seed: of the bootstrap over videos; 0 resamples for no interval.
     """
-    everyone = (one, other, study.reference)
-    cells = [
-        kept
-        for items in study.cells.values()
-        if (kept := [i for i in items if all(own.get(i) in RATINGS for own in everyone)])
-    ]
-    n = sum(map(len, cells))
+    both = shared(study, one, other)
+    cells, n = list(both.cells.values()), len(both.items)
     if not n:
         why = "both rated" if study.reference else "has a reference rating: there is none yet"
-        return Difference(None, f"no item {why}", 0, None, kappas.NO_VALUE)
+        return told_difference(None, f"no item {why}", 0, kappas.no_interval(kappas.NO_VALUE))
     dimensions: dict[str, list[int]] = {}
     for place, items in enumerate(cells):
         dimensions.setdefault(study.dimension(items[0]), []).append(place)
@@ -103,7 +79,7 @@ def difference(
     total = np.array(list(sums.values()), dtype=np.float64).sum(axis=0, keepdims=True)
     found = float(statistic(total)[0])
     value = None if np.isnan(found) else found
-    interval, no_interval = kappas.interval_or_reason(
+    interval = kappas.interval_or_reason(
         value,
         sums,
         statistic,
@@ -113,11 +89,11 @@ def difference(
         seed=seed,
     )
     reason = "" if value is not None else "no cell has a kappa of both"
-    return Difference(value, reason, n, interval, no_interval)
+    return told_difference(value, reason, n, interval)
 
 
 def _sums(
-    study: Study, cells: list[list[Item]], one: Ratings, other: Ratings
+    study: Study, cells: Iterable[Sequence[Item]], one: Ratings, other: Ratings
 ) -> Mapping[str, list[int]]:
     """Video -> the sums of every cell of the one rater, then of the other."""
     found: list[Mapping[str, kappas.Sums]] = [
@@ -136,7 +112,7 @@ def _sums(
 ALPHA = "interval"
 
 
-def pairwise(study: Study, ratings: Mapping[str, Ratings]) -> dict[tuple[str, str], Kappa]:
+def pairwise(study: Study, ratings: Mapping[str, Ratings]) -> dict[tuple[str, str], Part]:
     """Quadratic weighted kappa of every two judges, pooled over the items that both rated.
 
     Args:
@@ -167,57 +143,42 @@ def alpha(study: Study, ratings: Sequence[Ratings]) -> Coefficient:
 # --- without a constant leniency ------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Corrected:
-    """Ratings after taking off the offset.
-
-    Attributes:
-        ratings: whole numbers 1 to 5; None where there was no rating, or no offset could be fitted.
-            Ratings that are not whole stay as they are: agreement leaves them out before and after,
-            so that both kappas are of the same items where `not_fitted` is 0.
-        offsets: what each fold's ratings lost, in points; None: nothing to fit it on elsewhere.
-        clipped: ratings that had to be put back on the scale.
-        not_fitted: ratings that were lost because their fold has no offset.
-    """
-
-    ratings: Ratings
-    offsets: tuple[float | None, ...]
-    clipped: int
-    not_fitted: int
-
-
-def take_off(study: Study, ratings: Ratings, folds: Folds) -> Corrected:
+def take_off(study: Study, ratings: Ratings, folds: Folds) -> tuple[Ratings, Part]:
     """Take the mean offset off a judge's ratings, cross-fitted.
 
     Args:
         study: with the reference that the offset is fitted to.
         ratings: of one rater.
         folds: of the same study.
+
+    Returns:
+        Whole ratings 1 to 5, None where there was none or no offset could be fitted; ratings that
+        are not whole stay as they are: agreement leaves them out before and after, so that both
+        kappas are of the same items where `not_fitted` is 0. And `offsets`, what each fold's
+        ratings lost, None where there was nothing to fit it on elsewhere; `clipped` ratings had to
+        be put back on the scale; `not_fitted` ones were lost since their fold has no offset.
     """
     offsets = _offsets(study, ratings, folds)
-    moved = {
-        (fold, label): math.floor(label - offset + Fraction(1, 2))
-        for fold, offset in enumerate(offsets)
-        if offset is not None
-        for label in SCALE
-    }
     corrected: dict[Item, float | None] = {}
     clipped = not_fitted = 0
     for item in study.items:
         if item not in ratings:
             continue
-        rating, fold = ratings[item], folds.fold(item)
+        rating, offset = ratings[item], offsets[folds.fold(item)]
         if rating is None or rating not in RATINGS:
             corrected[item] = rating
-        elif offsets[fold] is None:
+        elif offset is None:
             corrected[item] = None
             not_fitted += 1
         else:
-            label = moved[fold, int(rating)]
+            label = math.floor(int(rating) - offset + Fraction(1, 2))
             corrected[item] = min(max(label, SCALE[0]), SCALE[-1])
             clipped += corrected[item] != label
-    taken = tuple(None if offset is None else float(offset) for offset in offsets)
-    return Corrected(corrected, taken, clipped, not_fitted)
+    return corrected, {
+        "offsets": [None if offset is None else float(offset) for offset in offsets],
+        "clipped": clipped,
+        "not_fitted": not_fitted,
+    }
 
 
 def _offsets(study: Study, ratings: Ratings, folds: Folds) -> list[Fraction | None]:
@@ -242,97 +203,70 @@ def _offsets(study: Study, ratings: Ratings, folds: Folds) -> list[Fraction | No
 # --- pairs of candidates --------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Duel:
-    """One candidate against another, over the questions where both have a rating."""
-
-    wins: int
-    ties: int
-    losses: int
-
-    def as_dict(self) -> dict[str, Any]:
-        """With shares of the questions won, None without any.
-
-        In `win_rate` a tie is not won; in `score` it is half a win, so that both sides make 1.
-        """
-        n = self.wins + self.ties + self.losses
-        shares = {"win_rate": self.wins / n, "score": (self.wins + self.ties / 2) / n} if n else {}
-        return {**vars(self), "win_rate": None, "score": None, **shares}
-
-
-@dataclass(frozen=True)
-class SamePreferences:
-    """A judge's preferences beside the reference's, over pairs of answers that both rated.
-
-    Every pair is in exactly one of:
-        same: both prefer the same answer. opposite: each prefers another one.
-        both_tied: neither prefers one.
-        judge_tied, reference_tied: only the one that is named has a tie.
-    interval is that of `agreement`, clustered by video; None with the reason in `no_interval`.
-    """
-
-    same: int
-    opposite: int
-    both_tied: int
-    judge_tied: int
-    reference_tied: int
-    interval: Interval | None
-    no_interval: str
-
-    @property
-    def n(self) -> int:
-        """Pairs of answers to one question."""
-        return self.same + self.opposite + self.both_tied + self.judge_tied + self.reference_tied
-
-    @property
-    def agreement(self) -> float | None:
-        """Share of pairs with the same outcome, a tie being one of three; None without pairs."""
-        return (self.same + self.both_tied) / self.n if self.n else None
-
-    @property
-    def decided(self) -> float | None:
-        """Share of the same winner among the pairs where both have one; chance is 0.5."""
-        number = self.same + self.opposite
-        return self.same / number if number else None
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        shares = {"n": self.n, "agreement": self.agreement, "decided": self.decided}
-        interval = self.interval.as_dict() if self.interval else None
-        return {**vars(self), **shares, "interval": interval}
-
-
-def win_rates(study: Study, ratings: Ratings) -> dict[tuple[str, str], Duel]:
+def win_rates(study: Study, ratings: Ratings) -> Part:
     """Every candidate against every other, both ways; ratings such as 4.5 count as they are.
 
     Args:
         study: whose items count.
         ratings: of one rater, or the reference.
+
+    Returns:
+        `against`: two candidates -> wins, ties and losses over the questions where both have a
+        rating, with shares of them, None without any: in `win_rate` a tie is not won, in `score` it
+        is half a win, so that both sides make 1. `score`: candidate -> the same of all its pairs.
     """
-    found: dict[tuple[str, str], Counter[int]] = {
+    outcomes: dict[tuple[str, str], Counter[int]] = {
         pair: Counter() for pair in itertools.permutations(study.candidates, 2)
     }
     for (_, one, other), outcome in _outcomes(study, ratings):
-        found[one, other][outcome] += 1
-        found[other, one][-outcome] += 1
-    return {pair: Duel(made[1], made[0], made[-1]) for pair, made in found.items()}
+        outcomes[one, other][outcome] += 1
+        outcomes[other, one][-outcome] += 1
+    against: dict[str, Part] = {}
+    every: dict[str, Counter[int]] = {}
+    for (one, other), own in outcomes.items():
+        against.setdefault(one, {})[other] = {
+            "wins": own[1],
+            "ties": own[0],
+            "losses": own[-1],
+            "win_rate": own[1] / own.total() if own.total() else None,
+            "score": _score(own),
+        }
+        every.setdefault(one, Counter()).update(own)
+    return {"against": against, "score": {one: _score(own) for one, own in every.items()}}
 
 
-def agreement(study: Study, ratings: Ratings) -> SamePreferences:
-    """Does the judge prefer the answers that the reference prefers?"""
+def _score(outcomes: Counter[int]) -> float | None:
+    n = outcomes.total()
+    return (outcomes[1] + outcomes[0] / 2) / n if n else None
+
+
+def agreement(study: Study, ratings: Ratings) -> Part:
+    """Does the judge prefer the answers that the reference prefers?
+
+    Returns:
+        Numbers of the pairs of answers to one question that both rated, each in exactly one of:
+        `same` and `opposite` where both prefer one, `both_tied`, or `judge_tied` and
+        `reference_tied` where only that one has a tie; `n` is all of them. `agreement` is the share
+        of the same outcome, a tie being one of three, with its interval; `decided` that of the same
+        winner where both have one: chance is 0.5.
+    """
     reference = dict(_outcomes(study, study.reference))
-    kinds: Counter[str] = Counter()
+    kinds = dict.fromkeys(("same", "opposite", "both_tied", "judge_tied", "reference_tied"), 0)
     values, videos = [], []
     for pair, outcome in _outcomes(study, ratings):
         if pair in reference:
             kinds[_kind(outcome, reference[pair])] += 1
             values.append(float(outcome == reference[pair]))
             videos.append(study.questions[pair[0]].video)
-    interval, no_interval = kappas.clustered_or_reason(values, videos, "pairs")
-    names = ("same", "opposite", "both_tied", "judge_tied", "reference_tied")
-    return SamePreferences(
-        **{name: kinds[name] for name in names}, interval=interval, no_interval=no_interval
-    )
+    n, decided = len(values), kinds["same"] + kinds["opposite"]
+    interval = kappas.clustered_or_reason(values, videos, "pairs")
+    return {
+        **kinds,
+        **interval,
+        "n": n,
+        "agreement": (kinds["same"] + kinds["both_tied"]) / n if n else None,
+        "decided": kinds["same"] / decided if decided else None,
+    }
 
 
 def _outcomes(study: Study, ratings: Ratings) -> Iterator[tuple[tuple[str, str, str], int]]:

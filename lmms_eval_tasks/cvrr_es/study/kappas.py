@@ -20,14 +20,13 @@ import functools
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.cvrr_es.labels import RATINGS, SCALE
 from lmms_eval_tasks.cvrr_es.study.ratings import Item
-from lmms_eval_tasks.cvrr_es.study.study import Cell, Ratings, Study
+from lmms_eval_tasks.cvrr_es.study.study import Cell, Part, Ratings, Study, nested
 from lmms_eval_tasks.utils import stats
-from lmms_eval_tasks.utils.agreement import Coefficient, kappa
+from lmms_eval_tasks.utils.agreement import kappa
 from lmms_eval_tasks.utils.stats import Interval
 
 if TYPE_CHECKING:
@@ -54,8 +53,8 @@ def interval_or_reason(
     unknown: int,
     resamples: int = RESAMPLES,
     seed: int = 0,
-) -> tuple[Interval | None, str]:
-    """Percentile interval, drawing whole videos with replacement; or None and why there is none.
+) -> Part:
+    """Percentile `interval`, drawing whole videos with replacement; or why there is `no_interval`.
 
     Args:
         estimate: the statistic of all items; None where it is undefined.
@@ -68,25 +67,20 @@ def interval_or_reason(
             own it would make the interval too short.
         resamples: at least 1000; 0 for no interval.
         seed: of this call alone.
-
-    Raises:
-        ValueError: too few resamples to report.
     """
     import numpy as np
 
     if estimate is None:
-        return None, NO_VALUE
+        return no_interval(NO_VALUE)
     if not resamples:
-        return None, "no interval was asked for"
+        return no_interval("no interval was asked for")
     if reason := _why_not(len(sums), unknown, n, "items"):
-        return None, reason
-    if resamples < RESAMPLES:
-        raise ValueError(f"resamples={resamples}: at least {RESAMPLES} are needed")
+        return no_interval(reason)
     matrix = np.array([sums[video] for video in sorted(sums)], dtype=np.float64)
     values = statistic(_times_drawn(len(sums), resamples, seed) @ matrix)
     defined: list[float] = np.sort(values[np.isfinite(values)]).tolist()
     if not defined:
-        return None, f"undefined in all {resamples} resamples"
+        return no_interval(f"undefined in all {resamples} resamples")
     found = Interval(
         estimate=estimate,
         low=stats.quantile(defined, (1 - LEVEL) / 2),
@@ -97,12 +91,17 @@ def interval_or_reason(
         clusters=len(sums),
         undefined=resamples - len(defined),
     )
-    return found, ""
+    return {"interval": found.as_dict(), "no_interval": ""}
+
+
+def no_interval(reason: str) -> Part:
+    """What stands in the place of an interval."""
+    return {"interval": None, "no_interval": reason}
 
 
 def clustered_or_reason(
     values: Sequence[float], videos: Sequence[str], what: str = "items"
-) -> tuple[Interval | None, str]:
+) -> Part:
     """As `interval_or_reason`, of a plain mean, by `stats.clustered_mean`.
 
     Args:
@@ -111,10 +110,10 @@ def clustered_or_reason(
         what: the items are.
     """
     if not values:
-        return None, NO_VALUE
+        return no_interval(NO_VALUE)
     if reason := _why_not(len(set(videos)), videos.count(""), len(videos), what):
-        return None, reason
-    return stats.clustered_mean(values, videos), ""
+        return no_interval(reason)
+    return {"interval": stats.clustered_mean(values, videos).as_dict(), "no_interval": ""}
 
 
 def _why_not(videos: int, unknown: int, n: int, what: str) -> str:
@@ -153,15 +152,8 @@ BANDS: tuple[tuple[float, str], ...] = (
 
 
 def band(value: float) -> str:
-    """The band of agreement of a kappa.
-
-    Raises:
-        ValueError: above 1, or nan.
-    """
-    for limit, name in BANDS:
-        if value <= limit:
-            return name
-    raise ValueError(f"{value} is no kappa")
+    """The band of agreement of a kappa."""
+    return next(name for limit, name in BANDS if value <= limit)
 
 
 def average(kappas: Iterable[float | None]) -> float | None:
@@ -170,71 +162,13 @@ def average(kappas: Iterable[float | None]) -> float | None:
     return stats.mean(defined) if defined else None
 
 
-@dataclass(frozen=True)
-class Kappa:
-    """Quadratic weighted kappa over some items.
-
-    Attributes:
-        agreement: the value (-1 to 1; None with its reason) and what was left out: `missing` items
-            lack one of the two ratings, `off_scale` ones have a rating that is not whole (4.5).
-        interval: 95 %, by bootstrap over videos; None with the reason in `no_interval`.
-        note: that a side is constant, which makes a kappa of 0 say nothing; else empty.
-    """
-
-    agreement: Coefficient
-    interval: Interval | None
-    no_interval: str
-    note: str = ""
-
-    @property
-    def value(self) -> float | None:
-        """Kappa, or None."""
-        return self.agreement.value
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        found = self.agreement
-        return {
-            **_shown(found.value, self.interval, self.no_interval),
-            "reason": found.reason,
-            "n": found.n,
-            "missing": found.missing,
-            "not_whole": found.off_scale,
-            "coverage": found.coverage,
-            "note": self.note,
-        }
-
-
-@dataclass(frozen=True)
-class MeanKappa:
-    """A mean of kappas, each counted alike however many items it has; undefined ones are left out.
-
-    Attributes:
-        value: -1 to 1; None if no kappa is defined, see `reason`.
-        defined, cells: kappas that count, and all.
-        interval: as of `Kappa`; every resample's mean is over the kappas defined in it.
-    """
-
-    value: float | None
-    reason: str
-    defined: int
-    cells: int
-    interval: Interval | None
-    no_interval: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        shown = _shown(self.value, self.interval, self.no_interval)
-        return {**shown, "reason": self.reason, "defined": self.defined, "cells": self.cells}
-
-
-def _shown(value: float | None, interval: Interval | None, no_interval: str) -> dict[str, Any]:
+def _shown(value: float | None, interval: Part) -> Part:
+    """A kappa, -1 to 1, as the paper prints it too (x100)."""
     return {
         "kappa": value,
         "percent": None if value is None else 100 * value,
         "band": None if value is None else band(value),
-        "interval": interval.as_dict() if interval else None,
-        "no_interval": no_interval,
+        **interval,
     }
 
 
@@ -243,28 +177,9 @@ Sums = tuple[int, int, int, int, int]
 NONE: Sums = (0, 0, 0, 0, 0)
 
 
-@dataclass(frozen=True)
-class Reliability:
-    """One rater against the reference.
-
-    Attributes:
-        cells: per dimension and candidate.
-        by_dimension: mean over candidates, as the averages of Table 5.
-        mean: of `by_dimension`, where it is defined.
-        pooled_by_dimension, pooled: of all the items at once, the second column. It also counts
-            that a judge ranks the candidates rightly, which no kappa of one candidate can.
-    """
-
-    cells: Mapping[Cell, Kappa]
-    by_dimension: Mapping[str, MeanKappa]
-    mean: MeanKappa
-    pooled_by_dimension: Mapping[str, Kappa]
-    pooled: Kappa
-
-
 def reliability(
     study: Study, ratings: Ratings, *, resamples: int = RESAMPLES, seed: int = 0
-) -> Reliability:
+) -> Part:
     """All kappas of one rater (or panel) against the study's reference.
 
     Args:
@@ -273,36 +188,42 @@ def reliability(
         resamples: of each interval, at least 1000; 0 for none.
         seed: of each interval.
 
-    Raises:
-        ValueError: resamples from 1 to 999.
+    Returns:
+        `cells` by dimension and candidate; `by_dimension` is the mean over candidates, as the
+        averages of Table 5, and `mean` that of these. `pooled_by_dimension` and `pooled` are of all
+        the items at once: they also count that a judge ranks the candidates rightly, which no kappa
+        of one candidate can. `by_candidate` is its mean over the dimensions where it has a kappa.
     """
     options = {"resamples": resamples, "seed": seed}
-    reference, cells = study.reference, study.cells
+    reference = study.reference
+    found, sums = {}, {}
     by_dimension: dict[str, list[Cell]] = {}
-    for cell in cells:
+    by_candidate: dict[str, list[float | None]] = {}
+    for cell, items in study.cells.items():
+        found[cell] = between(study, ratings, reference, items, **options)
+        sums[cell] = sums_by_video(study, whole_pairs(ratings, reference, items))
         by_dimension.setdefault(cell.dimension, []).append(cell)
-    found = {
-        cell: between(study, ratings, reference, items, **options) for cell, items in cells.items()
-    }
-    sums = {
-        cell: sums_by_video(study, whole_pairs(ratings, reference, items))
-        for cell, items in cells.items()
-    }
-    return Reliability(
-        cells=found,
-        by_dimension={
+        by_candidate.setdefault(cell.candidate, []).append(found[cell]["kappa"])
+    return {
+        "mean": _mean(list(by_dimension.values()), found, sums, **options),
+        "pooled": between(study, ratings, reference, study.items, **options),
+        "by_dimension": {
             dimension: _mean([own], found, sums, **options)
             for dimension, own in by_dimension.items()
         },
-        mean=_mean(list(by_dimension.values()), found, sums, **options),
-        pooled_by_dimension={
+        "pooled_by_dimension": {
             dimension: between(
-                study, ratings, reference, [item for cell in own for item in cells[cell]], **options
+                study,
+                ratings,
+                reference,
+                [item for cell in own for item in study.cells[cell]],
+                **options,
             )
             for dimension, own in by_dimension.items()
         },
-        pooled=between(study, ratings, reference, study.items, **options),
-    )
+        "by_candidate": {name: average(own) for name, own in by_candidate.items()},
+        "cells": nested(found),
+    }
 
 
 def between(
@@ -313,7 +234,7 @@ def between(
     *,
     resamples: int = RESAMPLES,
     seed: int = 0,
-) -> Kappa:
+) -> Part:
     """Kappa of two raters over some items.
 
     Args:
@@ -321,43 +242,56 @@ def between(
         one, other: may lack items.
         items: all that should be rated.
         resamples, seed: as in `reliability`.
+
+    Returns:
+        `kappa` or its `reason`, on `n` items; `missing` ones lack one of the two ratings,
+        `not_whole` ones have a rating such as 4.5. `note` says that a side is constant, which makes
+        a kappa of 0 say nothing.
     """
-    a, b = [one.get(item) for item in items], [other.get(item) for item in items]
-    agreement = kappa(a, b, SCALE, "quadratic")
-    if other is study.reference and not other:
-        agreement = replace(agreement, reason="there is no reference yet")
+    found = kappa(
+        [one.get(item) for item in items], [other.get(item) for item in items], SCALE, "quadratic"
+    )
+    no_reference = other is study.reference and not other
     pairs = whole_pairs(one, other, items)
     sums = sums_by_video(study, pairs)
-    interval, no_interval = interval_or_reason(
-        agreement.value,
+    interval = interval_or_reason(
+        found.value,
         sums,
         lambda drawn: kappas_of(drawn)[:, 0],
-        agreement.n,
+        found.n,
         unknown=sums.get("", NONE)[0],
         resamples=resamples,
         seed=seed,
     )
-    return Kappa(agreement, interval, no_interval, _note(pairs))
+    return {
+        **_shown(found.value, interval),
+        "reason": "there is no reference yet" if no_reference else found.reason,
+        "n": found.n,
+        "missing": found.missing,
+        "not_whole": found.off_scale,
+        "coverage": found.coverage,
+        "note": _note(pairs),
+    }
 
 
 def _mean(
     groups: Sequence[Sequence[Cell]],
-    found: Mapping[Cell, Kappa],
+    found: Mapping[Cell, Part],
     sums: Mapping[Cell, Mapping[str, Sums]],
     *,
     resamples: int,
     seed: int,
-) -> MeanKappa:
-    """Mean over groups of the mean over their cells."""
+) -> Part:
+    """Mean over groups of the mean over their cells, each counted alike however many items it has.
+
+    Cells without a kappa are left out; every resample's mean is over those defined in it.
+    """
     cells = [cell for group in groups for cell in group]
-    values = [found[cell].value for cell in cells]
-    inner = [average(found[cell].value for cell in group) for group in groups]
-    value = average(inner)
-    reasons = sorted({found[cell].agreement.reason for cell in cells} - {""})
-    videos = {video for cell in cells for video in sums[cell]}
+    value = average(average(found[cell]["kappa"] for cell in group) for group in groups)
+    reasons = sorted({found[cell]["reason"] for cell in cells} - {""})
     columns = {
         video: [number for cell in cells for number in sums[cell].get(video, NONE)]
-        for video in videos
+        for video in {video for cell in cells for video in sums[cell]}
     }
     places = {cell: place for place, cell in enumerate(cells)}
 
@@ -368,23 +302,21 @@ def _mean(
         means = [defined_mean(kappas[:, [places[c] for c in group]]) for group in groups]
         return defined_mean(np.stack(means, axis=1))
 
-    interval, no_interval = interval_or_reason(
+    interval = interval_or_reason(
         value,
         columns,
         statistic,
-        sum(found[cell].agreement.n for cell in cells),
+        sum(found[cell]["n"] for cell in cells),
         unknown=sum(sums[cell].get("", NONE)[0] for cell in cells),
         resamples=resamples,
         seed=seed,
     )
-    return MeanKappa(
-        value,
-        ("; ".join(reasons) or "there are no items") if value is None else "",
-        sum(one is not None for one in values),
-        len(cells),
-        interval,
-        no_interval,
-    )
+    return {
+        **_shown(value, interval),
+        "reason": ("; ".join(reasons) or "there are no items") if value is None else "",
+        "defined": sum(found[cell]["kappa"] is not None for cell in cells),
+        "cells": len(cells),
+    }
 
 
 def whole_pairs(one: Ratings, other: Ratings, items: Iterable[Item]) -> list[tuple[Item, int, int]]:

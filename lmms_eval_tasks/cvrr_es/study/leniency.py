@@ -8,14 +8,13 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.cvrr_es.study import kappas
-from lmms_eval_tasks.cvrr_es.study.comparisons import Difference
+from lmms_eval_tasks.cvrr_es.study.comparisons import told_difference
 from lmms_eval_tasks.cvrr_es.study.ratings import Item
-from lmms_eval_tasks.cvrr_es.study.study import Ratings, Split, Study, split
+from lmms_eval_tasks.cvrr_es.study.study import Part, Ratings, Study, split
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils import stats
 from lmms_eval_tasks.utils.released_files import read_json
@@ -25,27 +24,24 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.cvrr_es.study.kappas import Matrix
 
 
-def leniencies(study: Study, ratings: Ratings) -> Split[Difference]:
+def leniencies(study: Study, ratings: Ratings) -> Part:
     """Leniency of one rater overall and in every part."""
     return split(study, lambda items: leniency(study, ratings, items))
 
 
-def leniency(study: Study, ratings: Ratings, items: Sequence[Item]) -> Difference:
+def leniency(study: Study, ratings: Ratings, items: Sequence[Item]) -> Part:
     """Mean rating minus mean reference, over the items that both rated, each counted alike.
 
     Above 0 is lenient. Ratings that are not whole count as they are. The interval is Student's t
     with standard errors clustered by video (`stats.clustered_mean`).
     """
     found = _differences(study, ratings, items)
-    if not found:
-        return _undefined(
-            "no item was rated by the judge and the reference"
-            if study.reference
-            else "there is no reference yet"
-        )
+    reason = "there is no reference yet"
+    if study.reference:
+        reason = "" if found else "no item was rated by the judge and the reference"
     values = [difference for _, difference in found]
     interval = kappas.clustered_or_reason(values, [video for video, _ in found])
-    return Difference(stats.mean(values), "", len(found), *interval)
+    return told_difference(stats.mean(values) if values else None, reason, len(found), interval)
 
 
 def _differences(study: Study, ratings: Ratings, items: Iterable[Item]) -> list[tuple[str, float]]:
@@ -58,38 +54,7 @@ def _differences(study: Study, ratings: Ratings, items: Iterable[Item]) -> list[
     ]
 
 
-def _undefined(reason: str) -> Difference:
-    return Difference(None, reason, 0, None, kappas.NO_VALUE)
-
-
 # --- judges that judge themselves -----------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class SelfPreference:
-    """A judge that is among the candidates.
-
-    Attributes:
-        own: candidates that are the judge itself, by name.
-        toward_itself, toward_others: its leniency on their answers.
-        difference: toward itself minus toward the others; `n` counts both. Above 0 is no proof of
-            vanity: answers that are truly good leave less room above the reference than bad ones,
-            so compare with how lenient other judges are to the same candidates.
-    """
-
-    own: tuple[str, ...]
-    toward_itself: Difference
-    toward_others: Difference
-    difference: Difference
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
-            "candidates": list(self.own),
-            "toward_itself": self.toward_itself.as_dict(),
-            "toward_others": self.toward_others.as_dict(),
-            "difference": self.difference.as_dict(),
-        }
 
 
 def own_candidates(judge: str, candidates: Iterable[str]) -> tuple[str, ...]:
@@ -105,7 +70,7 @@ def folded(name: str) -> str:
 
 def self_preference(
     study: Study, judge: str, ratings: Ratings, *, resamples: int = kappas.RESAMPLES, seed: int = 0
-) -> SelfPreference | None:
+) -> Part | None:
     """Is a judge more lenient to its own answers? None if none of the candidates is the judge.
 
     Args:
@@ -113,39 +78,51 @@ def self_preference(
         judge: its name.
         ratings: what it gave.
         resamples, seed: of the bootstrap over videos of the difference; 0 resamples for none.
+
+    Returns:
+        Its `candidates`; its leniency `toward_itself` and `toward_others`, and the `difference`,
+        whose `n` counts both. Above 0 is no proof of vanity: answers that are truly good leave less
+        room above the reference than bad ones, so compare with how lenient other judges are to the
+        same candidates.
     """
     own = own_candidates(judge, study.candidates)
     if not own:
         return None
-    mine = [item for item in study.items if item.candidate in own]
-    others = [item for item in study.items if item.candidate not in own]
-    itself, rest = leniency(study, ratings, mine), leniency(study, ratings, others)
-    if itself.value is None or rest.value is None:
-        whose = "its own" if itself.value is None else "other candidates'"
-        nothing = _undefined(f"{whose} answers: {itself.reason or rest.reason}")
-        return SelfPreference(own, itself, rest, nothing)
+    sides = [
+        [item for item in study.items if (item.candidate in own) is mine] for mine in (True, False)
+    ]
+    itself, rest = (leniency(study, ratings, items) for items in sides)
+    value, reason, n = None, "", 0
+    if itself["value"] is None:
+        reason = f"its own answers: {itself['reason']}"
+    elif rest["value"] is None:
+        reason = f"other candidates' answers: {rest['reason']}"
+    else:
+        value, n = itself["value"] - rest["value"], itself["n"] + rest["n"]
     # Both sides of a video are drawn together: number and total of its own, then of the others'.
     by_video: dict[str, tuple[list[float], list[float]]] = {}
-    for place, items in enumerate((mine, others)):
+    for place, items in enumerate(sides):
         for video, difference in _differences(study, ratings, items):
             by_video.setdefault(video, ([], []))[place].append(difference)
     sums = {
-        video: [number for side in sides for number in (len(side), math.fsum(side))]
-        for video, sides in by_video.items()
+        video: [number for side in both for number in (len(side), math.fsum(side))]
+        for video, both in by_video.items()
     }
-    apart = Difference(itself.value - rest.value, "", itself.n + rest.n, None, "")
-    interval, no_interval = kappas.interval_or_reason(
-        apart.value,
+    interval = kappas.interval_or_reason(
+        value,
         sums,
         _difference_of_means,
-        apart.n,
+        n,
         unknown=int(sum(sums.get("", ())[::2])),
         resamples=resamples,
         seed=seed,
     )
-    return SelfPreference(
-        own, itself, rest, replace(apart, interval=interval, no_interval=no_interval)
-    )
+    return {
+        "candidates": list(own),
+        "toward_itself": itself,
+        "toward_others": rest,
+        "difference": told_difference(value, reason, n, interval),
+    }
 
 
 def _difference_of_means(drawn: Matrix) -> Matrix:

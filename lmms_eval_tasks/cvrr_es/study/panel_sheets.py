@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.console import UNSEEN
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS
@@ -226,13 +225,15 @@ def _chosen(one: Report, judge: str) -> str:
 
 def pairs(report: Report) -> Sheet:
     """Kappa of every two raters with each other, and of each with the reference."""
-    names, values = [part["name"] for part in report["raters"]], pair_kappas(report)
+    names = [part["name"] for part in report["raters"]]
+    between = report["between"]
+    kappas = {frozenset((one["one"], one["other"])): one["kappa"] for one in between["pairs"]}
     rows = []
     for part in report["raters"]:
-        own = [values.get((part["name"], other), {}).get("kappa") for other in names]
+        own = [kappas.get(frozenset((part["name"], other))) for other in names]
         own.append(part["kappa"]["pooled"]["kappa"])
         rows.append(Line((part["name"],), [sheets.percent(one, 1) for one in own]))
-    alpha = report["between"]["alpha"]
+    alpha = between["alpha"]
     told = sheets.plain(alpha["value"]) if alpha["value"] is not None else f"- ({alpha['reason']})"
     return Sheet(
         "between",
@@ -246,12 +247,6 @@ def pairs(report: Report) -> Sheet:
             f"alone: {told}, over {alpha['n']:,} answers that two or more rated",
         ],
     )
-
-
-def pair_kappas(report: Report) -> dict[tuple[str, str], Mapping[str, Any]]:
-    """Kappa of two raters by their names, in either order."""
-    found = {(one["one"], one["other"]): one for one in report["between"]["pairs"]}
-    return {**found, **{(other, one): kappa for (one, other), kappa in found.items()}}
 
 
 def accuracy(report: Report) -> Sheet | None:

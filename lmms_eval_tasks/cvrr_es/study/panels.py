@@ -26,15 +26,13 @@ from lmms_eval_tasks.cvrr_es.labels import SCALE
 from lmms_eval_tasks.cvrr_es.study.ratings import Item
 from lmms_eval_tasks.cvrr_es.study.selection import (
     ByJudge,
-    Part,
     Reference,
+    Strata,
     best_first,
     fitting_items,
     judge_kappa,
-    part_of,
 )
-from lmms_eval_tasks.cvrr_es.study.study import Ratings
-from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.cvrr_es.study.study import Ratings, Stratum
 
 # --- one rating out of several of the same answer -------------------------------------------------
 
@@ -43,9 +41,6 @@ def majority(ratings: Sequence[int]) -> int:
     """The most frequent rating; of equally frequent ones the middle one, of two middle the lower.
 
     The middle one, since 1, 3 and 5 by three judges say 3 rather than 1.
-
-    Raises:
-        ValueError: no ratings.
     """
     counts = Counter(ratings)
     most = max(counts.values())
@@ -63,8 +58,6 @@ def median(ratings: Sequence[int]) -> int:
 def weighted_mean(ratings: Sequence[int], weights: Sequence[float]) -> int:
     """The mean on the scale; weights are not negative, and at least one is positive."""
     total = math.fsum(weights)
-    if not total > 0 or min(weights) < 0:
-        raise ValueError(f"weights are not negative and have a positive sum, not {list(weights)}")
     return to_scale(math.fsum(r * w for r, w in zip(ratings, weights, strict=True)) / total)
 
 
@@ -245,24 +238,18 @@ class Judges:
         ratings: judge -> item -> rating. Those that are no whole number of the scale (4.5) are left
             out, as in every kappa, so that panels and judges are compared on the same ratings.
         reference: only looked at by panels that are fitted to it.
-        dimension_of: of all rated items. One dimension for all fits over all of them.
-        fold_of: of all rated items; None will do for panels that are not fitted to the reference.
+        strata: of all rated items, with folds for panels that are fitted to the reference. One
+            dimension for all fits over all of them.
     """
 
-    def __init__(
-        self,
-        ratings: ByJudge,
-        reference: Reference,
-        dimension_of: Mapping[Item, str],
-        fold_of: Mapping[Item, int] | None = None,
-    ) -> None:
+    def __init__(self, ratings: ByJudge, reference: Reference, strata: Strata) -> None:
         self._given = {
             judge: {item: int(one) for item, one in own.items() if one in SCALE}
             for judge, own in sorted(ratings.items())
         }
         given = sum(one is not None for own in ratings.values() for one in own.values())
         self._off_scale = given - sum(map(len, self._given.values()))
-        self._reference, self._dimension_of, self._fold_of = reference, dimension_of, fold_of
+        self._reference, self._strata = reference, strata
         # Answer -> judge -> rating. Sums are of math.fsum, so the judges' order has no influence.
         self._votes: dict[Item, dict[str, int]] = {}
         for judge, own in self._given.items():
@@ -279,14 +266,7 @@ class Judges:
 
         Args:
             name: of PANELS.
-
-        Raises:
-            DataError: an item without dimension or fold, no folds where they are needed.
         """
-        if PANELS[name] and self._fold_of is None:
-            raise DataError(
-                f"the panel {name} is fitted to the reference on other folds: give them"
-            )
         notes: Counter[str] = Counter(
             {"ratings left out, being no whole number of the scale": self._off_scale}
         )
@@ -306,19 +286,17 @@ class Judges:
 
     def _weighted(self, notes: Counter[str]) -> Iterator[tuple[Item, int]]:
         for item, votes in self._votes.items():
-            kappas = self._kappas[self._parts[item]]
+            kappas = self._kappas[self._strata[item]]
             weights = [max(0.0, kappas[judge] or 0.0) for judge in votes]
             if not any(weights):
                 notes["plain mean, no judge of the answer has a positive kappa"] += 1
-            yield (
-                item,
-                weighted_mean([*votes.values()], weights if any(weights) else [1.0] * len(votes)),
-            )
+                weights = [1.0] * len(votes)
+            yield item, weighted_mean([*votes.values()], weights)
 
     def _best(self, notes: Counter[str]) -> Iterator[tuple[Item, int]]:
-        ranked = {part: best_first(kappas) for part, kappas in self._kappas.items()}
+        ranked = {stratum: best_first(kappas) for stratum, kappas in self._kappas.items()}
         for item, votes in self._votes.items():
-            order = ranked[self._parts[item]]
+            order = ranked[self._strata[item]]
             if not order:
                 notes["plain mean, no judge has a kappa in other folds"] += 1
                 yield item, mean([*votes.values()])
@@ -333,8 +311,8 @@ class Judges:
             yield from ((item, _READ[end](p)) for item, p in model.probabilities.items())
 
     def _naive_bayes(self, end: str, notes: Counter[str]) -> Iterator[tuple[Item, int]]:
-        for part, fitted_to in self._fit_to.items():
-            own = [item for item, its in self._parts.items() if its == part]
+        for stratum, fitted_to in self._fit_to.items():
+            own = [item for item in self._votes if self._strata[item] == stratum]
             if fitted_to:
                 posterior = naive_bayes(self._given, self._reference, fitted_to, own)
                 yield from ((item, _READ[end](p)) for item, p in posterior.items())
@@ -343,21 +321,17 @@ class Judges:
                 yield from ((item, mean([*self._votes[item].values()])) for item in own)
 
     @cached_property
-    def _parts(self) -> dict[Item, Part]:
-        return {item: part_of(item, self._dimension_of, self._fold_of) for item in self._votes}
+    def _fit_to(self) -> dict[Stratum, list[Item]]:
+        return fitting_items(self._votes, self._reference, self._strata)
 
     @cached_property
-    def _fit_to(self) -> dict[Part, list[Item]]:
-        return fitting_items(self._votes, self._reference, self._dimension_of, self._fold_of)
-
-    @cached_property
-    def _kappas(self) -> dict[Part, dict[str, float | None]]:
+    def _kappas(self) -> dict[Stratum, dict[str, float | None]]:
         return {
-            part: {
+            stratum: {
                 judge: judge_kappa(own, self._reference, items)
                 for judge, own in self._given.items()
             }
-            for part, items in self._fit_to.items()
+            for stratum, items in self._fit_to.items()
         }
 
     @cached_property
@@ -365,6 +339,6 @@ class Judges:
         dimensions: dict[str, dict[str, dict[Item, int]]] = {}
         for judge, own in self._given.items():
             for item, rating in own.items():
-                dimension = part_of(item, self._dimension_of, None)[1]
+                dimension = self._strata[item].dimension
                 dimensions.setdefault(dimension, {}).setdefault(judge, {})[item] = rating
         return {name: dawid_skene(own) for name, own in sorted(dimensions.items())}

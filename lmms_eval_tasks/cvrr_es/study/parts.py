@@ -9,17 +9,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from lmms_eval_tasks.cvrr_es.labels import RATINGS, ROUNDS
 from lmms_eval_tasks.cvrr_es.study import comparisons, kappas, leniency, panels, selection
-from lmms_eval_tasks.cvrr_es.study.kappas import Reliability, average
 from lmms_eval_tasks.cvrr_es.study.panels import PANELS, Panel
 from lmms_eval_tasks.cvrr_es.study.ratings import Item
 from lmms_eval_tasks.cvrr_es.study.selection import Selection
-from lmms_eval_tasks.cvrr_es.study.study import Cell, Folds, Rater, Ratings, Split, Study, summaries
-
-Part = dict[str, Any]
+from lmms_eval_tasks.cvrr_es.study.study import (
+    Folds,
+    Part,
+    Rater,
+    Ratings,
+    Study,
+    strata,
+    summaries,
+)
 
 # What a panel takes from the reference.
 NOTHING, OTHER_VIDEOS, SAME_ITEMS = "nothing", "other folds", "the same items"
@@ -49,29 +53,22 @@ def rater_part(study: Study, rater: Rater, folds: Folds, *, resamples: int, seed
     """
     ratings = study.raters[rater]
     options = {"resamples": resamples, "seed": seed}
-    corrected = comparisons.take_off(study, ratings, folds)
-    after = kappas.reliability(study, corrected.ratings, **options)
-    favour = leniency.self_preference(study, rater.judge, ratings, **options)
+    corrected, offsets = comparisons.take_off(study, ratings, folds)
+    after = kappas.reliability(study, corrected, **options)
     return {
         "name": name_of(rater),
         "judge": rater.judge,
         "round": rater.round,
         "itself": list(leniency.own_candidates(rater.judge, study.candidates)),
         "counts": study.counts(ratings),
-        "ratings": split_part(summaries(study, ratings)),
-        "kappa": kappa_part(kappas.reliability(study, ratings, **options)),
-        "leniency": split_part(leniency.leniencies(study, ratings)),
-        "self_preference": favour.as_dict() if favour else None,
-        "without_offset": {
-            "mean": after.mean.as_dict(),
-            "pooled": after.pooled.as_dict(),
-            "offsets": list(corrected.offsets),
-            "clipped": corrected.clipped,
-            "not_fitted": corrected.not_fitted,
-        },
+        "ratings": summaries(study, ratings),
+        "kappa": kappas.reliability(study, ratings, **options),
+        "leniency": leniency.leniencies(study, ratings),
+        "self_preference": leniency.self_preference(study, rater.judge, ratings, **options),
+        "without_offset": {"mean": after["mean"], "pooled": after["pooled"], **offsets},
         "without_empty": _without_empty(study, rater),
-        "preferences": comparisons.agreement(study, ratings).as_dict(),
-        "win_rates": win_rates(study, ratings),
+        "preferences": comparisons.agreement(study, ratings),
+        "win_rates": comparisons.win_rates(study, ratings),
     }
 
 
@@ -81,63 +78,11 @@ def _without_empty(study: Study, rater: Rater) -> Part:
     ratings = kept.raters[rater]
     found = kappas.reliability(kept, ratings, resamples=0)
     return {
-        "mean": found.mean.value,
-        "pooled": found.pooled.value,
-        "n": found.pooled.agreement.n,
+        "mean": found["mean"]["kappa"],
+        "pooled": found["pooled"]["kappa"],
+        "n": found["pooled"]["n"],
         "counts": kept.counts(ratings),
     }
-
-
-def kappa_part(found: Reliability) -> Part:
-    """All kappas of a rater or a panel."""
-    of_candidate: dict[str, list[float | None]] = {}
-    for cell, own in found.cells.items():
-        of_candidate.setdefault(cell.candidate, []).append(own.value)
-    return {
-        "mean": found.mean.as_dict(),
-        "pooled": found.pooled.as_dict(),
-        "by_dimension": _dicts(found.by_dimension),
-        "pooled_by_dimension": _dicts(found.pooled_by_dimension),
-        # Of one candidate: the mean over the dimensions where it has a kappa.
-        "by_candidate": {key: average(own) for key, own in of_candidate.items()},
-        "cells": _cells(found.cells),
-    }
-
-
-def split_part(found: Split[Any]) -> Part:
-    """A split of numbers that know `as_dict`."""
-    return {
-        "overall": found.overall.as_dict(),
-        "by_dimension": _dicts(found.by_dimension),
-        "by_candidate": _dicts(found.by_candidate),
-        "cells": _cells(found.cells),
-    }
-
-
-def _dicts(found: Mapping[str, Any]) -> Part:
-    return {key: own.as_dict() for key, own in found.items()}
-
-
-def _cells(found: Mapping[Cell, Any]) -> dict[str, Part]:
-    cells: dict[str, Part] = {}
-    for cell, own in found.items():
-        cells.setdefault(cell.dimension, {})[cell.candidate] = own.as_dict()
-    return cells
-
-
-def win_rates(study: Study, ratings: Ratings) -> Part:
-    """Each candidate against each other, and against all others together."""
-    against: dict[str, dict[str, Part]] = {}
-    for (first, second), duel in comparisons.win_rates(study, ratings).items():
-        against.setdefault(first, {})[second] = duel.as_dict()
-    return {"against": against, "score": {key: _score(own) for key, own in against.items()}}
-
-
-def _score(duels: Mapping[str, Mapping[str, Any]]) -> float | None:
-    """Share of all duels won, a tie as half a win; None without duels."""
-    n = sum(own["wins"] + own["ties"] + own["losses"] for own in duels.values())
-    won = sum(own["wins"] + own["ties"] / 2 for own in duels.values())
-    return won / n if n else None
 
 
 # --- judges together ----------------------------------------------------------------------------
@@ -159,8 +104,8 @@ class Together:
             for item, rating in study.reference.items()
             if rating is not None and rating in RATINGS
         }
-        self.dimension_of = {item: study.dimension(item) for item in study.items}
-        self.fold_of = folds.fold_of(study.items) if folds.count > 1 else None
+        self.has_folds = folds.count > 1
+        self.strata = strata(study.items, study.questions, folds)
         self.finals = {
             rater: own
             for rater, own in study.raters.items()
@@ -169,13 +114,13 @@ class Together:
 
     def kappa(self, ratings: Ratings) -> Part:
         """All kappas of a panel."""
-        return kappa_part(kappas.reliability(self.study, ratings, **self.options))
+        return kappas.reliability(self.study, ratings, **self.options)
 
     def difference(self, one: Ratings, other: Ratings | None) -> Part | None:
         """Kappa of one minus kappa of the other, on shared items."""
         if other is None:
             return None
-        return comparisons.difference(self.study, one, other, **self.options).as_dict()
+        return comparisons.difference(self.study, one, other, **self.options)
 
 
 def all_panels(
@@ -201,7 +146,7 @@ def all_panels(
     shared = comparisons.shared(given.study, *given.first.values())
     on_shared = selection.best_first(
         {
-            judge: kappas.reliability(shared, own, resamples=0).mean.value
+            judge: kappas.reliability(shared, own, resamples=0)["mean"]["kappa"]
             for judge, own in given.first.items()
         }
     )
@@ -237,7 +182,7 @@ def _made(
     given: Together, rule: Selection, final_judges: frozenset[str]
 ) -> dict[str, tuple[str, Panel]]:
     """Name -> what it is fitted to, and its ratings; empty ones with the reason as note."""
-    judges = panels.Judges(given.first, given.reference, given.dimension_of, given.fold_of)
+    judges = panels.Judges(given.first, given.reference, given.strata)
     made: dict[str, tuple[str, Panel]] = {}
     for name, is_fitted in PANELS.items():
         why = _why_not(given, given.first, cross_fit=True) if is_fitted else ""
@@ -257,7 +202,7 @@ def _why_not(given: Together, others: Mapping[str, Ratings], *, cross_fit: bool)
         return NO_REFERENCE
     if not others:
         return "not computed: no judge but the final one rated alone"
-    if cross_fit and given.fold_of is None:
+    if cross_fit and not given.has_folds:
         return ONE_FOLD
     return ""
 
@@ -267,13 +212,12 @@ def _selected(given: Together, rule: Selection, final_judges: frozenset[str]) ->
     others = _others(given, final_judges)
     if why := _why_not(given, others, cross_fit=rule.cross_fit):
         return Panel({}, why)
-    chosen = selection.choices(others, given.reference, given.dimension_of, given.fold_of, rule)
+    chosen = selection.choices(others, given.reference, given.strata, rule)
     found: dict[Item, int] = {}
-    for item, dimension in given.dimension_of.items():
-        fold = given.fold_of[item] if given.fold_of else None
+    for item, stratum in given.strata.items():
         own = [
             int(rating)
-            for judge in selection.choice_for(chosen, dimension, fold).judges
+            for judge in selection.choice_for(chosen, stratum).judges
             if (rating := others[judge].get(item)) is not None and rating in RATINGS
         ]
         if own:
@@ -289,13 +233,8 @@ def selected(given: Together, rule: Selection, final_judges: frozenset[str]) -> 
         why = _why_not(given, others, cross_fit=cross_fit)
         dimensions: dict[str, Part] = {}
         if not why:
-            choices = selection.choices(
-                others,
-                given.reference,
-                given.dimension_of,
-                given.fold_of,
-                replace(rule, cross_fit=cross_fit),
-            )
+            fitted = replace(rule, cross_fit=cross_fit)
+            choices = selection.choices(others, given.reference, given.strata, fitted)
             for dimension in given.study.dimensions:
                 own = [choice for (_, of), choice in choices.items() if of == dimension]
                 times = Counter(judge for choice in own for judge in choice.judges)
@@ -324,8 +263,10 @@ def rounds(given: Together) -> list[Part]:
                 on_both = kappas.reliability(both, ratings, resamples=0)
                 part[key] = {
                     "n": len(both.items),
-                    "mean": on_both.mean.value,
-                    "by_dimension": {name: one.value for name, one in on_both.by_dimension.items()},
+                    "mean": on_both["mean"]["kappa"],
+                    "by_dimension": {
+                        name: one["kappa"] for name, one in on_both["by_dimension"].items()
+                    },
                 }
             part["difference"] = given.difference(own, alone)
         found.append(part)

@@ -17,18 +17,17 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, JUDGE_TASKS, RATINGS, ROUNDS
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges.verdict import Status
 from lmms_eval_tasks.utils import saved_runs
 from lmms_eval_tasks.utils.released_files import read_lines
-from lmms_eval_tasks.utils.video_checks import LEAVE_OUT, listed
+from lmms_eval_tasks.utils.video_checks import bad_items, stop
 
 
 class Item(NamedTuple):
@@ -123,8 +122,8 @@ def load(paths: Sequence[Path]) -> Loaded:
     blank = []
     for file in _files(paths):
         place = ""
-        for place, entry, strict in _entries(file):
-            row, problem = _row(entry, strict=strict)
+        for place, entry in _entries(file):
+            row, problem = _row(entry)
             if problem:
                 problems[place] = problem
             if row is not None:
@@ -135,27 +134,8 @@ def load(paths: Sequence[Path]) -> Loaded:
     if not rows:
         told = next((f"; {place}: {why}" for place, why in problems.items()), "")
         raise DataError(f"{', '.join(map(str, paths))}: no ratings that can be used{told}")
-    if problems and not settings.allow_bad_items():
-        raise DataError(
-            f"{len(problems):,} ratings cannot be used:\n{listed(problems)}\n{LEAVE_OUT}"
-        )
+    stop(", ".join(map(str, paths)), bad_items(problems, "ratings cannot be used"))
     return Loaded(rows, problems, blank)
-
-
-def write(path: Path, rows: Iterable[RatingRow]) -> None:
-    """Write rows, one JSON object a line, as a whole or not at all.
-
-    Raises:
-        DataError: the file cannot be written.
-    """
-    partial = path.with_name(f".{path.name}.part")
-    lines = (json.dumps(row.as_dict(), ensure_ascii=False) + "\n" for row in rows)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text("".join(lines), encoding="utf-8", newline="\n")
-        partial.replace(path)
-    except OSError as error:
-        raise DataError(f"{path}: the ratings cannot be written ({error.strerror})") from None
 
 
 def notes(rows: Sequence[RatingRow], items: Collection[Item]) -> list[str]:
@@ -215,31 +195,32 @@ def _is_ours(file: Path) -> bool:
     return samples is None or samples["task"] in JUDGE_TASKS
 
 
-def _entries(file: Path) -> Iterator[tuple[str, Any, bool]]:
-    """Place, content, and whether there may be no other fields, of every line of a file."""
+def _entries(file: Path) -> Iterator[tuple[str, Any]]:
+    """Place and content of every line of a file; of a saved item what a row needs."""
     samples = _SAMPLES.search(file.name)
     if samples is not None:
         if samples["task"] not in JUDGE_TASKS:
             raise DataError(f"{file}: {samples['task']} is no task of judges")
         for number, sample in enumerate(saved_runs.read(file).samples, 1):
             item = next(filter(_is_item, sample.values()), None)
-            yield f"{file}, line {number}", item, False
+            row = item and {name: value for name, value in item.items() if name in _FIELDS}
+            yield f"{file}, line {number}", row
         return
     for number, entry in read_lines(file):
-        yield f"{file}, line {number}", entry, True
+        yield f"{file}, line {number}", entry
 
 
 def _is_item(value: object) -> bool:
     return isinstance(value, dict) and value.keys() >= set(_REQUIRED)
 
 
-def _row(entry: Any, *, strict: bool) -> tuple[RatingRow | None, str]:
+def _row(entry: Any) -> tuple[RatingRow | None, str]:
     """A row and "", or what is wrong; both if only its rating had to be left out."""
     if not isinstance(entry, dict):
         return None, f"expected an object with {', '.join(_REQUIRED)}"
-    if problem := next(_problems(entry, strict=strict), ""):
+    if problem := next(_problems(entry), ""):
         return None, problem
-    row = RatingRow(**{"video": "", **{n: v for n, v in entry.items() if n in _FIELDS}})
+    row = RatingRow(**{"video": "", **entry})
     if row.video and "/" not in row.video:  # written by hand, with the file's name alone
         row = replace(row, video=f"{row.dimension}/{row.video}")
     if row.rating is None:
@@ -250,10 +231,9 @@ def _row(entry: Any, *, strict: bool) -> tuple[RatingRow | None, str]:
     return replace(row, rating=float(row.rating)), ""
 
 
-def _problems(entry: Mapping[str, Any], *, strict: bool) -> Iterator[str]:
+def _problems(entry: Mapping[str, Any]) -> Iterator[str]:
     """What is wrong with a row's fields; what comes later relies on what was right before."""
-    unknown = sorted(entry.keys() - _FIELDS.keys()) if strict else []
-    if unknown:
+    if unknown := sorted(entry.keys() - _FIELDS.keys()):
         yield f"unknown field {unknown[0]}; known: {', '.join(_FIELDS)}"
     for name in _FIELDS:
         if name not in entry:

@@ -21,18 +21,18 @@ from pydantic import BaseModel, ConfigDict, Field
 from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.cvrr_es.judge import prompt
 from lmms_eval_tasks.cvrr_es.labels import RATINGS
-from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
+from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Verdict
 from lmms_eval_tasks.judges.config import KEY
-from lmms_eval_tasks.judges.costs import REPLY_TOKENS, Plan, at_best, enlarged, plan, summary
+from lmms_eval_tasks.judges.costs import REPLY_TOKENS, at_best, enlarged, plan, summary
 from lmms_eval_tasks.judges.costs import Asked as Request
-from lmms_eval_tasks.judges.verdict import DEBATE, NONE, OFFLINE, PANEL
+from lmms_eval_tasks.judges.verdict import DEBATE, NONE, PANEL
 from lmms_eval_tasks.utils import prompts
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.cvrr_es.candidates import Aligned
-    from lmms_eval_tasks.cvrr_es.release import Release
+    from lmms_eval_tasks.cvrr_es.release import Question, Release
     from lmms_eval_tasks.judges.debate import DebateJudge
 
 NAME = "cvrr_es_reference"  # of the criterion, and under which the ledger books
@@ -53,14 +53,15 @@ class ReferenceRating(BaseModel):
 class Asked(NamedTuple):
     """One candidate's answer to rate, and what it is rated by."""
 
-    dimension: str
-    id: str  # of the question
-    video: str  # DIMENSION/NAME, as judge tasks and files of ratings have it
+    of: Question
     candidate: str  # who answered; never shown
-    question: str
-    reference: str
     answer: str  # as it stands, even if it is empty
     empty: bool  # it holds no letter, digit or symbol
+
+    @property
+    def item(self) -> Item:
+        """What is rated."""
+        return Item(self.of.id, self.candidate)
 
 
 class Rated(NamedTuple):
@@ -77,9 +78,9 @@ class Rated(NamedTuple):
         """
         one, score = self.asked, self.verdict.score
         return RatingRow(
-            dimension=one.dimension,
-            question=one.id,
-            video=one.video,
+            dimension=one.of.dimension,
+            question=one.of.id,
+            video=one.of.video_id,
             candidate=one.candidate,
             judge=label,
             round=ROUND,
@@ -97,16 +98,20 @@ class Rated(NamedTuple):
         """
         one, whole = self.asked, self.verdict
         return {
-            "dimension": one.dimension,
-            "question": one.id,
-            "video": one.video,
+            "dimension": one.of.dimension,
+            "question": one.of.id,
+            "video": one.of.video_id,
             "candidate": one.candidate,
             "judge": label,
             "rating": None if whole.score is None else int(whole.score),
             "status": whole.status,
             "reason": whole.reason,
             "setup": whole.setup,
-            "asked": {"question": one.question, "reference": one.reference, "answer": one.answer},
+            "asked": {
+                "question": one.of.question,
+                "reference": one.of.reference,
+                "answer": one.answer,
+            },
             "turns": list(_turns(whole)),
         }
 
@@ -136,7 +141,7 @@ def config(spec: str | None, env: Mapping[str, str], *, single: bool = False) ->
             return _resolved(PAPER_SINGLE, env)
         return _debate([_resolved(name, env) for name in PAPER_AGENTS])
     found = _resolved(spec, env)
-    if found.provider in (NONE, OFFLINE, PANEL):
+    if found.provider in (NONE, PANEL):
         raise JudgeError(
             f"--judge {found.label}: reference ratings come from a debate (a file with `debate:`) "
             "or from language models that debate; name one"
@@ -170,8 +175,8 @@ def fields(asked: Asked) -> dict[str, str]:
     """What the criterion's template shows of an answer; the candidate's name is not among it."""
     empty = prompt(ROUND).text["empty"]
     return {
-        "question": asked.question,
-        "reference": asked.reference,
+        "question": asked.of.question,
+        "reference": asked.of.reference,
         "candidate": asked.answer,
         "remark": f"\n{empty}" if asked.empty else "",
     }
@@ -180,18 +185,8 @@ def fields(asked: Asked) -> dict[str, str]:
 def asked_about(release: Release, aligned: Sequence[Aligned]) -> list[Asked]:
     """The answers to rate: candidate by candidate, in the release's order; empty ones too."""
     return [
-        Asked(
-            one.dimension,
-            one.id,
-            one.video_id,
-            own.candidate,
-            one.question,
-            one.reference,
-            own.answers[one.id],
-            one.id in empty,
-        )
+        Asked(one, own.candidate, own.answers[one.id], one.id in own.empty)
         for own in aligned
-        for empty in [set(own.empty)]
         for one in release.questions
         if one.id in own.answers
     ]
@@ -251,69 +246,39 @@ _REASON = " ".join(["word"] * (REPLY_TOKENS - 10))
 _REPLY = json.dumps({"reason": _REASON, "rating": 3})
 
 
-class Estimated(NamedTuple):
-    """The work by model, and notes on how it was estimated."""
-
-    plans: list[tuple[str, Plan]]  # with the model's label; agents with one setting are one
-    notes: list[str]
-
-    @property
-    def calls(self) -> int:
-        """All requests."""
-        return sum(one.calls for _, one in self.plans)
-
-    @property
-    def cost(self) -> float | None:
-        """Dollars; None where a price is unknown."""
-        costs = [one.cost for _, one in self.plans]
-        known = [cost for cost in costs if cost is not None]
-        return math.fsum(known) if len(known) == len(costs) else None
-
-    def lines(self) -> list[str]:
-        """The estimate in words: each model, all together, notes."""
-        from lmms_eval_tasks.judges.report import dollars
-
-        found = [f"{label}: {summary(one)}" for label, one in self.plans]
-        cost = "unknown price" if self.cost is None else dollars(self.cost)
-        return [*found, f"all: {self.calls:,} calls, {cost}", *self.notes]
-
-
-class _StandIn:
+class _StandIn(Judge):
     """Notes what it is asked and gives a reply of the usual length."""
 
     def __init__(self, config: JudgeConfig, asked: list[Request]) -> None:
         self.config, self._asked = config, asked
 
-    def supports(self, criterion: str) -> bool:  # noqa: ARG002 - a stand-in takes any
-        """Every criterion."""
-        return True
-
-    def verdict(self, criterion: Criterion, fields: Mapping[str, Any]) -> Verdict:
-        """A rating in the middle."""
-        self._asked.append((criterion, dict(fields), _REPLY))
-        return Verdict(3.0, "ok", _REASON, _REPLY, judge=self.config.label)
-
     def verdicts(
         self, criterion: Criterion, fields: Mapping[str, Any], samples: int
     ) -> list[Verdict]:
-        """As many of them."""
-        return [self.verdict(criterion, fields) for _ in range(samples)]
+        """Ratings in the middle."""
+        self._asked += [(criterion, dict(fields), _REPLY)] * samples
+        return [Verdict(3.0, "ok", _REASON, _REPLY, judge=self.config.label)] * samples
 
 
-def estimate(config: JudgeConfig, asked: Sequence[Asked]) -> Estimated:
-    """The work of rating `asked`, without repairs and without what is in the cache already.
+def estimate(config: JudgeConfig, asked: Sequence[Asked]) -> list[str]:
+    """The work of rating `asked` in words: each model, all together, notes.
+
+    Without repairs and without what is in the cache already.
 
     Args:
         config: from `config`.
         asked: at least one answer.
     """
     from lmms_eval_tasks.judges import run
+    from lmms_eval_tasks.judges.report import dollars
 
     # Two candidates may give the same answer, which is asked about once.
-    different = list(dict.fromkeys((a.question, a.reference, a.answer, a.empty) for a in asked))
-    first = {(a.question, a.reference, a.answer, a.empty): a for a in reversed(asked)}
+    first: dict[tuple[str, str, str], Asked] = {}
+    for one in asked:
+        first.setdefault((one.of.question, one.of.reference, one.answer), one)
+    different = list(first.values())
     step = max(1, math.ceil(len(different) / PART))
-    part = [first[key] for key in different[::step]]
+    part = different[::step]
     requests: dict[JudgeConfig, list[Request]] = {}
     for model in config.members or (config,):
         requests.setdefault(model, [])
@@ -333,7 +298,12 @@ def estimate(config: JudgeConfig, asked: Sequence[Asked]) -> Estimated:
         f"assumed: {REPLY_TOKENS} tokens for each reply; no repairs",
         f"cost: {run.current().prices.origin}; replies in the cache are free",
     ]
-    return Estimated(plans, notes)
+    costs = [one.cost for _, one in plans]
+    known = [cost for cost in costs if cost is not None]
+    cost = dollars(math.fsum(known)) if len(known) == len(costs) else "unknown price"
+    calls = sum(one.calls for _, one in plans)
+    lines = [f"{label}: {summary(one)}" for label, one in plans]
+    return [*lines, f"all: {calls:,} calls, {cost}", *notes]
 
 
 def _judge(
@@ -344,4 +314,4 @@ def _judge(
     if config.provider != DEBATE:
         return _StandIn(config, requests[config])
     *agents, last = (_StandIn(model, requests[model]) for model in config.members)
-    return DebateJudge(config, agents, last, config.rounds)
+    return DebateJudge(config, agents, last)

@@ -15,7 +15,7 @@ from lmms_eval_tasks.cvrr_es.study import comparisons, kappas, leniency, parts, 
 from lmms_eval_tasks.cvrr_es.study.leniency import folded
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.cvrr_es.study.selection import Selection
-from lmms_eval_tasks.cvrr_es.study.study import Folds, Rater, Study, by_video, summaries
+from lmms_eval_tasks.cvrr_es.study.study import Folds, Rater, Study, folds, summaries
 from lmms_eval_tasks.errors import DataError
 
 Report = dict[str, Any]
@@ -69,14 +69,14 @@ def report(
     shown = [r for r in raters if r.round in _ALWAYS or r.judge in finals]
     shown.sort(key=lambda rater: (_ORDER.index(rater.round), rater.judge))
     study = replace(whole, raters={rater: whole.raters[rater] for rater in shown})
-    folds = by_video(study, seed=chosen.seed)
+    split = folds(study.items, study.questions, chosen.seed)
     draws = {"resamples": chosen.resamples, "seed": chosen.seed}
-    together = parts.Together(study, folds, **draws)
-    told = [parts.rater_part(study, rater, folds, **draws) for rater in shown]
+    together = parts.Together(study, split, **draws)
+    told = [parts.rater_part(study, rater, split, **draws) for rater in shown]
     alone = {one["judge"]: one["kappa"]["mean"]["kappa"] for one in told if one["round"] == "first"}
     panels = parts.all_panels(together, chosen.selection, finals, alone)
     return {
-        "data": _data(study, folds, chosen),
+        "data": _data(study, split, chosen),
         "final_judges": sorted(finals),
         "reference": _reference(study),
         "raters": told,
@@ -124,7 +124,7 @@ def _final_judges(raters: Iterable[Rater], asked: str | None) -> frozenset[str]:
     return frozenset(found)
 
 
-def _data(study: Study, folds: Folds, options: Options) -> Report:
+def _data(study: Study, split: Folds, options: Options) -> Report:
     places = study.questions.values()
     return {
         "items": len(study.items),
@@ -136,8 +136,8 @@ def _data(study: Study, folds: Folds, options: Options) -> Report:
         "empty": len(study.empty),
         "resamples": options.resamples,
         "seed": options.seed,
-        "folds": folds.count,
-        "folds_note": folds.note,
+        "folds": split.count,
+        "folds_note": split.note,
     }
 
 
@@ -147,8 +147,8 @@ def _reference(study: Study) -> Report | None:
     return {
         "name": ", ".join(sorted(rater.judge for rater in study.referees)),
         "counts": study.counts(study.reference),
-        "ratings": parts.split_part(summaries(study, study.reference)),
-        "win_rates": parts.win_rates(study, study.reference),
+        "ratings": summaries(study, study.reference),
+        "win_rates": comparisons.win_rates(study, study.reference),
     }
 
 
@@ -158,14 +158,8 @@ def _between(study: Study, together: parts.Together) -> Report:
     found = comparisons.alpha(study, list(together.first.values()))
     return {
         "pairs": [
-            {
-                "one": one,
-                "other": other,
-                "kappa": kappa.value,
-                "n": kappa.agreement.n,
-                "reason": kappa.agreement.reason,
-            }
-            for (one, other), kappa in comparisons.pairwise(study, named).items()
+            {"one": one, "other": other, **{name: own[name] for name in ("kappa", "n", "reason")}}
+            for (one, other), own in comparisons.pairwise(study, named).items()
         ],
         "alpha": {
             "value": found.value,

@@ -25,10 +25,10 @@ no reference answer is in a doc.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lmms_eval_tasks import settings
@@ -39,7 +39,7 @@ from lmms_eval_tasks.cvrr_es.study import study
 from lmms_eval_tasks.cvrr_es.study.kappas import average
 from lmms_eval_tasks.cvrr_es.study.leniency import folded
 from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
-from lmms_eval_tasks.cvrr_es.study.study import Place, Ratings
+from lmms_eval_tasks.cvrr_es.study.study import Place, Ratings, Stratum
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.utils import agreement
 
@@ -47,7 +47,7 @@ from lmms_eval_tasks.utils import agreement
 
 ByJudge = Mapping[str, Ratings]
 Reference = Mapping[Item, int]
-Part = tuple[int | None, str]  # fold and dimension; without a fold: all items of the dimension
+Strata = Mapping[Item, Stratum]
 
 
 def judge_kappa(ratings: Ratings, reference: Reference, items: Iterable[Item]) -> float | None:
@@ -81,63 +81,35 @@ def best_first(kappas: Mapping[str, float | None]) -> list[str]:
     return sorted(known, key=lambda judge: (-known[judge], judge))
 
 
-def part_of(
-    item: Item, dimension_of: Mapping[Item, str], fold_of: Mapping[Item, int] | None
-) -> Part:
-    """The item's dimension, and its fold where there are folds.
-
-    Raises:
-        DataError: the item has no dimension, or no fold.
-    """
-    if item not in dimension_of:
-        raise DataError(f"{item.question}, {item.candidate}: no dimension is known for this item")
-    if fold_of is None:
-        return None, dimension_of[item]
-    if item not in fold_of:
-        raise DataError(
-            f"{item.question}, {item.candidate}: this item is in no fold, so nothing can be fitted "
-            "without it; give its video"
-        )
-    return fold_of[item], dimension_of[item]
-
-
 def fitting_items(
-    items: Collection[Item],
-    reference: Reference,
-    dimension_of: Mapping[Item, str],
-    fold_of: Mapping[Item, int] | None,
-) -> dict[Part, list[Item]]:
-    """For every fold and dimension among `items`: the items with a reference that may be fitted to.
+    items: Iterable[Item], reference: Reference, strata: Strata
+) -> dict[Stratum, list[Item]]:
+    """For every stratum of `items`: those with a reference that may be fitted to.
 
     With folds these are the dimension's items of all other folds; without, all of the dimension.
     Sorted, so that nothing depends on the order in which ratings were read.
-
-    Raises:
-        DataError: an item without a dimension or a fold.
     """
-    parts = {item: part_of(item, dimension_of, fold_of) for item in items}
-    usable = sorted(item for item in items if reference.get(item) in SCALE)
-    found: dict[Part, list[Item]] = {part: [] for part in sorted(set(parts.values()), key=repr)}
-    for (fold, dimension), own in found.items():
-        own += [
+    everything = sorted(items)
+    return {
+        stratum: [
             item
-            for item in usable
-            if parts[item][1] == dimension and (fold is None or parts[item][0] != fold)
+            for item in everything
+            if reference.get(item) in SCALE
+            and strata[item].dimension == stratum.dimension
+            and (stratum.fold is None or strata[item].fold != stratum.fold)
         ]
-    return found
+        for stratum in sorted({strata[item] for item in everything})
+    }
 
 
 # --- whom the mixture shows -----------------------------------------------------------------------
 
-RULES = ("theta", "top")
 FALLBACKS = {
     "all": "every judge, as the collective does",
     "best": "the one judge with the highest kappa",
     "none": "nobody: the final judge rates alone",
 }
 THETA = 0.08  # on kappa's own scale; 8 as the paper prints it (see above)
-TOP = 2  # as many as in the paper's only example (5.3, fine action)
-FALLBACK = "all"
 _FORM = "expected a form like theta=0.08, top=2 or theta=0.2,fallback=none,cross_fit=no"
 
 
@@ -145,15 +117,16 @@ _FORM = "expected a form like theta=0.08, top=2 or theta=0.2,fallback=none,cross
 class Selection:
     """How the mixture chooses its judges.
 
-    rule: one of RULES. theta: the least kappa that passes, -1..1, for the rule of that name.
-    k: how many judges at most, for `top`. fallback: one of FALLBACKS, for where the rule leaves
-    nobody. cross_fit: whether an item's judges are chosen on the other folds.
+    Attributes:
+        theta: the least kappa that passes, -1..1.
+        top: how many judges at most, in place of `theta`.
+        fallback: one of FALLBACKS, for where the rule leaves nobody.
+        cross_fit: whether an item's judges are chosen on the other folds.
     """
 
-    rule: str = "theta"
     theta: float = THETA
-    k: int = TOP
-    fallback: str = FALLBACK
+    top: int | None = None
+    fallback: str = "all"
     cross_fit: bool = True
 
     def __str__(self) -> str:
@@ -163,13 +136,13 @@ class Selection:
     @property
     def limit(self) -> str:
         """Who passes, and what if nobody does: the same however it is fitted."""
-        limit = f"theta={self.theta!r}" if self.rule == "theta" else f"top={self.k}"
+        limit = f"theta={self.theta!r}" if self.top is None else f"top={self.top}"
         return f"{limit},fallback={self.fallback}"
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What was chosen for one fold and dimension, and on what grounds."""
+    """What was chosen for one stratum, and on what grounds."""
 
     judges: tuple[str, ...]  # by name; the order says nothing about their kappa
     fell_back: bool  # whether the rule left nobody
@@ -182,39 +155,61 @@ def parse(text: str) -> Selection:
     Raises:
         TasksError: anything else; the message shows the form.
     """
-    given: dict[str, str] = {}
+    given: dict[str, Any] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, equals, value = (side.strip() for side in part.partition("="))
-        if not equals or name not in (*RULES, "fallback", "cross_fit"):
+        if not equals or name not in _READ:
             raise _wrong(text, f"{part!r} is no setting of the mixture")
         if name in given:
             raise _wrong(text, f"{name} is given twice")
-        given[name] = value
-    if all(rule in given for rule in RULES):
+        try:
+            given[name] = _READ[name](value)
+        except ValueError as error:
+            raise _wrong(text, f"{name}={value} is {error}") from None
+    if "theta" in given and "top" in given:
         raise _wrong(text, "theta and top are two rules, of which one holds")
-    fallback = given.get("fallback", FALLBACK)
-    if fallback not in FALLBACKS:
-        raise _wrong(text, f"fallback={fallback} is none of {', '.join(FALLBACKS)}")
-    cross_fit = given.get("cross_fit", "yes")
-    if cross_fit not in ("yes", "no"):
-        raise _wrong(text, f"cross_fit={cross_fit} is neither yes nor no")
-    return Selection(
-        "top" if "top" in given else "theta",
-        _theta(text, given.get("theta", str(THETA))),
-        _top(text, given.get("top", str(TOP))),
-        fallback,
-        cross_fit == "yes",
-    )
+    return Selection(**given)
+
+
+def _theta(value: str) -> float:
+    try:
+        theta = float(value)
+    except ValueError:
+        theta = math.nan
+    if not -1 <= theta <= 1:
+        raise ValueError("no kappa in -1..1 (the paper prints it times 100)")
+    return theta
+
+
+def _top(value: str) -> int:
+    if not (value.isascii() and value.isdigit() and int(value)):
+        raise ValueError("no number of judges")
+    return int(value)
+
+
+def _fallback(value: str) -> str:
+    if value not in FALLBACKS:
+        raise ValueError(f"none of {', '.join(FALLBACKS)}")
+    return value
+
+
+def _yes(value: str) -> bool:
+    if value not in ("yes", "no"):
+        raise ValueError("neither yes nor no")
+    return value == "yes"
+
+
+_READ = {"theta": _theta, "top": _top, "fallback": _fallback, "cross_fit": _yes}
+
+
+def _wrong(text: str, why: str) -> TasksError:
+    return TasksError(f"the mixture's selection {text!r}: {why}; {_FORM}")
 
 
 def choices(
-    ratings: ByJudge,
-    reference: Reference,
-    dimension_of: Mapping[Item, str],
-    fold_of: Mapping[Item, int] | None,
-    selection: Selection,
-) -> dict[Part, Choice]:
-    """The judges of every fold and dimension, with the kappas that they were chosen by.
+    ratings: ByJudge, reference: Reference, strata: Strata, selection: Selection
+) -> dict[Stratum, Choice]:
+    """The judges of every stratum, with the kappas that they were chosen by; see `choice_for`.
 
     Kappa is quadratic, of each candidate and then the mean over candidates, as in Table 5. A judge
     without a kappa never passes. In the top k equal kappas are taken by name.
@@ -222,56 +217,49 @@ def choices(
     Args:
         ratings: of the judges to choose from; leave the final judge's own out.
         reference: may lack items; those are not chosen by.
-        dimension_of: of all items that are to be rated, which may be more than have ratings.
-        fold_of: of the same items; not looked at with cross_fit=no.
+        strata: of all items that are to be rated, which may be more than have ratings; the folds
+            are not looked at with cross_fit=no.
         selection: the rule.
 
-    Returns:
-        By (fold, dimension); by (None, dimension) with cross_fit=no. `choice_for` looks it up.
-
     Raises:
-        DataError: no judges, no reference ratings, cross-fitting without folds or with one fold, an
-            item without a fold.
+        DataError: no judges, no reference ratings, cross-fitting with one fold.
     """
     if not any(ratings.values()):
         raise DataError(
             "the mixture has no judges to choose from: give first-round ratings of at least one"
         )
-    if not any(reference.get(item) in SCALE for item in dimension_of):
+    if not any(reference.get(item) in SCALE for item in strata):
         raise DataError(
             "the mixture chooses judges by their kappa with reference ratings, and none of these "
             f"items has one: name some with --cvrr-reference or {settings.CVRR_REFERENCE} "
             "(lmms-eval-tasks debate makes them), or show all judges (cvrr_judge_collective)"
         )
-    folds = fold_of if selection.cross_fit else None
-    if selection.cross_fit and len(set((folds or {}).values())) < 2:
+    if not selection.cross_fit:
+        strata = {item: one._replace(fold=None) for item, one in strata.items()}
+    elif len({one.fold for one in strata.values()}) < 2:
         raise DataError(
             "choosing judges on other videos than the ones they rate needs two folds of videos or "
             "more: give the videos' names, or choose on the same items with cross_fit=no"
         )
     found = {}
-    for part, items in fitting_items(dimension_of, reference, dimension_of, folds).items():
+    for stratum, items in fitting_items(strata, reference, strata).items():
         kappas = {
             judge: judge_kappa(own, reference, items) for judge, own in sorted(ratings.items())
         }
-        found[part] = _choice(kappas, selection)
+        found[stratum] = _choice(kappas, selection)
     return found
 
 
-def choice_for(chosen: Mapping[Part, Choice], dimension: str, fold: int | None) -> Choice:
-    """What was chosen for an item of this dimension and fold, whichever way it was chosen.
-
-    Raises:
-        KeyError: the dimension or the fold was not among the items chosen for.
-    """
-    everywhere = (None, dimension)
-    return chosen[everywhere] if everywhere in chosen else chosen[fold, dimension]
+def choice_for(chosen: Mapping[Stratum, Choice], stratum: Stratum) -> Choice:
+    """What was chosen for an item of this stratum, whichever way it was chosen."""
+    whole = stratum._replace(fold=None)
+    return chosen[whole] if whole in chosen else chosen[stratum]
 
 
 def _choice(kappas: Mapping[str, float | None], selection: Selection) -> Choice:
     ranked = best_first(kappas)
-    if selection.rule == "top":
-        passed = ranked[: selection.k]
+    if selection.top is not None:
+        passed = ranked[: selection.top]
     else:
         passed = [judge for judge in ranked if (kappas[judge] or 0) >= selection.theta]
     if passed:
@@ -279,26 +267,6 @@ def _choice(kappas: Mapping[str, float | None], selection: Selection) -> Choice:
     # With no kappa at all there is no best one either.
     instead = {"all": list(kappas), "best": ranked[:1], "none": []}[selection.fallback]
     return Choice(tuple(sorted(instead)), True, kappas)
-
-
-def _theta(text: str, value: str) -> float:
-    try:
-        theta = float(value)
-    except ValueError:
-        theta = math.nan
-    if not -1 <= theta <= 1:
-        raise _wrong(text, f"theta={value} is no kappa in -1..1 (the paper prints it times 100)")
-    return theta
-
-
-def _top(text: str, value: str) -> int:
-    if not (value.isascii() and value.isdigit() and int(value)):
-        raise _wrong(text, f"top={value} is no number of judges")
-    return int(value)
-
-
-def _wrong(text: str, why: str) -> TasksError:
-    return TasksError(f"the mixture's selection {text!r}: {why}; {_FORM}")
 
 
 # --- what a judge task rates ----------------------------------------------------------------------
@@ -316,24 +284,22 @@ class Rated:
     Attributes:
         round: one of labels.ROUNDS.
         candidates: whose answers are rated.
-        first: the other judges' first ratings, by item; empty in the first round.
         reference: rating by item; empty if there is none yet.
-        chosen: the mixture's judges by fold and dimension; None in the other rounds.
-        fold_of: each item's fold; empty without cross-fitting.
-        rule: the mixture's; None in the other rounds.
+        first: the other judges' first ratings, by item; empty in the first round.
         own: number of first ratings by the judge itself, which it is not shown.
         elsewhere: number of first ratings of answers that are not rated here.
+        rule, chosen, strata: the mixture's rule, its judges by stratum, and each item's stratum.
     """
 
     round: str
     candidates: Sequence[Aligned]
-    first: Mapping[Item, Sequence[RatingRow]]
     reference: Mapping[Item, float]
-    chosen: Mapping[Part, Choice] | None = None
-    fold_of: Mapping[Item, int] | None = None
-    rule: Selection | None = None
+    first: Mapping[Item, Sequence[RatingRow]] = field(default_factory=dict)
     own: int = 0
     elsewhere: int = 0
+    rule: Selection | None = None
+    chosen: Mapping[Stratum, Choice] = field(default_factory=dict)
+    strata: Strata = field(default_factory=dict)
 
     def docs(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
         """Docs of all answers to these questions, by question, then by candidate."""
@@ -344,7 +310,12 @@ class Rated:
                 if row["id"] not in candidate.answers:
                     continue
                 item = Item(row["id"], candidate.candidate)
-                others, fell_back = self._others(item, row["dimension"])
+                choice = choice_for(self.chosen, self.strata[item]) if self.rule else None
+                shown = [
+                    one.as_dict()
+                    for one in self.first.get(item, ())
+                    if one.rating is not None and (choice is None or one.judge in choice.judges)
+                ]
                 made.append(
                     {
                         **asked,
@@ -353,21 +324,13 @@ class Rated:
                         "candidate": candidate.candidate,
                         "answer": candidate.answers[row["id"]],
                         "empty": row["id"] in candidate.empty,
-                        "others": [other.as_dict() for other in others],
-                        "fell_back": fell_back,
+                        "others": shown,
+                        "fell_back": choice is not None and choice.fell_back,
                         "round": self.round,
                         "reference_rating": self.reference.get(item),
                     }
                 )
         return made
-
-    def _others(self, item: Item, dimension: str) -> tuple[list[RatingRow], bool]:
-        rows = [row for row in self.first.get(item, ()) if row.rating is not None]
-        if self.chosen is None:
-            return rows, False
-        fold = None if self.fold_of is None else self.fold_of[item]
-        choice = choice_for(self.chosen, dimension, fold)
-        return [row for row in rows if row.judge in choice.judges], choice.fell_back
 
 
 @dataclass(frozen=True)
@@ -409,48 +372,43 @@ def make(task: str, given: Material) -> Rated:
         DataError: ratings of others, or a reference, are needed and not there; the reference is
             of other answers; there are more judges than names for them.
     """
+    asked = given.asked
     known = {row.item: row.rating for row in given.reference if row.rating is not None}
-    if given.reference and not known.keys() & given.asked:
+    if given.reference and not known.keys() & asked:
         raise DataError(
             f"{task}: no reference rating is of these answers: compare the ids of the questions "
             f"and the names of the candidates in {settings.CVRR_REFERENCE}"
         )
-    kind = JUDGE_TASKS[task]
-    if kind == "first":
-        return Rated(kind, given.candidates, {}, known)
-    others, left_out = _of_others(task, given)
-    own, elsewhere = left_out["own"], left_out["elsewhere"]
-    rated = Rated(kind, given.candidates, others, known, own=own, elsewhere=elsewhere)
-    if kind == "collective":
+    rated = Rated(JUDGE_TASKS[task], given.candidates, known)
+    if rated.round != "first":
+        rated = _with_others(task, rated, given)
+    if rated.round != "mixture":
         return rated
     ratings: dict[str, dict[Item, float]] = {}
-    for row in (row for rows in others.values() for row in rows):
+    for row in itertools.chain(*rated.first.values()):
         if row.rating is not None:
             ratings.setdefault(row.judge, {})[row.item] = row.rating
-    asked = given.asked
-    items = {item: given.place_of[item.question].dimension for item in asked}
-    split = study.of_items(asked, given.place_of) if given.rule.cross_fit else None
-    fold_of = split.fold_of(asked) if split else None
+    folds = study.folds(asked, given.place_of) if given.rule.cross_fit else None
+    strata = study.strata(asked, given.place_of, folds)
     # Kappa knows whole ratings alone: the others are chosen by nowhere.
     whole = {item: int(rating) for item, rating in known.items() if rating == int(rating)}
-    chosen = choices(ratings, whole, items, fold_of, given.rule)
-    return replace(rated, chosen=chosen, fold_of=fold_of, rule=given.rule)
+    chosen = choices(ratings, whole, strata, given.rule)
+    return replace(rated, chosen=chosen, strata=strata, rule=given.rule)
 
 
-def _of_others(task: str, given: Material) -> tuple[dict[Item, list[RatingRow]], Counter[str]]:
-    """The other judges' first ratings of the answers, by item, and the numbers of those left out.
+def _with_others(task: str, rated: Rated, given: Material) -> Rated:
+    """With the other judges' first ratings of the answers.
 
     Raises:
         DataError: there is none, or there are more judges of one answer than names for them.
     """
-    asked = given.asked
+    asked, own, elsewhere = given.asked, 0, 0
     found: dict[Item, list[RatingRow]] = {}
-    left_out: Counter[str] = Counter(own=0, elsewhere=0)
     for row in (row for row in given.first if row.round == "first"):
         if row.item not in asked:
-            left_out["elsewhere"] += 1
+            elsewhere += 1
         elif folded(row.judge) == folded(given.judge):
-            left_out["own"] += 1
+            own += 1
         else:
             found.setdefault(row.item, []).append(row)
     if not found:
@@ -466,4 +424,4 @@ def _of_others(task: str, given: Material) -> tuple[dict[Item, list[RatingRow]],
             f"{task}: {shown[item]} judges rated {item.candidate}'s answer to "
             f"{item.question}; at most {judge.MOST} can be shown: name fewer"
         )
-    return found, left_out
+    return replace(rated, first=found, own=own, elsewhere=elsewhere)

@@ -13,13 +13,14 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, SCALE
 from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
 from lmms_eval_tasks.errors import DataError
 
 T = TypeVar("T")
+Part = dict[str, Any]  # of the report, as its JSON has it
 Ratings = Mapping[Item, float | None]  # None: asked and failed; absent: never asked
 _ORDER = {slug: place for place, slug in enumerate(DIMENSIONS)}
 
@@ -43,6 +44,19 @@ class Cell(NamedTuple):
 
     dimension: str
     candidate: str
+
+
+class Stratum(NamedTuple):
+    """What is fitted to the reference together.
+
+    Attributes:
+        fold: whose items are fitted on all other folds; None: all of the dimension are fitted on
+            themselves, which flatters.
+        dimension: a slug of labels.DIMENSIONS.
+    """
+
+    fold: int | None
+    dimension: str
 
 
 @dataclass(frozen=True)
@@ -169,10 +183,7 @@ class Study:
         empty = [ratings[item] for item in self.items if item in ratings and item in self.empty]
         return {
             "items": len(self.items),
-            "rated": told.rated,
-            "failed": told.failed,
-            "missing": told.missing,
-            "not_whole": told.not_whole,
+            **{name: told[name] for name in ("rated", "failed", "missing", "not_whole")},
             "empty": len(self.empty),
             "empty_rated": len(empty) - empty.count(None),
             "empty_failed": empty.count(None),
@@ -207,93 +218,62 @@ def _questions(rows: Iterable[RatingRow]) -> dict[str, Place]:
 # --- what a rater gave: Table 4, the left of Figure 4, and what failed ----------------------------
 
 
-@dataclass(frozen=True)
-class Split(Generic[T]):
-    """One number (or several) of all items, and of their parts, in the order of the tables."""
-
-    overall: T
-    by_dimension: Mapping[str, T]
-    by_candidate: Mapping[str, T]
-    cells: Mapping[Cell, T]
-
-
-@dataclass(frozen=True)
-class Summary:
+def summary(ratings: Ratings, items: Sequence[Item]) -> Part:
     """Ratings of some items.
 
-    Attributes:
-        mean: of all ratings, whole or not, 1 to 5; None if there are none. A failure is no rating.
-        distribution: how often each whole rating was given, for every one of the scale.
-        not_whole: ratings such as 4.5, which have no place in the distribution.
-        failed: items that the rater has a row for and no rating.
-        missing: items without a row: nobody asked.
+    Returns:
+        `mean` of all ratings, whole or not, 1 to 5, None if there are none: a failure is no rating.
+        `distribution`: how often each whole rating was given; ratings such as 4.5, which have no
+        place there, are `not_whole`. Items without a rating are `failed` if there is a row for
+        them, else `missing`: nobody asked. `failure_share` is of what was asked, `coverage` of all.
     """
-
-    mean: float | None
-    distribution: Mapping[int, int]
-    not_whole: int
-    failed: int
-    missing: int
-
-    @property
-    def rated(self) -> int:
-        """Items with a rating."""
-        return sum(self.distribution.values()) + self.not_whole
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON, with the shares of failures (of what was asked) and of ratings (of all)."""
-        asked = self.rated + self.failed
-        items = asked + self.missing
-        return {
-            "mean": self.mean,
-            "rated": self.rated,
-            "distribution": {str(label): number for label, number in self.distribution.items()},
-            "not_whole": self.not_whole,
-            "failed": self.failed,
-            "missing": self.missing,
-            "failure_share": self.failed / asked if asked else None,
-            "coverage": self.rated / items if items else None,
-        }
-
-
-def summaries(study: Study, ratings: Ratings) -> Split[Summary]:
-    """Means, distributions and failures of one rater, or of the reference."""
-    return split(study, lambda items: summary(ratings, items))
-
-
-def summary(ratings: Ratings, items: Sequence[Item]) -> Summary:
-    """Of some items."""
     asked = [ratings[item] for item in items if item in ratings]
     given = [rating for rating in asked if rating is not None]
     counts = Counter(given)
-    distribution = {label: counts[label] for label in SCALE}
-    return Summary(
-        mean=math.fsum(given) / len(given) if given else None,
-        distribution=distribution,
-        not_whole=len(given) - sum(distribution.values()),
-        failed=len(asked) - len(given),
-        missing=len(items) - len(asked),
-    )
+    failed = len(asked) - len(given)
+    return {
+        "mean": math.fsum(given) / len(given) if given else None,
+        "rated": len(given),
+        "distribution": {str(label): counts[label] for label in SCALE},
+        "not_whole": len(given) - sum(counts[label] for label in SCALE),
+        "failed": failed,
+        "missing": len(items) - len(asked),
+        "failure_share": failed / len(asked) if asked else None,
+        "coverage": len(given) / len(items) if items else None,
+    }
 
 
-def split(study: Study, of: Callable[[Sequence[Item]], T]) -> Split[T]:
-    """Apply a function of items to all of them and to every part."""
+def split(study: Study, of: Callable[[Sequence[Item]], Part]) -> Part:
+    """A function of items, of all of them and of every part, in the order of the tables."""
     dimensions: dict[str, list[Item]] = {name: [] for name in study.dimensions}
     candidates: dict[str, list[Item]] = {name: [] for name in study.candidates}
     for cell, items in study.cells.items():
         dimensions[cell.dimension].extend(items)
         candidates[cell.candidate].extend(items)
-    return Split(
-        overall=of(study.items),
-        by_dimension={name: of(items) for name, items in dimensions.items()},
-        by_candidate={name: of(items) for name, items in candidates.items()},
-        cells={cell: of(items) for cell, items in study.cells.items()},
-    )
+    return {
+        "overall": of(study.items),
+        "by_dimension": {name: of(items) for name, items in dimensions.items()},
+        "by_candidate": {name: of(items) for name, items in candidates.items()},
+        "cells": nested({cell: of(items) for cell, items in study.cells.items()}),
+    }
+
+
+def nested(cells: Mapping[Cell, T]) -> dict[str, dict[str, T]]:
+    """By dimension, then by candidate."""
+    found: dict[str, dict[str, T]] = {}
+    for cell, own in cells.items():
+        found.setdefault(cell.dimension, {})[cell.candidate] = own
+    return found
+
+
+def summaries(study: Study, ratings: Ratings) -> Part:
+    """Means, distributions and failures of one rater, or of the reference."""
+    return split(study, lambda items: summary(ratings, items))
 
 
 # --- folds, for what is fitted to the reference on other videos than those it is scored on --------
 
-FOLDS = 5
+FOLDS = 5  # if there are as many videos
 
 
 @dataclass(frozen=True)
@@ -317,19 +297,18 @@ class Folds:
         """The item's fold."""
         return self.of[item.question]
 
-    def fold_of(self, items: Iterable[Item]) -> dict[Item, int]:
-        """The fold of each of these items, for what is fitted fold by fold."""
-        return {item: self.fold(item) for item in items}
+
+def strata(
+    items: Iterable[Item], places: Mapping[str, Place], folds: Folds | None
+) -> dict[Item, Stratum]:
+    """Each item's stratum; without folds its dimension."""
+    return {
+        item: Stratum(folds.fold(item) if folds else None, places[item.question].dimension)
+        for item in items
+    }
 
 
-def by_video(study: Study, count: int = FOLDS, seed: int = 0) -> Folds:
-    """Folds of a study; arguments, folds and errors as `of_items`."""
-    return of_items(study.items, study.questions, count, seed)
-
-
-def of_items(
-    items: Iterable[Item], places: Mapping[str, Place], count: int = FOLDS, seed: int = 0
-) -> Folds:
+def folds(items: Iterable[Item], places: Mapping[str, Place], seed: int = 0) -> Folds:
     """Folds of about equal size, by videos; by questions where no video is known.
 
     Videos go one after another, in the order of their hashes, into the fold that so far has the
@@ -341,14 +320,8 @@ def of_items(
     Args:
         items: what is to be split.
         places: dimension and video of every question; the video is "" where it is not known.
-        count: of folds, if there are as many videos.
         seed: other seeds give other folds.
-
-    Raises:
-        ValueError: fewer than two folds.
     """
-    if count < 2:
-        raise ValueError(f"count={count}: fitting on other videos needs at least 2 folds")
     units: dict[tuple[str, str], Counter[str]] = {}  # (kind, name) -> items by dimension
     of_unit: dict[str, tuple[str, str]] = {}
     for item in items:
@@ -356,7 +329,7 @@ def of_items(
         unit = ("video", video) if video else ("question", item.question)
         of_unit[item.question] = unit
         units.setdefault(unit, Counter())[dimension] += 1
-    count = max(1, min(count, len(units)))
+    count = max(1, min(FOLDS, len(units)))
     loads = [Counter[str]() for _ in range(count)]
     chosen: dict[tuple[str, str], int] = {}
     for unit in sorted(units, key=lambda unit: _hash(seed, *unit)):

@@ -18,7 +18,7 @@ from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import JudgeConfig
 from lmms_eval_tasks.judges.config import KEY
-from lmms_eval_tasks.judges.verdict import NONE, OFFLINE
+from lmms_eval_tasks.judges.verdict import NONE
 from lmms_eval_tasks.judges.writer import writer
 from lmms_eval_tasks.movierecapsqa.facts import segments_file, steps
 from lmms_eval_tasks.movierecapsqa.facts.recap_file import Narrated
@@ -42,7 +42,7 @@ def model(spec: str | None, env: Mapping[str, str]) -> JudgeConfig:
         JudgeError: it cannot be used, or is no single language model.
     """
     spec = (spec or PAPER_MODEL).strip()
-    if not env.get(KEY, "").strip() and _NAME.fullmatch(spec) and spec not in (OFFLINE, NONE):
+    if not env.get(KEY, "").strip() and _NAME.fullmatch(spec) and spec != NONE:
         raise JudgeError(
             f"--model: a model at OpenAI (unset: {PAPER_MODEL}) needs a key: set {KEY}, or name "
             "one at an endpoint of your own, MODEL@BASE_URL"

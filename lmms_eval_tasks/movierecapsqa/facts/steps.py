@@ -20,8 +20,9 @@ from lmms_eval_tasks.judges import Criterion, Judge, writer
 from lmms_eval_tasks.movierecapsqa.facts import replies
 from lmms_eval_tasks.movierecapsqa.facts.recap_file import Narrated
 from lmms_eval_tasks.movierecapsqa.facts.review import NOT_RELEASED, folded
-from lmms_eval_tasks.movierecapsqa.schema import Segment, told
+from lmms_eval_tasks.movierecapsqa.schema import Segment
 from lmms_eval_tasks.utils import prompts
+from lmms_eval_tasks.utils.validation import told
 
 _SHOWN: Mapping[str, tuple[str, ...]] = {
     "facts": ("narration",),

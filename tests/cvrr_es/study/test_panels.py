@@ -15,7 +15,7 @@ import pytest
 from lmms_eval_tasks.cvrr_es.study import panels
 from lmms_eval_tasks.cvrr_es.study.panels import PANELS, Judges, Panel, dawid_skene
 from lmms_eval_tasks.cvrr_es.study.ratings import Item
-from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.cvrr_es.study.study import Stratum
 
 SCALE = (1, 2, 3, 4, 5)
 Table = dict[str, dict[Item, int]]
@@ -42,9 +42,6 @@ def test_votes() -> None:
     assert panels.weighted_mean([1, 5], [0.0, 0.3]) == 5
     # A half whose weights are no exact binary numbers.
     assert panels.weighted_mean([2, 3], [0.7, 0.7]) == 2
-    for weights in ([0.0, 0.0], [-0.1, 0.5]):
-        with pytest.raises(ValueError, match="positive sum"):
-            panels.weighted_mean([1, 5], weights)
     values = {0.2: 1, 1.5: 1, 1.51: 2, 2.5 + 1e-12: 2, 3.49: 3, 4.6: 5, 7.0: 5, -1.0: 1}
     assert {value: panels.to_scale(value) for value in values} == values
 
@@ -126,6 +123,7 @@ def test_naive_bayes_by_hand() -> None:
 ITEMS = [Item(f"d/{n:03d}", candidate) for n in range(1, 31) for candidate in "xy"]
 DIMENSION = {item: "late" if item.question > "d/015" else "early" for item in ITEMS}
 FOLDS = {item: int(item.question[2:]) % 3 for item in ITEMS}
+STRATA = {item: Stratum(FOLDS[item], DIMENSION[item]) for item in ITEMS}
 FITTED = [name for name, uses_reference in PANELS.items() if uses_reference]
 
 
@@ -162,27 +160,20 @@ def rate(name: str, *known: Any) -> Panel:
 
 @quick
 @pytest.mark.parametrize("name", PANELS)
-def test_every_item_with_a_rating_gets_one_on_the_scale(name: str) -> None:
-    for missing in (0.0, 0.5):
-        ratings, truth = drawn(1, missing)
-        panel = rate(name, ratings, truth, DIMENSION, FOLDS)
-        assert set(panel.ratings) == {item for own in ratings.values() for item in own}
-        assert {type(rating) for rating in panel.ratings.values()} == {int}
-        assert set(panel.ratings.values()) <= set(SCALE)
-        # The order of judges and items changes nothing.
-        turned = {j: dict(reversed(ratings[j].items())) for j in reversed(ratings)}
-        assert rate(name, turned, truth, DIMENSION, FOLDS) == panel
-
-
-@quick
-@pytest.mark.parametrize("name", PANELS)
-def test_the_reference_of_a_fold_has_no_say_in_that_folds_ratings(name: str) -> None:
-    ratings, truth = drawn(2, 0.2)
-    before = rate(name, ratings, truth, DIMENSION, FOLDS)
-    upside_down = rate(name, ratings, {i: 6 - r for i, r in truth.items()}, DIMENSION, FOLDS)
+def test_every_panel(name: str) -> None:
+    """Rates every item once, on the scale; a fold's reference has no say in its own ratings."""
+    ratings, truth = drawn(1, 0.2)
+    before = rate(name, ratings, truth, STRATA)
+    assert set(before.ratings) == {item for own in ratings.values() for item in own}
+    assert {type(rating) for rating in before.ratings.values()} == {int}
+    assert set(before.ratings.values()) <= set(SCALE)
+    # The order of judges and items changes nothing.
+    turned = {j: dict(reversed(ratings[j].items())) for j in reversed(ratings)}
+    assert rate(name, turned, truth, STRATA) == before
+    upside_down = rate(name, ratings, {i: 6 - r for i, r in truth.items()}, STRATA)
     assert (upside_down.ratings != before.ratings) is (name in FITTED)
     if name not in FITTED:
-        assert rate(name, ratings, {}, DIMENSION) == before
+        assert rate(name, ratings, {}, STRATA) == before
         return
     for fold in (0, 1, 2):
         own = [item for item in ITEMS if FOLDS[item] == fold]
@@ -190,9 +181,8 @@ def test_the_reference_of_a_fold_has_no_say_in_that_folds_ratings(name: str) -> 
             {item: 6 - r if item in own else r for item, r in truth.items()},
             {item: r for item, r in truth.items() if item not in own},
         ):
-            after = rate(name, ratings, other, DIMENSION, FOLDS).ratings
-            for item in own:
-                assert after.get(item) == before.ratings.get(item)
+            after = rate(name, ratings, other, STRATA).ratings
+            assert all(after.get(item) == before.ratings.get(item) for item in own)
 
 
 def test_the_best_judge_is_chosen_by_dimension_and_the_next_best_stands_in() -> None:
@@ -201,42 +191,35 @@ def test_the_best_judge_is_chosen_by_dimension_and_the_next_best_stands_in() -> 
         f"{name} judge": {i: r if DIMENSION[i] == name else 6 - r for i, r in truth.items()}
         for name in ("early", "late")
     }
-    assert rate("best_judge", ratings, truth, DIMENSION, FOLDS).ratings == truth
+    assert rate("best_judge", ratings, truth, STRATA).ratings == truth
     gap = ITEMS[0]
     del ratings["early judge"][gap]
-    panel = rate("best_judge", ratings, truth, DIMENSION, FOLDS)
+    panel = rate("best_judge", ratings, truth, STRATA)
     assert panel.ratings == truth | {gap: 6 - truth[gap]}
     assert panel.note == "rated by the next best judge: 1"
     # Each rated one answer alone, so neither has a kappa in the other folds: the first by name.
     ratings = {"good": {i: r for i, r in truth.items() if i != gap}, "b": {gap: 5}, "a": {gap: 2}}
-    panel = rate("best_judge", ratings, truth, DIMENSION, FOLDS)
+    panel = rate("best_judge", ratings, truth, STRATA)
     assert panel.ratings == truth | {gap: 2}
 
 
 @quick
 def test_what_is_left_out_or_cannot_be_fitted_is_counted() -> None:
     ratings, truth = drawn(10)
-    mean = rate("mean", ratings, truth, DIMENSION).ratings
+    one_fold = {item: stratum._replace(fold=0) for item, stratum in STRATA.items()}
+    mean = rate("mean", ratings, truth, one_fold).ratings
     for name in FITTED:  # one fold only: no other folds to fit to
-        panel = rate(name, ratings, truth, DIMENSION, dict.fromkeys(ITEMS, 0))
+        panel = rate(name, ratings, truth, one_fold)
         assert panel.ratings == mean
         assert panel.note.startswith("plain mean, no ")
         assert panel.note.endswith(": 60")
     contrary = {"contrary": ratings["contrary"], "random": {ITEMS[0]: 5}}
-    panel = rate("kappa_weighted", contrary, truth, DIMENSION, FOLDS)
+    panel = rate("kappa_weighted", contrary, truth, STRATA)
     assert panel.note == "plain mean, no judge of the answer has a positive kappa: 60"
     odd = dict(zip(ITEMS, (0, 6, 4.5, float("nan"), None), strict=False))
     more = ratings | {"odd": odd, "whole": {ITEMS[0]: 4.0}}
     less = ratings | {"whole": {ITEMS[0]: 4}}
     for name in PANELS:
-        with_odd = rate(name, more, truth, DIMENSION, FOLDS)
-        assert with_odd.ratings == rate(name, less, truth, DIMENSION, FOLDS).ratings
+        with_odd = rate(name, more, truth, STRATA)
+        assert with_odd.ratings == rate(name, less, truth, STRATA).ratings
         assert "ratings left out, being no whole number of the scale: 4" in with_odd.note
-    known: list[tuple[str, tuple[Any, ...], str]] = [
-        ("best_judge", (DIMENSION,), "fitted to the reference on other folds"),
-        ("best_judge", (DIMENSION, dict.fromkeys(ITEMS[1:], 0)), "d/001, x: this item is in no"),
-        ("dawid_skene", ({}, FOLDS), "d/001, x: no dimension is known"),
-    ]
-    for name, rest, told in known:
-        with pytest.raises(DataError, match=told):
-            rate(name, ratings, truth, *rest)

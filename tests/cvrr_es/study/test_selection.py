@@ -19,7 +19,7 @@ from lmms_eval_tasks.cvrr_es.study.selection import (
     make,
     parse,
 )
-from lmms_eval_tasks.cvrr_es.study.study import Place
+from lmms_eval_tasks.cvrr_es.study.study import Place, Stratum
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.host import names
 from tests.cvrr_es.scored import PART, doc, row
@@ -28,7 +28,8 @@ from tests.cvrr_es.scored import PART, doc, row
 ITEMS = [Item(f"d/{n:03d}", candidate) for n in range(1, 11) for candidate in "xy"]
 TRUTH = {item: 1 + (int(item.question[2:]) + (item.candidate == "y")) % 5 for item in ITEMS}
 FOLDS = {item: int(item.question > "d/005") for item in ITEMS}
-DIMENSION = dict.fromkeys(ITEMS, "d")
+STRATA = {item: Stratum(fold, "d") for item, fold in FOLDS.items()}
+FIRST, SECOND, WHOLE = Stratum(0, "d"), Stratum(1, "d"), Stratum(None, "d")
 OPPOSITE = {item: 6 - rating for item, rating in TRUTH.items()}
 CONSTANT = dict.fromkeys(ITEMS, 4)
 
@@ -43,33 +44,29 @@ JUDGES |= {"constant": CONSTANT, "silent": {}}
 
 
 def choices(rule: str, **changes: Any) -> Any:
-    given = {"ratings": JUDGES, "reference": TRUTH, "dimension_of": DIMENSION, "fold_of": FOLDS}
+    given = {"ratings": JUDGES, "reference": TRUTH, "strata": STRATA}
     return selection.choices(**{**given, **changes}, selection=parse(rule))
 
 
 def chosen(rule: str, **changes: Any) -> dict[Any, tuple[str, ...]]:
-    return {part: choice.judges for part, choice in choices(rule, **changes).items()}
+    return {stratum: choice.judges for stratum, choice in choices(rule, **changes).items()}
 
 
 class TestChoices:
     def test_an_items_judges_are_chosen_on_the_other_folds(self) -> None:
         assert chosen("theta=0.9") == {
-            (0, "d"): ("right", "wrong in 0"),  # by fold 1, where "wrong in 0" is right
-            (1, "d"): ("right", "wrong in 1"),
+            FIRST: ("right", "wrong in 0"),  # by fold 1, where "wrong in 0" is right
+            SECOND: ("right", "wrong in 1"),
         }
-        alone = {(None, "d"): ("right",)}
-        assert chosen("theta=0.9,cross_fit=no") == alone
-        assert chosen("theta=0.9,cross_fit=no", fold_of=None) == alone
+        assert chosen("theta=0.9,cross_fit=no") == {WHOLE: ("right",)}
         # The reference of a fold has no say in that fold's judges.
         other = {item: 6 - r if FOLDS[item] == 0 else r for item, r in TRUTH.items()}
         after = chosen("theta=0.9", reference=other)
-        assert after == {(0, "d"): ("right", "wrong in 0"), (1, "d"): ("wrong in 0",)}
+        assert after == {FIRST: ("right", "wrong in 0"), SECOND: ("wrong in 0",)}
         for rule in ("theta=0.9", "theta=0.9,cross_fit=no"):
             found = choices(rule)
-            both = [selection.choice_for(found, "d", fold) for fold in (0, 1)]
+            both = [selection.choice_for(found, stratum) for stratum in (FIRST, SECOND)]
             assert {id(one) for one in both} == {id(one) for one in found.values()}
-        with pytest.raises(KeyError):
-            selection.choice_for(found, "e", 0)
 
     def test_kappa_is_that_of_each_candidate_and_then_the_mean(self) -> None:
         """Within a candidate this judge is constant (0); pooled it agrees, since y is better."""
@@ -84,34 +81,32 @@ class TestChoices:
         assert judge_kappa({}, reference, ITEMS) is None
 
     def test_theta_and_top(self) -> None:
-        assert "constant" in chosen("theta=0,cross_fit=no")[None, "d"]  # 0 itself passes
-        assert "constant" not in chosen("theta=0.0001,cross_fit=no")[None, "d"]
-        assert chosen("top=1")[0, "d"] == ("right",)  # as good as "wrong in 0", first by name
-        assert chosen("top=2")[0, "d"] == ("right", "wrong in 0")
+        assert "constant" in chosen("theta=0,cross_fit=no")[WHOLE]  # 0 itself passes
+        assert "constant" not in chosen("theta=0.0001,cross_fit=no")[WHOLE]
+        assert chosen("top=1")[FIRST] == ("right",)  # as good as "wrong in 0", first by name
+        assert chosen("top=2")[FIRST] == ("right", "wrong in 0")
         # Nobody without a kappa.
-        assert chosen("top=9")[0, "d"] == ("constant", "right", "wrong in 0", "wrong in 1")
+        assert chosen("top=9")[FIRST] == ("constant", "right", "wrong in 0", "wrong in 1")
 
     def test_fallbacks(self) -> None:
         ratings = {"worse": OPPOSITE, "bad": CONSTANT}
         for fallback, judges in (("all", ("bad", "worse")), ("best", ("bad",)), ("none", ())):
             found = choices(f"theta=0.5,fallback={fallback}", ratings=ratings)
             assert [(one.judges, one.fell_back) for one in found.values()] == [(judges, True)] * 2
-            assert found[0, "d"].kappas["bad"] == 0
+            assert found[FIRST].kappas["bad"] == 0
         # A dimension without reference in other folds falls back.
-        dimension = {item: "e" if item.question == "d/001" else "d" for item in ITEMS}
-        found = choices("theta=0.9", dimension_of=dimension)
-        assert set(found) == {(0, "d"), (0, "e"), (1, "d")}
-        assert (found[0, "e"].fell_back, found[0, "d"].fell_back) == (True, False)
-        assert found[0, "e"].judges == tuple(sorted(JUDGES))
+        alone = Stratum(0, "e")
+        strata = {item: alone if item.question == "d/001" else s for item, s in STRATA.items()}
+        found = choices("theta=0.9", strata=strata)
+        assert set(found) == {FIRST, alone, SECOND}
+        assert (found[alone].fell_back, found[FIRST].fell_back) == (True, False)
+        assert found[alone].judges == tuple(sorted(JUDGES))
 
     def test_what_cannot_be_chosen_by_is_one_line(self) -> None:
         cases: list[tuple[dict[str, Any], str]] = [
-            ({"ratings": {}}, "no judges to choose from"),
             ({"ratings": {"silent": {}}}, "no judges to choose from"),
             ({"reference": {}}, "none of these items has one"),
-            ({"fold_of": None}, "needs two folds of videos or more"),
-            ({"fold_of": dict.fromkeys(ITEMS, 3)}, "needs two folds of videos or more"),
-            ({"fold_of": {ITEMS[0]: 0, ITEMS[1]: 1}}, "this item is in no fold"),
+            ({"strata": dict.fromkeys(ITEMS, FIRST)}, "needs two folds of videos or more"),
         ]
         for changes, line in cases:
             with pytest.raises(DataError, match=line) as caught:
@@ -122,32 +117,23 @@ class TestChoices:
 def test_the_options_text() -> None:
     for text, expected in {
         "": Selection(),
-        "theta=0.2": Selection(theta=0.2),
         " theta = 0.2 , cross_fit = no ": Selection(theta=0.2, cross_fit=False),
-        "top=3": Selection("top", k=3),
-        "fallback=none": Selection(fallback="none"),
-        "theta=-1": Selection(theta=-1.0),
+        "top=3": Selection(top=3),
+        "theta=-1,fallback=none": Selection(theta=-1.0, fallback="none"),
     }.items():
-        assert parse(text) == expected
-        assert parse(str(expected)) == expected
+        assert parse(text) == parse(str(expected)) == expected
     for text, line in {
         "theta": "is no setting",
         "tetha=0.2": "is no setting",
         "theta=0.2,theta=0.3": "given twice",
         "theta=0.2,top=2": "two rules",
-        "theta=20": "no kappa in -1..1",
-        "theta=nan": "no kappa in -1..1",
-        "theta=": "no kappa in -1..1",
-        "top=0": "no number of judges",
-        "top=-1": "no number of judges",
-        "top=²": "no number of judges",
+        **dict.fromkeys(("theta=20", "theta=nan", "theta="), "no kappa in -1..1"),
+        **dict.fromkeys(("top=0", "top=-1", "top=²"), "no number of judges"),
         "fallback=some": "none of all, best, none",
         "cross_fit=1": "neither yes nor no",
     }.items():
-        with pytest.raises(TasksError, match=line) as caught:
+        with pytest.raises(TasksError, match=f"{line}.*; expected a form like theta="):
             parse(text)
-        assert "expected a form like theta=" in str(caught.value)
-        assert "\n" not in str(caught.value)
 
 
 # --- what a judge task rates ----------------------------------------------------------------------
@@ -204,13 +190,13 @@ class TestDocs:
         found = docs(rated)
         first = [f"{PART}/00{n}/{name}" for n in (1, 2) for name in ("ada", "bob")]
         assert list(found) == [*first, *(f"{PART}/{n:03d}/ada" for n in (3, 4, 5, 6))]
-        one = found[f"{PART}/002/ada"]
-        asked = {name: value for name, value in doc(2).items() if name not in ("id", "task")}
+        asked = doc(2)
         for truth in ("reference", "references", "lure"):
             del asked[truth]
-        assert {**asked, "id": f"{PART}/002/ada", "task": "cvrr_judge"}.items() <= one.items()
-        own = {name: one[name] for name in one.keys() - asked.keys() - {"id", "task"}}
-        assert own == {
+        assert found[f"{PART}/002/ada"] == {
+            **asked,
+            "id": f"{PART}/002/ada",
+            "task": "cvrr_judge",
             "question_id": f"{PART}/002",
             "candidate": "ada",
             "answer": "Ada's answer 2.",
@@ -220,11 +206,8 @@ class TestDocs:
             "round": "first",
             "reference_rating": 5,
         }
-        for text in ("A dog runs away.", "A cat sleeps."):
-            assert text not in json.dumps(list(found.values()))
         empty = found[f"{PART}/002/bob"]
         assert (empty["answer"], empty["empty"], empty["reference_rating"]) == ("", True, None)
-        assert "reply is empty" in names.doc_to_text(empty)
         assert [one["id"] for one in rated.docs([doc(9), doc(3)])] == [f"{PART}/003/ada"]
 
     def test_collective(self) -> None:
@@ -234,7 +217,6 @@ class TestDocs:
         rated = make("cvrr_judge_collective", material(first))
         assert judges(rated) == {("Zoe", "Yan"), ()}  # nobody rated bob
         assert (rated.elsewhere, rated.own) == (2, QUESTIONS)
-        assert {one["round"] for one in docs(rated).values()} == {"collective"}
         # Names of judges do not reach the model; their reasons do, as they wrote them.
         text = names.doc_to_text(docs(rated)[f"{PART}/001/ada"])
         assert "Judge A rated the reply" in text
@@ -242,7 +224,7 @@ class TestDocs:
         text = text.replace("Zoe says", "").replace("Yan says", "")
         for name in ("Judge C", "Zoe", "GPT-4o", "ada", "debate", "A dog runs away."):
             assert name not in text
-        first = [*rows("Zoe", [None, 3, None, None, None, None]), *BAD[:3]]
+        first = [*rows("Zoe", [None, 3]), *BAD[:3]]
         found = docs(make("cvrr_judge_collective", material(first)))  # failed ones are not shown
         shown = [[o["judge"] for o in found[f"{PART}/{n:03d}/ada"]["others"]] for n in range(1, 5)]
         assert shown == [["Yan"], ["Zoe", "Yan"], ["Yan"], []]
@@ -262,7 +244,7 @@ class TestDocs:
     def test_mixture(self) -> None:
         rated = make("cvrr_judge_mixture", material([*GOOD, *OWN, *BAD]))
         assert judges(rated) == {("Zoe",), ()}
-        assert list(rated.chosen or {}) == [(None, PART)]
+        assert list(rated.chosen) == [(None, PART)]
         assert {(one["round"], one["fell_back"]) for one in docs(rated).values()} == {
             ("mixture", False)
         }
@@ -279,12 +261,11 @@ class TestDocs:
         """
         lea = rows("Lea", [5, *RIGHT[1:]])
         rated = make("cvrr_judge_mixture", material([*lea, *BAD], "theta=0.95"))
-        fold_of = rated.fold_of
-        assert fold_of is not None
-        assert len(set(fold_of.values())) == 5
+        strata = rated.strata
+        assert len(set(strata.values())) == 5
         found = docs(rated)
         assert [o["judge"] for o in found[f"{PART}/001/ada"]["others"]] == ["Lea"]
-        own_fold = fold_of[Item(f"{PART}/001", "ada")]
+        own = strata[Item(f"{PART}/001", "ada")]
         for n in range(2, QUESTIONS + 1):
             item = Item(f"{PART}/{n:03d}", "ada")
-            assert fold_of[item] == own_fold or found[f"{item.question}/ada"]["fell_back"], n
+            assert strata[item] == own or found[f"{item.question}/ada"]["fell_back"], n

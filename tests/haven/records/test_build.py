@@ -285,7 +285,7 @@ def test_bad_options_are_one_line(desk: Desk) -> None:
         (["--fps", "3"], "--fps 3: expected 1 to 2"),
         (["--source", "mine"], "--source mine: expected one of own, summe"),
         (["--dry-run"], "name who writes them with --judge"),
-        (["--judge", "offline"], "one model that sees writes the texts"),
+        (["--judge", "none"], "one model that sees writes the texts"),
         (["--features", "nowhere.npy"], "--features nowhere.npy: no such file"),
         (["--picks", "p.json"], "either --scores FILE"),
         (["nowhere.mp4"], "nowhere.mp4"),

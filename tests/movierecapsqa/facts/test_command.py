@@ -49,7 +49,7 @@ def test_bad_options_are_one_line(desk: Desk) -> None:
     for options, why in (
         (("--seconds", "9"), "--seconds is for transcripts"),
         (("--draft", "d.json", "--dry-run"), "not both"),
-        (("--model", "offline"), "one language model writes the facts"),
+        (("--model", "none"), "one language model writes the facts"),
         (("--model", "gpt-4.1"), "needs a key: set OPENAI_API_KEY"),
         (("--model", "two words"), "--model takes MODEL"),
         (("--out", "/nowhere/at/all.json"), "not a file in a folder that is there"),
