@@ -19,7 +19,7 @@ from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.errors import JudgeError, PromptError
 from lmms_eval_tasks.haven import judge, tasks
 from lmms_eval_tasks.haven.tasks import BENCHMARK
-from lmms_eval_tasks.judges import geval, run
+from lmms_eval_tasks.judges import run
 from lmms_eval_tasks.judges.asking import Asker, settle
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.settings import JudgeLimits
@@ -95,10 +95,8 @@ def test_what_the_judge_is_shown() -> None:
     assert fence[2] == SUMMARY
     assert "{" not in text.replace("{red}", "")
     assert "score" in text[text.index(SUMMARY) :]
-    assert len(sent["messages"]) == 2
-    system = sent["messages"][0]["content"].lower()
-    assert all(f"{number} (" in system for number in range(1, 6))
-    assert list(geval.scale(judge.criterion().schema, "score")) == [1, 2, 3, 4, 5]
+    system, _ = (message["content"] for message in sent["messages"])
+    assert all(f"{number} (" in system.lower() for number in range(1, 6))
     for none in ([], [" \n"]):
         text = last_user_text(rated(document=none)[1][0])
         assert "Description of the video:\n(none is given" in text

@@ -122,11 +122,6 @@ def saved(folder: Path, items: dict[str, list[Item]]) -> Path:
 def test_the_oracle_gets_what_the_demo_expects(folder: Path) -> None:
     items = played(folder, players.oracle)
     demos._check_oracle({name: numbers(name, own) for name, own in items.items()}, demo.ORACLE)
-    with pytest.raises(TasksError, match=r"spearman = 0\.9.* on haven_saliency, not 1"):
-        demos._check_oracle(
-            {"haven_saliency": numbers("haven_saliency", items["haven_saliency"])},
-            {"haven_saliency": {"spearman": 1.0}},
-        )
 
 
 def test_a_coin_that_is_none_stops_the_demo(folder: Path, tmp_path: Path) -> None:

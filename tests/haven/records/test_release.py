@@ -199,11 +199,8 @@ def test_the_copy_on_the_hub(tmp_path: Path) -> None:
     for ours, theirs in zip(release.records, other.records, strict=True):
         assert (ours.id, ours.frames, ours.shots) == (theirs.id, theirs.frames, theirs.shots)
         assert (ours.document, ours.summary) == (theirs.document, theirs.summary)
-    write_hdf5(folder / "h5" / "tvsum.h5", content("tvsum", 2)[1])
-    assert released.read(tmp_path, Options()).counts["videos_without_hdf5"] == 0
-    lines = [json.dumps({"video": v, **e}) for v, e in content("ovp", 2)[0].items()]
-    (tmp_path / "ovp").mkdir()
-    (tmp_path / "ovp" / "all.jsonl").write_text("\n".join(lines), encoding="utf-8")
     write(tmp_path, videos=3)
-    counts = released.read(tmp_path, Options()).counts
-    assert (counts["ovp"], counts["tvsum"]) == (2, 3)
+    assert released.read(tmp_path, Options()).counts["tvsum"] == 3
+    (tmp_path / "processed" / "tvsum_data.json").unlink()
+    (folder / "v2v.jsonl").write_text('{"video": "video_1", "frames": []}', encoding="utf-8")
+    assert "v2v.jsonl, line 1: another frames of video_1 than a line before" in refused(tmp_path)
