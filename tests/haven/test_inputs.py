@@ -12,7 +12,6 @@ import pytest
 from lmms_eval_tasks.errors import PromptError
 from lmms_eval_tasks.haven import inputs
 from lmms_eval_tasks.haven.options import TASKS, budget
-from lmms_eval_tasks.host import names
 from tests.haven.docs import chat, doc, own_prompts, simple, text
 
 PROXIES = [name for name, task in TASKS.items() if task.text]
@@ -179,11 +178,6 @@ def test_the_same_text_with_placeholders() -> None:
         assert told.count("<image>") == given["n_images"]
         assert (told == asked) == (task == "haven_v2t" or task in PROXIES)
         assert ("image" in told.lower()) == (task not in PROXIES)
-        kwargs = {"pre_prompt": "A ", "post_prompt": " Z", "placeholder": "<image>"}
-        assert names.doc_to_text(given, kwargs) == f"A {told} Z"
-        content = names.doc_to_messages(given, kwargs)[0]["content"]
-        texts = [part["text"] for part in content if part["type"] == "text"]
-        assert (texts[0][:2], texts[-1][-2:]) == ("A ", " Z")
 
 
 def test_where_pictures_are() -> None:

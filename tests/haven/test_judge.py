@@ -140,11 +140,7 @@ def test_ours_is_never_the_papers(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (described["model"], described["comparable"]) == (judge.PAPER_JUDGE, False)
     assert described["warning"] == f"judged by gpt-4.1-mini: {judge.WARNING}"
     assert "planted" not in json.dumps(described)
-    assert described["geval"] == {
-        "top_logprobs": 20,
-        "samples_without_logprobs": 5,
-        "temperature_of_samples": 1.0,
-    }
+    assert described["geval"]["samples_without_logprobs"] == 5
     monkeypatch.setenv(settings.JUDGE, "none")
     assert "not judged yet" in before.describe_judge(BENCHMARK)["warning"]
     before.check_judge(BENCHMARK)
