@@ -118,13 +118,6 @@ def default_rate() -> tuple[float, str]:
     return rate, why
 
 
-def duration(seconds: float) -> str:
-    """Seconds in words, to the precision of an estimate."""
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
 # --- many requests to one judge -------------------------------------------------------------------
 
 # A criterion, its fields, and a reply of the likely length.
@@ -142,7 +135,7 @@ class Plan(Estimate):
     least: float | None = None  # dollars; None: unknown, or nothing is repeated
 
 
-def plan(config: JudgeConfig, asked: Sequence[Asked]) -> Plan:
+def plan(config: JudgeConfig, asked: Sequence[Asked], picture_tokens: int = 0) -> Plan:
     """The work of a judge that is asked once for each of `asked`; none for one that asks nobody.
 
     Without repairs and without what is in our own cache already.
@@ -150,6 +143,7 @@ def plan(config: JudgeConfig, asked: Sequence[Asked]) -> Plan:
     Args:
         config: one judge.
         asked: all requests, with stand-ins for what is not known before.
+        picture_tokens: of all their pictures, which they leave out.
     """
     from lmms_eval_tasks.judges import run
     from lmms_eval_tasks.judges.config import is_reasoning
@@ -164,7 +158,7 @@ def plan(config: JudgeConfig, asked: Sequence[Asked]) -> Plan:
     thought = REASONING_TOKENS if is_reasoning(config.model) else 0
     messages = [render(criterion, fields) for criterion, fields, _ in asked]
     found.calls = len(asked)
-    found.judge_tokens = sum(count_messages(one, count) for one in messages)
+    found.judge_tokens = picture_tokens + sum(count_messages(one, count) for one in messages)
     found.reply_tokens = sum(count.count(reply) + thought for _, _, reply in asked)
     found.notes.append(
         f"{config.label}: tokens by {count.name}"
@@ -197,7 +191,7 @@ def enlarged(found: Plan, factor: float) -> Plan:
 
 def summary(found: Plan) -> str:
     """The estimate in words, in one line."""
-    from lmms_eval_tasks.judges.report import dollars
+    from lmms_eval_tasks.judges.report import dollars, duration
 
     if not found.calls:
         return f"{found.verdicts:,} verdicts, no requests"

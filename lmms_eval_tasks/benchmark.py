@@ -220,10 +220,6 @@ class Benchmark:
         """What has to be made before the model is loaded; None where the doc needs nothing."""
         return None
 
-    def uncut(self, found: Found, lost: Mapping[str, str]) -> str:  # noqa: ARG002
-        """The sentence that says how many names cannot be shown (`Cut.name`)."""
-        return f"{len(lost)} items of {self.title} cannot be shown"
-
     def status(self, root: Path) -> DataStatus:
         """Look at the data under a data root, without raising."""
         place = root / self.name

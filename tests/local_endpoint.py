@@ -19,6 +19,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 Json = dict[str, Any]
+ONE_OF_EACH = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
 
 
 @dataclass(frozen=True)
@@ -244,7 +245,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(reply.status, _error(reply.message, reply.code, reply.param), reply.headers)
         else:
             name = self.server.endpoint.model or request.get("model", "local")
-            self._send(200, _completion(reply, name), reply.headers)
+            said = choice(reply.content, finish_reason=reply.finish_reason, logprobs=None)
+            said["message"]["refusal"] = reply.refusal
+            body = completion([said], ONE_OF_EACH, name).body or b""
+            self._send_bytes(200, body, reply.headers, "application/json")
 
     def _send(self, status: int, value: Json, headers: dict[str, str] | None = None) -> None:
         self._send_bytes(status, json.dumps(value).encode(), headers or {}, "application/json")
@@ -270,24 +274,6 @@ def _is_chat(path: str) -> bool:
 
 def _error(message: str, code: str | None, param: str | None = None) -> Json:
     return {"error": {"message": message, "type": "test", "code": code, "param": param}}
-
-
-def _completion(reply: Fault, model: str) -> Json:
-    message = {"role": "assistant", "content": reply.content, "refusal": reply.refusal}
-    choice = {
-        "index": 0,
-        "message": message,
-        "finish_reason": reply.finish_reason,
-        "logprobs": None,
-    }
-    return {
-        "id": "chatcmpl-test",
-        "object": "chat.completion",
-        "created": 0,
-        "model": model,
-        "choices": [choice],
-        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
-    }
 
 
 # --- as the model under test -------------------------------------------------------------------

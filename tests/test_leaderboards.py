@@ -5,12 +5,10 @@ Where each table, figure and list stands in the papers' texts is in tests/cases/
 
 import json
 import re
-import statistics
 from pathlib import Path
 
 import pytest
 
-from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, PAPER_COUNTS
 from lmms_eval_tasks.leaderboards import BENCHMARKS, leaderboard
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -165,53 +163,3 @@ def test_what_is_stored_of_the_text_stands_in_it(benchmark):
         assert [name for name in board.named[key] if name not in passage] == [], key
         assert not any(name in passage for name in case.get("absent", {}).get(key, ()))
     assert [part for part in case["says"] if part not in text] == []
-
-
-# --- what stands beside the tables -------------------------------------------------------------
-
-
-def test_the_release_of_cvrr_es_gives_the_stored_accuracies():
-    """Rows with another label than the two are left out; the mean is that of the dimensions."""
-    rows = {row.name: row.figures for row in leaderboard("cvrr_es").beside["release"].rows}
-    counts = rows.pop("questions")
-    assert sum(count for count in counts.values() if count) == PAPER_COUNTS["questions"]
-    folder = SHARED / "data" / "cvrr_es" / "judge_results"
-    if not folder.is_dir():
-        pytest.skip(f"the release's judgements are not at {folder}")
-    assert sorted(rows) == sorted(path.name for path in folder.iterdir())
-    for name, stored in rows.items():
-        right = {}
-        for slug in DIMENSIONS:
-            judged = json.loads((folder / name / f"{slug}.json").read_text(encoding="utf-8"))
-            labels = [judgement["pred"].lower() for judgement, _ in judged]
-            assert len(labels) == counts[slug]
-            known = [label for label in labels if label in ("correct", "incorrect")]
-            right[slug] = 100 * known.count("correct") / len(known)
-        right["average"] = statistics.mean(right.values())
-        assert {key: f"{value:.2f}" for key, value in right.items()} == {
-            key: str(value) for key, value in stored.items()
-        }
-
-
-def test_the_sample_of_movierecapsqa_gives_the_stored_scores():
-    file = SHARED / "data" / "movierecapsqa" / "segments.json"
-    if not file.is_file():
-        pytest.skip(f"the released sample is not at {file}")
-    every = [q for segment in json.loads(file.read_text("utf-8")) for q in segment["questions"]]
-    full = [q for q in every if all(a.get("scores") for a in q["modelAnswers"])]
-    assert (len(every), len(full)) == (52, 21)
-    for question in every:
-        question["modelAnswers"].append({**question["humanAnswer"], "model": "people"})
-    for row in leaderboard("movierecapsqa").beside["sample"].rows:
-        expected = []
-        for asked in (every, full):
-            given = [a for q in asked for a in q["modelAnswers"] if a["model"] == row.name]
-            scores = [answer["scores"] for answer in given if answer.get("scores")]
-            if asked is every:
-                empty = sum(not answer["answer"].strip() for answer in given)
-                expected += [len(given), empty, len(scores)]
-            for dimension in ("factuality", "relevance"):
-                values = [each[dimension] for each in scores]
-                expected += [statistics.mean(values), statistics.pvariance(values)]
-        stored = [float(figure) for figure in row.figures.values()]
-        assert stored == pytest.approx(expected, abs=5e-5), row.name

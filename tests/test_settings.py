@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,41 +16,45 @@ from tests.checks import table
 
 
 @table(
-    "given, video, frames",
+    "name, read, forms",
     [
-        (None, "video1", 32),
-        ("16", "video1", 16),
-        ("32,video7=16", "video7", 16),
-        ("32,video7=16", "video1", 32),
-        ("video7=16,8", "video7", 16),
-        ("video7=16", "video1", 32),
-        (" 4 , video1=2 ", "video1", 2),
+        (
+            settings.FRAMES,
+            lambda: settings.frames_for("video7"),
+            {
+                "": 32,
+                "16": 16,
+                "32,video7=16": 16,
+                "32,video1=16": 32,
+                "video7=16,8": 16,
+                "video1=16": 32,
+                " 4 , video7=2 ": 2,
+            },
+        ),
+        (
+            settings.BASELINES,
+            settings.judged_baselines,
+            {
+                "geval": ("geval",),
+                "helmet,geval": ("geval", "helmet"),
+                " GEVAL , geval,": ("geval",),
+                **dict.fromkeys(("none", "", ","), ()),
+            },
+        ),
+        (
+            settings.STILL_CLIP,
+            settings.still_clip,
+            {"1": True, "true": True, "YES": True, "0": False, "false": False, "": False},
+        ),
     ],
 )
-def test_frames(
-    given: str | None, video: str, frames: int, monkeypatch: pytest.MonkeyPatch
+def test_forms(
+    name: str, read: Callable[[], Any], forms: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if given is not None:
-        monkeypatch.setenv(settings.FRAMES, given)
-    settings.check()
-    assert settings.frames_for(video) == frames
-
-
-@table(
-    "given, names",
-    [
-        ("geval", ("geval",)),
-        ("helmet,geval", ("geval", "helmet")),
-        (" GEVAL , geval,", ("geval",)),
-        ("none", ()),
-        ("", ()),
-        (",", ()),
-    ],
-)
-def test_baselines(given: str, names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(settings.BASELINES, given)
-    settings.check()
-    assert settings.judged_baselines() == names
+    for given, expected in forms.items():
+        monkeypatch.setenv(name, given)
+        settings.check()
+        assert read() == expected, given
 
 
 @table(
@@ -71,13 +77,6 @@ def test_another_form(
         monkeypatch.setenv(name, given)
         with pytest.raises(TasksError, match=f"^{re.escape(f'{name}={given!r}: ')}.*{said}"):
             settings.check()
-
-
-def test_flags(monkeypatch: pytest.MonkeyPatch) -> None:
-    for given in ("1", "true", "YES", "0", "false", ""):
-        monkeypatch.setenv(settings.STILL_CLIP, given)
-        assert settings.still_clip() == (given in ("1", "true", "YES"))
-    assert not settings.allow_missing_videos()
 
 
 def test_roots(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -61,38 +61,20 @@ class Server:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with tempfile.TemporaryDirectory() as name:
-            outputs = [Path(name, str(number)) for number in range(2 * len(envs))]
+            outputs = [(f"{name}/{n}.out", f"{name}/{n}.err") for n in range(len(envs))]
             jobs = [
-                Job(
-                    list(command),
-                    env,
-                    str(cwd),
-                    str(outputs[2 * n]),
-                    str(outputs[2 * n + 1]),
-                    timeout,
-                )
-                for n, env in enumerate(envs)
+                (list(command), env, str(cwd), files, timeout)
+                for env, files in zip(envs, outputs, strict=True)
             ]
             self._process.stdin.write(json.dumps(jobs) + "\n")
             self._process.stdin.flush()
             codes = json.loads(self._process.stdout.readline())
-            said = [output.read_text(encoding="utf-8", errors="replace") for output in outputs]
-        return [Done(code, said[2 * n], said[2 * n + 1]) for n, code in enumerate(codes)]
+            said = [[Path(one).read_text("utf-8", errors="replace") for one in o] for o in outputs]
+        return [Done(code, *texts) for code, texts in zip(codes, said, strict=True)]
 
     def close(self) -> None:
         """End it, when its last children have ended."""
         self._process.communicate()
-
-
-class Job(NamedTuple):
-    """What a child is told."""
-
-    command: Sequence[str]
-    env: Mapping[str, str]
-    cwd: str
-    stdout: str  # files to write to
-    stderr: str
-    timeout: int  # seconds
 
 
 def main() -> None:
@@ -104,7 +86,7 @@ def main() -> None:
     for file in (Path(utils.__file__).parent / "tasks").rglob("*.yaml"):
         utils.load_yaml_config(str(file), mode="simple")
     for line in sys.stdin:
-        children = [fork(Job(*job)) for job in json.loads(line)]
+        children = [fork(*job) for job in json.loads(line)]
         codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
         print(json.dumps(codes), flush=True)
 
@@ -126,21 +108,23 @@ def remember_yamls(utils: ModuleType) -> None:
     utils.load_yaml_config = load_yaml_config
 
 
-def fork(job: Job) -> int:
-    """The id of a child that runs the job and ends."""
+def fork(
+    command: Sequence[str], env: Mapping[str, str], cwd: str, outputs: Sequence[str], timeout: int
+) -> int:
+    """The id of a child that runs the command and ends."""
     child = os.fork()
     if child:
         return child
     code = 1
     try:
-        signal.alarm(job.timeout)
-        for descriptor, path in enumerate(("/dev/null", job.stdout, job.stderr)):
+        signal.alarm(timeout)
+        for descriptor, path in enumerate(("/dev/null", *outputs)):
             flags = os.O_RDONLY if descriptor == 0 else os.O_WRONLY | os.O_CREAT | os.O_TRUNC
             os.dup2(os.open(path, flags, 0o644), descriptor)
         os.environ.clear()
-        os.environ.update(job.env)
-        os.chdir(job.cwd)
-        execute(*job.command)
+        os.environ.update(env)
+        os.chdir(cwd)
+        execute(*command)
         code = 0
     except SystemExit as stop:
         if isinstance(stop.code, str):
@@ -160,17 +144,16 @@ def execute(program: str, *arguments: str) -> None:
     if program != sys.executable:
         arguments = (program, *arguments)
     first, *rest = arguments
-    if first == "-c":
-        code, *rest = rest
-        sys.argv, sys.path[0] = [first, *rest], ""
-        exec(compile(code, "<string>", "exec"), {"__name__": "__main__"})
-    elif first == "-m":
-        module, *rest = rest
-        sys.argv, sys.path[0] = [first, *rest], ""
-        runpy.run_module(module, run_name="__main__", alter_sys=True)
-    else:
+    if first not in ("-c", "-m"):
         sys.argv, sys.path[0] = [first, *rest], str(Path(first).parent)
         runpy.run_path(first, run_name="__main__")
+        return
+    what, *rest = rest
+    sys.argv, sys.path[0] = [first, *rest], ""
+    if first == "-c":
+        exec(compile(what, "<string>", "exec"), {"__name__": "__main__"})
+    else:
+        runpy.run_module(what, run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":

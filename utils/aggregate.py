@@ -1,4 +1,4 @@
-"""From items to numbers: accuracies in three forms, pools, means of categories, joined scores.
+"""From items to numbers: accuracies in three forms, pools, means of categories.
 
 An item is a plain dict with at least `id`, `status` and `right` (1, 0, or None where there is no
 verdict). All functions are pure, do not depend on the order of the items (sums use math.fsum over
@@ -66,7 +66,7 @@ def accuracy_valid(items: Sequence[Item]) -> float | None:
 
 def accuracy_interval(items: Sequence[Item]) -> stats.Interval | None:
     """95 % interval of `accuracy`, clustered by the items' `video`; None before a judge came."""
-    if is_unjudged(items):
+    if not items or is_unjudged(items):
         return None
     rights = [float(item["right"] or 0) for item in items]
     return stats.clustered_mean(rights, [item["video"] for item in items])
@@ -80,6 +80,14 @@ def count_failed(items: Sequence[Item]) -> int:
 def by_status(items: Iterable[Item]) -> dict[str, int]:
     """Number of items by status, sorted by name."""
     return dict(sorted(Counter(item["status"] for item in items).items()))
+
+
+def unlike(asked: Mapping[str, Iterable[Item]]) -> str:
+    """How many items each of several has, if they do not all have the same ones; else ""."""
+    ids = {name: frozenset(item["id"] for item in items) for name, items in asked.items()}
+    if len(set(ids.values())) < 2:
+        return ""
+    return ", ".join(f"{name} {len(own)}" for name, own in ids.items())
 
 
 def by_category(items: Iterable[Item]) -> dict[str, list[Item]]:
@@ -152,54 +160,18 @@ def count_failed_pools(items: Sequence[Item], size: int) -> int:
     return sum(not pool.valid for pool in pools(items, size).values())
 
 
-# --- scores joined over two tasks -------------------------------------------------------------
-
-
-class Carrier(float):
-    """What a task hands to its group: nan for the table, scores by question for the join.
-
-    The host calls a group's aggregation with the values of its tasks for one metric name
-    (host.md, Results). A task run alone must not show a number under that name, hence nan.
-    """
-
-    side: str
-    scores: dict[str, Mapping[str, Any]]
-    reduce: str
-
-    def __new__(cls, side: str, scores: dict[str, Mapping[str, Any]], reduce: str) -> Carrier:
-        """Make one.
-
-        Args:
-            side: which task it comes from, e.g. "pool" or "answer".
-            scores: question -> {"right": bool or None, "valid": bool, "category": str}.
-            reduce: which joined number is asked for (a name the benchmark's join knows).
-        """
-        self = super().__new__(cls, math.nan)
-        self.side, self.scores, self.reduce = side, scores, reduce
-        return self
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (Carrier, (self.side, self.scores, self.reduce))
-
-    def __deepcopy__(self, _memo: Any) -> Carrier:
-        return self
-
-    def __copy__(self) -> Carrier:
-        return self
-
-
 # --- the host's rule --------------------------------------------------------------------------
 
 
-def never_raises(function: Callable[..., Any], name: str = "") -> Callable[..., Any]:
+def never_raises(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """An exception in an aggregation would lose every result of the run (host.md): None instead.
 
     The trouble is printed with its traceback, and the table shows N/A.
 
     Args:
-        name: the metric that the line names; unset: the function's own name.
+        function: computes the metric.
+        name: the metric that the line names.
     """
-    name = name or getattr(function, "__name__", repr(function))
 
     @functools.wraps(function)
     def guarded(*args: Any, **kwargs: Any) -> Any:
@@ -211,17 +183,3 @@ def never_raises(function: Callable[..., Any], name: str = "") -> Callable[..., 
             return None
 
     return guarded
-
-
-def metric_list(
-    metrics: Mapping[str, Callable[..., Any]], higher_is_better: Callable[[str], bool | None]
-) -> list[dict[str, Any]]:
-    """The host's `metric_list` for a task with these metrics (name -> aggregation)."""
-    return [
-        {
-            "metric": name,
-            "aggregation": never_raises(aggregation, name),
-            "higher_is_better": higher_is_better(name),
-        }
-        for name, aggregation in metrics.items()
-    ]

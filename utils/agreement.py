@@ -50,7 +50,6 @@ class Flips:
     down: int
     only_before: int  # items that only the first judge rated
     only_after: int
-    neither: int
 
     @property
     def n(self) -> int:
@@ -158,11 +157,11 @@ def flips(before: Sequence[float | None], after: Sequence[float | None]) -> Flip
     kinds: Counter[str] = Counter()
     for first, second in zip(before, after, strict=True):
         if first is None or second is None:
-            only = "only_after" if second is not None else "only_before"
-            kinds["neither" if first is None and second is None else only] += 1
+            kinds["only_before"] += first is not None
+            kinds["only_after"] += second is not None
         else:
             kinds["same" if first == second else "up" if second > first else "down"] += 1
-    names = ("same", "up", "down", "only_before", "only_after", "neither")
+    names = ("same", "up", "down", "only_before", "only_after")
     return Flips(**{name: kinds[name] for name in names})
 
 

@@ -92,9 +92,10 @@ def read_choice(text: str, options: Sequence[str]) -> Choice:
     """
     if not 1 <= len(options) <= len(string.ascii_uppercase):
         raise ValueError(f"{len(options)} options; letters exist for 1 to 26")
-    status, visible = _visible(text)
-    if status != "ok":
-        return Choice(None, status, None)
+    reply = shape(text)
+    if not reply.there:
+        return Choice(None, reply.status, None)
+    visible = normalise(reply.text)
     texts = [normalise(option) for option in options]
     item = _Item(
         string.ascii_uppercase[: len(options)],
@@ -105,7 +106,7 @@ def read_choice(text: str, options: Sequence[str]) -> Choice:
         choice = rule(visible, item)
         if choice is not None:
             return choice
-    declined = is_refusal(visible) or declines(visible, texts)
+    declined = reply.status == "refused" or declines(visible, texts)
     return Choice(None, "refused", None) if declined else _UNPARSED
 
 
@@ -115,8 +116,7 @@ def reply_status(text: str) -> str:
     `empty` is a reply without a letter, digit or symbol outside its reasoning. That the
     video does not show something is an answer (MAIA's Uncertainty and Out-of-Scope), so it is ok.
     """
-    status, visible = _visible(text)
-    return "refused" if status == "ok" and is_refusal(visible) else status
+    return shape(text).status
 
 
 def strip_reasoning(text: str) -> tuple[str, bool]:
@@ -352,19 +352,6 @@ def _in_range(letter: str, item: _Item) -> bool:
     return letter.upper() in item.letters
 
 
-def _visible(text: str) -> tuple[str, str]:
-    """Status (ok, empty, truncated, model_error) and the normalised reply without reasoning."""
-    if patterns.HOST_FAILURE.match(patterns.INVISIBLE.sub("", text)):
-        return "model_error", ""
-    reply, unclosed = strip_reasoning(text)
-    if unclosed:
-        return "truncated", ""
-    visible = normalise(reply)
-    if not any(unicodedata.category(c)[0] in "LNS" for c in visible):
-        return "empty", ""
-    return "ok", visible
-
-
 def _limit_marks(text: str) -> str:
     """Text in which no character carries more than MAX_MARKS combining marks."""
     if text.isascii():
@@ -377,7 +364,7 @@ def _limit_marks(text: str) -> str:
     return "".join(kept)
 
 
-# --- structured replies: what each goes through before it is parsed (rankings.py and others) -----
+# --- what every reply goes through before it is read ----------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -399,10 +386,15 @@ class Reply:
 
 def shape(text: str) -> Reply:
     """A model's text as the parsers take it. No text raises."""
-    status = reply_status(text)
-    if status not in ("ok", "refused"):
-        return Reply(status, "")
-    return Reply(status, strip_reasoning(text)[0])
+    if patterns.HOST_FAILURE.match(patterns.INVISIBLE.sub("", text)):
+        return Reply("model_error", "")
+    reply, unclosed = strip_reasoning(text)
+    if unclosed:
+        return Reply("truncated", "")
+    visible = normalise(reply)
+    if not any(unicodedata.category(c)[0] in "LNS" for c in visible):
+        return Reply("empty", "")
+    return Reply("refused" if is_refusal(visible) else "ok", reply)
 
 
 def unread(reply: Reply) -> str:

@@ -1,7 +1,8 @@
 """BARTScore with a sequence-to-sequence model that is on this machine (Yuan et al., 2021).
 
-The score of a text is the mean log-likelihood of its tokens, given another text that the encoder
-reads; the special tokens that the tokenizer adds to it count as tokens, as in the authors' code.
+The score is the mean log-likelihood of the candidate's tokens, given the reference, which the
+encoder reads (the authors' "precision"); the special tokens that the tokenizer adds to it count as
+tokens, as in their code.
 MovieRecapsQA's paper (Table 4: 0.03 to 0.05) names neither its model nor its direction; its column
 can only be the exponentiated score, exp(mean log-likelihood) in 0..1, which `likelihoods` holds.
 
@@ -19,14 +20,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lmms_eval_tasks.utils import aggregate, local_models, seq2seq
-from lmms_eval_tasks.utils.text_metrics import tokenize
+from lmms_eval_tasks.utils.text_metrics import check_corpus, tokenize
 
 KIND = "sequence-to-sequence model"
-# The authors' names: precision scores the candidate given the reference, recall the reverse.
-DIRECTIONS = {
-    "precision": "P(candidate | reference)",
-    "recall": "P(reference | candidate)",
-}
 
 
 @dataclass(frozen=True)
@@ -39,7 +35,6 @@ class BartScore:
         n_truncated: texts cut to the model's length: candidates and references, once per item.
         model: name or path of the model, as asked for.
         revision: its commit in the Hugging Face cache; None for a folder of the user's.
-        direction: a name of DIRECTIONS.
         max_source: tokens that the encoder reads at most, special tokens included.
         max_target: tokens that are scored at most, special tokens included.
         reason: why nothing was computed, else None.
@@ -49,7 +44,6 @@ class BartScore:
     n_truncated: int
     model: str
     revision: str | None
-    direction: str
     max_source: int | None
     max_target: int | None
     reason: str | None
@@ -78,26 +72,19 @@ class BartScore:
             else f"{self.value:.4f} (exponentiated per item {shown:.4f})"
         )
         return (
-            f"BARTScore {numbers}, mean token log-likelihood {DIRECTIONS[self.direction]} "
-            f"({self.direction}); model {model}, transformers "
+            f"BARTScore {numbers}, mean token log-likelihood P(candidate | reference) "
+            f"(precision); model {model}, transformers "
             f"{transformers.__version__}, float32; {self.n_truncated} texts cut "
             f"(encoder {self.max_source}, decoder {self.max_target} tokens); "
             f"{self.values.count(None)} of {len(self.values)} items left out for lack of words"
         )
 
 
-def bart_score(
-    candidates: Sequence[str],
-    references: Sequence[str],
-    *,
-    model: str,
-    direction: str = "precision",
-    device: str = "cpu",
-    batch_size: int = 16,
-) -> BartScore:
-    """Mean token log-likelihood of each candidate given its reference, or the reverse.
+def bart_score(candidates: Sequence[str], references: Sequence[str], *, model: str) -> BartScore:
+    """Mean token log-likelihood of each candidate given its reference.
 
-    Texts are in NFC without blanks around them. Items are scored in batches with attention masks;
+    On the CPU, as the model under test may still fill the GPU. Texts are in NFC without blanks
+    around them. Items are scored in batches with attention masks;
     equal ones once, and batches are put together by length and text: the order of items changes no
     bit, and a list agrees with the same list item by item up to the rounding of single precision
     (about 1e-6).
@@ -106,17 +93,13 @@ def bart_score(
         candidates: one text per item.
         references: one text per item.
         model: folder of a sequence-to-sequence model, or a name in the local Hugging Face cache.
-        direction: "precision" scores the candidate given the reference, "recall" the reverse.
-        device: torch device; the CPU unless told, as the model under test may still fill the GPU.
-        batch_size: items of one forward pass at most.
 
     Raises:
-        ValueError: there is no item, the lengths differ, the direction is unknown or the batch size
-            below 1. A model that is absent, broken or of another kind raises nothing: there are no
-            values, and the reason says why.
+        ValueError: there is no item, or the lengths differ. A model that is absent, broken or of
+            another kind raises nothing: there are no values, and the reason says why.
     """
-    _check(candidates, references, direction, batch_size)
-    empty = BartScore((None,) * len(candidates), 0, model, None, direction, None, None, None)
+    check_corpus(candidates, [[reference] for reference in references])
+    empty = BartScore((None,) * len(candidates), 0, model, None, None, None, None)
     folder = local_models.find(model, may_be_path=True)
     if folder is None:
         return replace(empty, reason=local_models.absent(KIND, model))
@@ -124,12 +107,10 @@ def bart_score(
         (_clean(reference), _clean(candidate))
         for candidate, reference in zip(candidates, references, strict=True)
     ]
-    if direction == "recall":
-        pairs = [(candidate, reference) for reference, candidate in pairs]
     wanted = sorted({pair for pair in pairs if all(pair)})
     try:
-        scorer = seq2seq.load(folder, device)
-        known = scorer.scores(wanted, batch_size)
+        scorer = seq2seq.load(folder)
+        known = scorer.scores(wanted)
     # As for BERTScore: loaders and models raise what they like, and an exception in an aggregation
     # costs the host's whole run (host.md).
     except Exception as error:
@@ -140,7 +121,6 @@ def bart_score(
         n_truncated=sum(one.n_cut for one in found if one is not None),
         model=model,
         revision=local_models.revision(folder),
-        direction=direction,
         max_source=scorer.max_source,
         max_target=scorer.max_target,
         reason=None,
@@ -161,16 +141,3 @@ def problem(model: str) -> str | None:
 def _clean(text: str) -> str:
     """The text in NFC; "" if it has no word, and so nothing to score."""
     return unicodedata.normalize("NFC", text).strip() if tokenize(text) else ""
-
-
-def _check(
-    candidates: Sequence[str], references: Sequence[str], direction: str, batch_size: int
-) -> None:
-    if len(candidates) != len(references):
-        raise ValueError(f"{len(candidates)} candidates but {len(references)} references")
-    if not candidates:
-        raise ValueError("no items: a corpus metric of nothing has no value")
-    if direction not in DIRECTIONS:
-        raise ValueError(f"no direction {direction!r}: choose one of {', '.join(DIRECTIONS)}")
-    if batch_size < 1:
-        raise ValueError(f"a batch of {batch_size} items: at least 1")

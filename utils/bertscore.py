@@ -34,7 +34,6 @@ class BertScore:
         model: name or path of the encoder, as asked for.
         layer: the hidden layer used, counted from 1 (0 are the embeddings).
         hash: bert-score's own line of model, layer and versions, for comparisons between papers.
-        rescaled: whether scores are rescaled by bert-score's baseline; always False here.
         reason: why there is no value, else None.
         max_tokens: the encoder's length, special tokens included.
         values: each item's F1 in the order of the items, from which means over parts of them and
@@ -46,7 +45,6 @@ class BertScore:
     model: str
     layer: int | None
     hash: str | None
-    rescaled: bool
     reason: str | None
     max_tokens: int | None = None
     values: tuple[float, ...] = field(default=(), compare=False, repr=False)
@@ -55,10 +53,9 @@ class BertScore:
         """One line for the results: the number with its model, layer, rescaling, hash and cuts."""
         if self.value is None:
             return f"BERTScore not computed: {self.reason}"
-        scale = "rescaled" if self.rescaled else "not rescaled"
         return (
             f"BERTScore F1 {self.value:.4f} (mean of the best reference's), model {self.model}, "
-            f"layer {self.layer}, {scale}, hash {self.hash}, "
+            f"layer {self.layer}, not rescaled, hash {self.hash}, "
             f"{self.n_truncated} texts cut to {self.max_tokens} tokens"
         )
 
@@ -69,14 +66,13 @@ def bert_score(
     *,
     model: str | None = None,
     lang: str = "it",
-    device: str = "cpu",
 ) -> BertScore:
     """Mean over items of the F1 against the reference that fits best.
 
     P, R and F1 take their maximum over the references independently, as in bert-score; F1's is
     reported. A candidate without a word scores 0; references without a word are left out, and an
     item that has no other scores 0. An item's score depends on that item alone, so the order and
-    the company of items change no bit.
+    the company of items change no bit. On the CPU, as the model under test may still fill the GPU.
 
     Args:
         candidates: one text per item.
@@ -84,7 +80,6 @@ def bert_score(
         model: folder of an encoder, or a name in the local Hugging Face cache. None: bert-score's
             default for `lang` (bert-base-multilingual-cased for Italian), from the cache only.
         lang: language code, used only if `model` is None.
-        device: torch device; the CPU unless told, as the model under test may still fill the GPU.
 
     Raises:
         ValueError: there is no item, the lengths differ, or an item has no reference. A model that
@@ -99,7 +94,7 @@ def bert_score(
     if folder is None:
         return _not_computed(name, local_models.absent("encoder", name, may_be_path=may_be_path))
     try:
-        encoder = _load(name, folder, library.model2layers, device)
+        encoder = _load(name, folder, library.model2layers)
         scores = [
             _best_f1(encoder, _clean([text]), _clean(refs))
             for text, refs in zip(candidates, references, strict=True)
@@ -114,7 +109,6 @@ def bert_score(
         model=name,
         layer=encoder.layer,
         hash=library.get_hash(name, encoder.layer, False, False, False, False),
-        rescaled=False,
         reason=None,
         max_tokens=encoder.tokenizer.model_max_length,
         values=tuple(f1 for f1, _ in scores),
@@ -126,7 +120,6 @@ class _Encoder:
     model: Any
     tokenizer: Any  # its model_max_length is the true limit
     layer: int
-    device: str
 
     def hidden(self, texts: list[str]) -> tuple[Any, Any, Any]:
         """Hidden states (text, token, layer, size), mask and weights (text, token) on the CPU."""
@@ -136,9 +129,9 @@ class _Encoder:
         weights[self.tokenizer.sep_token_id] = 0.0
         weights[self.tokenizer.cls_token_id] = 0.0
         embedding = get_bert_embedding(
-            texts, self.model, self.tokenizer, weights, device=self.device, all_layers=True
+            texts, self.model, self.tokenizer, weights, device="cpu", all_layers=True
         )
-        hidden, mask, token_weights = (tensor.cpu() for tensor in embedding)
+        hidden, mask, token_weights = embedding
         return hidden, mask, token_weights
 
     def n_tokens(self, text: str) -> int:
@@ -147,7 +140,7 @@ class _Encoder:
 
 
 def _not_computed(name: str, reason: str) -> BertScore:
-    return BertScore(None, 0, name, None, None, False, reason)
+    return BertScore(None, 0, name, None, None, reason)
 
 
 def _clean(texts: Sequence[str]) -> list[str]:
@@ -185,7 +178,7 @@ def _best_f1(encoder: _Encoder, candidate: list[str], references: list[str]) -> 
     return min(best, 1.0), cut
 
 
-def _load(name: str, folder: Path, known_layers: Mapping[str, int], device: str) -> _Encoder:
+def _load(name: str, folder: Path, known_layers: Mapping[str, int]) -> _Encoder:
     """The encoder, tried on two short texts.
 
     Raises:
@@ -198,14 +191,13 @@ def _load(name: str, folder: Path, known_layers: Mapping[str, int], device: str)
     model = local_models.load(AutoModel, folder, optional=["pooler"])
     if model.config.is_encoder_decoder:
         model = model.get_encoder()
-    model = model.to(device)
     tokenizer.model_max_length = _max_tokens(tokenizer, model)
-    hidden, _, _ = _Encoder(model, tokenizer, 0, device).hidden(["prova", "una prova più lunga"])
+    hidden, _, _ = _Encoder(model, tokenizer, 0).hidden(["prova", "una prova più lunga"])
     layer = _layer(name, folder, hidden.shape[2] - 1, known_layers)
     blocks = getattr(getattr(model, "encoder", None), "layer", None)
     if blocks is not None:  # BERT and its kin: what is above the layer need not be computed
         model.encoder.layer = blocks[:layer]
-    return _Encoder(model, tokenizer, layer, device)
+    return _Encoder(model, tokenizer, layer)
 
 
 def _layer(name: str, folder: Path, n_layers: int, known_layers: Mapping[str, int]) -> int:

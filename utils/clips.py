@@ -135,16 +135,6 @@ def images(made: media.Media) -> list[Image]:
     ]
 
 
-def content(doc: Doc) -> list[dict[str, Any]]:
-    """The clip or its frames as content items of a chat message.
-
-    Raises:
-        MediaError: as `shown_of`.
-    """
-    kind = "image" if doc["n_frames"] else "video"
-    return [{"type": kind, "url": visual} for visual in visuals(doc)]
-
-
 def log(doc: Doc) -> dict[str, Any]:
     """What was handed over, in plain types.
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.utils import clip_encoder, local_models
-from lmms_eval_tasks.utils.clip_encoder import CPU, Encoder, Picture
+from lmms_eval_tasks.utils.clip_encoder import Encoder, Picture
 from lmms_eval_tasks.utils.text_metrics import tokenize
 
 if TYPE_CHECKING:
@@ -86,14 +86,7 @@ def from_embeddings(text_embeddings: ArrayLike, image_embeddings: ArrayLike) -> 
     return WEIGHT * math.fsum(max(0.0, cosine) for cosine in cosines) / len(cosines)
 
 
-def clip_score(
-    sentences: Sequence[str],
-    images: Sequence[Picture],
-    model: str,
-    *,
-    device: str = CPU,
-    batch_size: int | None = None,
-) -> ClipScore:
+def clip_score(sentences: Sequence[str], images: Sequence[Picture], model: str) -> ClipScore:
     """CLIPScore of the sentences of a summary and the frames selected with it.
 
     The model is loaded once for a process, and what it has embedded is kept: another call about the
@@ -103,29 +96,23 @@ def clip_score(
         sentences: of one summary; those without a word are left out, a repeated one counts twice.
         images: a repeated one counts twice.
         model: folder of a CLIP model, or a name in the local Hugging Face cache.
-        device: torch device; the CPU unless told, as the model under test may still fill the GPU.
-        batch_size: texts or pictures of one forward pass; None: one on the CPU, where the number
-            then depends on no bit of what else is scored, 32 elsewhere (differences about 1e-6).
 
     Raises:
-        ValueError: a batch size below 1.
         TasksError: a picture raised it when it was opened. A model that is absent, broken or of
             another kind raises nothing: there is no value, and the reason says why.
     """
-    if batch_size is not None and batch_size < 1:
-        raise ValueError(f"a batch of {batch_size}: at least 1")
     said = [sentence for sentence in sentences if tokenize(sentence)]
     folder = local_models.find(model, may_be_path=True)
     if folder is None:
         return ClipScore(None, len(said), 0, local_models.absent(KIND, model))
-    encoder = _loaded(folder, device)
+    encoder = _loaded(folder)
     if isinstance(encoder, str):
         return ClipScore(None, len(said), 0, encoder)
     if not said or not images:
         return ClipScore(None, len(said), 0, None)
     try:
-        texts = encoder.texts(said, batch_size)
-        pictures = encoder.pictures(images, batch_size)
+        texts = encoder.texts(said)
+        pictures = encoder.pictures(images)
         value = from_embeddings([text.vector for text in texts], pictures)
     except TasksError:
         raise  # a picture's file: the caller knows what it is of
@@ -141,13 +128,13 @@ def problem(model: str) -> str | None:
     return local_models.problem(KIND, model, lambda config: config.model_type == "clip")
 
 
-def describe(model: str, device: str = CPU) -> str:
+def describe(model: str) -> str:
     """One line for the results: rule, model, revision, precision, and what was cut so far.
 
     The sentences are those of all scores of this process by this model, each counted once.
     """
     folder = local_models.find(model, may_be_path=True)
-    encoder = local_models.absent(KIND, model) if folder is None else _loaded(folder, device)
+    encoder = local_models.absent(KIND, model) if folder is None else _loaded(folder)
     if folder is None or isinstance(encoder, str):
         return f"CLIPScore not computed: {encoder}"
     import transformers
@@ -169,9 +156,9 @@ def is_comparable(model: str) -> bool:
 
 # Loaded once, and so is the reason why it cannot be: every item asks.
 @lru_cache(maxsize=2)
-def _loaded(folder: Path, device: str) -> Encoder | str:
+def _loaded(folder: Path) -> Encoder | str:
     try:
-        return clip_encoder.load(folder, device)
+        return clip_encoder.load(folder)
     except Exception as error:  # loaders raise what they like
         return local_models.told(folder, error)
 

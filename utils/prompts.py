@@ -62,7 +62,7 @@ def fill(template: str, values: Mapping[str, str]) -> str:
 def load(
     benchmark: str,
     name: str,
-    required: Collection[str] | Mapping[str, Collection[str]],
+    required: Mapping[str, Collection[str]],
     override_dir: Path | None = None,
 ) -> Prompt:
     """Read `<name>.yml` of a benchmark, the user's version before the packaged one.
@@ -70,8 +70,8 @@ def load(
     Args:
         benchmark: subpackage of lmms_eval_tasks, and subfolder of the user's folder.
         name: file name, with or without `.yml`.
-        required: for each part its placeholders. As a plain set: placeholders that must occur
-            somewhere in the file. No others are allowed: a misspelt one would reach the model.
+        required: for each part its placeholders. No others are allowed in it: a misspelt one would
+            reach the model.
         override_dir: the user's folder, that of the settings unless told; a file it lacks is ours.
 
     Raises:
@@ -134,24 +134,14 @@ def _parts(content: bytes, source: str) -> dict[str, str]:
     return parts
 
 
-def _check(
-    text: Mapping[str, str],
-    required: Collection[str] | Mapping[str, Collection[str]],
-    source: str,
-) -> None:
-    if isinstance(required, Mapping):
-        if absent := [part for part in required if part not in text]:
-            raise PromptError(f"{source}: part {absent[0]!r} is missing")
-        found = {part: placeholders(text[part]) for part in required}
-        expected = {part: set(names) for part, names in required.items()}
-    else:
-        found = {"": set().union(*(placeholders(part) for part in text.values()))}
-        expected = {"": set(required)}
-    for part, names in expected.items():
-        place = f"{source}, part {part!r}" if part else source
-        if missing := names - found[part]:
+def _check(text: Mapping[str, str], required: Mapping[str, Collection[str]], source: str) -> None:
+    if absent := [part for part in required if part not in text]:
+        raise PromptError(f"{source}: part {absent[0]!r} is missing")
+    for part, names in required.items():
+        place, found = f"{source}, part {part!r}", placeholders(text[part])
+        if missing := set(names) - found:
             raise PromptError(f"{place}: the placeholder {_braced(missing)} is missing")
-        if unknown := found[part] - names:
+        if unknown := found - set(names):
             known = _braced(names) or "none"
             raise PromptError(f"{place}: unknown placeholder {_braced(unknown)}; known: {known}")
 

@@ -8,10 +8,13 @@ import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError, TasksError
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 _NOT_DATA = {"key.json", "manifest.json"}  # of the packaged sample
 
@@ -156,6 +159,14 @@ def read_lines(file: Path) -> Iterator[tuple[int, Any]]:
                 raise DataError(f"{file}, line {number}: not valid JSON: {error}") from None
 
 
+def in_words(error: ValidationError) -> str:
+    """The first problem of a validation in a user's words, on one line: where, and what."""
+    first = error.errors(include_input=False, include_url=False)[0]
+    places = [f"entry {one + 1}" if isinstance(one, int) else str(one) for one in first["loc"]]
+    what = first["msg"].removeprefix("Value error, ")
+    return f"{', '.join(places)}: {what}" if places else what
+
+
 def put(source: Path, target: Path, link: bool) -> None:
     """Copy or link a file to its place, as a whole or not at all; one that is there stays."""
     if target.exists() and target.resolve() == source.resolve():
@@ -272,7 +283,13 @@ def compared(counts: Mapping[str, int], paper: Mapping[str, int]) -> str:
 
 
 # Containers of the videos that releases name without an ending.
-VIDEO_ENDINGS = (".mp4", ".mkv", ".webm", ".mov", ".avi", ".m4v", ".mpg", ".ts")
+VIDEO_ENDINGS = (".mp4", ".mkv", ".webm", ".mov", ".avi", ".m4v", ".mpg", ".ts", ".ogv")
+
+
+def stem(video: str) -> str:
+    """The name without the ending of a video, if it has one; "talk.part1" has none."""
+    path = Path(video)
+    return path.stem if path.suffix.lower() in VIDEO_ENDINGS else video
 
 
 def video_path(folders: Sequence[Path], name: str) -> Path:
@@ -280,11 +297,11 @@ def video_path(folders: Sequence[Path], name: str) -> Path:
 
     Args:
         folders: in order; of a release's layout.
-        name: of the file, with its own ending or, as ids are, without: then any known one.
+        name: of the file, with its own ending or, as ids are, without; any known one is taken.
     """
-    names = [name, *(f"{name}{ending}" for ending in VIDEO_ENDINGS)]
+    names = [name, *(f"{stem(name)}{ending}" for ending in VIDEO_ENDINGS)]
     for folder in folders:
         for found in names:
             if (folder / found).is_file():
                 return folder / found
-    return folders[0] / (name if Path(name).suffix.lower() in VIDEO_ENDINGS else names[1])
+    return folders[0] / (names[1] if stem(name) == name else name)

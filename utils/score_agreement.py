@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lmms_eval_tasks.utils import stats
+from lmms_eval_tasks.utils.aggregate import mean
 from lmms_eval_tasks.utils.agreement import kappa
 from lmms_eval_tasks.utils.stats import Interval
 
@@ -93,8 +94,8 @@ def row(pairs: Sequence[Pair], scale: Sequence[int], resamples: int = 1000) -> R
         n=len(both),
         missing=sum(pair.ours is None and pair.published is not None for pair in pairs),
         **{name: statistic(both) for name, statistic in computed.items()},
-        ours=_mean(ours for ours, _ in both),
-        published=_mean(published for _, published in both),
+        ours=mean(ours for ours, _ in both),
+        published=mean(published for _, published in both),
         intervals=intervals,
     )
 
@@ -145,7 +146,7 @@ def mean_row(rows: Sequence[Row]) -> Row:
     return Row(
         n=sum(one.n for one in rows),
         missing=sum(one.missing for one in rows),
-        **{name: None if None in found else _mean(found) for name, found in values.items()},
+        **{name: None if None in found else mean(found) for name, found in values.items()},
         intervals={},
     )
 
@@ -182,7 +183,7 @@ def _double_ranks(values: Sequence[float]) -> list[int]:
 
 def absolute_difference(both: Both) -> float | None:
     """Mean absolute difference, in points of the scale."""
-    return _mean(abs(ours - published) for ours, published in both)
+    return mean(abs(ours - published) for ours, published in both)
 
 
 # --- several answers to one question -----------------------------------------------------------
@@ -203,8 +204,3 @@ def by_question(pairs: Iterable[Pair], pick: Callable[[Sequence[float]], float])
         one = Pair(given[0].rater, question, given[0].cluster, pick(ours), pick(published))
         made.append(one)
     return made
-
-
-def _mean(values: Iterable[float]) -> float | None:
-    collected = list(values)
-    return math.fsum(collected) / len(collected) if collected else None

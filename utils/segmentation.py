@@ -92,31 +92,30 @@ def segment(features: Features, n_segments: int) -> list[int]:
     return found.starts(n_segments)
 
 
-def automatic(features: Features, most: int, penalty: float = PENALTY) -> list[int]:
+def automatic(features: Features, most: int) -> list[int]:
     """As many segments as the penalty allows (Potapov et al., equations 5 and 6).
 
     The number m of borders between segments has the least
-    L(m) / n + penalty * m / n * (log(n / m) + 1), L the least scatter with m borders and n the
+    L(m) / n + PENALTY * m / n * (log(n / m) + 1), L the least scatter with m borders and n the
     number of frames; of equals the smallest. Their paper's g(m, n) is m (log(n/m) + 1); that both
     terms are divided by n, and the weight, is from their code.
 
     Args:
         features: (n, d); scaled to length 1 here.
         most: segments at most, at least 1; more than n counts as n.
-        penalty: its weight, at least 0.
 
     Raises:
         ValueError: as `normalised`, or an argument out of range.
     """
-    if most < 1 or not 0 <= penalty < math.inf:
-        raise ValueError(f"at most {most} segments with a penalty of {penalty}")
+    if most < 1:
+        raise ValueError(f"at most {most} segments")
     rows = normalised(features)
     n = len(rows)
     found = _Best(rows, min(most, n))
 
     def objective(borders: int) -> float:
         term = borders * (math.log(n / borders) + 1) if borders else 0.0
-        return (scatter(rows, found.starts(borders + 1)) + penalty * term) / n
+        return (scatter(rows, found.starts(borders + 1)) + PENALTY * term) / n
 
     return found.starts(min(range(found.most), key=objective) + 1)
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from lmms_eval_tasks.utils import local_models
 
+_BATCH = 16  # pairs of one forward pass at most
 # Target tokens of one batch, padding included: with a vocabulary of 50,000 their logits take 400 MB
 # in single precision, and the model's own loss as much again.
 _MAX_BATCH_TOKENS = 2048
@@ -43,18 +44,14 @@ class Scorer:
         model, tokenizer: transformers' own.
         max_source: tokens that the encoder reads at most, special tokens included.
         max_target: tokens that are scored at most, special tokens included.
-        device: where the model is.
     """
 
     model: Any
     tokenizer: Any
     max_source: int
     max_target: int
-    device: str
 
-    def scores(
-        self, pairs: Sequence[tuple[str, str]], batch_size: int
-    ) -> Mapping[tuple[str, str], Score]:
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], Score]:
         """Mean log-likelihood of each pair's target, given its source, and how many texts were cut.
 
         Batches are put together by length and text, so that the order of pairs changes no bit. A
@@ -62,7 +59,6 @@ class Scorer:
 
         Args:
             pairs: (source, target), none twice and none with an empty text.
-            batch_size: pairs of one forward pass at most.
 
         Raises:
             ValueError: the model's output is not finite.
@@ -70,7 +66,7 @@ class Scorer:
         found = {}
         read = [one for one in map(self._tokens, pairs) if one.source and one.target]
         ordered = sorted(read, key=lambda one: (len(one.target), len(one.source), one.pair))
-        for batch in _batches(ordered, batch_size):
+        for batch in _batches(ordered):
             for one, value in zip(batch, self._log_likelihoods(batch), strict=True):
                 if not math.isfinite(value):
                     raise ValueError("the model's output is not finite")
@@ -96,8 +92,8 @@ class Scorer:
         import torch
 
         padding = self.tokenizer.pad_token_id or 0
-        source, read = _padded([one.source for one in batch], padding, self.device)
-        target, scored = _padded([one.target for one in batch], padding, self.device)
+        source, read = _padded([one.source for one in batch], padding)
+        target, scored = _padded([one.target for one in batch], padding)
         with torch.inference_mode():
             # As `labels` the model itself shifts them to the right, in the way it was trained.
             # -100 marks what is no token; the decoder sees no position after its own.
@@ -111,7 +107,7 @@ class Scorer:
         return [float(value) for value in sums / scored.sum(1)]
 
 
-def load(folder: Path, device: str) -> Scorer:
+def load(folder: Path) -> Scorer:
     """The model with its limits.
 
     Raises:
@@ -123,14 +119,13 @@ def load(folder: Path, device: str) -> Scorer:
     tokenizer = AutoTokenizer.from_pretrained(
         folder, local_files_only=True, trust_remote_code=False
     )
-    model = local_models.load(AutoModelForSeq2SeqLM, folder).to(device)
+    model = local_models.load(AutoModelForSeq2SeqLM, folder)
     longest = tokenizer.model_max_length
     return Scorer(
         model=model,
         tokenizer=tokenizer,
         max_source=local_models.least(_positions(model.config, "encoder"), longest),
         max_target=local_models.least(_positions(model.config, "decoder"), longest),
-        device=device,
     )
 
 
@@ -143,12 +138,12 @@ def _positions(config: Any, side: str) -> int | None:
     return None
 
 
-def _batches(ordered: Sequence[_Tokens], batch_size: int) -> Iterator[list[_Tokens]]:
-    """Batches of at most `batch_size` and `_MAX_BATCH_TOKENS`; targets come shortest first."""
+def _batches(ordered: Sequence[_Tokens]) -> Iterator[list[_Tokens]]:
+    """Batches of at most `_BATCH` and `_MAX_BATCH_TOKENS`; targets come shortest first."""
     batch: list[_Tokens] = []
     for one in ordered:
         full = (len(batch) + 1) * len(one.target) > _MAX_BATCH_TOKENS
-        if batch and (full or len(batch) == batch_size):
+        if batch and (full or len(batch) == _BATCH):
             yield batch
             batch = []
         batch.append(one)
@@ -156,7 +151,7 @@ def _batches(ordered: Sequence[_Tokens], batch_size: int) -> Iterator[list[_Toke
         yield batch
 
 
-def _padded(rows: Sequence[Sequence[int]], padding: int, device: str) -> tuple[Any, Any]:
+def _padded(rows: Sequence[Sequence[int]], padding: int) -> tuple[Any, Any]:
     """Rows of ids on the left of a tensor (rows, longest), and where they are (True)."""
     import torch
 
@@ -166,4 +161,4 @@ def _padded(rows: Sequence[Sequence[int]], padding: int, device: str) -> tuple[A
     for place, row in enumerate(rows):
         ids[place, : len(row)] = torch.tensor(row)
         mask[place, : len(row)] = True
-    return ids.to(device), mask.to(device)
+    return ids, mask

@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+LEVEL = 0.95  # of every interval: its coverage
+
 
 @dataclass(frozen=True)
 class Interval:
@@ -53,9 +55,7 @@ def mean(values: Iterable[float]) -> float:
     return math.fsum(items) / len(items)
 
 
-def clustered_mean(
-    values: Sequence[float], clusters: Sequence[str], level: float = 0.95
-) -> Interval:
+def clustered_mean(values: Sequence[float], clusters: Sequence[str]) -> Interval:
     """Mean of all values (each item weighs the same) with a clustered standard error.
 
     With m the mean, n items and C clusters, s_c the sum of (value - m) over cluster c:
@@ -65,15 +65,14 @@ def clustered_mean(
     Args:
         values: one finite number per item; drop undefined items first, and count them elsewhere.
         clusters: each item's cluster, in the same order.
-        level: coverage, between 0 and 1.
 
     Returns:
         The interval; with one cluster `se` is None and `low`, `high` are nan.
 
     Raises:
-        ValueError: no values, unequal lengths, a value that is not finite, a level outside (0, 1).
+        ValueError: no values, unequal lengths, a value that is not finite.
     """
-    _check(values, clusters, level)
+    _check(values, clusters)
     if not all(math.isfinite(value) for value in values):
         raise ValueError("a value is not finite; leave undefined items out and count them")
     estimate = mean(values)
@@ -81,7 +80,7 @@ def clustered_mean(
     for value, cluster in zip(values, clusters, strict=True):
         residuals.setdefault(cluster, []).append(value - estimate)
     n, count = len(values), len(residuals)
-    method = f"clustered t, {100 * level:g} %"
+    method = f"clustered t, {100 * LEVEL:g} %"
     if count == 1:
         return Interval(estimate, math.nan, math.nan, None, method, n, count)
 
@@ -89,7 +88,7 @@ def clustered_mean(
 
     squares = math.fsum(math.fsum(items) ** 2 for items in residuals.values())
     se = math.sqrt(count / (count - 1) * squares) / n
-    half = float(stdtrit(count - 1, (1 + level) / 2)) * se
+    half = float(stdtrit(count - 1, (1 + LEVEL) / 2)) * se
     return Interval(estimate, estimate - half, estimate + half, se, method, n, count)
 
 
@@ -98,7 +97,6 @@ def cluster_bootstrap(
     items: Sequence[T],
     clusters: Sequence[str],
     *,
-    level: float = 0.95,
     resamples: int = 1000,
     seed: int = 0,
 ) -> Interval:
@@ -117,7 +115,6 @@ def cluster_bootstrap(
         statistic: gets the items of all drawn clusters; None, nan or infinity mean undefined.
         items: one per row; dicts, numbers, pairs, whatever `statistic` reads.
         clusters: each item's cluster, in the same order.
-        level: coverage, between 0 and 1.
         resamples: number of draws; metrics.md asks for 1000 or more in anything that is reported.
         seed: of this call alone; the global random state is neither read nor changed.
 
@@ -128,9 +125,9 @@ def cluster_bootstrap(
         nothing can be drawn: `low`, `high` are nan and `se` is None.
 
     Raises:
-        ValueError: no items, unequal lengths, a level outside (0, 1), fewer than one resample.
+        ValueError: no items, unequal lengths, fewer than one resample.
     """
-    _check(items, clusters, level)
+    _check(items, clusters)
     if resamples < 1:
         raise ValueError(f"resamples={resamples}: at least 1 is needed")
     groups: dict[str, list[T]] = {}
@@ -139,7 +136,7 @@ def cluster_bootstrap(
     ordered = [sorted(groups[name], key=repr) for name in sorted(groups)]
     count = len(ordered)
     estimate = _defined(statistic([item for group in ordered for item in group]))
-    method = f"cluster bootstrap, {100 * level:g} %, B={resamples}, seed={seed}"
+    method = f"cluster bootstrap, {100 * LEVEL:g} %, B={resamples}, seed={seed}"
     if count == 1:
         point = math.nan if estimate is None else estimate
         return Interval(point, math.nan, math.nan, None, method, len(items), count)
@@ -155,8 +152,8 @@ def cluster_bootstrap(
     replicates.sort()
     low = high = math.nan
     if replicates and estimate is not None:
-        low = quantile(replicates, (1 - level) / 2)
-        high = quantile(replicates, (1 + level) / 2)
+        low = quantile(replicates, (1 - LEVEL) / 2)
+        high = quantile(replicates, (1 + LEVEL) / 2)
     return Interval(
         estimate=math.nan if estimate is None else estimate,
         low=low,
@@ -192,13 +189,11 @@ def deviation(values: Sequence[float]) -> float | None:
     return math.sqrt(math.fsum((v - centre) ** 2 for v in values) / (len(values) - 1))
 
 
-def _check(items: Sequence[T], clusters: Sequence[str], level: float) -> None:
+def _check(items: Sequence[T], clusters: Sequence[str]) -> None:
     if len(items) == 0:
         raise ValueError("no items")
     if len(items) != len(clusters):
         raise ValueError(f"{len(items)} items but {len(clusters)} clusters")
-    if not 0 < level < 1:
-        raise ValueError(f"level={level}: must lie between 0 and 1")
 
 
 def _defined(value: float | None) -> float | None:

@@ -133,6 +133,12 @@ READERS: dict[str, Callable[[str, str], Iterator[Found]]] = {
 }
 
 
+def clock(seconds: float, mark: str = ",") -> str:
+    """A time as SubRip writes it; WebVTT's mark is a full stop."""
+    whole, milliseconds = divmod(round(seconds * 1000), 1000)
+    return f"{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02}{mark}{milliseconds:03}"
+
+
 def _lines(text: str) -> list[str]:
     """Lines as an editor counts them; str.splitlines() would also break at U+2028 and others."""
     return re.split(r"\r\n|\r|\n", text.removeprefix("\ufeff"))

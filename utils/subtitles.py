@@ -57,8 +57,10 @@ class Cue:
             raise ValueError(f"no cue can be shown from {self.start} s to {self.end} s")
 
 
-def candidates(folder: Path, video: str) -> list[Path]:
-    """Files in `folder` with the subtitles of `video`, the one that counts first: srt, vtt, json.
+def find(folder: Path, video: str) -> Path | None:
+    """The subtitle file of a video: VIDEO.srt, else VIDEO.vtt, else VIDEO.json; None without any.
+
+    None means that nobody knows what is said; a file without cues means that nobody speaks.
 
     Args:
         folder: where the files are; a folder that is not there has none.
@@ -72,18 +74,7 @@ def candidates(folder: Path, video: str) -> list[Path]:
         raise DataError(f"video id {video!r}: cannot name a subtitle file inside {folder}")
     # Not with_suffix(), which would make `talk.srt` of the id `talk.part1`.
     files = (folder / f"{video}.{kind}" for kind in KINDS)
-    return [file for file in files if file.is_file()]
-
-
-def find(folder: Path, video: str) -> Path | None:
-    """The subtitle file of a video: VIDEO.srt, else VIDEO.vtt, else VIDEO.json; None without any.
-
-    None means that nobody knows what is said; a file without cues means that nobody speaks.
-
-    Raises:
-        DataError: as `candidates`.
-    """
-    return next(iter(candidates(folder, video)), None)
+    return next((file for file in files if file.is_file()), None)
 
 
 def read(path: Path) -> list[Cue]:
@@ -128,10 +119,7 @@ def parse(text: str, kind: str, source: str = "subtitles") -> list[Cue]:
         DataError: not of this kind, or a cue whose times are malformed, negative or reversed; names
             source and line or segment. No cue is guessed, because a wrong time moves speech into
             or out of a segment.
-        ValueError: another kind.
     """
-    if kind not in KINDS:
-        raise ValueError(f"subtitles of kind {kind!r}: expected one of {', '.join(KINDS)}")
     cues = []
     for place, start, end, raw in subtitle_formats.READERS[kind](text, source):
         if not 0 <= start <= end < math.inf:
@@ -144,11 +132,11 @@ def parse(text: str, kind: str, source: str = "subtitles") -> list[Cue]:
     return sorted(cues, key=lambda cue: (cue.start, cue.end))
 
 
-def cut(cues: Sequence[Cue], start: float, end: float, min_share: float = MIN_SHARE) -> list[Cue]:
+def cut(cues: Sequence[Cue], start: float, end: float) -> list[Cue]:
     """The cues of the window [start, end), clipped to it, in seconds from its beginning.
 
     A text cannot be split by time. A cue that straddles a boundary is kept whole if at least
-    `min_share` of its length lies in the window, and left out otherwise. Keeping whatever touches
+    `MIN_SHARE` of its length lies in the window, and left out otherwise. Keeping whatever touches
     the window would hand over the neighbourhood of the answer, up to a 30 s cue of Whisper's for
     0.1 s of overlap, which the sound and the picture of the same segment do not show; keeping only
     what lies wholly inside would hide speech that they do show. With one half, the larger part of
@@ -161,13 +149,12 @@ def cut(cues: Sequence[Cue], start: float, end: float, min_share: float = MIN_SH
         cues: of the whole video, in any order; the result keeps it.
         start: of the window, in seconds, 0 or more.
         end: of the window, in seconds, after start.
-        min_share: 0 (whatever overlaps) to 1 (only what lies wholly inside).
 
     Raises:
-        ValueError: a window that is negative, reversed, empty or infinite, or no such share.
+        ValueError: a window that is negative, reversed, empty or infinite.
     """
-    if not 0 <= start < end < math.inf or not 0 <= min_share <= 1:
-        raise ValueError(f"cannot cut subtitles to [{start}, {end}) with share {min_share}")
+    if not 0 <= start < end < math.inf:
+        raise ValueError(f"cannot cut subtitles to [{start}, {end})")
     return [
         Cue(
             round(max(cue.start, start) - start, 3),
@@ -175,7 +162,7 @@ def cut(cues: Sequence[Cue], start: float, end: float, min_share: float = MIN_SH
             cue.text,
         )
         for cue in cues
-        if _belongs(cue, start, end, min_share)
+        if _belongs(cue, start, end)
     ]
 
 
@@ -190,12 +177,12 @@ def render(cues: Sequence[Cue]) -> str:
     )
 
 
-def _belongs(cue: Cue, start: float, end: float, min_share: float) -> bool:
+def _belongs(cue: Cue, start: float, end: float) -> bool:
     if cue.start == cue.end:
         return start <= cue.start < end
     inside = min(cue.end, end) - max(cue.start, start)
     # A microsecond of tolerance: times are decimal fractions, and one half should be one half.
-    return inside > 0 and inside >= min_share * (cue.end - cue.start) - 1e-6
+    return inside > 0 and inside >= MIN_SHARE * (cue.end - cue.start) - 1e-6
 
 
 def _tenths(seconds: float) -> int:

@@ -116,8 +116,8 @@ def rouge(candidate: str, reference: str) -> Rouge:
     return Rouge(*(float(scores[kind].fmeasure) for kind in ROUGE_KINDS))
 
 
-def meteor(candidate: str, references: Sequence[str], language: str = "italian") -> float:
-    """METEOR in 0..1 against the reference that fits best, by NLTK with stems of `language`.
+def meteor(candidate: str, references: Sequence[str]) -> float:
+    """METEOR in 0..1 against the reference that fits best, by NLTK with Italian stems.
 
     The fragmentation penalty never vanishes: n words against themselves score 1 - 0.5 / n^3, so one
     right word alone gets 0.5 and never more.
@@ -125,16 +125,15 @@ def meteor(candidate: str, references: Sequence[str], language: str = "italian")
     Args:
         candidate: the answer that is scored.
         references: at least one.
-        language: a language of NLTK's Snowball stemmers, in English ("italian", "english").
 
     Raises:
-        ValueError: no reference is given, or there is no stemmer for the language.
+        ValueError: no reference is given.
     """
     from nltk.stem.snowball import SnowballStemmer
     from nltk.translate.meteor_score import single_meteor_score
 
     # One stemmer per call: those of some languages keep state, and this runs in threads.
-    stemmer = SnowballStemmer(language)
+    stemmer = SnowballStemmer("italian")
     words = tokenize(candidate)
     return max(
         float(single_meteor_score(tokenize(ref), words, stemmer=stemmer, wordnet=_NoWordNet()))

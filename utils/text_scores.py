@@ -28,12 +28,10 @@ class TextScores:
         values: per item, in the order given, 0..1 (BERTScore can be below 0); None for an item
             without a reference, or where the metric was not computed.
         note: one line for the results: the model and its settings, or why there are no values.
-        computed: False if the metric has no values for a reason that `note` tells.
     """
 
     values: tuple[float | None, ...]
     note: str
-    computed: bool
 
 
 def pairs(candidates: Sequence[str], references: Sequence[str]) -> tuple[Pair, ...]:
@@ -56,12 +54,12 @@ def by_item(
     if known is None:
         return none(candidates, note)
     both = zip(candidates, references, strict=True)
-    return TextScores(tuple(known.get(pair) for pair in both), note, computed=True)
+    return TextScores(tuple(known.get(pair) for pair in both), note)
 
 
 def none(candidates: Sequence[str], note: str) -> TextScores:
     """No values, for the reason in `note`."""
-    return TextScores((None,) * len(candidates), note, computed=False)
+    return TextScores((None,) * len(candidates), note)
 
 
 def has_words(text: str) -> bool:

@@ -69,7 +69,6 @@ def make(
     transcriber: Transcriber,
     *,
     sound_of: Callable[[Path], Path | None],
-    say: Callable[[str], None] = console.say,
 ) -> Report:
     """Write FOLDER/VIDEO.json for every video that has no subtitles there.
 
@@ -81,7 +80,6 @@ def make(
         folder: made if it is not there.
         transcriber: what hears them.
         sound_of: the sound of a video as a 16 kHz mono wav file; None for a video without any.
-        say: where a line for the user goes.
 
     Raises:
         TranscriberError: no video can be transcribed.
@@ -102,13 +100,15 @@ def make(
             raise
         except Exception as error:  # a decoder or a model may raise anything
             report.failed[video] = one_line(error)
-            say(f"{number}/{len(videos)} {video}: no subtitles made: {report.failed[video]}")
+            console.say(
+                f"{number}/{len(videos)} {video}: no subtitles made: {report.failed[video]}"
+            )
             continue
         _write(folder / f"{video}.json", cues, identity, None if sound else NO_SOUND)
         report.silent += sound is None
         report.made += sound is not None
-        say(f"{number}/{len(videos)} {video}: {f'{len(cues)} cues' if sound else NO_SOUND}")
-    say(report.line)
+        console.say(f"{number}/{len(videos)} {video}: {f'{len(cues)} cues' if sound else NO_SOUND}")
+    console.say(report.line)
     return report
 
 

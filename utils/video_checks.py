@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from lmms_eval_tasks import settings
+from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils import probes
 from lmms_eval_tasks.utils.probes import VideoInfo
 
@@ -15,11 +16,11 @@ ROUNDED = 1.0
 # A window that begins less than this before its video's end, in seconds, has nothing to show.
 LEAST = 0.02
 
+
 LEAVE_OUT = (
     "Correct them, or leave them out (they are counted in the results) with --allow-bad-items or "
     f"{settings.ALLOW_BAD_ITEMS}=1"
 )
-ALLOW_MISSING = f"--allow-missing-videos or {settings.ALLOW_MISSING}=1"
 
 
 def look(
@@ -55,6 +56,40 @@ def outside(start: float | None, end: float | None, seconds: float) -> str:
     if end is not None and end > seconds + ROUNDED:
         return f"ends at {end:g} s; its video ends at {seconds:.3f} s"
     return ""
+
+
+def bad_items(problems: Mapping[str, str], what: str) -> list[str]:
+    """The complaint about broken items; none without any, or where the user leaves them out.
+
+    Args:
+        problems: by name, with the reason.
+        what: behind their number, such as "of 20 MAVERIX items cannot be used".
+    """
+    if not problems or settings.allow_bad_items():
+        return []
+    return [f"{len(problems):,} {what}:\n{listed(problems)}\n{LEAVE_OUT}"]
+
+
+def missing_videos(
+    problems: Mapping[str, str], what: str, cure: str = "Put them there"
+) -> list[str]:
+    """As `bad_items`, of videos that are missing or unreadable."""
+    if not problems or settings.allow_missing_videos():
+        return []
+    return [
+        f"{len(problems):,} {what}:\n{listed(problems)}\n{cure}, or leave their items out (they "
+        f"are counted in the results) with --allow-missing-videos or {settings.ALLOW_MISSING}=1"
+    ]
+
+
+def stop(place: Path | str, complaints: Sequence[str]) -> None:
+    """Say all complaints about the data of a place, if there are any.
+
+    Raises:
+        DataError: there are.
+    """
+    if complaints:
+        raise DataError(f"{place}: " + "\n".join(complaints))
 
 
 def listed(problems: Mapping[str, str]) -> str:

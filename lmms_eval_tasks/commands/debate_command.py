@@ -24,7 +24,7 @@ from lmms_eval_tasks.judges.config import KEY
 from lmms_eval_tasks.runs import judging
 from lmms_eval_tasks.utils.aggregate import mean
 from lmms_eval_tasks.utils.json_files import check_output, write_lines
-from lmms_eval_tasks.utils.video_checks import LEAVE_OUT, listed
+from lmms_eval_tasks.utils.video_checks import bad_items, stop
 
 # Not .jsonl: a folder of ratings is read as all its .jsonl files (cvrr_es/study/ratings.py).
 ENDING = "_transcripts.ndjson"
@@ -111,11 +111,7 @@ def _asked(paths: Sequence[Path]) -> tuple[list[Asked], list[str]]:
         DataError: the annotations or the candidates cannot be used, or do not fit each other.
     """
     found = release.load()  # no video is opened: a debate is about texts
-    if found.problems and not settings.allow_bad_items():
-        raise DataError(
-            f"{len(found.problems):,} questions cannot be used:\n{listed(found.problems)}\n"
-            f"{LEAVE_OUT}"
-        )
+    stop(found.folder, bad_items(found.problems, "questions cannot be used"))
     aligned = candidate_files.fitting(paths, found)
     asked = reference.asked_about(found, aligned)
     notes = [note for one in aligned for note in (*one.problems, *one.notes)]

@@ -57,7 +57,7 @@ def facts_command(
     concurrency: Concurrency = None,
 ) -> None:
     """Write MovieRecapsQA's facts, questions and labels for your own recap; can be resumed."""
-    from lmms_eval_tasks.judges import run
+    from lmms_eval_tasks.judges import run, writer
     from lmms_eval_tasks.judges.config import KEY
     from lmms_eval_tasks.movierecapsqa.facts import build, estimate, recap_file, review
     from lmms_eval_tasks.utils.json_files import check_output, write_json
@@ -80,7 +80,7 @@ def facts_command(
         planned = build.plan(segments, config, out, append=append)
         steps, notes = estimate.estimate(planned.todo, planned.prompt, config)
         if dry_run:
-            show(table_console(), [estimate.table(steps)])
+            show(table_console(), [writer.table(steps)])
             kept = len(segments) - len(planned.todo)
             print(f"{len(planned.todo)} segments to ask about, {kept} are in {out} already")
             print("\n".join(notes))

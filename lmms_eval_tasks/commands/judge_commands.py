@@ -62,7 +62,7 @@ def estimate_command(
         # An estimate needs no key.
         env = {KEY: "none", **os.environ}
         config = before.judge_config(benchmark, judge, env) if judged else None
-        found.append(estimate.estimate(task, config, limit))
+        found.append(estimate.estimate(task["task"], config, limit))
     assumed, why = costs.default_rate()
     show(table_console(), [estimate.table(found, rate or assumed)])
     notes = [note for one in found for note in one.notes]

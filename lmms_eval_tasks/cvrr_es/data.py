@@ -23,8 +23,8 @@ from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
 from lmms_eval_tasks.cvrr_es.study.selection import Material, Rated
 from lmms_eval_tasks.cvrr_es.study.study import Place
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.utils import released_files, video_checks
-from lmms_eval_tasks.utils.video_checks import ALLOW_MISSING, LEAVE_OUT, listed
+from lmms_eval_tasks.utils import video_checks
+from lmms_eval_tasks.utils.video_checks import bad_items, missing_videos, stop
 
 NAMED = 20  # questions of one warning
 NO_REFERENCE = (
@@ -91,12 +91,15 @@ def look(
     """
     found = release.load()
     troubles = _troubles(found, only) if videos else {}
-    told = _complaints(found, troubles)
+    total = len(found.questions) + len(found.problems)
+    told = [
+        *bad_items(found.problems, f"of {total} CVRR-ES questions cannot be used"),
+        *missing_videos(troubles, f"of {total} CVRR-ES questions have no video to show"),
+    ]
     for task in names:
         if not told and all(one.id in troubles for one in found.questions if _asks(task, one)):
             told.append(f"{task}: not one question can be asked")
-    if told:
-        raise DataError(f"{found.folder}: " + "\n".join(told))
+    stop(found.folder, told)
     judging = [task for task in names if task in JUDGE_TASKS]
     if not judging:
         return Checked(found, found.digest, troubles)
@@ -116,29 +119,6 @@ def _troubles(found: Release, only: Collection[str] | None) -> dict[str, str]:
     paths = {one.id: found.video_path(one) for one in found.questions}
     _, bad = video_checks.look({str(path): path for path in sorted(set(paths.values()))}, only)
     return {name: bad[str(path)] for name, path in paths.items() if str(path) in bad}
-
-
-def _complaints(found: Release, troubles: Mapping[str, str]) -> list[str]:
-    told = []
-    total = len(found.questions) + len(found.problems)
-    if found.problems and not settings.allow_bad_items():
-        told.append(
-            f"{len(found.problems)} of {total} CVRR-ES questions cannot be used:\n"
-            f"{listed(found.problems)}\n{LEAVE_OUT}"
-        )
-    missing, unreadable = released_files.by_trouble(troubles)
-    if missing and not settings.allow_missing_videos():
-        told.append(
-            f"the videos of {len(missing)} of {total} CVRR-ES questions are not there:\n"
-            f"{listed(missing)}\nPut them there, or leave the questions out (they are counted in "
-            f"the results) with {ALLOW_MISSING}"
-        )
-    if unreadable and not settings.allow_missing_videos():
-        told.append(
-            f"the videos of {len(unreadable)} of {total} CVRR-ES questions cannot be read:\n"
-            f"{listed(unreadable)}\nLeave the questions out with {ALLOW_MISSING}"
-        )
-    return told
 
 
 def _material(found: Release, tasks: Sequence[str]) -> Material:

@@ -179,11 +179,6 @@ class CvrrEs(Benchmark):
         window = (doc["video_path"], doc["start"], doc["end"], doc["n_frames"])
         return Cut(doc.get("question_id", doc["id"]), window, lambda: clips.make(*window))
 
-    def uncut(self, found: Found, lost: Mapping[str, str]) -> str:
-        """How many questions have a video that cannot be shown."""
-        total = len(found.release.questions)
-        return f"the videos of {len(lost)} of {total} CVRR-ES questions cannot be shown"
-
     def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:
         """The candidates' and the study's judges'."""
         files = {"rating" if name in JUDGE_TASKS else "task" for name in names}

@@ -44,7 +44,7 @@ from lmms_eval_tasks.haven.records.release import Release
 from lmms_eval_tasks.utils import released_files, video_checks
 from lmms_eval_tasks.utils.media import uniform_indices
 from lmms_eval_tasks.utils.released_files import DataStatus, Seen
-from lmms_eval_tasks.utils.video_checks import ALLOW_MISSING, LEAVE_OUT, listed
+from lmms_eval_tasks.utils.video_checks import bad_items, listed, missing_videos, stop
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.utils.probes import VideoInfo
@@ -117,18 +117,21 @@ def look(
             `--allow-missing-videos` was not given; says all of it.
     """
     release, chosen = load(), options.current()
-    told = []
-    if release.problems and not settings.allow_bad_items():
-        total = len(release.records) + len(release.problems)
-        told.append(
-            f"{len(release.problems)} of {total} HAVEN videos cannot be used:\n"
-            f"{listed(release.problems)}\n{LEAVE_OUT}"
-        )
+    total = len(release.records) + len(release.problems)
     shown = [name for name in names if videos and not TASKS[name].text]
     found = troubles(release.records, only) if shown else {}
-    told += _complaints(found, shown, len(release.records))
-    if told:
-        raise DataError(f"{release.folder}: " + "\n".join(told))
+    missing = {name: why for name, why in found.items() if why.startswith(MISSING)}
+    unfit = {name: why for name, why in found.items() if name not in missing}
+    needed = f"(tasks that end in _text need none; {', '.join(shown)} do)"
+    of_good = f"of {len(release.records)} HAVEN videos"
+    stop(
+        release.folder,
+        [
+            *bad_items(release.problems, f"of {total} HAVEN videos cannot be used"),
+            *missing_videos(missing, f"{of_good} are not there {needed}"),
+            *bad_items(unfit, f"{of_good} do not fit their record {needed}"),
+        ],
+    )
     every = Checked(release, release.digest, chosen, {})
     reasons = {
         name: {**release.problems, **_reasons(every, name, found if name in shown else {})}
@@ -196,26 +199,6 @@ def misfit(record: Record, info: VideoInfo) -> str:
                 f"{info.n_frames} frames, counted from 0"
             )
     return ""
-
-
-def _complaints(found: Mapping[str, str], shown: Sequence[str], total: int) -> list[str]:
-    """What the user has to mend, or to allow, before the tasks that show pictures can run."""
-    missing = {name: why for name, why in found.items() if why.startswith(MISSING)}
-    bad = {name: why for name, why in found.items() if name not in missing}
-    needed = f"(tasks that end in _text need none; {', '.join(shown)} do)"
-    told = []
-    if missing and not settings.allow_missing_videos():
-        told.append(
-            f"{len(missing)} of {total} HAVEN videos are not there {needed}:\n{listed(missing)}\n"
-            f"Put them there, or leave them out (they are counted in the results) with "
-            f"{ALLOW_MISSING}"
-        )
-    if bad and not settings.allow_bad_items():
-        told.append(
-            f"{len(bad)} of {total} HAVEN videos do not fit their record {needed}:\n"
-            f"{listed(bad)}\n{LEAVE_OUT}"
-        )
-    return told
 
 
 def _reasons(every: Checked, task: str, found: Mapping[str, str]) -> dict[str, str]:

@@ -52,12 +52,8 @@ def look(
     files = "ROOT/maia/data.json and ROOT/maia/videos/N.mp4"
     release = schema.read(released_files.required_folder("maia", "MAIA", HOW_TO_GET, files))
     problems = video_problems(release, only) if videos else {}
-    if problems and not settings.allow_missing_videos():
-        raise DataError(
-            f"{len(problems)} of {len(release.videos)} MAIA videos cannot be used:\n"
-            f"{video_checks.listed(problems)}\nPut them there, or leave their questions out (they "
-            f"are counted in the results) with {video_checks.ALLOW_MISSING}"
-        )
+    what = f"of {len(release.videos)} MAIA videos cannot be used"
+    video_checks.stop(release.file, video_checks.missing_videos(problems, what))
     left = [video for video in release.videos if video.video not in problems]
     if not left:
         raise DataError(f"none of the {len(release.videos)} MAIA videos can be used")

@@ -7,13 +7,14 @@ import json
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maia.categories import BY_RELEASED_NAME, CATEGORIES
 from lmms_eval_tasks.utils import released_files
+from lmms_eval_tasks.utils.validation import Text, quoted, told
 
 POOL_SIZE = 8  # answers, true and false statements of a question (paper, 3.1)
 # What the full set holds (paper, 3.1 and Limitations; data_schemas.md).
@@ -23,7 +24,6 @@ FILE_NAMES = ("data.json", "data_100%.json", "data_20%.json")
 
 PARTS = ("A", "B")  # a category's two questions about a video
 
-Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Pool = Annotated[list[Text], Field(min_length=POOL_SIZE, max_length=POOL_SIZE)]
 
 
@@ -91,7 +91,7 @@ def read(path: Path) -> Release:
     """Read and validate a data file, or the one of a folder; kept while the file does not change.
 
     Raises:
-        DataError: with the file, the video, the category and the field of the first error.
+        DataError: with the file, the entry and the field of the first error.
     """
     file = released_files.find_file(path, FILE_NAMES)
     return _read(file, released_files.state(file))
@@ -100,40 +100,20 @@ def read(path: Path) -> Release:
 @lru_cache(maxsize=8)
 def _read(file: Path, _state: object) -> Release:
     content = released_files.read_json(file)
-    try:
-        videos = TypeAdapter(list[Video]).validate_python(content)
-    except ValidationError as error:
-        raise DataError(f"{file}: {_place(content, error)}") from None
+    if not isinstance(content, list):
+        raise DataError(f"{file}: expected a list of videos, found {quoted(content)}")
+    videos = []
+    for number, entry in enumerate(content, 1):
+        try:
+            videos.append(Video.model_validate(entry))
+        except ValidationError as error:
+            raise DataError(f"{file}: entry {number}, {told(error)}") from None
     if not videos:
         raise DataError(f"{file}: holds no videos")
     _check_meaning(file, videos)
     canonical = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     digest = hashlib.sha256(canonical.encode("utf-8")).hexdigest()[:12]
     return Release(file=file, digest=digest, videos=tuple(videos))
-
-
-def _place(content: Any, error: ValidationError) -> str:
-    """The first error in a user's words: video, category, field, and what is wrong there."""
-    first = error.errors()[0]
-    where: list[str] = []
-    here = content
-    for step in first["loc"]:
-        try:
-            here = here[step]
-        except (KeyError, IndexError, TypeError):
-            here = None
-        if isinstance(step, int) and isinstance(here, dict) and "video" in here:
-            where.append(str(here["video"]))
-        elif isinstance(step, int) and isinstance(here, dict) and "category" in here:
-            where.append(str(here["category"]))
-        elif isinstance(step, int):
-            where.append(f"entry {step + 1}")
-        else:
-            where.append(f"field {step}")
-    shown = f", found {here!r:.60}" if isinstance(here, str | int | float) else ""
-    if isinstance(here, list):
-        shown = f", found {len(here)}"
-    return f"{', '.join(where) or 'top level'}: {first['msg'].lower()}{shown}"
 
 
 def _check_meaning(file: Path, videos: list[Video]) -> None:

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Doc, Found
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maverix import files
@@ -27,7 +26,7 @@ from lmms_eval_tasks.maverix.files import Release, late_problems, look_at_videos
 from lmms_eval_tasks.maverix.item import Item
 from lmms_eval_tasks.maverix.labels import LETTERS, N_OPTIONS, SPLITS, kind_of, length_of, mode_of
 from lmms_eval_tasks.utils import released_files, segments, subtitles, transcription
-from lmms_eval_tasks.utils.video_checks import ALLOW_MISSING, LEAVE_OUT, listed
+from lmms_eval_tasks.utils.video_checks import bad_items, missing_videos, stop
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.utils.probes import VideoInfo
@@ -97,50 +96,31 @@ def look(
     release = load()
     infos, lost = look_at_videos(release, only)
     bad = {**release.problems, **late_problems(release, infos)}
-    _complain(release, bad, lost)
+    items = f"of {len(release.items) + len(release.problems)} MAVERIX items cannot be used"
+    known = f"of {len({item.video for item in release.items})} MAVERIX videos cannot be used"
+    stop(release.file, [*bad_items(bad, items), *missing_videos(lost, known)])
     without = {i.id: f"its video is {lost[i.video]}" for i in release.items if i.video in lost}
     left_out = {**without, **bad}
     rows = [_row(release, item, infos) for item in release.items if item.id not in left_out]
     if not rows:
         raise DataError(f"{release.file}: none of {len(left_out)} MAVERIX items can be used")
     modes = {name: mode_of(name) for name in names}
-    silent = _silent(rows, infos) if any(mode.sound for mode in modes.values()) else {}
+    hear = any(mode.sound for mode in modes.values())
+    silent = _silent(release.file, rows, infos) if hear else {}
     shown = {length_of(name) for name, mode in modes.items() if mode.subtitles}
     notes = subtitle_notes(release, rows, sorted(shown)) if shown else None
     return Checked(release, release.digest, rows, left_out, silent, notes)
 
 
-def _complain(release: Release, bad: Mapping[str, str], videos: Mapping[str, str]) -> None:
-    """Say what cannot be used, unless the user allowed it."""
-    told = []
-    if bad and not settings.allow_bad_items():
-        total = len(release.items) + len(release.problems)
-        told.append(
-            f"{len(bad)} of {total} MAVERIX items cannot be used:\n{listed(bad)}\n{LEAVE_OUT}"
-        )
-    if videos and not settings.allow_missing_videos():
-        total = len({item.video for item in release.items})
-        told.append(
-            f"{len(videos)} of {total} MAVERIX videos cannot be used:\n{listed(videos)}\n"
-            "Put them there, or leave their items out (they are counted in the results) with "
-            + ALLOW_MISSING
-        )
-    if told:
-        raise DataError(f"{release.file}: " + "\n".join(told))
-
-
-def _silent(rows: Sequence[Row], infos: Mapping[str, VideoInfo]) -> dict[str, str]:
+def _silent(file: Path, rows: Sequence[Row], infos: Mapping[str, VideoInfo]) -> dict[str, str]:
     """Items that A and V+A leave out because their video has no sound, with the reason."""
     without = {
         row["id"]: "its video has no audio stream"
         for row in rows
         if row["video"] in infos and not infos[row["video"]].has_audio
     }
-    if without and not settings.allow_bad_items():
-        raise DataError(
-            f"{len(without)} of {len(rows)} MAVERIX items cannot be asked with sound "
-            f"(A, V+A):\n{listed(without)}\n{LEAVE_OUT}"
-        )
+    what = f"of {len(rows)} MAVERIX items cannot be asked with sound (A, V+A)"
+    stop(file, bad_items(without, what))
     if len(without) == len(rows):
         raise DataError(f"none of {len(without)} MAVERIX items has a video with sound (A, V+A)")
     return without

@@ -17,14 +17,13 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from pydantic import ValidationError
+from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maverix.item import COLUMNS_FILE, FIELDS, Item, read_columns
 from lmms_eval_tasks.utils import released_files, subtitles, video_checks
-from lmms_eval_tasks.utils.released_files import VIDEO_ENDINGS, DataStatus, Seen
+from lmms_eval_tasks.utils.released_files import DataStatus, Seen
+from lmms_eval_tasks.utils.validation import good_entries, quoted
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.utils.probes import VideoInfo
@@ -41,8 +40,6 @@ PAPER_COUNTS = {"videos": 700, "questions": 852, "asked": 2556}
 ASKED_EACH = 3
 # Ours, and the name that the paper announces (A); another one is accepted if it is the only one.
 FILE_NAMES = ("data.json", "MAVERIX_v1.0.json")
-_SHOWN = 60  # characters of a value in a message
-_MAX_ERRORS = 3  # of one item, in its line
 
 
 @dataclass(frozen=True)
@@ -86,27 +83,12 @@ class Release:
 
     def path_of(self, video: str) -> Path:
         """Where the file of `video` is, or would be: videos/NAME with its own or a known ending."""
-        folder = self.file.parent / "videos"
-        stem, named = _stem(video), _stem(video) != video
-        known = [f"{stem}{ending}" for ending in VIDEO_ENDINGS]
-        for name in [video, *known]:
-            if (folder / name).is_file():
-                return folder / name
-        others = [path for path in folder.glob("*") if path.stem == stem and path.is_file()]
-        if len(others) == 1 and not named:
-            return others[0]
-        return folder / (video if named else known[0])
+        return released_files.video_path([self.file.parent / "videos"], video)
 
     def subtitles_of(self, video: str) -> Path | None:
         """The subtitle file of `video`, srt before vtt before json; None if there is none."""
         folder = self.file.parent / "subtitles"
-        return subtitles.find(folder, video) or subtitles.find(folder, _stem(video))
-
-
-def _stem(video: str) -> str:
-    """The name without the ending of a video, if it has one; "talk.part1" has none."""
-    path = Path(video)
-    return path.stem if path.suffix.lower() in VIDEO_ENDINGS else video
+        return subtitles.find(folder, video) or subtitles.find(folder, released_files.stem(video))
 
 
 def read(path: Path) -> Release:
@@ -128,19 +110,17 @@ def _read(file: Path, _state: object) -> Release:
     if not isinstance(entries, list):
         raise DataError(f'{file}: expected {{"version": "...", "items": [...]}} or a list of items')
     if not isinstance(version, str):
-        raise DataError(f"{file}, version: expected a text, found {_quoted(version)}")
-    if not entries:
-        raise DataError(f"{file}: holds no items")
+        raise DataError(f"{file}, version: expected a text, found {quoted(version)}")
     for number, entry in enumerate(entries, 1):
         if not isinstance(entry, dict):
-            raise DataError(f"{file}, entry {number}: expected an object, found {_quoted(entry)}")
+            raise DataError(f"{file}, entry {number}: expected an object, found {quoted(entry)}")
     mapping = read_columns(file.parent)
     if unused := mapping.unused(entries):
         raise DataError(
             f"{file.parent / COLUMNS_FILE}, columns, {unused}: no entry of {file.name} has "
             f"{mapping.columns[unused]!r}"
         )
-    items, problems = _validated(file, [mapping.apply(entry) for entry in entries])
+    items, problems = good_entries(file, [mapping.apply(entry) for entry in entries], Item)
     canonical = json.dumps([content, mapping.columns, mapping.values], sort_keys=True, default=str)
     known = {*FIELDS, *mapping.names()}
     return Release(
@@ -151,65 +131,6 @@ def _read(file: Path, _state: object) -> Release:
         problems=problems,
         ignored=tuple(sorted({name for entry in entries for name in entry} - known)),
     )
-
-
-def _validated(
-    file: Path, entries: list[dict[str, Any]]
-) -> tuple[tuple[Item, ...], dict[str, str]]:
-    """The good items, and the problems of the others by id."""
-    items: list[Item] = []
-    problems: dict[str, str] = {}
-    places: dict[str, int] = {}
-    for number, entry in enumerate(entries, 1):
-        problem = ""
-        try:
-            item = Item.model_validate(entry)
-            name = item.id
-            items.append(item)
-        except ValidationError as error:
-            at_id = [found for found in error.errors() if found["loc"] == ("id",)]
-            if at_id:
-                raise DataError(f"{file}, entry {number}: {_told(at_id[0])}") from None
-            name = str(entry["id"]).strip()
-            problem = "; ".join(_told(found) for found in error.errors()[:_MAX_ERRORS])
-        if name in places:
-            raise DataError(
-                f"{file}, entry {number}: id {_quoted(name)} is also that of entry {places[name]}"
-            )
-        places[name] = number
-        if problem:
-            problems[name] = problem
-    if not items:
-        first = next(iter(problems))
-        raise DataError(
-            f"{file}: not one of {len(entries)} items fits the schema; "
-            f"{_quoted(first)}: {problems[first]}"
-        )
-    return tuple(items), problems
-
-
-def _told(error: Mapping[str, Any]) -> str:
-    """An error in a user's words: the field, what is wrong, the value if it is short by nature."""
-    place = ", ".join(f"entry {p + 1}" if isinstance(p, int) else str(p) for p in error["loc"])
-    told = _IN_OUR_WORDS.get(error["type"]) or str(error["msg"]).removeprefix("Value error, ")
-    value = error["input"]
-    shown = f", found {_quoted(value)}" if isinstance(value, str | int | float) else ""
-    return f"{f'{place}: ' if place else ''}{told}{shown}"
-
-
-# pydantic's kinds of errors; those of our own validators speak for themselves.
-_IN_OUR_WORDS = {
-    "missing": "the field is missing",
-    "string_type": "expected a text",
-    "string_too_short": "is empty",
-    "string_unicode": "holds half of a character (a lone surrogate)",
-    "bool_type": "expected true or false",
-}
-
-
-def _quoted(value: Any) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= _SHOWN else f"{shown[: _SHOWN - 3]}..."
 
 
 # --- a look at them -----------------------------------------------------------------------------

@@ -13,13 +13,12 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    StringConstraints,
     ValidationError,
     ValidationInfo,
     field_validator,
@@ -28,12 +27,10 @@ from pydantic import (
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maverix.labels import LETTERS, N_OPTIONS, SPLITS
+from lmms_eval_tasks.utils.validation import FileName, Text, told
 
 _CLOCK = re.compile(r"(?:(\d{1,4}):)?(\d{1,4}):([0-5]\d(?:\.\d{1,9})?)")
 _LETTERED = re.compile(r"\(?([A-H])[.):]\s*(\S.*)", re.DOTALL)
-
-
-Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
 class Item(BaseModel):
@@ -61,7 +58,7 @@ class Item(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True)
 
     id: Text
-    video: Text
+    video: FileName
     start: float | None
     end: float | None
     question: Text
@@ -82,18 +79,11 @@ class Item(BaseModel):
     def _id(cls, value: Any) -> Any:
         return str(value) if type(value) is int else value
 
-    @field_validator("id", "video")
+    @field_validator("id")
     @classmethod
     def _on_one_line(cls, value: str) -> str:
         if not value.isprintable():
             raise ValueError("holds a line end or another sign that cannot be printed")
-        return value
-
-    @field_validator("video")
-    @classmethod
-    def _file_name(cls, value: str) -> str:
-        if "/" in value or "\\" in value or value in (".", ".."):
-            raise ValueError("expected the name of a file in videos/, without a folder")
         return value
 
     @field_validator("start", "end", mode="before")
@@ -323,17 +313,14 @@ def read_columns(folder: Path) -> ColumnMap:
     try:
         content = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
     except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
-        told = " ".join(str(error).split())
-        raise DataError(f"{file}: not YAML in UTF-8: {told:.200}") from None
+        why = " ".join(str(error).split())
+        raise DataError(f"{file}: not YAML in UTF-8: {why:.200}") from None
     if not isinstance(content, dict) or set(content) - {"columns", "values"}:
         raise DataError(f"{file}: expected nothing but `columns` and `values`")
     try:
         return ColumnMap.model_validate({name: part or {} for name, part in content.items()})
     except ValidationError as error:
-        found = error.errors()[0]
-        place = ", ".join(map(str, found["loc"]))
-        expected = "expected an object" if found["type"] == "dict_type" else found["msg"]
-        raise DataError(f"{file}, {place}: {expected.removeprefix('Value error, ')}") from None
+        raise DataError(f"{file}, {told(error)}") from None
 
 
 def _value(entry: Mapping[str, Any], path: str | list[str]) -> Any:

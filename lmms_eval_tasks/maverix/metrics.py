@@ -17,7 +17,7 @@ from __future__ import annotations
 import functools
 import statistics
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lmms_eval_tasks.benchmark import Item, Items, Metric, value_is
@@ -125,11 +125,6 @@ def details(items: Items) -> dict[str, Any]:
 # --- choices ------------------------------------------------------------------------------------
 
 
-def _accuracy_interval(items: Items) -> stats.Interval | None:
-    values = [float(item["right"] or 0) for item in items]
-    return stats.clustered_mean(values, [item["video"] for item in items]) if items else None
-
-
 _ACCURACY = _of_known(aggregate.accuracy)
 _ACCURACIES = [
     Metric(
@@ -137,7 +132,7 @@ _ACCURACIES = [
         _ACCURACY,
         shown=("status", "right", "withheld"),
         mean="right",
-        interval=_of_known(_accuracy_interval),
+        interval=_of_known(aggregate.accuracy_interval),
     ),
     Metric("acc_valid", _of_known(aggregate.accuracy_valid)),
     Metric("acc_failed", _of_known(aggregate.count_failed), better=False),
@@ -402,34 +397,25 @@ def left_out(sound: Mapping[str, str]) -> set[str]:
 
 def table3_notes(sides: Mapping[str, Items]) -> list[str]:
     """Modes that are missing in saved runs, and whether the others were asked the same items."""
-    asked = {mode_of(task).slug: [item["id"] for item in own] for task, own in sides.items()}
+    asked = {mode_of(task).slug: own for task, own in sides.items()}
     missing = [mode.title for slug, mode in MODES.items() if slug not in asked]
-    notes = [f"without {', '.join(missing)}" if missing else "", unlike(asked)]
+    notes = [f"without {', '.join(missing)}" if missing else "", _unlike(asked)]
     return [note for note in notes if note]
 
 
-def unlike(asked: Mapping[str, Collection[str]]) -> str:
-    """What to say if modes were not asked the same items: the best of them compares unlike ones.
-
-    Args:
-        asked: mode -> ids of its items.
-
-    Returns:
-        "" if they were, or there is one mode alone.
-    """
-    if len({frozenset(ids) for ids in asked.values()}) < 2:
-        return ""
-    counts = ", ".join(
-        f"{m.title} {len(asked[slug])}" for slug, m in MODES.items() if slug in asked
-    )
-    return f"the modes were not asked the same items ({counts})"
-
-
 def unlike_notes(asked: Mapping[str, Items]) -> list[str]:
-    """`unlike` of a run's tasks, localized and long, as `rescore` has it."""
+    """What to say if a run's modes, localized or long, were not asked the same items.
+
+    The best of them would compare unlike ones.
+    """
     notes = []
     for prefix, name in (("maverix_", "maverix_table3"), ("maverix_long_", "maverix_long")):
         own = {mode: asked[prefix + mode] for mode in MODES if prefix + mode in asked}
-        if note := unlike({mode: [item["id"] for item in items] for mode, items in own.items()}):
+        if note := _unlike(own):
             notes.append(f"{name}: {note}")
     return notes
+
+
+def _unlike(asked: Mapping[str, Items]) -> str:
+    counts = aggregate.unlike({m.title: asked[slug] for slug, m in MODES.items() if slug in asked})
+    return f"the modes were not asked the same items ({counts})" if counts else ""

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from lmms_eval_tasks.maverix.labels import LETTERS, N_OPTIONS, SPLITS
 from lmms_eval_tasks.sample import render, second_code
 from lmms_eval_tasks.sample.second_code import AAC, BAR, NAMES, PALETTE, TICKS, X264
+from lmms_eval_tasks.utils.subtitle_formats import clock
 
 if TYPE_CHECKING:
     import numpy as np
@@ -92,16 +93,10 @@ def subtitles(video: int, kind: str) -> str:
         return json.dumps({"segments": segments}, indent=1) + "\n"
     mark = "," if kind == "srt" else "."
     blocks = [
-        f"{number}\n{_clock(start, mark)} --> {_clock(end, mark)}\n{text}\n"
+        f"{number}\n{clock(start, mark)} --> {clock(end, mark)}\n{text}\n"
         for number, (start, end, text) in enumerate(cues, 1)
     ]
     return "\n".join((["WEBVTT\n"] if kind == "vtt" else []) + blocks)
-
-
-def _clock(seconds: float, mark: str) -> str:
-    minutes, milliseconds = divmod(round(seconds * 1000), 60_000)
-    whole, rest = divmod(milliseconds, 1000)
-    return f"00:{minutes:02}:{whole:02}{mark}{rest:03}"
 
 
 def _write_json(path: Path, content: Any) -> None:

@@ -298,11 +298,6 @@ class Maverix(Benchmark):
         window = doc["video_path"], doc["start"], doc["end"]
         return Cut(doc["question_id"], window, functools.partial(cut, *window))
 
-    def uncut(self, found: Found, lost: Mapping[str, str]) -> str:
-        """Of how many items."""
-        total = len(cast(data.Checked, found).rows)
-        return f"{len(lost)} of {total} MAVERIX items have a segment that cannot be cut"
-
     def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:  # noqa: ARG002
         """One file for all."""
         return {"task": task_prompts()}

@@ -20,7 +20,7 @@ from lmms_eval_tasks.movierecapsqa import schema
 from lmms_eval_tasks.movierecapsqa.schema import PAPER_COUNTS, SPLITS, UNLABELLED, Release, Segment
 from lmms_eval_tasks.utils import clips, released_files, video_checks
 from lmms_eval_tasks.utils.released_files import DataStatus, Seen
-from lmms_eval_tasks.utils.video_checks import ALLOW_MISSING, LEAVE_OUT, listed
+from lmms_eval_tasks.utils.video_checks import bad_items, listed, missing_videos, stop
 
 HOW_TO_GET = (
     "MovieRecapsQA's project site has a sample (segments.json and recap videos); its authors are "
@@ -185,20 +185,14 @@ def look(
     for name in names if videos else ():
         if shows(name):
             shown.setdefault(TASKS[name][0], []).append(name)
-    told = []
-    if release.problems and not settings.allow_bad_items():
-        total = len(release.segments) + len(release.problems)
-        told.append(
-            f"{len(release.problems)} of {total} MovieRecapsQA segments cannot be used:\n"
-            f"{listed(release.problems)}\n{LEAVE_OUT}"
-        )
+    total = len(release.segments) + len(release.problems)
+    told = bad_items(release.problems, f"of {total} MovieRecapsQA segments cannot be used")
     if not asked(release):
         told.append("its segments have no questions")
     found = {source: held(release, source, only) for source in shown}
     for source, tasks in shown.items():
         told += _complaints(f"{SOURCES[source]} ({', '.join(tasks)})", source, found[source])
-    if told:
-        raise DataError(f"{release.file}: " + "\n".join(told))
+    stop(release.file, told)
     return Checked(release, release.digest, found)
 
 
@@ -211,18 +205,14 @@ def _complaints(what: str, source: str, found: Held) -> list[str]:
             f"none of {total} segments can be shown as the {what}:\n{listed({**absent, **bad})}\n"
             f"This source needs {NEEDS[source]}. Tasks that end in _dialogue need no video"
         ]
-    told = []
-    if absent and not settings.allow_missing_videos():
-        told.append(
-            f"{len(absent)} of {total} segments cannot be shown as the {what}:\n{listed(absent)}\n"
-            f"This source needs {NEEDS[source]}. Or leave their questions out (they are counted "
-            f"in the results) with {ALLOW_MISSING}"
-        )
-    if bad and not settings.allow_bad_items():
-        told.append(
-            f"{len(bad)} of {total} segments are not inside the {what}:\n{listed(bad)}\n{LEAVE_OUT}"
-        )
-    return told
+    return [
+        *missing_videos(
+            absent,
+            f"of {total} segments cannot be shown as the {what}",
+            f"This source needs {NEEDS[source]}. Put it there",
+        ),
+        *bad_items(bad, f"of {total} segments are not inside the {what}"),
+    ]
 
 
 # --- docs ---------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import leaderboards, settings
+from lmms_eval_tasks import leaderboards
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import Criterion, Judge
 from lmms_eval_tasks.judges.asking import Asker, settle
@@ -23,7 +23,7 @@ from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS as JUDGED_DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.judge import Context
 from lmms_eval_tasks.movierecapsqa.schema import Answer, Question, Segment
 from lmms_eval_tasks.utils import answers, rating_means
-from lmms_eval_tasks.utils.video_checks import LEAVE_OUT, listed
+from lmms_eval_tasks.utils.video_checks import bad_items, stop
 
 Item = Mapping[str, Any]
 
@@ -81,11 +81,7 @@ def read(source: Path) -> Data:
             a model has two answers to a question; no answer has a score.
     """
     release = schema.read(source)
-    if release.problems and not settings.allow_bad_items():
-        raise DataError(
-            f"{release.file}: {len(release.problems)} segments cannot be used:\n"
-            f"{listed(release.problems)}\n{LEAVE_OUT}"
-        )
+    stop(release.file, bad_items(release.problems, "segments cannot be used"))
     names = leaderboards.leaderboard("movierecapsqa").models
     found = tuple(
         one

@@ -33,6 +33,7 @@ from lmms_eval_tasks.movierecapsqa.sample_scenes import Scene, Story
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS, Segment
 from lmms_eval_tasks.sample import render
 from lmms_eval_tasks.sample.second_code import AAC, TICKS, X264
+from lmms_eval_tasks.utils.subtitle_formats import clock
 
 # They decide the sample too: what recordings look like, how texts are cleaned, names of labels.
 ALSO = ("judge.py", "schema.py")
@@ -122,7 +123,7 @@ def subtitles(part: Part, style: str) -> str:
     start, end = part.scene.movie
     blocks = []
     for number, line in enumerate(part.dialogue, 1):
-        times = (_clock(start + share * (end - start)) for share in (line.start, line.end))
+        times = (clock(start + share * (end - start)) for share in (line.start, line.end))
         timing = " --> ".join(times)
         counter = "" if style == "plain" else f"{number}\n"
         blank = "" if style == "plain" else "\n"
@@ -148,11 +149,6 @@ def _question(number: int, qid: int, one: Asked, lure: str) -> dict[str, Any]:
         **said(number, one, lure),
         **(labels if one.category else {}),
     }
-
-
-def _clock(seconds: float) -> str:
-    whole, milliseconds = divmod(round(seconds * 1000), 1000)
-    return f"00:{whole // 60:02}:{whole % 60:02},{milliseconds:03}"
 
 
 def _indented(content: Any) -> str:

@@ -26,11 +26,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
-    StringConstraints,
-    ValidationError,
     ValidationInfo,
     field_validator,
     model_validator,
@@ -38,6 +37,7 @@ from pydantic import (
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils import released_files, subtitles
+from lmms_eval_tasks.utils.validation import FileName, Text, good_entries, without_folder
 
 # The labels by which the paper splits its results (Tables 3, 5): slug in our data and in metric
 # names -> title.
@@ -59,7 +59,6 @@ SPLITS: dict[str, dict[str, str]] = {
     },
 }
 
-Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 # No year ("2001: A Space Odyssey" may be the only fact); a number alone is an empty fact.
 _NUMBERED = re.compile(r"\d{1,3}[.):](?:\s+|$)")
 # The paper's names beside the slugs: Table 3 says vision-centric, Table 5 "Scene".
@@ -146,24 +145,17 @@ class Segment(_Entry):
     the movie's, and mean nothing beside a clip of the recap.
     """
 
-    id: Text
+    id: FileName
     movie: str = ""
-    video: Text = Field(alias="videoId")
+    video: FileName = Field(alias="videoId")
     start: float = Field(alias="startTime")
     end: float = Field(alias="endTime")
-    movie_id: str = Field(default="", alias="movieId")
+    movie_id: Annotated[str, AfterValidator(without_folder)] = Field(default="", alias="movieId")
     movie_start: float | None = Field(default=None, alias="movieStartTime")
     movie_end: float | None = Field(default=None, alias="movieEndTime")
     facts: tuple[Text, ...] = Field(min_length=1)
     dialogue: str = Field(default="", alias="srt")
     questions: tuple[Question, ...]
-
-    @field_validator("id", "video", "movie_id")
-    @classmethod
-    def _file_name(cls, value: str) -> str:
-        if "/" in value or "\\" in value or value in (".", "..") or not value.isprintable():
-            raise ValueError("expected a name on one line, without a folder")
-        return value
 
     @field_validator("start", "end", "movie_start", "movie_end")
     @classmethod
@@ -227,15 +219,6 @@ class Segment(_Entry):
 PAPER_COUNTS = {"videos": 60, "questions": 8231, "facts": 16462}
 FILE_NAMES = ("segments.json",)
 
-# What pydantic says in Python's words, by the type of its error.
-_IN_WORDS = {
-    "missing": "the field is missing",
-    "string_too_short": "expected a text, found an empty one",
-    "too_short": "expected at least one",
-    "tuple_type": "expected a list",
-    "extra_forbidden": "no such field",
-}
-
 
 @dataclass(frozen=True)
 class Release:
@@ -296,43 +279,9 @@ def read(path: Path) -> Release:
 @lru_cache(maxsize=8)
 def _read(file: Path, _state: object) -> Release:
     content = released_files.read_json(file)
-    if not isinstance(content, list) or not all(isinstance(entry, dict) for entry in content):
+    if not isinstance(content, list):
         raise DataError(f"{file}: expected a list of segments")
-    if not content:
-        raise DataError(f"{file}: holds no segments")
-    segments: list[Segment] = []
-    problems: dict[str, str] = {}
-    places: dict[str, int] = {}
-    for number, entry in enumerate(content, 1):
-        name = entry.get("id")
-        if not isinstance(name, str) or not name.strip():
-            raise DataError(f"{file}, segment {number}: no id")
-        name = name.strip()
-        if name in places:
-            raise DataError(
-                f"{file}, segment {number}: id {name!r} is also that of segment {places[name]}"
-            )
-        places[name] = number
-        try:
-            segments.append(Segment.model_validate(entry))
-        except ValidationError as error:
-            problems[name] = told(error, most=3)
-    if not segments:
-        first = next(iter(problems))
-        raise DataError(
-            f"{file}: not one of {len(content)} segments fits the schema; {first}: "
-            f"{problems[first]}"
-        )
+    segments, problems = good_entries(file, content, Segment)
     canonical = json.dumps(content, sort_keys=True)
     digest = hashlib.sha256(canonical.encode("utf-8", "replace")).hexdigest()[:12]
-    return Release(file, digest, tuple(segments), problems)
-
-
-def told(error: ValidationError, most: int = 1) -> str:
-    """The first problems of a validation in a user's words, on one line: field, what is wrong."""
-    found = []
-    for one in error.errors(include_input=False, include_url=False)[:most]:
-        place = ", ".join(f"entry {p + 1}" if isinstance(p, int) else str(p) for p in one["loc"])
-        what = _IN_WORDS.get(one["type"], str(one["msg"]).removeprefix("Value error, "))
-        found.append(f"{place}: {what}" if place else what)
-    return "; ".join(found)
+    return Release(file, digest, segments, problems)

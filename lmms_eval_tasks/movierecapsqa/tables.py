@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks.benchmark import Numbers
+from lmms_eval_tasks.benchmark import Items, Numbers
 from lmms_eval_tasks.movierecapsqa.data import CONDITIONS, SOURCES, task_name
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS, UNLABELLED
@@ -283,23 +283,22 @@ def _patterns() -> dict[str, re.Pattern[str]]:
 # --- what stands beside the tables --------------------------------------------------------------
 
 
-def unlike(asked: Mapping[str, Collection[str]]) -> list[str]:
+def unlike(asked: Mapping[str, Items]) -> list[str]:
     """What to say if a source's conditions were not asked the same questions.
 
     Table 5's differences are then between other questions, as where clips are missing.
 
     Args:
-        asked: task of one model -> ids of its questions.
+        asked: task of one model -> its items.
     """
     notes = []
     for source, title in SOURCES.items():
         own = {
-            condition.title: set(asked[task])
+            condition.title: asked[task]
             for slug, condition in CONDITIONS.items()
             if (task := task_name(source, slug)) in asked
         }
-        if len({frozenset(ids) for ids in own.values()}) > 1:
-            counts = ", ".join(f"{condition} {len(ids)}" for condition, ids in own.items())
+        if counts := aggregate.unlike(own):
             notes.append(
                 f"{title}: the conditions were not asked the same questions ({counts}): their "
                 "differences are not those of the paper's Table 5"

@@ -170,12 +170,6 @@ class MovieRecapsQA(Benchmark):
         """The clip of a segment."""
         return data.cut(doc)
 
-    def uncut(self, found: Found, lost: Mapping[str, str]) -> str:
-        """How many segments cannot be cut."""
-        return (
-            f"{len(lost)} of {len(data.asked(found.release))} MovieRecapsQA segments cannot be cut"
-        )
-
     def make_subtitles(self, root: Path, transcriber: Any) -> int:  # noqa: ARG002
         """Dialogue is in the data file, and a recap's sound is its narration.
 
@@ -236,9 +230,7 @@ class MovieRecapsQA(Benchmark):
 
     def notes(self, asked: Mapping[str, Items]) -> list[str]:
         """Conditions of a source that were not asked the same questions."""
-        return layouts.unlike(
-            {task: {item["id"] for item in items} for task, items in asked.items()}
-        )
+        return layouts.unlike(asked)
 
     def reread(self, items: Sequence[dict[str, Any]], *, judged: bool) -> list[dict[str, Any]]:
         """The judged baselines that a run has are kept; with a judge those asked for now come too.

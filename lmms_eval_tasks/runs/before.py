@@ -7,12 +7,11 @@ from typing import Any
 
 from lmms_eval_tasks import benchmarks, judges, running, settings
 from lmms_eval_tasks.benchmark import Benchmark, Doc, Found
-from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import JudgeConfig
 from lmms_eval_tasks.judges.verdict import NONE
 from lmms_eval_tasks.runs import media
 from lmms_eval_tasks.utils import prompts
-from lmms_eval_tasks.utils.video_checks import LEAVE_OUT, listed
+from lmms_eval_tasks.utils.video_checks import bad_items, stop
 
 
 class Checked:
@@ -162,9 +161,8 @@ def make_media_of(benchmark: Benchmark, names: Sequence[str], limit: float | Non
     done, impossible = benchmark.cuts
     known.lost = media.make(parts, benchmark.title, done)
     lost = media.lost(parts, known.lost, impossible)
-    if lost and not settings.allow_bad_items():
-        told = benchmark.uncut(known.found, lost)
-        raise DataError(f"{told}:\n{listed(lost)}\n{LEAVE_OUT}")
+    total = len({cut.name for part in parts for cut in part.cuts})
+    stop(benchmark.title, bad_items(lost, f"of {total} items cannot be shown"))
 
 
 # --- the judge ----------------------------------------------------------------------------------

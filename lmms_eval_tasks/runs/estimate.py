@@ -6,57 +6,47 @@ reasons) is assumed and said.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import benchmarks
-from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark
+from lmms_eval_tasks.benchmark import NOT_RUN, Doc, Task
 from lmms_eval_tasks.judges import JudgeConfig
-from lmms_eval_tasks.judges.asking import Answer, settle
+from lmms_eval_tasks.judges.asking import settle
 from lmms_eval_tasks.judges.costs import (
     Estimate,
     add_judge,
     calls_per_verdict,
-    duration,
     plus,
 )
 from lmms_eval_tasks.judges.verdict import DEBATE, Asks, Criterion, Verdict
 from lmms_eval_tasks.report.paper_tables import empty
+from lmms_eval_tasks.runs import media
 from lmms_eval_tasks.runs.given import text_of
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 
-@dataclass(frozen=True)
-class Workload:
-    """What a task would do over all its data."""
-
-    prompts: Sequence[str]  # the text of each generation, media not included
-    # Of each generation, in their order: what the judge is asked, with a stand-in for the model's
-    # answer. Empty where nothing is judged, as where the reference is withheld.
-    judged: Sequence[Sequence[tuple[Criterion, Mapping[str, Any]]]] = ()
-
-
-def estimate(
-    task: Mapping[str, Any], config: JudgeConfig | None, limit: int | None = None
-) -> Estimate:
+def estimate(task: str, config: JudgeConfig | None, limit: int | None = None) -> Estimate:
     """The work of one task.
 
     Args:
-        task: its YAML.
+        task: its name.
         config: the judge; None if nothing is to be judged.
         limit: as the host's `--limit`.
     """
     from lmms_eval_tasks.judges.tokens import counter
 
-    work = workload(benchmarks.of(task["task"]), task)
-    prompts = list(itertools.islice(work.prompts, limit))
-    judged = [one for asked in itertools.islice(work.judged, limit) for one in asked]
+    benchmark = benchmarks.of(task)
+    own = benchmark.tasks[task]
+    whole = benchmark.docs(benchmark.look([task], videos=False), task)
+    docs = [doc for doc in whole if not doc.get(NOT_RUN)]
+    docs = docs[: media.asked([len(docs)], limit)[0]]
     plain = counter("")
-    found = Estimate(task["task"], len(prompts), sum(plain.count(prompt) for prompt in prompts))
+    tokens = sum(plain.count(text_of(own.prompt(doc))) for doc in docs)
+    found = Estimate(task, len(docs), tokens)
+    judged = requests(own, docs) if config is not None else []
     if config is None or not judged:
         return found
     found.verdicts = len(judged)
@@ -70,6 +60,23 @@ def estimate(
     return found
 
 
+def requests(task: Task, docs: Sequence[Doc]) -> list[tuple[Criterion, Mapping[str, Any]]]:
+    """What the judge is asked about replies to docs; stand-ins are the replies and the verdicts.
+
+    Empty where nothing is judged, as where the reference is withheld.
+    """
+    asked: list[tuple[Criterion, Mapping[str, Any]]] = []
+
+    def answer(asks: Asks) -> list[Verdict]:
+        asked.extend((ask.criterion, ask.fields) for ask in asks)
+        # With an expectation no samples are drawn; `stand_in` is what the next list rests on.
+        return [Verdict(1.0, "ok", raw=ask.stand_in, expected=1.0) for ask in asks]
+
+    for number, doc in enumerate(docs if task.asks else ()):
+        settle(task.score(task.keep(doc), task.stand_in(doc, number)), answer)
+    return asked
+
+
 def table(estimates: Sequence[Estimate], rate: float) -> Table:
     """The estimates with their sum.
 
@@ -77,7 +84,7 @@ def table(estimates: Sequence[Estimate], rate: float) -> Table:
         estimates: one for each task.
         rate: calls a second.
     """
-    from lmms_eval_tasks.judges.report import dollars
+    from lmms_eval_tasks.judges.report import dollars, duration
 
     made = empty("Estimate")
     made.add_column("task", overflow="fold")
@@ -112,34 +119,3 @@ def table(estimates: Sequence[Estimate], rate: float) -> Table:
             duration(one.calls / rate),
         )
     return made
-
-
-def workload(benchmark: Benchmark, task: Mapping[str, Any]) -> Workload:
-    """What a run of a task would generate and ask, over all its data; nobody is asked.
-
-    Replies are stand-ins (`Task.stand_in`), and so are verdicts.
-
-    Args:
-        benchmark: the task's.
-        task: its YAML.
-    """
-    name = str(task["task"])
-    found = benchmark.look([name], videos=False)
-    own = benchmark.tasks[name]
-    docs = [doc for doc in benchmark.docs(found, name) if not doc.get(NOT_RUN)]
-    prompts = [text_of(own.prompt(doc)) for doc in docs]
-    judged: list[list[tuple[Criterion, Mapping[str, Any]]]] = []
-    for number, doc in enumerate(docs if own.asks else ()):
-        asked: list[tuple[Criterion, Mapping[str, Any]]] = []
-        settle(own.score(own.keep(doc), own.stand_in(doc, number)), _noting(asked))
-        judged.append(asked)
-    return Workload(prompts, judged)
-
-
-def _noting(asked: list[tuple[Criterion, Mapping[str, Any]]]) -> Answer:
-    def answer(asks: Asks) -> list[Verdict]:
-        asked.extend((ask.criterion, ask.fields) for ask in asks)
-        # With an expectation no samples are drawn; `stand_in` is what the next list rests on.
-        return [Verdict(1.0, "ok", raw=ask.stand_in, expected=1.0) for ask in asks]
-
-    return answer

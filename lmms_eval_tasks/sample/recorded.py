@@ -17,21 +17,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
 
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.sample.scripted import Chat, Player, Simple
-from lmms_eval_tasks.utils.released_files import read_lines
-
-_REQUIRED = ("id", "reply")
-_KNOWN = (*_REQUIRED, "task")
+from lmms_eval_tasks.utils.released_files import in_words, read_lines
 
 
-class Key(NamedTuple):
-    """Whose reply it is; `task` is "" for every task with such an item."""
+class Line(BaseModel, extra="forbid"):
+    """One line of a file."""
 
     id: str
-    task: str
+    reply: str
+    task: str = ""  # of every task with such an item
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Replies:
     """The replies of a file."""
 
     file: Path
-    replies: Mapping[Key, str]
+    replies: Mapping[tuple[str, str], str]  # by item and task
 
     @classmethod
     def load(cls, path: str | Path) -> Replies:
@@ -50,13 +50,17 @@ class Replies:
                 replies to one item; names the file and the lines.
         """
         path = Path(path).expanduser()
-        found: dict[Key, str] = {}
-        lines: dict[Key, int] = {}
+        found: dict[tuple[str, str], str] = {}
+        lines: dict[tuple[str, str], int] = {}
         for number, entry in read_lines(path):
-            key, reply = _reply(entry, f"{path}, line {number}")
-            if found.setdefault(key, reply) != reply:
+            try:
+                line = Line.model_validate(entry)
+            except ValidationError as error:
+                raise TasksError(f"{path}, line {number}: {in_words(error)}") from None
+            key = line.id, line.task
+            if found.setdefault(key, line.reply) != line.reply:
                 raise TasksError(
-                    f"{path}, lines {lines[key]} and {number}: different replies to {key.id}"
+                    f"{path}, lines {lines[key]} and {number}: different replies to {line.id}"
                 )
             lines.setdefault(key, number)
         if not found:
@@ -69,23 +73,10 @@ class Replies:
         Raises:
             TasksError: there is none.
         """
-        for key in (Key(item, task), Key(item, "")):
+        for key in ((item, task), (item, "")):
             if key in self.replies:
                 return self.replies[key]
         raise TasksError(f"{self.file}: no reply to {item} of {task}")
-
-
-def _reply(entry: Any, place: str) -> tuple[Key, str]:
-    if not isinstance(entry, dict):
-        raise TasksError(f"{place}: expected an object with id and reply")
-    for name in _KNOWN:
-        if name in _REQUIRED and name not in entry:
-            raise TasksError(f"{place}: `{name}` is missing")
-        if not isinstance(entry.get(name, ""), str):
-            raise TasksError(f"{place}: `{name}` is no text")
-    if unknown := sorted(entry.keys() - set(_KNOWN)):
-        raise TasksError(f"{place}: unknown key `{unknown[0]}`; known: {', '.join(_KNOWN)}")
-    return Key(entry["id"], entry.get("task", "")), entry["reply"]
 
 
 class _Recorded(Player):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -12,8 +11,8 @@ import pytest
 import yaml
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.haven import inputs
-from lmms_eval_tasks.haven.options import ORDERS, SUMMARIES, TASKS, budget
+from lmms_eval_tasks.haven import data, inputs
+from lmms_eval_tasks.haven.options import TASKS, Options
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.utils import prompts
 
@@ -24,23 +23,21 @@ def doc(
     shots: int = 4,
     sentences: int = 3,
     *,
-    frames_per_shot: int = 2,
     units: Sequence[int] | None = None,
     **changes: Any,
 ) -> dict[str, Any]:
     """A doc of one video, the same for all tasks but for what each of them shows.
 
-    Frames are spread evenly over the shots. A document sentence for each shot, and `sentences`
-    of the summary, sentence i of shot i. Shots and sentences that a task shuffles are shown in the
-    order 2, 4, ..., 1, 3, ...
+    Frames are spread evenly over the shots, of which the ends are shown. A document sentence for
+    each shot, and `sentences` of the summary, sentence i of shot i. Shots and sentences that a task
+    shuffles are shown in the order 2, 4, ..., 1, 3, ...
 
     Args:
         task_name: one of options.TASKS.
         frames: sampled frames, at least as many as shots.
         shots: of the video.
         sentences: of the summary, at most as many as shots.
-        frames_per_shot: pictures shown of a shot: its first ones.
-        units: what is shown instead, in this order.
+        units: what is shown, in this order.
         changes: fields to put in place of these.
     """
     task = TASKS[task_name]
@@ -63,34 +60,20 @@ def doc(
         "summary_shots": [[n] for n in range(1, sentences + 1)],
         "data": "0123456789ab",
         "record": "fedcba987654",
-        "not_run": "",
     }
-    if units is None:
-        units = {
-            "temporal": _shuffled(shots),
-            "saliency": range(1, shots + 1),
-            "grounding": range(1, shots + 1),
-        }.get(task.kind, [])
-    shown = list(units)
-    of_shots = bool(shown) and not task.text
-    shown_frames = [spans[unit - 1][:frames_per_shot] for unit in shown if of_shots]
-    of_frames = 0 if task.text or task.kind in (*ORDERS, "grounding") else frames
-    made = {
-        **row,
-        "task": task_name,
-        "kind": task.kind,
-        "text": task.text,
-        "with_document": task.document,
-        "budget": budget(frames),
-        "n_sentences": 4 if task.kind in SUMMARIES else 0,
-        "units": shown,
-        "unit_frames": shown_frames,
-        "n_images": sum(map(len, shown_frames)) + of_frames,
-        "sentences": _shuffled(sentences) if task.kind == "grounding" else [],
-    }
+    made = data.make_doc(row, task, Options(frames_per_shot=2, max_shots=shots))
+    if units is None and task.kind == "temporal":
+        units = _shuffled(shots)
+    if units is not None:
+        made["units"] = list(units)
+    if made["unit_frames"]:
+        made["unit_frames"] = [data.shown(spans[unit - 1], 2) for unit in made["units"]]
+        made["n_images"] = sum(map(len, made["unit_frames"]))
+    if task.kind == "grounding":
+        made["sentences"] = _shuffled(sentences)
     if unknown := set(changes) - set(made):
         raise ValueError(f"no such field of a doc: {', '.join(unknown)}")
-    return {**made, **changes}
+    return {**made, "task": task_name, **changes}
 
 
 def chat(given: dict[str, Any]) -> list[Any]:
@@ -110,12 +93,14 @@ def simple(given: dict[str, Any]) -> list[Any]:
     return [*names.doc_to_visual(given), text(given)]
 
 
-def own_prompts(folder: Path, monkeypatch: pytest.MonkeyPatch, **texts: str | None) -> Path:
-    """A user's copy of task.yml, set as the one to use, with other texts; None takes a part out."""
-    file = folder / "haven" / "task.yml"
+def own_prompts(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, name: str = "task.yml", **texts: str | None
+) -> Path:
+    """A user's copy of a prompt file, set as the one to use; a text of None is taken out."""
+    ours = Path(inputs.__file__).parent / "prompts" / name
+    parts = yaml.safe_load(ours.read_text(encoding="utf-8")) | texts
+    file = folder / "haven" / name
     file.parent.mkdir(parents=True)
-    shutil.copy(Path(inputs.__file__).parent / "prompts" / "task.yml", file)
-    parts = yaml.safe_load(file.read_text(encoding="utf-8")) | texts
     kept = {part: text for part, text in parts.items() if text is not None}
     file.write_text(yaml.safe_dump(kept), encoding="utf-8")
     monkeypatch.setenv(settings.PROMPTS, str(folder))

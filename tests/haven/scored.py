@@ -61,7 +61,7 @@ def no_models(monkeypatch: pytest.MonkeyPatch) -> None:
         for one, other in zip(candidates, references, strict=True):
             words = one.split()
             found.append(sum(w in other.split() for w in words) / len(words) if words else 0.0)
-        return TextScores(tuple(found), "BERTScore by hand", computed=True)
+        return TextScores(tuple(found), "BERTScore by hand")
 
     def clip(asked: Sequence[texts.Asked]) -> list[float | None]:
         return [len(one.sentences) / 4 + sum(one.frames) / 100 for one in asked]

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.errors import JudgeError, PromptError
@@ -24,8 +23,7 @@ from lmms_eval_tasks.judges import geval, run
 from lmms_eval_tasks.judges.asking import Asker, settle
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.settings import JudgeLimits
-from lmms_eval_tasks.utils import prompts
-from tests.haven.docs import doc
+from tests.haven.docs import doc, own_prompts
 from tests.haven.scored import NOTHING
 from tests.local_endpoint import Fault, LocalEndpoint, choice, completion, error, last_user_text
 
@@ -109,22 +107,11 @@ def test_what_the_judge_is_shown() -> None:
     assert "hm" not in text
 
 
-def own_prompts(folder: Path, monkeypatch: pytest.MonkeyPatch, **changes: str | None) -> Path:
-    """A user's copy of judge.yml, set as the one to use, with other texts; None takes one out."""
-    ours = Path(judge.__file__).parent / "prompts" / "judge.yml"
-    parts = yaml.safe_load(ours.read_text(encoding="utf-8")) | changes
-    file = folder / "haven" / "judge.yml"
-    file.parent.mkdir(parents=True)
-    kept = {name: text for name, text in parts.items() if text is not None}
-    file.write_text(yaml.safe_dump(kept), encoding="utf-8")
-    monkeypatch.setenv(settings.PROMPTS, str(folder))
-    prompts.forget()
-    return file
-
-
 def test_the_users_prompts_replace_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ours = judge.criterion().prompt_hash
-    mine = own_prompts(tmp_path, monkeypatch, geval="Rate it.", no_document="no document")
+    mine = own_prompts(
+        tmp_path, monkeypatch, "judge.yml", geval="Rate it.", no_document="no document"
+    )
     sent = rated(document=[])[1][0]
     assert sent["messages"][0]["content"] == "Rate it."
     assert "Description of the video:\nno document" in last_user_text(sent)
@@ -138,7 +125,7 @@ def test_the_users_prompts_replace_ours(tmp_path: Path, monkeypatch: pytest.Monk
         ({"score": None}, "score"),
     ]
     for number, (changes, said) in enumerate(wrong):
-        own_prompts(tmp_path / str(number), monkeypatch, **changes)
+        own_prompts(tmp_path / str(number), monkeypatch, "judge.yml", **changes)
         with pytest.raises(PromptError, match=f"judge.yml.*{said}"):
             before.check_judge(BENCHMARK, "none")
 
@@ -162,12 +149,7 @@ def test_ours_is_never_the_papers(monkeypatch: pytest.MonkeyPatch) -> None:
     }
     monkeypatch.setenv(settings.JUDGE, "none")
     assert "not judged yet" in before.describe_judge(BENCHMARK)["warning"]
-<<<<<<< HEAD
-    with pytest.raises(JudgeError, match="cannot decide haven_geval"):
-        before.check_judge(BENCHMARK, "offline")
-=======
     before.check_judge(BENCHMARK)
->>>>>>> probe
 
 
 def test_several_judges_have_no_rating_of_one_kind(tmp_path: Path) -> None:

@@ -7,39 +7,26 @@ messages and text, and what each picture object carries along.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.host.names import doc_to_messages, doc_to_visual
-from tests.haven.docs import doc, text
+from lmms_eval_tasks.host.names import doc_to_visual
+from tests.haven.docs import chat, doc, text
 from tests.utils import media_files as files
 
-TEMPORAL = ["haven_temporal", "haven_temporal_doc", "haven_temporal_text"]
 ID, VIDEO, FILE, FOLDER = "zqid7719", "zqvideo8821", "zqfile9937", "zqfolder6613"
-SECRETS = (ID, VIDEO, FILE, FOLDER, "zqdigest5527", "zqsource4451")
+DIGEST, SOURCE = "zqdigest5527", "zqsource4451"
 N_FRAMES, FIRST = 400, 100
-PLACEHOLDERS = ("<image>", "<image {n}>", "")
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("leak") / FOLDER
-    made.mkdir()
-    return made
 
 
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def video(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv(settings.CACHE, str(tmp_path / "cache"))
-
-
-@pytest.fixture(scope="module")
-def video(folder: Path) -> str:
-    return str(files.write_video(folder / f"{FILE}.mp4", N_FRAMES, (64, 48)))
+    (tmp_path / FOLDER).mkdir()
+    return str(files.write_video(tmp_path / FOLDER / f"{FILE}.mp4", N_FRAMES, (64, 48)))
 
 
 def marked(task: str, video: str) -> dict[str, Any]:
@@ -48,74 +35,45 @@ def marked(task: str, video: str) -> dict[str, Any]:
     Sampled frame n is frame 100 + n of the video; the shots shown are 151, 142, 163, 133 of 200.
     """
     n_picks = N_FRAMES - FIRST - 1
-    units = [151, 142, 163, 133]
-    return {
-        **doc(task, frames=n_picks, shots=200, units=units),
-        "id": ID,
-        "source": SECRETS[5],
-        "video": VIDEO,
-        "video_path": video,
-        "data": SECRETS[4],
-        "picks": [FIRST + 1 + place for place in range(n_picks)],
-    }
+    given = doc(task, frames=n_picks, shots=200, units=[151, 142, 163, 133])
+    picks = [FIRST + 1 + place for place in range(n_picks)]
+    names = {"id": ID, "source": SOURCE, "video": VIDEO, "video_path": video, "data": DIGEST}
+    return {**given, **names, "picks": picks}
 
 
 def secrets_of(given: dict[str, Any]) -> set[str]:
     """Numbers and names that tell a place in the video, as they would stand in a request."""
     frames = [number for group in given["unit_frames"] for number in group]
     picks = [given["picks"][number - 1] for number in frames]
-    numbers = {*given["units"], *frames, *picks}
-    seconds = {
-        f"{pick / rate:.{digits}f}" for pick in picks for rate in (25, 30) for digits in (1, 2)
-    }
-    return {*map(str, numbers), *seconds, *SECRETS}
+    rates = [(rate, digits) for rate in (25, 30) for digits in (1, 2)]
+    seconds = {f"{pick / rate:.{digits}f}" for pick in picks for rate, digits in rates}
+    numbers = {str(number) for number in (*given["units"], *frames, *picks)}
+    return {*numbers, *seconds, ID, VIDEO, FILE, FOLDER, DIGEST, SOURCE}
 
 
-def found_in(text: str, secrets: set[str]) -> list[str]:
+def found_in(told: str, secrets: set[str]) -> list[str]:
     """Numbers are found as whole numbers, names anywhere."""
-    return [
-        secret
-        for secret in secrets
-        if re.search(
-            rf"(?<![\d.]){re.escape(secret)}(?![\d.]*\d)" if secret[0].isdigit() else secret, text
-        )
-    ]
+    forms = {one: rf"(?<![\d.]){re.escape(one)}(?![\d.]*\d)" for one in secrets if one[0].isdigit()}
+    return [one for one in secrets if re.search(forms.get(one, one), told)]
 
 
-def texts_of(given: dict[str, Any]) -> Iterator[str]:
-    for item in doc_to_messages(given)[0]["content"]:
-        if item["type"] == "text":
-            yield item["text"]
-    for placeholder in PLACEHOLDERS:
-        yield text(given, placeholder)
-
-
-def images_of(given: dict[str, Any]) -> list[Any]:
-    sent = [item["url"] for item in doc_to_messages(given)[0]["content"] if item["type"] == "image"]
-    return [*sent, *doc_to_visual(given)]
-
-
-@pytest.mark.parametrize("task", TEMPORAL)
-def test_no_number_or_name_of_the_video_is_in_the_texts(task: str, video: str, cache: None) -> None:
-    given = marked(task, video)
-    secrets = secrets_of(given)
-    assert len(secrets) >= (10 if task.endswith("_text") else 30)
-    for told in texts_of(given):
-        assert found_in(told, secrets) == []
-        # Nor any other number than places in the request, how many there are, and image places.
-        assert {int(number) for number in re.findall(r"\d+", told)} <= set(range(1, 9))
-
-
-@pytest.mark.parametrize("task", TEMPORAL[:2])
-def test_no_picture_carries_a_note(task: str, video: str, cache: None) -> None:
-    given = marked(task, video)
-    secrets = secrets_of(given)
-    images = images_of(given)
-    assert len(images) == 2 * sum(map(len, given["unit_frames"])) > 0
-    for image in images:
-        assert not hasattr(image, "filename")
-        assert image.info == {}
-        # All that the object holds, but for the pixels, whose printed form is an address.
-        told = {name: value for name, value in vars(image).items() if name not in ("im", "_im")}
-        assert found_in(repr(told), secrets) == []
-        assert len(image.getexif()) == 0
+def test_no_number_or_name_of_the_video_and_no_note(video: str) -> None:
+    for task in ("haven_temporal", "haven_temporal_doc", "haven_temporal_text"):
+        given = marked(task, video)
+        secrets = secrets_of(given)
+        assert len(secrets) >= (10 if task.endswith("_text") else 30)
+        parts = chat(given)
+        texts = [part for part in parts if isinstance(part, str)]
+        for told in (*texts, *(text(given, mark) for mark in ("<image>", "<image {n}>", ""))):
+            assert found_in(told, secrets) == []
+            # Nor any other number than places in the request, how many, and image places.
+            assert {int(number) for number in re.findall(r"\d+", told)} <= set(range(1, 9))
+        images = [part for part in parts if not isinstance(part, str)] + doc_to_visual(given)
+        assert len(images) == 2 * given["n_images"]
+        assert bool(images) != task.endswith("_text")
+        for image in images:
+            assert not hasattr(image, "filename")
+            assert (image.info, len(image.getexif())) == ({}, 0)
+            # All that the object holds, but for the pixels, whose printed form is an address.
+            held = {name: value for name, value in vars(image).items() if name.strip("_") != "im"}
+            assert found_in(repr(held), secrets) == []

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven import data
 from lmms_eval_tasks.haven.options import Options
 from lmms_eval_tasks.haven.records import release as released
@@ -32,41 +30,16 @@ def record(folder: Path) -> Record:
     return found
 
 
-@pytest.mark.parametrize(
-    ("there", "names", "found"),
-    [
-        ([], {}, f"{PLACE}/video_1.mp4"),
-        ([f"{PLACE}/video_1.mkv"], {}, f"{PLACE}/video_1.mkv"),
-        ([f"{PLACE}/tvsum clip 1.webm"], {}, f"{PLACE}/tvsum clip 1.webm"),
-        (["tvsum/videos/video_1.mp4"], {}, "tvsum/videos/video_1.mp4"),
-        ([f"{PLACE}/tvsum clip 1.mp4", f"{PLACE}/video_1.avi"], {}, f"{PLACE}/video_1.avi"),
-        # names.json alone decides about the videos that it names.
-        ([f"{PLACE}/video_1.mp4"], {"video_1": "other.mov"}, f"{PLACE}/other.mov"),
-        ([f"{PLACE}/video_1.mp4"], {"video_9": "other.mov"}, f"{PLACE}/video_1.mp4"),
-    ],
-)
-def test_where_a_video_is(
-    folder: Path, there: list[str], names: dict[str, str], found: str
-) -> None:
-    for name in there:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+def test_where_a_video_is(folder: Path) -> None:
+    """By its key in either folder, else by its own name; each beats the one before it here."""
+    assert record(folder).path == folder / PLACE / "video_1.mp4"  # where it would be
+    (folder / "tvsum" / "videos").mkdir(parents=True)
+    for name in (f"{PLACE}/tvsum clip 1.webm", "tvsum/videos/video_1.mp4", f"{PLACE}/video_1.avi"):
         (folder / name).touch()
-    (folder / PLACE / "names.json").write_text(json.dumps(names), encoding="utf-8")
-    assert record(folder).path == folder / found
+        assert record(folder).path == folder / name
 
 
-def test_names_that_are_none(folder: Path) -> None:
-    file = folder / PLACE / "names.json"
-    for content, told in (
-        (["a"], """: expected {"video_7": "file.mp4"}, found ['a']"""),
-        ({"video_1": 3}, ", video_1: expected the name of a file, found 3"),
-        ({"video_1": "../x"}, ", video_1: expected the name of a file, found '../x'"),
-    ):
-        file.write_text(json.dumps(content), encoding="utf-8")
-        with pytest.raises(DataError) as error:
-            record(folder)
-        assert str(error.value) == f"{file}{told}"
-    file.unlink()
+def test_a_name_with_a_folder_is_no_file(folder: Path) -> None:
     (folder / "outside.mp4").touch()
     (placed,) = released.placed(folder, [replace(record(folder), name="../../outside")])
     assert placed.path == folder / PLACE / "video_1.mp4"

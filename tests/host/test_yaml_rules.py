@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import inspect
 import json
-import pickle
 import random
 import re
 from pathlib import Path
@@ -51,7 +49,10 @@ def loaded(manager: Any, kind: str) -> dict[str, Any]:
 
 
 def test_all_yamls_are_registered(manager: Any) -> None:
-    """Under their own names: the first of two equal names wins silently, the host's before ours."""
+    """Under their own names: the first of two equal names wins silently, the host's before ours.
+
+    And the host parses every .yaml it finds; an empty one breaks all of its commands.
+    """
     names = our_names(manager, "task") + our_names(manager, "group")
     assert sorted(names) == sorted(file.stem for file in YAMLS)
     assert len(names) >= 19
@@ -64,13 +65,6 @@ def test_functions_are_absolute() -> None:
     for file in ALL_FILES:
         for function in re.findall(r"!function\s+(\S+)", file.read_text(encoding="utf-8")):
             assert function.startswith("lmms_eval_tasks."), f"{file}: {function}"
-
-
-def test_no_other_yaml_lies_under_the_task_path() -> None:
-    """The host parses every .yaml it finds; an empty one breaks all of its commands."""
-    for file in YAMLS:
-        text = file.read_text(encoding="utf-8")
-        assert re.search(r"^(task|group):", text, re.M), file
 
 
 @pytest.mark.parametrize("kind", ["simple", "chat"])
@@ -138,26 +132,11 @@ def scored(manager: Any) -> dict[str, dict[str, list[Any]]]:
 
 
 def test_process_results_never_raises_and_items_are_plain(manager: Any) -> None:
-    plain = (str, int, float, bool, type(None))
-
-    def check(value: Any) -> None:
-        if isinstance(value, dict):
-            assert all(isinstance(key, str) for key in value)  # tuple keys crash json.dumps
-            for inner in value.values():
-                check(inner)
-        elif isinstance(value, list):
-            for inner in value:
-                check(inner)
-        else:
-            assert type(value) in plain, type(value)  # np.float32 would become a string
-
     for items in scored(manager).values():
         for metric, of_metric in items.items():
             for item in of_metric:
-                check(item)
+                assert json.loads(json.dumps(item)) == item
                 assert item.get("score", 0) is not None, f"{metric}: the host crashes on None"
-                json.dumps(item)
-                pickle.loads(pickle.dumps(item))
 
 
 def test_aggregations_do_not_depend_on_the_order(manager: Any) -> None:
@@ -169,10 +148,6 @@ def test_aggregations_do_not_depend_on_the_order(manager: Any) -> None:
             for seed in range(3):
                 again = function(random.Random(seed).sample(of_metric, len(of_metric)))
                 assert again == expected or (again != again and expected != expected)
-                if hasattr(expected, "scores"):
-                    assert again.scores == expected.scores
-                    copied = copy.deepcopy(expected).scores
-                    assert copied == pickle.loads(pickle.dumps(again)).scores
 
 
 def test_aggregations_never_raise(manager: Any, capsys: Any) -> None:

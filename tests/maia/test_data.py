@@ -43,16 +43,22 @@ Break = Callable[[list[dict[str, Any]]], Any]
 @table(
     "damage, says",
     [
-        (lambda c: question(c)["true_statement"].pop(), "field true_statement: .*8 items.*found 7"),
-        (lambda c: question(c).pop("answer"), "_B, field answer: field required"),
-        (lambda c: question(c)["answer"].__setitem__(4, " "), "_B, field answer, entry 5"),
+        (
+            lambda c: question(c)["true_statement"].pop(),
+            "true_statement: expected at least 8, found 7",
+        ),
+        (
+            lambda c: question(c).pop("answer"),
+            "entry 2, .*_B, entry 4, answer: the field is m",
+        ),
+        (lambda c: question(c)["answer"].__setitem__(4, " "), "_B, entry 4, answer, entry 5: "),
         (lambda c: question(c).update(category="Boh_A"), "Boh_A, field category: expected"),
         (lambda c: question(c).update(category="Sentiment"), "with _A or _B"),
         (
             lambda c: question(c).update(false_statement=question(c)["true_statement"]),
             "field false_statement, entry 1: equals the true statement",
         ),
-        (lambda c: c[1].update(video="clip2"), "clip2, field video"),
+        (lambda c: c[1].update(video="clip2"), "entry 2, video: .*, found 'clip2'"),
         (lambda c: c[1].update(video=c[0]["video"]), "occurs twice"),
         (
             lambda c: c[1]["question_categories_B"].append(question(c)),
@@ -164,7 +170,7 @@ def test_prepare_refuses_bad_data_and_leaves_nothing(
 ) -> None:
     question(released)["answer"].pop()
     source = write(tmp_path / "source", released)
-    with pytest.raises(DataError, match="field answer"):
+    with pytest.raises(DataError, match="entry 4, answer"):
         data.prepare(source, tmp_path / "root", link=False)
     assert not (tmp_path / "root").exists()
 

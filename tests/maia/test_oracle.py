@@ -13,7 +13,7 @@ from lmms_eval_tasks.maia import tasks
 from lmms_eval_tasks.maia.tasks import BENCHMARK
 from lmms_eval_tasks.runs import before, given, scoring
 from lmms_eval_tasks.sample import players
-from lmms_eval_tasks.utils import media, text_metrics
+from lmms_eval_tasks.utils import text_metrics
 
 pytestmark = pytest.mark.usefixtures("on_sample")
 
@@ -42,12 +42,6 @@ def test_swapped_labels_break_it(
     monkeypatch.setenv("LMMS_EVAL_TASKS_DATA", str(tmp_path))
     monkeypatch.setattr(before, "_checked", {})
     assert pair_accuracy(key, "maia_unimodal") == 383 / 384
-
-
-def test_recipes() -> None:
-    assert tasks.recipe("32frames", 32) == media.Recipe("uniform", 32)
-    assert tasks.recipe("black", 32) == media.Recipe("black", 32)
-    assert tasks.recipe("1frame", 1) == media.Recipe("first_frame", 1)
 
 
 def test_prompts_hold_every_protocol_element() -> None:

@@ -36,26 +36,8 @@ def test_a_narrow_terminal_folds(monkeypatch: pytest.MonkeyPatch) -> None:
     assert text.count("tiny maia_vsv") > 1
 
 
-def test_the_summary_has_a_row_for_each_setting() -> None:
-    rows = {
-        "maia_vsv": {"pool_acc_avg": 0.5, "pair_acc_avg": 0.75, "failed": 1},
-        "maia_oevqa": {"judge_acc_avg": 0.25, "failed": 2},
-        "maia": {"agg_acc_avg": 0.125},
-        "maia_vsv_black": {"pool_acc_avg": 0.0, "pair_acc_avg": 0.5, "failed": 0},
-    }
-    sink = io.StringIO()
-    show(Console(file=sink, width=UNSEEN), tables.tables([("", rows)])[:1])
-    lines = [line.split() for line in sink.getvalue().splitlines()]
-    assert ["32", "frames", "0.50", "0.25", "0.12", "0.75", "3"] in lines
-    assert ["black", "0.00", "-", "-", "0.50", "0"] in lines
-
-
 def test_what_is_not_computed_is_a_dash() -> None:
     values = {"rouge_l": 0.5, "bertscore": None, "bleu": float("nan"), "meteor": 0.25, "cider": 1.5}
     text = printed([("", {"maia_oevqa": values})])
     (line,) = [line for line in text.splitlines() if "maia_oevqa" in line]
     assert line.split() == ["maia_oevqa", "0.50", "-", "-", "0.25", "1.50"]
-
-
-def test_tables_of_metrics_without_numbers_are_left_out() -> None:
-    assert tables.tables([("", {"maia_oevqa": {"judge_acc": None, "agg_acc": float("nan")}})]) == []

@@ -1,147 +1,91 @@
-"""Our models and the tiny checkpoint through the host's evaluator, in one and in two processes.
-
-The two are told what torchrun tells its processes.
-"""
+"""Our model classes through the host in one process and in two: the same replies to the sample."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lmms_eval_tasks.sample import tiny
+from tests.checks import table
+from tests.conftest import Launch, launch_all
 
 pytestmark = pytest.mark.host
 
 N = 7  # odd: one of two ranks gets a padding request
-
-FUNCTIONS = """
-import os
-
-def visual(doc):
-    return [doc["video"]]
-
-def text(doc, lmms_eval_specific_kwargs=None):
-    return "Quale?\\nA. {}\\nB. {}".format(*doc["options"])
-
-def messages(doc, lmms_eval_specific_kwargs=None):
-    parts = [{"type": "video", "url": doc["video"]}, {"type": "text", "text": text(doc)}]
-    return [{"role": "user", "content": parts}]
-
-def process(doc, results):
-    rank = os.environ.get("RANK", "0")
-    right = results[0] == doc["answer"]
-    return {"acc": {"id": doc["id"], "right": right, "reply": results[0], "rank": rank}}
-
-def mean(items):
-    return sum(item["right"] for item in items) / len(items)
+LABELS = {
+    "oracle": "maia_vsv",
+    "oracle simple": "maia_vsv",
+    "coin": "maia_vsv",
+    "scripted": "maia_vsv",
+    "lm_pairs": "maia_unimodal",
+}
+# Without the host's script, whose first act is to set up its processes.
+ALONE = """
+import json, pathlib, sys
+from lmms_eval.evaluator import simple_evaluate
+models = json.loads(sys.argv[1])
+for name, given in models.items():
+    given |= {"batch_size": 1, "log_samples": True, "distributed_executor_backend": "torchrun"}
+    given["tasks"] = [given["tasks"]]
+    results = simple_evaluate(**given)
+    if results is not None:
+        (samples,) = results["samples"].values()
+        replies = {one["failed"]["id"]: one["failed"]["reply"] for one in samples}
+        pathlib.Path(f"{name}.json").write_text(json.dumps(replies))
 """
-
-TASK = """
-task: tiny_pairs
-dataset_path: json
-dataset_kwargs: {{data_files: {{test: {data}}}}}
-test_split: test
-output_type: generate_until
-doc_to_visual: !function functions.visual
-doc_to_text: !function functions.text
-doc_to_messages: !function functions.messages
-doc_to_target: answer
-generation_kwargs: {{max_new_tokens: 4, until: []}}
-process_results: !function functions.process
-metric_list: [{{metric: acc, aggregation: !function functions.mean, higher_is_better: true}}]
-metadata: {{version: 1}}
-"""
-
-
-def write_video(path: Path, shade: int) -> None:
-    """Twelve frames of growing brightness, 64 x 48."""
-    import av
-    import numpy as np
-
-    with av.open(str(path), "w") as container:
-        stream = container.add_stream("libx264", rate=10)
-        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
-        for i in range(12):
-            pixels = np.full((48, 64, 3), shade + 8 * i, np.uint8)
-            container.mux(stream.encode(av.VideoFrame.from_ndarray(pixels, "rgb24")))
-        container.mux(stream.encode())
+Replies = dict[str, dict[str, str]]
 
 
 @pytest.fixture(scope="module")
 def replies(
-    launch: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, dict[str, dict[str, Any]]]:
+    launch: Launch, sample_root: Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Replies]:
+    """By how the host was started, by model, by id."""
     folder = tmp_path_factory.mktemp("processes")
-    for kind in ("qwen2_5_vl", "gpt2", "llama"):
-        tiny.build(kind, folder / kind)
-    pairs = [(f"La scatola {i} è blu.", f"La scatola {i} è rossa, no?") for i in range(N)]
-    docs = []
-    for i, pair in enumerate(pairs):
-        video = folder / f"{i % 2}.mp4"
-        if i < 2:
-            write_video(video, 120 * i)
-        options, answer = (pair, "A") if i % 3 else (pair[::-1], "B")
-        docs.append({"id": f"v/{i}", "options": options, "answer": answer, "video": str(video)})
-    data = folder / "docs.jsonl"
-    data.write_text("\n".join(map(json.dumps, docs)), encoding="utf-8")
-    (folder / "key.json").write_text(json.dumps({"pairs": pairs}), encoding="utf-8")
-    (folder / "tasks").mkdir()
-    (folder / "tasks" / "functions.py").write_text(FUNCTIONS, encoding="utf-8")
-    (folder / "tasks" / "tiny_pairs.yaml").write_text(TASK.format(data=data), encoding="utf-8")
-
-    script = [sys.executable, str(Path(__file__).with_name("processes_script.py")), str(folder)]
-    commands = {
-        "one": ([*script, "one"], 1),
-        "two": ([*script, "two"], 2),
-        "api": ([*script, "api", "oracle", "lm_pairs"], 2),
+    language = ",".join(str(tiny.build(kind, folder / kind)) for kind in ("gpt2", "llama"))
+    key = f"key={sample_root / 'maia' / 'key.json'}"
+    given = {
+        "oracle": ("tasks_oracle", key),
+        "oracle simple": ("tasks_oracle", key),
+        "coin": ("tasks_coin", f"{key},seed=1"),
+        "scripted": ("tasks_scripted", ""),
+        "lm_pairs": ("lm_pairs", f"pretrained={language},dtype=float32"),
     }
-    found = {}
-    for name, (command, processes) in commands.items():
-        done = launch(command, folder / f"run-{name}", processes=processes)
-        assert done.code == 0, done.stderr[-3000:]
-        found[name] = json.loads((folder / f"{name}.json").read_text("utf-8"))
+    models: dict[str, dict[str, Any]] = {
+        label: {"model": model, "model_args": arguments, "tasks": LABELS[label], "limit": N}
+        for label, (model, arguments) in given.items()
+    }
+    models["oracle simple"]["force_simple"] = True
+    found: dict[str, Replies] = {}
+    for name, processes in (("one", 1), ("two", 2)):
+        out = folder / name
+        out.mkdir()
+        runs = launch_all(launch, out, models, processes=processes)
+        found[name] = {
+            label: {item["id"]: item["reply"] for item in runs[label].items(LABELS[label])}
+            for label in models
+        }
+    (folder / "alone.py").write_text(ALONE, encoding="utf-8")
+    some = json.dumps({name: models[name] for name in ("oracle", "lm_pairs")})
+    done = launch([sys.executable, str(folder / "alone.py"), some], folder, processes=2)
+    assert done.code == 0, done.stderr[-3000:]
+    found["alone"] = {
+        name: json.loads((folder / f"{name}.json").read_text("utf-8")) for name in json.loads(some)
+    }
     return found
 
 
-def without_rank(run: dict[str, Any]) -> list[dict[str, Any]]:
-    return [{k: v for k, v in item.items() if k != "rank"} for item in run["items"]]
-
-
-LABELS = ["oracle", "oracle simple", "coin", "scripted", "lm_pairs", "qwen chat", "qwen simple"]
-
-
-@pytest.mark.parametrize("label", LABELS)
-def test_two_processes_share_the_work_and_reply_the_same(
-    label: str, replies: dict[str, dict[str, dict[str, Any]]]
-) -> None:
-    one, two = replies["one"][label], replies["two"][label]
-    assert [item["rank"] for item in one["items"]] == ["0"] * N
-    assert [item["rank"] for item in two["items"]] == ["0", "1", "0", "1", "0", "1", "0"]
-    assert without_rank(one) == without_rank(two)
-    assert one["acc"] == two["acc"]
-
-
-def test_simple_evaluate_alone_under_torchrun(
-    replies: dict[str, dict[str, dict[str, Any]]],
-) -> None:
-    assert list(replies["api"]) == ["oracle", "lm_pairs"]
-    for label, run in replies["api"].items():
-        assert run["items"] == replies["two"][label]["items"]
-        assert run["acc"] == replies["two"][label]["acc"]
-
-
-def test_what_they_reply(replies: dict[str, dict[str, dict[str, Any]]]) -> None:
-    one = replies["one"]
-    assert list(one) == LABELS
-    assert one["oracle"]["acc"] == one["oracle simple"]["acc"] == 1
-    assert {item["reply"] for item in one["coin"]["items"]} == {"A", "B"}
-    for label in ("qwen chat", "qwen simple"):
-        # Not one reply to everything: what it is given does reach the model.
-        assert len({item["reply"] for item in one[label]["items"]}) > 1
-    for item in one["lm_pairs"]["items"]:
-        assert len(json.loads(item["reply"])["lm_pairs"]["scores"]) == 2
+@table("label", LABELS)
+def test_two_processes_reply_as_one(label: str, replies: dict[str, Replies]) -> None:
+    one = replies["one"][label]
+    assert len(one) == N
+    assert len(set(one.values())) > 1  # what it is given does reach the model
+    assert replies["two"][label] == one
+    assert replies["alone"].get(label, one) == one
+    if label == "lm_pairs":
+        for reply in one.values():
+            assert len(json.loads(reply)["lm_pairs"]["scores"]) == 2

@@ -6,17 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.judges import costs, resolve, verdict
 from lmms_eval_tasks.judges.cache import Cache
 from lmms_eval_tasks.runs import estimate
 
-TASK = {
-    "task": "maia_oevqa",
-    "metadata": {"judged": True, "benchmark": "maia"},
-    "generation_kwargs": {"max_new_tokens": 256},
-}
-PAIRS = {**TASK, "task": "maia_vsv", "metadata": {"judged": False, "benchmark": "maia"}}
+TASK, PAIRS = "maia_oevqa", "maia_vsv"
 
 
 @pytest.fixture(autouse=True)
@@ -32,10 +27,9 @@ def judge(spec: str = "gpt-4o"):
 
 def test_counts_are_those_of_the_data() -> None:
     found = estimate.estimate(TASK, judge())
-    work = estimate.workload(benchmarks.load("maia"), TASK)
-    assert found.generations == found.verdicts == found.calls == len(work.prompts)
-    assert estimate.estimate(PAIRS, None).generations == 8 * len(work.prompts)
-    assert estimate.estimate(PAIRS, None).calls == 0
+    assert found.generations == found.verdicts == found.calls == 48
+    pairs = estimate.estimate(PAIRS, None)
+    assert (pairs.generations, pairs.calls) == (8 * 48, 0)
     few = estimate.estimate(TASK, judge(), limit=3)
     assert (few.generations, few.verdicts) == (3, 3)
     assert 0 < few.judge_tokens < found.judge_tokens

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,59 +10,8 @@ import pytest
 
 from lmms_eval_tasks import benchmarks, running, settings
 from lmms_eval_tasks.benchmark import Benchmark, Found
-from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.maia.tasks import BENCHMARK
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.utils import probes
-
-PAIRS, QUESTIONS = "maia_vsv", "maia_oevqa"
-# The sample has two videos of 24 questions, so of 192 pairs.
-INSIDE = [
-    (8, 0, (PAIRS, QUESTIONS)),
-    (24, 0, (PAIRS, QUESTIONS)),
-    (192, 0, (PAIRS,)),
-    (8, 184, (PAIRS,)),
-    (8, 16, (QUESTIONS,)),
-]
-BEYOND = [
-    (None, 0, (PAIRS,)),
-    (-1, 0, (PAIRS,)),
-    (0.01, 0, (PAIRS,)),  # a share: the host alone knows of how many docs
-    (25, 0, (PAIRS, QUESTIONS)),
-    (193, 0, (PAIRS,)),
-    (1, 192, (PAIRS,)),
-    (1, 24, (QUESTIONS,)),
-]
-
-
-@pytest.fixture
-def no_second_video(sample_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shutil.copytree(sample_root / "maia", tmp_path / "maia")
-    (tmp_path / "maia" / "videos" / "2.mp4").write_bytes(b"no video")
-    monkeypatch.setenv(settings.DATA, str(tmp_path))
-    monkeypatch.setenv(settings.JUDGE, "none")
-
-
-def docs(limit: float | None, offset: int, names: tuple[str, ...]) -> list[int]:
-    """How many docs each task has for the host, after the check of a run."""
-    with running.limited(limit, offset):
-        before.check_benchmark(BENCHMARK, names)
-        return [len(before.docs(BENCHMARK, name)) for name in names]
-
-
-@pytest.mark.usefixtures("no_second_video")
-def test_a_bad_video_matters_where_a_doc_of_the_run_could_show_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    whole = {PAIRS: 384, QUESTIONS: 48}  # so that an offset leads to the same docs as in a full run
-    for limit, offset, names in INSIDE:
-        assert docs(limit, offset, names) == [whole[name] for name in names]
-    for limit, offset, names in BEYOND:
-        with pytest.raises(DataError, match=r"1 of 2 .*\n  video2: unreadable: "):
-            docs(limit, offset, names)
-    monkeypatch.setenv(settings.ALLOW_MISSING, "1")
-    for limit, offset, names in BEYOND:
-        assert docs(limit, offset, names) == [whole[name] // 2 for name in names]
 
 
 @pytest.mark.parametrize(
@@ -78,7 +26,7 @@ def test_a_bad_video_matters_where_a_doc_of_the_run_could_show_it(
 )
 def test_of_each_benchmark(task: str, sample_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(settings.DATA, str(sample_root))
-    benchmark = benchmarks.load(task.partition("_")[0] if "cvrr" not in task else "cvrr_es")
+    benchmark = benchmarks.of(task)
     monkeypatch.setenv(settings.JUDGE, "none")
     before.check_benchmark(benchmark, [task])
     whole = before.docs(benchmark, task)
@@ -100,12 +48,11 @@ def test_of_each_benchmark(task: str, sample_root: Path, monkeypatch: pytest.Mon
 class Noting(Benchmark):
     """Docs with a video each, a letter; a capital cannot be used. Notes what is looked at."""
 
-    title = "noting"
+    name = title = "noting"
 
     def __init__(self, tasks: Sequence[str], *, leaves_out: bool) -> None:
         self.letters, self.leaves_out = {f"{n}": own for n, own in enumerate(tasks)}, leaves_out
         self.looked: set[str] = set()
-        self.name = f"noting {id(self)}"  # nothing is known of it from another test
 
     def look(
         self,
@@ -147,6 +94,7 @@ def test_which_videos_are_looked_at(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv(settings.ALLOW_MISSING, "1" if leaves_out else "0")
+    monkeypatch.setattr(before, "_checked", {})
     benchmark = Noting(tasks, leaves_out=leaves_out)
     with running.limited(limit, offset):
         before.checked(benchmark, list(benchmark.letters))

@@ -7,10 +7,8 @@ found and what is said of bad ones: test_local_models.py.
 from __future__ import annotations
 
 import math
-import random
 import unicodedata
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +17,7 @@ import tiny_clip
 from tiny_clip import IMAGES, SENTENCES, given, scored
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils import clip_encoder, clipscore
+from lmms_eval_tasks.utils import clipscore
 from lmms_eval_tasks.utils.clip_encoder import Picture
 from lmms_eval_tasks.utils.clipscore import ClipScore, clip_score, from_embeddings
 from tests.checks import refused, table
@@ -30,8 +28,7 @@ pytestmark = pytest.mark.usefixtures("one_thread", "no_clip_kept")
 
 @table("texts, images, expected")
 def test_by_hand(texts: list[Any], images: list[Any], expected: float) -> None:
-    assert from_embeddings(np.array(texts), np.array(images)) == pytest.approx(expected, abs=1e-12)
-    assert from_embeddings(texts, images) == pytest.approx(expected, abs=1e-12)  # lists too
+    assert from_embeddings(texts, images) == pytest.approx(expected, abs=1e-12)
 
 
 def test_nothing_and_equal_directions() -> None:
@@ -88,12 +85,9 @@ def test_the_models_own_cosines_give_the_same(clip: str, monkeypatch: pytest.Mon
     cosines = directly(clip, SENTENCES, names)
     assert len({round(cosine, 3) for cosine in cosines}) == 9  # mixed-up pairs would show
     assert min(cosines) > 0  # so that none of the tests below compares 0 with 0
-    expected = [2.5 * max(0.0, cosine) for cosine in cosines]
     first = scored(clip, SENTENCES, names)
-    assert first == pytest.approx(sum(expected) / 9, abs=ROUNDING)
-    for place, value in enumerate(expected):
-        pair = [SENTENCES[place // 3]], [names[place % 3]]
-        assert scored(clip, *pair) == pytest.approx(value, abs=ROUNDING)
+    assert first == pytest.approx(2.5 * sum(cosines) / 9, abs=ROUNDING)
+    assert scored(clip, SENTENCES[1:2], names[2:]) == pytest.approx(2.5 * cosines[5], abs=ROUNDING)
     clipscore._loaded.cache_clear()
     for name in ("get_text_features", "get_image_features"):  # older ones return vectors alone
         now = getattr(CLIPModel, name)
@@ -102,21 +96,13 @@ def test_the_models_own_cosines_give_the_same(clip: str, monkeypatch: pytest.Mon
     assert scored(clip, SENTENCES, names) == first
 
 
-def test_a_list_and_item_by_item_agree_in_any_order(clip: str) -> None:
+def test_company_and_order_change_no_bit(clip: str) -> None:
     names = list(IMAGES)
+    together = scored(clip, SENTENCES, names)
+    clipscore._loaded.cache_clear()  # else nothing would be embedded again
     alone = [scored(clip, [sentence], [name]) for sentence in SENTENCES for name in names]
-    for batch_size in (1, 2, 16):
-        clipscore._loaded.cache_clear()  # else nothing would be embedded again
-        together = scored(clip, SENTENCES, names, batch_size=batch_size)
-        exact = 1e-15 if batch_size == 1 else ROUNDING
-        assert together == pytest.approx(sum(alone) / 9, abs=exact)
-    # What this rests on: some of a batch are padded.
-    encoder = clip_encoder.load(Path(clip))
-    assert len({len(encoder.tokenizer(sentence)["input_ids"]) for sentence in SENTENCES}) == 3
-    rng = random.Random(2)
-    for _ in range(5):  # company and order change no bit
-        given_in = rng.sample(SENTENCES, 3), rng.sample(names, 3)
-        assert scored(clip, *given_in, batch_size=16) == together
+    assert together == pytest.approx(sum(alone) / 9, abs=1e-15)
+    assert scored(clip, SENTENCES[::-1], names[1:] + names[:1]) == together
     twice = scored(clip, [SENTENCES[0]], ["sea", "meadow", "sea"])
     assert twice == pytest.approx((2 * alone[0] + alone[1]) / 3)
 
@@ -128,7 +114,6 @@ def test_what_has_no_word_and_what_is_nothing(clip: str) -> None:
         assert score.n_sentences == 1
         assert clip_score([blank], given(["sea"]), clip) == ClipScore(None, 0, 0, None)
     assert clip_score(SENTENCES, [], clip) == ClipScore(None, 3, 0, None)
-    refused(ValueError, "at least 1", clip_score, SENTENCES, [], "/none", batch_size=0)
 
 
 # --- what the model is given ------------------------------------------------------------------
@@ -156,14 +141,12 @@ def test_sentences_that_are_cut_are_counted(clip: str) -> None:
     kept = " ".join(words[: tiny_clip.POSITIONS - 2])
     assert clip_score([kept], given(["sea"]), clip).n_cut == 0
     assert scored(clip, [LONG], ["sea"]) == pytest.approx(scored(clip, [kept], ["sea"]), abs=1e-6)
-    assert abs(scored(clip, [LONG], ["sea"]) - scored(clip, [" ".join(words[:9])], ["sea"])) > 1e-3
-    # Different texts so far: LONG, the longer one, SENTENCES[0], the one that just fits, 9 words.
-    assert "2 of 5 sentences cut to 16 tokens" in clipscore.describe(clip)
+    # Different texts so far: LONG, the longer one, SENTENCES[0], the one that just fits.
+    assert "2 of 4 sentences cut to 16 tokens" in clipscore.describe(clip)
     text = "la città è in the boat"
     apart = unicodedata.normalize("NFD", text)
-    assert apart != text
     assert scored(clip, [f"  {apart}\n"], ["sea"]) == scored(clip, [text], ["sea"])
-    assert "of 6 sentences" in clipscore.describe(clip)
+    assert "of 5 sentences" in clipscore.describe(clip)
 
 
 def test_a_picture_that_cannot_be_opened(clip: str) -> None:

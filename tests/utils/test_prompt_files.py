@@ -58,13 +58,6 @@ def test_faults_name_file_and_place(tmp_path, content, fault):
     assert str(tmp_path / "maia" / "judge.yml") in str(caught.value)
 
 
-def test_a_plain_set_counts_over_all_parts(tmp_path):
-    folder = own(tmp_path, "a: '{question}'\nb: '{candidate}'")
-    assert prompts.load("maia", "judge", {"question", "candidate"}, folder)
-    with pytest.raises(PromptError, match=r"\{references\} is missing"):
-        prompts.load("maia", "judge", {"question", "candidate", "references"}, folder)
-
-
 def test_fill_reads_no_value_as_a_template():
     template = 'a {x} {y} {"json": 1} {} {0} {{x}}'
     filled = prompts.fill(template, {"x": "{y}", "y": "\\1"})

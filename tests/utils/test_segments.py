@@ -1,6 +1,5 @@
 """Cutting segments: exactly the window's frames and sounds, in every file that is made."""
 
-import itertools
 import math
 
 import av
@@ -65,34 +64,32 @@ def test_formats(tmp_path, name):
         assert np.abs(coded.read_wav(cut.sound)).max() == pytest.approx(0.5, abs=0.01)
 
 
-def test_a_file_without_time_stamps_is_counted(tmp_path):
-    path = coded.write(tmp_path / "raw.h264", audio=None)
-    coded.check_picture(segment(path, START, END, tmp_path / "cache").video, STEADY)
-    whole = segment(path, None, None, tmp_path / "cache")
-    assert (whole.n_frames, whole.end) == (200, 8)
+def test_files_without_time_stamps_or_without_sound(tmp_path):
+    for name in ("raw.h264", "silent.mp4"):
+        path = coded.write(tmp_path / name, audio=None)
+        cut = segment(path, START, END, tmp_path / "cache")
+        assert (cut.sound, cut.video_with_sound) == (None, None)
+        coded.check_picture(cut.video, STEADY)
+        whole = segment(path, None, None, tmp_path / "cache")
+        assert (whole.n_frames, whole.end) == (200, 8)
 
 
-def trim(source, path, seconds):
-    """A copy that players show from `seconds` on, as phones trim videos: by an edit list."""
+def test_what_an_edit_list_hides_is_not_there(source, tmp_path):
+    """Phones trim videos by an edit list: players show this copy from 1.52 s on."""
+    path = tmp_path / "trimmed.mp4"
     with av.open(str(source)) as file, av.open(str(path), "w") as copy:
         streams = [copy.add_stream_from_template(stream) for stream in file.streams]
         for packet in file.demux():
             if packet.size:
-                packet.pts -= round(seconds / packet.time_base)
-                packet.dts -= round(seconds / packet.time_base)
+                packet.pts -= round(1.52 / packet.time_base)
+                packet.dts -= round(1.52 / packet.time_base)
                 packet.duration = packet.duration or 512  # of the last frame, a 25th
                 packet.stream = streams[packet.stream.index]
                 copy.mux(packet)
-
-
-def test_what_an_edit_list_hides_is_not_there(source, tmp_path):
-    trim(source, tmp_path / "trimmed.mp4", 1.52)
-    cut = segment(tmp_path / "trimmed.mp4", 0.37, 3.29, tmp_path / "cache")
-    coded.check_sound(coded.read_wav(cut.sound), 16_000, 1.89, 4.81)
-    coded.check_picture(cut.video_with_sound, STEADY, 1.89, 4.81)
-    whole = segment(tmp_path / "trimmed.mp4", None, None, tmp_path / "cache")
-    coded.check_picture(whole.video, STEADY, 1.52, 8)
-    coded.check_sound(coded.read_wav(whole.sound), 16_000, 1.52, 8)
+    for window, shown in (((0.37, 3.29), (1.89, 4.81)), ((None, None), (1.52, 8))):
+        cut = segment(path, *window, tmp_path / "cache")
+        coded.check_sound(coded.read_wav(cut.sound), 16_000, *shown)
+        coded.check_picture(cut.video_with_sound, STEADY, *shown)
 
 
 def test_one_frame_is_shown_twice(tmp_path):
@@ -191,12 +188,8 @@ def test_readers_can_seek(tmp_path, times):
     with av.open(cut.video) as file:
         assert file.streams.video[0].codec_context.pix_fmt == "yuv420p"
         keys = [(p.pts * p.time_base, p.is_keyframe) for p in file.demux(video=0) if p.size]
-    between = 0
-    for (before, _), (time, is_key) in itertools.pairwise(keys):
-        between += time - before
-        assert between <= 1 or is_key
-        between = 0 if is_key else between
-    assert keys[0][1]
+    for time, _ in keys:  # a key frame is never more than a second away
+        assert any(is_key and time - 1 <= key <= time for key, is_key in keys)
 
 
 # --- the sound: downmix, rate, gaps, and sources with little sound -----------------------------
@@ -218,13 +211,6 @@ def test_the_wav_is_the_mean_of_the_channels_resampled(tmp_path, rate):
     assert 10 * math.log10((reference[inner] ** 2).mean() / (error**2).mean()) > 40
     if rate == 16_000:
         assert np.abs(wav - mean).max() < 2 / 2**15  # sample by sample, both ends included
-
-
-def test_no_sound(tmp_path):
-    path = coded.write(tmp_path / "silent.mp4", audio=None)
-    cut = segment(path, START, END, tmp_path / "cache")
-    assert (cut.sound, cut.video_with_sound) == (None, None)
-    coded.check_picture(cut.video, STEADY)
 
 
 def test_sound_that_begins_late_keeps_its_time_and_may_end_early(tmp_path):

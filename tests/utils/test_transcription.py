@@ -51,16 +51,9 @@ def sound_of(video: Path) -> Path | None:
     return None if "mute" in video.stem else video.with_suffix(".wav")
 
 
-def make(
-    folder: Path, *names: str, transcriber: Any = None, said: list[str] | None = None
-) -> transcription.Report:
-    return transcription.make(
-        {name: Path("/videos") / f"{Path(name).name}.mp4" for name in names},
-        folder,
-        transcriber or Stub(),
-        sound_of=sound_of,
-        say=(said if said is not None else []).append,
-    )
+def make(folder: Path, *names: str, transcriber: Any = None) -> transcription.Report:
+    videos = {name: Path("/videos") / f"{Path(name).name}.mp4" for name in names}
+    return transcription.make(videos, folder, transcriber or Stub(), sound_of=sound_of)
 
 
 def test_what_is_written(tmp_path: Path) -> None:
@@ -72,16 +65,12 @@ def test_what_is_written(tmp_path: Path) -> None:
     assert found["segments"][1] == {"start": 2.0, "end": 3.25, "text": "é <laughs>"}
     silent = json.loads((tmp_path / "new" / "mute.json").read_text(encoding="utf-8"))
     assert (silent["segments"], silent["note"]) == ([], "the video has no sound")
-    read = {
-        name: subtitles.read(subtitles.find(tmp_path / "new", name) or Path())
-        for name in ("a", "mute", "cooking/b")
-    }
-    assert read["a"] == [Cue(0.5, 2.0, "this is a"), Cue(2.0, 3.25, "é <laughs>")]
-    assert read["mute"] == []
-    assert read["cooking/b"][0].text == "this is b"
+    for name in ("a", "cooking/b"):
+        read = subtitles.read(subtitles.find(tmp_path / "new", name) or Path())
+        assert read == [Cue(0.5, 2.0, f"this is {name[-1]}"), Cue(2.0, 3.25, "é <laughs>")]
 
 
-def test_what_is_there_is_kept_and_a_later_run_goes_on(tmp_path: Path) -> None:
+def test_what_is_there_is_kept_and_a_later_run_goes_on(tmp_path: Path, capsys: Any) -> None:
     for name in ("a.srt", "b.vtt", "c.json"):
         (tmp_path / name).write_text("released")
     stub = Stub()
@@ -93,19 +82,18 @@ def test_what_is_there_is_kept_and_a_later_run_goes_on(tmp_path: Path) -> None:
     assert (report.made, report.silent, report.kept, stub.heard) == (1, 0, 3, ["d", "e"])
     (tmp_path / "e.json").unlink()
     assert {file.name: file.stat().st_mtime_ns for file in tmp_path.iterdir()} == before
-    said: list[str] = []
     make(tmp_path, "f", transcriber=Stub("stub-2"))  # files of another model are kept and counted
-    report = make(tmp_path, "d", "mute", "f", transcriber=Stub("stub-2"), said=said)
+    report = make(tmp_path, "d", "mute", "f", transcriber=Stub("stub-2"))
     assert (report.kept, report.others) == (3, 2)
-    assert "2 of those there before were made otherwise" in said[-1]
+    assert "2 of those there before were made otherwise" in capsys.readouterr().err
 
 
-def test_a_failure_is_one_line_and_the_others_go_on(tmp_path: Path) -> None:
-    said: list[str] = []
+def test_a_failure_is_one_line_and_the_others_go_on(tmp_path: Path, capsys: Any) -> None:
     stub = Stub(trouble={"b": RuntimeError("CUDA\nout of memory"), "c": MediaError("c.wav: bad")})
-    report = make(tmp_path, "a", "broken", "b", "c", "../d", "e", transcriber=stub, said=said)
+    report = make(tmp_path, "a", "broken", "b", "c", "../d", "e", transcriber=stub)
     assert (report.made, list(report.failed)) == (2, ["broken", "b", "c", "../d"])
-    assert said == [
+    said = capsys.readouterr().err.splitlines()
+    assert [line.partition(": ")[2] for line in said] == [
         "1/6 a: 2 cues",
         "2/6 broken: no subtitles made: /videos/broken.mp4: is no video",
         "3/6 b: no subtitles made: RuntimeError: CUDA out of memory",
@@ -187,16 +175,6 @@ def test_faster_whisper(installed: Installed) -> None:
     assert whisper.identity == {**named, "compute_type": "default"}
 
 
-def test_names() -> None:
-    for name in ("large-v3", "org/model", "/folder/of/a/model"):
-        made = transcribers.make(name, device="cpu", language="en")
-        assert made == FasterWhisper(name, device="cpu", language="en")
-    made = transcribers.make("hf:openai/whisper-tiny", language="it")
-    assert made == TransformersWhisper("openai/whisper-tiny", device="auto", language="it")
-    for name in ("", "hf:"):
-        refused(TranscriberError, f"{name!r} names no Whisper model", transcribers.make, name)
-
-
 def test_without_the_package_or_the_model(tmp_path, installed, monkeypatch) -> None:
     def absent(package: str) -> str:
         raise transcribers.metadata.PackageNotFoundError(package)
@@ -237,17 +215,13 @@ def test_times_of_a_random_whisper(
     assert all(round(cue.start * 50, 6).is_integer() for cue in cues)  # every 0.02 s
     # Every window of 30 s is heard, and its times count from the file's beginning.
     for window in range(0, math.ceil(seconds), 30):
-        assert subtitles.cut(cues, window, min(window + 30, seconds), min_share=0)
+        assert any(window <= cue.start < window + 30 for cue in cues)
 
 
 def test_sound_that_is_not_as_agreed(whisper: TransformersWhisper, tmp_path: Path) -> None:
-    expected = "expected 16000 Hz, 1 channel, 16 bits"
-    for form, wanted in (
-        ({"rate": 44_100}, f"44100 Hz, 1 channels, 16 bits; {expected}"),
-        ({"channels": 8}, "16000 Hz, 8 channels"),
-    ):
-        sound = tiny_whisper.write_tones(tmp_path / "sound.wav", 0.1, **form)
-        refused(MediaError, wanted, whisper.transcribe, sound)
+    sound = tiny_whisper.write_tones(tmp_path / "sound.wav", 0.1, rate=44_100)
+    wanted = "44100 Hz, 1 channels, 16 bits; expected 16000 Hz, 1 channel, 16 bits"
+    refused(MediaError, wanted, whisper.transcribe, sound)
     sound.write_bytes(b"not a wav file")
     refused(MediaError, "cannot be read as a wav file", whisper.transcribe, sound)
     sound = tiny_whisper.write_tones(tmp_path / "tones.wav", 0.1)

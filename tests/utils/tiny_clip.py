@@ -107,9 +107,9 @@ def given(names: Sequence[str], opened: list[str] | None = None) -> list[Picture
     return [Picture(name, opener(name)) for name in names]
 
 
-def scored(model: str, sentences: Sequence[str], names: Sequence[str], **options: Any) -> float:
+def scored(model: str, sentences: Sequence[str], names: Sequence[str]) -> float:
     """The score, which there has to be."""
-    score = clip_score(sentences, given(names), model, **options)
+    score = clip_score(sentences, given(names), model)
     assert score.reason is None, score.reason
     assert score.value is not None
     return score.value

@@ -22,13 +22,12 @@ from dataclasses import MISSING, asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, JUDGE_TASKS, RATINGS, ROUNDS
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges.verdict import Status
 from lmms_eval_tasks.utils import saved_runs
 from lmms_eval_tasks.utils.released_files import read_lines
-from lmms_eval_tasks.utils.video_checks import LEAVE_OUT, listed
+from lmms_eval_tasks.utils.video_checks import bad_items, stop
 
 
 class Item(NamedTuple):
@@ -135,10 +134,7 @@ def load(paths: Sequence[Path]) -> Loaded:
     if not rows:
         told = next((f"; {place}: {why}" for place, why in problems.items()), "")
         raise DataError(f"{', '.join(map(str, paths))}: no ratings that can be used{told}")
-    if problems and not settings.allow_bad_items():
-        raise DataError(
-            f"{len(problems):,} ratings cannot be used:\n{listed(problems)}\n{LEAVE_OUT}"
-        )
+    stop(", ".join(map(str, paths)), bad_items(problems, "ratings cannot be used"))
     return Loaded(rows, problems, blank)
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import (
@@ -26,22 +25,12 @@ from pydantic import (
     model_validator,
 )
 
-_SHOWN = 40  # characters of a value in a message
+from lmms_eval_tasks.utils.validation import quoted, told
+
 # In place of a description that a model's content filter refused.
 _FILTERED = "[CONTENT_FILTERED]"
 # Sentences are made as "[Shots 3-5] ...": left in, such a tag would tell the order.
 _TAG = re.compile(r"^\s*\[Shots?\s*[\d\s,;&and\u2013-]*\]\s*", re.IGNORECASE)
-# What pydantic says in Python's words, by the type of its error.
-_IN_WORDS = {
-    "missing": "the field is missing",
-    "string_type": "expected a text",
-    "int_type": "expected a whole number",
-    "greater_than_equal": "expected 0 or more",
-    "model_type": "expected an object",
-    "model_attributes_type": "expected an object",
-    "dict_type": "expected an object",
-    "tuple_type": "expected a list",
-}
 
 
 def _flag(value: Any) -> Any:
@@ -171,7 +160,7 @@ def read(value: Any) -> JsonVideo | str:
     try:
         return JsonVideo.model_validate(value)
     except ValidationError as error:
-        return _told(error.errors()[0])
+        return told(error)
 
 
 def _wrong_frames(frames: tuple[JsonFrame, ...]) -> str:
@@ -243,20 +232,3 @@ def _wrong_block(name: str, block: Block, n_shots: int) -> str:
             if shot >= n_shots:
                 return f"{where}, shot_ids: {shot} is no shot; there are {n_shots}, counted from 0"
     return ""
-
-
-def quoted(value: Any) -> str:
-    """A value for a message, shortened."""
-    text = repr(value)
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
-
-
-def _told(error: Mapping[str, Any]) -> str:
-    """An error in a user's words: the field, the entry, what is wrong."""
-    # A union names the type that it tried last; that is no place in the file.
-    loc = [part for part in error["loc"] if part not in ("int", "str")]
-    place = ", ".join(f"entry {p + 1}" if isinstance(p, int) else str(p) for p in loc)
-    told = _IN_WORDS.get(error["type"], str(error["msg"]).removeprefix("Value error, "))
-    if error["type"].endswith("_type"):
-        told += f", found {quoted(error['input'])}"
-    return f"{place}: {told}" if place else told

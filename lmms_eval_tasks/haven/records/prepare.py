@@ -35,7 +35,7 @@ def prepare(source: Path, root: Path, link: bool) -> str:
     target = root / "haven"
     whole = [_with_placed(files, released.find(target, files.source)) for files in given]
     release = released.read_files(base, whole, options.current())
-    places = dict(_places(base, given, release))
+    places = dict(_places(given, release))
     fixed = [name for name in places if not name.lower().endswith(released_files.VIDEO_ENDINGS)]
     done = released_files.place(target, places, link, fixed)
     _check_placed(release, target, tuple(files.source for files in given), source)
@@ -81,7 +81,7 @@ def _with_placed(given: Files, placed: Files) -> Files:
     return Files(given.source, given.texts or placed.texts, hdf5)
 
 
-def _places(base: Path, given: list[Files], release: Release) -> Iterator[tuple[str, Path]]:
+def _places(given: list[Files], release: Release) -> Iterator[tuple[str, Path]]:
     """Place below ROOT/haven and file, of everything that is taken along."""
     for files in given:
         for path in files.texts:
@@ -89,8 +89,6 @@ def _places(base: Path, given: list[Files], release: Release) -> Iterator[tuple[
             yield f"{folder}/{path.name}", path
         if files.hdf5.is_file():
             yield f"{files.source}/h5/{files.source}.h5", files.hdf5
-        if names := released.names_file(released.video_folders(base, files.source)):
-            yield f"videos/{files.source}/{names.name}", names
     for record in release.records:
         if record.path is not None and record.path.is_file():
             yield f"videos/{record.source}/{record.path.name}", record.path

@@ -3,12 +3,10 @@
     ROOT/haven/processed/SOURCE_data.json   as released (json_file.py); or without processed/
     ROOT/haven/SOURCE/h5/SOURCE.h5          as released (hdf5_file.py); or ROOT/haven/SOURCE.h5, as
                                             downloads of a folder come; without it no saliency
-    ROOT/haven/SOURCE.jsonl                 the hub copy; or ROOT/haven/SOURCE/*.jsonl, or either in
-                                            processed/; the JSON file is read where it is there
+    ROOT/haven/SOURCE/*.jsonl               the hub copy, where the JSON file is not there
     ROOT/haven/videos/SOURCE/NAME.mp4       the user's own copies; or ROOT/haven/SOURCE/videos/
 
-NAME is what an optional names.json beside the videos says ({"video_7": "file.mp4"}), or the video's
-key in the release (video_7), or the original video's own name, in this order.
+NAME is the video's key in the release (video_7) or the original video's own name, in this order.
 
 A file that is no JSON or no HDF5 at all stops. What is wrong with single videos is collected, so
 that the others can be run where the user allows it. Videos of the two large sources outside of the
@@ -30,11 +28,9 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven.options import LARGE_SOURCES, OWN, SOURCES, Options
 from lmms_eval_tasks.haven.records import hdf5_file, json_file
 from lmms_eval_tasks.haven.records.hdf5_file import Arrays
-from lmms_eval_tasks.haven.records.json_file import quoted
 from lmms_eval_tasks.haven.records.record import Origin, Record, join
 from lmms_eval_tasks.utils import released_files
 
-NAMES = "names.json"
 _KEYS = ("video_id", "video", "id")  # of a line of the hub copy, in this order
 # What is read of a line of the hub copy; other fields are its task's own.
 FIELDS = ("frames", "clips", "aligned_full_document", "aligned_text_summary", "video_name")
@@ -98,9 +94,7 @@ def find(folder: Path, source: str) -> Files:
     """The files of `source` below `folder`."""
     places = (folder / "processed", folder)
     texts = _first(*(place / f"{source}_data.json" for place in places))
-    for place in reversed(places):  # the hub copy
-        texts = texts or _first(place / f"{source}.jsonl")
-        texts = texts or tuple(sorted((place / source).glob("*.jsonl")))
+    texts = texts or tuple(sorted((folder / source).glob("*.jsonl")))  # the hub copy
     return Files(source, texts, hdf5_path(folder, source))
 
 
@@ -120,35 +114,20 @@ def video_folders(folder: Path, source: str) -> list[Path]:
     return [folder / "videos" / source, folder / source / "videos"]
 
 
-def names_file(folders: Iterable[Path]) -> Path | None:
-    """The first names.json in the folders of a source's videos; None if there is none."""
-    return next((f / NAMES for f in folders if (f / NAMES).is_file()), None)
-
-
 def placed(folder: Path, records: Iterable[Record]) -> tuple[Record, ...]:
     """The records with the path of their video: where it is, or where it would be.
 
     Args:
         folder: ROOT/haven.
         records: of any sources.
-
-    Raises:
-        DataError: a names.json is no mapping of keys to names of files.
     """
-    found: dict[str, tuple[list[Path], Mapping[str, str]]] = {}
-    result = []
-    for record in records:
-        if record.source not in found:
-            folders = video_folders(folder, record.source)
-            found[record.source] = folders, _names(folders)
-        result.append(replace(record, path=_path(*found[record.source], record)))
-    return tuple(result)
+    return tuple(
+        replace(record, path=_path(video_folders(folder, record.source), record))
+        for record in records
+    )
 
 
-def _path(folders: list[Path], names: Mapping[str, str], record: Record) -> Path:
-    """The file of a record's video; names.json alone decides about the videos that it names."""
-    if record.video in names:
-        return released_files.video_path(folders, names[record.video])
+def _path(folders: list[Path], record: Record) -> Path:
     there = released_files.video_path(folders, record.video)
     if not there.is_file() and is_file_name(record.name):
         named = released_files.video_path(folders, record.name)
@@ -159,19 +138,6 @@ def _path(folders: list[Path], names: Mapping[str, str], record: Record) -> Path
 def is_file_name(name: str) -> bool:
     """Whether a name can be that of a file in a folder: nothing else, no folder, one line."""
     return name not in ("", ".", "..") and not {"/", "\\"} & set(name) and name.isprintable()
-
-
-def _names(folders: Iterable[Path]) -> dict[str, str]:
-    file = names_file(folders)
-    if file is None:
-        return {}
-    content = released_files.read_json(file)
-    if not isinstance(content, dict):
-        raise DataError(f'{file}: expected {{"video_7": "file.mp4"}}, found {quoted(content)}')
-    for video, name in content.items():
-        if not isinstance(name, str) or not is_file_name(name):
-            raise DataError(f"{file}, {video}: expected the name of a file, found {quoted(name)}")
-    return content
 
 
 # --- which videos -------------------------------------------------------------------------------
@@ -274,22 +240,22 @@ def _source(files: Files, options: Options, content: Any) -> list[tuple[str, Rec
         options: which videos are chosen.
         content: a hash; what is read is added to it, in one form however files are formatted.
     """
-    texts = read_texts(files.texts)
-    ours = chosen(files.source, texts.entries, options)
+    entries = read_texts(files.texts)
+    named = files.texts[0].name if len(files.texts) == 1 else f"{files.source}/*.jsonl"
+    ours = chosen(files.source, entries, options)
     there = files.hdf5.is_file()
     arrays = hdf5_file.read(files.hdf5, ours) if there else {}
     result: list[tuple[str, Record | str]] = []
     for video in ours:
-        entry, own = texts.entries[video], arrays.get(video)
+        entry, own = entries[video], arrays.get(video)
         name = f"{files.source}/{video}"
         held = json.dumps(
             [name, entry, vars(own) if isinstance(own, Arrays) else own], sort_keys=True
         )
         content.update(f"{held}\n".encode("utf-8", "replace"))
         why = f"no group {video}" if there else "no such file"
-        origin = Origin(texts.name, files.hdf5.name, f"{files.hdf5.name}: {why}, so no importance")
-        wrong = texts.problems.get(video)
-        result.append((name, wrong or _one(files.source, video, entry, own, origin)))
+        origin = Origin(named, files.hdf5.name, f"{files.hdf5.name}: {why}, so no importance")
+        result.append((name, _one(files.source, video, entry, own, origin)))
     return result
 
 
@@ -310,55 +276,36 @@ def _one(
 # --- the text files of one source ---------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Texts:
-    """The videos of one source's text files.
-
-    Attributes:
-        name: of the file, for messages: `tvsum_data.json`, or `tvsum/*.jsonl` for several.
-        entries: the JSON value of every video, by its key.
-        problems: video -> why the files contradict each other about it.
-    """
-
-    name: str
-    entries: Mapping[str, Any]
-    problems: Mapping[str, str]
-
-
-def read_texts(files: Sequence[Path]) -> Texts:
-    """The videos of one JSON file, or of the JSON Lines files of one source.
+def read_texts(files: Sequence[Path]) -> Mapping[str, Any]:
+    """The JSON value of every video, by its key, of one JSON file or of a source's JSON Lines.
 
     Raises:
         DataError: a file cannot be read, is not JSON, is no mapping of videos, or has no video;
             names the line.
     """
     if files[0].suffix == ".jsonl":
-        made = _lines(files)
+        entries = _lines(files)
     else:
-        content = released_files.read_json(files[0])
-        if not isinstance(content, dict):
+        entries = released_files.read_json(files[0])
+        if not isinstance(entries, dict):
             raise DataError(f'{files[0]}: expected {{"video_1": {{...}}, ...}}')
-        made = Texts(files[0].name, content, {})
-    if not made.entries:
+    if not entries:
         raise DataError(f"{files[0]}: holds no videos")
-    return made
+    return entries
 
 
-def _lines(files: Sequence[Path]) -> Texts:
+def _lines(files: Sequence[Path]) -> dict[str, Any]:
     """JSON Lines: each line has the key of a video and some of its fields."""
     entries: dict[str, dict[str, Any]] = {}
-    problems: dict[str, str] = {}
     for file in files:
         for number, content in released_files.read_lines(file):
-            video, fields = _line(f"{file}, line {number}", content)
+            place = f"{file}, line {number}"
+            video, fields = _line(place, content)
             entry = entries.setdefault(video, {})
             for name, value in fields.items():
                 if entry.setdefault(name, value) != value:
-                    problems.setdefault(
-                        video, f"{file.name}, line {number}: another {name} than a line before"
-                    )
-    name = files[0].name if len(files) == 1 else f"{files[0].parent.name}/*.jsonl"
-    return Texts(name, entries, problems)
+                    raise DataError(f"{place}: another {name} of {video} than a line before")
+    return entries
 
 
 def _line(place: str, value: Any) -> tuple[str, dict[str, Any]]:

@@ -8,41 +8,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.haven.records import steps
 from lmms_eval_tasks.haven.records.build import Done
 from lmms_eval_tasks.haven.records.steps import WORDS, Said, Texts
 from lmms_eval_tasks.haven.records.structure import Structure
-from lmms_eval_tasks.judges import JudgeConfig, engine
-from lmms_eval_tasks.utils.prompts import Prompt
+from lmms_eval_tasks.judges import JudgeConfig, engine, writer
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from lmms_eval_tasks.judges.costs import Asked
 
 # Tokens; assumptions, as nothing of the kind has been measured.
 FRAME, SHOT, SENTENCE = 40, 60, 30
 SHOTS_PER_SENTENCE = 2
 
 
-@dataclass
-class Step:
-    """One step over all videos. `cost` in dollars; None: unknown."""
-
-    name: str
-    calls: int = 0
-    pictures: int = 0
-    prompt_tokens: int = 0
-    reply_tokens: int = 0
-    cost: float | None = None
-
-
-@dataclass(frozen=True)
-class Work:
+class Work(NamedTuple):
     """A video's structure, the texts it has, and the size of its pictures in pixels."""
 
     made: Structure
@@ -50,37 +36,20 @@ class Work:
     size: tuple[int, int]
 
 
-def estimate(works: Sequence[Work], given: Prompt, config: JudgeConfig) -> list[Step]:
-    """The steps and `all` of them, with what they need.
+def estimate(works: Sequence[Work], config: JudgeConfig) -> Table:
+    """What the texts of some videos need of a model, by step."""
+    from lmms_eval_tasks.judges.tokens import image_tokens
 
-    Args:
-        works: the videos that are to be asked about.
-        given: the instructions.
-        config: the model.
-    """
-    from lmms_eval_tasks.judges import run
-    from lmms_eval_tasks.judges.config import is_reasoning
-    from lmms_eval_tasks.judges.costs import REASONING_TOKENS
-    from lmms_eval_tasks.judges.engine import render
-    from lmms_eval_tasks.judges.tokens import count_messages, counter, image_tokens
-
-    count = counter(config.model)
-    thought = REASONING_TOKENS if is_reasoning(config.model) else 0
-    found = {name: Step(name) for name in (*steps.STEPS, "all")}
+    asked: dict[str, list[Asked]] = {step: [] for step in steps.STEPS}
+    shown, picture_tokens = dict.fromkeys((*steps.STEPS, "all"), 0), dict.fromkeys(steps.STEPS, 0)
     for work in works:
-        picture = image_tokens(*work.size)
-        for name, pictures, texts, reply in _asked(work):
-            shown = render(steps.criterion(name, given), steps.fields(name, texts))
-            for step in (found[name], found["all"]):
-                step.calls += 1
-                step.pictures += pictures
-                step.prompt_tokens += count_messages(shown, count) + pictures * picture
-                step.reply_tokens += count.count(json.dumps(reply)) + thought
-    price = run.current().price(config)
-    for step in found.values():
-        if price is not None:
-            step.cost = price.cost(step.prompt_tokens, step.reply_tokens)
-    return list(found.values())
+        for step, pictures, texts, reply in _asked(work):
+            fields = steps.fields(step, texts)
+            asked[step].append((steps.criterion(step), fields, json.dumps(reply)))
+            picture_tokens[step] += pictures * image_tokens(*work.size)
+            shown[step] += pictures
+            shown["all"] += pictures
+    return writer.table(writer.estimate(config, asked, picture_tokens), shown)
 
 
 def notes(config: JudgeConfig) -> list[str]:
@@ -101,11 +70,11 @@ def _asked(work: Work) -> Iterator[tuple[str, int, list[str], Any]]:
     have, made = work.have, work.made
     for text in have.frames:
         if not text:
-            yield "frame", 1, [], {"description": _words(FRAME)}
+            yield "frame", 1, [], {"description": writer.words(FRAME)}
     for text, shot in zip(have.shots, made.shots, strict=True):
         if not text:
-            yield "shot", len(shot), [], {"description": _words(SHOT)}
-    shown = [text or _words(SHOT) for text in have.shots]
+            yield "shot", len(shot), [], {"description": writer.words(SHOT)}
+    shown = [text or writer.words(SHOT) for text in have.shots]
     if not have.document:
         yield "document", 0, shown, _sentences(len(shown))
     if made.key_shots and not have.summary:
@@ -115,34 +84,7 @@ def _asked(work: Work) -> Iterator[tuple[str, int, list[str], Any]]:
 
 def _sentences(shots: int) -> Any:
     number = -(-shots // SHOTS_PER_SENTENCE)
-    return {"sentences": [{"sentence": _words(SENTENCE), "shots": [1, 2]}] * number}
-
-
-def _words(tokens: int) -> str:
-    """A text of about so many tokens."""
-    return " ".join(["word"] * tokens)
-
-
-def table(found: Sequence[Step]) -> Table:
-    """The steps with their sum."""
-    from rich import box
-    from rich.table import Table
-
-    from lmms_eval_tasks.judges.report import dollars
-
-    made = Table(title="Estimate", title_justify="left", box=box.SIMPLE_HEAD)
-    made.add_column("step")
-    for title in ("calls", "pictures", "tokens in + out", "cost"):
-        made.add_column(title, justify="right")
-    for step in found:
-        made.add_row(
-            step.name,
-            f"{step.calls:,}",
-            f"{step.pictures:,}",
-            f"{step.prompt_tokens:,} + {step.reply_tokens:,}",
-            "price unknown" if step.cost is None else dollars(step.cost),
-        )
-    return made
+    return {"sentences": [{"sentence": writer.words(SENTENCE), "shots": [1, 2]}] * number}
 
 
 _NAMED = 5  # of the texts that fail for one reason

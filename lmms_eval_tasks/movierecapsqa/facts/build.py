@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import judges, settings
+from lmms_eval_tasks import judges
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import JudgeConfig
 from lmms_eval_tasks.judges.config import KEY
-from lmms_eval_tasks.judges.verdict import HUGGINGFACE, MAX_TOKENS, NONE, OPENAI
+from lmms_eval_tasks.judges.verdict import NONE
+from lmms_eval_tasks.judges.writer import writer
 from lmms_eval_tasks.movierecapsqa.facts import segments_file, steps
 from lmms_eval_tasks.movierecapsqa.facts.recap_file import Narrated
 from lmms_eval_tasks.movierecapsqa.facts.replies import SCHEMAS
@@ -26,17 +27,12 @@ from lmms_eval_tasks.movierecapsqa.facts.steps import Written
 from lmms_eval_tasks.utils.prompts import Prompt
 
 PAPER_MODEL = "gpt-4.1"  # paper, 3.2
-REPLY_TOKENS = 4096  # a segment's pairs are longer than a verdict
-SECONDS = 300.0  # that one reply may take: several times as long as a verdict
 _NAME = re.compile(r"[\w./-]+(?<!\.yml)(?<!\.yaml)")  # of a model at OpenAI
 TASK = "movierecapsqa facts"  # under which the ledger books
 
 
 def model(spec: str | None, env: Mapping[str, str]) -> JudgeConfig:
-    """The model that writes, in the forms of a judge: `MODEL[@BASE_URL]`, `hf:...`, `FILE.yml`.
-
-    The user's setting of the judge is not looked at: who writes the questions and who judges the
-    answers are two decisions (in the paper GPT-4.1 and GPT-4.1 mini).
+    """The model that writes, in the forms of a judge (judges/writer.py); in the paper GPT-4.1.
 
     Args:
         spec: None for the paper's.
@@ -51,19 +47,7 @@ def model(spec: str | None, env: Mapping[str, str]) -> JudgeConfig:
             f"--model: a model at OpenAI (unset: {PAPER_MODEL}) needs a key: set {KEY}, or name "
             "one at an endpoint of your own, MODEL@BASE_URL"
         )
-    try:
-        config = judges.resolve(spec, env, default_model=PAPER_MODEL)
-    except JudgeError as error:
-        raise JudgeError(str(error).replace(settings.JUDGE, "--model")) from None
-    if config.provider not in (OPENAI, HUGGINGFACE):
-        raise JudgeError(
-            f"--model {config.label}: one language model writes the facts: MODEL[@BASE_URL], "
-            "hf:NAME_OR_FOLDER, or a file of one model"
-        )
-    sampling = config.sampling
-    if sampling.max_tokens in (None, MAX_TOKENS):  # the default, which fits verdicts
-        sampling = replace(sampling, max_tokens=REPLY_TOKENS)
-    return replace(config, sampling=sampling, timeout=max(config.timeout, SECONDS))
+    return writer(spec, env, "--model", "one language model writes the facts", PAPER_MODEL)
 
 
 @dataclass(frozen=True)

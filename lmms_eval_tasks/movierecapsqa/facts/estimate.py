@@ -10,14 +10,12 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks.judges import JudgeConfig
+from lmms_eval_tasks.judges import JudgeConfig, writer
 from lmms_eval_tasks.movierecapsqa.facts import replies, steps
 from lmms_eval_tasks.movierecapsqa.facts.recap_file import Narrated
 from lmms_eval_tasks.utils.prompts import Prompt
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from lmms_eval_tasks.judges.costs import Asked, Plan
 
 # Means of the released sample (8 segments, 113 facts, 52 questions), in tokens; a fact comes with
@@ -39,7 +37,7 @@ def estimate(
     """
     from lmms_eval_tasks.judges import run
     from lmms_eval_tasks.judges.config import is_reasoning
-    from lmms_eval_tasks.judges.costs import REASONING_TOKENS, plan
+    from lmms_eval_tasks.judges.costs import REASONING_TOKENS
     from lmms_eval_tasks.judges.tokens import counter
 
     count = counter(config.model)
@@ -48,7 +46,6 @@ def estimate(
         number = max(1, round(count.count(segment.narration) / FACT))
         for name, fields, reply in _asked(segment, number):
             asked[name].append((steps.criterion(name, given), fields, json.dumps(reply)))
-    asked["all"] = [one for own in asked.values() for one in own]
     notes = [
         f"tokens by {count.name}; assumed: a fact for {FACT} tokens of narration, a pair for "
         f"{FACTS_PER_PAIR} facts, as in the released sample; no repairs",
@@ -56,16 +53,16 @@ def estimate(
     ]
     if is_reasoning(config.model):
         notes.insert(1, f"{REASONING_TOKENS} tokens of reasoning assumed for each reply")
-    return {name: plan(config, requests) for name, requests in asked.items()}, notes
+    return writer.estimate(config, asked), notes
 
 
 def _asked(segment: Narrated, number: int) -> Iterator[tuple[str, Mapping[str, Any], Any]]:
     """Each step's fields and its reply, with stand-ins for `number` facts."""
-    facts = [_words(FACT)] * number
+    facts = [writer.words(FACT)] * number
     places = range(1, max(1, round(number / FACTS_PER_PAIR)) + 1)
     used = [[1, 2]] * len(places)
-    long = [(_words(_VERBOSE * QUESTION), _words(ANSWER))] * len(places)
-    short = [(_words(QUESTION), _words(ANSWER))] * len(places)
+    long = [(writer.words(_VERBOSE * QUESTION), writer.words(ANSWER))] * len(places)
+    short = [(writer.words(QUESTION), writer.words(ANSWER))] * len(places)
     listed = steps.listed
     yield "facts", {"narration": segment.narration}, {"facts": facts}
     made = [{"question": q, "answer": a, "facts": [1, 2]} for q, a in long]
@@ -79,36 +76,7 @@ def _asked(segment: Narrated, number: int) -> Iterator[tuple[str, Mapping[str, A
     yield "category", {"pairs": listed(short)}, {"labels": labels}
 
 
-def _words(tokens: float) -> str:
-    """A text of about so many tokens."""
-    return " ".join(["word"] * round(tokens))
-
-
 def summary(work: Mapping[str, Plan]) -> str:
     """The sum in words."""
     total = work["all"]
-    return f"about {total.calls:,} calls, {_tokens(total)} tokens, {_dollars(total.cost)}"
-
-
-def table(work: Mapping[str, Plan]) -> Table:
-    """The steps and their sum."""
-    from rich import box
-    from rich.table import Table
-
-    made = Table(title="Estimate", title_justify="left", box=box.SIMPLE_HEAD)
-    made.add_column("step")
-    for title in ("calls", "tokens in + out", "cost"):
-        made.add_column(title, justify="right")
-    for name, step in work.items():
-        made.add_row(name, f"{step.calls:,}", _tokens(step), _dollars(step.cost))
-    return made
-
-
-def _tokens(work: Plan) -> str:
-    return f"{work.judge_tokens:,} + {work.reply_tokens:,}"
-
-
-def _dollars(amount: float | None) -> str:
-    from lmms_eval_tasks.judges.report import dollars
-
-    return "price unknown" if amount is None else dollars(amount)
+    return f"about {total.calls:,} calls, {writer.tokens(total)} tokens, {writer.cost(total)}"

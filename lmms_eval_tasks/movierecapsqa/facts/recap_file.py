@@ -13,7 +13,6 @@ windows in the movie, since nobody has aligned the two (paper, 3.1).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,9 +21,11 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.movierecapsqa.schema import Segment, Text, told
+from lmms_eval_tasks.movierecapsqa.schema import Segment
 from lmms_eval_tasks.utils import released_files, subtitles
+from lmms_eval_tasks.utils.subtitle_formats import clock
 from lmms_eval_tasks.utils.subtitles import Cue
+from lmms_eval_tasks.utils.validation import Text, told
 
 
 class _Given(BaseModel):
@@ -162,14 +163,9 @@ def _srt(cues: Sequence[Cue], start: float, end: float) -> str:
     """The cues of a window as SubRip, with the movie's times as in the released files."""
     inside = [cue for cue in cues if subtitles.cut([cue], start, end)]
     return "\n".join(
-        f"{number}\n{_clock(cue.start)} --> {_clock(cue.end)}\n{cue.text}\n"
+        f"{number}\n{clock(cue.start)} --> {clock(cue.end)}\n{cue.text}\n"
         for number, cue in enumerate(inside, 1)
     )
-
-
-def _clock(seconds: float) -> str:
-    whole, milliseconds = divmod(round(seconds * 1000), 1000)
-    return f"{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02},{milliseconds:03}"
 
 
 # --- transcripts --------------------------------------------------------------------------------
@@ -186,14 +182,11 @@ def read_transcript(file: Path, video: str, movie: str = "", seconds: float = SE
         file: srt or vtt, with times in the recap video.
         video: the recap video's id.
         movie: the movie's title.
-        seconds: about how long a segment is to be.
+        seconds: about how long a segment is to be, above 0.
 
     Raises:
         DataError: not a transcript, or one without a word.
-        ValueError: no such length.
     """
-    if not 0 < seconds < math.inf:
-        raise ValueError(f"segments of {seconds} s")
     cues = _unrolled(subtitles.read(file))
     if not cues:
         raise DataError(f"{file}: nothing is said in this transcript")
@@ -213,10 +206,7 @@ def read_transcript(file: Path, video: str, movie: str = "", seconds: float = SE
         for group in groups
         if group
     ]
-    try:
-        return Recap.model_validate({"videoId": video, "movie": movie, "segments": parts})
-    except ValidationError as error:
-        raise DataError(f"{file}: {told(error)}") from None
+    return Recap.model_validate({"videoId": video, "movie": movie, "segments": parts})
 
 
 def _unrolled(cues: Sequence[Cue]) -> list[Cue]:

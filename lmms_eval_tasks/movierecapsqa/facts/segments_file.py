@@ -17,8 +17,9 @@ from pydantic import ValidationError
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.movierecapsqa.facts.recap_file import Narrated
-from lmms_eval_tasks.movierecapsqa.schema import Segment, told
+from lmms_eval_tasks.movierecapsqa.schema import Segment
 from lmms_eval_tasks.utils import released_files
+from lmms_eval_tasks.utils.validation import told
 
 GENERATED = "generated"  # our field in a segment: how it was made
 

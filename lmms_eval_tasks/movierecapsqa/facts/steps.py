@@ -16,14 +16,13 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from lmms_eval_tasks.judges import Criterion, Judge, reader
-from lmms_eval_tasks.judges.reader import quotable
-from lmms_eval_tasks.judges.verdict import Status
+from lmms_eval_tasks.judges import Criterion, Judge, writer
 from lmms_eval_tasks.movierecapsqa.facts import replies
 from lmms_eval_tasks.movierecapsqa.facts.recap_file import Narrated
 from lmms_eval_tasks.movierecapsqa.facts.review import NOT_RELEASED, folded
-from lmms_eval_tasks.movierecapsqa.schema import Segment, told
+from lmms_eval_tasks.movierecapsqa.schema import Segment
 from lmms_eval_tasks.utils import prompts
+from lmms_eval_tasks.utils.validation import told
 
 _SHOWN: Mapping[str, tuple[str, ...]] = {
     "facts": ("narration",),
@@ -92,10 +91,6 @@ class Written:
     repeated_pairs: int = 0  # left out
 
 
-class _FailedError(Exception):
-    """A step without a usable reply."""
-
-
 def write(judge: Judge, given: prompts.Prompt, segment: Narrated) -> Written:
     """Ask the steps of one segment; trouble becomes its `failure`, never an exception.
 
@@ -104,20 +99,16 @@ def write(judge: Judge, given: prompts.Prompt, segment: Narrated) -> Written:
     """
     try:
         return _write(judge, given, segment)
-    except _FailedError as error:
+    except writer.FailedError as error:
         return Written(segment.id, failure=str(error))
 
 
 def _write(judge: Judge, given: prompts.Prompt, segment: Narrated) -> Written:
     def ask(step: str, schema: type[R], fields: Mapping[str, Any]) -> R:
-        asked = criterion(step, given, schema)
-        verdict = judge.verdict(asked, fields)
-        if verdict.status != Status.OK.value:
-            raise _FailedError(f"{step}: {verdict.status}: {verdict.reason}")
-        reply = reader.read(verdict.raw, schema, quotable(asked, fields))
-        if not isinstance(reply, schema):
-            raise TypeError(f"{step}: {type(reply).__name__}")
-        return reply
+        try:
+            return writer.reply(judge, criterion(step, given, schema), fields, schema)
+        except writer.FailedError as error:
+            raise writer.FailedError(f"{step}: {error}") from None
 
     said = ask("facts", replies.Facts, {"narration": segment.narration}).facts
     read = _checked({**segment.released, "facts": said, "questions": []}, "facts")
@@ -161,7 +152,7 @@ def _checked(entry: Mapping[str, Any], what: str) -> Segment:
     try:
         return Segment.model_validate(entry)
     except ValidationError as error:
-        raise _FailedError(f"{what}: {NOT_RELEASED}: {told(error)}") from None
+        raise writer.FailedError(f"{what}: {NOT_RELEASED}: {told(error)}") from None
 
 
 def distinct(items: Sequence[T], key: Callable[[T], str]) -> list[T]:

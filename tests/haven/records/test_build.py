@@ -11,17 +11,19 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import h5py
 import pytest
 
-from lmms_eval_tasks.errors import JudgeError, TasksError
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.haven.options import Options
 from lmms_eval_tasks.haven.records import files
 from lmms_eval_tasks.haven.records import release as released
 from tests.conftest import REPOSITORY
-from tests.haven.records.desk import SCORES, Desk, F
-from tests.local_endpoint import last_user_text
+from tests.haven.records.desk import SCORES, Change, Desk, F, open_desk
+from tests.local_endpoint import last_user_text, refused
 
 ALL = {"frame": 30, "shot": 4, "document": 1, "summary": 1}
 
@@ -142,26 +144,69 @@ def test_videos_are_added_beside_each_other(desk: Desk) -> None:
     assert len(desk.written()["video_1"]["clips"]) == 5
 
 
-@pytest.mark.parametrize(
-    ("sentences", "why"),
-    [
-        ([{"sentence": "a", "shots": [5]}], "sentence 1 names shot 5 of 4"),
-        ([{"sentence": "a", "shots": [0]}], "sentence 1 names shot 0 of 4"),
-        ([{"sentence": "a", "shots": [1, 1]}], "sentence 1 names a shot twice"),
-        ([{"sentence": "a", "shots": []}], "an empty list"),
-        ([{"sentence": "  ", "shots": [1]}], "an empty text"),
-        ([], "an empty list"),
-    ],
-)
-def test_a_document_that_cannot_be_aligned_fails(desk: Desk, sentences: object, why: str) -> None:
-    desk.writer.change = lambda step, reply, request: (
-        {"sentences": sentences} if step == "document" else reply
-    )
-    done = desk.run(*desk.judge)
-    assert done.exit_code == 1
-    assert "failed: document: parse_failure: " in done.output
-    assert why in done.output
-    assert desk.writer.asked["document"] == 2  # one repair
+def only(step: str, reply: Any) -> Change:
+    """Another reply to one step, whatever is asked."""
+    return lambda asked, usual, request: reply if asked == step else usual
+
+
+def test_a_document_that_cannot_be_aligned_fails(tmp_path: Path, holiday: Path) -> None:
+    for number, (sentence, shots, why) in enumerate(
+        (
+            ("a", [5], "sentence 1 names shot 5 of 4"),
+            ("a", [0], "sentence 1 names shot 0 of 4"),
+            ("a", [1, 1], "sentence 1 names a shot twice"),
+            ("a", [], "an empty list"),
+            ("  ", [1], "an empty text"),
+        )
+    ):
+        (tmp_path / str(number)).mkdir()
+        with open_desk(tmp_path / str(number), holiday) as desk:
+            told = {"sentences": [{"sentence": sentence, "shots": shots}]}
+            desk.writer.change = only("document", told)
+            done = desk.run(*desk.judge)
+            assert done.exit_code == 1
+            assert "failed: document: parse_failure: " in done.output
+            assert why in done.output
+            assert desk.writer.asked["document"] == 2  # one repair
+
+
+# --- a record that was kept back: what is advised helps -------------------------------------------
+
+AGAIN = "run the same command again to go on, or add --keep-gaps"
+
+
+def advice(output: str) -> str:
+    """What is advised, without the line's beginning."""
+    (line,) = [line for line in output.splitlines() if ": not written: " in line]
+    return line.partition(": not written: ")[2]
+
+
+def test_a_reply_that_cannot_be_used_is_read_again(desk: Desk) -> None:
+    """So the same command is not advised; what is advised asks for the missing text alone."""
+    desk.writer.change = only("document", refused())
+    first = desk.run(*desk.judge)
+    assert "failed: document: refused: " in first.output
+    told = advice(first.output)
+    for option in ("another --judge", f"{settings.JUDGE_CACHE}=off", "--keep-gaps"):
+        assert option in told
+    assert AGAIN not in told
+    desk.writer.change = None
+    calls = desk.writer.asked.copy()
+    assert desk.run(*desk.judge).exit_code == 1  # as was told
+    assert desk.run(*desk.judge, "--keep-gaps").exit_code == 1
+    assert desk.writer.asked == calls
+    uncached = desk.run(*desk.judge, **{settings.JUDGE_CACHE: "off"})
+    assert uncached.exit_code == 0, uncached.output
+    assert desk.writer.asked - calls == {"document": 1}
+    assert desk.written()["video_1"]["build"]["missing"] == []
+
+
+def test_without_a_cache_a_second_run_asks_again(desk: Desk) -> None:
+    desk.writer.change = only("document", {"sentences": []})
+    assert advice(desk.run(*desk.judge, **{settings.JUDGE_CACHE: "off"}).output) == AGAIN
+
+
+# --- what is told, and a killed run ---------------------------------------------------------------
 
 
 def test_what_to_look_at_is_told_and_not_changed(desk: Desk) -> None:
@@ -235,9 +280,8 @@ def test_a_kill_between_the_two_files_leaves_no_trace(desk: Desk) -> None:
 # --- asking nobody, and bad options -------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("options", "why"),
-    [
+def test_bad_options_are_one_line(desk: Desk) -> None:
+    for options, why in (
         (["--fps", "3"], "--fps 3: expected 1 to 2"),
         (["--source", "mine"], "--source mine: expected one of own, summe"),
         (["--dry-run"], "name who writes them with --judge"),
@@ -245,47 +289,36 @@ def test_a_kill_between_the_two_files_leaves_no_trace(desk: Desk) -> None:
         (["--features", "nowhere.npy"], "--features nowhere.npy: no such file"),
         (["--picks", "p.json"], "either --scores FILE"),
         (["nowhere.mp4"], "nowhere.mp4"),
-    ],
-)
-def test_bad_options_are_one_line(desk: Desk, options: list[str], why: str) -> None:
-    done = desk.run(*options)
-    assert isinstance(done.exception, TasksError), done.output
-    assert why in str(done.exception)
-    assert "\n" not in str(done.exception)
-    assert not desk.out.exists()
-
-
-def test_other_lines_about_what_cannot_be(desk: Desk) -> None:
+        ([*desk.judge, "--max-cost", "1"], "price"),
+    ):
+        done = desk.run(*options)
+        assert isinstance(done.exception, TasksError), done.output
+        assert why in str(done.exception)
+        assert "\n" not in str(done.exception)
+        assert not desk.out.exists()
     assert "either --scores FILE" in str(desk.run(scores=False).exception)
     twin = desk.folder / "holiday.mov"
     shutil.copyfile(desk.video, twin)
     assert "two videos are called holiday" in str(desk.run(str(twin)).exception)
     assert "not a folder" in str(desk.run("--out", str(desk.scores)).exception)
-    done = desk.run(*desk.judge, "--max-cost", "1")
-    assert isinstance(done.exception, JudgeError)
-    assert "price" in str(done.exception)
-    damaged = files.json_file(desk.out, "own")
-    damaged.parent.mkdir(parents=True)
-    damaged.write_text("[]", encoding="utf-8")
-    assert "expected an object" in str(desk.run().exception)
-    damaged.unlink()
-    arrays = files.h5_file(desk.out, "own")
+
+
+def test_damaged_files_are_named(desk: Desk) -> None:
+    file, arrays = files.json_file(desk.out, "own"), files.h5_file(desk.out, "own")
     arrays.parent.mkdir(parents=True)
     arrays.write_text("no HDF5", encoding="utf-8")
     assert f"{arrays}: cannot be added to" in str(desk.run().exception)
     assert arrays.read_text(encoding="utf-8") == "no HDF5"
-
-
-def test_a_damaged_record_is_named(desk: Desk) -> None:
+    arrays.unlink()
     desk.run()
     content = desk.written()
     content["video_1"]["clips"][0]["summary"] = 7
-    file: Path = files.json_file(desk.out, "own")
     file.write_text(json.dumps(content), encoding="utf-8")
     done = desk.run(*desk.judge)
     assert "clips, entry 1, summary: expected a text, found 7; mend it" in str(done.exception)
     content["video_1"]["clips"].pop(0)
     file.write_text(json.dumps(content), encoding="utf-8")
-    assert "30 frames and 3 shots, but 30 and 4 are found now" in str(
-        desk.run(*desk.judge).exception
-    )
+    done = desk.run(*desk.judge)
+    assert "30 frames and 3 shots, but 30 and 4 are found now" in str(done.exception)
+    file.write_text("[]", encoding="utf-8")
+    assert "expected an object" in str(desk.run().exception)

@@ -1,0 +1,112 @@
+"""What is wrong with a user's file that a pydantic model refuses, in the user's words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AfterValidator, BaseModel, StringConstraints, ValidationError
+
+from lmms_eval_tasks.errors import DataError
+
+_MAX_TOLD = 3  # problems of one entry, in its line
+_SHOWN = 60  # characters of a value in a message
+# What pydantic says in Python's words, by the type of its error; with the values of its context.
+_IN_WORDS = {
+    "missing": "the field is missing",
+    "extra_forbidden": "no such field",
+    "string_type": "expected a text",
+    "string_too_short": "expected a text, found an empty one",
+    "string_unicode": "holds half of a character (a lone surrogate)",
+    "int_type": "expected a whole number",
+    "bool_type": "expected true or false",
+    "list_type": "expected a list",
+    "tuple_type": "expected a list",
+    "dict_type": "expected an object",
+    "model_type": "expected an object",
+    "model_attributes_type": "expected an object",
+    "greater_than_equal": "expected {ge} or more",
+    "too_short": "expected at least {min_length}, found {actual_length}",
+    "too_long": "expected at most {max_length}, found {actual_length}",
+}
+
+
+def without_folder(name: str) -> str:
+    """A file's name that leads nowhere else; the empty one is let be."""
+    if "/" in name or "\\" in name or name in (".", "..") or not name.isprintable():
+        raise ValueError("expected a name on one line, without a folder")
+    return name
+
+
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+FileName = Annotated[Text, AfterValidator(without_folder)]  # with or without its ending
+M = TypeVar("M", bound=BaseModel)
+
+
+def good_entries(
+    file: Path, entries: Sequence[Any], model: type[M]
+) -> tuple[tuple[M, ...], dict[str, str]]:
+    """The entries of a file that fit, in order, and what is wrong with the others, by id.
+
+    Args:
+        file: for messages.
+        entries: what it holds.
+        model: of an entry; its first field is `id`.
+
+    Raises:
+        DataError: an entry has no usable id or another one's, or not one fits; names the place.
+    """
+    good: list[M] = []
+    problems: dict[str, str] = {}
+    places: dict[str, int] = {}
+    for number, entry in enumerate(entries, 1):
+        if not isinstance(entry, dict):
+            raise DataError(f"{file}, entry {number}: expected an object, found {quoted(entry)}")
+        try:
+            good.append(model.model_validate(entry))
+        except ValidationError as error:
+            if error.errors()[0]["loc"] == ("id",):
+                raise DataError(f"{file}, entry {number}: {told(error)}") from None
+            problems[str(entry["id"]).strip()] = told(error, _MAX_TOLD)
+        name = str(entry["id"]).strip()
+        if name in places:
+            raise DataError(
+                f"{file}, entry {number}: id {quoted(name)} is also that of entry {places[name]}"
+            )
+        places[name] = number
+    if not entries:
+        raise DataError(f"{file}: holds no entries")
+    if not good:
+        first = next(iter(problems))
+        raise DataError(
+            f"{file}: not one of {len(entries)} entries fits the schema; "
+            f"{quoted(first)}: {problems[first]}"
+        )
+    return tuple(good), problems
+
+
+def told(error: ValidationError, most: int = 1) -> str:
+    """The first problems of a validation on one line: each one's place and what is wrong there."""
+    return "; ".join(map(_told, error.errors(include_url=False)[:most]))
+
+
+def _told(error: Mapping[str, Any]) -> str:
+    # A union names the type that it tried last; that is no place in the file.
+    steps = [step for step in error["loc"] if step not in ("int", "str")]
+    place = ", ".join(f"entry {s + 1}" if isinstance(s, int) else str(s) for s in steps)
+    own = str(error["msg"]).removeprefix("Value error, ")  # of our validators
+    what = _IN_WORDS.get(error["type"], own)
+    if what is not own:
+        what = what.format_map(error.get("ctx", {}))
+    value = error["input"]
+    is_short = isinstance(value, str | int | float)
+    if (is_short or error["type"].endswith("_type")) and ", found " not in what:
+        what += f", found {quoted(value)}"
+    return f"{place}: {what}" if place else what
+
+
+def quoted(value: Any) -> str:
+    """A value for a message, shortened."""
+    shown = repr(value)
+    return shown if len(shown) <= _SHOWN else f"{shown[: _SHOWN - 3]}..."
