@@ -174,21 +174,6 @@ def test_known_scores_of_alignments() -> None:
     assert astuple(found) == close(((2 / 5 + 4 / 6) / 2, (1 / 4 + 2 / 4) / 2, 1))
 
 
-@table(
-    "call, arguments, words",
-    [
-        (alignments.set_scores, ({1}, set()), "no true clip"),
-        (alignments.mean_scores, ([],), "no sentences"),
-        (alignments.clips_predicted, ([],), "no sentences"),
-        (alignments.score, ([{1}], [{1}, {2}]), "clips of 1 sentences, 2 asked for"),
-        (alignments.all_clips, (3, 0), "true clips of 3"),
-        (alignments.one_at_random, (3, 4), "true clips of 3"),
-    ],
-)
-def test_what_cannot_be_scored_is_an_error(call, arguments, words) -> None:
-    refused(ValueError, words, call, *arguments)
-
-
 @table("baseline, one", [(alignments.all_clips, False), (alignments.one_at_random, True)])
 def test_closed_forms_over_all_sets(baseline, one: bool) -> None:
     for n in range(1, 8):
