@@ -188,24 +188,15 @@ def set_scores(predicted: Collection[int], true: Collection[int]) -> SetScores:
 
     Args:
         predicted: numbers given; one that no clip has is wrong like any other.
-        true: numbers of the true clips, at least one: others cannot be asked about.
+        true: numbers of the true clips, at least one: another sentence is not asked about.
     """
     given, wanted = set(predicted), set(true)
     return _scores(len(given & wanted), len(given), len(wanted))
 
 
-def mean_scores(scores: Sequence[SetScores]) -> SetScores:
-    """Mean over the sentences of a video, each weighing the same; there is at least one."""
-    f1, iou, hit = (
-        math.fsum(values) / len(scores)
-        for values in zip(*((one.f1, one.iou, one.hit) for one in scores), strict=True)
-    )
-    return SetScores(f1, iou, hit)
-
-
 def score(predicted: Sequence[Collection[int]], true: Sequence[Collection[int]]) -> SetScores:
-    """`set_scores` of each sentence, averaged."""
-    return mean_scores([set_scores(one, other) for one, other in zip(predicted, true, strict=True)])
+    """`set_scores` of each sentence of a video, averaged, each weighing the same."""
+    return _mean([set_scores(one, other) for one, other in zip(predicted, true, strict=True)])
 
 
 def clips_predicted(predicted: Sequence[Collection[int]]) -> float:
@@ -217,7 +208,15 @@ def baseline(
     of_sentence: Callable[[int, int], SetScores], true: Sequence[Collection[int]], n_clips: int
 ) -> SetScores:
     """A baseline of a video: `all_clips` or `one_at_random`, averaged."""
-    return mean_scores([of_sentence(n_clips, len(set(clips))) for clips in true])
+    return _mean([of_sentence(n_clips, len(set(clips))) for clips in true])
+
+
+def _mean(scores: Sequence[SetScores]) -> SetScores:
+    f1, iou, hit = (
+        math.fsum(values) / len(scores)
+        for values in zip(*((one.f1, one.iou, one.hit) for one in scores), strict=True)
+    )
+    return SetScores(f1, iou, hit)
 
 
 def all_clips(n: int, g: int) -> SetScores:

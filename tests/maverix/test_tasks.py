@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,17 +15,17 @@ from lmms_eval_tasks.benchmark import SavedRun
 from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import DataError, JudgeError, MediaError, PromptError
 from lmms_eval_tasks.host import names
-from lmms_eval_tasks.maverix import data, files, judge, tasks
+from lmms_eval_tasks.maverix import data, files, tasks
 from lmms_eval_tasks.maverix.labels import LETTERS, MODES
 from lmms_eval_tasks.maverix.tasks import BENCHMARK
-from lmms_eval_tasks.runs import after, before, estimate, rescore
+from lmms_eval_tasks.runs import after, before, estimate
 from lmms_eval_tasks.utils import saved_runs, subtitles, transcribers
 from lmms_eval_tasks.utils.saved_runs import CARRIER
 from lmms_eval_tasks.utils.subtitles import Cue
 from tests.checks import refused, table
 from tests.maverix import runs
 from tests.maverix.entries import CASES
-from tests.maverix.runs import REFUSAL, edit, fail, withhold, without_sound
+from tests.maverix.runs import edit, fail, withhold, without_sound
 
 FAILED = "[LMMS_EVAL_REQUEST_FAILED after 3 retries] timeout"
 
@@ -34,45 +33,25 @@ FAILED = "[LMMS_EVAL_REQUEST_FAILED after 3 retries] timeout"
 def annotated(*names: str) -> dict[str, Any]:
     """Our section of the results of a run without samples."""
     results: dict[str, Any] = {"results": {}}
-    after.annotate(
-        results, [{"task": name, "metadata": {"benchmark": "maverix"}} for name in names]
-    )
+    after.annotate(results, names)
     section: dict[str, Any] = results["lmms_eval_tasks"]["maverix"]
     return section
 
 
 @pytest.mark.usefixtures("sample")
 class TestPrompts:
-    """Texts of the user in place of ours."""
-
-    def own(self, folder: Path, name: str, old: str, new: str) -> str:
-        """A folder of prompts with one file, ours with a text replaced."""
-        text = (Path(tasks.__file__).parent / "prompts" / name).read_text(encoding="utf-8")
-        assert old in text
-        (folder / "maverix").mkdir(exist_ok=True)
-        (folder / "maverix" / name).write_text(text.replace(old, new), encoding="utf-8")
-        return str(folder)
-
-    def test_the_users_text_is_shown(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        folder = self.own(tmp_path, "task.yml", "The best answer is:", "Mine:")
-        monkeypatch.setenv(settings.PROMPTS, folder)
-        doc = runs.docs("maverix_s")[0] | {"question": "{options} {cues}?"}  # no template
-        told = names.doc_to_text(doc, {"pre_prompt": "<", "post_prompt": ">"})
-        assert told.startswith("<Subtitles of the video")
-        assert told.rstrip().endswith("Mine:>")
-        assert f"{{options}} {{cues}}?\nA. {doc['options'][0]}\n" in told
-        self.own(tmp_path, "judge.yml", "{candidate}", "{candidate} (mine)")
-        criterion = judge.criteria()["detail"]
-        assert "(mine)" in criterion.template
-        assert before.describe_judge(BENCHMARK)["prompt"]["hash"] == criterion.prompt_hash
+    """Texts of the user in place of ours, and media that are not there."""
 
     @table("file, lost", [("task.yml", "{options}"), ("judge.yml", "{reference}")])
     def test_what_does_not_fit_stops(
         self, file: str, lost: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setenv(settings.PROMPTS, self.own(tmp_path, file, lost, ""))
+        text = (Path(tasks.__file__).parent / "prompts" / file).read_text(encoding="utf-8")
+        (tmp_path / "maverix").mkdir()
+        (tmp_path / "maverix" / file).write_text(text.replace(lost, ""), encoding="utf-8")
+        monkeypatch.setenv(settings.PROMPTS, str(tmp_path))
         with pytest.raises(PromptError, match=f"{file}.*{lost}"):
-            before.check_benchmark(BENCHMARK, ["maverix_s_oe"])
+            before.check(["maverix_s_oe"])
 
     def test_no_sound_is_an_error_that_names_the_video(
         self, monkeypatch: pytest.MonkeyPatch
@@ -138,32 +117,11 @@ class TestReplies:
             item = names.process_results(doc, [doc["answer"]])[CARRIER]
             assert (item["right"], item["sound"], item["hears"]["av"]) == (1, state, "unknown")
 
-    @table(
-        "task, broken", [("maverix_s_circular", "read_choice"), ("maverix_s_oe", "reply_status")]
-    )
-    def test_an_error_while_scoring_keeps_the_item(
-        self, task: str, broken: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """It counts in the same metrics, as nobody's answer."""
-        docs = runs.docs(task)[:8]
-        good = runs.numbers(task, runs.score(docs, runs.right))
-        monkeypatch.setattr(tasks.answers, broken, fail)
-        items = runs.score(docs, runs.right)
-        assert {(item["status"], bool(item["reply"])) for item in items} == {("error", True)}
-        found = runs.numbers(task, items)
-        assert found.keys() == good.keys()
-        assert (found["failed"], found["words_mean"]) == (8, None)
-        accuracies = ("acc", "acc_valid", "acc_failed")
-        ratings = ("detail_valid", "detail_failed", "robust_n", "robust_failed")
-        of_open = task.endswith("_oe")
-        shown = [found[name] for name in (ratings if of_open else accuracies)]
-        assert shown == ([None, 8, 0, 4] if of_open else [0, None, 8])
-
 
 @pytest.mark.usefixtures("sample")
 def test_a_model_that_sound_breaks() -> None:
     def check(*own: str) -> None:
-        before.check_benchmark(BENCHMARK, own)
+        before.check(own)
 
     with running.model(running.Model("neo_ov", "chat")):
         every = [f"maverix_{mode}" for mode in MODES]
@@ -205,7 +163,7 @@ class TestUsersData:
             (own[:1], 0, []),
             (own[1:3], 5, []),
         ):
-            before.check_benchmark(BENCHMARK, some)
+            before.check(some)
             section, warnings = described({name: items[name] for name in some})
             assert len(section["without_sound"]) == silent
             assert ("5 items without sound left out of A and V+A" in warnings) == bool(silent)
@@ -216,21 +174,21 @@ class TestUsersData:
         """Nobody is asked about them, so no judge is needed, named or waited for."""
         edit(placed / "data.json", withhold)
         monkeypatch.delenv(settings.JUDGE)
-        before.check_benchmark(BENCHMARK, ["maverix_s_oe"])
+        before.check(["maverix_s_oe"])
         assert before.run_judge(BENCHMARK).provider == "none"
         assert "judge" not in annotated("maverix_s_oe")
         assert runs.score(runs.docs("maverix_s_oe")[:1], runs.right)[0]["status"] == "ok"
         edit(placed / "data.json", lambda items: items[7].update(reference="red"))
         with pytest.raises(JudgeError, match="OPENAI_API_KEY"):
-            before.check_benchmark(BENCHMARK, ["maverix_s_oe"])
-        task = {"task": "maverix_s_oe", "generation_kwargs": {"max_new_tokens": 16}}
-        work = estimate.workload(BENCHMARK, task)
-        assert [len(each) for each in work.judged] == [0] * 14 + [4] * 2 + [0] * 24
+            before.check(["maverix_s_oe"])
+        docs, task = runs.docs("maverix_s_oe"), BENCHMARK.tasks["maverix_s_oe"]
+        judged = [len(estimate.requests(task, [doc])) for doc in docs]
+        assert judged == [0] * 14 + [4] * 2 + [0] * 24
 
     def test_files_that_go_during_the_run(self, placed: Path) -> None:
         """The answers are paid for: what the check found is what the results tell."""
         edit(placed / "data.json", lambda items: items[0].update(answer=None, agentc="social"))
-        before.check_benchmark(BENCHMARK, ["maverix_vs"])
+        before.check(["maverix_vs"])
         first = annotated("maverix_vs")
         assert first["data"]["withheld"] == {"answers": 1, "references": 0}
         assert first["data"]["ignored"] == ["agentc"]
@@ -330,22 +288,8 @@ class TestCuts:
 
     def check(self, *own: str) -> None:
         tasks.cut.cache_clear()
-        before.check_benchmark(BENCHMARK, own)
-        before.make_media_of(BENCHMARK, own, None)
-
-    def test_what_is_cut(self, cutter: Cutter) -> None:
-        self.check("maverix_s", "maverix_long_s_oe", "maverix_s_circular")
-        before.check_benchmark(BENCHMARK, ["maverix_av"])  # without knowing the limit
-        assert cutter.cuts == []
-        own = ("maverix_a", "maverix_v", "maverix_av", "maverix_vs_oe", "maverix_v_circular")
-        self.check(*own)
-        assert sorted(map(str, cutter.cuts)) == sorted(map(str, set(self.windows())))
-        for doc in runs.docs("maverix_av"):
-            names.doc_to_messages(doc)  # a run finds them
-        assert len(cutter.cuts) == len(set(self.windows()))
-        cutter.cuts.clear()
-        self.check("maverix_long_a")
-        assert sorted(cutter.cuts) == sorted({(path, None, None) for path, *_ in self.windows()})
+        before.check(own)
+        before.make_media(own, None)
 
     def test_what_cannot_be_cut(self, cutter: Cutter, monkeypatch: pytest.MonkeyPatch) -> None:
         """A run that would break stops before its model is loaded, or goes on without the item."""
@@ -396,16 +340,6 @@ class TestSubmission:
         items = saved_runs.saved_items
         return BENCHMARK.submission([SavedRun(run.task, run.model, items(run)) for run in own])
 
-    def test_letters_and_missing_answers(self) -> None:
-        released = {entry.id: entry for entry in data.load().items}
-        run = runs.run("maverix_s", runs.score(runs.docs(), runs.right))
-        for answer in self.made(run)["answers"]:
-            assert LETTERS.index(answer["letter"]) == released[answer["id"]].answer
-        # A submission must not hold a host's error.
-        for reply, status in (("", "empty"), (REFUSAL, "refused"), (FAILED, "model_error")):
-            made = self.made(self.run("maverix_s_oe", reply))["answers"]
-            assert {(a["answer"], a["status"]) for a in made} == {("", status)}
-
     def test_what_does_not_go_together(self) -> None:
         whole = self.run("maverix_s", "C")
         other = self.run("maverix_long_s", "C")
@@ -424,22 +358,3 @@ class TestSubmission:
                 self.made(whole, *own)
         with pytest.raises(DataError, match="no answers of maverix tasks"):
             self.made(self.run("maverix_s_circular", "C"))
-
-
-@pytest.mark.usefixtures("sample")
-def test_table_3_of_saved_runs() -> None:
-    """Models are not mixed; whole videos and rotations are no part."""
-
-    def names_of(*own: tuple[str, str]) -> list[str]:
-        saved = [
-            runs.run(task, runs.score(runs.docs(task)[:8], runs.right), model)
-            for task, model in own
-        ]
-        found = rescore.rescore_saved(BENCHMARK, saved, None).numbers
-        return [name for name in found if "table3" in name]
-
-    both = itertools.product(("maverix_a", "maverix_s"), "mn")
-    assert names_of(*both) == ["maverix_table3 m", "maverix_table3 n"]
-    assert names_of(("maverix_a", "m"), ("maverix_s", "n")) == []
-    others = ("maverix_s", "maverix_long_v", "maverix_v_circular")
-    assert names_of(*((task, "m") for task in others)) == []
