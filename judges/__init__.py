@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lmms_eval_tasks.errors import JudgeError
+from lmms_eval_tasks.judges.config import resolve
 from lmms_eval_tasks.judges.verdict import (
     HUGGINGFACE,
     NONE,
@@ -39,13 +40,6 @@ __all__ = [
     "resolve",
     "setup",
 ]
-
-
-def resolve(spec: str | None, env: Mapping[str, str], *, default_model: str) -> JudgeConfig:
-    """The judge that a short form or a file names (config.resolve)."""
-    from lmms_eval_tasks.judges import config
-
-    return config.resolve(spec, env, default_model=default_model)
 
 
 def setup(config: JudgeConfig, criterion: Criterion) -> str:
@@ -109,9 +103,9 @@ def preflight(config: JudgeConfig, criteria: Iterable[Criterion]) -> None:
             geval.scale(criterion.schema, criterion.bare)  # ValueError: a benchmark's bug
     for model in config.endpoints:
         if model.provider == HUGGINGFACE:
-            provider = run.current().provider(model)
-            provider.check()
-            if not provider.sees and any(one.images for one in asked):
+            checkpoint = run.current().provider(model).checkpoint
+            checkpoint.check()
+            if not checkpoint.sees and any(one.images for one in asked):
                 raise JudgeError(f"the judge {model.label} takes no images")
         if run.current().limits.max_cost is not None and run.current().price(model) is None:
             raise JudgeError(

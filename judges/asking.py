@@ -26,7 +26,6 @@ from lmms_eval_tasks import judges
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import geval, reader, run
-from lmms_eval_tasks.judges.locks import fork_safe_lock
 from lmms_eval_tasks.judges.replay import NoJudge
 from lmms_eval_tasks.judges.verdict import (
     NONE,
@@ -257,10 +256,8 @@ class Gate:
                     self._changed.notify_all()
 
 
-# Of the process's run: a forked child makes a run of its own (run.py) and so never waits for a
-# thread that it does not have.
+# Of the process's run.
 _gates: WeakKeyDictionary[run.Run, dict[Hashable, Gate]] = WeakKeyDictionary()
-_LOCK = fork_safe_lock()
 
 
 def ahead(prefix: Hashable) -> Callable[[Judge, Callable[[], Verdict]], Verdict]:
@@ -272,9 +269,8 @@ def ahead(prefix: Hashable) -> Callable[[Judge, Callable[[], Verdict]], Verdict]
 
     def ask(judge: Judge, request: Callable[[], Verdict]) -> Verdict:
         current = run.current()
-        with _LOCK:
-            gates = _gates.setdefault(current, {})
-            gate = gates.setdefault((judge.config, prefix), Gate())
+        gates = _gates.setdefault(current, {})
+        gate = gates.setdefault((judge.config, prefix), Gate())
         with gate.turn() as turn:
             paid = current.here.paid
             verdict = request()

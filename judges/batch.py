@@ -45,10 +45,6 @@ class Writer:
                 self.models.add(str(body["model"]))
                 self._out.write(json.dumps({**line, "body": body}, ensure_ascii=False) + "\n")
 
-    def wrap(self, provider: OpenAIProvider) -> WritingProvider:
-        """A provider that writes here what it is asked."""
-        return WritingProvider(provider, self)
-
 
 class WritingProvider:
     """Asks nobody: its requests are for later."""
@@ -104,10 +100,6 @@ class Results:
         if "body" in value and "response" not in value:
             raise JudgeError(f"{place}: this is a batch's input; name the file of its results")
         self._lines[value["custom_id"]] = value
-
-    def wrap(self, provider: OpenAIProvider) -> ReadingProvider:
-        """A provider whose replies are these results."""
-        return ReadingProvider(provider, self)
 
     def reply(self, name: str, provider: OpenAIProvider) -> Reply:
         """The reply to one request.

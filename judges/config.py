@@ -28,6 +28,7 @@ from lmms_eval_tasks.judges.verdict import (
     REPLAY,
     JudgeConfig,
     Sampling,
+    first_problem,
 )
 
 KEY, AZURE_KEY = "OPENAI_API_KEY", "AZURE_OPENAI_API_KEY"
@@ -261,9 +262,7 @@ def read(path: Path, env: Mapping[str, str], *, default_model: str) -> JudgeConf
     try:
         parsed = kind.model_validate(values)
     except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise JudgeError(f"{path}: {place}: {first['msg']}") from None
+        raise JudgeError(f"{path}: {first_problem(error)}") from None
     if isinstance(parsed, _Panel):
         members = tuple(_member(m, path, env, default_model) for m in parsed.panel)
         return JudgeConfig(

@@ -118,13 +118,6 @@ def default_rate() -> tuple[float, str]:
     return rate, why
 
 
-def duration(seconds: float) -> str:
-    """Seconds in words, to the precision of an estimate."""
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
 # --- many requests to one judge -------------------------------------------------------------------
 
 # A criterion, its fields, and a reply of the likely length.
@@ -198,7 +191,7 @@ def enlarged(found: Plan, factor: float) -> Plan:
 
 def summary(found: Plan) -> str:
     """The estimate in words, in one line."""
-    from lmms_eval_tasks.judges.report import dollars
+    from lmms_eval_tasks.judges.report import dollars, duration
 
     if not found.calls:
         return f"{found.verdicts:,} verdicts, no requests"

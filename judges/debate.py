@@ -71,7 +71,7 @@ def load_prompts(override_dir: Path | None = None) -> Prompt:
     return prompts
 
 
-class DebateJudge:
+class DebateJudge(Judge):
     """A debate as one judge; it has no state, so it is as thread-safe as its agents.
 
     The turns are asked one after another in the calling thread: a run has many threads already.
@@ -82,32 +82,25 @@ class DebateJudge:
         config: JudgeConfig,
         agents: Sequence[Judge],
         consolidator: Judge,
-        rounds: int = 2,
-        prompts: Prompt | None = None,
     ) -> None:
         """Set up a debate.
 
         Args:
-            config: its label is the debate's name.
-            agents: 2 to 26; the same judge may appear several times, since name and persona differ.
+            config: its label is the debate's name, and it says how many rounds there are.
+            agents: the same judge may appear several times, since name and persona differ.
             consolidator: who gives the final rating.
-            rounds: at least 1.
-            prompts: from `load_prompts`; None reads them, the user's own first.
 
         Raises:
-            JudgeError: too few or too many agents, or no rounds.
+            JudgeError: too many agents.
             PromptError: a prompt file of the user's that does not fit.
         """
-        if not 2 <= len(agents) <= len(_NAMES):
+        if len(agents) > len(_NAMES):
             raise JudgeError(
-                f"the debate {config.label} has {len(agents)} agents: name 2 to {len(_NAMES)}"
+                f"the debate {config.label} has {len(agents)} agents: at most {len(_NAMES)}"
             )
-        if rounds < 1:
-            raise JudgeError(f"the debate {config.label} has {rounds} rounds: at least 1")
         self.config = config
         self._agents = {f"Agent {_NAMES[place]}": agent for place, agent in enumerate(agents)}
-        self._consolidator, self._rounds = consolidator, rounds
-        self._prompts = prompts or load_prompts()
+        self._consolidator, self._prompts = consolidator, load_prompts()
         personas = [part for part in self._prompts.text if _is_persona(part)]
         personas.sort(key=lambda part: int(part.rpartition("_")[2]))
         self._personas = [self._prompts.text[part].strip() for part in personas]
@@ -141,7 +134,7 @@ class DebateJudge:
     def _discuss(self, criterion: Criterion, fields: Mapping[str, Any]) -> list[_Turn]:
         """All turns in order of round and agent; agents of a round see only earlier rounds."""
         turns: list[_Turn] = []
-        for number in range(1, self._rounds + 1):
+        for number in range(1, self.config.rounds + 1):
             seen = tuple(turns)
             for place, (name, judge) in enumerate(self._agents.items()):
                 persona = self._personas[place % len(self._personas)]

@@ -27,6 +27,7 @@ from lmms_eval_tasks.judges.reader import judged
 from lmms_eval_tasks.judges.verdict import (
     MAX_TOKENS,
     Criterion,
+    Judge,
     JudgeConfig,
     Provider,
     ProviderError,
@@ -55,7 +56,7 @@ class _Asked:
     cached: bool = False
 
 
-class LanguageJudge:
+class LanguageJudge(Judge):
     """Asks one model; thread-safe."""
 
     def __init__(self, config: JudgeConfig, provider: Provider, run: Run) -> None:
@@ -64,12 +65,10 @@ class LanguageJudge:
         self._asking: dict[str, tuple[threading.Lock, int]] = {}
         self._asking_lock = threading.Lock()
 
-    def supports(self, criterion: str) -> bool:  # noqa: ARG002 - a language model takes any
-        """Every criterion."""
-        return True
-
-    def verdict(self, criterion: Criterion, fields: Mapping[str, Any]) -> Verdict:
-        """Judge one item.
+    def verdicts(
+        self, criterion: Criterion, fields: Mapping[str, Any], samples: int
+    ) -> list[Verdict]:
+        """Judge one item `samples` times; a request for several choices costs its prompt once.
 
         Statuses: `api_error` after the configured retries; `skipped` over the budget, or once the
         endpoint was given up; else as in `reader.judged`, after one repair attempt.
@@ -77,12 +76,6 @@ class LanguageJudge:
         Raises:
             PromptError: the template names a field that is not in `fields` (a benchmark's bug).
         """
-        return self.verdicts(criterion, fields, 1)[0]
-
-    def verdicts(
-        self, criterion: Criterion, fields: Mapping[str, Any], samples: int
-    ) -> list[Verdict]:
-        """Judge one item `samples` times; a request for several choices costs its prompt once."""
         request = self._request(criterion, fields)
         asked = self._ask(criterion, request, range(samples))
         found = []
@@ -164,9 +157,6 @@ class LanguageJudge:
         most = traffic.price.cost(prompt, reply_tokens) if traffic.price else None
         if most is None and run.limits.max_cost is not None:  # `preflight` stops such a run before
             raise ProviderError("a budget in dollars, but no price", status=Status.SKIPPED)
-        reservation = run.budget.reserve(len(samples), most)
-        if reservation is None:
-            raise ProviderError(run.budget.reason, status=Status.SKIPPED)
 
         def attempt() -> list[Reply]:
             wait = max(traffic.requests.reserve(1), traffic.tokens.reserve(prompt + reply_tokens))
@@ -180,7 +170,7 @@ class LanguageJudge:
         def retried(_error: ProviderError, _seconds: float) -> None:
             run.ledger.retry(self.config.label)
 
-        with reservation:
+        with run.budget.hold(len(samples), most) as bill:
             replies = call_with_retries(
                 attempt,
                 retries=self.config.retries,
@@ -189,9 +179,8 @@ class LanguageJudge:
             )
             costs = [self._cost(reply) for reply in replies]
             known = [cost for cost in costs if cost is not None]
-            run.budget.settle(
-                reservation, len(replies), sum(known) if len(known) == len(costs) else None
-            )
+            bill.calls = len(replies)
+            bill.cost = sum(known) if len(known) == len(costs) else None
         if (used := _used(replies)) is not None:
             traffic.tokens.settle(prompt + reply_tokens, used)
         return replies

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges.verdict import (
     MAX_TOKENS,
+    JudgeConfig,
     ProviderError,
     Reply,
     Request,
@@ -35,32 +36,21 @@ from lmms_eval_tasks.judges.verdict import (
 
 
 class HuggingFaceProvider:
-    """One checkpoint, loaded once per process at the first `complete`; thread-safe.
+    """One checkpoint, loaded once at the first `complete`; thread-safe.
 
     Args:
-        model: a folder, or a name on the Hub.
-        device: auto (cuda, else mps, else cpu) or a torch device; the model must fit on it.
-        dtype: auto (the checkpoint's own) or a torch dtype such as bfloat16.
-        revision: branch, tag or commit on the Hub; not for folders.
-        trust_remote_code: run Python code that comes with the checkpoint.
+        config: its model is a folder, or a name on the Hub (with `revision`); `device` is auto
+            (cuda, else mps, else cpu) or a torch device, and the model must fit on it; `dtype` is
+            auto (the checkpoint's own) or a torch dtype such as bfloat16; `trust_remote_code` runs
+            Python code that comes with the checkpoint.
     """
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        device: str = "auto",
-        dtype: str = "auto",
-        revision: str | None = None,
-        trust_remote_code: bool = False,
-    ) -> None:
-        self.model, self._device, self._dtype = model, device, dtype
-        self._checkpoint = Checkpoint(model, revision, trust_remote_code)
-        # A lock for each process: one that was held during a fork is never released in the child.
-        self._locks: dict[int, threading.RLock] = {}
+    def __init__(self, config: JudgeConfig) -> None:
+        self.model, self._device, self._dtype = config.model, config.device, config.dtype
+        self.checkpoint = Checkpoint(config.model, config.revision, config.trust_remote_code)
+        self._lock = threading.Lock()
         self._identity: dict[str, Any] | None = None
         self._weights: Any = None
-        self._owner: int | None = None  # the process that began to load the weights
         self._failure = ""  # why loading failed: it is not tried again for every verdict
 
     @property
@@ -76,37 +66,17 @@ class HuggingFaceProvider:
             import torch
             import transformers
 
-            with self._lock():
+            with self._lock:
                 self._identity = {
                     "provider": "huggingface",
-                    "model": self._checkpoint.label,
-                    "revision": self._checkpoint.version,
+                    "model": self.checkpoint.label,
+                    "revision": self.checkpoint.version,
                     "dtype": self._dtype,
                     "device": torch.device(self._device_name()).type,
                     "transformers": str(transformers.__version__),
                     "torch": str(torch.__version__),
                 }
         return self._identity
-
-    @property
-    def sees(self) -> bool:
-        """Whether the model takes images, by its config; loads no weights.
-
-        Raises:
-            JudgeError: there is no such checkpoint, or it is no language model.
-        """
-        with self._lock():
-            return self._checkpoint.sees
-
-    def check(self) -> None:
-        """Find before a run what can be found without loading weights.
-
-        Raises:
-            JudgeError: the folder or, under HF_HUB_OFFLINE=1, the copy in the Hub's cache is not
-                there or lacks weights; the checkpoint has no chat template or no language model.
-        """
-        with self._lock():
-            self._checkpoint.check()
 
     def complete(self, request: Request, samples: Sequence[int]) -> list[Reply]:
         """The reply of the first of `samples`; greedy if the temperature is 0 or None.
@@ -118,18 +88,16 @@ class HuggingFaceProvider:
         top_p.
 
         Raises:
-            ProviderError: the checkpoint cannot be used, the request does not fit it, out of
-                memory, or this process was forked from the one that loaded the weights. No retry.
+            ProviderError: the checkpoint cannot be used, the request does not fit it, or out of
+                memory. No retry.
         """
         try:
-            with self._lock():
+            identity = self.identity
+            with self._lock:
                 self._load()
-                return [self._reply(request, samples[0])]
+                return [self._reply(request, samples[0], identity)]
         except JudgeError as error:
             raise ProviderError(str(error)) from error
-
-    def _lock(self) -> threading.RLock:
-        return self._locks.setdefault(os.getpid(), threading.RLock())  # setdefault is atomic
 
     def _device_name(self) -> str:
         import torch
@@ -142,19 +110,12 @@ class HuggingFaceProvider:
 
     def _load(self) -> None:
         """Load the weights, once; what failed once fails again with the same words."""
-        if self._owner not in (None, os.getpid()):
-            # CUDA cannot be used in a forked child, and OpenMP's threads on a CPU may hang there.
-            raise ProviderError(
-                f"{self.model}: loaded by process {self._owner} before a fork: load it in the "
-                "process that asks it, or serve it behind an endpoint"
-            )
         if self._failure:
             raise ProviderError(self._failure)
         if self._weights is not None:
             return
-        self._owner = os.getpid()
         try:
-            self._weights = self._checkpoint.load(self._device_name(), self._dtype)
+            self._weights = self.checkpoint.load(self._device_name(), self._dtype)
         except JudgeError as error:
             self._failure = str(error)
             raise
@@ -162,12 +123,12 @@ class HuggingFaceProvider:
             self._failure = f"{self.model}: cannot be loaded: {line(error)}"
             raise ProviderError(self._failure) from error
 
-    def _reply(self, request: Request, sample: int) -> Reply:
+    def _reply(self, request: Request, sample: int, identity: Mapping[str, Any]) -> Reply:
         import torch
 
-        front, identity = self._checkpoint.front, self.identity
+        front = self.checkpoint.front
         try:
-            inputs = encode(front, request, sees=self.sees)
+            inputs = encode(front, request, sees=self.checkpoint.sees)
             reply = generate(self._weights, front, inputs, request, sample)
         except ProviderError as error:
             raise ProviderError(f"{self.model}: {error}") from error
@@ -283,7 +244,12 @@ class Checkpoint:
         return front
 
     def check(self) -> None:
-        """Find what can be found without reading the weights, their absence included."""
+        """Find before a run what can be found without reading the weights.
+
+        Raises:
+            JudgeError: the folder or, under HF_HUB_OFFLINE=1, the copy in the Hub's cache is not
+                there or lacks weights; the checkpoint has no chat template or no language model.
+        """
         from huggingface_hub import constants
 
         _ = self.front
@@ -391,11 +357,11 @@ def encode(front: Any, request: Request, *, sees: bool) -> dict[str, Any]:
 
     Args:
         front: the tokenizer, or for a model that sees its processor.
-        request: messages of text parts and, if `sees`, `image_url` parts with data URLs.
+        request: messages of text parts and, if `sees`, of `engine.image_part`s.
         sees: whether the model takes images.
 
     Raises:
-        ProviderError: an image for a model that takes none, or one that cannot be read.
+        ProviderError: an image for a model that takes none.
     """
     tokenizer = getattr(front, "tokenizer", front)
     specials = sorted((text for text in _specials(tokenizer).values() if len(text) > 1), key=len)
@@ -564,25 +530,14 @@ def _text(text: str) -> dict[str, Any]:
 
 
 def _part(part: Mapping[str, Any], special: re.Pattern[str], sees: bool) -> dict[str, Any]:
-    if part["type"] == "text":
-        return _text(special.sub(lambda match: f"{match[0][0]} {match[0][1:]}", part["text"]))
-    if part["type"] != "image_url":
-        raise ProviderError(f"takes no message part of type {part['type']}")
-    if not sees:
-        raise ProviderError("a text model, takes no images")
-    return {"type": "image", "image": _picture(part["image_url"]["url"])}
-
-
-def _picture(url: str) -> Any:
     from PIL import Image
 
-    head, _, data = url.partition(",")
-    if not (head.startswith("data:image/") and head.endswith(";base64")):
-        raise ProviderError("takes images as base64 data URLs only")
-    try:
-        return Image.open(io.BytesIO(b64decode(data, validate=True))).convert("RGB")
-    except (OSError, ValueError) as error:
-        raise ProviderError(f"an image cannot be read: {type(error).__name__}") from error
+    if part["type"] == "text":
+        return _text(special.sub(lambda match: f"{match[0][0]} {match[0][1:]}", part["text"]))
+    if not sees:
+        raise ProviderError("a text model, takes no images")
+    data = part["image_url"]["url"].partition(",")[2]
+    return {"type": "image", "image": Image.open(io.BytesIO(b64decode(data))).convert("RGB")}
 
 
 def _shaped(messages: list[dict[str, Any]], sees: bool) -> list[dict[str, Any]]:

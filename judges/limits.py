@@ -1,29 +1,25 @@
 """How fast and how much a judge may be asked, when it is asked again, and when it is given up.
 
-Everything here counts one process. The processes of a run divide its limits with `share`; a
-process that is forked off a running one starts with a copy of the counts and goes on alone.
+Everything here counts one process. The processes of a run divide its limits with `share`.
 """
 
 from __future__ import annotations
 
 import math
-import os
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
-from lmms_eval_tasks.judges.locks import fork_safe_lock
 from lmms_eval_tasks.judges.verdict import ProviderError, Status
 
 N = TypeVar("N", int, float)
 
 BURST = 1.0  # seconds' worth of a rate that may go out at once: 10 of 600 requests a minute
 _ROUNDING = 1e-9  # dollars, below the price of any token: sums of floats are not exact
-
-_LOCK = fork_safe_lock()  # one for all limits: each holds it for about a microsecond
 
 
 def share(total: N | None, rank: int, world: int, *, at_least: int = 0) -> N | None:
@@ -60,6 +56,7 @@ class Rate:
     ) -> None:
         self.per_minute, self._clock = per_minute, clock
         self._full = -math.inf  # when the bucket will be full again, if nothing more is reserved
+        self._lock = threading.Lock()
 
     def reserve(self, amount: float) -> float:
         """Take the next turn; returns the seconds to wait before going ahead, 0.0 or more.
@@ -69,7 +66,7 @@ class Rate:
         if self.per_minute is None:
             return 0.0
         cost = 60 * amount / self.per_minute  # seconds in which the bucket gains this much
-        with _LOCK:
+        with self._lock:
             now = self._clock()
             start = max(self._full, now)
             self._full = start + cost
@@ -79,7 +76,7 @@ class Rate:
         """Correct an estimate once the real amount is known; waits already given stay."""
         if self.per_minute is None:
             return
-        with _LOCK:
+        with self._lock:
             self._full = max(self._full, self._clock())
             self._full += 60 * (actual - reserved) / self.per_minute
 
@@ -95,7 +92,7 @@ class Breaker:
         self.after = after
         self.reason = ""
         self._failures = 0
-        self._opened = threading.Condition(_LOCK)
+        self._opened = threading.Condition()
 
     @property
     def is_open(self) -> bool:
@@ -128,31 +125,20 @@ class Breaker:
             return not self._opened.wait_for(lambda: self.is_open, max(0.0, seconds))
 
 
-@dataclass(eq=False, frozen=True, slots=True)
-class Reservation:
-    """What a call may cost at most, held until it is settled; leaving its `with` releases it."""
+@dataclass(slots=True)
+class Bill:
+    """What a call comes to: at most so much before it is made, and what was paid after it."""
 
-    budget: Budget
     calls: int
-    cost: float | None  # dollars
-    thread: int
-
-    def __enter__(self) -> Reservation:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.budget.release(self)
+    cost: float | None  # dollars; None where the price or the tokens are unknown
 
 
 class Budget:
-    """What a process may pay for. Never exceeded as long as the reserved upper bounds hold.
+    """What a process may pay for. Never exceeded as long as the upper bounds hold.
 
-        reservation = budget.reserve(1, most)
-        if reservation is None:
-            ...  # a verdict with status skipped and budget.reason
-        with reservation:
+        with budget.hold(1, most) as bill:
             reply = ...
-            budget.settle(reservation, 1, price of reply)
+            bill.calls, bill.cost = 1, price of reply
 
     A call is a reply that was received, since that is what is paid for: also one that nobody can
     read, and each sample's own. Attempts without a reply and cached replies are none. Thread-safe.
@@ -160,7 +146,6 @@ class Budget:
     Attributes:
         calls: paid so far.
         cost: dollars paid so far; None once a call's cost was unknown (no `max_cost` then).
-        reason: which limit the latest refusal was for; empty before the first.
 
     Args:
         max_calls: 0 or more, where 0 serves cached replies only; None is no limit.
@@ -169,59 +154,39 @@ class Budget:
 
     def __init__(self, max_calls: int | None, max_cost: float | None) -> None:
         self.max_calls, self.max_cost = max_calls, max_cost
-        self.calls, self.reason = 0, ""
+        self.calls = 0
         self.cost: float | None = 0.0
-        self._held: set[Reservation] = set()
-        self._process = os.getpid()
-        self._settled = threading.Condition(_LOCK)
+        self._held: list[Bill] = []  # the most that calls under way may cost
+        self._settled = threading.Condition()
 
-    def reserve(self, calls: int, cost: float | None) -> Reservation | None:
-        """Hold the most that a call may cost (dollars), or None: that is over the budget.
+    @contextmanager
+    def hold(self, calls: int, cost: float | None) -> Iterator[Bill]:
+        """Around one call that may cost so much at most; nothing is paid unless the bill says so.
 
-        Where it only might be, because of what other threads hold, it waits for them. It does not
-        wait for the calling thread's own reservations, which would be for ever.
-        """
-        wanted = Reservation(self, calls, cost, threading.get_ident())
-        with self._settled:
-            if self._process != os.getpid():  # what was held at a fork is settled in the parent
-                self._process, self._held = os.getpid(), set()
-            while over := self._over(wanted, *self._held):
-                alone = self._over(wanted)
-                if alone or any(held.thread == wanted.thread for held in self._held):
-                    self.reason = alone or over
-                    return None
-                self._settled.wait()
-            self._held.add(wanted)
-        return wanted
-
-    def settle(self, reservation: Reservation, calls: int, cost: float | None) -> None:
-        """Replace a reservation by what was really paid, in calls and dollars.
-
-        Args:
-            reservation: from `reserve`, not settled yet.
-            calls: replies received; 0 if the call failed.
-            cost: None where the endpoint reported no usage: then the upper bound counts.
+        Where it might be over the budget because of what other threads hold, it waits for them. A
+        bill whose cost is None counts as the upper bound.
 
         Raises:
-            ValueError: a reservation that was settled before.
+            ProviderError: `skipped`: over the budget.
         """
-        if cost is None:
-            cost = reservation.cost if calls else 0.0
+        most, bill = Bill(calls, cost), Bill(0, 0.0)
         with self._settled:
-            if reservation not in self._held:
-                raise ValueError("this reservation was settled before")
-            self._held.remove(reservation)
-            self.calls += calls
-            self.cost = None if self.cost is None or cost is None else self.cost + cost
-            self._settled.notify_all()
+            while self._over(most, *self._held):
+                if over := self._over(most):
+                    raise ProviderError(over, status=Status.SKIPPED)
+                self._settled.wait()
+            self._held.append(most)
+        try:
+            yield bill
+        finally:
+            paid = most.cost if bill.cost is None else bill.cost
+            with self._settled:
+                self._held = [held for held in self._held if held is not most]
+                self.calls += bill.calls
+                self.cost = None if self.cost is None or paid is None else self.cost + paid
+                self._settled.notify_all()
 
-    def release(self, reservation: Reservation) -> None:
-        """Give a reservation back as if nothing was paid, unless it is settled."""
-        with self._settled:
-            if reservation in self._held:
-                self.settle(reservation, 0, 0.0)
-
-    def _over(self, *wanted: Reservation) -> str:
+    def _over(self, *wanted: Bill) -> str:
         """The limit that all these together would pass, in words, or ''."""
         calls, limit = self.calls + sum(each.calls for each in wanted), self.max_calls
         if limit is not None and calls > limit:

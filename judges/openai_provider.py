@@ -1,23 +1,22 @@
 """Any OpenAI-compatible endpoint, through the openai package's synchronous client.
 
-One client for each judge and process: sockets are shared by the threads of a process and never
-across a fork. What an endpoint does not take (a reply format, a parameter) is learnt from its
-answers 400 and 422, once.
+One client for each judge: its sockets are shared by the threads of a process. What an endpoint does
+not take (a reply format, a parameter) is learnt from its answers 400 and 422, once.
 """
 
 from __future__ import annotations
 
 import email.utils
-import os
 import re
+import threading
 import time
 from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.judges.config import is_local, is_reasoning
-from lmms_eval_tasks.judges.locks import fork_safe_lock
 from lmms_eval_tasks.judges.verdict import (
     DEFAULT_BASE_URL,
     JudgeConfig,
@@ -39,15 +38,14 @@ _KEY_LIKE = re.compile(r"\b(?:sk-|Bearer |Basic )[\w+/=*.-]{6,}")
 _MAX_MESSAGE = 300  # characters of an endpoint's error text that are kept
 _CONNECTIONS = 1024  # open at most
 
-_LOCK = fork_safe_lock()  # creation of clients only; requests run in parallel
-
 
 class OpenAIProvider:
     """One chat model at one endpoint; thread-safe."""
 
     def __init__(self, config: JudgeConfig) -> None:
         self.config = config
-        self._created: tuple[int, OpenAI] | None = None  # process id, client
+        self._created: OpenAI | None = None
+        self._lock = threading.Lock()  # creation of the client only; requests run in parallel
         fixed = config.reply_format != "auto"
         # Where in FORMS this endpoint was found to stand; it only ever moves down.
         self._form = FORMS.index(config.reply_format) if fixed else 0
@@ -187,14 +185,11 @@ class OpenAIProvider:
     # --- the client -------------------------------------------------------------------------
 
     def _client(self) -> OpenAI:
-        """This process's client."""
-        created = self._created
-        if created is None or created[0] != os.getpid():
-            with _LOCK:
-                created = self._created
-                if created is None or created[0] != os.getpid():
-                    created = self._created = (os.getpid(), new_client(self.config))
-        return created[1]
+        """The client, made for the first request: the openai package takes long to import."""
+        with self._lock:
+            if self._created is None:
+                self._created = new_client(self.config)
+            return self._created
 
 
 # Optional parameters: a judge without them is still a judge. `max_tokens` is first tried under its
@@ -216,14 +211,14 @@ def new_client(config: JudgeConfig) -> OpenAI:
     import openai
 
     base_url = config.base_url or DEFAULT_BASE_URL
-    host = base_url.partition("://")[2].partition("/")[0]
-    host = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
     # The package keeps 100 connections: more threads than that would reconnect for each request.
     limits = type(openai.DEFAULT_CONNECTION_LIMITS)(
         max_connections=_CONNECTIONS, max_keepalive_connections=_CONNECTIONS
     )
     # A cluster's proxy settings must not send a local endpoint's requests to the proxy.
-    http_client = openai.DefaultHttpxClient(trust_env=not is_local(host), limits=limits)
+    http_client = openai.DefaultHttpxClient(
+        trust_env=not is_local(urlsplit(base_url).hostname or ""), limits=limits
+    )
     headers, key = {}, "unused"  # the header is what is sent
     if config.authorization is not None and config.api_version is not None:
         key = _secrets(config)[-1]  # Azure's client puts it into a header of Azure's own

@@ -23,9 +23,6 @@ from lmms_eval_tasks.judges.verdict import (
 )
 from lmms_eval_tasks.utils import stats
 
-RULES = ("majority", "mean", "median")
-TIES = ("lower", "higher", "mean", "none")
-
 
 def combine(
     verdicts: Sequence[Verdict],
@@ -45,14 +42,7 @@ def combine(
             median differ: the lower (default: a tie never pays), the higher, the mean of the tied
             ones (for the median: the usual one), or none, with status `tie`.
         judge: the panel's label.
-
-    Raises:
-        JudgeError: an unknown rule.
-        ValueError: no verdicts.
     """
-    _check(rule, tie)
-    if not verdicts:
-        raise ValueError("a panel without verdicts decides nothing")
     votes = _votes(verdicts)
     usage = total_usage(verdicts)
     if 2 * len(votes) <= len(verdicts):
@@ -67,7 +57,7 @@ def combine(
     return Verdict(score, status, reason, judge=judge, usage=usage, parts=tuple(verdicts))
 
 
-class PanelJudge:
+class PanelJudge(Judge):
     """A panel as one judge. It adds no state of its own, so it is as thread-safe as its members.
 
     The members are asked one after another in the calling thread: a run has many threads already,
@@ -78,42 +68,30 @@ class PanelJudge:
         self,
         config: JudgeConfig,
         judges: Sequence[Judge],
-        rule: str = "majority",
-        tie: str = "lower",
     ) -> None:
-        """Raises JudgeError: an unknown rule, no members, or one that is in the panel twice.
+        """Raises JudgeError: a judge is in the panel twice.
 
-        The same judge twice would be answered from the cache and count double.
+        It would be answered from the cache and count double.
         """
-        _check(rule, tie)
-        if not judges:
-            raise JudgeError(f"the panel {config.label} has no judges: name at least one")
         for first, second in combinations(judges, 2):
             if first is second or first.config == second.config:
                 raise JudgeError(
                     f"the panel {config.label} has the judge {first.config.label} twice, whose "
                     "vote would count double: name different judges"
                 )
-        self.config = config
-        self._judges, self._rule, self._tie = tuple(judges), rule, tie
+        self.config, self._judges = config, judges
 
     def supports(self, criterion: str) -> bool:
         """Whether every member can decide it."""
         return all(judge.supports(criterion) for judge in self._judges)
-
-    def verdict(self, criterion: Criterion, fields: Mapping[str, Any]) -> Verdict:
-        """Ask every member; see `combine`."""
-        return self._combine([judge.verdict(criterion, fields) for judge in self._judges])
 
     def verdicts(
         self, criterion: Criterion, fields: Mapping[str, Any], samples: int
     ) -> list[Verdict]:
         """The members' first samples make the first verdict, their second ones the second, ..."""
         rows = [judge.verdicts(criterion, fields, samples) for judge in self._judges]
-        return [self._combine(column) for column in zip(*rows, strict=True)]
-
-    def _combine(self, verdicts: Sequence[Verdict]) -> Verdict:
-        return combine(verdicts, self._rule, self._tie, self.config.label)
+        chosen = self.config.rule, self.config.tie, self.config.label
+        return [combine(column, *chosen) for column in zip(*rows, strict=True)]
 
 
 def _votes(verdicts: Sequence[Verdict]) -> list[float]:
@@ -145,10 +123,3 @@ def _counts(votes: Sequence[float]) -> str:
 def _failed(verdicts: Sequence[Verdict]) -> str:
     counts = Counter(verdict.status for verdict in verdicts if verdict.status != Status.OK)
     return ", ".join(f"{status} ({count})" for status, count in sorted(counts.items()))
-
-
-def _check(rule: str, tie: str) -> None:
-    for name, value, known in (("rule", rule, RULES), ("rule for ties", tie, TIES)):
-        if value not in known:
-            choices = ", ".join(known)
-            raise JudgeError(f"a panel has no {name} called {value!r}: choose one of {choices}")

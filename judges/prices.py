@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lmms_eval_tasks.errors import JudgeError
-from lmms_eval_tasks.judges.verdict import DEFAULT_BASE_URL
+from lmms_eval_tasks.judges.verdict import DEFAULT_BASE_URL, first_problem
 
 ANY = "*"  # every endpoint but OpenAI's
 _PACKAGED = Path(__file__).with_name("prices.yml")
@@ -48,13 +48,11 @@ class _File(BaseModel):
 class Price:
     """What one model costs at one endpoint, in US dollars per `per` tokens."""
 
-    model: str  # the entry that was found: `MODEL` or `MODEL@BASE_URL`
     input: float
     output: float
     cached_input: float | None  # None: prompt tokens from the endpoint's own cache cost `input`
     per: int
     batch_discount: float  # share that the Batch API takes off
-    origin: str  # the file and its date
 
     def cost(
         self,
@@ -121,16 +119,13 @@ def load(override: Path | None = None) -> PriceList:
     if override is not None:
         own = _read(override)
         entries |= _entries(override, own)
-        origin += f", {_named(override, own)} over them"
+        date = f" of {own.date}" if own.date else " (no date)"
+        origin += f", {override.name}{date} over them"
     return PriceList(entries, origin)
 
 
-def _named(path: Path, file: _File) -> str:
-    return f"{path.name} of {file.date}" if file.date else f"{path.name} (no date)"
-
-
 def _entries(path: Path, file: _File) -> dict[str, Price]:
-    origin, found = _named(path, file), {}
+    found = {}
     for key, entry in file.models.items():
         model, at, url = key.partition("@")
         if not model or (at and url != ANY and not re.match(r"https?://\S", url)):
@@ -142,9 +137,7 @@ def _entries(path: Path, file: _File) -> dict[str, Price]:
         if name in found:
             raise JudgeError(f"{path}: models: {key}: {name} is there twice")
         values = entry.model_dump(exclude={"source"})
-        found[name] = Price(
-            name, **values, per=file.per, batch_discount=file.batch_discount, origin=origin
-        )
+        found[name] = Price(**values, per=file.per, batch_discount=file.batch_discount)
     return found
 
 
@@ -168,17 +161,4 @@ def _read(path: Path) -> _File:
     try:
         return _File.model_validate(values)
     except ValidationError as error:
-        raise JudgeError(f"{path}: {_first(error)}") from None
-
-
-def _first(error: ValidationError) -> str:
-    """The first thing that is wrong with a file, with its place."""
-    wrong = error.errors(include_url=False)[0]
-    place = ": ".join(str(part) for part in wrong["loc"])
-    if wrong["type"] == "missing":
-        return f"{place}: is missing"
-    if wrong["type"] == "extra_forbidden":
-        entry = wrong["loc"][0] == "models"
-        known = (_Entry if entry else _File).model_fields
-        return f"{place}: unknown key; there are {', '.join(known)}"
-    return f"{place}: {wrong['msg']}, not {str(wrong['input'])[:60]!r}"
+        raise JudgeError(f"{path}: {first_problem(error)}") from None

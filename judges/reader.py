@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from lmms_eval_tasks.judges import geval
-from lmms_eval_tasks.judges.verdict import Criterion, Reply, Status, Usage, Verdict
+from lmms_eval_tasks.judges.verdict import Criterion, Reply, Status, Usage, Verdict, first_problem
 
 _MAX_REASON = 300  # characters of what went wrong that a verdict keeps
 _REASONING = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
@@ -312,9 +312,7 @@ def _validate(value: dict[str, Any], schema: type[BaseModel], bare: str | None) 
     try:
         return schema.model_validate(value, strict=True)
     except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise UnreadableError(f"{place or 'verdict'}: {first['msg']}") from error
+        raise UnreadableError(first_problem(error)) from error
 
 
 def _typed(value: Any, field: FieldInfo) -> Any:

@@ -90,7 +90,7 @@ class Recordings:
 
 
 @dataclass(frozen=True)
-class ReplayJudge:
+class ReplayJudge(Judge):
     """Gives the verdicts that recorded replies hold, read as if a model had just sent them."""
 
     config: JudgeConfig
@@ -100,14 +100,10 @@ class ReplayJudge:
         """Whether anything is recorded for the criterion."""
         return criterion in self.recordings.criteria
 
-    def verdict(self, criterion: Criterion, fields: Mapping[str, Any]) -> Verdict:
-        """The first sample's verdict; `skipped` where nothing is recorded, as nobody was asked."""
-        return self._verdict(criterion, fields, 0)
-
     def verdicts(
         self, criterion: Criterion, fields: Mapping[str, Any], samples: int
     ) -> Sequence[Verdict]:
-        """One verdict for each of the first `samples` samples, each with its own recording."""
+        """Each of the samples has a recording of its own; `skipped` where there is none."""
         return [self._verdict(criterion, fields, sample) for sample in range(samples)]
 
     def _verdict(self, criterion: Criterion, fields: Mapping[str, Any], sample: int) -> Verdict:
@@ -164,21 +160,16 @@ def judge(config: JudgeConfig) -> Judge:
 
 
 @dataclass(frozen=True)
-class NoJudge:
+class NoJudge(Judge):
     """`none`: generate now, judge later; every verdict is `skipped`."""
 
     config: JudgeConfig
 
-    def supports(self, criterion: str) -> bool:  # noqa: ARG002 - nobody is asked
-        """Every criterion: nothing is decided now."""
-        return True
-
-    def verdict(self, criterion: Criterion, fields: Mapping[str, Any]) -> Verdict:  # noqa: ARG002
-        """A skipped verdict."""
-        return Verdict(None, Status.SKIPPED, "not judged yet", judge=NONE)
-
     def verdicts(
-        self, criterion: Criterion, fields: Mapping[str, Any], samples: int
+        self,
+        criterion: Criterion,  # noqa: ARG002 - nobody is asked
+        fields: Mapping[str, Any],  # noqa: ARG002
+        samples: int,
     ) -> list[Verdict]:
         """As many skipped verdicts."""
-        return [self.verdict(criterion, fields)] * samples
+        return [Verdict(None, Status.SKIPPED, "not judged yet", judge=NONE)] * samples

@@ -8,7 +8,6 @@ never the run.
 from __future__ import annotations
 
 import atexit
-import os
 import sys
 import threading
 import time
@@ -26,7 +25,7 @@ _STALLED = 30.0  # seconds without a verdict after which that is said
 
 
 class Progress:
-    """Shows how far verdicts are; thread-safe. Silent in processes forked off this one.
+    """Shows how far verdicts are; thread-safe.
 
     Attributes:
         waits: it is to be shown, and the next verdict starts it.
@@ -58,7 +57,7 @@ class Progress:
         self._called_before = 0  # verdicts that took a call before the bar was started
         self._shown = -1  # verdicts in what was shown last
         self._started = clock()
-        self._process, self._lock = os.getpid(), threading.Lock()
+        self._lock = threading.Lock()
         self._drawing = threading.Lock()
         self._stop: threading.Event | None = None
         self._thread: threading.Thread | None = None
@@ -66,13 +65,12 @@ class Progress:
 
     def expect(self, verdicts: int) -> None:
         """That many more verdicts will be given. Starts nothing: generation may come first."""
-        if self._process == os.getpid():
-            with self._lock:
-                self._expected += verdicts
+        with self._lock:
+            self._expected += verdicts
 
     def start(self) -> None:
         """Show the bar from now on."""
-        if not self._on or self._process != os.getpid():
+        if not self._on:
             return
         with self._lock:
             if self._stop is not None:
@@ -90,8 +88,6 @@ class Progress:
 
     def close(self) -> None:
         """End the bar with the final state. A later verdict starts it again."""
-        if self._process != os.getpid():
-            return
         with self._lock:
             stop, self._stop = self._stop, None
         if stop is None:
@@ -152,9 +148,9 @@ class Progress:
         waiting = self._clock() - max(ledger.last, self._started)
         left = self._left()
         if waiting >= _STALLED and ledger.done < self._expected:
-            parts.append(f"none for {_duration(waiting)}")
+            parts.append(f"none for {duration(waiting)}")
         elif left is not None:
-            parts.append(f"about {_duration(left)} left")
+            parts.append(f"about {duration(left)} left")
         return ", ".join(parts)
 
     def _left(self) -> float | None:
@@ -176,12 +172,11 @@ def _bar(stream: TextIO, what: str, total: int) -> Any:
     return Bar(desc=what, file=stream, dynamic_ncols=True, bar_format=form, total=total)
 
 
-def _duration(seconds: float) -> str:
-    if seconds < 90:
+def duration(seconds: float) -> str:
+    """Seconds in words, to the precision of an estimate."""
+    if seconds < 60:
         return f"{seconds:.0f} s"
-    if seconds < 90 * 60:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 # --- after a run ----------------------------------------------------------------------------------

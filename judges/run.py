@@ -23,7 +23,6 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges.limits import Breaker, Budget, Rate, share
-from lmms_eval_tasks.judges.locks import fork_safe_lock
 from lmms_eval_tasks.judges.prices import Price, PriceList
 from lmms_eval_tasks.judges.prices import load as load_prices
 from lmms_eval_tasks.judges.report import Progress, lines
@@ -58,8 +57,6 @@ Made = TypeVar("Made")
 _MAX_REASON = 160  # characters
 
 _TASK: ContextVar[str] = ContextVar("lmms_eval_tasks_task", default="")
-
-_LOCK = fork_safe_lock()  # one for all ledgers: held for about a microsecond
 
 
 @contextmanager
@@ -143,7 +140,7 @@ _SUMS = [number.name for number in fields(Row) if number.type in ("int", "float"
 
 
 class Ledger:
-    """Counts by task and judge; thread-safe. A forked process goes on with a copy of the counts.
+    """Counts by task and judge; thread-safe.
 
     Attributes:
         done: verdicts that tasks got, of them `cached` without any call and `failed` without a
@@ -155,13 +152,13 @@ class Ledger:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._rows: dict[tuple[str, str], Row] = {}
-        self._clock = clock
+        self._clock, self._lock = clock, threading.Lock()
         self.done = self.cached = self.failed = 0
         self.last = clock()
 
     def given(self, *, cached: bool, failed: bool) -> None:
         """A task got a verdict."""
-        with _LOCK:
+        with self._lock:
             self.done += 1
             self.cached += cached
             self.failed += failed
@@ -170,7 +167,7 @@ class Ledger:
     def reply(self, judge: str, reply: Reply, *, paid: bool, cost: float | None) -> None:
         """A reply was used: paid for now, or from our cache; `cost` in dollars, None: unknown."""
         prompt, completion = reply.prompt_tokens or 0, reply.completion_tokens or 0
-        with _LOCK:
+        with self._lock:
             row = self._row(current_task(), judge)
             row.prompt_tokens += prompt
             row.completion_tokens += completion
@@ -191,7 +188,7 @@ class Ledger:
 
     def verdict(self, judge: str, verdict: Verdict) -> None:
         """A judge gave a verdict."""
-        with _LOCK:
+        with self._lock:
             row = self._row(current_task(), judge)
             row.verdicts += 1
             row.by_status[verdict.status] = row.by_status.get(verdict.status, 0) + 1
@@ -201,12 +198,12 @@ class Ledger:
 
     def retry(self, judge: str) -> None:
         """A request is sent again after an error."""
-        with _LOCK:
+        with self._lock:
             self._row(current_task(), judge).retries += 1
 
     def rows(self) -> list[Row]:
         """Copies of the sums, sorted by task and judge."""
-        with _LOCK:
+        with self._lock:
             return [row.copy() for _, row in sorted(self._rows.items())]
 
     def total(self) -> Row:
@@ -227,7 +224,7 @@ class Ledger:
             TypeError: a row has keys that are none of Row's.
         """
         for row in from_dicts(rows):
-            with _LOCK:
+            with self._lock:
                 self._row(row.task, row.judge).add(row)
 
     def _row(self, task: str, judge: str) -> Row:
@@ -358,11 +355,11 @@ class Run:
         if config.provider == PANEL:
             from lmms_eval_tasks.judges.panel import PanelJudge
 
-            return PanelJudge(config, members, rule=config.rule, tie=config.tie)
+            return PanelJudge(config, members)
         if config.provider == DEBATE:
             from lmms_eval_tasks.judges.debate import DebateJudge
 
-            return DebateJudge(config, members[:-1], members[-1], rounds=config.rounds)
+            return DebateJudge(config, members[:-1], members[-1])
         raise JudgeError(f"no judge provider is called {config.provider!r}")
 
     def provider(self, config: JudgeConfig) -> Any:
@@ -370,13 +367,7 @@ class Run:
         if config.provider == HUGGINGFACE:
             from lmms_eval_tasks.judges.huggingface import HuggingFaceProvider
 
-            return HuggingFaceProvider(
-                config.model,
-                device=config.device,
-                dtype=config.dtype,
-                revision=config.revision,
-                trust_remote_code=config.trust_remote_code,
-            )
+            return HuggingFaceProvider(config)
         from lmms_eval_tasks.judges.openai_provider import OpenAIProvider
 
         provider = OpenAIProvider(config)
@@ -465,28 +456,17 @@ class Run:
             self.cache.close()
 
 
-class _Outermost:
+class _Outermost(Judge):
     """A judge as the benchmark sees it: counted once, also where it asks several others."""
 
     def __init__(self, judge: Judge, run: Run) -> None:
         from lmms_eval_tasks.judges.engine import LanguageJudge
 
-        self._judge, self._run = judge, run
-        self._fingerprint = judge.config.fingerprint
+        self.config, self._judge, self._run = judge.config, judge, run
         self._counts_itself = isinstance(judge, LanguageJudge)
-
-    @property
-    def config(self) -> JudgeConfig:
-        return self._judge.config
 
     def supports(self, criterion: str) -> bool:
         return self._judge.supports(criterion)
-
-    def verdict(self, criterion: Criterion, fields: Mapping[str, Any]) -> Verdict:
-        before = self._run.here.paid
-        verdict = self._judge.verdict(criterion, fields)
-        self._count([verdict], cached=before == self._run.here.paid)
-        return replace(verdict, setup=self._setup(criterion))
 
     def verdicts(
         self, criterion: Criterion, fields: Mapping[str, Any], samples: int
@@ -494,10 +474,8 @@ class _Outermost:
         before = self._run.here.paid
         found = self._judge.verdicts(criterion, fields, samples)
         self._count(found, cached=before == self._run.here.paid)
-        return [replace(verdict, setup=self._setup(criterion)) for verdict in found]
-
-    def _setup(self, criterion: Criterion) -> str:
-        return f"{self._fingerprint}-{criterion.prompt_hash}"
+        setup = f"{self.config.fingerprint}-{criterion.prompt_hash}"
+        return [replace(verdict, setup=setup) for verdict in found]
 
     def _count(self, verdicts: Sequence[Verdict], *, cached: bool) -> None:
         ledger = self._run.ledger
@@ -510,24 +488,30 @@ class _Outermost:
             ledger.given(cached=cached and not failed, failed=failed)
 
 
-_current: tuple[int, Run] | None = None  # process id, run
-_lock = fork_safe_lock()
+_current: Run | None = None
+_lock = threading.Lock()
 
 
 def current() -> Run:
-    """This process's run. After a fork the child makes its own.
+    """This process's run.
 
     Raises:
         TasksError: a setting, the cache or the prices cannot be used.
     """
     global _current  # noqa: PLW0603 - one run for each process is what is shared
-    found = _current
-    if found is None or found[0] != os.getpid():
-        with _lock:
-            found = _current
-            if found is None or found[0] != os.getpid():
-                found = _current = (os.getpid(), from_settings())
-    return found[1]
+    with _lock:
+        if _current is None:
+            _current = from_settings()
+        return _current
+
+
+def _after_fork() -> None:
+    """A child makes a run of its own: every lock, client and connection belongs to a run."""
+    global _current, _lock
+    _current, _lock = None, threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def from_settings(
@@ -546,7 +530,7 @@ def from_settings(
 def use(run: Run) -> Iterator[Run]:
     """Make `run` the process's run inside the block, and close it afterwards."""
     global _current  # noqa: PLW0603
-    before, _current = _current, (os.getpid(), run)
+    before, _current = _current, run
     try:
         yield run
     finally:
@@ -557,8 +541,8 @@ def use(run: Run) -> Iterator[Run]:
 def forget() -> None:
     """End the process's run; the next use reads the settings again."""
     global _current  # noqa: PLW0603
-    if _current is not None and _current[0] == os.getpid():
-        _current[1].close()
+    if _current is not None:
+        _current.close()
     _current = None
 
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from enum import Enum
+from functools import cached_property
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -22,7 +24,7 @@ from pydantic import SecretStr
 from lmms_eval_tasks.utils.aggregate import NOT_JUDGED
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
+    from pydantic import BaseModel, ValidationError
 
 # --- what a judge says ----------------------------------------------------------------------------
 
@@ -136,6 +138,12 @@ def _sum(values: Sequence[int | None]) -> int | None:
     return sum(reported) if reported and len(reported) == len(values) else None
 
 
+def first_problem(error: ValidationError) -> str:
+    """The first thing that is wrong with what somebody wrote, with its place; not the text."""
+    first = error.errors(include_input=False, include_url=False)[0]
+    return f"{'.'.join(str(part) for part in first['loc']) or 'verdict'}: {first['msg']}"
+
+
 def failure_of(verdicts: Iterable[Verdict]) -> str:
     """The most frequent status that is not ok; of equally frequent ones the first in Status.
 
@@ -206,7 +214,7 @@ class JudgeConfig:
             return self.provider
         return f"{self.model}@{self.base_url}" if self.base_url else self.model
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """12 hex digits of everything that can change a verdict; no part of the key."""
         described = self.describe()
@@ -284,19 +292,20 @@ class Criterion:
     top_logprobs: int = 0  # ask for log-probabilities (G-Eval); see judges/geval.py
 
 
-class Judge(Protocol):
-    """Whoever gives verdicts. Calls come from several threads and from forked processes."""
+class Judge(ABC):
+    """Whoever gives verdicts; called from several threads."""
 
-    @property
-    def config(self) -> JudgeConfig:
-        """How this judge was configured."""
+    config: JudgeConfig
 
-    def supports(self, criterion: str) -> bool:
+    def supports(self, criterion: str) -> bool:  # noqa: ARG002 - a language model takes any
         """Whether this judge can decide that criterion at all; asked before a run."""
+        return True
 
     def verdict(self, criterion: Criterion, fields: Mapping[str, Any]) -> Verdict:
         """Judge one item. Trouble with the judge becomes a status, never an exception."""
+        return self.verdicts(criterion, fields, 1)[0]
 
+    @abstractmethod
     def verdicts(
         self, criterion: Criterion, fields: Mapping[str, Any], samples: int
     ) -> Sequence[Verdict]:
@@ -426,7 +435,7 @@ class ProviderError(Exception):
 
 
 class Provider(Protocol):
-    """Whoever turns requests into replies. Called from many threads and in forked processes."""
+    """Whoever turns requests into replies; called from many threads."""
 
     @property
     def identity(self) -> Mapping[str, Any]:

@@ -119,10 +119,7 @@ def parse(text: str, kind: str, source: str = "subtitles") -> list[Cue]:
         DataError: not of this kind, or a cue whose times are malformed, negative or reversed; names
             source and line or segment. No cue is guessed, because a wrong time moves speech into
             or out of a segment.
-        ValueError: another kind.
     """
-    if kind not in KINDS:
-        raise ValueError(f"subtitles of kind {kind!r}: expected one of {', '.join(KINDS)}")
     cues = []
     for place, start, end, raw in subtitle_formats.READERS[kind](text, source):
         if not 0 <= start <= end < math.inf:

@@ -50,8 +50,7 @@ def debate_command(
         ),
     ] = None,
     single: Annotated[
-        bool,
-        typer.Option("--single", help="One model with the reference instead; unset: GPT-3.5."),
+        bool, typer.Option("--single", help="One model with the reference instead; unset: GPT-3.5.")
     ] = False,
     transcripts: Annotated[
         Path | None,

@@ -95,14 +95,11 @@ def build_command(
         if dry_run and config is not None:
             _print_estimate(jobs, choices, config)
             return
-        given = steps.prompt()
         if config is not None:
-            told = judges.announcement(config, given.name)
+            told = judges.announcement(config, steps.prompt().name)
             say(f"texts: {told.removeprefix('judge: ')}")
         failed = False
-        for done in build.build(
-            jobs, choices, out, source, config=config, given=given, keep_gaps=keep_gaps
-        ):
+        for done in build.build(jobs, choices, out, source, config=config, keep_gaps=keep_gaps):
             failed |= bool(done.failures)
             for line in report.lines(done, source, cached=current.cache is not None):
                 print(line)
@@ -135,7 +132,9 @@ def rate_command(
     evidence = {one.id: rating_sheet.evidence(one) for one in drawn.videos}
     form = rating_sheet.html(drawn, evidence)
     (out / "sheet.html").write_text(form, encoding="utf-8")
-    for line in [*drawn.notes, *rating_sheet.missing(evidence)]:
+    unseen = [one.why for one in evidence.values() if one.why]
+    told = (f"{why}: rate it with a copy of your own beside the form" for why in unseen)
+    for line in (*drawn.notes, *told):
         print(line)
     print(f"{out}: sheet.csv and sheet.html, {len(drawn.videos)} videos, {len(drawn.rows)} ratings")
 
@@ -159,7 +158,7 @@ def agreement_command(
     for line in rating_agreement.notes(rows):
         print(line)
     if output is not None:
-        write_json(output, [row.as_dict() for row in rows])
+        write_json(output, [vars(row) for row in rows])
 
 
 @haven_app.command("picture")
@@ -203,14 +202,14 @@ def _check_source(source: str) -> None:
 
 
 def _print_estimate(jobs: Sequence[Job], choices: Choices, config: JudgeConfig) -> None:
-    from lmms_eval_tasks.haven.records import build, report, steps
+    from lmms_eval_tasks.haven.records import build, report
 
     works = []
     for job in jobs:
         if not job.complete:
             made, frames, have = build.structured(job, choices)
             works.append(report.Work(made, have, (frames.width, frames.height)))
-    show(table_console(), [report.estimate(works, steps.prompt(), config)])
+    show(table_console(), [report.estimate(works, config)])
     print(f"{len(works)} videos to ask about, {len(jobs) - len(works)} are complete already")
     for note in report.notes(config):
         print(note)

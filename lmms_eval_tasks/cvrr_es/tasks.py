@@ -11,17 +11,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks.benchmark import (
-    Benchmark,
-    Cut,
-    Doc,
-    Found,
-    Item,
-    Items,
-    Join,
-    Part,
-    Task,
-)
+from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found, Item, Items, Join, Part, Task
 from lmms_eval_tasks.cvrr_es import data, metrics, release
 from lmms_eval_tasks.cvrr_es import judge as judging
 from lmms_eval_tasks.cvrr_es import tables as layouts

@@ -379,12 +379,7 @@ def with_saliency(
 
     Returns:
         None with fewer than two ranked shots, or if no selected frame lies in any of them.
-
-    Raises:
-        ValueError: a ranked shot is repeated.
     """
-    if len(set(ranked)) < len(ranked):
-        raise ValueError(f"ranked shots {list(ranked)}: one is repeated")
     if len(ranked) < 2:
         return None
     upper = ranked[: (len(ranked) + 1) // 2]

@@ -224,41 +224,7 @@ def _marks(pictures: Iterable[Image]) -> list[Mark] | None:
     return known if len(known) == len(found) else None
 
 
-# --- forms of replies -----------------------------------------------------------------------------
-
-
-def fitted(sentences: Sequence[str], asked: int) -> list[str]:
-    """A summary of `asked` sentences at most, the last one of which holds all further ones."""
-    if not 0 < asked < len(sentences):
-        return list(sentences)
-    return [*sentences[: asked - 1], " ".join(sentences[asked - 1 :])]
-
-
-def written(sentences: Sequence[str], *, numbered: bool) -> str:
-    """A summary in the form that the prompt asks for."""
-    if not numbered:
-        return " ".join(sentences)
-    lines = [f"{number}. {sentence}" for number, sentence in enumerate(sentences, 1)]
-    return "\n".join(["SUMMARY:", *lines])
-
-
-def selection(frames: Sequence[int], *, named: bool) -> str:
-    """The line with a joint summary's keyframes."""
-    name = "Frame " if named else ""
-    return f"IMPORTANT FRAMES: [{', '.join(f'{name}{frame}' for frame in frames)}]"
-
-
-def order(word: str, numbers: Sequence[int]) -> str:
-    """An order of all units."""
-    return " > ".join(f"{word} {number}" for number in numbers)
-
-
-def alignment(clips: Mapping[int, Sequence[int]]) -> str:
-    """A line for each sentence, by number, with its clips."""
-    return "\n".join(
-        f"Summary {sentence}: {', '.join(f'Clip {clip}' for clip in found)}"
-        for sentence, found in clips.items()
-    )
+# --- the form of a reply --------------------------------------------------------------------------
 
 
 def _reply(
@@ -270,14 +236,22 @@ def _reply(
 ) -> str:
     """What a player makes of a request, in the form that it asks for."""
     if request.kind in ORDERS:
-        return order(request.word, units())
+        return " > ".join(f"{request.word} {number}" for number in units())
     if request.kind == "grounding":
-        return alignment(clips())
+        named = {number: [f"Clip {clip}" for clip in own] for number, own in clips().items()}
+        return "\n".join(f"Summary {number}: {', '.join(own)}" for number, own in named.items())
     if request.kind == "v2v":
         return str(frames())
-    chosen = selection(frames(), named=request.named) if request.kind == "v2vt" else ""
-    fits = fitted(sentences(), request.n_sentences)
-    return "\n".join(filter(None, [written(fits, numbered=request.numbered), chosen]))
+    told, asked = list(sentences()), request.n_sentences
+    if 0 < asked < len(told):  # the last one holds all further ones
+        told = [*told[: asked - 1], " ".join(told[asked - 1 :])]
+    lines = [" ".join(told)]
+    if request.numbered:
+        lines = ["SUMMARY:", *(f"{number}. {sentence}" for number, sentence in enumerate(told, 1))]
+    if request.kind == "v2vt":
+        name = "Frame " if request.named else ""
+        lines.append(f"IMPORTANT FRAMES: [{', '.join(f'{name}{frame}' for frame in frames())}]")
+    return "\n".join(lines)
 
 
 # --- the oracle -----------------------------------------------------------------------------------

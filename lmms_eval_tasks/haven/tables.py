@@ -235,13 +235,11 @@ def _consistency(models: Sequence[Model]) -> list[Table]:
         for name in ("saliency", "grounding"):
             share = number(model.joined.get(f"joined_{name}"))
             chance = number(model.joined.get(f"joined_{name}_chance"))
-            both = share is not None and chance is not None
-            cells += [
-                fixed(share, 3),
-                fixed(chance, 3),
-                signed(share - chance, 3) if both else NONE,  # type: ignore[operator]
-                fixed(number(model.joined.get(f"joined_{name}_videos")), 0) if both else NONE,
-            ]
+            if share is None or chance is None:
+                cells += [NONE] * 4
+                continue
+            videos = fixed(number(model.joined.get(f"joined_{name}_videos")), 0)
+            cells += [fixed(share, 3), fixed(chance, 3), signed(share - chance, 3), videos]
         rows.append(((model.title,), cells))
     heads = ["inside", "by chance", "diff.", "videos"]
     return by_row(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found, Item, Items, Join, Task
+from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark, Cut, Doc, Found, Item, Items, Join, Task
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven import data, inputs, metrics
 from lmms_eval_tasks.haven import judge as judging
@@ -23,7 +23,6 @@ from lmms_eval_tasks.judges import Criterion, geval
 from lmms_eval_tasks.judges.verdict import Scoring
 from lmms_eval_tasks.utils import alignments, answers, rankings, text_metrics, video_summaries
 from lmms_eval_tasks.utils.prompts import Prompt
-from lmms_eval_tasks.utils.released_files import DataStatus
 
 V2T_SENTENCES = (3, 5)  # asked for by V2T's prompt with pictures (Appendix C)
 
@@ -35,12 +34,12 @@ _IDENTITY = (
     *("id", "source", "kind", "text", "with_document", "record", *_LISTS),
     *("budget", "n_sentences"),
 )
-# What `score` reads of an item, by type: in a saved one no list may be another kind of thing.
-_TYPES: Mapping[str, tuple[type, Sequence[str]]] = {
-    "text": (str, ("id", "source", "video", "kind", "record", "status", "reply")),
-    "list": (list, (*_LISTS, "asked")),
-    "number": (int, ("budget", "n_sentences", "n_frames")),
-    "true or false": (bool, ("text", "with_document")),
+# What `score` reads of an item: in a saved one nothing may be another kind of thing.
+_KEPT: Mapping[str, type] = {
+    **dict.fromkeys(("id", "source", "video", "kind", "record", "status", "reply"), str),
+    **dict.fromkeys((*_LISTS, "asked"), list),
+    **dict.fromkeys(("budget", "n_sentences", "n_frames"), int),
+    **dict.fromkeys(("text", "with_document"), bool),
 }
 # An item without scores; what only some kinds have is empty.
 BLANK: Mapping[str, Any] = {
@@ -303,6 +302,8 @@ class Haven(Benchmark):
     suited = staticmethod(judging.suited)
     judge_notes = staticmethod(judging.notes)
     tables = staticmethod(layouts.tables)
+    status = staticmethod(data.status)
+    judge_prompt = staticmethod(judging.prompt)
 
     def cut(self, found: Found, task: str, doc: Doc) -> Cut | None:  # noqa: ARG002
         """The sampled frames of its video, the same for all tasks; none of a text proxy."""
@@ -317,10 +318,6 @@ class Haven(Benchmark):
         if any(TASKS[name].kind in SUMMARIES for name in names):
             judging.check()
 
-    def status(self, root: Path) -> DataStatus:
-        """Look at the data under a data root."""
-        return data.status(root)
-
     def prepare(self, source: Path, root: Path, link: bool) -> str:
         """Put files of the release in place; then what `data status` tells."""
         return "\n".join([prepare(source, root, link), *data.status(root).notes])
@@ -332,10 +329,6 @@ class Haven(Benchmark):
     def criteria(self) -> Sequence[Criterion]:
         """How good is a summary?"""
         return [judging.criterion()]
-
-    def judge_prompt(self) -> Prompt:
-        """Of the one criterion."""
-        return judging.prompt()
 
     def describe(
         self,
@@ -378,12 +371,9 @@ class Haven(Benchmark):
 
 def _problem(item: Item, first: Item) -> str:
     """What is wrong with a saved item of the task that `first` is of; "" if nothing is."""
-    for word, (of_type, names) in _TYPES.items():
-        for name in names:
-            if not isinstance(item.get(name), of_type):
-                return f"has no {word} `{name}`"
-    if item["status"] == "not_run" and not isinstance(item.get("not_run"), str):
-        return "has no text `not_run`"
+    kept = {**_KEPT, "not_run": str} if item.get("status") == NOT_RUN else _KEPT
+    if lacking := [name for name, kind in kept.items() if not isinstance(item.get(name), kind)]:
+        return f"has no `{lacking[0]}`"
     own, task = (
         Variant(one["kind"], document=one["with_document"], text=one["text"]).name
         for one in (item, first)

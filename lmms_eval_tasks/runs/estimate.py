@@ -17,7 +17,6 @@ from lmms_eval_tasks.judges.costs import (
     Estimate,
     add_judge,
     calls_per_verdict,
-    duration,
     plus,
 )
 from lmms_eval_tasks.judges.verdict import DEBATE, Asks, Criterion, Verdict
@@ -85,7 +84,7 @@ def table(estimates: Sequence[Estimate], rate: float) -> Table:
         estimates: one for each task.
         rate: calls a second.
     """
-    from lmms_eval_tasks.judges.report import dollars
+    from lmms_eval_tasks.judges.report import dollars, duration
 
     made = empty("Estimate")
     made.add_column("task", overflow="fold")

@@ -45,14 +45,20 @@ def write_batch(saved: Saved, spec: str, path: Path) -> None:
         TasksError: the judge has no batches, or the file cannot be written.
     """
     from lmms_eval_tasks.judges import run
-    from lmms_eval_tasks.judges.batch import Writer
+    from lmms_eval_tasks.judges.batch import Writer, WritingProvider
 
     partial = path.with_name(f".{path.name}.part")
     shown = _shown_batch_judge(saved, spec)
     try:
         with partial.open("w", encoding="utf-8") as out:
             writer = Writer(out)
-            with run.use(run.from_settings(wrap=writer.wrap, progress=False, **_NO_LIMITS)):
+            with run.use(
+                run.from_settings(
+                    wrap=lambda provider: WritingProvider(provider, writer),
+                    progress=False,
+                    **_NO_LIMITS,
+                )
+            ):
                 for name, own in saved:
                     rescore_saved(benchmarks.load(name), own, spec, missing_only=True)
         if writer.count:
@@ -81,11 +87,13 @@ def read_batch(saved: Saved, spec: str, path: Path, output: Path | None) -> None
         SystemExit: as `score_again`.
     """
     from lmms_eval_tasks.judges import run
-    from lmms_eval_tasks.judges.batch import Results
+    from lmms_eval_tasks.judges.batch import ReadingProvider, Results
 
     results = Results(path)
     _shown_batch_judge(saved, spec)
-    with run.use(run.from_settings(wrap=results.wrap, **_NO_LIMITS)) as made:
+    with run.use(
+        run.from_settings(wrap=lambda provider: ReadingProvider(provider, results), **_NO_LIMITS)
+    ) as made:
         try:
             score_again(saved, spec, output, made, missing_only=True)
         finally:

@@ -42,7 +42,6 @@ def release_from_judgements(
     *,
     model: str = "GPT4o",
     dimensions: Sequence[str] = tuple(DIMENSIONS),
-    limit: int | None = None,
 ) -> Path:
     """Write annotations in the original release's form; returns `folder`.
 
@@ -53,11 +52,10 @@ def release_from_judgements(
         model: whose judgements' q and a, in their order, are taken. The five models were not all
             asked the same: two places of the first dimension differ, and another's order.
         dimensions: which.
-        limit: at most so many questions in each.
     """
     for dimension in dimensions:
         file = judge_results / model / f"{dimension}.json"
-        rows = [asked(row) for row in json.loads(file.read_text(encoding="utf-8"))][:limit]
+        rows = [asked(row) for row in json.loads(file.read_text(encoding="utf-8"))]
         write(folder, dimension, [{"Q": r["q"], "A": r["a"], "VideoID": STAND_IN} for r in rows])
         if video is not None:
             shutil.copy(video, folder / dimension / STAND_IN)

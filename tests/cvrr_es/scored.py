@@ -10,7 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from lmms_eval_tasks.cvrr_es.candidates import Aligned
+from lmms_eval_tasks.cvrr_es.study.ratings import Item as RatedItem
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
+from lmms_eval_tasks.cvrr_es.study.selection import Rated
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.judges.verdict import OPENAI, Criterion, JudgeConfig, Status, Verdict
@@ -53,22 +56,10 @@ def rated_doc(
 ) -> Item:
     """A candidate's answer to it, as a judge task has it."""
     asked = doc(place, dimension)
-    for name in ("reference", "references", "lure"):
-        del asked[name]
-    made = {
-        **asked,
-        "id": f"{asked['id']}/{candidate}",
-        "question_id": asked["id"],
-        "candidate": candidate,
-        "answer": "A dog.",
-        "empty": False,
-        "others": [],
-        "fell_back": False,
-        "round": "first",
-        "reference_rating": reference,
-        "task": "cvrr_judge",
-    }
-    return {**made, **changes}
+    said = Aligned(candidate, {asked["id"]: "A dog."}, (), 0, 0, {}, (), ())
+    known = {} if reference is None else {RatedItem(asked["id"], candidate): reference}
+    (made,) = Rated("first", [said], known).docs([asked])
+    return {**made, "task": "cvrr_judge", **changes}
 
 
 def row(
@@ -150,9 +141,9 @@ def details(items: Sequence[Item]) -> dict[str, Any]:
     return found
 
 
-def saved_run(task: str, items: Sequence[Item], model: str | None = "m (x)") -> rescore.Run:
+def saved_run(task: str, items: Sequence[Item]) -> rescore.Run:
     samples = [{"doc_id": n, "failed": one} for n, one in enumerate(items)]
-    return rescore.Run(task, Path(f"out/1_samples_{task}.jsonl"), samples, model, {})
+    return rescore.Run(task, Path(f"out/1_samples_{task}.jsonl"), samples, "m (x)", {})
 
 
 # --- a judge's ratings of eight answers, with a reference; kappas by hand ---

@@ -13,7 +13,7 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es import data, release
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
-from lmms_eval_tasks.errors import DataError, JudgeError, MediaError, PromptError
+from lmms_eval_tasks.errors import DataError, MediaError, PromptError
 from lmms_eval_tasks.runs import after, before
 from lmms_eval_tasks.utils import clips
 from tests.cvrr_es.release_files import predict, row, write
@@ -22,7 +22,6 @@ from tests.cvrr_es.scored import row as rating
 
 ASKED = {PART: ["What happens?", "What happens?", "Who is there?"], TIME: ["When?", "Why?"]}
 ANSWER, OTHER = f"cvrr_es_{PART}", f"cvrr_es_{TIME}"
-WAITING = "not judged yet: judge the saved samples with `lmms-eval-tasks judge`"
 
 
 def look(*tasks: str) -> data.Checked:
@@ -88,8 +87,6 @@ class TestQuestions:
         write(user, TIME, [row("When?", "Noon."), row("", "x")])
         (user / PART / "1.mp4").unlink()
         monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
-        with pytest.raises(DataError, match="have no video to show"):
-            look(ANSWER)
         monkeypatch.setenv(settings.ALLOW_MISSING, "1")
         found = look(ANSWER).left_out(ANSWER)
         assert found.keys() == {f"{PART}/001", f"{TIME}/002"}
@@ -98,7 +95,6 @@ class TestQuestions:
         with pytest.raises(DataError, match=f"{OTHER}: not one question can be asked"):
             look(ANSWER, OTHER)
         section = ran(ANSWER)
-        assert section["left_out"].keys() == {f"{PART}/001", f"{TIME}/001", f"{TIME}/002"}
         first = f"3 questions left out: {PART}/001, {TIME}/001, {TIME}/002"
         assert section["warnings"][0] == first
 
@@ -137,23 +133,17 @@ class TestRatings:
 
     def test_reference(self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert data.reference() == []
+        both = [rating(1, 2, who, round="reference") for who in ("debate", "single")]
         for rows, told in (
             ([rating(1, 4)], r"no rows of the round `reference` .*tasks debate"),
-            (
-                [rating(1, n, who, round="reference") for n, who in ((2, "debate"), (3, "single"))],
-                "partial_actions/001, ada: reference ratings by debate and single; name one",
-            ),
+            (both, "partial_actions/001, ada: reference ratings by debate and single; name one"),
+            ([rating(1, 3, "debate", "Z", round="reference")], "no reference rating is of these"),
         ):
             named(settings.CVRR_REFERENCE, rows, tmp_path, monkeypatch)
             with pytest.raises(DataError, match=told):
-                data.reference()
-        rows = [rating(1, 3, "debate", "Video-LLaVA", round="reference")]
-        named(settings.CVRR_REFERENCE, rows, tmp_path, monkeypatch)
-        with pytest.raises(DataError, match="no reference rating is of these answers"):
-            look("cvrr_judge")
+                look("cvrr_judge")
         rows = [rating(3, 2, "debate", "bob", round="reference"), rating(3, 4, "Zoe", "bob")]
         named(settings.CVRR_REFERENCE, rows, tmp_path, monkeypatch)
-        assert [one.judge for one in data.reference()] == ["debate"]
         made = docs("cvrr_judge")
         known = {one["id"]: one["reference_rating"] for one in made}
         assert known.pop(f"{PART}/003/bob") == 2
@@ -161,74 +151,60 @@ class TestRatings:
         assert "planted" not in json.dumps(made)
 
 
-class TestDocs:
-    def test_of_questions(self, user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        made = docs(ANSWER)
-        assert [one["id"] for one in made] == [f"{PART}/{n:03d}" for n in (1, 2, 3)]
-        assert made[1] == {
-            "id": f"{PART}/002",
-            "dimension": PART,
-            "video": f"{PART}/2.mp4",
-            "video_path": str((user / PART / "2.mp4").resolve()),
-            "start": None,
-            "end": None,
-            "n_frames": 0,
-            "question": "What happens?",
-            "reference": "A planted cat sleeps.",
-            "references": ["A planted cat sleeps."],
-            "lure": "Nobody planted is there.",
-            "data": release.load().digest,
-            "task": ANSWER,
-        }
-        second = docs(OTHER)
-        assert [one["id"] for one in second] == [f"{TIME}/001", f"{TIME}/002"]
-        assert second[-1]["lure"] == "A planted dog runs."
-        # Both have a 1.mp4: intervals are clustered by the dimension's own.
-        assert (made[0]["video"], second[0]["video"]) == (f"{PART}/1.mp4", f"{TIME}/1.mp4")
-        monkeypatch.setenv(settings.FRAMES, "8,2.mp4=4")
-        assert [one["n_frames"] for one in (*docs(ANSWER), *docs(OTHER))] == [8, 4, 4, 8, 8]
-        monkeypatch.setenv(settings.DATA, "/nowhere")
-        with pytest.raises(DataError, match="CVRR-Evaluation-Suite"):
-            release.load()
+def test_docs_of_questions(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = docs(ANSWER)
+    assert [one["id"] for one in made] == [f"{PART}/{n:03d}" for n in (1, 2, 3)]
+    assert made[1] == {
+        "id": f"{PART}/002",
+        "dimension": PART,
+        "video": f"{PART}/2.mp4",
+        "video_path": str((user / PART / "2.mp4").resolve()),
+        "start": None,
+        "end": None,
+        "n_frames": 0,
+        "question": "What happens?",
+        "reference": "A planted cat sleeps.",
+        "references": ["A planted cat sleeps."],
+        "lure": "Nobody planted is there.",
+        "data": release.load().digest,
+        "task": ANSWER,
+    }
+    second = docs(OTHER)
+    assert second[-1]["lure"] == "A planted dog runs."
+    # Both have a 1.mp4: intervals are clustered by the dimension's own.
+    assert (made[0]["video"], second[0]["video"]) == (f"{PART}/1.mp4", f"{TIME}/1.mp4")
+    monkeypatch.setenv(settings.FRAMES, "8,2.mp4=4")
+    assert [one["n_frames"] for one in (*docs(ANSWER), *docs(OTHER))] == [8, 4, 4, 8, 8]
 
 
-class TestCheck:
-    def test_the_judge_is_for_answers(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv(settings.JUDGE, "offline")  # no judge
-        for names in ((ANSWER,), ("cvrr_judge", ANSWER)):
-            with pytest.raises(JudgeError):
-                before.check(names)
-        before.check(["cvrr_judge"])
-
-    def test_each_kind_of_task_needs_its_own_prompts(
-        self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        for file, bad, good in (("task", ANSWER, "cvrr_judge"), ("rating", "cvrr_judge", ANSWER)):
-            mine = tmp_path / file / "cvrr_es" / f"{file}.yml"
-            mine.parent.mkdir(parents=True)
-            mine.write_text("nothing: here\n", encoding="utf-8")
-            monkeypatch.setenv(settings.PROMPTS, str(tmp_path / file))
-            before.check([good])
-            with pytest.raises(PromptError):
-                before.check([good, bad])
+def test_each_kind_of_task_needs_its_own_prompts(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for file, bad, good in (("task", ANSWER, "cvrr_judge"), ("rating", "cvrr_judge", ANSWER)):
+        mine = tmp_path / file / "cvrr_es" / f"{file}.yml"
+        mine.parent.mkdir(parents=True)
+        mine.write_text("nothing: here\n", encoding="utf-8")
+        monkeypatch.setenv(settings.PROMPTS, str(tmp_path / file))
+        before.check([good])
+        with pytest.raises(PromptError):
+            before.check([good, bad])
 
 
-class TestMedia:
-    def test_a_video_that_cannot_be_made(self, user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        def make(path: str, *_: Any) -> None:
-            if Path(path).read_text() == "cut":
-                raise MediaError(f"{path}: damaged in the middle")
+def test_a_video_that_cannot_be_made(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def make(path: str, *_: Any) -> None:
+        if Path(path).read_text() == "cut":
+            raise MediaError(f"{path}: damaged in the middle")
 
-        monkeypatch.setattr(clips, "make", make)
-        (user / PART / "2.mp4").write_text("cut")
-        before.make_media([ANSWER, OTHER], 1)  # it is not needed
-        told = rf"CVRR-ES: 2 of 5 items cannot be shown[^\0]*\n  {PART}/002: .* in the middle"
-        with pytest.raises(DataError, match=told):
-            before.make_media([ANSWER, OTHER])
-        monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
+    monkeypatch.setattr(clips, "make", make)
+    (user / PART / "2.mp4").write_text("cut")
+    before.make_media([ANSWER, OTHER], 1)  # it is not needed
+    told = rf"CVRR-ES: 2 of 5 items cannot be shown[^\0]*\n  {PART}/002: .* in the middle"
+    with pytest.raises(DataError, match=told):
         before.make_media([ANSWER, OTHER])
-        assert [one["id"] for one in docs(ANSWER)] == [f"{PART}/001"]
-        assert annotated(ANSWER)["left_out"].keys() == {f"{PART}/002", f"{PART}/003"}
+    monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
+    before.make_media([ANSWER, OTHER])
+    assert [one["id"] for one in docs(ANSWER)] == [f"{PART}/001"]
+    assert annotated(ANSWER)["left_out"].keys() == {f"{PART}/002", f"{PART}/003"}
 
 
 # --- what a run's results say ---------------------------------------------------------------------
@@ -252,12 +228,6 @@ def study(user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class TestResults:
-    def test_without_a_reference(self, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        assert ran("cvrr_judge")["warnings"] == []
-        monkeypatch.delenv(settings.CVRR_REFERENCE)
-        (warning,) = ran("cvrr_judge")["warnings"]
-        assert warning.startswith(f"no reference ratings were named ({settings.CVRR_REFERENCE})")
-
     def test_who_was_chosen(self, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (by_part,) = ran("cvrr_judge_mixture")["selected"].values()
         assert set(by_part) == {f"fold 0, {PART}", f"fold 1, {PART}"}
@@ -267,7 +237,12 @@ class TestResults:
         chosen = {"judges": ["Zoe"], "fell_back": False, "kappa": {"Yan": 0.0, "Zoe": 1.0}}
         assert section["selected"] == {"cvrr_judge_mixture": {f"all, {PART}": chosen}}
         assert set(section["first_ratings"]) == {"cvrr_judge_mixture", "cvrr_judge_collective"}
-        # Where nobody was chosen the paper does not say what happens: it is named.
+        monkeypatch.delenv(settings.CVRR_REFERENCE)
+        (warning,) = ran("cvrr_judge")["warnings"]
+        assert warning.startswith(f"no reference ratings were named ({settings.CVRR_REFERENCE})")
+
+    def test_where_nobody_was_chosen(self, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The paper does not say what happens: it is named."""
         monkeypatch.setenv(settings.CVRR_SELECTION, "theta=1,fallback=none,cross_fit=no")
         assert ran("cvrr_judge_mixture")["warnings"] == []
         named(settings.CVRR_RATINGS, [rating(n, 3, "Zoe") for n in (1, 2, 3)], study, monkeypatch)

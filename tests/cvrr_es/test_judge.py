@@ -10,19 +10,18 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-import yaml
 
 from lmms_eval_tasks.cvrr_es import judge
 from lmms_eval_tasks.cvrr_es.labels import RATINGS
-from lmms_eval_tasks.cvrr_es.study import reference
 from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
-from lmms_eval_tasks.errors import JudgeError, PromptError
+from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Verdict, reader
 from lmms_eval_tasks.judges.engine import render, schema_of
 from lmms_eval_tasks.judges.panel import combine
 from lmms_eval_tasks.runs import before
-from lmms_eval_tasks.utils import prompts
+from tests.cvrr_es.study import study_rows
+from tests.cvrr_es.study.study_rows import PARTIAL
 
 FIELDS = {"question": "Who runs?", "reference": "A dog.", "candidate": "A cat."}
 
@@ -35,12 +34,11 @@ def test_everything_reaches_the_judge_and_the_answer_is_delimited() -> None:
     system, user = render(judge.criterion(), {**FIELDS, "candidate": "an {x}\n'other'"})
     for text in ("Who runs?", "A dog.", "an {x}\n'other'", "<candidate-"):
         assert text in user["content"]
-    assert "JSON" in system["content"]
-    for key in ("pred", "score", "reason", "correct", "incorrect"):
-        assert f'"{key}"' in system["content"]
     schema = schema_of(judge.Judgement)  # the published one
     assert list(schema["properties"]) == schema["required"] == ["pred", "score", "reason"]
     assert schema["properties"]["pred"]["enum"] == ["correct", "incorrect"]
+    for key in (*schema["required"], "correct", "incorrect"):
+        assert f'"{key}"' in system["content"]
 
 
 def test_both_numbers_of_one_reply() -> None:
@@ -103,9 +101,7 @@ QUALITIES = {"relevance", "accuracy", "comprehensiveness", "creativity", "granul
 
 
 def row(judge: str, rating: float | None, reason: str = "", item: Item = ITEM) -> RatingRow:
-    status = "ok" if rating is not None else "unparsed"
-    question, name = item
-    return RatingRow("partial_actions", question, "v", name, judge, "first", rating, reason, status)
+    return study_rows.row(0, rating, judge=judge, reason=reason, **item._asdict())
 
 
 ROWS = [row(name, rating, f"reason number {rating}") for name, rating in REAL.items()]
@@ -113,21 +109,15 @@ ROWS = [row(name, rating, f"reason number {rating}") for name, rating in REAL.it
 
 def test_every_element_of_the_protocol_is_there_in_order() -> None:
     text = judge.request(QUESTION, ANSWER)
-    places = [
-        "impartial judge",
-        "First look at the whole video and analyse it",
-        "Only then judge",
-        *(f"{name.capitalize()} ({number})" for number, name in RATINGS.items()),
-        *(QUESTION, ANSWER, "JSON", '"rating"', '"reason"'),
-    ]
+    levels = [f"{name.capitalize()} ({number})" for number, name in RATINGS.items()]
+    places = ["impartial judge", *levels, QUESTION, ANSWER, "JSON", '"rating"', '"reason"']
     found = [text.find(place) for place in places]
     assert -1 not in found
     assert found == sorted(found)
     assert all(text.count(quality) >= 4 for quality in QUALITIES)
     blocks = [(name, body) for name, _, body in BLOCK.findall(text)]
     assert blocks == [("instruction", QUESTION), ("reply", ANSWER)]
-    for other in ("Judge A", "additional information", "is empty", "\n\n\n"):
-        assert other not in text
+    assert not [one for one in ("Judge A", "additional information", "is empty") if one in text]
     # Nothing of the templates is left.
     assert set(re.findall(r"\{[a-z_]*\}", text)) == set()
 
@@ -150,11 +140,8 @@ def test_others_have_neutral_names_and_the_final_judge_sees_all_of_them() -> Non
     assert text.startswith(start.rstrip())
     assert text.endswith(end)
     # Neither the reference nor names can get in.
-    parameters = list(inspect.signature(judge.request).parameters)
-    assert parameters == ["question", "answer", "others"]
-    judged = judge.request(QUESTION, ANSWER, [row("GPT-4o", 2, "It's short.")])
-    for secret in ("reference", "ground truth", "GPT-4o", "PlantedCandidate", "partial_actions"):
-        assert secret.lower() not in judged.lower()
+    assert list(inspect.signature(judge.request).parameters) == ["question", "answer", "others"]
+    assert not [one for one in ("reference", "ground truth", PARTIAL) if one in text.lower()]
 
 
 def test_names_are_stable_and_stay_with_no_judge() -> None:
@@ -202,37 +189,3 @@ def test_no_text_ends_its_block() -> None:
         assert all(tag not in body for _, tag, body in blocks)
     # A template's own placeholders in a text stay as they are.
     assert "{answer}" in judge.request("{answer}", "{ratings}")
-
-
-def test_the_users_prompts_replace_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """File by file; one that lacks a placeholder is refused."""
-
-    def use(folder: str) -> None:
-        (tmp_path / folder).mkdir(exist_ok=True)
-        monkeypatch.setenv("LMMS_EVAL_TASKS_PROMPTS", str(tmp_path / folder))
-        prompts.forget()
-
-    given = {"question": "Who?", "reference": "A dog.", "candidate": "A cat.", "remark": ""}
-    for name in ("task", "judge", "rating", "reference"):
-        ours = judge.prompt(name)
-        part, text = next((part, t) for part, t in ours.text.items() if prompts.placeholders(t))
-        for kind, changed in (("good", f"Mine. {text}"), ("bad", "Mine.")):
-            file = tmp_path / kind / "cvrr_es" / f"{name}.yml"
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(yaml.safe_dump({**ours.text, part: changed}), encoding="utf-8")
-        use("good")
-        mine = judge.prompt(name)
-        assert mine.text[part].startswith("Mine. ")
-        assert (mine.source, mine.hash != ours.hash) == (
-            f"{tmp_path}/good/cvrr_es/{name}.yml",
-            True,
-        )
-        use("bad")
-        with pytest.raises(PromptError, match=rf"{name}\.yml, part '{part}': the placeholder"):
-            judge.prompt(name)
-        use("")
-    use("good")
-    for criterion in (judge.criterion(), reference.criterion()):
-        asked = render(criterion, given)
-        assert any("Mine. " in message["content"] for message in asked)
-    assert "Mine. " in judge.request(QUESTION, ANSWER)

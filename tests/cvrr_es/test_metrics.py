@@ -6,8 +6,10 @@ import random
 from typing import Any
 
 import pytest
+from rich.table import Table
 
 from lmms_eval_tasks.cvrr_es import metrics
+from lmms_eval_tasks.cvrr_es.tables import tables
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
 from lmms_eval_tasks.runs import scoring
 from tests.cvrr_es.scored import (
@@ -129,57 +131,47 @@ class TestKappa:
         assert (found["kappa"], found["kappa_skip_empty"]) == (1, None)
 
 
-class TestRatings:
-    def test_leniency_and_distribution(self) -> None:
-        """26 points against 22 in eight; 12 and 12, 14 and 10 by dimension. 1 5 1 5 4 4 2 4."""
-        found = values(eight())
-        assert found["leniency"] == pytest.approx(0.5)
-        assert (found[f"leniency_{PART}"], found[f"leniency_{TIME}"]) == (0, 1)
-        assert found["leniency_of_ada"] == found["leniency_of_bob"] == pytest.approx(0.5)
-        assert (found["rating_valid"], found[f"rating_valid_{TIME}"]) == (3.25, 3.5)
-        assert found["rating_valid_of_bob"] == 3
-        for end, shares in {
-            "": [2 / 8, 1 / 8, 0, 3 / 8, 2 / 8],
-            f"_{TIME}": [0, 1 / 4, 0, 3 / 4, 0],
-            "_of_ada": [1 / 4, 0, 0, 2 / 4, 1 / 4],
-        }.items():
-            assert [found[f"rating_share_{n}{end}"] for n in range(1, 6)] == shares
-
-    def test_failures(self) -> None:
-        made = [rated(4, rated_doc(1, "ada")), rated("hm", rated_doc(2, "ada"))]
-        found = values([*made, rated(2, rated_doc(1, "bob", 1, TIME))])
-        assert found["rating_coverage"] == pytest.approx(2 / 3)
-        assert found[f"rating_coverage_{PART}"] == found["rating_coverage_of_ada"] == 0.5
-        assert found[f"rating_coverage_{TIME}"] == found["rating_coverage_of_bob"] == 1
-        found = values(few((None, 3), ("", 4)))
-        assert found["rating_share_4"] is None is found["rating_valid"]
-        assert (found["kappa"], found["leniency"]) == (None, None)
-        assert (found["rating_failed"], found["rating_coverage"]) == (2, 0)
-        for off_scale in ("7", "0", "4.5", "[[6]]", '{"rating": -1}', "4 or 5"):
-            one = rated(off_scale, rated_doc())
-            assert (one["rating"], one["status"]) == (None, "unparsed"), off_scale
-            assert values([one])["rating_failed"] == 1
-
-    def test_a_rating_without_a_reason_counts(self) -> None:
-        some = few(("4", 4), ('{"rating": 2, "reason": " "}', 2), (5, 5), (None, 1))
-        assert (values(some)["no_reason"], values(some)["kappa"]) == (2, 1)
-        assert some[0]["notes"] == {"no_object": 1, "no_reason": 1}
+def test_what_ratings_rest_on() -> None:
+    """26 points against 22 in eight; 12 and 12, 14 and 10 by dimension. 1 5 1 5 4 4 2 4."""
+    found = values(eight())
+    assert (found["leniency"], found[f"leniency_{PART}"], found[f"leniency_{TIME}"]) == (0.5, 0, 1)
+    assert (found["rating_valid"], found["rating_valid_of_bob"]) == (3.25, 3)
+    shares = [found[f"rating_share_{n}_of_ada"] for n in range(1, 6)]
+    assert shares == [1 / 4, 0, 0, 2 / 4, 1 / 4]
+    found = values(few((None, 3), ("", 4)))
+    assert found["rating_share_4"] is found["rating_valid"] is found["kappa"] is None
+    assert (found["rating_failed"], found["rating_coverage"], found["leniency"]) == (2, 0, None)
+    some = few(("4", 4), ('{"rating": 2, "reason": " "}', 2), (5, 5), (None, 1))
+    assert (values(some)["no_reason"], values(some)["kappa"]) == (2, 1)
+    assert some[0]["notes"] == {"no_object": 1, "no_reason": 1}
 
 
 def test_names_of_candidates() -> None:
     for name, slug in {
         "Video-LLaVA": "video_llava",
-        "GPT-4o mini": "gpt_4o_mini",
         "tiny (a=1,b=2)": "tiny_a_1_b_2",
         "模型": "模型",
         "Модель 2": "модель_2",
         "ＧＰＴ４o": "gpt4o",
         "+++": "unnamed",
-        "ends_failed": "ends_failed",
     }.items():
         assert metrics.slug(name) == slug
-        made = metrics.by_candidate([rated(4, rated_doc(candidate=name))])
-        assert {one.name for one in made} == {f"{kind}_of_{slug}" for kind in metrics._OF_PART}
-        # A name says nothing of a metric's direction.
-        assert [one.better for one in made] == [up for _, up in metrics._OF_PART.values()]
-    assert len(metrics._OF_PART) == 9
+        names = {one.name for one in metrics.by_candidate([rated(4, rated_doc(candidate=name))])}
+        assert len(names) == 9
+        assert f"kappa_of_{slug}" in names
+
+
+def names(table: Table, column: int = 0) -> list[str]:
+    return [str(cell) for cell in table.columns[column].cells]
+
+
+def test_tables_name_rounds_models_and_invalid_ones() -> None:
+    """Their numbers are in tests/golden."""
+    own = values(eight())
+    numbers = {f"cvrr_judge{end}": own for end in ("_mixture", "", "_collective")}
+    (rounds,) = (one for one in tables([("", numbers)]) if "Tables 5-7" in str(one.title))
+    assert names(rounds, 1)[::2] == ["alone", "collective", "mixture"]
+    several = ("cvrr_judge a (x)", "cvrr_judge b [y]", "cvrr_judge INVALID")
+    made = tables([("", dict.fromkeys(several, own))])
+    assert names(made[0])[::2] == ["a (x)", r"b \[y]", "this run INVALID"]
+    assert tables([("", {"cvrr_es_other": {"acc": 1.0}, "cvrr": {"acc": 1.0}})]) == []

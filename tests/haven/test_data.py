@@ -101,6 +101,11 @@ def test_a_models_limit_of_pictures(user: Path, monkeypatch: pytest.MonkeyPatch)
     for name in NAMES:
         lost = TASKS[name].kind in ("v2t", "v2v", "v2vt") and not TASKS[name].text
         assert list(found.left_out(name)) == (["summe/video_1"] if lost else []), name
+    why = "not run: needs 40 images, the model's limit is 20 (max_images)"
+    before.check(["haven_v2v"])
+    assert annotated("haven_v2v")["warnings"] == [
+        f"haven_v2v: 1 videos left out (summe/video_1), such as summe/video_1: {why}"
+    ]
     monkeypatch.setenv(settings.HAVEN, "max_images=11,frames_per_shot=3")
     said = stopped("haven_v2t", "haven_temporal")
     assert said.count("not one of 3 items") == 2
@@ -346,22 +351,3 @@ def test_the_section(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not {"data", "options", "subsets", "left_out"} & section.keys()
     (warning,) = section["warnings"]
     assert warning.startswith("the data of this run cannot be told any more: no HAVEN data at")
-
-
-def test_what_was_left_out_is_told(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(settings.ALLOW_MISSING, "1")
-    monkeypatch.setenv(settings.HAVEN, "max_images=20")
-    write(user, "summe", 1, frames=40)
-    lost = user / "videos" / "tvsum" / "video_1.mp4"
-    lost.unlink()
-    tasks = ["haven_v2v", "haven_v2v_text", "haven_temporal"]
-    before.check(tasks)
-    section = annotated(*tasks)
-    assert section["left_out"]["haven_v2v"]["summe/video_1"].startswith("not run: needs 40")
-    assert section["left_out"]["haven_v2v_text"] == {}
-    assert section["warnings"] == [
-        "haven_v2v: 2 videos left out (summe/video_1, tvsum/video_1), such as summe/video_1: "
-        "not run: needs 40 images, the model's limit is 20 (max_images)",
-        "haven_temporal: 1 videos left out (tvsum/video_1), such as tvsum/video_1: missing: "
-        f"{lost}",
-    ]

@@ -28,7 +28,6 @@ def test_packaged_file_is_dated_and_plausible():
         assert 0 < price.input < price.output < 100, price
         assert price.cached_input is None or 0 < price.cached_input < price.input, price
         assert (price.per, price.batch_discount) == (1_000_000, 0.5)
-        assert price.origin == f"prices.yml of {date}"
     asked = "gpt-4o gpt-4o-mini gpt-4.1 gpt-4.1-mini gpt-4.1-nano gpt-4-turbo gpt-5 gpt-5-mini "
     asked += "gpt-5-nano gpt-3.5-turbo o3 o3-mini o4-mini"
     assert [name for name in asked.split() if PACKAGED.of(name, None) is None] == []
@@ -36,8 +35,7 @@ def test_packaged_file_is_dated_and_plausible():
 
 @table("model, base_url, entry")
 def test_which_entry_holds(model, base_url, entry):
-    price = PACKAGED.of(model, base_url)
-    assert (price and price.model) == entry
+    assert PACKAGED.of(model, base_url) is PACKAGED.entries.get(entry)
 
 
 def test_cost():
@@ -69,7 +67,6 @@ def test_users_file_goes_over_the_packaged_one(tmp_path):
     assert mine.origin == f"{PACKAGED.origin}, mine.yml of 2027-01-31 over them"
     price = mine.of("gpt-4o-2024-08-06", None)
     assert (price.input, price.output, price.cached_input) == (1, 2, None)
-    assert price.origin == "mine.yml of 2027-01-31"
     assert mine.of("gpt-5", None).input == 3
     assert mine.of("gpt-4.1", None) == PACKAGED.of("gpt-4.1", None)
     assert mine.of("qwen", LOCAL).cost(5, 5) == 0  # free because the user says so

@@ -144,9 +144,6 @@ class TestUsable:
         write(user, [entry(1, video="gone"), entry(2, question="")])
         assert "none of 2 MAVERIX items can be used" in self.stopped()
 
-    def test_no_data_says_what_is_read(self, root: Path) -> None:
-        assert "published no data" in self.stopped()
-
     def test_videos_without_sound(self, user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """They are asked without sound; A and V+A leave them out where the user allows it."""
         write(user, [entry(1), entry(2, video="mute")])

@@ -214,15 +214,6 @@ values:
 class TestPlaces:
     """Where videos and subtitles are found."""
 
-    def test_videos(self, tmp_path: Path) -> None:
-        for number, (names, video, found) in enumerate(CASES["places"]):
-            release = read(tmp_path / str(number), entry())
-            folder = release.file.parent / "videos"
-            folder.mkdir()
-            for name in names:
-                (folder / name).touch()
-            assert release.path_of(video) == folder / found
-
     def test_subtitles(self, tmp_path: Path) -> None:
         release, folder = read(tmp_path, entry()), tmp_path / "subtitles"
         folder.mkdir()
@@ -280,15 +271,6 @@ class TestPrepare:
         placed = files.read(root / "maverix")
         assert placed.digest == files.read(source / "data.json").digest != mapped
 
-    def test_data_and_map_in_their_place_stay(self, source: Path, root: Path) -> None:
-        (source / "columns.yml").write_text("values: {answer: {C: D}}\n", encoding="utf-8")
-        root.mkdir()
-        source.rename(root / "maverix")
-        before = {path: path.stat().st_ino for path in (root / "maverix").rglob("*")}
-        for link in (True, False):
-            files.prepare(root / "maverix", root, link)
-            assert before == {path: path.stat().st_ino for path in (root / "maverix").rglob("*")}
-
     def test_files_of_another_release_are_in_the_way(self, root: Path, source: Path) -> None:
         """lights-2 has WebVTT here; an srt of the same name would go before it."""
         for name in ("subtitles/lights-2.srt", "videos/lights-1"):
@@ -303,15 +285,6 @@ class TestPrepare:
         with pytest.raises(DataError, match=r"data\.json: is another file than .*remove it first"):
             files.prepare(source, root, link=False)
         assert len(files.read(root / "maverix").items) == 20
-
-    def test_what_is_no_release_is_not_put(self, root: Path, source: Path) -> None:
-        for name in ("gone", "gone/data.json"):
-            with pytest.raises(DataError, match="no such file or folder"):
-                files.prepare(source / name, root, link=False)
-        (source / "data.json").write_text("{}", encoding="utf-8")
-        with pytest.raises(DataError, match="expected"):
-            files.prepare(source, root, link=False)
-        assert not root.exists()
 
 
 class TestStatus:

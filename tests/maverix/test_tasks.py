@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,17 +15,17 @@ from lmms_eval_tasks.benchmark import SavedRun
 from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import DataError, JudgeError, MediaError, PromptError
 from lmms_eval_tasks.host import names
-from lmms_eval_tasks.maverix import data, files, judge, tasks
+from lmms_eval_tasks.maverix import data, files, tasks
 from lmms_eval_tasks.maverix.labels import LETTERS, MODES
 from lmms_eval_tasks.maverix.tasks import BENCHMARK
-from lmms_eval_tasks.runs import after, before, estimate, rescore
+from lmms_eval_tasks.runs import after, before, estimate
 from lmms_eval_tasks.utils import saved_runs, subtitles, transcribers
 from lmms_eval_tasks.utils.saved_runs import CARRIER
 from lmms_eval_tasks.utils.subtitles import Cue
 from tests.checks import refused, table
 from tests.maverix import runs
 from tests.maverix.entries import CASES
-from tests.maverix.runs import REFUSAL, edit, fail, withhold, without_sound
+from tests.maverix.runs import edit, fail, withhold, without_sound
 
 FAILED = "[LMMS_EVAL_REQUEST_FAILED after 3 retries] timeout"
 
@@ -41,34 +40,16 @@ def annotated(*names: str) -> dict[str, Any]:
 
 @pytest.mark.usefixtures("sample")
 class TestPrompts:
-    """Texts of the user in place of ours."""
-
-    def own(self, folder: Path, name: str, old: str, new: str) -> str:
-        """A folder of prompts with one file, ours with a text replaced."""
-        text = (Path(tasks.__file__).parent / "prompts" / name).read_text(encoding="utf-8")
-        assert old in text
-        (folder / "maverix").mkdir(exist_ok=True)
-        (folder / "maverix" / name).write_text(text.replace(old, new), encoding="utf-8")
-        return str(folder)
-
-    def test_the_users_text_is_shown(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        folder = self.own(tmp_path, "task.yml", "The best answer is:", "Mine:")
-        monkeypatch.setenv(settings.PROMPTS, folder)
-        doc = runs.docs("maverix_s")[0] | {"question": "{options} {cues}?"}  # no template
-        told = names.doc_to_text(doc, {"pre_prompt": "<", "post_prompt": ">"})
-        assert told.startswith("<Subtitles of the video")
-        assert told.rstrip().endswith("Mine:>")
-        assert f"{{options}} {{cues}}?\nA. {doc['options'][0]}\n" in told
-        self.own(tmp_path, "judge.yml", "{candidate}", "{candidate} (mine)")
-        criterion = judge.criteria()["detail"]
-        assert "(mine)" in criterion.template
-        assert before.describe_judge(BENCHMARK)["prompt"]["hash"] == criterion.prompt_hash
+    """Texts of the user in place of ours, and media that are not there."""
 
     @table("file, lost", [("task.yml", "{options}"), ("judge.yml", "{reference}")])
     def test_what_does_not_fit_stops(
         self, file: str, lost: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setenv(settings.PROMPTS, self.own(tmp_path, file, lost, ""))
+        text = (Path(tasks.__file__).parent / "prompts" / file).read_text(encoding="utf-8")
+        (tmp_path / "maverix").mkdir()
+        (tmp_path / "maverix" / file).write_text(text.replace(lost, ""), encoding="utf-8")
+        monkeypatch.setenv(settings.PROMPTS, str(tmp_path))
         with pytest.raises(PromptError, match=f"{file}.*{lost}"):
             before.check(["maverix_s_oe"])
 
@@ -135,27 +116,6 @@ class TestReplies:
             doc = runs.docs(f"maverix_{mode}")[0]
             item = names.process_results(doc, [doc["answer"]])[CARRIER]
             assert (item["right"], item["sound"], item["hears"]["av"]) == (1, state, "unknown")
-
-    @table(
-        "task, broken", [("maverix_s_circular", "read_choice"), ("maverix_s_oe", "reply_status")]
-    )
-    def test_an_error_while_scoring_keeps_the_item(
-        self, task: str, broken: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """It counts in the same metrics, as nobody's answer."""
-        docs = runs.docs(task)[:8]
-        good = runs.numbers(task, runs.score(docs, runs.right))
-        monkeypatch.setattr(tasks.answers, broken, fail)
-        items = runs.score(docs, runs.right)
-        assert {(item["status"], bool(item["reply"])) for item in items} == {("error", True)}
-        found = runs.numbers(task, items)
-        assert found.keys() == good.keys()
-        assert (found["failed"], found["words_mean"]) == (8, None)
-        accuracies = ("acc", "acc_valid", "acc_failed")
-        ratings = ("detail_valid", "detail_failed", "robust_n", "robust_failed")
-        of_open = task.endswith("_oe")
-        shown = [found[name] for name in (ratings if of_open else accuracies)]
-        assert shown == ([None, 8, 0, 4] if of_open else [0, None, 8])
 
 
 @pytest.mark.usefixtures("sample")
@@ -331,20 +291,6 @@ class TestCuts:
         before.check(own)
         before.make_media(own, None)
 
-    def test_what_is_cut(self, cutter: Cutter) -> None:
-        self.check("maverix_s", "maverix_long_s_oe", "maverix_s_circular")
-        before.check(["maverix_av"])  # without knowing the limit
-        assert cutter.cuts == []
-        own = ("maverix_a", "maverix_v", "maverix_av", "maverix_vs_oe", "maverix_v_circular")
-        self.check(*own)
-        assert sorted(map(str, cutter.cuts)) == sorted(map(str, set(self.windows())))
-        for doc in runs.docs("maverix_av"):
-            names.doc_to_messages(doc)  # a run finds them
-        assert len(cutter.cuts) == len(set(self.windows()))
-        cutter.cuts.clear()
-        self.check("maverix_long_a")
-        assert sorted(cutter.cuts) == sorted({(path, None, None) for path, *_ in self.windows()})
-
     def test_what_cannot_be_cut(self, cutter: Cutter, monkeypatch: pytest.MonkeyPatch) -> None:
         """A run that would break stops before its model is loaded, or goes on without the item."""
         cutter.bad.add(self.windows()[0])
@@ -394,16 +340,6 @@ class TestSubmission:
         items = saved_runs.saved_items
         return BENCHMARK.submission([SavedRun(run.task, run.model, items(run)) for run in own])
 
-    def test_letters_and_missing_answers(self) -> None:
-        released = {entry.id: entry for entry in data.load().items}
-        run = runs.run("maverix_s", runs.score(runs.docs(), runs.right))
-        for answer in self.made(run)["answers"]:
-            assert LETTERS.index(answer["letter"]) == released[answer["id"]].answer
-        # A submission must not hold a host's error.
-        for reply, status in (("", "empty"), (REFUSAL, "refused"), (FAILED, "model_error")):
-            made = self.made(self.run("maverix_s_oe", reply))["answers"]
-            assert {(a["answer"], a["status"]) for a in made} == {("", status)}
-
     def test_what_does_not_go_together(self) -> None:
         whole = self.run("maverix_s", "C")
         other = self.run("maverix_long_s", "C")
@@ -422,22 +358,3 @@ class TestSubmission:
                 self.made(whole, *own)
         with pytest.raises(DataError, match="no answers of maverix tasks"):
             self.made(self.run("maverix_s_circular", "C"))
-
-
-@pytest.mark.usefixtures("sample")
-def test_table_3_of_saved_runs() -> None:
-    """Models are not mixed; whole videos and rotations are no part."""
-
-    def names_of(*own: tuple[str, str]) -> list[str]:
-        saved = [
-            runs.run(task, runs.score(runs.docs(task)[:8], runs.right), model)
-            for task, model in own
-        ]
-        found = rescore.rescore_saved(BENCHMARK, saved, None).numbers
-        return [name for name in found if "table3" in name]
-
-    both = itertools.product(("maverix_a", "maverix_s"), "mn")
-    assert names_of(*both) == ["maverix_table3 m", "maverix_table3 n"]
-    assert names_of(("maverix_a", "m"), ("maverix_s", "n")) == []
-    others = ("maverix_s", "maverix_long_v", "maverix_v_circular")
-    assert names_of(*((task, "m") for task in others)) == []

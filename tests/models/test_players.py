@@ -41,13 +41,14 @@ def render(true: str, false: str, letter: str) -> str:
     return f"Quale?\n\nA. {first}\nB. {second}\n\nRispondi con la lettera, A oppure B."
 
 
-def test_oracle_breaks_when_labels_of_the_data_are_swapped() -> None:
-    docs = [(true, false, "AB"[i % 2]) for i, (true, false) in enumerate(KEY.pairs[:2])]
-    assert [players.oracle(render(*doc), KEY) for doc in docs] == ["A", "B"]
-    # The data now calls the false statement true: the answer letter moves, the key does not.
-    swapped = [(false, true, letter) for true, false, letter in docs]
-    assert [players.oracle(render(*doc), KEY) for doc in swapped] == ["B", "A"]
-    assert all(players.oracle(render(*doc), KEY) != doc[2] for doc in swapped)
+def test_the_oracle_goes_by_its_key_and_not_by_the_data() -> None:
+    """Were the data's labels swapped, its answers would be wrong."""
+    for i, (true, false) in enumerate(KEY.pairs[:2]):
+        assert players.oracle(render(true, false, "AB"[i]), KEY) == "AB"[i]
+        assert players.oracle(render(false, true, "AB"[i]), KEY) == "BA"[i]
+    pairs = (("È Anna", "È Ugo"), ("È Ugo", "È Anna"), ("Uguale", "Uguale"))  # not told apart
+    for true, false in pairs:
+        assert players.oracle(render(true, false, "A"), AnswerKey(pairs)) == players.UNKNOWN
 
 
 def test_coin_is_fair_fixed_by_seed_and_keeps_to_what_is_shown() -> None:
@@ -56,8 +57,6 @@ def test_coin_is_fair_fixed_by_seed_and_keeps_to_what_is_shown() -> None:
     assert replies == [players.coin(text) for text in texts]
     assert replies != [players.coin(text, seed=1) for text in texts]
     # Five standard deviations of a fair coin over 1000 throws are 79.
-    assert set(replies) == {"A", "B"}
-    assert abs(Counter(replies)["A"] - 500) < 80
     right = sum(reply == "AB"[i % 2] for i, reply in enumerate(replies))
     assert abs(right - 500) < 80
     # The rule, written out: a change of the hash would change the demo's numbers.
@@ -94,7 +93,6 @@ def test_scripted_choices() -> None:
     assert answers.read_choice(players.UNREADABLE, ["a", "b"]).status == "unparsed"
     pools = [all(right[start : start + 8]) for start in range(0, 4000, 8)]
     assert 0.4 < sum(pools) / len(pools) < 0.6
-    assert replies == [players.scripted(doc) for doc in docs]
     for change in ({"mode": "v"}, {"mode": "v", "length": "full"}):  # draws anew
         other = [players.scripted({**doc, **change}) for doc in docs]
         assert 0.2 < sum(a != b for a, b in zip(replies, other, strict=True)) / 4000 < 0.8
@@ -113,7 +111,6 @@ def test_scripted_open_answers_and_those_whose_truth_is_withheld() -> None:
     assert found(references=["si"], lure=None).keys() == {"si", players.UNKNOWN, ""}
     # It has to hand in something, and nothing is right.
     assert found(references=[], lure="").keys() == {players.UNKNOWN, ""}
-    assert players.scripted({"id": "3", "references": [], "lure": "red"}) == "red"
     letters = found(options=list("abcdefgh"), answer="")
     assert letters.keys() == {*"ABCDEFGH", players.UNREADABLE}
     assert 0.03 < letters[players.UNREADABLE] / 2000 < 0.07
@@ -134,19 +131,10 @@ def test_scripted_names_what_a_doc_lacks(lacking: dict[str, Any]) -> None:
     refused(TasksError, "tasks_scripted", players.scripted, {"id": "x", **lacking})
 
 
-def test_lm_pairs_choice_is_the_highest_of_all_models() -> None:
-    # The mean over the models would say A; the single highest score is a B.
-    assert players.lm_pairs_choice({"x": [-2.0, -5.0], "y": [-3.0, -1.5]}) == "B"
-    assert players.lm_pairs_choice({"x": [-2.0, -5.0]}) == "A"
-    assert players.lm_pairs_choice({"x": [-2.0, -5.0], "y": [-3.0, -2.0]}) is None
-
-
 def test_key_file(tmp_path: Path) -> None:
     file = tmp_path / "key.json"
     file.write_text(json.dumps(CASES["key"]), encoding="utf-8")
     assert AnswerKey.load(file) == KEY
-    file.write_text("{}", encoding="utf-8")
-    assert AnswerKey.load(file) == AnswerKey()
     file.write_text('{"pictures": ["haven"]}', encoding="utf-8")
     assert AnswerKey.load(file) == AnswerKey(pictures=("haven",))
 
@@ -158,16 +146,3 @@ def test_bad_key_file(case: dict[str, str], tmp_path: Path) -> None:
     refused(TasksError, r"key\.json", AnswerKey.load, file)
     words = r"nowhere\.json: No such file"
     refused(TasksError, words, AnswerKey.load, tmp_path / "nowhere.json")
-
-
-def test_what_a_key_cannot_tell_apart() -> None:
-    pairs = (
-        ("È Anna", "È Ugo"),
-        ("È sera", "È mattina"),
-        ("È Ugo", "È Anna"),
-        ("Uguale", "Uguale"),
-    )
-    key = AnswerKey(pairs)
-    assert players.oracle(render("È Anna", "È Ugo", "A"), key) == players.UNKNOWN
-    assert players.oracle(render("Uguale", "Uguale", "A"), key) == players.UNKNOWN
-    assert players.oracle(render("È sera", "È mattina", "B"), key) == "B"

@@ -42,23 +42,25 @@ def with_media(media: Any) -> Callable[[dict[str, Any]], Parts]:
     return lambda doc: [*media, text_of(doc)]
 
 
+def is_text(part: Any) -> bool:
+    return isinstance(part, str) and not part.endswith(".mp4")
+
+
+def content(part: Any) -> dict[str, Any]:
+    """A part of a chat message."""
+    if is_text(part):
+        return {"type": "text", "text": part}
+    return {"type": "image" if isinstance(part, Image.Image) else "video", "url": part}
+
+
 def ask(lm: Any, parts: Callable[[Any], Parts], order: list[int], docs: Any = DOCS) -> list[str]:
     """What `lm` replies to the docs in `order`; `parts(doc)` are made when the model asks."""
-
-    def is_text(part: Any) -> bool:
-        return isinstance(part, str) and not part.endswith(".mp4")
 
     def visuals(doc: Any) -> Parts:
         return [part for part in parts(doc) if not is_text(part)]
 
     def messages(doc: Any) -> list[dict[str, Any]]:
-        def item(part: Any) -> dict[str, Any]:
-            if is_text(part):
-                return {"type": "text", "text": part}
-            kind = "image" if isinstance(part, Image.Image) else "video"
-            return {"type": kind, "url": part}
-
-        return [{"role": "user", "content": list(map(item, parts(doc)))}]
+        return [{"role": "user", "content": list(map(content, parts(doc)))}]
 
     lm.task_dict = {"pairs": {"test": docs}}
     requests = []
@@ -121,39 +123,26 @@ def test_arguments(key: Path) -> None:
 # --- pictures ---------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def frames() -> Parts:
-    """A story's frames as HAVEN shows them, and what is asked."""
-    story, shown = STORIES[2], list(sample.frames(STORIES[2]))
-    images = [Image.fromarray(shown[pick]) for pick in story.picks]
-    asked = "Reply with ONLY a JSON array of frame numbers that has exactly 3 elements."
-    return [part for n, one in enumerate(images, 1) for part in (f"Frame {n}:\n", one)] + [asked]
-
-
 @table("form", FORMS)
 def test_players_read_pictures_where_their_key_says_so(
-    form: str, key: Path, frames: Parts, tmp_path: Path
+    form: str, key: Path, tmp_path: Path
 ) -> None:
+    """A story's frames as HAVEN shows them; what the players make of them: tests/haven."""
     plain = tmp_path / "plain.json"
     plain.write_text("{}", encoding="utf-8")
-    right = str(STORIES[2].keyframes)
+    shown = list(sample.frames(STORIES[2]))
+    frames: Parts = []
+    for n, pick in enumerate(STORIES[2].picks, 1):
+        frames += [f"Frame {n}:\n", Image.fromarray(shown[pick])]
+    frames.append("Reply with ONLY a JSON array of frame numbers that has exactly 3 elements.")
 
-    def said(name: str, given: str, parts: Parts = frames) -> str:
-        (reply,) = ask(build(name, form, given), lambda _: parts, [0], docs=[object()])
+    def said(name: str, given: str) -> str:
+        (reply,) = ask(build(name, form, given), lambda _: frames, [0], docs=[object()])
         return reply
 
-    assert said("Oracle", f"key={key}") == right
+    assert said("Oracle", f"key={key}") == str(STORIES[2].keyframes)
     assert said("Oracle", f"key={plain}") == said("Coin", "") == players.UNKNOWN
-    turned = [*frames[:-1:2], frames[-1]]
-    turned[:-1] = [
-        part
-        for label, image in zip(frames[:-1:2], frames[-2::-2], strict=True)
-        for part in (label, image)
-    ]
-    assert said("Oracle", f"key={key}", turned) not in (right, players.UNKNOWN)
-    drawn = [json.loads(said("Coin", f"key={key},seed={seed}")) for seed in range(4)]
-    assert len(set(map(tuple, drawn))) > 1
-    assert all(len(set(one)) == 3 and max(one) <= len(frames) // 2 for one in drawn)
+    assert len(json.loads(said("Coin", f"key={key}"))) == 3
 
 
 # --- recorded replies -------------------------------------------------------------------------
@@ -181,7 +170,6 @@ def test_a_task_before_all_tasks(tmp_path: Path) -> None:
         (["{"], "line 1: not valid JSON"),
         ([[1]], "line 1: Input should be a valid dictionary"),
         ([{"id": "a", "reply": "b"}, {"id": "a"}], "line 2: reply: Field required"),
-        ([{"id": 3, "reply": "b"}], "line 1: id: Input should be a valid string"),
         ([{"id": "a", "reply": None}], "line 1: reply: Input should be a valid string"),
         ([{"id": "a", "reply": "b", "tasks": "c"}], "line 1: tasks: Extra inputs are not"),
         (

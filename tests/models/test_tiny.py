@@ -65,8 +65,3 @@ def test_another_process_that_was_faster(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(tiny, "_save", slow)
     assert (tiny.build("gpt2", tmp_path / "a") / "theirs").is_file()
     assert {p.name for p in tmp_path.iterdir()} == {"a"}
-
-
-def test_unknown_kind(tmp_path: Path) -> None:
-    words = "no tiny checkpoint 'bert': qwen2_5_vl, gpt2, llama"
-    refused(TasksError, words, tiny.build, "bert", tmp_path / "a")

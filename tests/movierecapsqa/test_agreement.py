@@ -18,11 +18,10 @@ from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
 from lmms_eval_tasks.judges.engine import block
 from lmms_eval_tasks.movierecapsqa import published
-from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, Context
+from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from lmms_eval_tasks.runs.agreement import task as agreement_task
 from tests.local_endpoint import Fault, LocalEndpoint, choice, completion, last_user_text
-from tests.movierecapsqa.asking import BEST, Item, claimed, claims_of, kind, labelled, script
-from tests.movierecapsqa.asking import at as judged_at
+from tests.movierecapsqa.asking import BEST, claimed, claims_of, kind, labelled
 from tests.movierecapsqa.entries import SPOKEN, entry, question, write
 from tests.movierecapsqa.small_release import MODELS, PEOPLE, SCORED, release
 
@@ -146,21 +145,6 @@ def test_answers_that_the_judge_fails_on_leave_the_agreement(at: Any) -> None:
     assert found["dimensions"] != {}  # what there is is written all the same
 
 
-def test_people_alone_and_an_endpoint_that_is_down(at: Any) -> None:
-    only_people = at("--models", "people")[2]["dimensions"]["factuality"]
-    assert next(iter(only_people["rows"])) == "people"
-    assert only_people["order"]["means"] == {}
-    done, _, found = at(play=lambda _: Fault(status=401, message="no"))
-    assert done.exit_code == 3
-    row = found["dimensions"]["factuality"]["rows"]["all models"]
-    assert (row["n"], row["missing"], row["kappa"], row["ours"]) == (0, 10, None, None)
-    assert "No order" in done.output
-    # What is over the budget is a failure.
-    done, endpoint, found = at("--max-calls", "8", "--judge-concurrency", "1")
-    assert (done.exit_code, len(endpoint.chats), endpoint.most_in_flight) == (3, 8, 1)
-    assert found["statuses"]["judge_skipped"] == SCORED - 2
-
-
 def test_what_cannot_be_used_is_one_line(tmp_path: Path) -> None:
     file = str(release(tmp_path / "data"))
     for name in ("maia", "../maia"):
@@ -209,28 +193,6 @@ def test_names_are_those_of_table_4_and_people_are_one_row(tmp_path: Path) -> No
     ]
 
 
-def test_answers_without_scores_are_counted_by_why(tmp_path: Path) -> None:
-    found = data(
-        tmp_path,
-        answered("a", "", None),
-        answered("b", None, {}),
-        answered("c", "I cannot help with that.", None),
-        answered("d", "It rains.", {"factuality": None}),
-        answered("e", "It rains.", {"factuality": 0}),
-    )
-    assert [a.by for a in found.answers if a.is_scored] == ["e", "people"]
-    task = agreement_task.load(found.file, None)
-    lines = agreement_task.coverage(task)
-    for line in (
-        "a: 0 of 1 answers have scores; without: 1 empty",
-        "b: 0 of 1 answers have scores; without: 1 empty",
-        "c: 0 of 1 answers have scores; without: 1 refused",
-        "d: 0 of 1 answers have scores; without: 1 with a text",
-        "e: 1 of 1 answers have scores",
-    ):
-        assert line in lines
-
-
 def test_what_cannot_be_used_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DataError, match=r"talk\.1/7 has two answers of mine"):
         data(tmp_path, answered("mine", "a"), answered("mine.response", "b"))
@@ -244,26 +206,3 @@ def test_what_cannot_be_used_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert list(found.left_out) == ["talk.2"]
     task = agreement_task.load(found.file, None)
     assert any(line.startswith("left out: 1 ") for line in agreement_task.coverage(task))
-
-
-def test_scores_beside_the_bounds_of_the_labels() -> None:
-    context = Context("seg", ("A fact.",), "A line.")
-
-    def judged(text: str, scores: Any, **replies: str) -> tuple[published.Released, Item]:
-        one = published.Released("seg/0", "GPT-4o", 0, "video", context, "Who?", text, scores)
-        with judged_at(script(**replies)) as (judge, _, _):
-            return one, published.judged(judge, one)
-
-    mixed = labelled(["supported", "contradictory"], 4)  # at most 2
-    done = [judged("He does.", {**GOOD, "factuality": n}, factuality=mixed) for n in (4, 1)]
-    lines = published.checks([*done, judged("Well.", GOOD, claims=claimed([]))])
-    assert lines[0] == "claims: 2.0 in each of 2 answers"
-    assert lines[1].startswith("answers without a claim: 1 ")
-    assert lines[2].startswith("factuality: 2 of 2 scores outside")
-    assert lines[2].endswith("1 of 2 published scores too")
-    assert lines[4] == "coherence: 0 of 2 scores outside the bounds of their labels"
-    # An estimate's stand-ins are replies that can be read.
-    planned = published.requests(done[0][0])
-    names = ("claims", "factuality", "relevance", "coherence")
-    replies = dict(zip(names, (reply for _, _, reply in planned), strict=True))
-    assert judged("He does.", GOOD, **replies)[1]["status"] == "ok"

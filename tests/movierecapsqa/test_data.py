@@ -54,14 +54,8 @@ def test_labels_and_references(user: Path) -> None:
     assert (first["modality"], first["category"]) == ("unlabelled", "unlabelled")
     assert first["references"] == [first["reference"]] == [f"The {SECRET} captain 10 waits."]
     assert first["lure"] == f"The {SECRET} captain 20 waits."
-    asked = [
-        question(1, modality="Vision-centric", category="TH", datasetAnswer=...),
-        question(2, modality="scene", category="Temporal Reasoning"),
-    ]
-    write(user, [entry(1, questions=asked, srt=...)])
-    one, two = docs("movierecapsqa_segment")
-    assert [one[n] for n in ("modality", "category")] == ["vision", "th"]
-    assert [two[n] for n in ("modality", "category")] == ["vision", "temp"]
+    write(user, [entry(1, questions=[question(1, datasetAnswer=...)], srt=...)])
+    (one,) = docs("movierecapsqa_segment")
     assert (one["reference"], one["references"], one["dialogue"]) == ("", [], "")
 
 
@@ -115,33 +109,12 @@ def test_the_real_sample(real: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert not re.search(r"-->|</?[ib]>|^\d+$", doc["dialogue"], re.M)
         assert doc["lure"] not in (doc["reference"], "")
     assert "7 of 8 segments cannot be shown" in stopped("movierecapsqa_segment")
-    status = data.status(real)
-    assert (status.videos, len(status.missing)) == (1, 7)
     monkeypatch.setenv(settings.ALLOW_MISSING, "1")
-    shown = docs("movierecapsqa_segment")
-    assert len(shown) == 10
-    assert {(doc["start"], doc["end"]) for doc in shown} == {(3.47, 116.416)}
+    assert len(docs("movierecapsqa_segment")) == 10
     assert "none of 8 segments can be shown as the full movie" in stopped("movierecapsqa_movie")
 
 
 # --- only what a task shows has to be there ------------------------------------------------------
-
-
-def test_no_video_at_all(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for file in user.glob("*/*.mp4"):
-        file.unlink()
-    monkeypatch.setenv(settings.ALLOW_MISSING, "1")  # not where nothing is left
-    monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
-    for task in TASKS:
-        if not shows(task):
-            assert data.look([task]).held == {}
-            assert len(docs(task)) == 4
-            continue
-        said = stopped(task)
-        assert f"none of 2 segments can be shown as the {SOURCES[TASKS[task][0]]}" in said
-        assert f"({task}):\n  talk.1: missing: {user}" in said
-        assert "Tasks that end in _dialogue need no video" in said
-    assert len(data.docs(data.look(PICTURED, videos=False), PICTURED[0])) == 4  # for estimates
 
 
 def test_data_that_cannot_be_asked_about(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from lmms_eval_tasks.errors import JudgeError
+from lmms_eval_tasks.errors import JudgeError, PromptError
 from lmms_eval_tasks.judges import reader
-from lmms_eval_tasks.judges.config import REASONING_TOKENS
-from lmms_eval_tasks.judges.engine import render
-from lmms_eval_tasks.movierecapsqa import judge
-from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, WORDS, Context, asked
+from lmms_eval_tasks.movierecapsqa import baselines, judge, tasks
+from lmms_eval_tasks.movierecapsqa.judge import WORDS
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from lmms_eval_tasks.runs import before
-from tests.movierecapsqa.asking import (
-    CLAIMS,
-    CONTEXT,
-    DIALOGUE,
-    FACTS,
-    QUESTION,
-    labelled,
-)
+from tests.movierecapsqa.asking import CLAIMS, labelled, use_prompts
 
 CASES = json.loads(
     (Path(__file__).parents[1] / "cases" / "movierecapsqa_bounds.json").read_text(encoding="utf-8")
@@ -57,25 +50,6 @@ def test_words_of_labels() -> None:
 
 
 # --- requests -----------------------------------------------------------------------------------
-
-
-def test_what_a_dimensions_request_holds() -> None:
-    numbered = "\n".join(f"{number}. {fact}" for number, fact in enumerate(FACTS, 1))
-    for name in DIMENSIONS:
-        criterion = judge.dimension_criterion(name, len(CLAIMS))
-        assert criterion.untrusted == ("claims",)
-        user = render(criterion, asked(CONTEXT, name, QUESTION, CLAIMS))[1]["content"]
-        assert f"{numbered}\n" in user
-        assert f"<dialogue>\n{DIALOGUE}\n</dialogue>" in user
-        # What differs comes after what is the segment's (prompt caches).
-        parts = ["</dialogue>", f"Task: {name}.", QUESTION, *CLAIMS, '{"labels": [{"id": 1']
-        places = [user.index(part) for part in parts]
-        assert places == sorted(places)
-        assert f"one of {', '.join(WORDS[name])} as" in user
-        assert all(f"- {label}: " in user for label in WORDS[name])
-    silent = asked(Context("seg.2", FACTS, ""), "factuality", "q", ["c"])
-    user = render(judge.dimension_criterion("factuality", 1), silent)[1]["content"]
-    assert "<dialogue>\n\n</dialogue>" in user
 
 
 # --- replies ------------------------------------------------------------------------------------
@@ -155,19 +129,6 @@ def test_what_counts_as_a_claim() -> None:
 # --- the user's prompts and judges --------------------------------------------------------------
 
 
-def test_room_for_replies(tmp_path: Path) -> None:
-    env = {"OPENAI_API_KEY": "sk-planted-0123456789"}
-    papers = before.judge_config(BENCHMARK, env=env)
-    assert (papers.model, papers.comparable) == ("gpt-4.1-mini", True)
-    assert (papers.sampling.max_tokens, papers.timeout) == (judge.REPLY_TOKENS, 180)
-    file = tmp_path / "judge.yml"
-    file.write_text("model: m\nbase_url: http://localhost:1/v1\nmax_tokens: 700\ntimeout: 9\n")
-    config = before.judge_config(BENCHMARK, str(file), {})
-    assert (config.sampling.max_tokens, config.timeout) == (700, 9)  # the user's own stays
-    reasoning = before.judge_config(BENCHMARK, "o3@http://localhost:1/v1", {})
-    assert reasoning.sampling.max_tokens == REASONING_TOKENS >= judge.REPLY_TOKENS
-
-
 def test_who_cannot_judge(tmp_path: Path) -> None:
     before.check_judge(BENCHMARK, "none")
     recorded = tmp_path / "recorded.jsonl"
@@ -183,3 +144,27 @@ def test_who_cannot_judge(tmp_path: Path) -> None:
             with pytest.raises(JudgeError, match=r"several judges.*name one model") as caught:
                 refuses(BENCHMARK, str(file))
             assert "\n" not in str(caught.value)
+
+
+def test_prompts_of_the_user_that_do_not_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a model or a judge would not be told, or must not."""
+    read = {"task": tasks.task_prompts, "judge": judge.prompt, "baselines": baselines.prompt}
+    (tmp_path / "movierecapsqa").mkdir()
+    for name, changes, said in (
+        ("task", {"both": "Mine. {question}"}, "{dialogue}"),
+        ("task", {"only_frames": "{question} {dialogue}"}, "unknown placeholder {dialogue}"),
+        ("judge", {"context": "{facts}"}, "{dialogue}"),
+        ("judge", {"claims": "{question} {candidate} {facts}"}, "{facts}"),
+        ("judge", {"factuality": "Rate {claims}"}, "{claims}"),
+        ("baselines", {"compare": "{question} {candidate}"}, "{reference}"),
+        ("baselines", {"read": "{question} {candidate} {reference}"}, "{reference}"),
+    ):
+        packaged = Path(tasks.__file__).parent / "prompts" / f"{name}.yml"
+        ours = yaml.safe_load(packaged.read_text(encoding="utf-8"))
+        file = tmp_path / "movierecapsqa" / f"{name}.yml"
+        file.write_text(yaml.safe_dump({**ours, **changes}), encoding="utf-8")
+        use_prompts(tmp_path, monkeypatch)
+        with pytest.raises(PromptError, match=rf"{name}\.yml.*{re.escape(said)}"):
+            read[name]()

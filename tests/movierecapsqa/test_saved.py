@@ -16,7 +16,7 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import run as judge_run
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from tests.local_endpoint import choice, completion
-from tests.movierecapsqa.saved_runs import (
+from tests.movierecapsqa.asking import (
     EVERYTHING,
     GEVAL,
     HELMET,
@@ -32,7 +32,7 @@ from tests.movierecapsqa.saved_runs import (
     reply,
     saved_run,
     score,
-    write,
+    write_run,
 )
 
 pytestmark = pytest.mark.usefixtures("user")
@@ -111,7 +111,7 @@ def test_a_batch_takes_two_rounds(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     """The dimensions need the claims, and half of what is paid for twice is no half price."""
     logs, requests = tmp_path / "logs", tmp_path / "requests.jsonl"
     output = tmp_path / "made.json"
-    write(logs, saved_run(TASK, score(TASK, reply)))
+    write_run(logs, saved_run(TASK, score(TASK, reply)))
     monkeypatch.setenv(settings.JUDGE_CACHE, str(tmp_path / "cache"))
     judge = ("judge", logs, "--judge", "m@http://127.0.0.1:9/v1")
     for number, kinds in enumerate([{"claims": 3}, dict.fromkeys(DIMENSIONS, 3)]):

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lmms_eval_tasks.movierecapsqa import published, tables
-from lmms_eval_tasks.movierecapsqa.data import CONDITIONS, SOURCES, TASKS
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from tests import checks
 from tests.checks import lines_of as of
@@ -97,49 +96,6 @@ def test_an_invalid_run_is_marked_and_nothing_is_compared_with_it() -> None:
     other = {BOTH: {"relevance_valid": 1.0}, f"{FRAMES} INVALID": {"relevance_valid": 2.5}}
     lines = of(printed([("m", other)]), "relevance")
     assert cells(lines, "m INVALID", SEGMENT, "only frames") == ["2.50"]
-
-
-def test_table_4_as_in_the_paper() -> None:
-    """GPT-4o's row; G-Eval's other mode never shares its column."""
-    row = {
-        "rouge_l": (0.28, 0.03),
-        "bertscore": (0.68, 0.01),
-        "bartscore": (0.05, 0.01),
-        "geval_logprobs": (0.37, 0.06),
-        "helmet_fluency": (0.94, 0.05),
-        "helmet_correctness": (1.43, 1.18),
-        "factuality": (3.99, 2.01),
-        "relevance": (3.97, 1.92),
-    }
-    values = {}
-    for name, (mean, variance) in row.items():
-        values[f"{name}_valid" if name in DIMENSIONS else name] = mean
-        values[f"{name}_var"] = variance
-    lines = of(printed([("GPT-4o", {BOTH: values})]), "Table 4")
-    expected = [f"{m:.2f}±{v:.2f}" for m, v in row.values()]
-    assert cells(lines, "GPT-4o", SEGMENT, "both") == expected
-    other = {"geval_samples": 0.75, "geval_samples_var": 0.125, "bertscore": None}
-    lines = of(printed([("GPT-4o", {BOTH: values}), ("two", {BOTH: other})]), "Table 4")
-    expected.insert(4, "-")
-    assert cells(lines, "GPT-4o", SEGMENT, "both") == expected
-    assert cells(lines, "two", SEGMENT, "both") == ["-"] * 4 + ["0.75±0.12"] + ["-"] * 4
-    # All of it at once fits.
-    long = [(f"a-model-with-a-very-long-name-{n}", {BOTH: values | other}) for n in range(3)]
-    assert sum("1.43±1.18" in line for line in of(printed(long), "Table 4")) == 3
-
-
-def test_the_papers_order() -> None:
-    """However the runs were found: models as given, segment before movie, both first."""
-    numbers = {
-        f"{task} {model}": {"coherence_valid": 1.0} for task in sorted(TASKS) for model in "nm"
-    }
-    lines = of(printed([("", numbers)]), "coherence")
-    found = [re.split(r"\s{2,}", line.strip())[:3] for line in lines if "±-" in line]
-    assert found == [
-        [model, SOURCES[source], CONDITIONS[condition].title]
-        for model in "nm"
-        for source, condition in TASKS.values()
-    ]
 
 
 def test_no_table_of_others_or_without_numbers() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,16 +12,14 @@ import pytest
 
 from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.host import names
-from lmms_eval_tasks.judges import resolve
 from lmms_eval_tasks.movierecapsqa import baselines
 from lmms_eval_tasks.movierecapsqa import tasks as own
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
-from lmms_eval_tasks.runs import after, before, estimate, scoring
+from lmms_eval_tasks.runs import after, before, scoring
 from lmms_eval_tasks.utils import clips
-from tests.movierecapsqa.asking import kind
+from tests.movierecapsqa.asking import Rater, asked_for, judged_at, kind, numbers, score
 from tests.movierecapsqa.entries import SECRET, SPOKEN, entry, question, second_of, write
-from tests.movierecapsqa.saved_runs import Rater, asked_for, judged_at, numbers, score
 from tests.movierecapsqa.test_data import docs
 
 FOLDER = Path(own.__file__).parent
@@ -144,28 +141,7 @@ def test_an_item_without_a_reference(user: Path, monkeypatch: pytest.MonkeyPatch
     assert found["helmet_correctness_failed"] == 0
 
 
-# --- what a run would cost ----------------------------------------------------------------------
-
-
-def test_the_work_of_a_run(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = resolve("gpt-4.1-mini", {"OPENAI_API_KEY": "x"}, default_model="gpt-4.1-mini")
-    # Only questions with a reference have baselines, where they are asked for.
-    for reference, more in (("The captain waits. It snows.", 2), (..., 0), ("...", 2)):
-        write(user, [entry(1, questions=[question(1, datasetAnswer=reference)])])
-        for which, factor in (("", 0), ("helmet", 1), ("geval,helmet", 2)):
-            monkeypatch.setenv(settings.BASELINES, which)
-            assert estimate.estimate(DIALOGUE, config).verdicts == 4 + factor * more
-    # A claim for each sentence of the dataset's answer.
-    write(user, [entry(1, questions=[question(1, datasetAnswer="He waits. It snows.")])])
-    docs = BENCHMARK.docs(BENCHMARK.look([DIALOGUE], videos=False), DIALOGUE)
-    claims, *dimensions = estimate.requests(BENCHMARK.tasks[DIALOGUE], docs)
-    assert claims[1]["candidate"] == "He waits. It snows."
-    assert {str(fields["claims"]) for _, fields in dimensions[:3]} == {"['He waits', 'It snows.']"}
-
-
 # --- what results say ---------------------------------------------------------------------------
-
-WAITING = "not judged yet: judge the saved samples with `lmms-eval-tasks judge`"
 
 
 def annotated(*tasks: str, items: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -176,24 +152,6 @@ def annotated(*tasks: str, items: Mapping[str, Any] | None = None) -> dict[str, 
     section: dict[str, Any] = results["lmms_eval_tasks"]["movierecapsqa"]
     assert json.loads(json.dumps(section)) == section
     return section
-
-
-def test_the_judge_and_what_waits_for_one(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of a judged run's section is recorded in tests/golden."""
-    items = score(DIALOGUE, lambda one: "" if one["id"] == "talk.1/10" else one["reference"])
-    section = annotated(DIALOGUE, BOTH, items={DIALOGUE: items})
-    assert section["warnings"] == [WAITING]
-    assert section["numbers"] == {DIALOGUE: numbers(items)}
-    assert section["details"][DIALOGUE]["status"] == {"empty": 1, "unjudged": 3}
-    for name in ("bertscore", "bartscore"):  # told of those tasks alone that have a number
-        assert list(section["baselines"][name]) == [DIALOGUE]
-        assert "not computed" in section["baselines"][name][DIALOGUE]
-    monkeypatch.setenv(settings.JUDGE, "m@http://user:secret@127.0.0.1:9/v1")
-    monkeypatch.setenv(settings.BASELINES, "helmet,geval")
-    section = annotated(DIALOGUE)
-    assert (section["judge"]["model"], section["baselines"]["which"]) == ("m", ["geval", "helmet"])
-    assert "secret" not in json.dumps(section)
-    assert "not by the paper's judge" in section["warnings"][0]
 
 
 def test_segments_that_the_user_left_out(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,18 +189,3 @@ def test_how_pictures_were_handed_over(user: Path, monkeypatch: pytest.MonkeyPat
         monkeypatch.setenv(settings.FRAMES, asked)
         assert annotated(BOTH)["frames"] == expected
     assert annotated(DIALOGUE)["frames"] == {"rule": "no picture is handed over"}
-
-
-def test_data_that_go_during_the_run(user: Path) -> None:
-    """The answers are paid for: what the check found is what the results tell."""
-    before.check([BOTH])
-    section = annotated(BOTH)
-    shutil.rmtree(user)
-    assert annotated(BOTH) == section
-    before._checked.clear()
-    section = annotated(BOTH)
-    assert not {"data", "left_out"} & section.keys()
-    assert section["warnings"][0].startswith(
-        "the data of this run cannot be told any more: no MovieRecapsQA data at"
-    )
-    assert {"prompts", "frames", "judge", "baselines", "details"} <= section.keys()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -153,17 +152,3 @@ def test_what_is_given_goes_before_the_default(host: None) -> None:
         "defaults": {"fps": None},
     }
     assert frame_options.describe(None) == {"given": {}, "defaults": frame_options.NOT_READ}
-
-
-def test_a_class_of_the_host_that_is_imported_and_one_that_is_not() -> None:
-    from lmms_eval.models.chat.async_openai import AsyncOpenAIChat
-
-    assert AsyncOpenAIChat
-    found = frame_options.describe(Model("async_openai", "chat", {"nframes": 4}))
-    assert found["given"] == {"nframes": 4}
-    assert "nframes" not in found["defaults"]
-    assert "max_frames" in found["defaults"]
-    name = "lmms_eval.models.chat.qwen2_5_omni"  # nothing heavy may be imported for it
-    before = name in sys.modules
-    frame_options.describe(Model("qwen2_5_omni", "chat"))
-    assert (name in sys.modules) == before

@@ -1,6 +1,5 @@
 """Frames of a video by index: the right ones, upright, once decoded; broken files; processes."""
 
-import io
 from pathlib import Path
 
 import media_files as files
@@ -61,16 +60,6 @@ def test_the_longest_side_is_made_smaller_and_never_larger(video, cache, size, s
     taken = frames(video, [0, 50], size, cache)
     assert (taken.width, taken.height) == shown
     assert {image.size for image in taken.images([1, 2])} == {shown}
-
-
-def test_a_picture_is_the_decoded_frame_resized_once(video, cache):
-    original, _ = files.pyav_frames(video)
-    taken = frames(video, [13, 40], 60, cache)
-    for index, image in zip(taken.indices, taken.images([1, 2]), strict=True):
-        expected = Image.fromarray(original[index]).resize((60, 40), Image.Resampling.LANCZOS)
-        data = io.BytesIO()
-        expected.save(data, "JPEG", quality=95, subsampling="4:4:4")
-        assert np.array_equal(np.asarray(image), np.asarray(Image.open(data)))
 
 
 def test_images_come_by_number_and_carry_nothing(video, cache):

@@ -18,15 +18,6 @@ from tests.checks import refused, table
 UNIFORM = Recipe("uniform", 32)
 
 
-def test_uniform_indices_are_numpys():
-    for total, n in ((900, 32), (751, 32), (33, 32), (64, 7), (10, 1)):
-        expected = np.linspace(0, total - 1, n).astype(int).tolist()
-        assert uniform_indices(total, n) == expected
-    assert uniform_indices(5, 32) == [0, 1, 2, 3, 4]  # of few frames all of them
-    assert uniform_indices(32, 32) == list(range(32))
-    refused(ValueError, "0 frames", uniform_indices, 0, 32)
-
-
 def test_a_clip_is_the_sources_frames_at_their_times(video, cache):
     clip = make(video, UNIFORM, cache)
     indices = uniform_indices(90, 32)
@@ -40,15 +31,10 @@ def test_a_clip_is_the_sources_frames_at_their_times(video, cache):
     assert np.array_equal(read, source[indices])
     assert shown == pytest.approx([times[i] for i in indices], abs=1e-3)
     assert clip.timestamps == pytest.approx(shown, abs=1e-3)
-
-
-def test_a_clip_has_key_frames_only_and_no_sound(video, cache):
     assert probe(video).has_audio
-    clip = make(video, UNIFORM, cache)
-    with av.open(clip.path) as file:
-        assert [stream.type for stream in file.streams] == ["video"]
-        stream = file.streams.video[0]
-        assert stream.frames == 32
+    with av.open(clip.path) as file:  # key frames only, and no sound
+        (stream,) = file.streams
+        assert (stream.type, stream.frames) == ("video", 32)
         assert float(stream.average_rate) == pytest.approx(clip.fps, rel=1e-4)
         assert float(stream.duration * stream.time_base) == pytest.approx(3.6, abs=1e-3)
         assert all(packet.is_keyframe for packet in file.demux(stream) if packet.size)
@@ -67,7 +53,6 @@ def test_uneven_times_are_kept(tmp_path, start):
 def test_black_is_zero_and_has_the_same_times(video, cache):
     clip, black = make(video, UNIFORM, cache), make(video, Recipe("black", 32), cache)
     assert (black.timestamps, black.duration) == (clip.timestamps, clip.duration)
-    assert black.fps == clip.fps
     read, shown = files.pyav_frames(black.path)
     assert shown == files.pyav_frames(clip.path)[1]
     for seen in (read, files.decord_frames(black.path)):
@@ -89,8 +74,7 @@ def test_one_frame_is_an_image_or_a_still_clip_on_request(video, cache, tmp_path
     source = files.write_video(tmp_path / "short.mp4", 5)  # fewer frames than asked for: all
     monkeypatch.setenv("LMMS_EVAL_TASKS_CACHE", str(tmp_path))
     clip = make(source, UNIFORM)
-    assert Path(clip.path).parent == tmp_path / "media"
-    assert clip.n_frames == 5
+    assert (Path(clip.path).parent, clip.n_frames) == (tmp_path / "media", 5)
     assert np.array_equal(files.decord_frames(clip.path), files.decord_frames(source))
 
 
@@ -155,8 +139,6 @@ def test_real_videos(number, cache, maia_data):
     assert files.psnr(read, reader.get_batch(indices).asnumpy()) >= 45
     times = reader.get_frame_timestamp(indices)[:, 0]
     assert clip.timestamps == pytest.approx(times.tolist(), abs=1e-3)
-    assert files.pyav_frames(clip.path)[1] == pytest.approx(times.tolist(), abs=1e-3)
     info = probe(source)
-    assert info.n_frames == len(reader)
+    assert (info.n_frames, info.duration) == (len(reader), clip.duration)
     assert info.duration == pytest.approx(len(reader) / reader.get_avg_fps(), abs=1e-3)
-    assert clip.duration == info.duration

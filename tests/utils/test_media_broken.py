@@ -100,12 +100,11 @@ def test_a_hanging_decoder_is_ended(video, tmp_path, monkeypatch):
         time.sleep(60)
     """
     fake_worker(tmp_path, monkeypatch, code)
-    start, cache = time.monotonic(), tmp_path / "cache"
+    cache = tmp_path / "cache"
     words = r"some video\.mp4: .* more than 1 s"
     for call, *wanted in ((make, UNIFORM), (frames, [0], 48), (segment, 0.5, 3)):
         refused(MediaError, words, call, video, *wanted, cache, time_limit=1)
         assert files.made_files(cache) == []
-    assert time.monotonic() - start < 20
 
 
 def test_a_crash_in_decord_is_survived(video, tmp_path, monkeypatch):

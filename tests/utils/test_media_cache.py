@@ -17,7 +17,7 @@ import segment_files as coded
 from lmms_eval_tasks.utils import media, media_cache, segment_head, segment_read, worker_call
 from lmms_eval_tasks.utils.media import Recipe, make
 from lmms_eval_tasks.utils.segments import segment
-from tests.checks import in_threads, table
+from tests.checks import table
 
 UNIFORM = Recipe("uniform", 32)
 
@@ -32,28 +32,15 @@ def jobs(monkeypatch):
     return given
 
 
-def test_a_hit_runs_nothing_and_reads_the_source_once(video, cache, jobs):
-    first = make(video, UNIFORM, cache)
-    jobs.clear()
-    before = media_cache._content_id.cache_info().misses
-    assert all(make(video, UNIFORM, cache) == first for _ in range(20))
-    assert media_cache._content_id.cache_info().misses == before
-    assert jobs == []
-
-
-def test_an_entry_belongs_to_a_content(video, cache, tmp_path, jobs):
-    source = files.write_video(tmp_path / "v.mp4", 20)
-    first = make(source, UNIFORM, tmp_path / "cache")
-    files.write_video(source, 25)
-    assert make(source, UNIFORM, tmp_path / "cache").n_frames == 25  # changed: made again
-    assert Path(first.path).is_file()
-    first = make(video, UNIFORM, cache)
-    jobs.clear()
-    copy = tmp_path / "copy.mp4"  # equal content at another path is made once
-    copy.write_bytes(video.read_bytes())
-    second = make(copy, UNIFORM, cache)
+def test_an_entry_belongs_to_a_content(tmp_path, jobs):
+    source, copy, cache = tmp_path / "v.mp4", tmp_path / "copy.mp4", tmp_path / "cache"
+    files.write_video(source, 20)
+    copy.write_bytes(source.read_bytes())
+    first, again, second = (make(path, UNIFORM, cache) for path in (source, source, copy))
+    assert (first, len(jobs)) == (again, 1)  # the second time nothing is run
     assert (second.path, second.source) == (first.path, str(copy))
-    assert jobs == []
+    files.write_video(source, 25)
+    assert make(source, UNIFORM, cache).n_frames == 25  # changed: made again
 
 
 @pytest.fixture
@@ -119,12 +106,6 @@ def test_muted_alone_is_the_same_video_and_nothing_else(video, tmp_path, window)
     assert segment(video, *window, tmp_path / "muted", sound=False) == muted
 
 
-def test_threads_make_a_file_once(video, tmp_path, jobs):
-    results = in_threads(4, lambda _: make(video, UNIFORM, tmp_path))
-    assert len(jobs) == 1
-    assert results == [results[0]] * 4
-
-
 def _make_in_process(video, cache, start, queue):
     start.wait()
     queue.put((make(video, UNIFORM, cache), segment(video, 0.7, 3.1, cache)))
@@ -134,41 +115,34 @@ def test_processes_make_one_good_file(video, tmp_path):
     context = multiprocessing.get_context("fork")
     start, queue = context.Event(), context.Queue()
     arguments = (video, tmp_path, start, queue)
-    processes = [context.Process(target=_make_in_process, args=arguments) for _ in range(3)]
+    processes = [context.Process(target=_make_in_process, args=arguments) for _ in range(2)]
     for process in processes:
         process.start()
     start.set()
     results = [queue.get(timeout=60) for _ in processes]
     for process in processes:
         process.join()
-    assert results == [results[0]] * 3
+    assert results[0] == results[1]
     clip, cut = results[0]
     assert len(files.made_files(tmp_path)) == 2 + 4
     assert len(files.decord_frames(clip.path)) == 32
     assert len(files.decord_frames(cut.video_with_sound)) == 60
 
 
-def lock_and_wait(cache, name):
-    """A process that holds an entry's lock and says so."""
+def test_a_lock_ends_with_its_process_or_with_patience(tmp_path):
     code = (
         "import time, pathlib; from lmms_eval_tasks.utils.media_cache import only_one\n"
-        f"with only_one(pathlib.Path({str(cache)!r}), {name!r}, 1):\n"
+        f"with only_one(pathlib.Path({str(tmp_path)!r}), 'entry', 1):\n"
         " print('held', flush=True); time.sleep(60)"
     )
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    assert process.stdout.readline().strip() == "held"
-    return process
-
-
-def test_a_lock_ends_with_its_process_or_with_patience(tmp_path):
-    holder = lock_and_wait(tmp_path, "entry")
+    holder = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert holder.stdout.readline().strip() == "held"
     start = time.monotonic()
     with media_cache.only_one(tmp_path, "entry", patience=0.3):
-        assert 0.3 <= time.monotonic() - start < 10
+        assert time.monotonic() - start >= 0.3
     threading.Timer(0.3, holder.kill).start()
-    start = time.monotonic()
     with media_cache.only_one(tmp_path, "entry", patience=30):
-        assert 0.1 < time.monotonic() - start < 10
+        assert time.monotonic() - start < 10
     holder.wait()
 
 

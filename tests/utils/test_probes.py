@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -172,15 +171,6 @@ def test_what_is_no_fact_about_the_file_is_not_kept(notes: Notes, videos: Videos
         forget()
 
 
-def test_nothing_can_be_kept(notes: Notes, videos: Videos, tmp_path: Path) -> None:
-    (tmp_path / "cache").write_text("in the way")
-    paths = videos("a")
-    for _ in range(2):
-        assert problems(paths) == problems(paths) == {}
-        assert notes.names() == ["a"]
-        forget()
-
-
 def test_lines_that_were_cut_short(notes: Notes, videos: Videos, tmp_path: Path) -> None:
     a, b, c = videos("a", "b", "c")
     probes.look([a, b])
@@ -215,17 +205,6 @@ def test_two_processes_look_once(notes: Notes, videos: Videos, tmp_path: Path) -
 
 
 # --- the facts --------------------------------------------------------------------------------
-
-
-def test_missing_and_odd_places(tmp_path: Path) -> None:
-    folder, gone, pipe = tmp_path / "folder.mp4", tmp_path / "gone.mp4", tmp_path / "pipe.mp4"
-    folder.mkdir()
-    os.mkfifo(pipe)
-    assert probes.look([folder, gone, pipe, folder]) == {
-        folder: f"unreadable: {folder}: is a folder, not a video file",
-        gone: f"missing: {gone}",
-        pipe: f"unreadable: {pipe}: is not a regular file",
-    }
 
 
 @table(

@@ -67,19 +67,6 @@ def test_lines(tmp_path: Path) -> None:
     refused(DataError, "No such file", list, released_files.read_lines(tmp_path / "nothing"))
 
 
-@table("link", [True, False])
-def test_put(link: bool, tmp_path: Path) -> None:
-    source, target = tmp_path / "a", tmp_path / "b"
-    source.write_text("new")
-    target.write_text("old")
-    released_files.put(source, target, link)
-    assert (target.read_text(), target.is_symlink()) == ("new", link)
-    before = source.stat().st_ino
-    released_files.put(source, source, link)  # a file that is in its place stays itself
-    assert (source.stat().st_ino, source.is_symlink()) == (before, False)
-    assert not list(tmp_path.glob(".*.part"))
-
-
 # --- saved runs -------------------------------------------------------------------------------
 
 

@@ -31,18 +31,12 @@ def pairs(
 
 
 def test_rho_is_scipys_also_with_ties() -> None:
-    undefined = 0
-    for seed in range(100):
+    for seed in range(50):
         rng = random.Random(seed)
-        used = rng.sample(range(6), rng.randint(1, 6))
-        both = [(rng.choice(used), rng.choice(used)) for _ in range(rng.choice([2, 5, 40]))]
-        sides = list(zip(*both, strict=True))
-        if min(len(set(side)) for side in sides) == 1:
-            undefined += 1
-            assert spearman(both) is None
-        else:
-            assert spearman(both) == pytest.approx(spearmanr(*sides).statistic, abs=1e-12)
-    assert 0 < undefined < 50
+        both = [(rng.choice(range(6)), rng.choice(range(6))) for _ in range(rng.choice([9, 40]))]
+        expected = spearmanr(*zip(*both, strict=True)).statistic
+        assert spearman(both) == pytest.approx(expected, abs=1e-12)
+    assert spearman([(3, 1), (3, 2)]) is None
 
 
 def test_a_row_by_hand() -> None:
@@ -122,9 +116,6 @@ def test_only_questions_that_all_models_have_scores_for() -> None:
     assert (found.complete, found.judged) == (3, 2)
     assert found.means == {"a": (4.5, 5.0), "b": (4.0, 4.0), "c": (1.0, 2.5)}
     assert (found.same, found.tied, found.pairs, found.tau) == (3, 0, 3, 1.0)
-    # Without b in the comparison q2 is judged, and counts.
-    two = order(given, ["a", "b", "c"], ["a", "c"], resamples=50)
-    assert (two.complete, two.judged, two.means["c"]) == (3, 3, (7 / 3, 7 / 3))
     none = order(given, ["a"], ["a"])
     assert (none.complete, none.tau, none.interval) == (4, None, None)
 

@@ -219,13 +219,9 @@ def test_times_of_a_random_whisper(
 
 
 def test_sound_that_is_not_as_agreed(whisper: TransformersWhisper, tmp_path: Path) -> None:
-    expected = "expected 16000 Hz, 1 channel, 16 bits"
-    for form, wanted in (
-        ({"rate": 44_100}, f"44100 Hz, 1 channels, 16 bits; {expected}"),
-        ({"channels": 8}, "16000 Hz, 8 channels"),
-    ):
-        sound = tiny_whisper.write_tones(tmp_path / "sound.wav", 0.1, **form)
-        refused(MediaError, wanted, whisper.transcribe, sound)
+    sound = tiny_whisper.write_tones(tmp_path / "sound.wav", 0.1, rate=44_100)
+    wanted = "44100 Hz, 1 channels, 16 bits; expected 16000 Hz, 1 channel, 16 bits"
+    refused(MediaError, wanted, whisper.transcribe, sound)
     sound.write_bytes(b"not a wav file")
     refused(MediaError, "cannot be read as a wav file", whisper.transcribe, sound)
     sound = tiny_whisper.write_tones(tmp_path / "tones.wav", 0.1)

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import math
-import struct
 import wave
 from pathlib import Path
 from string import ascii_letters
+
+import numpy as np
 
 RATE = 16_000
 N_TIMESTAMPS = 1501  # <|0.00|> to <|30.00|>, every 0.02 s
 
 
-def build(folder: Path, *, tokens: int = 24, seed: int = 0) -> Path:
-    """Write a multilingual checkpoint (two languages) with its processor; returns the folder.
-
-    Args:
-        folder: made if it is not there.
-        tokens: most tokens for a window of 30 s.
-        seed: of the random weights.
-    """
+def build(folder: Path) -> Path:
+    """Write a multilingual checkpoint (two languages) with its processor; returns the folder."""
     import torch
     import transformers
 
@@ -29,12 +23,8 @@ def build(folder: Path, *, tokens: int = 24, seed: int = 0) -> Path:
     # Letters, times and the end only: what is no text would leave windows empty by chance.
     allowed = {*range(number("<|0.00|>"), len(tokenizer)), end, *map(number, ascii_letters)}
     no_text = [i for i in range(len(tokenizer)) if i not in allowed]
-    ids = {
-        "pad_token_id": end,
-        "bos_token_id": end,
-        "eos_token_id": end,
-        "decoder_start_token_id": begin,
-    }
+    ids = dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id"), end)
+    ids["decoder_start_token_id"] = begin
     config = transformers.WhisperConfig(
         vocab_size=len(tokenizer),
         num_mel_bins=80,
@@ -49,7 +39,7 @@ def build(folder: Path, *, tokens: int = 24, seed: int = 0) -> Path:
         begin_suppress_tokens=None,
         **ids,
     )
-    torch.manual_seed(seed)
+    torch.manual_seed(0)
     model = transformers.WhisperForConditionalGeneration(config)
     model.generation_config = transformers.GenerationConfig(
         is_multilingual=True,
@@ -58,7 +48,7 @@ def build(folder: Path, *, tokens: int = 24, seed: int = 0) -> Path:
         no_timestamps_token_id=number("<|notimestamps|>"),
         prev_sot_token_id=number("<|startofprev|>"),
         max_initial_timestamp_index=50,
-        max_length=tokens,
+        max_length=24,  # tokens for a window of 30 s
         suppress_tokens=no_text,
         begin_suppress_tokens=[],
         **ids,
@@ -71,18 +61,13 @@ def build(folder: Path, *, tokens: int = 24, seed: int = 0) -> Path:
     return folder
 
 
-def write_tones(file: Path, seconds: float, *, rate: int = RATE, channels: int = 1) -> Path:
-    """A wav file of 16 bits with another tone every second."""
-    samples = (
-        int(8000 * math.sin(2 * math.pi * (300 + 50 * (i // rate)) * i / rate))
-        for i in range(round(seconds * rate))
-    )
-    content = b"".join(struct.pack("<h", sample) * channels for sample in samples)
+def write_tones(file: Path, seconds: float, rate: int = RATE) -> Path:
+    """A mono wav file of 16 bits with another tone every second."""
+    times = np.arange(round(seconds * rate)) / rate
+    samples = 8000 * np.sin(2 * np.pi * (300 + 50 * np.floor(times)) * times)
     with wave.open(str(file), "wb") as out:
-        out.setnchannels(channels)
-        out.setsampwidth(2)
-        out.setframerate(rate)
-        out.writeframes(content)
+        out.setparams((1, 2, rate, 0, "NONE", ""))
+        out.writeframes(samples.astype("<i2").tobytes())
     return file
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -56,13 +56,8 @@ def difference(
         one, other: any raters or panels.
         resamples, seed: of the bootstrap over videos; 0 resamples for no interval.
     """
-    everyone = (one, other, study.reference)
-    cells = [
-        kept
-        for items in study.cells.values()
-        if (kept := [i for i in items if all(own.get(i) in RATINGS for own in everyone)])
-    ]
-    n = sum(map(len, cells))
+    both = shared(study, one, other)
+    cells, n = list(both.cells.values()), len(both.items)
     if not n:
         why = "both rated" if study.reference else "has a reference rating: there is none yet"
         return told_difference(None, f"no item {why}", 0, kappas.no_interval(kappas.NO_VALUE))
@@ -98,7 +93,7 @@ def difference(
 
 
 def _sums(
-    study: Study, cells: list[list[Item]], one: Ratings, other: Ratings
+    study: Study, cells: Iterable[Sequence[Item]], one: Ratings, other: Ratings
 ) -> Mapping[str, list[int]]:
     """Video -> the sums of every cell of the one rater, then of the other."""
     found: list[Mapping[str, kappas.Sums]] = [

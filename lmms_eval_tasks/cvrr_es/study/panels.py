@@ -290,10 +290,8 @@ class Judges:
             weights = [max(0.0, kappas[judge] or 0.0) for judge in votes]
             if not any(weights):
                 notes["plain mean, no judge of the answer has a positive kappa"] += 1
-            yield (
-                item,
-                weighted_mean([*votes.values()], weights if any(weights) else [1.0] * len(votes)),
-            )
+                weights = [1.0] * len(votes)
+            yield item, weighted_mean([*votes.values()], weights)
 
     def _best(self, notes: Counter[str]) -> Iterator[tuple[Item, int]]:
         ranked = {stratum: best_first(kappas) for stratum, kappas in self._kappas.items()}

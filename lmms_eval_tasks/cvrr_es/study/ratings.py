@@ -122,8 +122,8 @@ def load(paths: Sequence[Path]) -> Loaded:
     blank = []
     for file in _files(paths):
         place = ""
-        for place, entry, strict in _entries(file):
-            row, problem = _row(entry, strict=strict)
+        for place, entry in _entries(file):
+            row, problem = _row(entry)
             if problem:
                 problems[place] = problem
             if row is not None:
@@ -195,31 +195,32 @@ def _is_ours(file: Path) -> bool:
     return samples is None or samples["task"] in JUDGE_TASKS
 
 
-def _entries(file: Path) -> Iterator[tuple[str, Any, bool]]:
-    """Place, content, and whether there may be no other fields, of every line of a file."""
+def _entries(file: Path) -> Iterator[tuple[str, Any]]:
+    """Place and content of every line of a file; of a saved item what a row needs."""
     samples = _SAMPLES.search(file.name)
     if samples is not None:
         if samples["task"] not in JUDGE_TASKS:
             raise DataError(f"{file}: {samples['task']} is no task of judges")
         for number, sample in enumerate(saved_runs.read(file).samples, 1):
             item = next(filter(_is_item, sample.values()), None)
-            yield f"{file}, line {number}", item, False
+            row = item and {name: value for name, value in item.items() if name in _FIELDS}
+            yield f"{file}, line {number}", row
         return
     for number, entry in read_lines(file):
-        yield f"{file}, line {number}", entry, True
+        yield f"{file}, line {number}", entry
 
 
 def _is_item(value: object) -> bool:
     return isinstance(value, dict) and value.keys() >= set(_REQUIRED)
 
 
-def _row(entry: Any, *, strict: bool) -> tuple[RatingRow | None, str]:
+def _row(entry: Any) -> tuple[RatingRow | None, str]:
     """A row and "", or what is wrong; both if only its rating had to be left out."""
     if not isinstance(entry, dict):
         return None, f"expected an object with {', '.join(_REQUIRED)}"
-    if problem := next(_problems(entry, strict=strict), ""):
+    if problem := next(_problems(entry), ""):
         return None, problem
-    row = RatingRow(**{"video": "", **{n: v for n, v in entry.items() if n in _FIELDS}})
+    row = RatingRow(**{"video": "", **entry})
     if row.video and "/" not in row.video:  # written by hand, with the file's name alone
         row = replace(row, video=f"{row.dimension}/{row.video}")
     if row.rating is None:
@@ -230,10 +231,9 @@ def _row(entry: Any, *, strict: bool) -> tuple[RatingRow | None, str]:
     return replace(row, rating=float(row.rating)), ""
 
 
-def _problems(entry: Mapping[str, Any], *, strict: bool) -> Iterator[str]:
+def _problems(entry: Mapping[str, Any]) -> Iterator[str]:
     """What is wrong with a row's fields; what comes later relies on what was right before."""
-    unknown = sorted(entry.keys() - _FIELDS.keys()) if strict else []
-    if unknown:
+    if unknown := sorted(entry.keys() - _FIELDS.keys()):
         yield f"unknown field {unknown[0]}; known: {', '.join(_FIELDS)}"
     for name in _FIELDS:
         if name not in entry:

@@ -246,26 +246,18 @@ _REASON = " ".join(["word"] * (REPLY_TOKENS - 10))
 _REPLY = json.dumps({"reason": _REASON, "rating": 3})
 
 
-class _StandIn:
+class _StandIn(Judge):
     """Notes what it is asked and gives a reply of the usual length."""
 
     def __init__(self, config: JudgeConfig, asked: list[Request]) -> None:
         self.config, self._asked = config, asked
 
-    def supports(self, criterion: str) -> bool:  # noqa: ARG002 - a stand-in takes any
-        """Every criterion."""
-        return True
-
-    def verdict(self, criterion: Criterion, fields: Mapping[str, Any]) -> Verdict:
-        """A rating in the middle."""
-        self._asked.append((criterion, dict(fields), _REPLY))
-        return Verdict(3.0, "ok", _REASON, _REPLY, judge=self.config.label)
-
     def verdicts(
         self, criterion: Criterion, fields: Mapping[str, Any], samples: int
     ) -> list[Verdict]:
-        """As many of them."""
-        return [self.verdict(criterion, fields) for _ in range(samples)]
+        """Ratings in the middle."""
+        self._asked += [(criterion, dict(fields), _REPLY)] * samples
+        return [Verdict(3.0, "ok", _REASON, _REPLY, judge=self.config.label)] * samples
 
 
 def estimate(config: JudgeConfig, asked: Sequence[Asked]) -> list[str]:
@@ -322,4 +314,4 @@ def _judge(
     if config.provider != DEBATE:
         return _StandIn(config, requests[config])
     *agents, last = (_StandIn(model, requests[model]) for model in config.members)
-    return DebateJudge(config, agents, last, config.rounds)
+    return DebateJudge(config, agents, last)

@@ -357,7 +357,7 @@ def empties(report: Report) -> Sheet | None:
         rows,
         [
             f"{data['empty']:,} of {data['items']:,} answers are empty: the "
-            "published scripts skip them; here a judge rates them or fails on them",
+            "published scripts skip them; here a judge rates them or fails on them"
         ],
     )
 

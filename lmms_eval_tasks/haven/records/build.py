@@ -21,7 +21,6 @@ from lmms_eval_tasks.judges import JudgeConfig
 from lmms_eval_tasks.judges.writer import writer
 from lmms_eval_tasks.utils import indexed_frames
 from lmms_eval_tasks.utils.indexed_frames import Frames
-from lmms_eval_tasks.utils.prompts import Prompt
 
 
 def model(spec: str, env: Mapping[str, str]) -> JudgeConfig:
@@ -155,7 +154,6 @@ def build(
     source: str,
     *,
     config: JudgeConfig | None = None,
-    given: Prompt | None = None,
     keep_gaps: bool = False,
 ) -> Iterator[Done]:
     """Make the videos one after the other, each written as soon as it is complete.
@@ -166,39 +164,37 @@ def build(
         out: folder of the files.
         source: slug.
         config: the model that writes; None leaves all new texts out.
-        given: the instructions.
         keep_gaps: write a record also where texts failed.
 
     Raises:
         TasksError: the model cannot be used, a video cannot be decoded, or nothing be written.
     """
-    given = steps.prompt() if given is None else given
     judge = None
     if config is not None:
-        judges.preflight(config, [steps.criterion(step, given) for step in steps.STEPS])
+        judges.preflight(config, [steps.criterion(step) for step in steps.STEPS])
         judge = judges.make(config)
     for job in jobs:
         if job.complete and job.key is not None:
             yield Done(job, job.key)
             continue
         made, frames, have = structured(job, choices)
-        written = steps.Written(have)
+        texts, failures = have, dict[str, str]()
         texts_by = [dict(one) for one in job.texts_by]
         if config is not None and judge is not None:
-            written = steps.write(judge, given, made, frames.images, have)
-            by = {"model": config.label, "prompt": given.hash}
+            texts, failures = steps.write(judge, made, frames.images, have)
+            by = {"model": config.label, "prompt": steps.prompt().hash}
             texts_by += [] if by in texts_by else [by]
-            if written.failures and not keep_gaps:
-                yield Done(job, "", made, written.texts, written.failures)
+            if failures and not keep_gaps:
+                yield Done(job, "", made, texts, failures)
                 continue
         about = {
             "made_from": job.sampled.made_from,
             "texts_by": texts_by,
-            "missing": written.texts.missing(made.key_shots),
+            "missing": texts.missing(made.key_shots),
         }
-        video = files.record(made, written.texts, job.name, about)
+        video = files.record(made, texts, job.name, about)
         with files.writing(out, source):
             held = files.read(out, source)  # again: another process may have added to it
             key = files.find(held, job.name) or files.new_key(held)
             files.put(out, source, key, video, made)
-        yield Done(job, key, made, written.texts, written.failures)
+        yield Done(job, key, made, texts, failures)

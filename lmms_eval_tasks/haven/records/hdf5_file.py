@@ -7,8 +7,9 @@ and `video_name` where they are. `n_steps` and `n_frame_per_seg` follow from the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,7 +81,11 @@ def _arrays(group: Any) -> Arrays:
     picks = [int(value) for value in _whole(group, "picks", 1)]
     if not picks:
         raise _WrongError("picks: there are none")
-    _ascending("picks", picks)
+    for place, (before, pick) in enumerate(pairwise(picks), 2):
+        if pick <= before:
+            raise _WrongError(
+                f"picks, entry {place}: {pick} comes after {before}; expected ascending"
+            )
     n_frames = int(_whole(group, "n_frames", 0)[0])
     if picks[-1] >= n_frames:
         place = next(i for i, pick in enumerate(picks, 1) if pick >= n_frames)
@@ -92,13 +97,12 @@ def _arrays(group: Any) -> Arrays:
     _in_order(shots)
     gtscore = gtframe = None
     if "gtscore" in group:
-        scores = _numbers(group, "gtscore", 1)
-        _length("gtscore", scores, picks, "picks")
-        gtscore = tuple(float(score) for score in scores)
+        gtscore = tuple(float(score) for score in _numbers(group, "gtscore", 1))
     if "gtframe" in group:
-        flags = _whole(group, "gtframe", 1)
-        _length("gtframe", flags, picks, "picks")
-        gtframe = tuple(_flags(flags))
+        gtframe = tuple(_flags(_whole(group, "gtframe", 1)))
+    for name, values in (("gtscore", gtscore), ("gtframe", gtframe)):
+        if values is not None and len(values) != len(picks):
+            raise _WrongError(f"{name}: {len(values)} values, but picks has {len(picks)}")
     return Arrays(tuple(picks), tuple(shots), n_frames, gtscore, gtframe, _name(group))
 
 
@@ -137,15 +141,6 @@ def _whole(group: Any, name: str, ndim: int) -> np.ndarray[Any, Any]:
     return values
 
 
-def _ascending(name: str, values: Sequence[int]) -> None:
-    for place in range(1, len(values)):
-        if values[place] <= values[place - 1]:
-            raise _WrongError(
-                f"{name}, entry {place + 1}: {values[place]} comes after {values[place - 1]}; "
-                "expected ascending"
-            )
-
-
 def _in_order(shots: Sequence[tuple[int, int]]) -> None:
     if not shots:
         raise _WrongError("change_points: there are none, so the video has no shot")
@@ -161,11 +156,6 @@ def _in_order(shots: Sequence[tuple[int, int]]) -> None:
                 f"at {end}"
             )
         end = last
-
-
-def _length(name: str, values: Sized, like: Sized, other: str) -> None:
-    if len(values) != len(like):
-        raise _WrongError(f"{name}: {len(values)} values, but {other} has {len(like)}")
 
 
 def _flags(values: Iterable[Any]) -> list[bool]:

@@ -8,7 +8,7 @@ import re
 import statistics
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,10 +48,6 @@ class Row:
     spearman: float | None
     exact: float
     reason: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain types."""
-        return asdict(self)
 
 
 def read(file: Path) -> dict[Key, int]:
@@ -132,7 +128,7 @@ def _check_complete(found: dict[Key, int], file: Path) -> None:
 
 
 def compare(first: Path, second: Path) -> list[Row]:
-    """Both raters' ratings side by side.
+    """Both raters' ratings side by side: the rows of the paper's Table 2.
 
     Raises:
         DataError: a sheet cannot be used, or the two are not of the same texts.
@@ -145,15 +141,6 @@ def compare(first: Path, second: Path) -> list[Row]:
                     f"{file}: the row of {_named(key)} is missing, which the other sheet has: both "
                     "raters fill in the same sheet"
                 )
-    return rows(one, other)
-
-
-def rows(one: dict[Key, int], other: dict[Key, int]) -> list[Row]:
-    """The rows of the paper's Table 2.
-
-    Args:
-        one, other: ratings of the same keys.
-    """
     found = []
     for level, dimensions in DIMENSIONS.items():
         for dimension in dimensions:

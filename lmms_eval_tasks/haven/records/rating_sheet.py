@@ -143,30 +143,27 @@ def draw(records: Sequence[Record], number: int, seed: int) -> Sheet:
     """
     if number < 1:
         raise DataError(f"{number} videos to rate: expected at least 1")
-    able = [record for record in records if _can_be_rated(record)]
+    able = [drawn for record in records if (drawn := _drawn(record, seed)) is not None]
     if not able:
         raise DataError(
             f"none of {len(records)} videos can be rated: each needs {FRAMES} described frames, a "
             "described shot, a document and a summary"
         )
-    chosen = sorted(able, key=lambda record: _hash(seed, record.id))[:number]
+    chosen = sorted(able, key=lambda drawn: _hash(seed, drawn.id))[:number]
     notes = []
     if left := len(records) - len(able):
         notes.append(f"{left} of {len(records)} videos lack a text and were not drawn from")
     if len(chosen) < number:
         notes.append(f"{len(chosen)} videos instead of {number}: there are no more")
-    return Sheet(tuple(_drawn(record, seed) for record in chosen), tuple(notes))
+    return Sheet(tuple(chosen), tuple(notes))
 
 
-def _can_be_rated(record: Record) -> bool:
-    frames = sum(bool(frame.description) for frame in record.frames)
-    shots = sum(bool(shot.description) for shot in record.shots)
-    return frames >= FRAMES and shots >= SHOTS and bool(record.document and record.summary)
-
-
-def _drawn(record: Record, seed: int) -> Drawn:
+def _drawn(record: Record, seed: int) -> Drawn | None:
+    """A video's frames and shot; None if it lacks a text."""
     frames = [n for n, frame in enumerate(record.frames, 1) if frame.description]
     shots = [n for n, shot in enumerate(record.shots, 1) if shot.description]
+    if len(frames) < FRAMES or not (shots and record.document and record.summary):
+        return None
     frames.sort(key=lambda n: _hash(seed, f"{record.id} frame {n}"))
     shot = min(shots, key=lambda n: _hash(seed, f"{record.id} shot {n}"))
     return Drawn(record, tuple(sorted(frames[:FRAMES])), shot)
@@ -224,15 +221,6 @@ def evidence(drawn: Drawn) -> Evidence:
     except MediaError as error:
         return Evidence({}, (), (), str(error))
     return Evidence(large, [small[n] for n in shot], [small[n] for n in whole])
-
-
-def missing(found: Mapping[str, Evidence]) -> list[str]:
-    """Videos without pictures, one line each."""
-    return [
-        f"{one.why}: rate it with a copy of your own beside the form"
-        for one in found.values()
-        if one.why
-    ]
 
 
 def html(sheet: Sheet, evidence: Mapping[str, Evidence]) -> str:

@@ -187,35 +187,27 @@ def join(
 
 def _disagree(given: JsonVideo, arrays: Arrays, origin: Origin) -> str:
     """Where the two first differ, or ""."""
-    ours, theirs = origin.json, origin.hdf5
-    for place, (frame, pick) in enumerate(zip(given.frames, arrays.picks, strict=False), 1):
+
+    def told(ours: str, here: object, theirs: str, there: object) -> str:
+        return f"{origin.json}, {ours}: {here}, but {origin.hdf5}, {theirs}: {there}"
+
+    for n, (frame, pick) in enumerate(zip(given.frames, arrays.picks, strict=False), 1):
         if frame.frame_id != pick:
-            return (
-                f"{ours}, frames, entry {place}, frame_id: {frame.frame_id}, but {theirs}, picks, "
-                f"entry {place}: {pick}"
-            )
+            at = f"frames, entry {n}, frame_id"
+            return told(at, frame.frame_id, f"picks, entry {n}", pick)
     if len(given.frames) != len(arrays.picks):
-        return f"{ours}, frames: {len(given.frames)}, but {theirs}, picks: {len(arrays.picks)}"
-    for place, frame in enumerate(given.frames):
-        if arrays.gtframe is not None and frame.is_gt != arrays.gtframe[place]:
-            return (
-                f"{ours}, frames, entry {place + 1}, is_gt: {int(frame.is_gt)}, but {theirs}, "
-                f"gtframe, entry {place + 1}: {int(arrays.gtframe[place])}"
-            )
+        return told("frames", len(given.frames), "picks", len(arrays.picks))
+    for n, (frame, flag) in enumerate(zip(given.frames, arrays.gtframe or (), strict=False), 1):
+        if frame.is_gt != flag:
+            at = f"frames, entry {n}, is_gt"
+            return told(at, int(frame.is_gt), f"gtframe, entry {n}", int(flag))
     if len(given.clips) != len(arrays.change_points):
-        return (
-            f"{ours}, clips: {len(given.clips)}, but {theirs}, change_points: "
-            f"{len(arrays.change_points)}"
-        )
-    for place, (clip, (first, last)) in enumerate(
-        zip(given.clips, arrays.change_points, strict=True), 1
-    ):
+        return told("clips", len(given.clips), "change_points", len(arrays.change_points))
+    for n, (clip, shot) in enumerate(zip(given.clips, arrays.change_points, strict=True), 1):
         for number, frame_id in enumerate(clip.frames, 1):
-            if not first <= frame_id <= last:
-                return (
-                    f"{ours}, clips, entry {place}, frames, entry {number}: {frame_id}, but "
-                    f"{theirs}, change_points, entry {place}: {first} to {last}"
-                )
+            if not shot[0] <= frame_id <= shot[1]:
+                at, span = f"clips, entry {n}, frames, entry {number}", f"{shot[0]} to {shot[1]}"
+                return told(at, frame_id, f"change_points, entry {n}", span)
     return ""
 
 

@@ -3,8 +3,7 @@
     ROOT/haven/processed/SOURCE_data.json   as released (json_file.py); or without processed/
     ROOT/haven/SOURCE/h5/SOURCE.h5          as released (hdf5_file.py); or ROOT/haven/SOURCE.h5, as
                                             downloads of a folder come; without it no saliency
-    ROOT/haven/SOURCE.jsonl                 the hub copy; or ROOT/haven/SOURCE/*.jsonl, or either in
-                                            processed/; the JSON file is read where it is there
+    ROOT/haven/SOURCE/*.jsonl               the hub copy, where the JSON file is not there
     ROOT/haven/videos/SOURCE/NAME.mp4       the user's own copies; or ROOT/haven/SOURCE/videos/
 
 NAME is the video's key in the release (video_7) or the original video's own name, in this order.
@@ -95,9 +94,7 @@ def find(folder: Path, source: str) -> Files:
     """The files of `source` below `folder`."""
     places = (folder / "processed", folder)
     texts = _first(*(place / f"{source}_data.json" for place in places))
-    for place in reversed(places):  # the hub copy
-        texts = texts or _first(place / f"{source}.jsonl")
-        texts = texts or tuple(sorted((place / source).glob("*.jsonl")))
+    texts = texts or tuple(sorted((folder / source).glob("*.jsonl")))  # the hub copy
     return Files(source, texts, hdf5_path(folder, source))
 
 

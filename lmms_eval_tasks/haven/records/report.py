@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.haven.records import steps
@@ -18,7 +17,6 @@ from lmms_eval_tasks.haven.records.build import Done
 from lmms_eval_tasks.haven.records.steps import WORDS, Said, Texts
 from lmms_eval_tasks.haven.records.structure import Structure
 from lmms_eval_tasks.judges import JudgeConfig, engine, writer
-from lmms_eval_tasks.utils.prompts import Prompt
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -30,8 +28,7 @@ FRAME, SHOT, SENTENCE = 40, 60, 30
 SHOTS_PER_SENTENCE = 2
 
 
-@dataclass(frozen=True)
-class Work:
+class Work(NamedTuple):
     """A video's structure, the texts it has, and the size of its pictures in pixels."""
 
     made: Structure
@@ -39,14 +36,8 @@ class Work:
     size: tuple[int, int]
 
 
-def estimate(works: Sequence[Work], given: Prompt, config: JudgeConfig) -> Table:
-    """The steps and `all` of them, with what they need.
-
-    Args:
-        works: the videos that are to be asked about.
-        given: the instructions.
-        config: the model.
-    """
+def estimate(works: Sequence[Work], config: JudgeConfig) -> Table:
+    """What the texts of some videos need of a model, by step."""
     from lmms_eval_tasks.judges.tokens import image_tokens
 
     asked: dict[str, list[Asked]] = {step: [] for step in steps.STEPS}
@@ -54,7 +45,7 @@ def estimate(works: Sequence[Work], given: Prompt, config: JudgeConfig) -> Table
     for work in works:
         for step, pictures, texts, reply in _asked(work):
             fields = steps.fields(step, texts)
-            asked[step].append((steps.criterion(step, given), fields, json.dumps(reply)))
+            asked[step].append((steps.criterion(step), fields, json.dumps(reply)))
             picture_tokens[step] += pictures * image_tokens(*work.size)
             shown[step] += pictures
             shown["all"] += pictures

@@ -10,7 +10,7 @@ check of shots' numbers is in Python: the JSON schema that is sent is the same f
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Annotated, Any
 
@@ -126,19 +126,12 @@ class Texts:
         return found + (["the summary"] if key_shots and not self.summary else [])
 
 
-@dataclass
-class Written:
-    """Texts, and what failed: place -> why."""
-
-    texts: Texts
-    failures: dict[str, str] = field(default_factory=dict)
-
-
 def nothing(made: Structure) -> Texts:
     """No text at all."""
     return Texts(("",) * len(made.sampled.picks), ("",) * len(made.starts))
 
 
+@prompts.once
 def prompt() -> prompts.Prompt:
     """The instructions: ours, or `haven/build.yml` of the user's folder of prompts.
 
@@ -151,15 +144,14 @@ def prompt() -> prompts.Prompt:
     return prompts.load("haven", "build", required)
 
 
-def criterion(step: str, given: prompts.Prompt, schema: type[BaseModel] | None = None) -> Criterion:
+def criterion(step: str, schema: type[BaseModel] | None = None) -> Criterion:
     """One step as the judges' layer asks it; its score says only that there is a reply.
 
     Args:
         step: one of STEPS.
-        given: the instructions.
         schema: that of the step, perhaps with a check of numbers.
     """
-    shown = _SHOWN[step]
+    given, shown = prompt(), _SHOWN[step]
     pictures = shown != "shots"
     return Criterion(
         name=f"haven_{step}",
@@ -184,18 +176,20 @@ def fields(step: str, shown: Sequence[Any]) -> dict[str, Any]:
 
 
 def write(
-    judge: Judge, given: prompts.Prompt, made: Structure, images: Images, have: Texts
-) -> Written:
+    judge: Judge, made: Structure, images: Images, have: Texts
+) -> tuple[Texts, dict[str, str]]:
     """Ask for the texts that are missing; trouble becomes a failure, never an exception.
 
     The document and the summary wait for all descriptions that they are made of.
 
     Args:
         judge: a single model.
-        given: the instructions.
         made: frames and shots.
         images: called from several threads.
         have: texts that are there.
+
+    Returns:
+        The texts, and what failed: place -> why.
     """
     from lmms_eval_tasks.judges.run import ordered_map
 
@@ -208,7 +202,7 @@ def write(
         step, place = job
         numbers = [n + 1 for n in ([place] if step == "frame" else ranges[place])]
         try:
-            asked = criterion(step, given)
+            asked = criterion(step)
             reply = writer.reply(judge, asked, fields(step, images(numbers)), Description)
         except writer.FailedError as error:
             failures[f"{step} {place + 1}"] = str(error)
@@ -226,7 +220,7 @@ def write(
             if lacking := [n + 1 for n in chosen if not shots[n]]:
                 raise writer.FailedError(f"waits for the description of shot {lacking[0]}")
             asked = fields(step, [shots[n] for n in chosen])
-            reply = writer.reply(judge, criterion(step, given, schema), asked, schema)
+            reply = writer.reply(judge, criterion(step, schema), asked, schema)
         except writer.FailedError as error:
             failures[step] = str(error)
             return ()
@@ -247,4 +241,4 @@ def write(
     )
     # In the record's order, not in that of the threads.
     order = [*(f"{step} {place + 1}" for step, place in jobs), *steps]
-    return Written(done, {name: failures[name] for name in order if name in failures})
+    return done, {name: failures[name] for name in order if name in failures}

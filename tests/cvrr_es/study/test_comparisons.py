@@ -12,8 +12,7 @@ from lmms_eval_tasks.cvrr_es.study import comparisons, leniency
 from lmms_eval_tasks.cvrr_es.study.leniency import against_kappa, read_accuracies
 from lmms_eval_tasks.cvrr_es.study.study import Folds, Study
 from lmms_eval_tasks.errors import DataError
-from tests.cvrr_es.study.hand_made import KAPPA_A, judged, referred
-from tests.cvrr_es.study.study_rows import PARTIAL, of, study
+from tests.cvrr_es.study.study_rows import KAPPA_A, PARTIAL, judged, of, referred, study
 
 KAPPAS = {"a": 0.1, "b": 0.3, "c": 0.2, "d": 0.4}
 JUDGE = {"A": [5, 3, 4], "B": [4, 3, None], "C": [1, 5, 4.5]}
@@ -154,7 +153,6 @@ class TestLeniency:
     def test_the_judge_among_the_candidates(self) -> None:
         for judge, candidate, same in (
             ("GPT-4o mini", "gpt4o_Mini", True),
-            ("Video-LLaVA", "videollava", True),
             ("GPT-4o", "GPT-4o mini", False),
             ("Ｑwen2", "qwen2", True),
             ("???", "!!", False),
@@ -203,19 +201,15 @@ class TestAccuracies:
         assert left == [["x"], ["GPT-4o"], ["nobody"]]
 
     def test_undefined_or_refused(self) -> None:
-        zero: Any = dict.fromkeys("abc", 0.0)
-        for own, accuracies, reason in (
-            (KAPPAS, {}, "0 judges have both numbers"),
-            (KAPPAS, {"a": 10, "b": 20}, "2 judges have both numbers"),
-            (KAPPAS, {"a": 10, "b": 10, "c": 10}, "the same accuracy, or the same kappa"),
-            (zero, {"a": 10, "b": 20, "c": 30}, "or the same kappa"),
+        for accuracies, reason in (
+            ({"a": 10, "b": 20}, "2 judges have both numbers"),
+            ({"a": 10, "b": 10, "c": 10}, "the same accuracy, or the same kappa"),
         ):
-            found = against_kappa(own, accuracies)
+            found = against_kappa(KAPPAS, accuracies)
             assert found["rho"] is None
             assert reason in found["reason"]
         bad: list[tuple[dict[str, Any], str]] = [
             ({"a": 101}, "accuracy of a: 101 is no number from 0 to 100"),
-            ({"a": -0.1}, "no number from 0 to 100"),
             ({"a": float("nan")}, "no number from 0 to 100"),
             ({"GPT-4o": 75, "GPT 4o": 70}, "accuracy of GPT 4o: there are two"),
             ({"a": 0.75, "b": 33}, "all as shares"),
@@ -230,9 +224,7 @@ class TestAccuracies:
         assert read_accuracies(file) == {"GPT-4o": 70.8, "Video-LLaVA": 16.0}
         for text, told in (
             ("[1, 2]", "expected judges with their accuracy, like"),
-            ("{}", "expected judges with their accuracy"),
             ("{", "not valid JSON"),
-            ('{"J": "70"}', "J: expected a number, found '70'"),
             ('{"J": true}', "J: expected a number, found True"),
         ):
             file.write_text(text)

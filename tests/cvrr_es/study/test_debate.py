@@ -1,4 +1,7 @@
-"""`lmms-eval-tasks debate` on a small study, against an endpoint that plays all agents."""
+"""Reference ratings: who gives them, what they are asked; and `lmms-eval-tasks debate`.
+
+The command runs on a small study, against an endpoint that plays all agents.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,14 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from lmms_eval_tasks.cvrr_es.study import ratings
+from lmms_eval_tasks.cvrr_es import judge
+from lmms_eval_tasks.cvrr_es.release import Question
+from lmms_eval_tasks.cvrr_es.study import ratings, reference
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
+from lmms_eval_tasks.cvrr_es.study.reference import Asked
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
+from lmms_eval_tasks.judges.engine import render
+from lmms_eval_tasks.judges.verdict import DEBATE, OPENAI
 from tests.conftest import REPOSITORY
 from tests.cvrr_es.study.debating import ANSWERS, DIFFERENT, DIMENSIONS, SAID, Player, Study, wanted
 from tests.local_endpoint import error
@@ -45,8 +53,73 @@ def missing(rows: Sequence[RatingRow]) -> int:
     return sum(row.rating is None for row in rows)
 
 
+# --- who gives the ratings, and what they are asked -----------------------------------------------
+
+KEY = {"OPENAI_API_KEY": "sk-planted-0123456789"}
+LOCAL = "m@http://localhost:1/v1"
+QUESTION = Question("partial_actions/001", "partial_actions", "v.mp4", "Who?", "A dog.")
+ONE = Asked(QUESTION, "Planted", "A cat.", empty=False)
+EMPTY = ONE._replace(answer="", empty=True)
+
+
+def test_who_gives_the_ratings(tmp_path: Path) -> None:
+    debate = reference.config(None, KEY)
+    assert (debate.provider, debate.rounds) == (DEBATE, 2)
+    assert [one.model for one in debate.members] == ["gpt-4o", "gpt-3.5-turbo", "gpt-4o"]
+    single = reference.config(None, KEY, single=True)
+    assert (single.provider, single.model) == (OPENAI, "gpt-3.5-turbo")
+    # Who judges answers is another decision.
+    assert reference.config(None, {**KEY, "LMMS_EVAL_TASKS_JUDGE": "x@http://h/v1"}) == debate
+    # One model debates with itself, and a file says more.
+    assert [one.label for one in reference.config(LOCAL, {}).members] == [LOCAL] * 3
+    assert reference.config(LOCAL, {}, single=True).members == ()
+    file = tmp_path / "debate.yml"
+    model = "{model: MODEL, base_url: 'http://localhost:1/v1'}"
+    file.write_text(
+        f"debate: [{model.replace('MODEL', 'a')}, {model.replace('MODEL', 'b')}]\n"
+        f"consolidator: {model.replace('MODEL', 'c')}\nrounds: 3\nname: three\n"
+    )
+    own = reference.config(str(file), {})
+    assert (own.label, own.rounds) == ("three", 3)
+    assert [one.model for one in own.members] == ["a", "b", "c"]
+    panel = tmp_path / "panel.yml"
+    panel.write_text("panel: ['a@http://localhost:1/v1', 'b@http://localhost:1/v1']\n")
+    cases: list[tuple[str | None, dict[str, str], bool, str]] = [
+        (str(file), {}, True, "three is a debate"),
+        (None, {}, False, r"gpt-4o and gpt-3\.5-turbo.*OPENAI_API_KEY.*--judge"),
+        (" ", {}, True, r"^gpt-3\.5-turbo at OpenAI"),
+        ("gpt-4o", {}, False, "--judge=MODEL@BASE_URL"),
+        ("none", KEY, False, "--judge none"),
+        (str(panel), {}, False, "--judge panel"),
+    ]
+    for spec, env, alone, told in cases:
+        with pytest.raises(JudgeError, match=told):
+            reference.config(spec, env, single=alone)
+
+
+def test_a_request_has_the_reference_and_the_rubric_but_no_candidate() -> None:
+    system, user = render(reference.criterion(), reference.fields(ONE))
+    for text in ("Who?", "A dog.", "A cat.", "<candidate-"):
+        assert text in user["content"]
+    assert judge.prompt("rating").text["rubric"].strip() in system["content"]
+    whole = system["content"] + user["content"]
+    assert "Planted" not in whole
+    assert "partial_actions" not in whole
+    assert "You do not see the video" in system["content"]
+    assert "reply is empty" not in whole
+    assert "JSON" in system["content"]
+    _, empty = render(reference.criterion(), reference.fields(EMPTY))
+    assert "reply is empty" in empty["content"]
+    assert "<candidate-e3b0c44298fc1c14>\n\n</candidate-" in empty["content"]
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
 def test_a_debate(study: Study) -> None:
-    """Its files, transcripts and console are in tests/golden."""
+    """Its files, transcripts and console are in tests/golden; the estimate is of what is sent."""
+    planned = study("--dry-run").output
+    assert study.endpoint.chats == []
     done = study()
     assert done.exit_code == 0, (done.output, done.exception)
     assert len(study.endpoint.chats) == TURNS
@@ -58,31 +131,43 @@ def test_a_debate(study: Study) -> None:
         for place, answer in enumerate(part, 1)
     }
     assert [row.question for row in rows if row.empty] == ["time_order_understanding/002"]
-    assert f"all: {TURNS} calls, unknown price" in done.output  # before anybody was asked
     # A folder with ratings and transcripts is read as ratings alone.
     assert ratings.read([study.folder]) == rows
+    for output in (planned, done.output):  # before anybody was asked
+        assert f"all: {TURNS} calls, unknown price" in output
+    tokens = int(planned.partition(" calls, about ")[2].partition(" + ")[0].replace(",", ""))
+    sent = [text for chat in study.endpoint.chats for text in texts(chat.json["messages"])]
+    # Tokens are more than words; the stand-ins' reasons are of the usual length.
+    assert 1.0 < tokens / len(" ".join(sent).split()) < 2.2
+
+
+def texts(messages: list[dict[str, str]]) -> list[str]:
+    return [message["content"] for message in messages]
+
+
+def test_a_failed_debate_is_a_row_without_rating(study: Study) -> None:
+    study.player = lambda request: "I like dogs."
+    study()
+    row, told = ratings.read([study.out])[0], study.transcripts()[0]
+    assert (row.rating, row.status, row.reason) == (None, "parse_failure", "")
+    assert [turn["raw"] for turn in told["turns"]] == ["I like dogs."] * 4
+    assert "no agent has a usable turn" in told["reason"]
 
 
 def test_a_budget_ends_the_run_and_the_rest_follows(study: Study) -> None:
+    refused(study("--max-cost", "1"), JudgeError, "price", "unknown")
+    os.environ.pop("LMMS_EVAL_TASKS_MAX_COST")
     first = study("--max-calls", "23", "--judge-concurrency", "1")
-    assert first.exit_code == 3
+    assert (first.exit_code, len(study.endpoint.chats)) == (3, 23)
     assert "INVALID" in first.output
-    assert len(study.endpoint.chats) == 23
     rows = ratings.read([study.out])
     assert len(rows) == ANSWERS
-    assert 0 < sum(row.rating is not None for row in rows) < ANSWERS
     assert {row.status for row in rows} == {"ok", "skipped"}
     os.environ.pop("LMMS_EVAL_TASKS_MAX_CALLS")
     assert f"{missing(rows)} without a rating: {AGAIN} what" in first.output
-    second = study()
-    assert second.exit_code == 0, second.output
+    assert study().exit_code == 0
     assert len(study.endpoint.chats) == TURNS
-    assert all(row.rating is not None for row in ratings.read([study.out]))
-
-
-def test_a_cost_limit_needs_a_price(study: Study) -> None:
-    refused(study("--max-cost", "1"), JudgeError, "price", "unknown")
-    assert study.endpoint.chats == []
+    assert missing(ratings.read([study.out])) == 0
 
 
 def test_killed_and_resumed_nothing_is_paid_twice(study: Study) -> None:
@@ -117,11 +202,10 @@ def test_killed_and_resumed_nothing_is_paid_twice(study: Study) -> None:
 def test_failures_are_rows_and_make_the_run_invalid(study: Study) -> None:
     study.player = lambda request: error(400, "no such model")
     done = study()
-    assert done.exit_code == 3
+    assert (done.exit_code, "INVALID" in done.output) == (3, True)
     rows = ratings.read([study.out])
     assert {(row.rating, row.status) for row in rows} <= {(None, "api_error"), (None, "skipped")}
     assert "Alpha: no rating; failed: " in done.output
-    assert "INVALID" in done.output
 
 
 def test_replies_of_no_use_are_kept_and_asked_for_once_more_with_repairs(study: Study) -> None:
@@ -135,9 +219,9 @@ def test_replies_of_no_use_are_kept_and_asked_for_once_more_with_repairs(study: 
     study.player = Player()
     assert told in study("--single").output
     assert len(study.endpoint.chats) == asked
-    judge = study.folder / "judge.yml"
-    judge.write_text(f"model: m\nbase_url: {study.endpoint.url}\nrepairs: 2\n")
-    done = study("--single", "--judge", str(judge))
+    file = study.folder / "judge.yml"
+    file.write_text(f"model: m\nbase_url: {study.endpoint.url}\nrepairs: 2\n")
+    done = study("--single", "--judge", str(file))
     assert done.exit_code == 0, done.output
     assert len(study.endpoint.chats) == asked + DIFFERENT
     assert missing(ratings.read([study.out])) == 0
@@ -147,32 +231,29 @@ def test_other_ratings_are_not_overwritten(study: Study) -> None:
     assert study().exit_code == 0
     kept = study.out.read_bytes()
     refused(study("--single"), DataError, str(study.out), "debate(", "--out")
-    study.candidates = study.candidates[:1]
+    every, study.candidates = study.candidates, study.candidates[:1]
     refused(study(), DataError, str(study.out), "Beta's answer", "--out")
     assert study.out.read_bytes() == kept
     assert len(study.endpoint.chats) == TURNS
     study.out.write_text("my notes")
     refused(study(), DataError, f"--out {study.out}: is there already", "remove it")
-    # More candidates than before are welcome.
     study.out.unlink()
     assert study().exit_code == 0
-    study.candidates = [study.folder / "candidates"]
+    study.candidates = every  # more candidates than before are welcome
     assert study().exit_code == 0
-    assert len(ratings.read([study.out])) == ANSWERS
+    assert study.out.read_bytes() == kept
 
 
 def test_bad_input(study: Study, tmp_path: Path) -> None:
-    refused(study("--out", str(tmp_path / "none" / "x.jsonl")), TasksError, "none/x.jsonl")
-    refused(study("--transcripts", str(tmp_path / "nowhere")), TasksError, "nowhere")
-    refused(study("--data", str(tmp_path / "empty")), DataError, "no CVRR-ES data")
-    refused(study("--judge", "none"), JudgeError, "--judge none")
-    refused(study("--max-calls", "-1"), TasksError, "MAX_CALLS")
-    os.environ.pop("LMMS_EVAL_TASKS_MAX_CALLS")
-    study.candidates.append(tmp_path / "missing")
-    refused(study(), DataError, "missing")
-    study.candidates.pop()
     file = study.candidates[0] / "partial_actions.json"
-    rows = json.loads(file.read_text(encoding="utf-8"))
-    file.write_text(json.dumps(rows[:2]))
-    refused(study(), DataError, "Alpha", "partial_actions")
+    file.write_text(json.dumps(json.loads(file.read_text(encoding="utf-8"))[:2]))
+    cases: list[tuple[tuple[str, str], type[TasksError], str]] = [
+        (("--out", str(tmp_path / "none" / "x.jsonl")), TasksError, "none/x.jsonl"),
+        (("--transcripts", str(tmp_path / "nowhere")), TasksError, "nowhere"),
+        (("--judge", "none"), DataError, "Alpha"),
+        (("--candidates", str(tmp_path / "missing")), DataError, "missing"),
+        (("--data", str(tmp_path / "empty")), DataError, "no CVRR-ES data"),
+    ]
+    for arguments, kind, told in cases:
+        refused(study(*arguments), kind, told)
     assert study.endpoint.chats == []

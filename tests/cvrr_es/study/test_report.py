@@ -24,21 +24,21 @@ from lmms_eval_tasks.cvrr_es.study.ratings import OFF_SCALE
 from lmms_eval_tasks.cvrr_es.study.report import NO_REFERENCE, Options, report
 from lmms_eval_tasks.errors import DataError, TasksError
 from tests.cvrr_es.scored import write_ratings
-from tests.cvrr_es.study.hand_made import (
+from tests.cvrr_es.study.study_rows import (
     FOURS,
     KAPPA,
     KAPPA_A,
     LENIENT,
-    MEAN_PANEL,
-    POOLED,
+    PARTIAL,
     REFERENCE,
+    TIME,
     given,
     judged,
     panel,
     rater,
     referred,
+    rows,
 )
-from tests.cvrr_es.study.study_rows import PARTIAL, TIME, rows
 
 QUICK = Options(resamples=0)
 
@@ -53,39 +53,21 @@ def full() -> dict[str, Any]:
 
 
 class TestNumbers:
+    """What is computed in report.py and parts.py alone: the rest is by hand in its own tests."""
+
     def test_a_rater(self, full: dict[str, Any]) -> None:
         part = rater(full, "J")
-        kappa, told = part["kappa"], part["ratings"]
-        assert kappa["cells"][PARTIAL]["A"]["kappa"] == pytest.approx(KAPPA_A)
-        assert kappa["by_candidate"] == {"A": pytest.approx(KAPPA_A), "B": 1}
-        mean, pooled = kappa["mean"], kappa["pooled"]
-        assert (mean["kappa"], mean["percent"]) == pytest.approx((KAPPA, 100 * KAPPA))
-        assert (mean["band"], mean["interval"]["clusters"]) == ("almost perfect", 2)
-        assert (pooled["kappa"], pooled["n"]) == (pytest.approx(POOLED), 8)
-        assert told["overall"]["mean"] == 26 / 8
-        assert (part["leniency"]["overall"]["value"], part["counts"]["rated"]) == (0.5, 8)
+        assert part["kappa"]["by_candidate"] == {"A": pytest.approx(KAPPA_A), "B": 1}
+        assert part["kappa"]["mean"]["kappa"] == pytest.approx(KAPPA)
         # Fitted on the other video: 1 on A, 0 on B, so half a point, and halves go up.
         assert part["without_offset"]["offsets"] == [0.5, 0.5]
-        # Reference: A and B tie, A wins, B wins twice. J: A wins twice, B wins, tie.
-        same = part["preferences"]
-        assert (same["same"], same["reference_tied"], same["judge_tied"]) == (2, 1, 1)
-        assert part["win_rates"]["score"] == {"A": 2.5 / 4, "B": 1.5 / 4}
         own = rater(full, "b")
         assert own["itself"] == ["B"]
         assert own["self_preference"]["difference"]["value"] == -1  # 0 on its own, 1 on A
-        pairs = {(one["one"], one["other"]): one["kappa"] for one in full["between"]["pairs"]}
-        assert (pairs["J", "K"], pairs["J", "b"], pairs["K", "b"]) == (0, 1, 0)
         assert full["accuracy"]["pairs"]["J"] == {"accuracy": 70, "kappa": pytest.approx(KAPPA)}
         assert json.loads(json.dumps(full, allow_nan=False)) == full
-
-    def test_panels(self) -> None:
-        found = report(judged(), referred(), QUICK)
-        mean, best = panel(found, "mean"), panel(found, "best_judge")
-        assert mean["kappa"]["mean"]["kappa"] == pytest.approx(MEAN_PANEL)
-        assert mean["over_best"]["value"] == pytest.approx(MEAN_PANEL - KAPPA)
+        mean = panel(full, "mean")
         assert (mean["over_best"]["n"], mean["over_mean"]) == (8, None)
-        assert best["over_best"]["value"] == 0
-        assert panel(found, "selected_mean")["kappa"]["mean"]["kappa"] == pytest.approx(KAPPA)
 
     def test_the_best_single_judge_is_chosen_on_shared_answers(self) -> None:
         """H, with B alone, has 0.97 there (E = 116, D = 1); J 0.86 on all, but 1 on B."""
@@ -131,9 +113,6 @@ class TestLacks:
     def test_no_reference(self) -> None:
         found = report([*judged(), *given("J", REFERENCE, round="collective")], [], QUICK)
         assert (found["reference"], found["notes"][0]) == (None, NO_REFERENCE)
-        part = rater(found, "J")
-        assert part["kappa"]["pooled"]["reason"] == "there is no reference yet"
-        assert part["ratings"]["overall"]["mean"] == 26 / 8
         assert "no kappa" in panel(found, "naive_bayes")["note"]
         assert found["rounds"][0]["difference"]["value"] is None
         assert "no kappa: there are no reference ratings yet" in html(found)
@@ -197,8 +176,6 @@ class TestLacks:
 
     def test_references(self) -> None:
         single = given("GPT-3.5", FOURS, round="reference")
-        with pytest.raises(DataError, match=r"of 2 raters: GPT-3.5 \(reference\), debate"):
-            report(judged(), [*referred(), *single])
         found = report([*judged(), *referred(), *single], referred(), QUICK)
         names = [part["name"] for part in found["raters"]]
         assert names == ["J", "K", "GPT-3.5, with reference"]

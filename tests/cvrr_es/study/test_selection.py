@@ -117,32 +117,23 @@ class TestChoices:
 def test_the_options_text() -> None:
     for text, expected in {
         "": Selection(),
-        "theta=0.2": Selection(theta=0.2),
         " theta = 0.2 , cross_fit = no ": Selection(theta=0.2, cross_fit=False),
         "top=3": Selection(top=3),
-        "fallback=none": Selection(fallback="none"),
-        "theta=-1": Selection(theta=-1.0),
+        "theta=-1,fallback=none": Selection(theta=-1.0, fallback="none"),
     }.items():
-        assert parse(text) == expected
-        assert parse(str(expected)) == expected
+        assert parse(text) == parse(str(expected)) == expected
     for text, line in {
         "theta": "is no setting",
         "tetha=0.2": "is no setting",
         "theta=0.2,theta=0.3": "given twice",
         "theta=0.2,top=2": "two rules",
-        "theta=20": "no kappa in -1..1",
-        "theta=nan": "no kappa in -1..1",
-        "theta=": "no kappa in -1..1",
-        "top=0": "no number of judges",
-        "top=-1": "no number of judges",
-        "top=²": "no number of judges",
+        **dict.fromkeys(("theta=20", "theta=nan", "theta="), "no kappa in -1..1"),
+        **dict.fromkeys(("top=0", "top=-1", "top=²"), "no number of judges"),
         "fallback=some": "none of all, best, none",
         "cross_fit=1": "neither yes nor no",
     }.items():
-        with pytest.raises(TasksError, match=line) as caught:
+        with pytest.raises(TasksError, match=f"{line}.*; expected a form like theta="):
             parse(text)
-        assert "expected a form like theta=" in str(caught.value)
-        assert "\n" not in str(caught.value)
 
 
 # --- what a judge task rates ----------------------------------------------------------------------
@@ -199,13 +190,13 @@ class TestDocs:
         found = docs(rated)
         first = [f"{PART}/00{n}/{name}" for n in (1, 2) for name in ("ada", "bob")]
         assert list(found) == [*first, *(f"{PART}/{n:03d}/ada" for n in (3, 4, 5, 6))]
-        one = found[f"{PART}/002/ada"]
-        asked = {name: value for name, value in doc(2).items() if name not in ("id", "task")}
+        asked = doc(2)
         for truth in ("reference", "references", "lure"):
             del asked[truth]
-        assert {**asked, "id": f"{PART}/002/ada", "task": "cvrr_judge"}.items() <= one.items()
-        own = {name: one[name] for name in one.keys() - asked.keys() - {"id", "task"}}
-        assert own == {
+        assert found[f"{PART}/002/ada"] == {
+            **asked,
+            "id": f"{PART}/002/ada",
+            "task": "cvrr_judge",
             "question_id": f"{PART}/002",
             "candidate": "ada",
             "answer": "Ada's answer 2.",
@@ -215,11 +206,8 @@ class TestDocs:
             "round": "first",
             "reference_rating": 5,
         }
-        for text in ("A dog runs away.", "A cat sleeps."):
-            assert text not in json.dumps(list(found.values()))
         empty = found[f"{PART}/002/bob"]
         assert (empty["answer"], empty["empty"], empty["reference_rating"]) == ("", True, None)
-        assert "reply is empty" in names.doc_to_text(empty)
         assert [one["id"] for one in rated.docs([doc(9), doc(3)])] == [f"{PART}/003/ada"]
 
     def test_collective(self) -> None:
@@ -229,7 +217,6 @@ class TestDocs:
         rated = make("cvrr_judge_collective", material(first))
         assert judges(rated) == {("Zoe", "Yan"), ()}  # nobody rated bob
         assert (rated.elsewhere, rated.own) == (2, QUESTIONS)
-        assert {one["round"] for one in docs(rated).values()} == {"collective"}
         # Names of judges do not reach the model; their reasons do, as they wrote them.
         text = names.doc_to_text(docs(rated)[f"{PART}/001/ada"])
         assert "Judge A rated the reply" in text
@@ -237,7 +224,7 @@ class TestDocs:
         text = text.replace("Zoe says", "").replace("Yan says", "")
         for name in ("Judge C", "Zoe", "GPT-4o", "ada", "debate", "A dog runs away."):
             assert name not in text
-        first = [*rows("Zoe", [None, 3, None, None, None, None]), *BAD[:3]]
+        first = [*rows("Zoe", [None, 3]), *BAD[:3]]
         found = docs(make("cvrr_judge_collective", material(first)))  # failed ones are not shown
         shown = [[o["judge"] for o in found[f"{PART}/{n:03d}/ada"]["others"]] for n in range(1, 5)]
         assert shown == [["Yan"], ["Zoe", "Yan"], ["Yan"], []]

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 import simulated_study
-import simulation as sim
 from simulated_study import study
 from simulation import WORLDS
 
@@ -25,20 +23,6 @@ COLUMNS = {
     "collective": ("final", "collective"),
     "mixture": ("final", "mixture"),
 }
-
-
-def test_kappa_in_closed_form_by_hand() -> None:
-    # Reference 1 or 5, half each. Adversarial: D = 16, E = 8. Lenient: 2 and 5, D = 1/2,
-    # E = (1 + 16 + 9 + 0) / 4. One step of noise in half: 1, 1, 1, 2 and 5, 5, 5, 4.
-    shares = (0.5, 0, 0, 0, 0.5)
-    assert sim.expected_kappa(shares, sim.ADVERSARIAL) == -1
-    assert sim.expected_kappa(shares, sim.LENIENT) == pytest.approx(1 - 0.5 / 6.5)
-    assert sim.expected_kappa(shares, sim.shifted(0)) == 1
-    assert sim.expected_kappa(shares, sim.CONSTANT) == 0
-    assert sim.expected_kappa(shares, sim.RANDOM) == 0
-    chance = (0.375 * 0 + 0.125 * 1 + 0.125 * 9 + 0.375 * 16) / 2 * 2
-    assert sim.expected_kappa(shares, sim.noisy(0.5)) == pytest.approx(1 - 0.25 / chance)
-    assert sim.expected_kappa((0, 0, 0, 1, 0), sim.CONSTANT) is None
 
 
 def test_the_page_has_the_figures_of_the_study() -> None:

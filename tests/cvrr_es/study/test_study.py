@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 from collections import Counter
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS
 from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
-from lmms_eval_tasks.cvrr_es.study.study import Cell, Folds, Rater, Study, folds, summaries, summary
+from lmms_eval_tasks.cvrr_es.study.study import Folds, Rater, Study, folds, summaries, summary
 from lmms_eval_tasks.errors import DataError
 from tests.cvrr_es.study.study_rows import PARTIAL, TIME, drawn, of, row, rows, study
 
@@ -24,11 +20,9 @@ def test_items_are_of_judges_and_reference_in_whatever_order_they_come() -> None
     made = study({"J": {"A": [5, 4]}, "K": {"B": ["absent", 3]}}, {"A": [5, "absent", 2]})
     places = ((0, "A"), (1, "A"), (1, "B"), (2, "A"))
     assert made.items == tuple(Item(f"{PARTIAL}/{n:03d}", name) for n, name in places)
-    assert list(made.cells) == [Cell(PARTIAL, "A"), Cell(PARTIAL, "B")]
     assert made.referees == {Rater("debate", "reference")}
-    two = Study.of([row(1, 2), row(1, 4, round="collective")], [row(1, 5, judge="d")])
-    assert [list(own.values()) for own in two.raters.values()] == [[4], [2]]
     ours = [*rows([1, 2, None]), *rows([4], judge="K"), *rows([2, 3], dimension=TIME)]
+    ours.append(row(1, 4, round="collective"))
     reference = rows([1, 1, 1], judge="debate", round="reference")
     made = Study.of(ours, reference)
     random.Random(1).shuffle(ours)
@@ -57,11 +51,7 @@ def test_counts_with_and_without_empty_answers() -> None:
     )
     left, item = made.without_empty, Item("partial_actions/002", "A")
     assert left.raters == {Rater("J", "first"): {item: 5}, Rater("K", "first"): {}}
-    assert (left.items, left.reference, len(made.items)) == ((item,), {item: 5}, 2)
-    # A judge that was never asked about an empty answer did not fail on it.
-    made = Study.of([row(1, 1), row(2, None, judge="K", empty=True)], [])
-    found = made.counts(of(made))
-    assert (found["empty_failed"], found["missing"]) == (0, 1)
+    assert (left.items, left.reference) == ((item,), {item: 5})
 
 
 def test_what_is_refused() -> None:
@@ -111,36 +101,12 @@ def test_summaries_by_hand() -> None:
 
 # --- folds ----------------------------------------------------------------------------------------
 
-SIZES = st.dictionaries(
-    st.sampled_from(SLUGS),
-    st.lists(st.integers(1, 9), min_size=1, max_size=12),
-    min_size=1,
-    max_size=3,
-)
-
 
 def by_video(made: Study, seed: int = 0) -> Folds:
     return folds(made.items, made.questions, seed)
 
 
-@given(SIZES, st.integers(0, 3))
-def test_every_dimension_is_balanced(sizes: dict[str, list[int]], seed: int) -> None:
-    """No fold has more than another by more than the dimension's largest video."""
-    rated = []
-    for dimension, own in sizes.items():
-        videos = [f"{dimension}{i}" for i, size in enumerate(own) for _ in range(size)]
-        rated += [row(n, 3, dimension=dimension, video=one) for n, one in enumerate(videos)]
-    made = Study.of(rated, [])
-    found = by_video(made, seed)
-    assert found.count == min(5, sum(map(len, sizes.values())))
-    for dimension, own in sizes.items():
-        loads = Counter(dict.fromkeys(range(found.count), 0))
-        loads.update(found.fold(item) for item in made.items if made.dimension(item) == dimension)
-        assert max(loads.values()) - min(loads.values()) <= max(own)
-
-
-def test_a_video_is_in_one_fold_whatever_order_and_process() -> None:
-    """Hashes of Python's own would differ from run to run."""
+def test_a_video_is_in_one_fold_whatever_the_order() -> None:
     made = drawn(1)
     found = by_video(made)
     folds_of: dict[str, set[int]] = {}
@@ -152,16 +118,6 @@ def test_a_video_is_in_one_fold_whatever_order_and_process() -> None:
     found = by_video(Study.of(ours, []))
     assert by_video(Study.of(ours[::-1], [])) == found
     assert by_video(Study.of(ours, []), seed=1).of != found.of
-    code = (
-        "from tests.cvrr_es.study.study_rows import drawn\n"
-        "from tests.cvrr_es.study.test_study import by_video\n"
-        "print(sorted(by_video(drawn(1)).of.items()))\n"
-    )
-    env = {"PYTHONHASHSEED": "1", "PYTHONPATH": "."}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
-    )
-    assert done.stdout == f"{sorted(by_video(made).of.items())}\n"
 
 
 def test_where_videos_are_not_known() -> None:

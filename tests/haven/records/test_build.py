@@ -21,10 +21,9 @@ from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.haven.options import Options
 from lmms_eval_tasks.haven.records import files
 from lmms_eval_tasks.haven.records import release as released
-from tests.checks import table
 from tests.conftest import REPOSITORY
 from tests.haven.records.desk import SCORES, Change, Desk, F, open_desk
-from tests.local_endpoint import choice, completion, last_user_text, refused
+from tests.local_endpoint import last_user_text, refused
 
 ALL = {"frame": 30, "shot": 4, "document": 1, "summary": 1}
 
@@ -150,35 +149,30 @@ def only(step: str, reply: Any) -> Change:
     return lambda asked, usual, request: reply if asked == step else usual
 
 
-@table(
-    "sentences, why",
-    [
-        ([{"sentence": "a", "shots": [5]}], "sentence 1 names shot 5 of 4"),
-        ([{"sentence": "a", "shots": [0]}], "sentence 1 names shot 0 of 4"),
-        ([{"sentence": "a", "shots": [1, 1]}], "sentence 1 names a shot twice"),
-        ([{"sentence": "a", "shots": []}], "an empty list"),
-        ([{"sentence": "  ", "shots": [1]}], "an empty text"),
-        ([], "an empty list"),
-    ],
-)
-def test_a_document_that_cannot_be_aligned_fails(
-    tmp_path: Path, holiday: Path, sentences: object, why: str
-) -> None:
-    with open_desk(tmp_path, holiday) as desk:
-        desk.writer.change = only("document", {"sentences": sentences})
-        done = desk.run(*desk.judge)
-        assert done.exit_code == 1
-        assert "failed: document: parse_failure: " in done.output
-        assert why in done.output
-        assert desk.writer.asked["document"] == 2  # one repair
+def test_a_document_that_cannot_be_aligned_fails(tmp_path: Path, holiday: Path) -> None:
+    for number, (sentence, shots, why) in enumerate(
+        (
+            ("a", [5], "sentence 1 names shot 5 of 4"),
+            ("a", [0], "sentence 1 names shot 0 of 4"),
+            ("a", [1, 1], "sentence 1 names a shot twice"),
+            ("a", [], "an empty list"),
+            ("  ", [1], "an empty text"),
+        )
+    ):
+        (tmp_path / str(number)).mkdir()
+        with open_desk(tmp_path / str(number), holiday) as desk:
+            told = {"sentences": [{"sentence": sentence, "shots": shots}]}
+            desk.writer.change = only("document", told)
+            done = desk.run(*desk.judge)
+            assert done.exit_code == 1
+            assert "failed: document: parse_failure: " in done.output
+            assert why in done.output
+            assert desk.writer.asked["document"] == 2  # one repair
 
 
 # --- a record that was kept back: what is advised helps -------------------------------------------
 
 AGAIN = "run the same command again to go on, or add --keep-gaps"
-CUT = completion(
-    [choice("{", finish_reason="length")], {"prompt_tokens": 9, "completion_tokens": 3}
-)
 
 
 def advice(output: str) -> str:
@@ -187,31 +181,24 @@ def advice(output: str) -> str:
     return line.partition(": not written: ")[2]
 
 
-@table(
-    "reply, status",
-    [({"sentences": []}, "parse_failure"), (refused(), "refused"), (CUT, "truncated")],
-)
-def test_a_reply_that_cannot_be_used_is_read_again(
-    tmp_path: Path, holiday: Path, reply: Any, status: str
-) -> None:
+def test_a_reply_that_cannot_be_used_is_read_again(desk: Desk) -> None:
     """So the same command is not advised; what is advised asks for the missing text alone."""
-    with open_desk(tmp_path, holiday) as desk:
-        desk.writer.change = only("document", reply)
-        first = desk.run(*desk.judge)
-        assert f"failed: document: {status}: " in first.output
-        told = advice(first.output)
-        for option in ("another --judge", f"{settings.JUDGE_CACHE}=off", "--keep-gaps"):
-            assert option in told
-        assert AGAIN not in told
-        desk.writer.change = None
-        calls = desk.writer.asked.copy()
-        assert desk.run(*desk.judge).exit_code == 1  # as was told
-        assert desk.run(*desk.judge, "--keep-gaps").exit_code == 1
-        assert desk.writer.asked == calls
-        uncached = desk.run(*desk.judge, **{settings.JUDGE_CACHE: "off"})
-        assert uncached.exit_code == 0, uncached.output
-        assert desk.writer.asked - calls == {"document": 1}
-        assert desk.written()["video_1"]["build"]["missing"] == []
+    desk.writer.change = only("document", refused())
+    first = desk.run(*desk.judge)
+    assert "failed: document: refused: " in first.output
+    told = advice(first.output)
+    for option in ("another --judge", f"{settings.JUDGE_CACHE}=off", "--keep-gaps"):
+        assert option in told
+    assert AGAIN not in told
+    desk.writer.change = None
+    calls = desk.writer.asked.copy()
+    assert desk.run(*desk.judge).exit_code == 1  # as was told
+    assert desk.run(*desk.judge, "--keep-gaps").exit_code == 1
+    assert desk.writer.asked == calls
+    uncached = desk.run(*desk.judge, **{settings.JUDGE_CACHE: "off"})
+    assert uncached.exit_code == 0, uncached.output
+    assert desk.writer.asked - calls == {"document": 1}
+    assert desk.written()["video_1"]["build"]["missing"] == []
 
 
 def test_without_a_cache_a_second_run_asks_again(desk: Desk) -> None:

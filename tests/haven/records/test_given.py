@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven.records import given
@@ -26,14 +25,11 @@ def write(folder: Path, name: str, content: Any) -> Path:
     return file
 
 
-@pytest.mark.parametrize("name", ["s.json", "s.npy"])
-def test_scores_of_sampled_or_of_original_frames(tmp_path: Path, name: str) -> None:
-    def scores(values: list[float]) -> list[float]:
-        content = np.array(values) if name.endswith("npy") else values
-        return given.scores(write(tmp_path, name, content), PICKS, 20)
-
-    assert scores([1, 0, 2.5, 3]) == [1, 0, 2.5, 3]
-    assert scores([float(n) for n in range(20)]) == [0, 5, 10, 15]
+def test_scores_of_sampled_or_of_original_frames(tmp_path: Path) -> None:
+    every = [float(n) for n in range(20)]
+    for values, found in (([1, 0, 2.5, 3], [1, 0, 2.5, 3]), (every, [0, 5, 10, 15])):
+        for name, content in (("s.json", values), ("s.npy", np.array(values))):
+            assert given.scores(write(tmp_path, name, content), PICKS, 20) == found
 
 
 @table(
@@ -82,9 +78,9 @@ def test_a_file_or_a_folder_of_files(tmp_path: Path) -> None:
     file = write(tmp_path, "holiday.json", [])
     assert given.file_of(file, video, given.SCORES, "--scores") == file
     assert given.file_of(tmp_path, video, given.SCORES, "--scores") == file
-    with pytest.raises(DataError, match=r"--features .*: has no holiday\.npy for /somewhere"):
-        given.file_of(tmp_path, video, given.FEATURES, "--features")
-    with pytest.raises(DataError, match="no such file"):
-        given.file_of(tmp_path / "x.npy", video, given.SCORES, "--scores")
-    with pytest.raises(DataError, match=r"expected a file that ends in \.json"):
-        given.file_of(write(tmp_path, "p.txt", []), video, given.PICKS, "--picks")
+    for place, endings, told in (
+        (tmp_path, given.FEATURES, r"--option .*: has no holiday\.npy for /somewhere"),
+        (tmp_path / "x.npy", given.SCORES, "no such file"),
+        (write(tmp_path, "p.txt", []), given.PICKS, r"expected a file that ends in \.json"),
+    ):
+        refused(DataError, told, given.file_of, place, video, endings, "--option")

@@ -8,9 +8,14 @@ import pytest
 
 from lmms_eval_tasks.haven.records import json_file
 from lmms_eval_tasks.haven.records.json_file import EMPTY
+from tests.checks import table
 from tests.haven.records.one_video import read_json, valid_json
 
 DOCUMENT, SUMMARY = "aligned_full_document", "aligned_text_summary"
+
+
+SECOND, SHOTS = f"{DOCUMENT}.alignments.1.sentence_id", f"{SUMMARY}.alignments.0.shot_ids"
+TOLD, ALIGNED = f"{DOCUMENT}, alignments, entry ", f"{SUMMARY}, alignments, entry 1"
 
 
 def clip_ids(*ids: Any) -> list[tuple[str, Any]]:
@@ -26,58 +31,35 @@ BAD: list[tuple[str, Any, str]] = [
     ("frames.2", 7, "frames, entry 3: expected an object, found 7"),
     ("frames.2.frame_id", ..., "frames, entry 3, frame_id: the field is missing"),
     ("frames.2.frame_id", "30", "frames, entry 3, frame_id: expected a whole number, found '30'"),
-    ("frames.0.frame_id", -1, "frames, entry 1, frame_id: expected 0 or more, found -1"),
-    (
-        *("frames.2.frame_id", 15),
-        "frames, entry 3, frame_id: 15 is there already; expected ascending",
-    ),
+    ("frames.0.frame_id", -1, "frames, entry 1, frame_id: expected 0 or more"),
+    ("frames.2.frame_id", 15, "frames, entry 3, frame_id: 15 is there already; expected asc"),
     ("frames.2.frame_id", 10, "frames, entry 3, frame_id: 10 comes after 15; expected ascending"),
     ("frames.1.description", ["a"], "frames, entry 2, description: expected a text, found ['a']"),
     ("frames.1.is_gt", ..., "frames, entry 2, is_gt: the field is missing"),
     ("clips", ..., "clips: the field is missing"),
     ("clips", [], "clips: there are none, so the video has no shot"),
-    (
-        *("clips.1.frames", [30, 44, 60]),
-        "clips, entry 2, frames, entry 2: 44 is no frame_id of `frames`",
-    ),
+    ("clips.1.frames", [30, 44], "clips, entry 2, frames, entry 2: 44 is no frame_id of `frames`"),
     ("clips.2.frames", [60, 75, 90], "clips, entry 3, frames, entry 1: 60 comes after 60"),
     ("clips.1.frames", [30, 60, 45], "clips, entry 2, frames, entry 3: 45 comes after 60"),
     (SUMMARY, "A text.", f"{SUMMARY}: expected an object, found 'A text.'"),
     (f"{SUMMARY}.sentences", ..., f"{SUMMARY}, sentences: the field is missing"),
     (f"{SUMMARY}.alignments", ..., f"{SUMMARY}, alignments: the field is missing"),
     (f"{DOCUMENT}.sentences", {}, f"{DOCUMENT}, sentences: expected a list, found {{}}"),
-    (
-        *(f"{DOCUMENT}.sentences", ["", 7]),
-        f"{DOCUMENT}, sentences, entry 2: expected a text, found 7",
-    ),
-    (
-        *(f"{DOCUMENT}.sentences", []),
-        f"{DOCUMENT}, alignments, entry 1, sentence_id: 0 is no sentence; there are 0, counted "
-        "from 0",
-    ),
-    (
-        *(f"{DOCUMENT}.alignments.1.sentence_id", 2),
-        f"{DOCUMENT}, alignments, entry 2, sentence_id: 2 is no sentence; there are 2, counted "
-        "from 0",
-    ),
-    (
-        *(f"{DOCUMENT}.alignments.1.sentence_id", 0),
-        f"{DOCUMENT}, alignments, entry 2, sentence_id: 0 is aligned twice",
-    ),
-    (
-        *(f"{SUMMARY}.alignments.0.shot_ids", [1, 3]),
-        f"{SUMMARY}, alignments, entry 1, shot_ids: 3 is no shot; there are 3, counted from 0",
-    ),
-    (
-        *(f"{SUMMARY}.alignments.0.shot_ids", [-1]),
-        f"{SUMMARY}, alignments, entry 1, shot_ids, entry 1: expected 0 or more, found -1",
-    ),
+    (f"{DOCUMENT}.sentences", ["", 7], f"{DOCUMENT}, sentences, entry 2: expected a text, found 7"),
+    (f"{DOCUMENT}.sentences", [], f"{TOLD}1, sentence_id: 0 is no sentence; there are 0, counted"),
+    (SECOND, 2, f"{TOLD}2, sentence_id: 2 is no sentence; there are 2, counted from 0"),
+    (SECOND, 0, f"{TOLD}2, sentence_id: 0 is aligned twice"),
+    (SHOTS, [1, 3], f"{ALIGNED}, shot_ids: 3 is no shot; there are 3, counted from 0"),
+    (SHOTS, [-1], f"{ALIGNED}, shot_ids, entry 1: expected 0 or more"),
 ]
+
+
+WHERE = "(clips in order, from 0 or from 1)"
 
 
 def test_the_first_error() -> None:
     for place, value, told in BAD:
-        assert read_json((place, value)) == told
+        assert str(read_json((place, value))).startswith(told)
     for place, name in (("frames.1.is_gt", "frames, entry 2, is_gt"), ("clips.1.gt", "clips")):
         for value in ("yes", 2):
             told = str(read_json((place, value)))
@@ -90,24 +72,14 @@ def test_the_first_error() -> None:
     assert json_file.read(["x"]) == "expected an object, found ['x']"
 
 
-@pytest.mark.parametrize(
-    ("ids", "told"),
+@table(
+    "ids, told",
     [
-        ((0, 2, 2), "entry 2, clip_id: expected 1 (clips in order, from 0 or from 1), found 2"),
-        ((1, 2, 2), "entry 3, clip_id: expected 3 (clips in order, from 0 or from 1), found 2"),
-        (
-            ("clip_0", "3", 2),
-            "entry 2, clip_id: expected 1 or 2 (clips in order, from 0 or from 1), found 3",
-        ),
-        (
-            (-1, 0, 1),
-            "entry 1, clip_id: expected 0 or 1 (clips in order, from 0 or from 1), found -1",
-        ),
-        (
-            (1.5, 2, 3),
-            "entry 1, clip_id: Input should be a valid integer, got a number with a fractional "
-            "part, found 1.5",
-        ),
+        ((0, 2, 2), f"2, clip_id: expected 1 {WHERE}, found 2"),
+        ((1, 2, 2), f"3, clip_id: expected 3 {WHERE}, found 2"),
+        (("clip_0", "3", 2), f"2, clip_id: expected 1 or 2 {WHERE}, found 3"),
+        ((-1, 0, 1), f"1, clip_id: expected 0 or 1 {WHERE}, found -1"),
+        ((1.5, 2, 3), "1, clip_id: Input should be a valid integer, got a number with a fraction"),
         *(((n, n + 1, n + 2), "") for n in (0, 1)),
         *((ids, "") for ids in (("0", "1", "2"), (None, 2, 3), (0, None, "2"))),
         *((ids, "") for ids in (("clip_7", "clip_2", "clip_2"), ("intro", 1, 2))),
@@ -116,7 +88,7 @@ def test_the_first_error() -> None:
 def test_clips_count_from_0_or_1_or_have_names(ids: tuple[Any, ...], told: str) -> None:
     """Alignments count from 0 whatever the clips do."""
     if told:
-        assert read_json(*clip_ids(*ids)) == f"clips, {told}"
+        assert str(read_json(*clip_ids(*ids))).startswith(f"clips, entry {told}")
     else:
         assert valid_json(*clip_ids(*ids)).aligned_full_document.shots() == [(0, 1), (2,)]
 

@@ -34,23 +34,6 @@ def record(number: int, **changes: object) -> Record:
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
-def test_of_each_video_what_the_appendix_says() -> None:
-    sheet = rating_sheet.draw([record(n) for n in range(30)], 15, 0)
-    assert len(sheet.videos) == 15
-    assert not sheet.notes
-    assert len(sheet.rows) == 15 * 13
-    for video in sheet.videos:
-        own = [row for row in sheet.rows if row.id.startswith(f"{video.id} ")]
-        levels = [row.level for row in own]
-        counts = {level: levels.count(level) for level in DIMENSIONS}
-        assert counts == {"frame": 4, "shot": 2, "document": 3, "summary": 4}
-        assert len({row.id for row in own}) == 5
-        assert len(set(video.frames)) == 2
-        assert all(1 <= number <= 6 for number in video.frames)
-    row = next(row for row in sheet.rows if row.level == "document")
-    assert row.text == "First. Then."
-
-
 def test_the_draw_depends_on_seed_and_id_alone() -> None:
     records = [record(n) for n in range(40)]
     drawn = rating_sheet.draw(records, 15, 3)
