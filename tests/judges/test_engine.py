@@ -62,10 +62,8 @@ FAULTS = [
     ("", "parse_failure", "", None),
     ('{"correct": "yes", "reason": ""}', "parse_failure", '{"correct": "yes", "reason": ""}', None),
     (TWO, "parse_failure", TWO, None),
-    (f"It claims {RIGHT} of 'rosso'.", "parse_failure", f"It claims {RIGHT} of 'rosso'.", None),
     (server.truncated(CUT), "truncated", CUT, None),
     (server.truncated(RIGHT), "truncated", RIGHT, None),
-    (CUT, "truncated", CUT, None),
     (Fault(finish_reason="length"), "truncated", "", None),
     (Fault(), "refused", "", None),
     (server.refused("no"), "refused", "", None),
@@ -85,14 +83,10 @@ FAULTS = [
         for body in (
             b'{"error": {"message": "overloaded"}}',
             b"not json",
-            b"{}",
             b'{"choices": []}',
-            b'{"choices": null, "error": "x"}',
             b'{"choices": [{"message": null}]}',
             b'{"choices": [{"message": {"content": ["a"]}}]}',
-            b"[]",
             b"\xff\xfe",
-            b"",
         )
     ],
 ]
