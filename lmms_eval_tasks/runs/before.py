@@ -135,7 +135,7 @@ def make_media(tasks: Sequence[str], limit: float | None = None) -> None:
         for (name, own), count in zip(docs_of.items(), asked, strict=True):
             cuts = (benchmark.cut(known.found, name, doc) for doc in own)
             if needed := [cut for cut in cuts if cut is not None]:
-                parts.append(media.Part(name, needed, count))
+                parts.append(media.Needs(name, needed, count))
         done, impossible = benchmark.cuts
         known.lost = media.make(parts, benchmark.title, done)
         lost = media.lost(parts, known.lost, impossible)

@@ -67,10 +67,8 @@ def test_videos_are_needed_by_tasks_that_show_pictures(
         assert f"--allow-missing-videos or {settings.ALLOW_MISSING}=1" in said
     monkeypatch.setenv(settings.ALLOW_MISSING, "1")
     said = stopped("haven_grounding", "haven_temporal")
-    assert "haven_grounding: not one of 3 items can be run:\n  summe/video_1: missing" in said
-    assert "haven_temporal: not one of 3 items can be run:" in said
-    before.check(["haven_grounding", "haven_grounding_text"])
-    assert asked("haven_grounding_text") == ALL
+    for task in ("haven_grounding", "haven_temporal"):
+        assert f"{task}: not one of 3 items can be run:\n  summe/video_1: missing" in said
 
 
 def test_bad_videos_and_records(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,12 +238,9 @@ def test_shuffles_and_draws_by_hand() -> None:
     sentences = by_hand(shots, "drawn sentence")[:5]
     found = made("haven_temporal_text", max_shots=5)["units"]
     assert found == by_hand(sentences, "shuffled sentence")
-    for most in (12, 13, 30):
-        assert made("haven_saliency", max_shots=most)["units"] == list(shots)
+    assert made("haven_saliency", max_shots=12)["units"] == list(shots)
     found = made("haven_grounding", row(shots=12, sentences=9), max_shots=2)
     assert (found["units"], sorted(found["sentences"])) == (list(shots), list(range(1, 10)))
-    for task in ("haven_v2t", "haven_v2v_text", "haven_v2vt"):
-        assert made(task)["units"] == []
     # A document may have more sentences than the video has shots.
     told = made("haven_temporal_text", row(shots=3, document=["One."] * 9))
     assert (sorted(told["units"]), told["n_images"]) == (list(range(1, 10)), 0)

@@ -141,9 +141,6 @@ def test_an_item_without_a_reference(user: Path, monkeypatch: pytest.MonkeyPatch
     assert found["helmet_correctness_failed"] == 0
 
 
-# --- what a run would cost ----------------------------------------------------------------------
-
-
 # --- what results say ---------------------------------------------------------------------------
 
 

@@ -189,14 +189,10 @@ class TestAccuracies:
             found = against_kappa(KAPPAS, dict(zip("abcd", accuracies, strict=True)))
             assert (found["rho"], found["reason"]) == (pytest.approx(0.8), "")
             assert found["pairs"]["b"] == {"accuracy": accuracies[1], "kappa": 0.3}
-        kappas_of = {"a": 0.2, "b": 0.4, "c": 0.1, "d": 0.3}
-        found = against_kappa(kappas_of, {"a": 0, "b": 20, "c": 30, "d": 40})
+        kappas_of = {"a": 0.2, "b": 0.4, "c": 0.1, "d": 0.3, "GPT-4o": None, "x": 0.5}
+        accuracies_of = {"A": 0, "b.": 20, "c": 30, "d": 40, "gpt4o": 75, "nobody": 1.5}
+        found = against_kappa(kappas_of, accuracies_of)
         assert (found["rho"], found["reason"]) == (0, "")
-        found = against_kappa(
-            {**KAPPAS, "GPT-4o": None, "x": 0.5},
-            {"A": 10, "b.": 20, "c": 30, "d": 40, "gpt4o": 75, "nobody": 1.5},
-        )
-        assert found["rho"] == pytest.approx(0.8)
         left = [found[name] for name in ("without_accuracy", "without_kappa", "unknown")]
         assert left == [["x"], ["GPT-4o"], ["nobody"]]
 
@@ -224,7 +220,6 @@ class TestAccuracies:
         assert read_accuracies(file) == {"GPT-4o": 70.8, "Video-LLaVA": 16.0}
         for text, told in (
             ("[1, 2]", "expected judges with their accuracy, like"),
-            ("{", "not valid JSON"),
             ('{"J": true}', "J: expected a number, found True"),
         ):
             file.write_text(text)

@@ -17,7 +17,6 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from lmms_eval_tasks.commands.cli import app
-from lmms_eval_tasks.cvrr_es.study import selection
 from lmms_eval_tasks.cvrr_es.study.page import html
 from lmms_eval_tasks.cvrr_es.study.panel_sheets import all_sheets
 from lmms_eval_tasks.cvrr_es.study.ratings import OFF_SCALE
@@ -85,10 +84,6 @@ class TestNumbers:
         across = found["ways"]["cross_fitted"]["dimensions"][PARTIAL]
         assert (across["choices"], across["chosen"]) == (2, {"J": 2})
         assert across["kappas"]["J"] == pytest.approx([1 / 3, 1 / 3])
-        options = Options(resamples=0, selection=selection.parse("theta=0.9"))
-        found = report(judged(), referred(), options)["selection"]
-        one = found["ways"]["same_items"]["dimensions"][PARTIAL]
-        assert (one["fell_back"], one["chosen"]) == (1, {"J": 1, "K": 1})
         assert (full["final_judges"], full["selection"]["judges"]) == (["J"], ["K", "b"])
 
     def test_rounds(self) -> None:
