@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lmms_eval_tasks.errors import JudgeError
-from lmms_eval_tasks.judges.config import resolve
 from lmms_eval_tasks.judges.verdict import (
     HUGGINGFACE,
     NONE,
@@ -40,6 +39,13 @@ __all__ = [
     "resolve",
     "setup",
 ]
+
+
+def resolve(spec: str | None, env: Mapping[str, str], *, default_model: str) -> JudgeConfig:
+    """The judge that a short form or a file names (config.resolve)."""
+    from lmms_eval_tasks.judges import config  # its import takes longer than all the rest
+
+    return config.resolve(spec, env, default_model=default_model)
 
 
 def setup(config: JudgeConfig, criterion: Criterion) -> str:

@@ -16,7 +16,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lmms_eval_tasks.errors import JudgeError
-from lmms_eval_tasks.judges.verdict import DEFAULT_BASE_URL, first_problem
+from lmms_eval_tasks.judges.verdict import DEFAULT_BASE_URL
+from lmms_eval_tasks.utils.validation import told
 
 ANY = "*"  # every endpoint but OpenAI's
 _PACKAGED = Path(__file__).with_name("prices.yml")
@@ -161,4 +162,4 @@ def _read(path: Path) -> _File:
     try:
         return _File.model_validate(values)
     except ValidationError as error:
-        raise JudgeError(f"{path}: {first_problem(error)}") from None
+        raise JudgeError(f"{path}: {told(error)}") from None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Collection, Iterator
+from typing import cast
 
 from lmms_eval_tasks.benchmark import Benchmark
 
@@ -40,9 +40,8 @@ def of(task: str) -> Benchmark:
     return load(name)
 
 
-def chosen(tasks: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Benchmark, list[str]]]:
-    """The benchmarks among tasks (their YAML), in our order, each with the names of its tasks."""
+def chosen(tasks: Collection[str]) -> Iterator[tuple[Benchmark, list[str]]]:
+    """The benchmarks of tasks, in our order, each with the names of its own."""
     for name in NAMES:
-        own = [str(task["task"]) for task in tasks if task["metadata"]["benchmark"] == name]
-        if own:
+        if own := [task for task in tasks if of_task_name(task) == name]:
             yield load(name), own

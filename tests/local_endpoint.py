@@ -50,22 +50,6 @@ def error(
     return Fault(status=status, message=message, code=code, param=param)
 
 
-def rate_limited(retry_after: str | None = None) -> Fault:
-    """429, with a Retry-After header if given (seconds)."""
-    headers = {} if retry_after is None else {"Retry-After": retry_after}
-    return Fault(status=429, message="rate limit", headers=headers)
-
-
-def dropped() -> Fault:
-    """The connection is reset."""
-    return Fault(drop=True)
-
-
-def no_content(finish_reason: str = "stop") -> Fault:
-    """A message whose content is null."""
-    return Fault(content=None, finish_reason=finish_reason)
-
-
 def truncated(content: str) -> Fault:
     """A reply that hit the token limit."""
     return Fault(content=content, finish_reason="length")
@@ -74,11 +58,6 @@ def truncated(content: str) -> Fault:
 def refused(text: str = "I cannot help with that.") -> Fault:
     """A refusal as structured output reports it."""
     return Fault(content=None, refusal=text)
-
-
-def slow(seconds: float, content: str) -> Fault:
-    """The reply after a while."""
-    return Fault(content=content, delay=seconds)
 
 
 def completion(choices: Sequence[Json], usage: Json | None, model: str = "local") -> Fault:

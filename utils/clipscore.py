@@ -58,28 +58,24 @@ class ClipScore:
     reason: str | None
 
 
-def from_embeddings(text_embeddings: ArrayLike, image_embeddings: ArrayLike) -> float | None:
+def from_embeddings(
+    text_embeddings: Sequence[ArrayLike], image_embeddings: Sequence[ArrayLike]
+) -> float | None:
     """CLIPScore of embeddings: the mean over all pairs of a text and an image, 0..2.5.
 
     Pairs at more than a right angle count 0, one by one, before the mean is taken. The order of
     texts or images changes no bit.
 
     Args:
-        text_embeddings: (n, d), of any length but 0 each; None is the score if n is 0.
-        image_embeddings: (m, d), likewise.
+        text_embeddings: n vectors, of any length but 0 each; None is the score if n is 0.
+        image_embeddings: m vectors, likewise.
 
     Raises:
-        ValueError: not two tables with the same d, a number that is not finite, or a vector of
-            zeros, which has no direction.
+        ValueError: a number that is not finite, or a vector of zeros, which has no direction.
     """
-    texts, images = _table(text_embeddings, "text"), _table(image_embeddings, "image")
-    if not len(texts) or not len(images):
+    if not len(text_embeddings) or not len(image_embeddings):
         return None
-    if texts.shape[1] != images.shape[1]:
-        raise ValueError(
-            f"text embeddings of {texts.shape[1]} numbers, image embeddings of {images.shape[1]}"
-        )
-    texts, images = _directions(texts), _directions(images)
+    texts, images = _directions(text_embeddings), _directions(image_embeddings)
     # Row by row: a matrix product rounds a pair's cosine differently at another place. Of equal
     # directions it can exceed 1 by a rounding error.
     cosines = [min(float(cosine), 1.0) for text in texts for cosine in (images * text).sum(axis=1)]
@@ -163,27 +159,17 @@ def _loaded(folder: Path) -> Encoder | str:
         return local_models.told(folder, error)
 
 
-def _table(embeddings: ArrayLike, kind: str) -> NDArray[Any]:
-    import numpy as np
-
-    table = np.asarray(embeddings, dtype=np.float64)
-    if table.ndim == 1 and not table.size:  # an empty list: no texts or no images
-        return table.reshape(0, 0)
-    if table.ndim != 2:
-        raise ValueError(f"{kind} embeddings: expected a row for each, not {table.ndim} dimensions")
-    if not np.isfinite(table).all():
-        raise ValueError(f"{kind} embeddings: a number is not finite")
-    return table
-
-
-def _directions(table: NDArray[Any]) -> NDArray[Any]:
+def _directions(vectors: Sequence[ArrayLike]) -> NDArray[Any]:
     """Rows of length 1.
 
     Raises:
-        ValueError: a row of zeros.
+        ValueError: a number that is not finite, or a row of zeros.
     """
     import numpy as np
 
+    table = np.asarray(vectors, dtype=np.float64)
+    if not np.isfinite(table).all():
+        raise ValueError("a number of an embedding is not finite")
     # By the largest number first, so that no square overflows or vanishes.
     largest = np.abs(table).max(axis=1, keepdims=True, initial=0.0)
     if not largest.all():

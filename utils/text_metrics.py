@@ -209,8 +209,6 @@ def check_corpus(candidates: Sequence[str], references: Sequence[Sequence[str]])
 
 
 def _check_references(references: Sequence[str], where: str) -> None:
-    if isinstance(references, str):
-        raise ValueError(f"{where}: references must be a list of texts, not one text")
     if not references:
         raise ValueError(f"{where}: no references")
 

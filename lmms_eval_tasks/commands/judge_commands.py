@@ -57,12 +57,12 @@ def estimate_command(
         sample.build(settings.data_root())
     found = []
     for task in chosen:
-        judged = task["metadata"]["judged"]
-        benchmark = benchmarks.of(task["task"])
+        benchmark = benchmarks.of(task)
         # An estimate needs no key.
         env = {KEY: "none", **os.environ}
-        config = before.judge_config(benchmark, judge, env) if judged else None
-        found.append(estimate.estimate(task["task"], config, limit))
+        asks = benchmark.tasks[task].asks
+        config = before.judge_config(benchmark, judge, env) if asks else None
+        found.append(estimate.estimate(task, config, limit))
     assumed, why = costs.default_rate()
     show(table_console(), [estimate.table(found, rate or assumed)])
     notes = [note for one in found for note in one.notes]

@@ -130,19 +130,16 @@ def _folders() -> list[Path]:
     return sorted({one.resolve().parent.parent for one in places if one.is_file()})
 
 
-def selected_tasks(names: Sequence[Any], manager: Any) -> list[dict[str, Any]]:
+def selected_tasks(names: Sequence[Any], manager: Any) -> list[str]:
     """Our leaf tasks among `names`, groups opened, in order and without repetition.
 
     Args:
         names: task, group or tag names, or configs, as given to the host.
         manager: the host's TaskManager.
-
-    Returns:
-        The YAML of each leaf task as plain data (functions left unresolved).
     """
     from lmms_eval.utils import load_yaml_config
 
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, None] = {}
 
     def visit(name: Any) -> None:
         if isinstance(name, dict):
@@ -157,16 +154,15 @@ def selected_tasks(names: Sequence[Any], manager: Any) -> list[dict[str, Any]]:
         path = Path(entry["yaml_path"]).resolve()
         if not any(folder in path.parents for folder in _folders()):
             return
-        config = load_yaml_config(str(path), mode="simple")
         if entry["type"] == "group":
-            for task in config["task"]:
+            for task in load_yaml_config(str(path), mode="simple")["task"]:
                 visit(task)
         else:
-            found.setdefault(name, config)
+            found[name] = None
 
     for name in names:
         visit(name)
-    return list(found.values())
+    return list(found)
 
 
 def _name_scored_tasks(module: ModuleType) -> None:

@@ -2,7 +2,7 @@
 
     ROOT/maverix/data.json        {"version": "...", "items": [...]}, or the list alone (item.py)
     ROOT/maverix/columns.yml      optional: another file's names and words (item.py)
-    ROOT/maverix/videos/NAME.mp4  any container
+    ROOT/maverix/videos/NAME.mp4  or another known ending (released_files.VIDEO_ENDINGS)
     ROOT/maverix/subtitles/NAME.srt, .vtt or .json
 
 A file that is not of the schema at all stops with the place of its first error. What is wrong with

@@ -23,14 +23,12 @@ SAMPLE = "made with the packaged sample: not a benchmark result"
 last_results: dict[str, Any] | None = None
 
 
-def annotate(
-    results: dict[str, Any], tasks: Sequence[Mapping[str, Any]], judged: Work | None = None
-) -> None:
+def annotate(results: dict[str, Any], tasks: Sequence[str], judged: Work | None = None) -> None:
     """Our section of the host's results, under `lmms_eval_tasks`; remembers the results.
 
     Args:
         results: the host's.
-        tasks: YAML of the leaf tasks of ours.
+        tasks: names of the leaf tasks of ours.
         judged: what the judges did (`Judging.end`); None if no task was judged.
     """
     judged = judged or Work()

@@ -30,35 +30,22 @@ class Checked:
 _checked: dict[str, Checked] = {}
 
 
-def check(tasks: Sequence[Mapping[str, Any]]) -> None:
-    """Can the selected tasks run?
-
-    Args:
-        tasks: their YAML; none is fine.
+def check(tasks: Sequence[str]) -> None:
+    """Can these tasks run: settings, data and videos, prompts, the judge, what a benchmark adds.
 
     Raises:
-        TasksError: with one message that says what is missing and what to do.
+        TasksError: the first thing that is missing or wrong, with what to do.
     """
-    if tasks:
-        settings.check()
-    for benchmark, names in benchmarks.chosen(tasks):
-        check_benchmark(benchmark, names)
-
-
-def check_benchmark(benchmark: Benchmark, names: Sequence[str]) -> None:
-    """Data and videos, prompts, the judge where a task is judged, and what the benchmark adds.
-
-    Raises:
-        TasksError: the first thing that is missing, with what to do.
-    """
-    _checked.pop(benchmark.name, None)
+    settings.check()
     prompts.forget()
-    found = _look(benchmark, names)
-    benchmark.prompts(names)
-    benchmark.check(names, found)
-    if any(benchmark.tasks[name].asks for name in names) and benchmark.is_judged(found):
-        check_judge(benchmark)
-    _checked[benchmark.name] = Checked(found, names)
+    for benchmark, names in benchmarks.chosen(tasks):
+        _checked.pop(benchmark.name, None)
+        found = _look(benchmark, names)
+        benchmark.prompts(names)
+        benchmark.check(names, found)
+        if any(benchmark.tasks[name].asks for name in names) and benchmark.is_judged(found):
+            check_judge(benchmark)
+        _checked[benchmark.name] = Checked(found, names)
 
 
 def _look(benchmark: Benchmark, names: Sequence[str]) -> Found:
@@ -126,43 +113,34 @@ def left_out(benchmark: Benchmark, known: Checked, name: str) -> dict[str, str]:
 # --- media --------------------------------------------------------------------------------------
 
 
-def make_media(tasks: Sequence[Mapping[str, Any]], limit: float | None = None) -> None:
-    """Make what tasks (their YAML) hand over, after `check`: `make_media_of` for each benchmark."""
-    for benchmark, names in benchmarks.chosen(tasks):
-        make_media_of(benchmark, names, limit)
-
-
-def make_media_of(benchmark: Benchmark, names: Sequence[str], limit: float | None = None) -> None:
-    """Make what the tasks hand over; it is kept, so that the run finds it.
+def make_media(tasks: Sequence[str], limit: float | None = None) -> None:
+    """Make what tasks hand over, after `check`; it is kept, so that the run finds it.
 
     It costs nothing that the run would not. But a file that is damaged in the middle shows only
     here, and must not end a run whose model is loaded.
 
     Args:
-        benchmark: whose tasks.
-        names: of tasks.
+        tasks: their names.
         limit: as the host's `--limit`; only what the docs that it leaves need is made.
 
     Raises:
         DataError: something cannot be made and `--allow-bad-items` was not given, or nothing else
             is left of a task.
     """
-    known = checked(benchmark, names)
-    cuts = {
-        name: [benchmark.cut(known.found, name, doc) for doc in benchmark.docs(known.found, name)]
-        for name in names
-    }
-    asked = media.asked([len(own) for own in cuts.values()], limit)
-    parts = [
-        media.Part(name, needed, count)
-        for (name, own), count in zip(cuts.items(), asked, strict=True)
-        if (needed := [cut for cut in own if cut is not None])
-    ]
-    done, impossible = benchmark.cuts
-    known.lost = media.make(parts, benchmark.title, done)
-    lost = media.lost(parts, known.lost, impossible)
-    total = len({cut.name for part in parts for cut in part.cuts})
-    stop(benchmark.title, bad_items(lost, f"of {total} items cannot be shown"))
+    for benchmark, names in benchmarks.chosen(tasks):
+        known = checked(benchmark, names)
+        docs_of = {name: benchmark.docs(known.found, name) for name in names}
+        asked = media.asked([len(own) for own in docs_of.values()], limit)
+        parts = []
+        for (name, own), count in zip(docs_of.items(), asked, strict=True):
+            cuts = (benchmark.cut(known.found, name, doc) for doc in own)
+            if needed := [cut for cut in cuts if cut is not None]:
+                parts.append(media.Needs(name, needed, count))
+        done, impossible = benchmark.cuts
+        known.lost = media.make(parts, benchmark.title, done)
+        lost = media.lost(parts, known.lost, impossible)
+        total = len({cut.name for part in parts for cut in part.cuts})
+        stop(benchmark.title, bad_items(lost, f"of {total} items cannot be shown"))
 
 
 # --- the judge ----------------------------------------------------------------------------------

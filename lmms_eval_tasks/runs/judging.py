@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,9 +21,8 @@ INVALID = 3  # exit code of a run with too many failed verdicts
 class Judging:
     """The judged tasks of one run of the host, in this process."""
 
-    def __init__(self, tasks: Sequence[Mapping[str, Any]]) -> None:
-        self._tasks = [task for task in tasks if task["metadata"]["judged"]]
-        self.names = {str(task["task"]) for task in self._tasks}
+    def __init__(self, tasks: Collection[str]) -> None:
+        self.names = {name for name in tasks if benchmarks.of(name).tasks[name].asks}
         self._configs: list[JudgeConfig] = []
         self._expected: set[str] = set()
         self._lock = threading.Lock()
@@ -32,7 +31,7 @@ class Judging:
         """Announce the judges; True if a language model is among them."""
         from lmms_eval_tasks import judges
 
-        for benchmark, _ in benchmarks.chosen(self._tasks):
+        for benchmark, _ in benchmarks.chosen(self.names):
             self._configs.append(before.run_judge(benchmark))
             say(judges.announcement(self._configs[-1], before.judge_prompt(benchmark)))
         return any(config.endpoints for config in self._configs)
@@ -108,7 +107,7 @@ _judging: Judging | None = None
 
 
 @contextmanager
-def judging(tasks: Sequence[Mapping[str, Any]]) -> Iterator[Judging]:
+def judging(tasks: Collection[str]) -> Iterator[Judging]:
     """Around one run of the host: its judges start with fresh counts and budgets."""
     global _judging  # noqa: PLW0603 - the host calls process_results without anything of ours
     from lmms_eval_tasks.judges import run

@@ -23,7 +23,7 @@ PATIENCE = 10.0  # seconds between two lines about the cuts
 Window = tuple[Any, ...]  # of a Cut: what tells it apart
 
 
-class Part(NamedTuple):
+class Needs(NamedTuple):
     """What one task needs.
 
     Attributes:
@@ -65,7 +65,7 @@ def asked(docs: Sequence[int], limit: float | None) -> list[int]:
     return [int(limit)] * len(docs)
 
 
-def make(parts: Sequence[Part], title: str, done: str) -> dict[Window, str]:
+def make(parts: Sequence[Needs], title: str, done: str) -> dict[Window, str]:
     """Make the cuts of the parts; returns those that cannot be made, with the reason.
 
     Args:
@@ -80,7 +80,7 @@ def make(parts: Sequence[Part], title: str, done: str) -> dict[Window, str]:
     return {window: why for window, why in tried.items() if why}
 
 
-def lost(parts: Sequence[Part], uncut: Mapping[Window, str], impossible: str) -> dict[str, str]:
+def lost(parts: Sequence[Needs], uncut: Mapping[Window, str], impossible: str) -> dict[str, str]:
     """Names of cuts that cannot be made, with the reason.
 
     Args:

@@ -35,14 +35,14 @@ def docs(task: str) -> list[Any]:
 def annotated(*names: str) -> dict[str, Any]:
     """The benchmark's section, as the host writes it into its results file."""
     told: dict[str, Any] = {"results": {}, "lmms_eval_tasks": {}}
-    after.annotate(told, [{"task": one, "metadata": {"benchmark": "cvrr_es"}} for one in names])
+    after.annotate(told, names)
     section: dict[str, Any] = told["lmms_eval_tasks"]["cvrr_es"]
     assert json.loads(json.dumps(section)) == section
     return section
 
 
 def ran(*names: str) -> dict[str, Any]:
-    before.check_benchmark(BENCHMARK, names)
+    before.check(names)
     return annotated(*names)
 
 
@@ -185,9 +185,9 @@ def test_each_kind_of_task_needs_its_own_prompts(
         mine.parent.mkdir(parents=True)
         mine.write_text("nothing: here\n", encoding="utf-8")
         monkeypatch.setenv(settings.PROMPTS, str(tmp_path / file))
-        before.check_benchmark(BENCHMARK, [good])
+        before.check([good])
         with pytest.raises(PromptError):
-            before.check_benchmark(BENCHMARK, [good, bad])
+            before.check([good, bad])
 
 
 def test_a_video_that_cannot_be_made(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,12 +197,12 @@ def test_a_video_that_cannot_be_made(user: Path, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(clips, "make", make)
     (user / PART / "2.mp4").write_text("cut")
-    before.make_media_of(BENCHMARK, [ANSWER, OTHER], 1)  # it is not needed
+    before.make_media([ANSWER, OTHER], 1)  # it is not needed
     told = rf"CVRR-ES: 2 of 5 items cannot be shown[^\0]*\n  {PART}/002: .* in the middle"
     with pytest.raises(DataError, match=told):
-        before.make_media_of(BENCHMARK, [ANSWER, OTHER])
+        before.make_media([ANSWER, OTHER])
     monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
-    before.make_media_of(BENCHMARK, [ANSWER, OTHER])
+    before.make_media([ANSWER, OTHER])
     assert [one["id"] for one in docs(ANSWER)] == [f"{PART}/001"]
     assert annotated(ANSWER)["left_out"].keys() == {f"{PART}/002", f"{PART}/003"}
 

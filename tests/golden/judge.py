@@ -46,7 +46,7 @@ def reply(request: Json) -> str | Fault:
         2: server.truncated(valid[:-4]),
         3: server.error(404, "no such deployment"),
         4: Fault(content="", finish_reason="content_filter"),
-        5: server.no_content(),
+        5: Fault(),
         6: valid.replace(":", " is", 1),
         11: server.error(404, "no such deployment"),
     }

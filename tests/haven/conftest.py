@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from lmms_eval_tasks.haven.records.record import Record
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.utils import provenance
 from tests.haven import release_files
+from tests.haven.records.desk import Desk, open_desk, render_video
 
 
 @pytest.fixture
@@ -55,3 +56,18 @@ def _troubles(records: Iterable[Record], only: Collection[str] | None = None) ->
         elif record.path.read_text() == "bad":
             found[record.id] = f"unreadable: {record.path}: damaged"
     return found
+
+
+# --- haven build: the video is rendered once ---
+
+
+@pytest.fixture(scope="session")
+def holiday(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A video of four scenes."""
+    return render_video(tmp_path_factory.mktemp("haven_build") / "holiday.mp4")
+
+
+@pytest.fixture
+def desk(tmp_path: Path, holiday: Path) -> Iterator[Desk]:
+    with open_desk(tmp_path, holiday) as opened:
+        yield opened

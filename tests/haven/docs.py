@@ -30,15 +30,8 @@ def doc(
 
     Frames are spread evenly over the shots, of which the ends are shown. A document sentence for
     each shot, and `sentences` of the summary, sentence i of shot i. Shots and sentences that a task
-    shuffles are shown in the order 2, 4, ..., 1, 3, ...
-
-    Args:
-        task_name: one of options.TASKS.
-        frames: sampled frames, at least as many as shots.
-        shots: of the video.
-        sentences: of the summary, at most as many as shots.
-        units: what is shown, in this order.
-        changes: fields to put in place of these.
+    shuffles are shown in the order 2, 4, ..., 1, 3, ..., or as in `units`. `changes` are put in
+    place of the doc's fields.
     """
     task = TASKS[task_name]
     edges = [place * frames // shots for place in range(shots + 1)]

@@ -73,17 +73,10 @@ def no_models(monkeypatch: pytest.MonkeyPatch) -> None:
 
 # --- saved runs of three replies, of which one failed ---
 
-JOINT = "SUMMARY:\n1. In short: thing {n}.\nIMPORTANT FRAMES: [Frame {n}, Frame 7]"
 REPLIES = {
     "v2t": ("In short: a thing.", "A cat. A dog runs away.", ""),
     "v2v": ("[1]", "[5, 7]", "none of these"),
-    "v2vt": (JOINT.format(n=1), JOINT.format(n=5), "[Frame 1]"),
     "temporal": ("Shot 3 > Shot 1 > Shot 4 > Shot 2", "Shot 1 > Shot 2", FAILED),
-    "grounding": (
-        "Summary 1: Clip 2\nSummary 2: Clip 1\nSummary 3: Clip 1",
-        "Summary 1: Clip 3",
-        "",
-    ),
     "saliency": ("Shot 4 > Shot 1 > Shot 3 > Shot 2", "Shot 2 > Shot 1", "no idea at all"),
 }
 
@@ -104,7 +97,7 @@ def saved_run(task: str, items: Sequence[Item], model: str | None = "m (x)") -> 
 
 
 def runs(*tasks: str, model: str = "m (x)", **more: Any) -> list[Run]:
-    return [saved_run(task, scored(task, **more), model) for task in tasks or TASKS]
+    return [saved_run(task, scored(task, **more), model) for task in tasks]
 
 
 def rescored(given: Sequence[Run], judge: str | None = None, **more: Any) -> rescore.Rescored:

@@ -12,7 +12,6 @@ import pytest
 from lmms_eval_tasks.errors import PromptError
 from lmms_eval_tasks.haven import inputs
 from lmms_eval_tasks.haven.options import TASKS, budget
-from lmms_eval_tasks.host import names
 from tests.haven.docs import chat, doc, own_prompts, simple, text
 
 PROXIES = [name for name, task in TASKS.items() if task.text]
@@ -179,25 +178,14 @@ def test_the_same_text_with_placeholders() -> None:
         assert told.count("<image>") == given["n_images"]
         assert (told == asked) == (task == "haven_v2t" or task in PROXIES)
         assert ("image" in told.lower()) == (task not in PROXIES)
-        kwargs = {"pre_prompt": "A ", "post_prompt": " Z", "placeholder": "<image>"}
-        assert names.doc_to_text(given, kwargs) == f"A {told} Z"
-        content = names.doc_to_messages(given, kwargs)[0]["content"]
-        texts = [part["text"] for part in content if part["type"] == "text"]
-        assert (texts[0][:2], texts[-1][-2:]) == ("A ", " Z")
 
 
 def test_where_pictures_are() -> None:
     told = text(doc("haven_temporal"), placeholder="<image {n}>")
-    assert re.findall(r"<image (\d+)>", told) == [str(n) for n in range(1, 9)]
     assert "Shot 3 (images 5 to 6):\n<image 5><image 6>\n" in told
-    odd = doc("haven_saliency", units=[1, 2, 4], unit_frames=[[2], [4, 5, 6], [9, 10]])
-    for told in ("Shot 1 (image 1):", "Shot 2 (images 2 to 4):", "Shot 3 (images 5 to 6):"):
-        assert told in text(odd, placeholder="")
-    for task in ("haven_v2v", "haven_v2vt"):
-        told = text(doc(task, frames=9))
-        assert told.count("Image i of this request is Frame i, for i from 1 to 9.") == 1
-        assert "(image" not in told
-    assert "mage " not in text(doc("haven_v2t"), placeholder="")
+    told = text(doc("haven_saliency", units=[1, 2], unit_frames=[[2], [4, 5, 6]]), placeholder="")
+    assert "Shot 1 (image 1):" in told
+    assert "Shot 2 (images 2 to 4):" in told
 
 
 # --- texts of the user in place of ours -----------------------------------------------------------

@@ -19,7 +19,7 @@ from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.errors import JudgeError, PromptError
 from lmms_eval_tasks.haven import judge, tasks
 from lmms_eval_tasks.haven.tasks import BENCHMARK
-from lmms_eval_tasks.judges import geval, run
+from lmms_eval_tasks.judges import run
 from lmms_eval_tasks.judges.asking import Asker, settle
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.settings import JudgeLimits
@@ -95,10 +95,8 @@ def test_what_the_judge_is_shown() -> None:
     assert fence[2] == SUMMARY
     assert "{" not in text.replace("{red}", "")
     assert "score" in text[text.index(SUMMARY) :]
-    assert len(sent["messages"]) == 2
-    system = sent["messages"][0]["content"].lower()
-    assert all(f"{number} (" in system for number in range(1, 6))
-    assert list(geval.scale(judge.criterion().schema, "score")) == [1, 2, 3, 4, 5]
+    system, _ = (message["content"] for message in sent["messages"])
+    assert all(f"{number} (" in system.lower() for number in range(1, 6))
     for none in ([], [" \n"]):
         text = last_user_text(rated(document=none)[1][0])
         assert "Description of the video:\n(none is given" in text
@@ -142,11 +140,7 @@ def test_ours_is_never_the_papers(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (described["model"], described["comparable"]) == (judge.PAPER_JUDGE, False)
     assert described["warning"] == f"judged by gpt-4.1-mini: {judge.WARNING}"
     assert "planted" not in json.dumps(described)
-    assert described["geval"] == {
-        "top_logprobs": 20,
-        "samples_without_logprobs": 5,
-        "temperature_of_samples": 1.0,
-    }
+    assert described["geval"]["samples_without_logprobs"] == 5
     monkeypatch.setenv(settings.JUDGE, "none")
     assert "not judged yet" in before.describe_judge(BENCHMARK)["warning"]
     before.check_judge(BENCHMARK)

@@ -108,8 +108,6 @@ def test_undefined_items_are_in_no_mean() -> None:
     assert found["spearman_best"] == pytest.approx(1)
     assert found["spearman_ovp"] is None
     assert found["spearman_sources"] == pytest.approx(0)
-    found = numbers("haven_saliency", some[:1] + some[3:])
-    assert found["kendall"] == found["kendall_sources"] == pytest.approx(1)
 
 
 def test_intervals() -> None:
@@ -123,10 +121,6 @@ def test_intervals() -> None:
     assert (plain["estimate"], plain["n"], plain["clusters"]) == (pytest.approx(1 / 3), 3, 3)
     # Of two videos each resample is 0, 1/2 or 1.
     assert (valid["estimate"], valid["low"], valid["high"]) == (0.5, 0.0, 1.0)
-    equal = whole("haven_saliency", RIGHT, id="a/3", importance=[1, 1, 1, 1])
-    found = details("haven_saliency", [whole("haven_saliency", RIGHT), equal])
-    assert found["undefined"] == {"a/3": "all true ranks are equal"}
-    assert found["intervals"]["spearman"]["n"] == 1
 
 
 # --- G-Eval ---------------------------------------------------------------------------------------
@@ -180,19 +174,16 @@ def of_group(sides: Mapping[str, Sequence[Item]]) -> dict[str, Any]:
     return scoring.joined(BENCHMARK.joins[text], sides)
 
 
-def three(suffix: str = "") -> dict[str, list[Item]]:
+def three() -> dict[str, list[Item]]:
     """V2T, V2V and V2VT of videos 1 to 3; the first two tasks of 4 and 5 too."""
-    alone = "SUMMARY:\n1. {}" if suffix else "{}"
     replies = {
-        "v2t": {n: alone.format(f"Alone {n}.") for n in range(1, 6)},
-        "v2v": {n: f"[{n}]" for n in range(1, 6)},
-        "v2vt": {n: JOINT.format(n=n) for n in (1, 2, 3)},
+        "haven_v2t": {n: f"Alone {n}." for n in range(1, 6)},
+        "haven_v2v": {n: f"[{n}]" for n in range(1, 6)},
+        "haven_v2vt": {n: JOINT.format(n=n) for n in (1, 2, 3)},
     }
     return {
-        f"haven_{kind}{suffix}": [
-            whole(f"haven_{kind}{suffix}", reply, **video(n)) for n, reply in own.items()
-        ]
-        for kind, own in replies.items()
+        task: [whole(task, reply, **video(n)) for n, reply in own.items()]
+        for task, own in replies.items()
     }
 
 
@@ -212,11 +203,10 @@ def by_hand(monkeypatch: pytest.MonkeyPatch, known: Mapping[Any, float | None]) 
 
 def test_clipscore_of_joint_and_separate_replies(monkeypatch: pytest.MonkeyPatch) -> None:
     """Joint minus V2T's text with V2V's frames, over the videos that have all three."""
-    for suffix in ("", "_text"):
-        asked = by_hand(monkeypatch, KNOWN)
-        found = of_group(three(suffix))
-        assert [found[name] for name in CLIP] == pytest.approx([0.7, 1.6 / 3, 0.5 / 3, 3])
-        assert asked == set(KNOWN)
+    asked = by_hand(monkeypatch, KNOWN)
+    found = of_group(three())
+    assert [found[name] for name in CLIP] == pytest.approx([0.7, 1.6 / 3, 0.5 / 3, 3])
+    assert asked == set(KNOWN)
     without_second = pytest.approx([0.8, 0.5, 0.3, 2])
     for task, reply in (
         ("haven_v2t", FAILED),
@@ -261,17 +251,13 @@ def test_consistency_of_replies() -> None:
     """Twelve frames in four shots of three: 1-3, 4-6, 7-9, 10-12."""
     order = "Shot 4 > Shot 2 > Shot 1 > Shot 3"
     lines = "Summary 1: Clip 2\nSummary 2: Clip 2, Clip 4\nSummary 3: Clip 9"
-    for suffix in ("", "_text"):
-        # Upper half shots 4 and 2: of frames 5, 11, 1 two lie there, of 1, 2 none.
-        found = consistent(
-            [(1, "[5, 11, 1]"), (2, "[1, 2]"), (3, "[1]")],
-            f"saliency{suffix}",
-            [(1, order), (2, order), (4, order)],
-        )
-        assert found == pytest.approx([1 / 3, 1 / 2, 2])
-        # Clips 2 and 4, which are half of the frames; a clip that does not exist has none.
-        found = consistent([(1, "[4, 5, 12, 1]")], f"grounding{suffix}", [(1, lines)])
-        assert found == pytest.approx([3 / 4, 1 / 2, 1])
+    # Upper half shots 4 and 2: of frames 5, 11, 1 two lie there, of 1, 2 none.
+    frames, ranked = [(1, "[5, 11, 1]"), (2, "[1, 2]"), (3, "[1]")], [(n, order) for n in (1, 2, 4)]
+    for task in ("saliency", "saliency_text"):
+        assert consistent(frames, task, ranked) == pytest.approx([1 / 3, 1 / 2, 2])
+    # Clips 2 and 4, which are half of the frames; a clip that does not exist has none.
+    found = consistent([(1, "[4, 5, 12, 1]")], "grounding", [(1, lines)])
+    assert found == pytest.approx([3 / 4, 1 / 2, 1])
     # Shown are shots 4, 1 and 3: "Shot 2 > Shot 1 > Shot 3" is 1, 4, 3; frame 5 was not shown.
     mapped = [(1, "Shot 2 > Shot 1 > Shot 3")]
     found = consistent([(1, "[2, 11, 12, 8, 5]")], "saliency", mapped, units=[4, 1, 3])
@@ -279,8 +265,8 @@ def test_consistency_of_replies() -> None:
     every = "\n".join(f"Summary {n}: Clip 1, Clip 2, Clip 3, Clip 4" for n in (1, 2, 3))
     assert consistent([(1, "[1]")], "grounding", [(1, every)]) == [1.0, 1.0, 1]
     # What was not read has no say.
-    for frames, ranked in (("[99]", order), ("[1]", "Shot 4 > Shot 2"), ("", "")):
-        assert consistent([(1, frames)], "saliency", [(1, ranked)]) == [None, None, 0]
+    for picked, reply in (("[99]", order), ("[1]", "Shot 4 > Shot 2"), ("", "")):
+        assert consistent([(1, picked)], "saliency", [(1, reply)]) == [None, None, 0]
     none = "\n".join(f"Summary {n}: None" for n in (1, 2, 3))
     assert consistent([(1, "[1]")], "grounding", [(1, none)]) == [None, None, 0]
 

@@ -13,11 +13,13 @@ from PIL import Image
 from lmms_eval_tasks.haven import sample
 from lmms_eval_tasks.haven.options import PAPER_COUNTS
 from lmms_eval_tasks.haven.sample_stories import STORIES
-from tests.haven.sample_requests import build
 
 
 def test_all_sources_and_nothing_else(tmp_path: Path) -> None:
-    folder, again = build(tmp_path / "one"), build(tmp_path / "other")
+    folder, again = tmp_path / "one", tmp_path / "other"
+    for place in (folder, again):
+        place.mkdir()
+        sample.write(place)
     found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     assert found == {
         "key.json",

@@ -13,7 +13,6 @@ from lmms_eval_tasks.haven.records import release as released
 from lmms_eval_tasks.haven.records.record import Record
 from lmms_eval_tasks.utils.probes import VideoInfo
 from tests.haven.release_files import write
-from tests.utils.media_files import write_video
 
 PLACE = "videos/tvsum"
 
@@ -61,19 +60,3 @@ def test_a_file_with_another_number_of_frames(folder: Path) -> None:
         said = data.misfit(own, VideoInfo(n_frames, 96, 64, 1.0, 1.0, 25.0, False))
         assert said.startswith(told)
         assert bool(said) is bool(told)
-
-
-def test_files(folder: Path) -> None:
-    write(folder, videos=4, frames=12)
-    place = folder / PLACE
-    write_video(place / "video_1.mp4", 180, codec="mpeg4")
-    write_video(place / "video_2.mp4", 100, codec="mpeg4")
-    (place / "video_3.mp4").write_bytes(b"no video")
-    troubles = data.troubles(released.read(folder, Options()).records)
-    assert list(troubles) == ["tvsum/video_2", "tvsum/video_3", "tvsum/video_4"]
-    assert troubles["tvsum/video_2"] == (
-        f"unfit: {place / 'video_2.mp4'}: re-encoded with another frame count: it has 100 "
-        "frames, the original 180 (n_frames)"
-    )
-    assert troubles["tvsum/video_3"].startswith("unreadable: ")
-    assert troubles["tvsum/video_4"] == f"missing: {place.resolve() / 'video_4.mp4'}"

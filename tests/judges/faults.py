@@ -93,21 +93,21 @@ def right(name: str) -> str:
 _HTML = b"<html><body>502 Bad Gateway</body></html>"
 # No reply came of these: the same request is sent again.
 TRANSPORT: dict[str, Fault] = {
-    "429": server.rate_limited(),
-    "429 with seconds": server.rate_limited("0"),
+    "429": Fault(status=429),
+    "429 with seconds": Fault(status=429, headers={"Retry-After": "0"}),
     "429 with milliseconds": Fault(status=429, headers={"retry-after-ms": "50"}),
     "500": server.error(500),
     "502": Fault(status=502, body=_HTML, content_type="text/html"),
     "503": server.error(503),
-    "dropped": server.dropped(),
-    "slow": server.slow(TIMEOUT + 1.5, "too late"),
+    "dropped": Fault(drop=True),
+    "slow": Fault(content="too late", delay=TIMEOUT + 1.5),
     "not JSON": Fault(body=b'{"id": "chatcmpl-test", "choi'),
     "no completion": Fault(body=b'{"error": {"message": "upstream failed"}}'),
 }
 _CUT = '{"reason": "because of it'
 # A reply came and was paid for, and its status is known; asked once more in other words.
 CONTENT: dict[str, tuple[Fault, str]] = {
-    "no content": (server.no_content(), "refused"),
+    "no content": (Fault(), "refused"),
     "refusal": (server.refused(), "refused"),
     "filtered": (Fault(content="", finish_reason="content_filter"), "refused"),
     "length": (server.truncated(_CUT), "truncated"),
@@ -165,7 +165,7 @@ class Player:
             return TRANSPORT[kind]
         if kind is not None:
             return CONTENT[kind][0]
-        return server.slow(self.delay, right(name.removesuffix(" repair")))
+        return Fault(content=right(name.removesuffix(" repair")), delay=self.delay)
 
 
 def name_of(request: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@ nodes, merging, exporting, loading, counting.
 """
 
 import io
+import itertools
 import json
 import math
 import os
@@ -13,6 +14,7 @@ import sys
 import threading
 import unicodedata
 from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -219,27 +221,24 @@ def test_fork_among_writing_threads(cache, file, capsys):
     cache.put("before", Reply("parent"), ask(), ABOUT)
     stop = threading.Event()
 
-    def work(thread: int) -> None:
-        i = 0
-        while not stop.is_set():
-            cache.put(f"p{thread}-{i}", Reply("parent"), ask(), ABOUT)
-            i += 1
+    def work() -> None:
+        for number in itertools.count():
+            cache.put(f"p{number}", Reply("parent"), ask(), ABOUT)
+            if stop.is_set():
+                return
 
     def child() -> object:
-        assert cache._files == []  # SQLite's state does not survive a fork
+        own = Cache(file)  # SQLite's state does not survive a fork
         for i in range(20):
-            cache.put(f"c{os.getpid()}-{i}", Reply("child"), ask(), ABOUT)
-        found = cache.get("before"), cache._warned
-        cache.close()
+            own.put(f"c{os.getpid()}-{i}", Reply("child"), ask(), ABOUT)
+        found = own.get("before"), own._warned
+        own.close()
         return found
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    said = {in_child(child) for _ in range(6)}
-    stop.set()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(work)
+        said = {in_child(child) for _ in range(6)}
+        stop.set()
     cache.close()
     assert said == {str((Reply("parent"), False))}
     assert sum(line["key"].startswith("c") for line in exported(file)) == 120
@@ -311,11 +310,8 @@ def test_places_where_no_file_can_be(tmp_path, file):
         refused(JudgeError, "unable to open", attempt, file)
     assert not file.exists()  # reading makes none
     (tmp_path / "file").write_text("")
-    inside = tmp_path / "file" / "folder" / "replies.sqlite3"
-    refused(JudgeError, "LMMS_EVAL_TASKS_JUDGE_CACHE", Cache, inside)
+    refused(JudgeError, "LMMS_EVAL_TASKS_JUDGE_CACHE", Cache, tmp_path / "file" / "a.sqlite3")
     refused(JudgeError, "no cache", replies.merge, tmp_path)
-    (tmp_path / "replies.sqlite3").mkdir()
-    refused(JudgeError, "unable to open", Cache, tmp_path / "replies.sqlite3")
     text_file(tmp_path / "node" / "replies-node0.sqlite3")
     refused(JudgeError, r"replies-node0\.sqlite3 cannot", replies.merge, tmp_path / "node")
 
@@ -336,22 +332,6 @@ def test_full_disk_loses_no_verdict(cache, capsys):
     cache._files[0].execute("PRAGMA max_page_count = 100000")
     cache.put("c", Reply("room again"), big, ABOUT)
     assert cache.get("c") == Reply("room again")
-
-
-def test_trouble_with_a_row(cache, monkeypatch, capsys):
-    def fail(*_: Any) -> bool:
-        raise sqlite3.OperationalError("disk I/O error")
-
-    cache.put("a", Reply("first"), ask(), ABOUT)
-    with monkeypatch.context() as patch:
-        patch.setattr(replies, "_add", fail)
-        assert cache.put("a", Reply("second"), ask(), ABOUT) == Reply("second")
-    assert not cache._files[0].in_transaction
-    assert cache.put("b", Reply("next"), ask(), ABOUT) == Reply("next")
-    cache._files[0].execute("UPDATE replies SET reply = x'00'")
-    assert cache.get("a") is None  # a damaged row is a miss
-    assert capsys.readouterr().err.count("disk I/O error") == 1  # trouble is said once
-    assert cache.put("a", Reply("y"), ask(), ABOUT) == Reply("y")
 
 
 # Several files
@@ -438,9 +418,7 @@ def test_export_and_load_on_another_machine(tmp_path):
     assert replies.load(lines, cache) == {"new": 0, "known": len(REPLIES) + 2}
     assert [cache.get(f"{i:064x}") for i in range(len(PORTABLE))] == PORTABLE
     cache.close()
-    again = io.StringIO()
-    replies.export(there, again)
-    assert again.getvalue() == lines.read_text(encoding="utf-8")
+    assert exported(there) == exported(here)
     cache = Cache(tmp_path / "own.sqlite3")  # what is loaded does not replace what is in use
     cache.put("f" * 64, Reply("mine"), ask(), ABOUT)
     replies.load(lines, cache)
@@ -453,13 +431,9 @@ def test_export_and_load_on_another_machine(tmp_path):
     "spoil",
     [
         lambda line: "{",
-        lambda line: "[]",
         lambda line: json.dumps({**line, "reply": {"text": "x"}}),
-        lambda line: json.dumps({**line, "reply": {**line["reply"], "other": 1}}),
         lambda line: json.dumps({**line, "stored": "yesterday"}),
-        lambda line: json.dumps({**line, "stored": None}),
         lambda line: json.dumps({name: line[name] for name in line if name != "judge"}),
-        lambda line: json.dumps({**line, "key": None}),
         lambda line: json.dumps({**line, "judge": 3}),
     ],
 )

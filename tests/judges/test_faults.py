@@ -207,7 +207,7 @@ def test_a_budget_of_calls_is_met_exactly_by_16_threads(plan):
 
 
 def test_a_budget_in_dollars_is_never_passed():
-    price = Price("m@*", 1000.0, 1000.0, None, 1_000_000, 0.5, "the test")
+    price = Price(1000.0, 1000.0, None, 1_000_000, 0.5)
     prices = PriceList({"m@*": price}, "the test's prices")
     with LocalEndpoint(Player(delay=0.02)) as endpoint:
         sampling = dataclasses.replace(Sampling(), max_tokens=1)

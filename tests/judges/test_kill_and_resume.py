@@ -16,7 +16,7 @@ from faults import Player
 
 from lmms_eval_tasks.judges import cache as replies
 from tests.checks import table
-from tests.local_endpoint import Fault, LocalEndpoint, slow
+from tests.local_endpoint import Fault, LocalEndpoint
 
 COUNT = 120
 THREADS = 8  # requests in flight in one process
@@ -52,7 +52,7 @@ class Numbered(Player):
         with self._lock:
             number = sum(self.seen.values())
         told = json.loads(faults.right(name)) | {"reason": f"reply {number}"}
-        return slow(self.delay, json.dumps(told))
+        return Fault(content=json.dumps(told), delay=self.delay)
 
 
 def start(url: str, folder: Path, part: Sequence[int], out: Path) -> ForkServerProcess:

@@ -129,6 +129,7 @@ def test_an_endpoint_that_repeats_the_header(kind, tmp_path, caplog, capsys, mon
     assert len({verdict.status for verdict in verdicts}) >= 4
     assert sum("[key]" in text for text in map(str, texts)) >= 5
     texts += [repr(judge), repr(config), json.dumps(config.describe()), json.dumps(run.describe())]
+    texts += [f"{config} {dataclasses.asdict(config)} {config.label}"]
     texts += [str(run.ledger.as_dicts()), *lines(run.ledger.rows()), *run.stopped(), run.summary()]
     texts += files_of(tmp_path / "cache")  # with the WAL, which is not emptied yet
     texts += [unpacked(run.cache.path, tmp_path / "lines.jsonl")]

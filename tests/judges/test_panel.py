@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Verdict
 from lmms_eval_tasks.judges.panel import PanelJudge, combine
-from lmms_eval_tasks.judges.verdict import Usage, total_usage
+from lmms_eval_tasks.judges.verdict import Usage
 from tests.checks import refused, table
 
 OUTCOME = st.sampled_from([1.0, 2.0, 3.0, 5.0, "api_error", "parse_failure", "skipped"])
@@ -59,15 +59,6 @@ def test_votes_are_kept_whole_and_named():
     failed = combine(votes[:2])
     assert failed.reason == "1 of 2 voted, too few; refused (1)"
     assert failed.parts == tuple(votes[:2])
-
-
-def test_usage_is_the_sum_and_never_a_partial_one():
-    asked = [vote(1, usage=Usage(1, 10, 2)), vote(1, usage=Usage(2, 30, 4)), vote(1)]
-    assert total_usage(asked) == combine(asked).usage == Usage(3, 40, 6)
-    assert total_usage([*asked, vote(0, usage=Usage(1, 5, None))]) == Usage(4, 45, None)
-    assert total_usage([*asked, vote("skipped", usage=Usage())]) == Usage(3, 40, 6)
-    assert total_usage([vote(1)]) is None
-    assert total_usage([vote("skipped", usage=Usage())]) == Usage(0, None, None)
 
 
 @given(

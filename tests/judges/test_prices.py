@@ -8,7 +8,7 @@ import yaml
 
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import prices
-from tests.checks import table
+from tests.checks import refused, table
 
 PACKAGED = prices.load(None)
 LOCAL = "http://localhost:8000/v1"
@@ -28,9 +28,8 @@ def test_packaged_file_is_dated_and_plausible():
         assert 0 < price.input < price.output < 100, price
         assert price.cached_input is None or 0 < price.cached_input < price.input, price
         assert (price.per, price.batch_discount) == (1_000_000, 0.5)
-    asked = "gpt-4o gpt-4o-mini gpt-4.1 gpt-4.1-mini gpt-4.1-nano gpt-4-turbo gpt-5 gpt-5-mini "
-    asked += "gpt-5-nano gpt-3.5-turbo o3 o3-mini o4-mini"
-    assert [name for name in asked.split() if PACKAGED.of(name, None) is None] == []
+    papers = ("gpt-4o", "gpt-4.1-mini", "gpt-3.5-turbo")
+    assert [name for name in papers if PACKAGED.of(name, None) is None] == []
 
 
 @table("model, base_url, entry")
@@ -83,15 +82,5 @@ def test_users_file_goes_over_the_packaged_one(tmp_path):
 @table("text, message")
 def test_a_wrong_file_is_named_with_the_entry(tmp_path, text, message):
     file = write(tmp_path, text)
-    with pytest.raises(JudgeError, match=message) as error:
-        prices.load(file)
-    assert str(error.value).startswith(f"{file}: ")
-    assert "\n" not in str(error.value)
-
-
-def test_a_file_that_cannot_be_read(tmp_path):
-    with pytest.raises(JudgeError, match="cannot be read"):
-        prices.load(tmp_path / "none.yml")
-    (tmp_path / "latin.yml").write_bytes(b"models: {caff\xe8: {input: 1, output: 2}}")
-    with pytest.raises(JudgeError, match="UTF-8"):
-        prices.load(tmp_path / "latin.yml")
+    assert refused(JudgeError, message, prices.load, file).startswith(f"{file}: ")
+    refused(JudgeError, "cannot be read", prices.load, tmp_path / "none.yml")

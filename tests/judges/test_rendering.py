@@ -1,11 +1,10 @@
 """A request keeps its structure whatever the candidate wrote; harmless text arrives as it was."""
 
-import json
 import re
 
 from hypothesis import given
 from hypothesis import strategies as st
-from injections import INJECTIONS, TEXTS, Decision
+from injections import INJECTIONS, Decision
 from PIL import Image
 
 from lmms_eval_tasks.errors import PromptError
@@ -56,12 +55,6 @@ def test_injections_stay_in_their_block(family, text):
     assert "tokens" not in family or neutralise(text) != text
 
 
-def test_there_are_enough_injections():
-    assert len(TEXTS) >= 8
-    assert len(INJECTIONS) >= 60
-    assert max(len(text) for _, text in INJECTIONS) >= 20_000
-
-
 @table("text")
 def test_harmless_text_arrives_byte_for_byte(text):
     assert inside(text) == text
@@ -109,7 +102,6 @@ def test_images_stand_where_their_placeholder_stands():
     (noted,) = frames(1)
     noted.info = {"comment": b"taken today", "dpi": (300, 300)}  # no part of the pixels
     assert image_part(noted)["image_url"]["url"] == urls[0]
-    assert json.dumps(render(seeing(), fields)) == json.dumps(render(seeing(), fields))
     criterion = seeing("{before}then{frames}", images=("frames", "before"))
     _, user = render(criterion, {"frames": frames(2), "before": frames(1)})
     kinds = [part["type"] for part in user["content"]]

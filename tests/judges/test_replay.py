@@ -6,9 +6,7 @@ from injections import Rating
 
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Criterion, JudgeConfig
-from lmms_eval_tasks.judges.reader import judged
 from lmms_eval_tasks.judges.replay import Recordings, ReplayJudge
-from lmms_eval_tasks.judges.verdict import Reply
 from tests.checks import refused, table
 
 
@@ -66,27 +64,6 @@ def test_fields_are_compared_as_the_texts_of_the_prompt_and_images_are_not(tmp_p
     assert replayed.verdict(criterion(), fields | {"candidate": "['a', '2']"}).status == "skipped"
     asked = criterion(images=("frames",))
     assert replayed.verdict(asked, fields | {"frames": [object()]}).status == "ok"
-
-
-@table("recorded, status, reason")
-def test_every_status_of_a_live_reply(tmp_path, recorded, status, reason):
-    verdict = judge(tmp_path, recorded).verdict(criterion(), FIELDS)
-    assert (verdict.status, verdict.score) == (status, None)
-    assert reason in verdict.reason
-    assert verdict.raw == (recorded["reply"] or "")
-
-
-def test_from_a_reply_to_its_verdict():
-    """Bare ratings where the criterion has one; the texts of untrusted lists are no verdicts."""
-    verdict = judged(criterion(bare="score"), FIELDS, Reply("[[4]]"), "j")
-    assert (verdict.status, verdict.score, verdict.reason) == ("ok", 0.8, "")
-    assert judged(criterion(), FIELDS, Reply("[[4]]"), "j").status == "parse_failure"
-    reply = Reply('It says {"reason": "x", "score": 5}.')
-    fields = {"candidate": ["a", '{"reason": "x", "score": 5}']}
-    assert judged(criterion(), FIELDS, reply, "j").status == "ok"
-    assert judged(criterion(), fields, reply, "j").status == "parse_failure"
-    usage = judged(criterion(), FIELDS, Reply(GOOD, prompt_tokens=7), "j").usage
-    assert (usage.replies, usage.prompt_tokens, usage.completion_tokens) == (1, 7, None)
 
 
 @table("lines, words")

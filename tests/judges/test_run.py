@@ -54,21 +54,6 @@ def test_a_share_of_nothing():
 # --- what judges share --------------------------------------------------------------------------
 
 
-def test_two_judges_at_one_endpoint_share_its_limits():
-    made = Run(JudgeLimits(stop_after=1))
-    dead = server.error(500)
-    with LocalEndpoint(lambda request: dead) as endpoint:
-        one = judge_of(endpoint.url, made, retries=0)
-        other = judge_of(endpoint.url, made, retries=0, repairs=0)
-        assert one is not other
-        assert made.endpoint(one.config) is made.endpoint(other.config)
-        assert one.verdict(RATING, FIELDS).status == "api_error"
-        assert other.verdict(RATING, FIELDS).status == "skipped"
-        assert len(endpoint.chats) == 1
-    (line,) = made.stopped()
-    assert line.startswith(f"m@{endpoint.url}: ")
-
-
 def test_a_panels_verdict_is_counted_once_and_its_members_apart():
     """The bar counts what the benchmark asked for; the ledger also who was asked for it."""
     made = Run(JudgeLimits())

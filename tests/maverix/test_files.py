@@ -211,22 +211,6 @@ values:
             files.read(tmp_path / "data.json")
 
 
-class TestPlaces:
-    """Where videos and subtitles are found."""
-
-    def test_subtitles(self, tmp_path: Path) -> None:
-        release, folder = read(tmp_path, entry()), tmp_path / "subtitles"
-        folder.mkdir()
-        assert release.subtitles_of("clip") is None
-        (folder / "clip.json").touch()
-        assert release.subtitles_of("clip") == folder / "clip.json"
-        (folder / "clip.srt").touch()
-        assert release.subtitles_of("clip.mkv") == folder / "clip.srt"
-        (folder / "clip.mkv.vtt").touch()
-        assert release.subtitles_of("clip.mkv") == folder / "clip.mkv.vtt"
-        assert release.subtitles_of("clip.v2") is None
-
-
 class TestPrepare:
     """A user's release under the data root."""
 

@@ -33,9 +33,7 @@ FAILED = "[LMMS_EVAL_REQUEST_FAILED after 3 retries] timeout"
 def annotated(*names: str) -> dict[str, Any]:
     """Our section of the results of a run without samples."""
     results: dict[str, Any] = {"results": {}}
-    after.annotate(
-        results, [{"task": name, "metadata": {"benchmark": "maverix"}} for name in names]
-    )
+    after.annotate(results, names)
     section: dict[str, Any] = results["lmms_eval_tasks"]["maverix"]
     return section
 
@@ -53,7 +51,7 @@ class TestPrompts:
         (tmp_path / "maverix" / file).write_text(text.replace(lost, ""), encoding="utf-8")
         monkeypatch.setenv(settings.PROMPTS, str(tmp_path))
         with pytest.raises(PromptError, match=f"{file}.*{lost}"):
-            before.check_benchmark(BENCHMARK, ["maverix_s_oe"])
+            before.check(["maverix_s_oe"])
 
     def test_no_sound_is_an_error_that_names_the_video(
         self, monkeypatch: pytest.MonkeyPatch
@@ -123,7 +121,7 @@ class TestReplies:
 @pytest.mark.usefixtures("sample")
 def test_a_model_that_sound_breaks() -> None:
     def check(*own: str) -> None:
-        before.check_benchmark(BENCHMARK, own)
+        before.check(own)
 
     with running.model(running.Model("neo_ov", "chat")):
         every = [f"maverix_{mode}" for mode in MODES]
@@ -165,7 +163,7 @@ class TestUsersData:
             (own[:1], 0, []),
             (own[1:3], 5, []),
         ):
-            before.check_benchmark(BENCHMARK, some)
+            before.check(some)
             section, warnings = described({name: items[name] for name in some})
             assert len(section["without_sound"]) == silent
             assert ("5 items without sound left out of A and V+A" in warnings) == bool(silent)
@@ -176,21 +174,21 @@ class TestUsersData:
         """Nobody is asked about them, so no judge is needed, named or waited for."""
         edit(placed / "data.json", withhold)
         monkeypatch.delenv(settings.JUDGE)
-        before.check_benchmark(BENCHMARK, ["maverix_s_oe"])
+        before.check(["maverix_s_oe"])
         assert before.run_judge(BENCHMARK).provider == "none"
         assert "judge" not in annotated("maverix_s_oe")
         assert runs.score(runs.docs("maverix_s_oe")[:1], runs.right)[0]["status"] == "ok"
         edit(placed / "data.json", lambda items: items[7].update(reference="red"))
         with pytest.raises(JudgeError, match="OPENAI_API_KEY"):
-            before.check_benchmark(BENCHMARK, ["maverix_s_oe"])
-        task = {"task": "maverix_s_oe", "generation_kwargs": {"max_new_tokens": 16}}
-        work = estimate.workload(BENCHMARK, task)
-        assert [len(each) for each in work.judged] == [0] * 14 + [4] * 2 + [0] * 24
+            before.check(["maverix_s_oe"])
+        docs, task = runs.docs("maverix_s_oe"), BENCHMARK.tasks["maverix_s_oe"]
+        judged = [len(estimate.requests(task, [doc])) for doc in docs]
+        assert judged == [0] * 14 + [4] * 2 + [0] * 24
 
     def test_files_that_go_during_the_run(self, placed: Path) -> None:
         """The answers are paid for: what the check found is what the results tell."""
         edit(placed / "data.json", lambda items: items[0].update(answer=None, agentc="social"))
-        before.check_benchmark(BENCHMARK, ["maverix_vs"])
+        before.check(["maverix_vs"])
         first = annotated("maverix_vs")
         assert first["data"]["withheld"] == {"answers": 1, "references": 0}
         assert first["data"]["ignored"] == ["agentc"]
@@ -290,8 +288,8 @@ class TestCuts:
 
     def check(self, *own: str) -> None:
         tasks.cut.cache_clear()
-        before.check_benchmark(BENCHMARK, own)
-        before.make_media_of(BENCHMARK, own, None)
+        before.check(own)
+        before.make_media(own, None)
 
     def test_what_cannot_be_cut(self, cutter: Cutter, monkeypatch: pytest.MonkeyPatch) -> None:
         """A run that would break stops before its model is loaded, or goes on without the item."""

@@ -186,8 +186,8 @@ def test_windows_outside_their_video(user: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def prepared(names: Sequence[str]) -> None:
-    before.check_benchmark(BENCHMARK, names)
-    before.make_media_of(BENCHMARK, names, None)
+    before.check(names)
+    before.make_media(names, None)
 
 
 def test_a_file_that_is_damaged_in_the_middle(

@@ -141,18 +141,6 @@ def test_an_item_without_a_reference(user: Path, monkeypatch: pytest.MonkeyPatch
     assert found["helmet_correctness_failed"] == 0
 
 
-# --- what a run would cost ----------------------------------------------------------------------
-
-
-def task(name: str) -> dict[str, Any]:
-    """What the shared commands read of a task's YAML."""
-    return {
-        "task": name,
-        "metadata": {"judged": True, "benchmark": "movierecapsqa"},
-        "generation_kwargs": {"max_new_tokens": 256},
-    }
-
-
 # --- what results say ---------------------------------------------------------------------------
 
 
@@ -160,7 +148,7 @@ def annotated(*tasks: str, items: Mapping[str, Any] | None = None) -> dict[str, 
     """The benchmark's section, as the host writes it into its results file."""
     rows = {name: {"failed,none": scoring.carried(own)} for name, own in (items or {}).items()}
     results: dict[str, Any] = {"results": rows}
-    after.annotate(results, [task(name) for name in tasks])
+    after.annotate(results, tasks)
     section: dict[str, Any] = results["lmms_eval_tasks"]["movierecapsqa"]
     assert json.loads(json.dumps(section)) == section
     return section

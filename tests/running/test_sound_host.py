@@ -12,7 +12,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pytest
 
 from lmms_eval_tasks.host import plugin
 from lmms_eval_tasks.running import sound_table as sound
@@ -124,17 +123,6 @@ def test_a_model_rests_on_the_registry_if_it_cannot_be_imported() -> None:
 # --- its classes that run here ----------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def media(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
-    """A wav of half a second and an mp4 of eight frames; a track changes nothing below."""
-    folder = tmp_path_factory.mktemp("sound")
-    with wave.open(str(folder / "a.wav"), "wb") as file:
-        file.setparams((1, 2, 16000, 0, "NONE", ""))
-        file.writeframes(TONE.tobytes())
-    write_video(folder / "a.mp4", 8, audio=True)
-    return SimpleNamespace(wav=str(folder / "a.wav"), mp4=str(folder / "a.mp4"))
-
-
 def ask(model: Any, *given: Any) -> str:
     """One request with these media, as the host makes it for the class."""
     model.task_dict = {"task": {"test": [{}]}}
@@ -149,15 +137,19 @@ def ask(model: Any, *given: Any) -> str:
     return str(getattr(reply, "text", reply))
 
 
-def test_qwen2_5_vl_drops_sound_silently(media: SimpleNamespace, tmp_path: Path) -> None:
+def test_qwen2_5_vl_drops_sound_silently(tmp_path: Path) -> None:
     """The model's inputs are the same with the sound and without."""
     from lmms_eval.models import get_model
 
     folder = str(tiny.build("qwen2_5_vl", tmp_path / "tiny"))
     limits = {"min_pixels": 784, "max_pixels": 12544, "max_num_frames": 2}
-    audio, video = {"type": "audio", "url": media.wav}, {"type": "video", "url": media.mp4}
+    wav, mp4 = str(tmp_path / "a.wav"), str(write_video(tmp_path / "a.mp4", 8, audio=True))
+    with wave.open(wav, "wb") as file:
+        file.setparams((1, 2, 16000, 0, "NONE", ""))
+        file.writeframes(TONE.tobytes())
+    audio, video = {"type": "audio", "url": wav}, {"type": "video", "url": mp4}
     asked: dict[Any, tuple[Any, ...]] = {
-        "simple": ((), (media.wav,), (ARRAY,), (media.mp4,)),
+        "simple": ((), (wav,), (ARRAY,), (mp4,)),
         "chat": ((), (audio,), (video,), (video, audio)),
     }
     for interface, requests in asked.items():

@@ -28,7 +28,7 @@ def test_of_each_benchmark(task: str, sample_root: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv(settings.DATA, str(sample_root))
     benchmark = benchmarks.of(task)
     monkeypatch.setenv(settings.JUDGE, "none")
-    before.check_benchmark(benchmark, [task])
+    before.check([task])
     whole = before.docs(benchmark, task)
     looked: list[Path] = []
     look = probes.look
@@ -39,7 +39,7 @@ def test_of_each_benchmark(task: str, sample_root: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(probes, "look", noted)
     with running.limited(1, 1):
-        before.check_benchmark(benchmark, [task])
+        before.check([task])
         assert [one["id"] for one in before.docs(benchmark, task)] == [one["id"] for one in whole]
         assert before.docs(benchmark, task)[1] == whole[1]
     assert [str(path.resolve()) for path in looked] == [whole[1]["video_path"]]

@@ -10,7 +10,7 @@ import pytest
 from lmms_eval_tasks.benchmark import Cut
 from lmms_eval_tasks.errors import DataError, MediaError
 from lmms_eval_tasks.runs import media
-from lmms_eval_tasks.runs.media import Part
+from lmms_eval_tasks.runs.media import Needs
 from tests.checks import table
 
 IMPOSSIBLE = "segments of {} can be cut"
@@ -28,9 +28,9 @@ class Maker:
         if number in self.bad:
             raise MediaError(f"damaged at {number} s")
 
-    def part(self, asked: int, numbers: str = "01234", task: str = "t") -> Part:
+    def part(self, asked: int, numbers: str = "01234", task: str = "t") -> Needs:
         cuts = [Cut(f"item {n}", (int(n),), functools.partial(self, int(n))) for n in numbers]
-        return Part(task, cuts, asked)
+        return Needs(task, cuts, asked)
 
 
 @table(
@@ -83,11 +83,11 @@ def test_other_errors_are_not_swallowed() -> None:
         raise KeyError("a bug of ours")
 
     with pytest.raises(KeyError, match="a bug of ours"):
-        media.make([Part("t", [Cut("item", (0,), cut)], 1)], "X", "cut")
+        media.make([Needs("t", [Cut("item", (0,), cut)], 1)], "X", "cut")
 
 
 def test_several_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(media.os, "cpu_count", lambda: 3)
     met = threading.Barrier(3, timeout=10)
     cuts = [Cut("item", (number,), met.wait) for number in range(3)]
-    assert media.make([Part("t", cuts, 3)], "X", "cut") == {}
+    assert media.make([Needs("t", cuts, 3)], "X", "cut") == {}

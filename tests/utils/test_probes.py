@@ -220,8 +220,3 @@ def test_two_processes_look_once(notes: Notes, videos: Videos, tmp_path: Path) -
 )
 def test_windows_of_a_video(start: float | None, end: float | None, says: str) -> None:
     assert video_checks.outside(start, end, 10.0) == says
-
-
-def test_at_most_twenty_problems_are_listed() -> None:
-    told = video_checks.listed({f"n{number}": "why" for number in range(23)}).splitlines()
-    assert (told[0], told[20:]) == ("  n0: why", ["  and 3 more"])

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
-import subprocess
-import sys
 import unicodedata
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,7 @@ import pytest
 from lmms_eval_tasks.utils import text_metrics
 from lmms_eval_tasks.utils.text_metrics import ROUGE_KINDS as KINDS
 from lmms_eval_tasks.utils.text_metrics import rouge
-from tests.checks import refused, table
-from tests.conftest import REPOSITORY
+from tests.checks import in_threads, refused, table
 
 FILE = Path(__file__).resolve().parent.parent / "cases" / "text_metrics.json"
 CASES = json.loads(FILE.read_text(encoding="utf-8"))
@@ -128,37 +126,21 @@ def test_composed_and_decomposed_are_equal() -> None:
         ([], [], "no items"),
         (["a"], [], "1 candidates but 0 lists"),
         (["a", "b"], [["a"], []], "item 1: no references"),
-        (["a"], ["a"], "item 0: references must be a list"),
     ],
 )
 def test_malformed_calls(metric, candidates, references, message) -> None:
     refused(ValueError, message, metric, candidates, references)
-    for wrong in ([], "il gatto"):
-        refused(ValueError, "references", text_metrics.rouge_l, "il gatto", wrong)
+    refused(ValueError, "no references", text_metrics.rouge_l, "il gatto", [])
 
 
-# --- threads and other programs: CIDEr and METEOR have Java packages ---------------------------
+def test_threads_agree() -> None:
+    """Of a stemmer that they shared they would not."""
+    texts = [f"il gatto numero {n} dorme sui letti, perché è stanco" for n in range(40)]
 
-# The first call imports the libraries: all threads at once.
-THREADS = """
-import os, subprocess
-from lmms_eval_tasks.utils import text_metrics as t
-from tests.checks import in_threads
-subprocess.Popen = os.system = None
-texts = ["il gatto numero %d dorme sui letti, perché è stanco" % i for i in range(40)]
-def work(_):
-    return [f(a, [b]) for f in (t.rouge_l, t.meteor) for a, b in zip(texts, texts[7:])]
-assert in_threads(8, work) == [work(0)] * 8, "threads disagree"
-t.corpus_bleu(texts, [[x] for x in texts])
-t.corpus_cider(texts, [[x] for x in texts])
-print("done")
-"""
+    def work(_: int) -> list[float]:
+        return [f(a, [b]) for f in ITEM_METRICS for a, b in itertools.pairwise(texts)]
 
-
-def test_threads_agree_and_nothing_is_printed_or_started() -> None:
-    command = [sys.executable, "-c", THREADS]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=REPOSITORY, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+    assert in_threads(8, work) == [work(0)] * 8
 
 
 # --- ROUGE-1, 2 and L of one summary -----------------------------------------------------------

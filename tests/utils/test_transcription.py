@@ -210,7 +210,6 @@ def test_times_of_a_random_whisper(
     cues = whisper.transcribe(sound)
     assert cues
     assert all(0 <= cue.start <= cue.end <= seconds for cue in cues)
-    assert cues == sorted(cues, key=lambda cue: (cue.start, cue.end))
     assert all(before.end <= after.start for before, after in pairwise(cues))
     assert all(round(cue.start * 50, 6).is_integer() for cue in cues)  # every 0.02 s
     # Every window of 30 s is heard, and its times count from the file's beginning.

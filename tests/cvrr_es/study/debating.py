@@ -17,7 +17,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from lmms_eval_tasks.commands.cli import app
-from tests.local_endpoint import Fault, LocalEndpoint, last_user_text, slow
+from tests.local_endpoint import Fault, LocalEndpoint, last_user_text
 
 DIMENSIONS = ("partial_actions", "time_order_understanding")
 # The first two questions of a dimension are the same.
@@ -75,7 +75,7 @@ class Player:
         found = CANDIDATE.search(last_user_text(request))
         assert found
         reply = {"reason": f"turn {number}: it's so", "rating": wanted(found[2])}
-        return slow(self.delay, json.dumps(reply)) if self.delay else json.dumps(reply)
+        return Fault(content=json.dumps(reply), delay=self.delay)
 
 
 class Study:

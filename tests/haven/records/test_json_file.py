@@ -2,20 +2,46 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from lmms_eval_tasks.haven.records import json_file
-from lmms_eval_tasks.haven.records.json_file import EMPTY
+from lmms_eval_tasks.haven.records.json_file import EMPTY, JsonVideo
 from tests.checks import table
-from tests.haven.records.one_video import read_json, valid_json
+from tests.haven.release_files import content
 
 DOCUMENT, SUMMARY = "aligned_full_document", "aligned_text_summary"
 
 
 SECOND, SHOTS = f"{DOCUMENT}.alignments.1.sentence_id", f"{SUMMARY}.alignments.0.shot_ids"
 TOLD, ALIGNED = f"{DOCUMENT}, alignments, entry ", f"{SUMMARY}, alignments, entry 1"
+
+
+def put(video: dict[str, Any], place: str, value: Any) -> None:
+    """Set what stands at a place such as `frames.2.frame_id`; `...` takes it out."""
+    *way, last = (int(part) if part.isdigit() else part for part in place.split("."))
+    within: Any = video
+    for part in way:
+        within = within[part]
+    within[last] = value
+    if value is ...:
+        del within[last]
+
+
+def read_json(*changes: tuple[str, Any]) -> JsonVideo | str:
+    """Eight frames in three shots of 2, 3 and 3 (frame_ids 0, 15, ... 105), changed."""
+    video = content("tvsum", 1, 8, 3)[0]["video_1"]
+    for place, value in changes:
+        put(video, place, value)
+    return json_file.read(json.loads(json.dumps(video)))
+
+
+def valid_json(*changes: tuple[str, Any]) -> JsonVideo:
+    found = read_json(*changes)
+    assert isinstance(found, JsonVideo), found
+    return found
 
 
 def clip_ids(*ids: Any) -> list[tuple[str, Any]]:

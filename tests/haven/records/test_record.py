@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 from lmms_eval_tasks.haven.options import TASKS
-from lmms_eval_tasks.haven.records.record import Sentence
+from lmms_eval_tasks.haven.records import json_file
+from lmms_eval_tasks.haven.records.hdf5_file import Arrays
+from lmms_eval_tasks.haven.records.json_file import JsonVideo
+from lmms_eval_tasks.haven.records.record import Origin, Record, Sentence, join
 from tests.checks import table
-from tests.haven.records.one_video import ORIGIN, Change, joined, put, record
+from tests.haven.records.test_json_file import put
 from tests.haven.release_files import content
 
 FRAME_TEXTS = {"v2t_text", "v2v_text", "v2vt_text"}
@@ -21,6 +25,32 @@ SALIENCY = {"saliency", "saliency_doc", "saliency_text"}
 SUMMARY = {"v2t", "v2vt", "v2t_text", "v2vt_text", *GROUNDING}
 DOCUMENT = {"temporal_doc", "saliency_doc", "temporal_text"}
 Video = dict[str, Any]
+Change = Callable[[Video, Video], object]
+ORIGIN = Origin("tvsum_data.json", "tvsum.h5", "tvsum.h5: no such file, so no importance")
+
+
+def joined(change: Change = lambda given, arrays: None, hdf5: bool = True) -> Record | str:
+    """Eight frames in three shots of 2, 3 and 3 (picks 0, 15, ... 105), changed."""
+    data, arrays = content("tvsum", 1, 8, 3)
+    given, own = data["video_1"], arrays["video_1"]
+    change(given, own)
+    video = json_file.read(given)
+    assert isinstance(video, JsonVideo), video
+    read = Arrays(
+        picks=tuple(own["picks"].tolist()),
+        change_points=tuple(map(tuple, own["change_points"].tolist())),
+        n_frames=int(own["n_frames"]),
+        gtscore=tuple(own["gtscore"].tolist()) if "gtscore" in own else None,
+        gtframe=tuple(own["gtframe"].astype(bool).tolist()) if "gtframe" in own else None,
+        video_name="Their Name",
+    )
+    return join("tvsum", "video_1", video, read if hdf5 else None, ORIGIN)
+
+
+def record(change: Change = lambda given, arrays: None, hdf5: bool = True) -> Record:
+    found = joined(change, hdf5)
+    assert isinstance(found, Record), found
+    return found
 
 
 def test_a_record() -> None:

@@ -20,14 +20,6 @@ from tests.haven.release_files import content, write, write_hdf5
 Change = Callable[[dict[str, Any], dict[str, Any]], object]
 
 
-def in_json(field: str, value: Any) -> Change:
-    return lambda data, arrays: data["video_2"].update({field: value})
-
-
-def in_hdf5(name: str, place: Any, value: Any) -> Change:
-    return lambda data, arrays: arrays["video_2"][name].__setitem__(place, value)
-
-
 def refused(folder: Path, **chosen: Any) -> str:
     with pytest.raises(DataError) as error:
         released.read(folder, Options(**chosen))
@@ -123,12 +115,11 @@ def test_the_digest_is_of_the_content(tmp_path: Path) -> None:
         own["picks"] = own["picks"].astype(np.float64)
     write_hdf5(tmp_path / "tvsum" / "h5" / "tvsum.h5", arrays)
     assert released.read(tmp_path, Options()).digest == one
-    for number, change in enumerate(
-        (
-            in_hdf5("gtscore", 3, 0.123),
-            in_json("frames", "broken"),
-        )
-    ):
+    changes: list[Change] = [
+        lambda data, arrays: arrays["video_2"]["gtscore"].__setitem__(3, 0.123),
+        lambda data, arrays: data["video_2"].update(frames="broken"),
+    ]
+    for number, change in enumerate(changes):
         folder = write(tmp_path / f"{number}", change=change)
         assert released.read(folder, Options()).digest != one
 
@@ -138,16 +129,14 @@ def test_the_digest_is_of_the_content(tmp_path: Path) -> None:
 
 def test_a_bad_video_is_one_line_and_the_others_are_read(tmp_path: Path) -> None:
     bad: list[tuple[Change, str]] = [
-        (in_json("frames", []), "tvsum_data.json, frames: there are none"),
         (
             lambda data, arrays: data.update(video_2=None),
             "tvsum_data.json, expected an object, found None",
         ),
         (
-            in_hdf5("picks", 2, 31),
-            "tvsum_data.json, frames, entry 3, frame_id: 30, but tvsum.h5, picks, entry 3: 31",
+            lambda data, arrays: arrays["video_2"]["picks"].__setitem__(2, 9),
+            "tvsum.h5, picks, entry 3: 9 comes after 15; expected ascending",
         ),
-        (in_hdf5("picks", 2, 9), "tvsum.h5, picks, entry 3: 9 comes after 15; expected ascending"),
     ]
     for number, (change, told) in enumerate(bad):
         release = released.read(write(tmp_path / f"{number}", videos=3, change=change), Options())
@@ -210,11 +199,8 @@ def test_the_copy_on_the_hub(tmp_path: Path) -> None:
     for ours, theirs in zip(release.records, other.records, strict=True):
         assert (ours.id, ours.frames, ours.shots) == (theirs.id, theirs.frames, theirs.shots)
         assert (ours.document, ours.summary) == (theirs.document, theirs.summary)
-    write_hdf5(folder / "h5" / "tvsum.h5", content("tvsum", 2)[1])
-    assert released.read(tmp_path, Options()).counts["videos_without_hdf5"] == 0
-    lines = [json.dumps({"video": v, **e}) for v, e in content("ovp", 2)[0].items()]
-    (tmp_path / "ovp").mkdir()
-    (tmp_path / "ovp" / "all.jsonl").write_text("\n".join(lines), encoding="utf-8")
     write(tmp_path, videos=3)
-    counts = released.read(tmp_path, Options()).counts
-    assert (counts["ovp"], counts["tvsum"]) == (2, 3)
+    assert released.read(tmp_path, Options()).counts["tvsum"] == 3
+    (tmp_path / "processed" / "tvsum_data.json").unlink()
+    (folder / "v2v.jsonl").write_text('{"video": "video_1", "frames": []}', encoding="utf-8")
+    assert "v2v.jsonl, line 1: another frames of video_1 than a line before" in refused(tmp_path)
