@@ -70,6 +70,11 @@ class TestAnswers:
         assert intervals["score_valid"]["estimate"] == pytest.approx(2.5)
         assert details(several("hm", "hm"))["intervals"].keys() == {"acc"}
 
+    def test_before_a_judge_came(self) -> None:
+        waiting = several("right 5", "wrong 1", "")
+        assert values(waiting)["acc_valid"] is values(waiting)["score_valid"] is None
+        assert details(waiting)["intervals"] == {}
+
     def test_means_weigh_dimensions_the_same(
         self, stated: Stated, capsys: pytest.CaptureFixture[str]
     ) -> None:

@@ -49,6 +49,7 @@ def test_means() -> None:
     assert (mean["kappa"], mean["percent"], mean["band"]) == (0.5, 50, "moderate")
     assert (mean["defined"], mean["cells"], mean["reason"]) == (2, 2, "")
     assert (pooled["kappa"], pooled["band"]) == (0.95, "almost perfect")
+    assert found["pooled_by_dimension"][PARTIAL]["kappa"] == 0.95
     ours, compared = [], []
     for name in "ABC":
         ours += rows([1, 2, 1, 2], candidate=name)
