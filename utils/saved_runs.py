@@ -27,6 +27,13 @@ class Run:
     model: str | None  # as `name (arguments)`; None without the run's results file
     saved: dict[str, Any]  # the metrics of the run's results file, by name without the filter
     saved_groups: dict[str, dict[str, Any]] = field(default_factory=dict)
+    results: dict[str, Any] = field(default_factory=dict)  # the results file; empty without one
+
+    def conditions(self, benchmark: str) -> list[str]:
+        """What the run told of its numbers: all that makes them not comparable, but its judge."""
+        section = self.results.get("lmms_eval_tasks", {}).get(benchmark, {})
+        of_judge = (section.get("judge") or {}).get("warning")
+        return [line for line in section.get("warnings", ()) if line != of_judge]
 
 
 def find(paths: Iterable[Path]) -> list[Path]:
@@ -94,6 +101,7 @@ def read(file: Path) -> Run:
             for name, values in results.get("groups", {}).items()
             if task in results.get("group_subtasks", {}).get(name, [])
         },
+        results=results,
     )
 
 

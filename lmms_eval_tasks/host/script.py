@@ -102,13 +102,13 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
 
     @functools.wraps(evaluate)
     def cli_evaluate_single(args: Any = None) -> Any:
-        if args.tasks is None:
-            outcome.failed = True  # the host prints an error and exits with 0
-        elif _is_hijacked(args.tasks):
-            # A list of names is never taken for a folder, and the host drops repetitions.
-            args.tasks = f"{args.tasks},{args.tasks}"
         try:
             _check_folder(args.output_path)
+            if args.tasks is None:
+                outcome.failed = True  # the host prints an error and exits with 0
+            elif _is_hijacked(args.tasks):
+                # A list of names is never taken for a folder, and the host drops repetitions.
+                args.tasks = f"{args.tasks},{args.tasks}"
             with _unsaved() as lost:
                 found = evaluate(args)
             if lost:

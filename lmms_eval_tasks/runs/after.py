@@ -17,6 +17,7 @@ from lmms_eval_tasks.utils import provenance
 from lmms_eval_tasks.utils import saved_runs as saved
 
 SAMPLE = "made with the packaged sample: not a benchmark result"
+PARTLY = "of a part of the docs (--limit, --offset): not a benchmark result"
 
 
 # What the last run of this process returned, for the tables our script prints after the host's.
@@ -81,6 +82,9 @@ def _of_benchmark(
         if found_here := scoring.joined(join, items):
             numbers[join.group] = found_here
     warnings = [SAMPLE] if settings.is_sample() else []
+    config = results.get("config", {})
+    if config.get("offset") or config.get("limit") not in (None, 0, -1):
+        warnings.append(PARTLY)
     known = provenance.known("data", lambda: before.checked(benchmark, names), warnings)
     left_out = {name: before.left_out(benchmark, known, name) if known else {} for name in names}
     found = known.found if known else None
@@ -154,13 +158,26 @@ def _mark(results: dict[str, Any]) -> None:
 def tables(benchmark: Benchmark, results: Mapping[str, Any]) -> list[Any]:
     """The paper's tables for the host's results, with the warnings that belong to them."""
     section = results["lmms_eval_tasks"][benchmark.name]
-    marked = saved.invalid_names(results)
-    numbers = {
-        f"{name} INVALID" if name in marked else name: values
-        for name, values in sorted(section["numbers"].items())
-    }
-    shown = chosen_tables(benchmark, [("", numbers)])
+    numbers = dict(sorted(section["numbers"].items()))
+    problems = results["lmms_eval_tasks"].get("invalid", {})
+    shown = chosen_tables(benchmark, [("", marked(benchmark, numbers, problems))])
     return [*shown, *(f"Note: {warning}" for warning in section["warnings"])]
+
+
+def marked(benchmark: Benchmark, numbers: Numbers, problems: Mapping[str, str]) -> Numbers:
+    """The numbers by name, which says it of those that are invalid, groups of such tasks too.
+
+    Args:
+        benchmark: theirs.
+        numbers: by task or group; in front of what else a label says.
+        problems: by task, likewise.
+    """
+    bad = {name.split()[0] for name in problems}
+    bad |= {join.group for join in benchmark.joins if bad & set(join.tasks)}
+    return {
+        f"{name} INVALID" if name.split()[0] in bad else name: values
+        for name, values in numbers.items()
+    }
 
 
 def chosen_tables(benchmark: Benchmark, rows: Sequence[tuple[str, Numbers]]) -> list[Any]:

@@ -54,14 +54,15 @@ def score_again(
             say(judges.announcement(config, before.judge_prompt(benchmark)))
         done = rescore_saved(benchmark, own, judge, missing_only=missing_only)
         run.progress.close()
-        show(console, after.chosen_tables(benchmark, [("", done.numbers)]))
+        verdicts = [row for task, pairs in done.verdicts.items() for row in _statuses(task, pairs)]
+        bad = invalid.of_judge(verdicts, {row["judge"] for row in verdicts}) | done.problems
+        problems |= bad
+        shown = after.marked(benchmark, done.numbers, bad)
+        show(console, after.chosen_tables(benchmark, [("", shown)]))
         label = config.label if judge else None  # the short form may hold a password
         judged = {task for task, pairs in done.verdicts.items() if pairs}
         for line in [*done.notes, *compared(own, done.numbers, label, judged)]:
             print(line)
-        verdicts = [row for task, pairs in done.verdicts.items() for row in _statuses(task, pairs)]
-        problems |= invalid.of_judge(verdicts, {row["judge"] for row in verdicts})
-        problems |= done.problems
         found = {
             task: two_judges.compared(pairs, run.prices) for task, pairs in done.verdicts.items()
         }
@@ -72,6 +73,7 @@ def score_again(
             "numbers": done.numbers,
             "details": done.sidecar,
             "notes": done.notes,
+            "invalid": bad,
             "judge": judges.describe(config) if judge else None,
             "judges_compared": side_by_side if judge else {},
             "verdicts": {
