@@ -38,7 +38,8 @@ def test_everything_reaches_the_judge_and_the_answer_is_delimited() -> None:
     assert list(schema["properties"]) == schema["required"] == ["pred", "score", "reason"]
     assert schema["properties"]["pred"]["enum"] == ["correct", "incorrect"]
     for key in (*schema["required"], "correct", "incorrect"):
-        assert f'"{key}"' in system["content"]
+        assert f'"{key}"' in user["content"]
+    assert "less specific" in system["content"]
 
 
 def test_both_numbers_of_one_reply() -> None:
