@@ -15,7 +15,7 @@ from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.benchmark import Found
 from lmms_eval_tasks.cvrr_es import candidates, release
 from lmms_eval_tasks.cvrr_es.candidates import Aligned
-from lmms_eval_tasks.cvrr_es.labels import ANSWERS, JUDGE_TASKS
+from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS, dimension_of
 from lmms_eval_tasks.cvrr_es.metrics import OF, slug
 from lmms_eval_tasks.cvrr_es.release import Question, Release
 from lmms_eval_tasks.cvrr_es.study import ratings, selection
@@ -111,7 +111,7 @@ def look(
 
 
 def _asks(task: str, one: Question) -> bool:
-    return task in JUDGE_TASKS or task == f"{ANSWERS}{one.dimension}"
+    return task in JUDGE_TASKS or dimension_of(task) == one.dimension
 
 
 def _troubles(found: Release, only: Collection[str] | None) -> dict[str, str]:

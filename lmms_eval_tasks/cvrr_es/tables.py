@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, JUDGE_TASKS, RATINGS
+from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, HINT, JUDGE_TASKS, RATINGS
 from lmms_eval_tasks.cvrr_es.metrics import OF, PREFIX
 from lmms_eval_tasks.report.paper_tables import by_row, fixed, number
 
@@ -19,11 +19,15 @@ if TYPE_CHECKING:
 
 Numbers = Mapping[str, Mapping[str, Any]]  # task or group -> metric -> value
 _OWN = f"kappa{OF}"  # before a candidate's slug
-_INVALID = "INVALID"  # behind the name of a task too many of whose verdicts failed (rescore.py)
+# Of a single run, which has no label. INVALID stands behind the name of a task too many of whose
+# verdicts failed (rescore.py).
+_MARKS = ("INVALID", "with hint")
 
 # A task's or group's name, then whatever was added to it: ` INVALID`, the model where several were
 # rescored.
-_NAMES = sorted((*JUDGE_TASKS, "cvrr_es", *(f"{ANSWERS}{one}" for one in DIMENSIONS)), key=len)
+_OF_HINT = HINT.removesuffix("_")
+_STARTS = [f"{start}{one}" for start in (ANSWERS, HINT) for one in DIMENSIONS]
+_NAMES = sorted((*JUDGE_TASKS, "cvrr_es", _OF_HINT, *_STARTS), key=len)
 _NAME = re.compile(rf"(?P<name>{'|'.join(reversed(_NAMES))})(?P<rest> .*)?", re.DOTALL)
 _ROUNDS = {
     "cvrr_judge": "alone",
@@ -42,7 +46,11 @@ class Model:
     @property
     def title(self) -> str:
         """The label as the first column shows it."""
-        return f"this run {self.label}".strip() if self.label in ("", _INVALID) else self.label
+        return (
+            f"this run {self.label}".strip()
+            if not self.label or self.label.startswith(_MARKS)
+            else self.label
+        )
 
     def value(self, task: str, metric: str, times: float = 1) -> float | None:
         """A metric of a task, or None."""
@@ -65,8 +73,11 @@ def _models(rows: Sequence[tuple[str, Numbers]]) -> list[Model]:
     for label, numbers in rows:
         for name, values in numbers.items():
             if match := _NAME.fullmatch(name):
-                full = f"{label}{match['rest'] or ''}".strip()
-                found.setdefault(full, Model(full)).numbers[match["name"]] = values
+                # With the hint the same model is another row.
+                task, hint = match["name"], match["name"].startswith(_OF_HINT)
+                full = f"{label}{match['rest'] or ''}{' with hint' if hint else ''}".strip()
+                plain = task.replace(_OF_HINT, "cvrr_es", 1) if hint else task
+                found.setdefault(full, Model(full)).numbers[plain] = values
     return list(found.values())
 
 

@@ -83,7 +83,7 @@ class TestAnswers:
     def test_means_weigh_dimensions_the_same(
         self, stated: Stated, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        (join,) = BENCHMARK.joins
+        join, _ = BENCHMARK.joins
         large = several("right 2", "wrong 0", "wrong 1", dimension=TIME)
         sides = {f"cvrr_es_{PART}": several("right 5"), f"cvrr_es_{TIME}": large}
         found = scoring.joined(join, sides)
@@ -188,4 +188,9 @@ def test_tables_name_rounds_models_and_invalid_ones() -> None:
     several = ("cvrr_judge a (x)", "cvrr_judge b [y]", "cvrr_judge INVALID")
     made = tables([("", dict.fromkeys(several, own))])
     assert names(made[0])[::2] == ["a (x)", r"b \[y]", "this run INVALID"]
+    both = {"cvrr_es": {"mean_acc": 0.25}, "cvrr_es_hint": {"mean_acc": 0.5}}
+    made = tables([("", both), ("a", both)])
+    means = dict(zip(names(made[0]), names(made[0], 13), strict=True))
+    titles = ("this run", "this run with hint", "a", "a with hint")
+    assert [means[title] for title in titles] == ["25.00", "50.00"] * 2
     assert tables([("", {"cvrr_es_other": {"acc": 1.0}, "cvrr": {"acc": 1.0}})]) == []
