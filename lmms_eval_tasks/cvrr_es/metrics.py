@@ -13,8 +13,10 @@ Of a judge's ratings:
 - kappa: quadratic weighted kappa, per candidate and dimension, the mean over candidates of each
   dimension (Table 5's averages), and the mean of these; `kappa_percent` is the same times 100, as
   the paper prints it; `kappa_pooled` is over all items at once; `kappa_DIMENSION` and
-  `kappa_pooled_DIMENSION`, `kappa_of_CANDIDATE`. `kappa_skip_empty` leaves out empty answers, which
-  the published scripts skip. None without reference ratings: they can be added later (`rescore`).
+  `kappa_pooled_DIMENSION`, `kappa_of_CANDIDATE`. `kappa_authors` is `kappa` with distances over the
+  levels that occur, as the study's code computes it. `kappa_skip_empty` leaves out empty answers,
+  which the benchmark's scripts skip (the study's rate them). None without reference ratings: they
+  can be added later (`rescore`).
 - leniency: mean rating minus reference, on the items that have both; by dimension and candidate.
 - rating_valid: mean of the ratings that could be read; `rating_share_1` to `_5`: shares of them;
   `rating_coverage`: share of the answers that have one, the others being failures; all of these by
@@ -203,8 +205,8 @@ def _row(item: Item, **changes: Any) -> RatingRow:
     return RatingRow(**{**fields, **changes})
 
 
-def _kappa(items: Items, kind: str = "mean") -> float | None:
-    found: float | None = kappas.reliability(*study(items), resamples=0)[kind]["kappa"]
+def _kappa(items: Items, kind: str = "mean", key: str = "kappa") -> float | None:
+    found: float | None = kappas.reliability(*study(items), resamples=0)[kind][key]
     return found
 
 
@@ -263,6 +265,7 @@ _OF_PART: dict[str, tuple[Statistic, bool | None]] = {
 }
 _OF_DIMENSION: dict[str, tuple[Statistic, bool | None]] = {
     **_OF_PART,
+    "kappa_authors": (functools.partial(_kappa, key="kappa_authors"), True),
     "kappa_pooled": (functools.partial(_kappa, kind="pooled"), True),
 }
 _OF_ALL: dict[str, tuple[Statistic, bool | None]] = {

@@ -132,7 +132,11 @@ def _judging(models: Sequence[Model]) -> Iterator[tuple[Model, str, str]]:
 def _kappas(models: Sequence[Model]) -> list[Table]:
     rows = []
     for model, task, title in _judging(models):
-        for metric, name in (("kappa", "mean over candidates"), ("kappa_pooled", "pooled")):
+        for metric, name in (
+            ("kappa", "mean over candidates"),
+            ("kappa_authors", "over levels that occur"),
+            ("kappa_pooled", "pooled"),
+        ):
             cells = [fixed(model.value(task, f"{metric}_{one}", 100)) for one in DIMENSIONS]
             rows.append(
                 ((model.title, title, name), [*cells, fixed(model.value(task, metric, 100))])
@@ -142,7 +146,8 @@ def _kappas(models: Sequence[Model]) -> list[Table]:
         ("judge", "round", "kappa"),
         [*_HEADS, "all"],
         rows,
-        "all: the mean of the dimensions' means over candidates; pooled: over all answers at once",
+        "all: the mean of the dimensions' means over candidates; over levels that occur: as the "
+        "study's code does; pooled: over all answers at once",
     )
 
 

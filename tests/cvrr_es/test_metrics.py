@@ -118,6 +118,12 @@ class TestKappa:
         assert found["kappa_pooled"] == pytest.approx(1 - 8 * 38 / 344)
         assert found[f"kappa_pooled_{PART}"] == 0
         assert found[f"kappa_pooled_{TIME}"] == pytest.approx(1 / 2)
+        # Bob's ratings in TIME are 2 1 and 4 3: all of 1 to 4 occur. In few() 1, 2 and 5 do.
+        assert found["kappa_authors"] == found["kappa"]
+        some = values(few((1, 1), (5, 5), (2, 5)))
+        assert some["kappa"] == pytest.approx(1 - 3 * 9 / (3 * (30 + 51) - 2 * 8 * 11))
+        # Their places are 0, 1 and 2: squares 1 of 3, by chance 3 * (5 + 8) - 2 * 3 * 4 = 15 of 9.
+        assert some["kappa_authors"] == some[f"kappa_authors_{PART}"] == pytest.approx(1 - 3 / 15)
         mixed = eight()
         random.Random(3).shuffle(mixed)
         assert values(mixed) == found
@@ -184,10 +190,10 @@ def test_tables_name_rounds_models_and_invalid_ones() -> None:
     own = values(eight())
     numbers = {f"cvrr_judge{end}": own for end in ("_mixture", "", "_collective")}
     (rounds,) = (one for one in tables([("", numbers)]) if "Tables 5-7" in str(one.title))
-    assert names(rounds, 1)[::2] == ["alone", "collective", "mixture"]
+    assert names(rounds, 1)[::3] == ["alone", "collective", "mixture"]
     several = ("cvrr_judge a (x)", "cvrr_judge b [y]", "cvrr_judge INVALID")
     made = tables([("", dict.fromkeys(several, own))])
-    assert names(made[0])[::2] == ["a (x)", r"b \[y]", "this run INVALID"]
+    assert names(made[0])[::3] == ["a (x)", r"b \[y]", "this run INVALID"]
     both = {"cvrr_es": {"mean_acc": 0.25}, "cvrr_es_hint": {"mean_acc": 0.5}}
     made = tables([("", both), ("a", both)])
     means = dict(zip(names(made[0]), names(made[0], 13), strict=True))
