@@ -43,7 +43,7 @@ def reliability_command(
     ] = None,
     selection: Annotated[
         str | None,
-        typer.Option(help="The mixture's rule, such as theta=0.08 or top=2,fallback=none."),
+        typer.Option(help="The mixture's rule, such as theta=0.1 or top=2,own=no."),
     ] = None,
     output: Annotated[Path | None, typer.Option(help="Write everything as JSON.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write the report as one HTML page.")] = None,

@@ -23,7 +23,7 @@ from typing import Any
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es import joining
 from lmms_eval_tasks.cvrr_es.joining import Answer, Answers
-from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS
+from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, dimension_of
 from lmms_eval_tasks.cvrr_es.release import Release
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils import answers as replies
@@ -226,15 +226,15 @@ def _saved(files: Sequence[Path]) -> Iterator[Candidate]:
     """Saved runs, one for each dimension, joined to candidates by their model."""
     by_model: dict[str, dict[str, Answers]] = {}
     for run in map(saved_runs.read, files):
-        dimension = run.task.removeprefix(ANSWERS)
-        if run.task != f"{ANSWERS}{dimension}" or dimension not in DIMENSIONS:
+        dimension = dimension_of(run.task)
+        if not dimension:
             raise DataError(f"{run.file}: {run.task} is no task with answers of CVRR-ES")
         items = _items(run)
         name = _named(run, items)
         own = by_model.setdefault(name, {})
         if dimension in own:
             raise DataError(
-                f"{run.file}: a second run of {run.task} by {name}, beside {own[dimension].file}; "
+                f"{run.file}: a second run of {dimension} by {name}, beside {own[dimension].file}; "
                 "name one of them"
             )
         own[dimension] = Answers(run.file, tuple(map(_answer, itertools.count(1), items)))

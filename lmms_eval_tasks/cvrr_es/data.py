@@ -15,10 +15,11 @@ from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.benchmark import Found
 from lmms_eval_tasks.cvrr_es import candidates, release
 from lmms_eval_tasks.cvrr_es.candidates import Aligned
-from lmms_eval_tasks.cvrr_es.labels import ANSWERS, JUDGE_TASKS
+from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS, dimension_of
 from lmms_eval_tasks.cvrr_es.metrics import OF, slug
 from lmms_eval_tasks.cvrr_es.release import Question, Release
 from lmms_eval_tasks.cvrr_es.study import ratings, selection
+from lmms_eval_tasks.cvrr_es.study.leniency import folded
 from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
 from lmms_eval_tasks.cvrr_es.study.selection import Material, Rated
 from lmms_eval_tasks.cvrr_es.study.study import Place
@@ -39,8 +40,8 @@ def running_model() -> str:
     """What the model under test is called among candidates and judges.
 
     The user's name for it (`--cvrr-name`), or the last part of the checkpoint's, or its class;
-    "model" if the hook was not told which one runs. Names join runs: a judge's own ratings are not
-    shown to it, and a judge that rates its own answers is marked. So they must not depend on where
+    "model" if the hook was not told which one runs. Names join runs: a judge's own ratings are told
+    from others', and a judge that rates its own answers is marked. So they must not depend on where
     a checkpoint lies.
     """
     if given := os.environ.get(settings.CVRR_NAME, "").strip():
@@ -111,7 +112,7 @@ def look(
 
 
 def _asks(task: str, one: Question) -> bool:
-    return task in JUDGE_TASKS or task == f"{ANSWERS}{one.dimension}"
+    return task in JUDGE_TASKS or dimension_of(task) == one.dimension
 
 
 def _troubles(found: Release, only: Collection[str] | None) -> dict[str, str]:
@@ -247,7 +248,7 @@ def describe(
             warnings.append(f"{len(lost)} questions left out: {first}")
         if known.rated and not any(one.reference for one in known.rated.values()):
             warnings.append(NO_REFERENCE)
-        warnings += _fell_back(known)
+        warnings += [*_fell_back(known), *_without_own(known)]
     return {**section, "frames": _frames()}, warnings
 
 
@@ -260,6 +261,18 @@ def _fell_back(found: Checked) -> Iterator[str]:
                 f"{task}: no judge passed in {often} of {len(chosen)} choices (one for each fold "
                 f"and dimension; {one.rule}), and there it was shown "
                 f"{selection.FALLBACKS[one.rule.fallback]}"
+            )
+
+
+def _without_own(found: Checked) -> Iterator[str]:
+    """Where the mixture may show the judge its own first ratings, and there are none."""
+    mine = folded(running_model())
+    for task, one in found.rated.items():
+        rows = (row for own in one.first.values() for row in own)
+        if one.rule and one.rule.own and all(folded(row.judge) != mine for row in rows):
+            yield (
+                f"{task}: no first rating by {running_model()} itself, which the published mixture "
+                "may be shown too: name its cvrr_judge run with --cvrr-ratings (own=no: never)"
             )
 
 

@@ -30,6 +30,7 @@ PAPER_JUDGE = "gpt-3.5-turbo"  # of the published judgements, which name no date
 # File of prompts -> part -> its placeholders.
 PARTS: dict[str, dict[str, tuple[str, ...]]] = {
     "task": {"question": ("question",)},
+    "hint": {"question": ("question",)},
     "judge": {"system": (), "user": ("question", "reference", "candidate")},
     "rating": {
         **dict.fromkeys(("role", "rubric", "material", "empty", "reply"), ()),

@@ -63,6 +63,14 @@ JUDGE_TASKS = {
     "cvrr_judge_mixture": "mixture",
 }
 ANSWERS = "cvrr_es_"  # tasks of the benchmark itself: this and a dimension's slug
+HINT = "cvrr_es_hint_"  # likewise, with a hint before the question
+
+
+def dimension_of(task: str) -> str:
+    """The slug of the dimension whose questions a task asks; "" if it is no such task."""
+    slug = task.removeprefix(HINT if task.startswith(HINT) else ANSWERS)
+    return slug if slug != task and slug in DIMENSIONS else ""
+
 
 # How a judge came to its rating: `first` alone, `collective` with all other judges' ratings,
 # `mixture` with those of selected ones, `reference` with the reference answer (debate or single).

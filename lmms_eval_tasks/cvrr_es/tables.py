@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, JUDGE_TASKS, RATINGS
+from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, HINT, JUDGE_TASKS, RATINGS
 from lmms_eval_tasks.cvrr_es.metrics import OF, PREFIX
 from lmms_eval_tasks.report.paper_tables import by_row, fixed, number
 
@@ -19,11 +19,15 @@ if TYPE_CHECKING:
 
 Numbers = Mapping[str, Mapping[str, Any]]  # task or group -> metric -> value
 _OWN = f"kappa{OF}"  # before a candidate's slug
-_INVALID = "INVALID"  # behind the name of a task too many of whose verdicts failed (rescore.py)
+# Of a single run, which has no label. INVALID stands behind the name of a task too many of whose
+# verdicts failed (rescore.py).
+_MARKS = ("INVALID", "with hint")
 
 # A task's or group's name, then whatever was added to it: ` INVALID`, the model where several were
 # rescored.
-_NAMES = sorted((*JUDGE_TASKS, "cvrr_es", *(f"{ANSWERS}{one}" for one in DIMENSIONS)), key=len)
+_OF_HINT = HINT.removesuffix("_")
+_STARTS = [f"{start}{one}" for start in (ANSWERS, HINT) for one in DIMENSIONS]
+_NAMES = sorted((*JUDGE_TASKS, "cvrr_es", _OF_HINT, *_STARTS), key=len)
 _NAME = re.compile(rf"(?P<name>{'|'.join(reversed(_NAMES))})(?P<rest> .*)?", re.DOTALL)
 _ROUNDS = {
     "cvrr_judge": "alone",
@@ -42,7 +46,11 @@ class Model:
     @property
     def title(self) -> str:
         """The label as the first column shows it."""
-        return f"this run {self.label}".strip() if self.label in ("", _INVALID) else self.label
+        return (
+            f"this run {self.label}".strip()
+            if not self.label or self.label.startswith(_MARKS)
+            else self.label
+        )
 
     def value(self, task: str, metric: str, times: float = 1) -> float | None:
         """A metric of a task, or None."""
@@ -65,8 +73,11 @@ def _models(rows: Sequence[tuple[str, Numbers]]) -> list[Model]:
     for label, numbers in rows:
         for name, values in numbers.items():
             if match := _NAME.fullmatch(name):
-                full = f"{label}{match['rest'] or ''}".strip()
-                found.setdefault(full, Model(full)).numbers[match["name"]] = values
+                # With the hint the same model is another row.
+                task, hint = match["name"], match["name"].startswith(_OF_HINT)
+                full = f"{label}{match['rest'] or ''}{' with hint' if hint else ''}".strip()
+                plain = task.replace(_OF_HINT, "cvrr_es", 1) if hint else task
+                found.setdefault(full, Model(full)).numbers[plain] = values
     return list(found.values())
 
 
@@ -74,15 +85,16 @@ _HEADS = [one.short.replace(" ", "\n", 1) for one in DIMENSIONS.values()]
 
 
 _ANSWERS = (
-    ("acc_valid", "correct, %", 100),
-    ("acc", "correct, failed as wrong, %", 100),
-    ("score_valid", "score, 0 to 5", 1),
+    ("acc_skip_empty", "correct, %", 100),
+    ("acc", "correct, empty and failed as wrong, %", 100),
+    ("score_skip_empty", "score, 0 to 5", 1),
+    ("score_authors", "score, cut to whole numbers", 1),
     ("acc_failed", "not judged", 1),
     ("empty", "empty answers", 1),
 )
-_WITHOUT_EMPTY = (  # as the published scripts count
-    ("acc_skip_empty", "correct, without empty, %", 100),
-    ("score_skip_empty", "score, without empty", 1),
+_WITH_EMPTY = (
+    ("acc_valid", "correct, empty as wrong, %", 100),
+    ("score_valid", "score, empty as 0", 1),
 )
 
 
@@ -93,7 +105,7 @@ def _has_empty(model: Model) -> bool:
 def _answers(models: Sequence[Model]) -> list[Table]:
     rows = []
     for model in models:
-        for metric, title, times in [*_ANSWERS, *(_WITHOUT_EMPTY if _has_empty(model) else ())]:
+        for metric, title, times in [*_ANSWERS, *(_WITH_EMPTY if _has_empty(model) else ())]:
             count = metric in ("acc_failed", "empty")
             cells = [
                 fixed(model.value(f"{ANSWERS}{one}", metric, times), 0 if count else 2)
@@ -106,7 +118,7 @@ def _answers(models: Sequence[Model]) -> list[Table]:
         ("model", "metric"),
         [*_HEADS, "mean"],
         rows,
-        "correct: of the answers that the judge decided on, as in the published figures",
+        "correct, score: of answers that are not empty and that the judge decided on, as published",
     )
 
 
@@ -120,7 +132,11 @@ def _judging(models: Sequence[Model]) -> Iterator[tuple[Model, str, str]]:
 def _kappas(models: Sequence[Model]) -> list[Table]:
     rows = []
     for model, task, title in _judging(models):
-        for metric, name in (("kappa", "mean over candidates"), ("kappa_pooled", "pooled")):
+        for metric, name in (
+            ("kappa", "mean over candidates"),
+            ("kappa_authors", "over levels that occur"),
+            ("kappa_pooled", "pooled"),
+        ):
             cells = [fixed(model.value(task, f"{metric}_{one}", 100)) for one in DIMENSIONS]
             rows.append(
                 ((model.title, title, name), [*cells, fixed(model.value(task, metric, 100))])
@@ -130,7 +146,8 @@ def _kappas(models: Sequence[Model]) -> list[Table]:
         ("judge", "round", "kappa"),
         [*_HEADS, "all"],
         rows,
-        "all: the mean of the dimensions' means over candidates; pooled: over all answers at once",
+        "all: the mean of the dimensions' means over candidates; over levels that occur: as the "
+        "study's code does; pooled: over all answers at once",
     )
 
 

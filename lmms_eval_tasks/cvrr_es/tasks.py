@@ -16,7 +16,7 @@ from lmms_eval_tasks.cvrr_es import data, metrics, release
 from lmms_eval_tasks.cvrr_es import judge as judging
 from lmms_eval_tasks.cvrr_es import tables as layouts
 from lmms_eval_tasks.cvrr_es.data import running_model
-from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, JUDGE_TASKS
+from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, HINT, JUDGE_TASKS
 from lmms_eval_tasks.cvrr_es.study import replies
 from lmms_eval_tasks.cvrr_es.study.ratings import Item as Rated
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
@@ -29,10 +29,15 @@ from lmms_eval_tasks.utils.prompts import Prompt
 # --- what the model is given ------------------------------------------------------------------
 
 
-def prompt(doc: Doc) -> list[Part]:
-    """The muted video or its frames, then the question, or what a judge is asked of an answer."""
+def prompt(doc: Doc, file: str = "task") -> list[Part]:
+    """The muted video or its frames, then the question, or what a judge is asked of an answer.
+
+    Args:
+        doc: a question, or an answer to rate.
+        file: of prompts, for a question.
+    """
     seen = Part("images" if doc["n_frames"] else "video", functools.partial(_seen, doc))
-    return [seen, Part("text", _text(doc))]
+    return [seen, Part("text", _text(doc, file))]
 
 
 def _seen(doc: Doc) -> Any:
@@ -40,9 +45,9 @@ def _seen(doc: Doc) -> Any:
     return shown if doc["n_frames"] else shown[0]
 
 
-def _text(doc: Doc) -> str:
+def _text(doc: Doc, file: str) -> str:
     if "candidate" not in doc:
-        return prompts.fill(judging.prompt("task").text["question"], {"question": doc["question"]})
+        return prompts.fill(judging.prompt(file).text["question"], {"question": doc["question"]})
     others = [RatingRow(**row) for row in doc["others"]]
     return judging.request(doc["question"], doc["answer"], others)
 
@@ -109,11 +114,18 @@ def _stand_in(doc: Doc, number: int) -> str:  # noqa: ARG001
     return str(doc.get("reference", ""))
 
 
+def _file(task: str) -> str:
+    """The file of prompts that a task uses."""
+    if task in JUDGE_TASKS:
+        return "rating"
+    return "hint" if task.startswith(HINT) else "task"
+
+
 def _tasks() -> dict[str, Task]:
     made = {
-        name: Task(
-            name,
-            prompt,
+        f"{start}{one}": Task(
+            f"{start}{one}",
+            functools.partial(prompt, file=_file(start)),
             keep_answer,
             answer,
             metrics.ANSWERS,
@@ -122,7 +134,8 @@ def _tasks() -> dict[str, Task]:
             blank={"answer": "", "right": None, "points": None},
             stand_in=_stand_in,
         )
-        for name in (f"{ANSWERS}{one}" for one in DIMENSIONS)
+        for start in (ANSWERS, HINT)
+        for one in DIMENSIONS
     }
     for name in JUDGE_TASKS:
         made[name] = Task(
@@ -158,14 +171,15 @@ class CvrrEs(Benchmark):
     paper_judge = judging.PAPER_JUDGE
 
     tasks = _tasks()
-    joins = (
+    joins = tuple(
         Join(
-            "cvrr_es",
-            tuple(f"{ANSWERS}{one}" for one in DIMENSIONS),
+            start.removesuffix("_"),
+            tuple(f"{start}{one}" for one in DIMENSIONS),
             metrics.means,
             metrics.MEANS_SHOWN,
             metrics.partial_means,
-        ),
+        )
+        for start in (ANSWERS, HINT)
     )
 
     look = staticmethod(data.look)
@@ -181,7 +195,7 @@ class CvrrEs(Benchmark):
 
     def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:
         """The candidates' and the study's judges'."""
-        files = {"rating" if name in JUDGE_TASKS else "task" for name in names}
+        files = {_file(name) for name in names}
         return {name: judging.prompt(name) for name in sorted(files, reverse=True)}
 
     def criteria(self) -> Sequence[Criterion]:
@@ -201,9 +215,9 @@ class CvrrEs(Benchmark):
     ) -> tuple[dict[str, Any], list[str]]:
         """Data, candidates, shown ratings and frames."""
         section, warnings = data.describe(found, left_out)
-        answered = [name for name in names if name not in JUDGE_TASKS]
-        if answered:
-            warnings += [f"cvrr_es: {note}" for note in metrics.partial_means(answered)]
+        for join in self.joins:
+            if answered := [name for name in names if name in join.tasks]:
+                warnings += [f"{join.group}: {note}" for note in metrics.partial_means(answered)]
         return section, warnings
 
     def reread(

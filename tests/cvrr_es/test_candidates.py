@@ -194,8 +194,9 @@ class TestSavedSamples:
         assert (found.ways, found.problems) == ({"id": 4}, ())
 
     def test_names(self, tmp_path: Path) -> None:
-        """Of the run's results, or of its items."""
-        parts = [self.save(tmp_path, [self.item(1, "x")], f"cvrr_es_{d}") for d in (PART, TIME)]
+        """Of the run's results, or of its items; with the hint or without."""
+        tasks = (f"cvrr_es_{PART}", f"cvrr_es_hint_{TIME}")
+        parts = [self.save(tmp_path, [self.item(1, "x")], task) for task in tasks]
         config = {"config": {"model": "tiny", "model_args": "a=1"}}
         (tmp_path / "20250101_results.json").write_text(json.dumps(config))
         for paths in ([tmp_path], parts):
@@ -233,7 +234,7 @@ class TestSavedSamples:
                 read([self.save(tmp_path, items, task)])
         self.save(tmp_path / "model", [self.item(1, "x")])
         shutil.copytree(tmp_path / "model", tmp_path / "again" / "model")
-        with pytest.raises(DataError, match=f"a second run of cvrr_es_{PART} by model, beside"):
+        with pytest.raises(DataError, match=f"a second run of {PART} by model, beside"):
             read([tmp_path / "model", tmp_path / "again" / "model"])
 
 

@@ -233,8 +233,9 @@ class TestResults:
         assert set(by_part) == {f"fold 0, {PART}", f"fold 1, {PART}"}
         monkeypatch.setenv(settings.CVRR_SELECTION, "theta=0.5,cross_fit=no")
         section = ran("cvrr_judge_mixture", "cvrr_judge_collective")
-        assert section["selection"] == "theta=0.5,fallback=all,cross_fit=no"
-        chosen = {"judges": ["Zoe"], "fell_back": False, "kappa": {"Yan": 0.0, "Zoe": 1.0}}
+        assert section["selection"] == "theta=0.5,fallback=none,own=yes,cross_fit=no"
+        kappa = {"Yan": 0.0, "Zoe": 1.0, "mine": 1.0}
+        chosen = {"judges": ["Zoe", "mine"], "fell_back": False, "kappa": kappa}
         assert section["selected"] == {"cvrr_judge_mixture": {f"all, {PART}": chosen}}
         assert set(section["first_ratings"]) == {"cvrr_judge_mixture", "cvrr_judge_collective"}
         monkeypatch.delenv(settings.CVRR_REFERENCE)
@@ -243,11 +244,13 @@ class TestResults:
 
     def test_where_nobody_was_chosen(self, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """The paper does not say what happens: it is named."""
-        monkeypatch.setenv(settings.CVRR_SELECTION, "theta=1,fallback=none,cross_fit=no")
+        monkeypatch.setenv(settings.CVRR_SELECTION, "theta=0.99,cross_fit=no")
         assert ran("cvrr_judge_mixture")["warnings"] == []
         named(settings.CVRR_RATINGS, [rating(n, 3, "Zoe") for n in (1, 2, 3)], study, monkeypatch)
         assert ran("cvrr_judge_mixture")["warnings"] == [
             "cvrr_judge_mixture: no judge passed in 1 of 1 choices (one for each fold and "
-            "dimension; theta=1.0,fallback=none,cross_fit=no), and there it was shown nobody: the "
-            "final judge rates alone"
+            "dimension; theta=0.99,fallback=none,own=yes,cross_fit=no), and there it was shown "
+            "nobody: the final judge rates alone",
+            "cvrr_judge_mixture: no first rating by Mine! itself, which the published mixture may "
+            "be shown too: name its cvrr_judge run with --cvrr-ratings (own=no: never)",
         ]

@@ -47,14 +47,17 @@ class TestAnswers:
         assert found["acc"] == pytest.approx(2 / 7)
         assert found["acc_valid"] == pytest.approx(2 / 5)
         assert found["acc_skip_empty"] == pytest.approx(2 / 4)
-        assert (found["acc_failed"], found["failed"], found["empty"]) == (4, 4, 1)
+        assert (found["acc_failed"], found["failed"], found["empty"]) == (3, 3, 1)
+        assert (found["refusals"], found["acc_skip_empty_refusals_wrong"]) == (1, 2 / 4)
         assert found["score_valid"] == pytest.approx((5 + 4.5 + 1) / 5)
         assert found["score_skip_empty"] == pytest.approx((5 + 4.5 + 1) / 4)
+        assert found["score_authors"] == pytest.approx((5 + 4 + 1) / 4)
         assert (found["score_failed"], found["score_coverage"]) == (2, pytest.approx(5 / 7))
         # Abstaining does not pay; as the published scripts count there is no number.
         found = values(several("", " "))
         assert (found["acc"], found["acc_valid"], found["acc_skip_empty"]) == (0.0, 0.0, None)
         assert (found["empty"], found["score_valid"], found["score_skip_empty"]) == (2, 0.0, None)
+        assert details(several("", " "))["intervals"].keys() == {"acc", "acc_valid", "score_valid"}
         found = values(several("hm", "hm"))
         assert (found["acc"], found["acc_valid"], found["score_valid"]) == (0.0, None, None)
 
@@ -67,7 +70,9 @@ class TestAnswers:
         assert intervals["acc_valid"]["estimate"] == pytest.approx(0.5)
         width = intervals["acc_valid"]["high"] - intervals["acc_valid"]["low"]
         assert width / 2 == pytest.approx(3.1824463 / 12**0.5)
+        assert intervals["acc_skip_empty"]["estimate"] == pytest.approx(2 / 3)
         assert intervals["score_valid"]["estimate"] == pytest.approx(2.5)
+        assert intervals["score_skip_empty"]["estimate"] == pytest.approx(10 / 3)
         assert details(several("hm", "hm"))["intervals"].keys() == {"acc"}
 
     def test_before_a_judge_came(self) -> None:
@@ -78,12 +83,16 @@ class TestAnswers:
     def test_means_weigh_dimensions_the_same(
         self, stated: Stated, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        (join,) = BENCHMARK.joins
+        join, _ = BENCHMARK.joins
         large = several("right 2", "wrong 0", "wrong 1", dimension=TIME)
         sides = {f"cvrr_es_{PART}": several("right 5"), f"cvrr_es_{TIME}": large}
         found = scoring.joined(join, sides)
         assert found["mean_acc"] == pytest.approx(2 / 3)
         assert found["mean_score_valid"] == pytest.approx((5 + 1) / 2)
+        assert found["mean_acc_skip_empty"] == found["mean_acc"]
+        sides[f"cvrr_es_{TIME}"] = several("right 2", "", dimension=TIME)
+        found = scoring.joined(join, sides)
+        assert (found["mean_acc_skip_empty"], found["mean_acc_valid"]) == (1, 0.75)
         sides[f"cvrr_es_{TIME}"] = several("hm", dimension=TIME)
         found = scoring.joined(join, sides)
         assert (found["mean_acc_valid"], found["mean_acc"]) == (None, 0.5)
@@ -109,6 +118,12 @@ class TestKappa:
         assert found["kappa_pooled"] == pytest.approx(1 - 8 * 38 / 344)
         assert found[f"kappa_pooled_{PART}"] == 0
         assert found[f"kappa_pooled_{TIME}"] == pytest.approx(1 / 2)
+        # Bob's ratings in TIME are 2 1 and 4 3: all of 1 to 4 occur. In few() 1, 2 and 5 do.
+        assert found["kappa_authors"] == found["kappa"]
+        some = values(few((1, 1), (5, 5), (2, 5)))
+        assert some["kappa"] == pytest.approx(1 - 3 * 9 / (3 * (30 + 51) - 2 * 8 * 11))
+        # Their places are 0, 1 and 2: squares 1 of 3, by chance 3 * (5 + 8) - 2 * 3 * 4 = 15 of 9.
+        assert some["kappa_authors"] == some[f"kappa_authors_{PART}"] == pytest.approx(1 - 3 / 15)
         mixed = eight()
         random.Random(3).shuffle(mixed)
         assert values(mixed) == found
@@ -175,8 +190,13 @@ def test_tables_name_rounds_models_and_invalid_ones() -> None:
     own = values(eight())
     numbers = {f"cvrr_judge{end}": own for end in ("_mixture", "", "_collective")}
     (rounds,) = (one for one in tables([("", numbers)]) if "Tables 5-7" in str(one.title))
-    assert names(rounds, 1)[::2] == ["alone", "collective", "mixture"]
+    assert names(rounds, 1)[::3] == ["alone", "collective", "mixture"]
     several = ("cvrr_judge a (x)", "cvrr_judge b [y]", "cvrr_judge INVALID")
     made = tables([("", dict.fromkeys(several, own))])
-    assert names(made[0])[::2] == ["a (x)", r"b \[y]", "this run INVALID"]
+    assert names(made[0])[::3] == ["a (x)", r"b \[y]", "this run INVALID"]
+    both = {"cvrr_es": {"mean_acc": 0.25}, "cvrr_es_hint": {"mean_acc": 0.5}}
+    made = tables([("", both), ("a", both)])
+    means = dict(zip(names(made[0]), names(made[0], 13), strict=True))
+    titles = ("this run", "this run with hint", "a", "a with hint")
+    assert [means[title] for title in titles] == ["25.00", "50.00"] * 2
     assert tables([("", {"cvrr_es_other": {"acc": 1.0}, "cvrr": {"acc": 1.0}})]) == []

@@ -11,7 +11,7 @@ import pytest
 from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.cvrr_es import sample, tasks
 from lmms_eval_tasks.cvrr_es.data import running_model
-from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, JUDGE_TASKS
+from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, HINT, JUDGE_TASKS, dimension_of
 from lmms_eval_tasks.cvrr_es.sample_answers import FLAT, MODELS
 from lmms_eval_tasks.cvrr_es.study import replies
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
@@ -85,6 +85,26 @@ class TestNothingLeaks:
 
 
 class TestGiven:
+    def test_the_bare_question_and_with_the_hint(self, on_sample: Path) -> None:
+        """The same docs, judged alike; only the text before the question is another."""
+        bare, hint = docs(ANSWER), docs(f"{HINT}{PART}")
+        assert [{**one, "task": ANSWER} for one in hint] == bare
+        for one, other in zip(bare, hint, strict=True):
+            assert names.doc_to_text(one) == one["question"]
+            told = names.doc_to_text(other)
+            assert told.endswith(one["question"])
+            assert "does not happen in the video" in told
+        assert set(BENCHMARK.prompts([ANSWER])) == {"task"}
+        assert set(BENCHMARK.prompts([ANSWER, f"{HINT}{PART}"])) == {"task", "hint"}
+        assert [dimension_of(f"{start}{PART}") for start in ("cvrr_es_", HINT, "")] == [
+            PART
+        ] * 2 + [""]
+        assert dimension_of("cvrr_judge") == dimension_of("cvrr_es_hint_x") == ""
+        groups = {join.group: set(join.tasks) for join in BENCHMARK.joins}
+        assert list(groups) == ["cvrr_es", "cvrr_es_hint"]
+        assert {len(own) for own in groups.values()} == {len(DIMENSIONS)}
+        assert set.union(*groups.values(), set(JUDGE_TASKS)) == set(BENCHMARK.tasks)
+
     def test_what_the_model_is_called(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """It must not depend on where a checkpoint lies."""
         assert running_model() == "model"

@@ -5,6 +5,8 @@ w = 1 - ((a - b) / (k - 1))^2, which is a weight of *agreement*: taken together 
 perfect judge a negative number. Right is one of the two pairs, which are equal (metrics.md):
 1 - sum(d O) / sum(d E) with d = ((a - b) / (k - 1))^2, or (Po - Pe) / (1 - Pe) with w. O and E are
 counts observed and expected from the margins, k = 5, and the labels are always the whole scale.
+The authors' code names no labels, so that its distances count the levels that occur: between 1 and
+5 it is 1 where nobody gave 2, 3 or 4. That number stands beside as `kappa_authors`.
 Table 5's numbers are kappa times 100: `percent`.
 
 Intervals are the bootstrap over videos of `utils.stats`, much faster for statistics that only need
@@ -244,9 +246,9 @@ def between(
         resamples, seed: as in `reliability`.
 
     Returns:
-        `kappa` or its `reason`, on `n` items; `missing` ones lack one of the two ratings,
-        `not_whole` ones have a rating such as 4.5. `note` says that a side is constant, which makes
-        a kappa of 0 say nothing.
+        `kappa` or its `reason`, and `kappa_authors` (over the levels that occur), on `n` items;
+        `missing` ones lack one of the two ratings, `not_whole` ones have a rating such as 4.5.
+        `note` says that a side is constant, which makes a kappa of 0 say nothing.
     """
     found = kappa(
         [one.get(item) for item in items], [other.get(item) for item in items], SCALE, "quadratic"
@@ -270,8 +272,15 @@ def between(
         "missing": found.missing,
         "not_whole": found.off_scale,
         "coverage": found.coverage,
+        "kappa_authors": _of_levels(pairs),
         "note": _note(pairs),
     }
+
+
+def _of_levels(pairs: Sequence[tuple[Item, int, int]]) -> float | None:
+    """Kappa over the levels that occur in these pairs."""
+    first, second = [a for _, a, _ in pairs], [b for _, _, b in pairs]
+    return kappa(first, second, sorted({*first, *second}) or SCALE, "quadratic").value
 
 
 def _mean(
@@ -288,6 +297,7 @@ def _mean(
     """
     cells = [cell for group in groups for cell in group]
     value = average(average(found[cell]["kappa"] for cell in group) for group in groups)
+    authors = average(average(found[cell]["kappa_authors"] for cell in group) for group in groups)
     reasons = sorted({found[cell]["reason"] for cell in cells} - {""})
     columns = {
         video: [number for cell in cells for number in sums[cell].get(video, NONE)]
@@ -314,6 +324,7 @@ def _mean(
     return {
         **_shown(value, interval),
         "reason": ("; ".join(reasons) or "there are no items") if value is None else "",
+        "kappa_authors": authors,
         "defined": sum(found[cell]["kappa"] is not None for cell in cells),
         "cells": len(cells),
     }

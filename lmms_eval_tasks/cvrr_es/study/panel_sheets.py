@@ -198,6 +198,7 @@ def selection(report: Report) -> Sheet | None:
                 made = [*(_chosen(one, judge) for judge in found["judges"]), back]
                 rows.append(Line((DIMENSIONS[dimension].short, title), made))
     finals = ", ".join(report["final_judges"]) or "none named"
+    whom = "also" if "own=yes" in found["rule"] else "not"
     reasons = {way: own["reason"] for way, own in ways.items() if own["reason"]}
     return Sheet(
         "selection",
@@ -208,7 +209,7 @@ def selection(report: Report) -> Sheet | None:
         [
             "each cell: in how many folds the judge is chosen (yes or no: once, on all answers), "
             "and the kappa x100 that this rests on, lowest to highest over the folds",
-            f"not selected from: the final judge ({finals}); {sheets.folds(report)}",
+            f"{whom} selected from: the final judge ({finals}); {sheets.folds(report)}",
             *(f"{way.replace('_', ' ')}: {reason}" for way, reason in reasons.items()),
         ],
     )

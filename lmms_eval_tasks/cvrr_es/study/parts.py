@@ -137,7 +137,7 @@ def all_panels(
     Args:
         given: the judges.
         rule: the mixture's, for the panels of selected judges.
-        final_judges: whose own ratings the mixture does not select from.
+        final_judges: whose own ratings the mixture does not select from if its rule says so.
         alone: kappa of each judge on its own items, to choose by where those that all rated give
             none.
     """
@@ -193,8 +193,11 @@ def _made(
     return {**made, SELECTED: (OTHER_VIDEOS, across), SELECTED_SAME: (SAME_ITEMS, same)}
 
 
-def _others(given: Together, final_judges: frozenset[str]) -> dict[str, Ratings]:
-    return {judge: own for judge, own in given.first.items() if judge not in final_judges}
+def _others(given: Together, rule: Selection, final_judges: frozenset[str]) -> dict[str, Ratings]:
+    """Whom the rule chooses from."""
+    return {
+        judge: own for judge, own in given.first.items() if rule.own or judge not in final_judges
+    }
 
 
 def _why_not(given: Together, others: Mapping[str, Ratings], *, cross_fit: bool) -> str:
@@ -209,7 +212,7 @@ def _why_not(given: Together, others: Mapping[str, Ratings], *, cross_fit: bool)
 
 def _selected(given: Together, rule: Selection, final_judges: frozenset[str]) -> Panel:
     """The mean of the judges that the rule selects for each answer."""
-    others = _others(given, final_judges)
+    others = _others(given, rule, final_judges)
     if why := _why_not(given, others, cross_fit=rule.cross_fit):
         return Panel({}, why)
     chosen = selection.choices(others, given.reference, given.strata, rule)
@@ -227,7 +230,7 @@ def _selected(given: Together, rule: Selection, final_judges: frozenset[str]) ->
 
 def selected(given: Together, rule: Selection, final_judges: frozenset[str]) -> Part:
     """Whom the mixture's rule chooses in each dimension: cross-fitted, and the paper's way."""
-    others = _others(given, final_judges)
+    others = _others(given, rule, final_judges)
     found: Part = {"rule": rule.limit, "judges": sorted(others), "ways": {}}
     for way, cross_fit in (("cross_fitted", True), ("same_items", False)):
         why = _why_not(given, others, cross_fit=cross_fit)

@@ -32,7 +32,7 @@ class Options:
     Attributes:
         accuracies: judge -> its own accuracy on the benchmark, all in % or all as shares.
         final_judge: whose collective and mixture are shown and whose own ratings the mixture does
-            not select from; None: every judge that has such a round.
+            not select from where its rule says own=no; None: every judge that has such a round.
         selection: the mixture's rule; both ways of fitting are shown, whichever it names.
         resamples: of each interval, at least 1000; 0 for none.
         seed: of intervals and folds.

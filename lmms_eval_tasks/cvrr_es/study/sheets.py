@@ -225,12 +225,13 @@ def agreement(report: Report) -> Sheet:
         for candidate in report["data"]["candidates"]:
             names = (part["name"], marked(part, candidate))
             rows.append(Line(names, kappas_of(report, part, candidate)))
-        for title, by, whole in (
-            ("Average", "by_dimension", "mean"),
-            ("pooled", "pooled_by_dimension", "pooled"),
+        for title, by, whole, key in (
+            ("Average", "by_dimension", "mean", "kappa"),
+            ("levels that occur", "by_dimension", "mean", "kappa_authors"),
+            ("pooled", "pooled_by_dimension", "pooled", "kappa"),
         ):
             own = [*(kappa[by][one] for one in report["data"]["dimensions"]), kappa[whole]]
-            shown = [percent(one["kappa"]) for one in own]
+            shown = [percent(one[key]) for one in own]
             rows.append(Line((part["name"], title), shown, strong=True))
         if mean["defined"] < mean["cells"] and report["reference"] is not None:
             lacking.append(f"{part['name']} {mean['cells'] - mean['defined']} of {mean['cells']}")
@@ -243,8 +244,9 @@ def agreement(report: Report) -> Sheet:
         rows,
         [
             f"{basis(report)}; {compared(report)}",
-            "Average: mean over candidates; pooled: all candidates' answers at once. A dash: no "
-            "answer was rated by both, or both gave one and the same rating. 0.00 of a constant "
+            "Average: mean over candidates; levels that occur: the same with distances over these "
+            "alone, as the study's code has it; pooled: all candidates' answers at once. A dash: "
+            "no answer was rated by both, or both gave one and the same rating. 0.00 of a constant "
             "judge says nothing",
             *([left_out] if lacking else []),
         ],

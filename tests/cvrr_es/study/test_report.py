@@ -21,6 +21,7 @@ from lmms_eval_tasks.cvrr_es.study.page import html
 from lmms_eval_tasks.cvrr_es.study.panel_sheets import all_sheets
 from lmms_eval_tasks.cvrr_es.study.ratings import OFF_SCALE
 from lmms_eval_tasks.cvrr_es.study.report import NO_REFERENCE, Options, report
+from lmms_eval_tasks.cvrr_es.study.selection import Selection
 from lmms_eval_tasks.errors import DataError, TasksError
 from tests.cvrr_es.scored import write_ratings
 from tests.cvrr_es.study.study_rows import (
@@ -79,12 +80,14 @@ class TestNumbers:
         assert (found["panels"]["best_single"], found["panels"]["best_single_n"]) == ("J", None)
 
     def test_selection(self, full: dict[str, Any]) -> None:
-        """J has (1/3 and none) / 1 on either video, K nothing; the final judge has no say."""
+        """J has (1/3 and none) / 1 on either video, K nothing; own=no takes out the final judge."""
         found = report(judged(), referred(), QUICK)["selection"]
         across = found["ways"]["cross_fitted"]["dimensions"][PARTIAL]
         assert (across["choices"], across["chosen"]) == (2, {"J": 2})
         assert across["kappas"]["J"] == pytest.approx([1 / 3, 1 / 3])
-        assert (full["final_judges"], full["selection"]["judges"]) == (["J"], ["K", "b"])
+        assert (full["final_judges"], full["selection"]["judges"]) == (["J"], ["J", "K", "b"])
+        options = replace(QUICK, final_judge="J", selection=Selection(own=False))
+        assert report(judged(), referred(), options)["selection"]["judges"] == ["K"]
 
     def test_rounds(self) -> None:
         """One failure: on the other seven J alone has (12 / 21 + 1) / 2."""

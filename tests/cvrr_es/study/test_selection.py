@@ -81,8 +81,8 @@ class TestChoices:
         assert judge_kappa({}, reference, ITEMS) is None
 
     def test_theta_and_top(self) -> None:
-        assert "constant" in chosen("theta=0,cross_fit=no")[WHOLE]  # 0 itself passes
-        assert "constant" not in chosen("theta=0.0001,cross_fit=no")[WHOLE]
+        assert "constant" in chosen("theta=-0.0001,cross_fit=no")[WHOLE]
+        assert "constant" not in chosen("theta=0,cross_fit=no")[WHOLE]  # 0 itself does not pass
         assert chosen("top=1")[FIRST] == ("right",)  # as good as "wrong in 0", first by name
         assert chosen("top=2")[FIRST] == ("right", "wrong in 0")
         # Nobody without a kappa.
@@ -97,10 +97,11 @@ class TestChoices:
         # A dimension without reference in other folds falls back.
         alone = Stratum(0, "e")
         strata = {item: alone if item.question == "d/001" else s for item, s in STRATA.items()}
-        found = choices("theta=0.9", strata=strata)
+        found = choices("theta=0.9,fallback=all", strata=strata)
         assert set(found) == {FIRST, alone, SECOND}
         assert (found[alone].fell_back, found[FIRST].fell_back) == (True, False)
         assert found[alone].judges == tuple(sorted(JUDGES))
+        assert choices("theta=0.9", strata=strata)[alone].judges == ()
 
     def test_what_cannot_be_chosen_by_is_one_line(self) -> None:
         cases: list[tuple[dict[str, Any], str]] = [
@@ -119,7 +120,8 @@ def test_the_options_text() -> None:
         "": Selection(),
         " theta = 0.2 , cross_fit = no ": Selection(theta=0.2, cross_fit=False),
         "top=3": Selection(top=3),
-        "theta=-1,fallback=none": Selection(theta=-1.0, fallback="none"),
+        "theta=-1,fallback=best": Selection(theta=-1.0, fallback="best"),
+        "theta=0.08,fallback=all,own=no": Selection(theta=0.08, fallback="all", own=False),
     }.items():
         assert parse(text) == parse(str(expected)) == expected
     for text, line in {
@@ -130,7 +132,7 @@ def test_the_options_text() -> None:
         **dict.fromkeys(("theta=20", "theta=nan", "theta="), "no kappa in -1..1"),
         **dict.fromkeys(("top=0", "top=-1", "top=²"), "no number of judges"),
         "fallback=some": "none of all, best, none",
-        "cross_fit=1": "neither yes nor no",
+        **dict.fromkeys(("cross_fit=1", "own=never"), "neither yes nor no"),
     }.items():
         with pytest.raises(TasksError, match=f"{line}.*; expected a form like theta="):
             parse(text)
@@ -242,14 +244,18 @@ class TestDocs:
 
     def test_mixture(self) -> None:
         rated = make("cvrr_judge_mixture", material([*GOOD, *OWN, *BAD]))
-        assert judges(rated) == {("Zoe",), ()}
+        assert judges(rated) == {("Zoe", "GPT-4o mini"), ()}  # its own among them
+        assert rated.own == 0
         assert list(rated.chosen) == [(None, PART)]
         assert {(one["round"], one["fell_back"]) for one in docs(rated).values()} == {
             ("mixture", False)
         }
-        # Its own ratings are not chosen from: top 1 is then the bad judge.
-        rated = make("cvrr_judge_mixture", material([*OWN, *BAD], "top=1,cross_fit=no"))
-        assert judges(rated) == {("Yan",), ()}
+        # Or not, where the rule says so: top 1 is then the bad judge.
+        rated = make("cvrr_judge_mixture", material([*OWN, *BAD], "top=1,cross_fit=no,own=no"))
+        assert (judges(rated), rated.own) == ({("Yan",), ()}, QUESTIONS)
+        # Where nobody passes, nobody is shown.
+        rated = make("cvrr_judge_mixture", material(BAD))
+        assert (judges(rated), next(iter(rated.chosen.values())).fell_back) == ({()}, True)
         with pytest.raises(DataError, match="reference"):
             make("cvrr_judge_mixture", material(GOOD, reference=[]))
 
