@@ -164,12 +164,13 @@ def read(
     if len(reply) > _MAX_REPLY:
         raise UnreadableError(f"the reply has {len(reply)} characters")
     sources = [source for source in untrusted if source]
-    text = _without_reasoning(reply, schema.model_fields, sources)
-    spans = list(objects(text, schema.model_fields))
+    names = _names(schema)
+    text = _without_reasoning(reply, names, sources)
+    spans = list(objects(text, names))
     verdicts: list[dict[str, Any]] = []
     for span in spans:
         value = span.value
-        if value is None or not schema.model_fields.keys() & value.keys() or value in verdicts:
+        if value is None or not names & value.keys() or value in verdicts:
             continue
         if _in_list(text, span):
             raise UnreadableError("a list, expected one object")
@@ -179,7 +180,7 @@ def read(
             raise UnreadableError("different verdicts in one reply")
         verdicts.append(value)
     if verdicts:
-        keys = "|".join(map(re.escape, schema.model_fields))
+        keys = "|".join(map(re.escape, names))
         if re.search(rf"([\"'])(?:{keys})\1\s*:", _outside(spans, text)):
             # The object may have ended early, at a quote of the candidate inside its reason.
             raise UnreadableError("a key of the schema stands outside the object")
@@ -302,6 +303,14 @@ def _check_scale(rating: re.Match[str], field: FieldInfo) -> None:
         ends += sorted(o for o in get_args(field.annotation) if type(o) is int)[-1:]
     if rating["over"] is not None and float(rating["over"]) not in ends:
         raise UnreadableError("a rating on another scale")
+
+
+def _names(schema: type[BaseModel]) -> set[str]:
+    """The keys of a schema, and others that its fields are read from."""
+    fields = schema.model_fields
+    others = (field.validation_alias for field in fields.values())
+    known = (one.choices for one in others if isinstance(one, AliasChoices))
+    return {*fields, *(str(name) for names in known for name in names)}
 
 
 def _validate(value: dict[str, Any], schema: type[BaseModel], bare: str | None) -> BaseModel:

@@ -18,7 +18,15 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
 
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict, run
@@ -83,24 +91,33 @@ WORDS: dict[str, tuple[str, ...]] = {
     "coherence": ("consistent", "redundant", "contradictory"),
 }
 DIMENSIONS = tuple(WORDS)
-# Other words for them.
+# Other words for them; letters are those that the authors' texts have behind the words.
 _ALIASES = {
+    "factuality": {
+        **{"s": "supported", "ps": "partially_supported", "u": "unsupported"},
+        **{"c": "contradictory", "nc": "not_checkable"},
+    },
     "relevance": {
         "partially": "partially_relevant",
         "not": "irrelevant",
         "not_relevant": "irrelevant",
-    }
+        **{"r": "relevant", "pr": "partially_relevant", "nr": "irrelevant"},
+    },
+    "coherence": {"co": "consistent", "r": "redundant", "c": "contradictory"},
 }
 _GAP = re.compile(r"[\s_\u2010\u2011-]+")
+_LETTERS = re.compile(r"\s*\([A-Z]{1,2}\)$")
 
 
 def label(dimension: str, written: str) -> str:
     """The label of `dimension` that a judge wrote: case, spaces, hyphens and underscores are free.
 
+    So are the letters behind a word ("SUPPORTED (S)").
+
     Raises:
         ValueError: it is none; the message does not repeat it.
     """
-    found = _GAP.sub("_", written.strip().casefold())
+    found = _GAP.sub("_", _LETTERS.sub("", written.strip()).casefold())
     found = _ALIASES.get(dimension, {}).get(found, found)
     if found not in WORDS[dimension]:
         raise ValueError(f"a label that is none of {', '.join(WORDS[dimension])}")
@@ -146,7 +163,7 @@ class Claims(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    claims: list[str]
+    claims: list[str] = Field(validation_alias=AliasChoices("claims", "atomic_claims"))
 
     @field_validator("claims")
     @classmethod
@@ -168,12 +185,34 @@ _ANY_LABEL = list(dict.fromkeys(word for words in WORDS.values() for word in wor
 
 
 class Label(BaseModel):
-    """One claim's label; `id` is the claim's number, from 1 on."""
+    """One claim's label; `id` is the claim's number, from 1 on.
+
+    Judges like to say the claim again and why it has its label, as the authors' texts have them do:
+    what else is there is let be.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
     id: Annotated[int, BeforeValidator(_number)]
     label: Annotated[str, Field(json_schema_extra={"enum": _ANY_LABEL})]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _nothing_else(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        number = {"id": value["claim_number"]} if "claim_number" in value else {}
+        return number | {name: value[name] for name in ("id", "label") if name in value}
+
+
+# By the authors' names a judge's reply is read as well: see `labels_schema` for the score's.
+_LABELS = AliasChoices("labels", "claim_evaluations")
+_REASON = AliasChoices("reason", "score_justification", "explanation")
+
+
+def _plain(schema: dict[str, Any]) -> None:
+    """Strict mode knows no defaults."""
+    del schema["default"]
 
 
 class Labels(BaseModel):
@@ -181,8 +220,8 @@ class Labels(BaseModel):
 
     model_config = ConfigDict(extra="forbid", title="Labels")
 
-    labels: list[Label]
-    reason: str
+    labels: list[Label] = Field(validation_alias=_LABELS)
+    reason: str = Field(default="", validation_alias=_REASON, json_schema_extra=_plain)
     score: int = Field(ge=LOWEST, le=HIGHEST)
 
 
@@ -194,6 +233,12 @@ def labels_schema(dimension: str, n_claims: int) -> type[Labels]:
     """
 
     class Checked(Labels):
+        score: int = Field(
+            ge=LOWEST,
+            le=HIGHEST,
+            validation_alias=AliasChoices("score", f"{dimension}_score"),
+        )
+
         @field_validator("labels")
         @classmethod
         def _one_for_each(cls, labels: list[Label]) -> list[Label]:

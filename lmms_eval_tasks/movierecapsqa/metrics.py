@@ -7,6 +7,8 @@ Every task has the same:
   user asked for them (baselines.py). G-Eval's two ways of rating are different measurements, so
   each has a metric of its own, over the answers that were rated in that way.
 
+Empty answers are in no mean, as in the published scores; `NAME_empty_wrong` has them at 0.
+
 The paper's "+-" is a variance (Table 4's caption), so `_var` is one: the population's.
 """
 
@@ -18,7 +20,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.benchmark import Item, Items, Metric, value_is
+from lmms_eval_tasks.benchmark import Item, Items, Metric, refusals, value_is
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import geval
 from lmms_eval_tasks.movierecapsqa.baselines import GEVAL, HELMET_NAMES, NO_REFERENCE
@@ -34,6 +36,16 @@ if TYPE_CHECKING:
 Statistic = Callable[[Sequence[float]], float | None]
 
 
+def answered(items: Items) -> list[Item]:
+    """Items whose answer is not empty."""
+    return [item for item in items if item["status"] != "empty"]
+
+
+def count_empty(items: Items) -> int:
+    """Number of empty answers."""
+    return len(items) - len(answered(items))
+
+
 # --- the judge without a reference --------------------------------------------------------------
 
 
@@ -42,10 +54,15 @@ def inconsistent(dimension: str, items: Items) -> int:
     return sum(rating_means.rating(dimension, item).get("consistent") is False for item in items)
 
 
+def mean_answered(dimension: str, items: Items) -> float | None:
+    """Mean of the ratings that count, without empty answers."""
+    return rating_means.mean_valid(dimension, answered(items))
+
+
 def bound(dimension: str, side: str, items: Items) -> float | None:
     """Mean of the lowest (`low`) or highest (`high`) score that each answer's labels allow.
 
-    Over the same answers as `mean_valid`, the candidate's failures at 0.
+    Over the same answers as the mean; those cut off or without claims at 0.
     """
     if rating_means.is_unjudged(dimension, items):
         return None
@@ -66,15 +83,22 @@ def no_claims(items: Items) -> int:
 
 def _of_dimension(name: str) -> list[Metric]:
     def of(statistic: Callable[..., Any], *more: str) -> Callable[[Items], Any]:
-        return functools.partial(statistic, name, *more)
+        return lambda items: statistic(name, *more, answered(items))
 
-    mean = of(rating_means.mean_valid)
+    def failed(items: Items) -> int:
+        return count_empty(items) + rating_means.count_failed(name, answered(items))
+
+    def coverage(items: Items) -> float | None:
+        return (len(items) - failed(items)) / len(items) if items else None
+
+    mean = functools.partial(mean_answered, name)
     shown = ("status", f"dimensions.{name}.score", f"dimensions.{name}.status")
     return [
         Metric(f"{name}_valid", mean, shown=shown, interval=of(rating_means.interval)),
+        Metric(f"{name}_valid_empty_wrong", functools.partial(rating_means.mean_valid, name)),
         Metric(f"{name}_var", of(rating_means.variance_valid), better=None),
-        Metric(f"{name}_failed", of(rating_means.count_failed), better=False),
-        Metric(f"{name}_coverage", of(rating_means.coverage)),
+        Metric(f"{name}_failed", failed, better=False),
+        Metric(f"{name}_coverage", coverage),
         Metric(f"{name}_inconsistent", of(inconsistent), better=False),
         Metric(f"{name}_low", of(bound, "low"), better=None),
         Metric(f"{name}_high", of(bound, "high"), better=None),
@@ -101,8 +125,8 @@ def count_ratings(items: Items) -> dict[str, Any]:
 # Each gives a value per item, so that mean and variance follow, all in 0..1: ROUGE-L F1, BERTScore
 # F1 (not rescaled), and BARTScore exponentiated, exp(mean token log-likelihood) of the answer given
 # the reference. The paper names no implementation, stemmer, encoder, model or direction: ours are
-# named with each result, and are unverified. An answer without a word, which stands for an empty or
-# refused one as well, is worth 0 in all three; an item without a reference has no value.
+# named with each result, and are unverified. An answer without a word is worth 0 in all three; an
+# item without a reference has no value.
 
 ROUGE_L = text_metrics.IMPLEMENTATIONS["rouge_l"]  # for results: no stemmer, Unicode words
 LANGUAGE = "en"  # of the release; decides bert-score's default encoder (roberta-large)
@@ -168,13 +192,13 @@ def check_bartscore() -> None:
         )
 
 
-def _answered(items: Items) -> list[Item]:
+def _replied(items: Items) -> list[Item]:
     """Items with a reply of the model's: a request that failed is not its answer."""
     return [item for item in items if item["status"] not in ("model_error", "error")]
 
 
 def _rouge_l(statistic: Statistic, items: Items) -> float | None:
-    return statistic([item["rouge_l"] for item in _answered(items) if item["rouge_l"] is not None])
+    return statistic([item["rouge_l"] for item in _replied(items) if item["rouge_l"] is not None])
 
 
 _NOTES = "movierecapsqa"  # in provenance.py: metric -> task -> what it was computed with
@@ -187,7 +211,7 @@ def _by_model(
     items: Items,
 ) -> float | None:
     """A statistic over the items with a reference; None where the metric has no model."""
-    ordered = sorted(_answered(items), key=lambda item: str(item["id"]))
+    ordered = sorted(_replied(items), key=lambda item: str(item["id"]))
     scores = score(*([item[text] for item in ordered] for text in ("candidate", "reference")))
     for task in {task_name(item["source"], item["condition"]) for item in items}:
         known = provenance.notes().get(_NOTES, {})
@@ -208,10 +232,15 @@ def notes_of(tasks: Sequence[str]) -> dict[str, dict[str, str]]:
 
 def _texts() -> list[Metric]:
     def forms(name: str, of: Callable[..., Any], shown: tuple[str, ...] | None) -> list[Metric]:
-        variance = functools.partial(of, rating_means.variance)
+        mean = functools.partial(of, aggregate.mean)
         return [
-            Metric(name, functools.partial(of, aggregate.mean), shown=shown),
-            Metric(f"{name}_var", variance, better=None),
+            Metric(name, lambda items: mean(answered(items)), shown=shown),
+            Metric(f"{name}_empty_wrong", mean),
+            Metric(
+                f"{name}_var",
+                lambda items: of(rating_means.variance, answered(items)),
+                better=None,
+            ),
         ]
 
     return [
@@ -228,8 +257,9 @@ def baseline(metric: str, items: Items) -> list[dict[str, Any]]:
     """Items as utils/rating_means.py wants them, of those that have this baseline and a reference.
 
     Empty where it was not asked for: then there is no number, and nothing failed. Where it was, an
-    item whose scoring broke lacks it, and counts as failed.
+    item whose scoring broke lacks it, and counts as failed. Empty answers are not among them.
     """
+    items = answered(items)
     key = GEVAL if metric in geval.MODES else metric
     given = [(item.get("baselines") or {}).get(key) for item in items]
     if all(one is None for one in given):
@@ -262,6 +292,11 @@ METRICS = [
     *(metric for name in DIMENSIONS for metric in _of_dimension(name)),
     Metric("claims_mean", claims_mean, better=None),
     Metric("no_claims", no_claims, better=False),
+    Metric("empty", count_empty, better=False),
+    *refusals(
+        "refusals",
+        {f"{name}_valid": functools.partial(mean_answered, name) for name in DIMENSIONS},
+    ),
     *_texts(),
     *(metric for name in (*geval.MODES, *HELMET_NAMES) for metric in _of_baseline(name)),
 ]

@@ -140,7 +140,7 @@ def judged(who: Judge, answer: Released) -> dict[str, Any]:
 
 
 def ours(done: Item, dimension: str) -> float | None:
-    """Our score, as `_valid` counts: 0 where the answer is a refusal or claims nothing.
+    """Our score, as `_valid` counts: 0 where the answer claims nothing.
 
     None where the judge failed.
     """

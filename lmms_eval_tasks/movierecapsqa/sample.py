@@ -251,7 +251,7 @@ def _asked(entry: dict[str, Any], kinds: Sequence[str], words: dict[str, str]) -
 
 # --- answers whose worth is known ---------------------------------------------------------------
 
-# Answers without a claim; the judge is asked about the last one alone, and finds nothing in it.
+# Answers without a claim; the judge is asked about all but the empty one, and finds nothing.
 NO_CLAIMS = {
     "empty": "",
     "refused": "I'm sorry, but I can't assist with that.",
@@ -366,8 +366,9 @@ def _answer(known: dict[str, tuple[Claim, ...]], kind: str, number: int) -> dict
 
 def recordings(context: Context, one: Asked, lure: str) -> Iterator[dict[str, Any]]:
     """Lines for the judge `replay` about every answer that was built to a question."""
-    idle = {"question": one.question, "candidate": NO_CLAIMS["idle"]}
-    yield {"criterion": judge.CLAIMS, "fields": idle, "reply": json.dumps({"claims": []})}
+    for kind in ("refused", "idle"):
+        idle = {"question": one.question, "candidate": NO_CLAIMS[kind]}
+        yield {"criterion": judge.CLAIMS, "fields": idle, "reply": json.dumps({"claims": []})}
     for claims in dict.fromkeys(replies(one, lure).values()):
         found = [claim.text for claim in claims]
         fields = {"question": one.question, "candidate": text(claims)}

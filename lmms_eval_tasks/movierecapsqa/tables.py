@@ -208,15 +208,16 @@ def _checks(found: Sequence[Entry]) -> list[Table]:
                 fixed(entry.value(f"{name}_inconsistent"), 0),
                 NONE if low is None else f"{low:.2f}-{fixed(high)}",
             ]
-        cells += [fixed(entry.value("no_claims"), 0), fixed(entry.value("claims_mean"), 1)]
+        cells += [fixed(entry.value(name), 0) for name in ("empty", "no_claims")]
+        cells.append(fixed(entry.value("claims_mean"), 1))
         rows.append((entry.names, cells))
     heads = [f"{name[:4]}.\n{what}" for name in DIMENSIONS for what in ("failed", "off", "bounds")]
     return by_row(
         "MovieRecapsQA: the judge's scores beside the bounds that their own labels set",
         _NAMES,
-        [*heads, "without\nclaims", "claims"],
+        [*heads, "empty", "without\nclaims", "claims"],
         rows,
-        "failed: answers without a score, through the judge or the host\n"
+        "failed: answers without a score: empty, or through the judge or the host\n"
         "off: scores that break the published rules for their own labels\n"
         "bounds: means of the lowest and of the highest score that the labels allow\n"
         "claims: mean number, of the answers that have some",
@@ -226,7 +227,10 @@ def _checks(found: Sequence[Entry]) -> list[Table]:
 # --- rows for groups of models (5.1) -----------------------------------------------------------
 
 LEAST = 2  # models that make a group's row
-_NO_MEANS = ("_var", "_failed", "_inconsistent", "_low", "_high", "_coverage", "claims")
+_NO_MEANS = (
+    *("_var", "_failed", "_inconsistent", "_low", "_high", "_coverage", "claims"),
+    *("empty", "refusals"),
+)
 
 
 def _groups(found: Sequence[Entry]) -> Iterator[Entry]:

@@ -99,7 +99,6 @@ def test_what_is_no_answer_costs_no_call() -> None:
     for reply, status, score in (
         ("", "empty", 0),
         (" \n", "empty", 0),
-        ("I'm sorry, but I can't watch videos.", "refused", 0),
         ("<think>never closed", "truncated", 0),
         ("[LMMS_EVAL_REQUEST_FAILED after 3 retries] x", "model_error", None),
     ):
@@ -109,6 +108,11 @@ def test_what_is_no_answer_costs_no_call() -> None:
         assert done["dimensions"] == dict.fromkeys(DIMENSIONS, expected)
         assert done["verdicts"] == {}
         assert is_valid({"status": status}) is (status != "model_error")
+
+
+def test_a_refusal_is_put_to_the_judge() -> None:
+    done, chats = judge_with(script(), "I'm sorry, but I can't watch videos.")
+    assert (done["status"], len(chats)) == ("ok", 4)
 
 
 def test_an_answer_without_claims_is_the_candidates_failure() -> None:

@@ -80,6 +80,46 @@ def test_one_label_for_every_claim_and_a_score() -> None:
         assert found == [(1, "supported"), (2, "not_checkable")]
 
 
+def test_claim_text_and_a_reason_with_each_label() -> None:
+    """As judges like to reply, and as the authors' texts ask for it."""
+    ours = [
+        {"id": n, "claim": text, "label": label, "reason": "so"}
+        for n, (text, label) in enumerate(zip(CLAIMS, ("SUPPORTED (S)", "NC"), strict=True), 1)
+    ]
+    theirs = [
+        {
+            "claim_number": n,
+            "claim_text": text,
+            "label": label,
+            "justification": "so",
+            "supporting_facts": [text],
+            "supporting_dialogue": "",
+        }
+        for n, (text, label) in enumerate(
+            zip(CLAIMS, ("SUPPORTED", "NOT_CHECKABLE"), strict=True), 1
+        )
+    ]
+    told = {"score_justification": "some", "explanation": "all in all"}
+    for reply in (
+        {"labels": ours, "score": 3},
+        {"labels": ours, "reason": "some", "score": 3},
+        {"claim_evaluations": theirs, "factuality_score": 3, **told},
+        f"```json\n{json.dumps({'claim_evaluations': theirs, 'factuality_score': 3, **told})}\n```",
+    ):
+        found: Any = read("factuality", reply)
+        assert [one.label for one in found.labels] == ["supported", "not_checkable"]
+        assert (found.score, found.reason in ("", "some", "all in all")) == (3, True)
+    for bad in (
+        {"claim_evaluations": theirs, "relevance_score": 3, **told},  # another dimension's
+        {"claim_evaluations": theirs[:1], "factuality_score": 3, **told},
+        {"claim_evaluations": theirs, "factuality_score": 9, **told},
+    ):
+        with pytest.raises(reader.UnreadableError):
+            read("factuality", bad)
+    claims = reader.read('{"atomic_claims": ["He runs."]}', judge.claims_criterion().schema)
+    assert claims == judge.Claims(claims=["He runs."])
+
+
 BOTH = ((1, "supported"), (2, "supported"))
 
 

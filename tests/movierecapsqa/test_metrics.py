@@ -15,7 +15,7 @@ import pytest
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.geval import MODES
-from lmms_eval_tasks.movierecapsqa import metrics
+from lmms_eval_tasks.movierecapsqa import metrics, published
 from lmms_eval_tasks.movierecapsqa.baselines import HELMET_NAMES
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS
@@ -30,13 +30,13 @@ METRICS = {metric.name: metric for metric in metrics.METRICS}
 
 
 def test_ratings_by_hand() -> None:
-    """5 3 1 0 and an empty one: 9/5; squares 25 9 1: 35/5 - 81/25 = 94/25."""
-    found = numbers(answers("5310ej"))
+    """5 3 1 0 and a cut-off one: 9/5; squares 25 9 1: 35/5 - 81/25 = 94/25."""
+    found = numbers(answers("5310tj"))
     for name in DIMENSIONS:
         assert found[f"{name}_valid"] == 9 / 5
         assert found[f"{name}_var"] == pytest.approx(94 / 25)
         assert (found[f"{name}_failed"], found[f"{name}_coverage"]) == (1, 5 / 6)
-    for mark in "eftn":  # the candidate's own failures are 0
+    for mark in "ftn":  # the candidate's own failures are 0
         found = numbers(answers(f"4{mark}"))
         parts = ("valid", "var", "failed", "low", "high")
         assert [found[f"relevance_{part}"] for part in parts] == [2, 4, 0, 0, 2.5]
@@ -44,6 +44,18 @@ def test_ratings_by_hand() -> None:
         found = numbers(answers(f"4{mark}2"))
         parts = ("valid", "var", "failed", "coverage")
         assert [found[f"factuality_{part}"] for part in parts] == [3, 1, 1, 2 / 3]
+    # Empty answers leave the means, and stand at 0 beside.
+    found = numbers(answers("4e2ej"))
+    parts = ("valid", "valid_empty_wrong", "var", "failed", "coverage", "low", "high")
+    assert [found[f"relevance_{part}"] for part in parts] == [3, 1.5, 1, 3, 2 / 5, 0, 5]
+    assert (found["empty"], numbers(answers("e"))["coherence_valid"]) == (2, None)
+    texts = [answer("v.1/0", rouge_l=0.5), answer("v.1/1", "e", rouge_l=0.0)]
+    found = numbers(texts)
+    assert [found[f"rouge_l{form}"] for form in ("", "_var", "_empty_wrong")] == [0.5, 0, 0.25]
+    # What looks like a refusal was judged, and is told beside.
+    found = numbers([answer("v.1/0", "5", refused=True), *answers("3e")])
+    assert (found["refusals"], found["factuality_valid"]) == (1, 4)
+    assert found["factuality_valid_refusals_wrong"] == 1.5
     # Dimensions fail apart.
     marks = {"factuality": "j", "relevance": "5", "coherence": "1"}
     found = numbers([answer("v.1/0", marks), answer("v.1/1", "3")])
@@ -72,7 +84,7 @@ def test_bounds_beside_the_scores() -> None:
     assert found["coherence_inconsistent"] == 0
     # Neither failures nor empty answers are scores that break a rule.
     assert numbers([*items, *answers("ejx")])["factuality_inconsistent"] == 3
-    assert numbers([*items, answer("v.1/9", "e")])["factuality_low"] == 5 / 4
+    assert numbers([*items, answer("v.1/9", "n")])["factuality_low"] == 5 / 4
     assert numbers([*items, answer("v.1/9", "j")])["factuality_low"] == 5 / 3
 
 
@@ -87,8 +99,8 @@ def test_labels_of_table_5() -> None:
         answer("b.1/2", "3", category="temp"),
     ]
     expected = {
-        "modality": {"dialogue": 0, "vision": 3, "multimodal": 4, "unlabelled": 2.5},
-        "category": {"crd": None, "npa": 2.5, "sta": 5, "temp": 3, "th": 0, "unlabelled": 2},
+        "modality": {"dialogue": None, "vision": 3, "multimodal": 4, "unlabelled": 2.5},
+        "category": {"crd": None, "npa": 2.5, "sta": 5, "temp": 3, "th": None, "unlabelled": 2},
     }
     found = numbers(items)
     for name in DIMENSIONS:
@@ -109,6 +121,30 @@ def test_details_by_hand() -> None:
     assert set(found["intervals"]) == {f"{name}_valid" for name in DIMENSIONS}
     assert scoring.details(TASK, answers("ss"))["intervals"] == {}
     assert scoring.details(TASK, answers("x"))["ratings"]["factuality"] == {"error": 1}
+
+
+def test_published_means_come_out_of_published_scores(real: Path) -> None:
+    """Nova: 24 of its 52 answers have scores, and 28 are empty."""
+    data = published.read(real / "movierecapsqa")
+    found = {}
+    for model in data.models:
+        own = [one for one in data.answers if one.by == model]
+        found[model] = numbers([_released(number, one) for number, one in enumerate(own)])
+    nova = found["Amazon Nova Lite"]
+    assert (nova["empty"], nova["factuality_coverage"]) == (28, 24 / 52)
+    assert nova["factuality_valid"] == pytest.approx(98 / 24)
+    assert nova["factuality_valid_empty_wrong"] == pytest.approx(98 / 52)
+    assert nova["relevance_valid"] == pytest.approx(94 / 24)
+    claude = found["Claude 3.5 Sonnet"]
+    assert (claude["empty"], claude["factuality_valid"]) == (8, 4.5)
+    assert found["GPT-4o"]["factuality_valid"] == pytest.approx(218 / 49)
+
+
+def _released(number: int, one: published.Released) -> dict[str, Any]:
+    scores = {**one.scores, "coherence": None}
+    without = "e" if not one.text.strip() else "j"
+    marks = {name: without if scores[name] is None else str(scores[name]) for name in scores}
+    return answer(f"v.{number}/0", marks)
 
 
 # --- text metrics -------------------------------------------------------------------------------
