@@ -330,7 +330,8 @@ class Maverix(Benchmark):
     ) -> tuple[dict[str, Any], list[str]]:
         """Where data, subtitles, sound and frames came from."""
         section: dict[str, Any] = {}
-        warnings = [] if settings.is_sample() else [files.OUR_SCHEMA]
+        released = found is not None and cast(data.Checked, found).release.released
+        warnings = [] if released or settings.is_sample() else [files.OUR_SCHEMA]
         if found is not None:
             section, more = data.describe(cast(data.Checked, found), names, left_out)
             warnings += [*more, *metrics.unlike_notes(asked)]
