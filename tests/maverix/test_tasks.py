@@ -79,6 +79,24 @@ class TestReplies:
             (hidden,) = runs.score([runs.withheld(doc)], lambda _, text=text: text)
             assert (hidden["right"], hidden["status"]) == (None, status)
 
+    @table(
+        "reply, letter",
+        [
+            ("C", "C"),
+            ("The best answer is D.", "D"),
+            ("The answer: (E)", "E"),
+            ("Best option: b", ""),
+            ("Based on the video, C", "B"),
+            ("Answer: C", "A"),
+            ("I think that it must be the second one of all these options, sir", ""),
+            ("", ""),
+            (FAILED, ""),
+        ],
+    )
+    def test_the_authors_letter(self, reply: str, letter: str) -> None:
+        (item,) = runs.score(runs.docs()[:1], lambda _: reply)
+        assert item["letter_authors"] == letter
+
     def test_every_letter_goes_back_to_the_file(self) -> None:
         released = {entry.id: entry for entry in data.load().items}
         moved = 0
