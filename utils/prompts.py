@@ -64,6 +64,7 @@ def load(
     name: str,
     required: Mapping[str, Collection[str]],
     override_dir: Path | None = None,
+    optional: Mapping[str, Collection[str]] | None = None,
 ) -> Prompt:
     """Read `<name>.yml` of a benchmark, the user's version before the packaged one.
 
@@ -73,6 +74,7 @@ def load(
         required: for each part its placeholders. No others are allowed in it: a misspelt one would
             reach the model.
         override_dir: the user's folder, that of the settings unless told; a file it lacks is ours.
+        optional: parts that may be there too, likewise.
 
     Raises:
         PromptError: naming the file, the part and the placeholder.
@@ -80,7 +82,7 @@ def load(
     file = name if name.endswith(".yml") else f"{name}.yml"
     content, source = _read(benchmark, file, override_dir or settings.prompts_dir())
     text = _parts(content, source)
-    _check(text, required, source)
+    _check(text, required, optional or {}, source)
     return Prompt(text, hashlib.sha256(content).hexdigest()[:12], source)
 
 
@@ -134,10 +136,22 @@ def _parts(content: bytes, source: str) -> dict[str, str]:
     return parts
 
 
-def _check(text: Mapping[str, str], required: Mapping[str, Collection[str]], source: str) -> None:
+def _check(
+    text: Mapping[str, str],
+    required: Mapping[str, Collection[str]],
+    optional: Mapping[str, Collection[str]],
+    source: str,
+) -> None:
     if absent := [part for part in required if part not in text]:
         raise PromptError(f"{source}: part {absent[0]!r} is missing")
-    for part, names in required.items():
+    known_parts = {**optional, **required}
+    if stray := [part for part in text if part not in known_parts]:
+        raise PromptError(
+            f"{source}: unknown part {stray[0]!r}; known: {', '.join(sorted(known_parts))}"
+        )
+    for part, names in known_parts.items():
+        if part not in text:
+            continue
         place, found = f"{source}, part {part!r}", placeholders(text[part])
         if missing := set(names) - found:
             raise PromptError(f"{place}: the placeholder {_braced(missing)} is missing")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import json
 import math
 from collections import Counter
@@ -24,7 +25,15 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maverix import files
 from lmms_eval_tasks.maverix.files import Release, late_problems, look_at_videos
 from lmms_eval_tasks.maverix.item import Item
-from lmms_eval_tasks.maverix.labels import LETTERS, N_OPTIONS, SPLITS, kind_of, length_of, mode_of
+from lmms_eval_tasks.maverix.labels import (
+    LETTERS,
+    N_OPTIONS,
+    SPLITS,
+    duration_class,
+    kind_of,
+    length_of,
+    mode_of,
+)
 from lmms_eval_tasks.utils import released_files, segments, subtitles, transcription
 from lmms_eval_tasks.utils.video_checks import bad_items, missing_videos, stop
 
@@ -33,8 +42,6 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.utils.transcribers import Transcriber
 
 NAMED = 20  # items of one warning
-# Upper ends in seconds of the paper's classes of length (Video Collection); the last has none.
-DURATIONS = (("short", 60.0), ("middle", 600.0))
 NO_FILE = "none"  # kind of the subtitles of a video that has none
 
 Row = dict[str, Any]  # an item that can be asked, with its files; the common base of all docs
@@ -94,8 +101,9 @@ def look(
             was not given; or nothing is left.
     """
     release = load()
-    infos, lost = look_at_videos(release, only)
-    bad = {**release.problems, **late_problems(release, infos)}
+    lengths = _lengths(release, names)
+    infos, lost, silent_videos = _look_at(release, lengths, only)
+    bad = {**release.problems, **late_problems(release, infos, lengths)}
     items = f"of {len(release.items) + len(release.problems)} MAVERIX items cannot be used"
     known = f"of {len({item.video for item in release.items})} MAVERIX videos cannot be used"
     stop(release.file, [*bad_items(bad, items), *missing_videos(lost, known)])
@@ -106,19 +114,35 @@ def look(
         raise DataError(f"{release.file}: none of {len(left_out)} MAVERIX items can be used")
     modes = {name: mode_of(name) for name in names}
     hear = any(mode.sound for mode in modes.values())
-    silent = _silent(release.file, rows, infos) if hear else {}
+    silent = _silent(release.file, rows, silent_videos) if hear else {}
     shown = {length_of(name) for name, mode in modes.items() if mode.subtitles}
     notes = subtitle_notes(release, rows, sorted(shown)) if shown else None
     return Checked(release, release.digest, rows, left_out, silent, notes)
 
 
-def _silent(file: Path, rows: Sequence[Row], infos: Mapping[str, VideoInfo]) -> dict[str, str]:
+def _lengths(release: Release, names: Iterable[str]) -> list[str]:
+    """Of the videos that the tasks hand over; our own form has one file for both."""
+    asked = {length_of(name) for name in names}
+    return [length for length in release.lengths if length in asked] or ["localized"]
+
+
+def _look_at(
+    release: Release, lengths: Sequence[str], only: Collection[str] | None = None
+) -> tuple[dict[str, VideoInfo], dict[str, str], set[str]]:
+    """As look_at_videos, of all lengths that are needed; and the videos without sound."""
+    infos: dict[str, VideoInfo] = {}
+    lost: dict[str, str] = {}
+    silent: set[str] = set()
+    for length in lengths:
+        found, gone = look_at_videos(release, only, length)
+        infos, lost = {**found, **infos}, {**lost, **gone}
+        silent |= {video for video, info in found.items() if not info.has_audio}
+    return infos, lost, silent
+
+
+def _silent(file: Path, rows: Sequence[Row], silent: Collection[str]) -> dict[str, str]:
     """Items that A and V+A leave out because their video has no sound, with the reason."""
-    without = {
-        row["id"]: "its video has no audio stream"
-        for row in rows
-        if row["video"] in infos and not infos[row["video"]].has_audio
-    }
+    without = {row["id"]: "its video has no audio stream" for row in rows if row["video"] in silent}
     what = f"of {len(rows)} MAVERIX items cannot be asked with sound (A, V+A)"
     stop(file, bad_items(without, what))
     if len(without) == len(rows):
@@ -153,29 +177,35 @@ def _row(release: Release, item: Item, infos: Mapping[str, VideoInfo]) -> Row:
     """
     order = shown_order(item)
     seconds = infos[item.video].end if item.video in infos else math.inf
-    path = release.subtitles_of(item.video)
     labels = {split: getattr(item, split) or "" for split in SPLITS}
+    measured = "" if release.released else duration_class(seconds)  # a cut file's is another one
     return {
         "id": item.id,
         "video": item.video,
-        "video_path": str(release.path_of(item.video).resolve()),
-        "subtitle_path": "" if path is None else str(path.resolve()),
+        **_files(release, item.video, "localized"),
+        "full": _files(release, item.video, "long"),
         "start": item.start,
         "end": None if item.end is None else min(item.end, seconds),
         "question": item.question,
+        "opened": item.opened or item.question,
+        "borrowed": item.borrowed,
         "paraphrase": item.paraphrase,
         "options": [item.options[place] for place in order],
         "answer": "" if item.answer is None else LETTERS[order.index(item.answer)],
         "file_letters": "".join(LETTERS[place] for place in order),
         "reference": item.reference or "",
         "data": release.digest,
-        **{**labels, "duration": labels["duration"] or duration_class(seconds)},
+        **{**labels, "duration": labels["duration"] or measured},
+        "more_agentic": list(item.more_agentic),
     }
 
 
-def duration_class(seconds: float) -> str:
-    """The paper's class of a whole video's length: under 1 minute, 1 to 10, 10 and more."""
-    return next((name for name, end in DURATIONS if seconds < end), "long")
+def _files(release: Release, video: str, length: str) -> dict[str, str]:
+    path = release.subtitles_of(video, length)
+    return {
+        "video_path": str(release.path_of(video, length).resolve()),
+        "subtitle_path": "" if path is None else str(path.resolve()),
+    }
 
 
 def docs(found: Found, task: str) -> list[Row]:
@@ -193,12 +223,13 @@ def docs(found: Found, task: str) -> list[Row]:
 
 def _windowed(row: Row, length: str) -> Row:
     """A row with its segment, or with the whole video."""
-    return {**row, "start": None, "end": None} if length == "long" else row
+    whole = {"start": None, "end": None, **row["full"]} if length == "long" else {}
+    return {**_without(row, "full"), **whole}
 
 
 def _choice(row: Row) -> list[Row]:
     """The item with its eight options."""
-    return [_without(row, "paraphrase", "reference")]
+    return [_without(row, "opened", "borrowed", "paraphrase", "reference")]
 
 
 def _circular(row: Row) -> list[Row]:
@@ -233,13 +264,13 @@ def _open_ended(row: Row) -> list[Row]:
         if letter != row["answer"]
     ]
     shared = {
-        **_without(row, "options", "answer", "file_letters", "paraphrase"),
+        **_without(row, "options", "answer", "file_letters", "opened", "paraphrase"),
         "references": [row["reference"]] if row["reference"] else [],
         "lure": wrong[0] if row["answer"] else "",
     }
     return [
         {**shared, "id": f"{row['id']}/{version}", "version": version, "question": row[field]}
-        for version, field in (("original", "question"), ("paraphrase", "paraphrase"))
+        for version, field in (("original", "opened"), ("paraphrase", "paraphrase"))
     ]
 
 
@@ -275,8 +306,11 @@ def subtitle_notes(release: Release, rows: Sequence[Row], lengths: Iterable[str]
     """
     kinds, makers = Counter[str](), Counter[str]()
     digest = hashlib.sha256()
-    for video in sorted({row["video"] for row in rows}):
-        path = release.subtitles_of(video)
+    lengths = list(lengths)
+    own = {length for length in lengths if length in release.lengths} or {"localized"}
+    videos = {row["video"] for row in rows}
+    for video, length in sorted(itertools.product(videos, own)):
+        path = release.subtitles_of(video, length)
         kinds[NO_FILE if path is None else path.suffix.lower().removeprefix(".")] += 1
         cues = [] if path is None else subtitles.read(path)
         said = [[cue.start, cue.end, cue.text] for cue in cues]
@@ -324,13 +358,18 @@ def make_subtitles(root: Path, transcriber: Transcriber) -> int:
         DataError: no data, or nothing can be written there.
     """
     release = files.read(root / "maverix")
-    folder = release.file.parent / "subtitles"
-    found, _ = look_at_videos(release)
-    # Named as what is there, or a released talk.srt of "talk.mp4" would get a talk.mp4.json.
-    there = {name: release.subtitles_of(name) for name in sorted(found)}
-    videos = {_subtitled(name, path, folder): release.path_of(name) for name, path in there.items()}
+    return sum(_make_subtitles(release, length, transcriber) for length in release.lengths)
 
-    silent = {release.path_of(name) for name, info in found.items() if not info.has_audio}
+
+def _make_subtitles(release: Release, length: str, transcriber: Transcriber) -> int:
+    folder = release.folder("subtitles", length)
+    found, _ = look_at_videos(release, None, length)
+    # Named as what is there, or a released talk.srt of "talk.mp4" would get a talk.mp4.json.
+    there = {name: release.subtitles_of(name, length) for name in sorted(found)}
+    paths = {name: release.path_of(name, length) for name in there}
+    videos = {_subtitled(name, path, folder): paths[name] for name, path in there.items()}
+
+    silent = {paths[name] for name, info in found.items() if not info.has_audio}
 
     def sound_of(path: Path) -> Path | None:
         return None if path in silent else Path(segments.sound_file(path))
@@ -391,7 +430,13 @@ def describe(
     if release.ignored:
         warnings.append(f"fields of the data that are not read: {', '.join(release.ignored)}")
     used = {row["video"] for row in found.rows}
-    if gone := used & look_at_videos(release)[1].keys():
+    borrowed = release.borrowed
+    if borrowed and any(kind_of(name) == "open" for name in names):
+        warnings.append(
+            f"{len(borrowed)} questions are asked openly in the words of another one: numbers are "
+            "without those answers, and with them under _with_borrowed and _authors"
+        )
+    if gone := used & _look_at(release, _lengths(release, names))[1].keys():
         warnings.append(f"{len(gone)} videos went missing or broke during the run: {_named(gone)}")
     return section, warnings
 

@@ -1,9 +1,11 @@
-"""MAVERIX's files in a schema of our own (the paper's are not public): read, looked at, placed.
+"""MAVERIX's files, the authors' released lines or a schema of our own: read, looked at, placed.
 
+    ROOT/maverix/data.jsonl       the released lines (item.from_released); or ours:
     ROOT/maverix/data.json        {"version": "...", "items": [...]}, or the list alone (item.py)
     ROOT/maverix/columns.yml      optional: another file's names and words (item.py)
     ROOT/maverix/videos/NAME.mp4  or another known ending (released_files.VIDEO_ENDINGS)
     ROOT/maverix/subtitles/NAME.srt, .vtt or .json
+    ROOT/maverix/videos_full, subtitles_full    beside released lines, whose videos are cut
 
 A file that is not of the schema at all stops with the place of its first error. What is wrong with
 single items is collected, so that the others can be run where the user allows it.
@@ -13,14 +15,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.maverix.item import COLUMNS_FILE, FIELDS, Item, read_columns
+from lmms_eval_tasks.maverix.item import (
+    COLUMNS_FILE,
+    FIELDS,
+    RELEASED_FIELDS,
+    Item,
+    from_released,
+    is_released,
+    read_columns,
+)
 from lmms_eval_tasks.utils import released_files, subtitles, video_checks
 from lmms_eval_tasks.utils.released_files import DataStatus, Seen
 from lmms_eval_tasks.utils.validation import good_entries, quoted
@@ -29,17 +39,25 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.utils.probes import VideoInfo
 
 HOW_TO_GET = (
-    "MAVERIX has published no data so far; its authors are asked through the paper. Files of this "
-    "suite's own schema, or of another one with a column map, are read (the benchmark's README)"
+    "The questions are lmms_eval/tasks/maverix/processing/test_full.jsonl of the authors' "
+    "repository (github.com/gzhihongwei/lmms-eval), the media a data set of the hub "
+    "(CUBE-CMU/maverix) whose authors grant access. Files of this suite's own schema, or of "
+    "another one with a column map, are read too (the benchmark's README)"
 )
-OUR_SCHEMA = "MAVERIX has published no data: the file's schema is this suite's own (README)"
+OUR_SCHEMA = (
+    "the data are not the authors' released lines: their schema is this suite's own (README)"
+)
+RELEASED = (
+    "the authors' released lines: options in their order; videos/ and subtitles/ are the cut "
+    "segments, videos_full/ and subtitles_full/ the full videos"
+)
 
 # What the full set holds (paper, Table 1 and Benchmark Design). An item is one of the unique
 # questions: it is asked once with eight options, and twice openly.
 PAPER_COUNTS = {"videos": 700, "questions": 852, "asked": 2556}
 ASKED_EACH = 3
 # Ours, and the name that the paper announces (A); another one is accepted if it is the only one.
-FILE_NAMES = ("data.json", "MAVERIX_v1.0.json")
+FILE_NAMES = ("data.json", "MAVERIX_v1.0.json", "data.jsonl", "test_full.jsonl")
 
 
 @dataclass(frozen=True)
@@ -54,6 +72,9 @@ class Release:
         items: the good ones, in the file's order.
         problems: id of a bad item -> what is wrong with it, in one line.
         ignored: names in the file that are no field of the schema, sorted.
+        released: the file is the authors': videos and subtitles are cut to the segments, and the
+            full ones have folders of their own.
+        notes: what else to tell of the file.
     """
 
     file: Path
@@ -62,6 +83,18 @@ class Release:
     items: tuple[Item, ...]
     problems: Mapping[str, str]
     ignored: tuple[str, ...]
+    released: bool = False
+    notes: tuple[str, ...] = ()
+
+    @property
+    def lengths(self) -> tuple[str, ...]:
+        """Of which there are files; those of the localized ones are all that ours has."""
+        return ("localized", "long") if self.released else ("localized",)
+
+    @property
+    def borrowed(self) -> list[str]:
+        """Ids of good items whose first open wording is that of their video's first question."""
+        return [item.id for item in self.items if item.borrowed]
 
     @property
     def counts(self) -> dict[str, int]:
@@ -81,13 +114,18 @@ class Release:
             "references": sum(item.reference is None for item in self.items),
         }
 
-    def path_of(self, video: str) -> Path:
+    def path_of(self, video: str, length: str = "localized") -> Path:
         """Where the file of `video` is, or would be: videos/NAME with its own or a known ending."""
-        return released_files.video_path([self.file.parent / "videos"], video)
+        return released_files.video_path([self.folder("videos", length)], video)
 
-    def subtitles_of(self, video: str) -> Path | None:
+    def folder(self, name: str, length: str) -> Path:
+        """Of videos or subtitles of one length."""
+        full = self.released and length == "long"
+        return self.file.parent / (f"{name}_full" if full else name)
+
+    def subtitles_of(self, video: str, length: str = "localized") -> Path | None:
         """The subtitle file of `video`, srt before vtt before json; None if there is none."""
-        folder = self.file.parent / "subtitles"
+        folder = self.folder("subtitles", length)
         return subtitles.find(folder, video) or subtitles.find(folder, released_files.stem(video))
 
 
@@ -104,7 +142,12 @@ def read(path: Path) -> Release:
 
 @lru_cache(maxsize=8)
 def _read(file: Path, _state: object) -> Release:
-    content = released_files.read_json(file)
+    lines = file.suffix.lower() == ".jsonl"
+    content = (
+        [line for _, line in released_files.read_lines(file)]
+        if lines
+        else released_files.read_json(file)
+    )
     version = content.get("version", "") if isinstance(content, dict) else ""
     entries = content.get("items") if isinstance(content, dict) else content
     if not isinstance(entries, list):
@@ -120,9 +163,14 @@ def _read(file: Path, _state: object) -> Release:
             f"{file.parent / COLUMNS_FILE}, columns, {unused}: no entry of {file.name} has "
             f"{mapping.columns[unused]!r}"
         )
-    items, problems = good_entries(file, [mapping.apply(entry) for entry in entries], Item)
+    notes: list[str] = []
+    if released := not mapping.columns and is_released(entries):
+        ours, notes = from_released(file, entries, mapping.values)
+    else:
+        ours = [mapping.apply(entry) for entry in entries]
+    items, problems = good_entries(file, ours, Item)
     canonical = json.dumps([content, mapping.columns, mapping.values], sort_keys=True, default=str)
-    known = {*FIELDS, *mapping.names()}
+    known = {*RELEASED_FIELDS} if released else {*FIELDS, *mapping.names()}
     return Release(
         file=file,
         digest=hashlib.sha256(canonical.encode()).hexdigest()[:12],
@@ -130,6 +178,8 @@ def _read(file: Path, _state: object) -> Release:
         items=items,
         problems=problems,
         ignored=tuple(sorted({name for entry in entries for name in entry} - known)),
+        released=released,
+        notes=tuple(notes),
     )
 
 
@@ -137,7 +187,7 @@ def _read(file: Path, _state: object) -> Release:
 
 
 def look_at_videos(
-    release: Release, only: Collection[str] | None = None
+    release: Release, only: Collection[str] | None = None, length: str = "localized"
 ) -> tuple[dict[str, VideoInfo], dict[str, str]]:
     """Facts about the videos of good items that can be read, and what is wrong with the others.
 
@@ -145,10 +195,12 @@ def look_at_videos(
     data.look.
     """
     videos = dict.fromkeys(item.video for item in release.items)
-    return video_checks.look({video: release.path_of(video) for video in videos}, only)
+    return video_checks.look({video: release.path_of(video, length) for video in videos}, only)
 
 
-def late_problems(release: Release, infos: Mapping[str, VideoInfo]) -> dict[str, str]:
+def late_problems(
+    release: Release, infos: Mapping[str, VideoInfo], lengths: Sequence[str] = ("localized",)
+) -> dict[str, str]:
     """Items whose segment is not inside their video, or whose subtitles cannot be read, by id.
 
     A video ends with its picture or with its sound, whichever is later. Items of videos of which
@@ -160,8 +212,9 @@ def late_problems(release: Release, infos: Mapping[str, VideoInfo]) -> dict[str,
             continue
         if why := video_checks.outside(item.start, item.end, infos[item.video].end):
             problems[item.id] = why
-        elif why := _subtitle_problem(release.subtitles_of(item.video)):
-            problems[item.id] = f"subtitles: {why}"
+        for length in lengths:
+            if why := _subtitle_problem(release.subtitles_of(item.video, length)):
+                problems.setdefault(item.id, f"subtitles: {why}")
     return problems
 
 
@@ -187,7 +240,7 @@ def _seen(place: Path) -> Seen:
 
 
 def _notes(release: Release) -> Iterator[str]:
-    yield OUR_SCHEMA
+    yield RELEASED if release.released else OUR_SCHEMA
     yield released_files.compared(release.counts, PAPER_COUNTS)
     if any(release.withheld.values()):
         held = ", ".join(f"{number:,} {what}" for what, number in release.withheld.items())
@@ -197,8 +250,18 @@ def _notes(release: Release) -> Iterator[str]:
             f"fields that are not read: {', '.join(release.ignored)} "
             f"({COLUMNS_FILE} gives them our names)"
         )
+    yield from release.notes
+    if borrowed := release.borrowed:
+        yield (
+            f"{len(borrowed)} questions whose first open wording is that of their video's first "
+            f"question: {', '.join(borrowed)}"
+        )
     found, _ = look_at_videos(release)
-    for name, why in {**release.problems, **late_problems(release, found)}.items():
+    if release.released:
+        full, lost = look_at_videos(release, None, "long")
+        yield f"full videos, of the long tasks: {len(full)} of {len(full) + len(lost)}"
+    late = late_problems(release, found, release.lengths)
+    for name, why in {**release.problems, **late}.items():
         yield f"{name}: {why}"
     if silent := [video for video, info in found.items() if not info.has_audio]:
         yield f"videos without sound, which A and V+A need: {', '.join(silent)}"
@@ -206,12 +269,22 @@ def _notes(release: Release) -> Iterator[str]:
 
 # --- putting a release in place -----------------------------------------------------------------
 
-# A folder beside the data file -> where it goes; the paper announces `vid` (A).
-_MEDIA = {"videos": "videos", "vid": "videos", "subtitles": "subtitles"}
+# A folder beside the data file -> where it goes; the paper announces `vid` (A), and so is released.
+# Muted videos and sounds alone (vid_only, audio_only) are not taken: both are made of `vid`.
+_MEDIA = {
+    f"{theirs}{full}": f"{ours}{full}"
+    for full in ("", "_full")
+    for theirs, ours in {
+        "videos": "videos",
+        "vid": "videos",
+        "subtitles": "subtitles",
+        "subtitle": "subtitles",
+    }.items()
+}
 
 
 def prepare(source: Path, root: Path, link: bool) -> str:
-    """Validate a data file of our schema and put it, its videos and subtitles under the data root.
+    """Validate a data file and put it, its videos and subtitles under the data root.
 
     Raises:
         DataError: the source is not there, does not fit the schema, or other data is in the way.
@@ -220,27 +293,35 @@ def prepare(source: Path, root: Path, link: bool) -> str:
     release = read(file)
     target = root / "maverix"
     mapped = file.parent / COLUMNS_FILE
-    places = {"data.json": release.file, COLUMNS_FILE: mapped, **_media(folder)}
-    places = {name: path for name, path in places.items() if path.is_file()}
-    done = released_files.place(target, places, link, fixed=["data.json"])
+    forms = ("data.json", "data.jsonl")
+    name, other = reversed(forms) if file.suffix.lower() == ".jsonl" else forms
+    if (target / other).exists():
+        raise DataError(f"{target / other}: is in the way of {file}; remove it first")
+    places = {name: release.file, COLUMNS_FILE: mapped, **_media(folder)}
+    places = {place: path for place, path in places.items() if path.is_file()}
+    done = released_files.place(target, places, link, fixed=[name])
     if not mapped.is_file():
         # Of another release, or of an older state of this one: it would change what is read.
         (target / COLUMNS_FILE).unlink(missing_ok=True)
     placed = _check_placed(release, target)
     told = [
-        f"{done}: {len(release.items)} items, {len(release.problems)} with problems. {OUR_SCHEMA}"
+        f"{done}: {len(release.items)} items, {len(release.problems)} with problems; "
+        f"{RELEASED if release.released else OUR_SCHEMA}"
     ]
     videos = sorted({item.video for item in placed.items})
-    if absent := [video for video in videos if not placed.path_of(video).is_file()]:
-        told.append(
-            f"{len(absent)} of {len(videos)} videos are not there: {', '.join(absent)}; put them "
-            f"into {target / 'videos'}"
-        )
-    if silent := [video for video in videos if placed.subtitles_of(video) is None]:
-        told.append(
-            f"{len(silent)} of {len(videos)} videos have no subtitles: put them into "
-            f"{target / 'subtitles'}, or make them with lmms-eval-tasks data subtitles maverix"
-        )
+    for length in placed.lengths:
+        full = "full " if length == "long" else ""
+        if absent := [one for one in videos if not placed.path_of(one, length).is_file()]:
+            told.append(
+                f"{len(absent)} of {len(videos)} {full}videos are not there: {', '.join(absent)}; "
+                f"put them into {placed.folder('videos', length)}"
+            )
+        if silent := [one for one in videos if placed.subtitles_of(one, length) is None]:
+            told.append(
+                f"{len(silent)} of {len(videos)} {full}videos have no subtitles: put them into "
+                f"{placed.folder('subtitles', length)}, or make them with lmms-eval-tasks data "
+                "subtitles maverix"
+            )
     return "\n".join(told)
 
 

@@ -1,8 +1,8 @@
 """One item of MAVERIX: a question in its two wordings, and how a file may say it in other words.
 
-The schema is ours, since MAVERIX has published no data (README). An item is one of the paper's 852
-unique questions: it is asked once with its eight options, and twice openly, as it stands and as its
-paraphrase.
+An item is one of the paper's 852 unique questions: it is asked once with its eight options, and
+twice openly, as it stands and as its paraphrase. The schema is ours; the authors' released lines,
+three to a question, become items of it (`from_released`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import itertools
 import math
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,10 +27,11 @@ from pydantic import (
 )
 
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.maverix.labels import LETTERS, N_OPTIONS, SPLITS
+from lmms_eval_tasks.maverix.labels import LETTERS, N_OPTIONS, SPLITS, duration_class
 from lmms_eval_tasks.utils.validation import FileName, Text, told
 
 _CLOCK = re.compile(r"(?:(\d{1,4}):)?(\d{1,4}):([0-5]\d(?:\.\d{1,9})?)")
+_FILLER = "unsure"  # stands for each missing option in the released lines
 _LETTERED = re.compile(r"\(?([A-H])[.):]\s*(\S.*)", re.DOTALL)
 
 
@@ -43,6 +45,8 @@ class Item(BaseModel):
             "HH:MM:SS(.fff)". Both null: the whole video is the segment.
         end: likewise.
         question: as asked with the options, and as the first of the two open questions.
+        opened: the first of the two open questions, where the file has a text of its own for it.
+        borrowed: `opened` is the wording of the video's first question, and this is another one.
         paraphrase: the second open question. Null is an error that says so.
         options: eight texts in the file's order. Letters in front of all of them are taken off.
         answer: index of the right option in the file's order, 0 to 7. A file may give its letter or
@@ -52,6 +56,7 @@ class Item(BaseModel):
         difficulty, agentic, audio, topic, ability, duration: slugs of labels.SPLITS; a file may
             give the paper's titles instead. Null or absent: unlabelled, but for `duration`, which
             then follows from the video's length (data.py).
+        more_agentic: slugs or titles of further agentic categories.
         shuffled: the file's answers are uniformly spread over the letters already.
     """
 
@@ -62,12 +67,15 @@ class Item(BaseModel):
     start: float | None
     end: float | None
     question: Text
+    opened: Text | None = None
+    borrowed: bool = False
     paraphrase: Text
     options: tuple[Text, ...]
     answer: int | None = None
     reference: Text | None = None
     difficulty: str | None = None
     agentic: str | None = None
+    more_agentic: tuple[str, ...] = ()
     audio: str | None = None
     topic: str | None = None
     ability: str | None = None
@@ -113,7 +121,7 @@ class Item(BaseModel):
         places: dict[str, str] = {}
         for letter, option in zip(LETTERS, value, strict=True):
             first = places.setdefault(folded(option), letter)
-            if first != letter:
+            if first != letter and folded(option) != _FILLER:
                 raise ValueError(f"{first} and {letter} are the same text")
         return value
 
@@ -129,6 +137,13 @@ class Item(BaseModel):
     def _label(cls, value: Any, info: ValidationInfo) -> str | None:
         return None if value is None else label(str(info.field_name), value)
 
+    @field_validator("more_agentic", mode="before")
+    @classmethod
+    def _further(cls, value: Any) -> tuple[str, ...]:
+        if not isinstance(value, list):
+            raise ValueError("expected a list of agentic categories")
+        return tuple(label("agentic", one) for one in value)
+
     @model_validator(mode="after")
     def _consistent(self) -> Item:
         if (self.start is None) != (self.end is None):
@@ -136,7 +151,8 @@ class Item(BaseModel):
             raise ValueError(f"{given} is given and {absent} is not; null for both is the whole")
         if self.start is not None and self.end is not None and self.start >= self.end:
             raise ValueError(f"start {self.start:g} is not before end {self.end:g}")
-        if folded(self.question) == folded(self.paraphrase):
+        # What the authors released is asked as it is.
+        if self.opened is None and folded(self.question) == folded(self.paraphrase):
             raise ValueError("paraphrase is the question's own text")
         return self
 
@@ -189,7 +205,8 @@ def label(split: str, value: Any) -> str:
     Raises:
         ValueError: another label; names those that there are.
     """
-    slug = _LABELS[split].get(folded(value)) if isinstance(value, str) else None
+    words = value.replace("_", " ").replace("&", "and") if isinstance(value, str) else ""
+    slug = _LABELS[split].get(folded(words))
     if slug is None:
         raise ValueError(f"expected one of {', '.join(SPLITS[split])}")
     return slug
@@ -223,6 +240,136 @@ def _without_letters(options: list[Any]) -> tuple[Any, ...]:
     if all(match and match[1] == letter for match, letter in zip(found, LETTERS, strict=True)):
         return tuple(match[2] for match in found if match)
     return tuple(options)
+
+
+# --- the released lines -------------------------------------------------------------------------
+
+# Question, and 1 the choice, 2 the open question, 3 its paraphrase.
+_LINE = re.compile(r"((\d{4})_\d)-([123])")
+_RELEASED_LABELS = {
+    "difficulty": "video_type",
+    "audio": "audio_category",
+    "topic": "sub_category",
+    "ability": "task_type",
+}
+RELEASED_FIELDS = (
+    *("question_id", "videoID", "question", "options", "answer", "domain", "duration"),
+    *_RELEASED_LABELS.values(),
+)
+
+
+def is_released(entries: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether entries are the authors' released lines, by the first one's names and id."""
+    first = entries[0] if entries else {}
+    return "videoID" in first and bool(_LINE.fullmatch(str(first.get("question_id"))))
+
+
+def from_released(
+    file: Path, lines: Sequence[Mapping[str, Any]], words: Mapping[str, Mapping[str, Any]]
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Entries of our schema from the authors' released lines, and what to tell of them.
+
+    Three lines make an item, with the choice's labels. Options keep their order without their
+    letters. There are no times: the cut files are the segments. A label that is none of the
+    paper's is no reason to lose an item: it has none then, which is told.
+
+    Args:
+        file: for messages.
+        lines: what it holds.
+        words: of a column map: field -> their value -> ours.
+
+    Raises:
+        DataError: a line's question_id has another form, or is another line's too.
+    """
+    parts: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for number, line in enumerate(lines, 1):
+        match = _LINE.fullmatch(str(line.get("question_id")))
+        known = parts.setdefault(match[1], {}) if match else {}
+        if match is None or match[3] in known:
+            what = "is another line's too" if match else "expected NNNN_q-k, with k from 1 to 3"
+            given = str(line.get("question_id"))
+            raise DataError(f"{file}, line {number}: question_id {given!r:.40}: {what}")
+        known[match[3]] = line
+    unknown: Counter[str] = Counter()
+
+    def labels(split: str, given: Any) -> list[str]:
+        found = []
+        for word in given if isinstance(given, list) else [given]:
+            ours = words.get(split, {}).get(_key(word), word)
+            try:
+                found += [] if ours in (None, "None") else [label(split, ours)]
+            except ValueError:
+                unknown[f"{split} {word!r:.60}"] += 1
+        return found
+
+    entries, answered_twice = [], []
+    for name, own in parts.items():
+        choice, opened, second = (own.get(part, {}) for part in "123")
+        first = parts.get(f"{name[:4]}_1", {})
+        agentic = list(dict.fromkeys(labels("agentic", choice.get("domain"))))
+        if _text(opened, "answer") != _text(second, "answer"):
+            answered_twice.append(name)
+        entries.append(
+            {
+                "id": name,
+                "video": choice.get("videoID"),
+                "start": None,
+                "end": None,
+                "question": choice.get("question"),
+                # Absent ones are errors of the item.
+                "opened": opened.get("question", ""),
+                "borrowed": own is not first
+                and _text(opened, "question") == _text(first.get("2", {}), "question")
+                and _text(choice, "question") != _text(first.get("1", {}), "question"),
+                "paraphrase": second.get("question"),
+                "options": _without_own_letters(choice.get("options")),
+                "answer": _place(choice.get("answer")),
+                "reference": opened.get("answer"),
+                "agentic": agentic[0] if agentic else None,
+                "more_agentic": agentic[1:],
+                "duration": _duration(choice.get("duration")),
+                "shuffled": True,
+                **{
+                    split: next(iter(labels(split, choice.get(theirs))), None)
+                    for split, theirs in _RELEASED_LABELS.items()
+                },
+            }
+        )
+    notes = [f"{count} items have the unknown label {what}" for what, count in unknown.items()]
+    if answered_twice:
+        notes.append(
+            "questions whose two open wordings have different answers, of which the first one's is "
+            f"the reference: {', '.join(answered_twice)}"
+        )
+    return entries, notes
+
+
+def _text(line: Mapping[str, Any], name: str) -> str:
+    return folded(str(line.get(name)))
+
+
+def _without_own_letters(options: Any) -> Any:
+    """Options without each one's letter; the filler of a missing one may have none."""
+    if not isinstance(options, list) or len(options) != N_OPTIONS:
+        return options
+    found = [
+        _LETTERED.fullmatch(text.strip()) if isinstance(text, str) else None for text in options
+    ]
+    return [
+        match[2] if match and match[1] == letter else text
+        for letter, match, text in zip(LETTERS, found, options, strict=True)
+    ]
+
+
+def _place(answer: Any) -> Any:
+    """The index of a letter, which another option's text may be as well (notes of music)."""
+    letter = answer.strip() if isinstance(answer, str) else ""
+    return LETTERS.index(letter) if len(letter) == 1 and letter in LETTERS else answer
+
+
+def _duration(length: Any) -> str | None:
+    """The class of the full video's length: that of the cut file is another one."""
+    return duration_class(float(length)) if type(length) in (int, float) else None
 
 
 # --- the column map -----------------------------------------------------------------------------

@@ -8,10 +8,10 @@ from lmms_eval_tasks.judges import Criterion
 from lmms_eval_tasks.maverix.labels import DIMENSIONS
 from lmms_eval_tasks.utils import prompts
 
-_PLACEHOLDERS = {
-    **dict.fromkeys(DIMENSIONS, ()),
-    "user": ("question", "reference", "candidate"),
-}
+_USER = ("question", "reference", "candidate")
+_PLACEHOLDERS = {**dict.fromkeys(DIMENSIONS, ()), "user": _USER}
+# A user's file may have one for each dimension, as the authors' code does; `user` is for the rest.
+_OWN_USER = {f"user_{dimension}": _USER for dimension in DIMENSIONS}
 
 
 class Rating(BaseModel):
@@ -29,7 +29,7 @@ def prompt() -> prompts.Prompt:
     Raises:
         PromptError: the user's file does not fit.
     """
-    return prompts.load("maverix", "judge", _PLACEHOLDERS)
+    return prompts.load("maverix", "judge", _PLACEHOLDERS, optional=_OWN_USER)
 
 
 @prompts.once
@@ -40,7 +40,7 @@ def criteria() -> dict[str, Criterion]:
         dimension: Criterion(
             name=f"maverix_{dimension}",
             system=given.text[dimension],
-            template=given.text["user"],
+            template=given.text.get(f"user_{dimension}", given.text["user"]),
             schema=Rating,
             score=_score,
             prompt_hash=given.hash,

@@ -58,6 +58,15 @@ def length_of(task: str) -> str:
     return "long" if task.startswith("maverix_long_") else "localized"
 
 
+# Upper ends in seconds of the paper's classes of length (Video Collection); the last has none.
+DURATIONS = (("short", 60.0), ("middle", 600.0))
+
+
+def duration_class(seconds: float) -> str:
+    """The paper's class of a whole video's length: under 1 minute, 1 to 10, 10 and more."""
+    return next((name for name, end in DURATIONS if seconds < end), "long")
+
+
 UNIMODAL, MULTIMODAL = ("a", "s", "v"), ("vs", "av")
 
 # Each split's labels: slug in our data and in metric names -> title in the paper's tables. The
@@ -114,3 +123,4 @@ SPLITS: dict[str, dict[str, str]] = {
 }
 
 DIMENSIONS = ("correctness", "detail", "context", "temporal")  # of open answers, 0 to 5 each
+AUTHORS_DIMENSIONS = DIMENSIONS[:3]  # that their code asks for; it has a rubric for time, unused

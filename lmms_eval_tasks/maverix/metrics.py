@@ -9,19 +9,25 @@ All have the length of replies in words (Table 6 counts tokens and names no toke
 of withheld items, and how many items' sound did not arrive or may not have.
 
 Items whose answer is withheld are not scored: the others alone count, and where all are withheld
-there is no number.
+there is no number. Names that end in `_authors` are what their code makes of the same replies and
+verdicts.
+
+Where the data ask a question openly in another one's words (`borrowed`), numbers are without those
+answers; each stands once more as `<name>_with_borrowed`.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from lmms_eval_tasks.benchmark import Item, Items, Metric, value_is
+from lmms_eval_tasks.benchmark import Item, Items, Metric, refusals, value_is
 from lmms_eval_tasks.maverix.labels import (
+    AUTHORS_DIMENSIONS,
     DIMENSIONS,
     LETTERS,
     MODES,
@@ -103,10 +109,12 @@ def _silent_elsewhere(mode: str) -> Metric:
     )
 
 
-_COMMON = [
+_LENGTHS = [
     _words("words_mean", aggregate.mean),
     _words("words_max", lambda lengths: max(lengths, default=None)),
     _words("words_sd", lambda lengths: statistics.stdev(lengths) if len(lengths) > 1 else None),
+]
+_COUNTS = [
     _count("n_withheld", lambda item: bool(item["withheld"])),
     _count("n_sound_missing", lambda item: item["sound"] in WITHOUT, _has_sound),
     _count("n_sound_unknown", lambda item: item["sound"] == "unknown", _has_sound),
@@ -137,15 +145,41 @@ _ACCURACIES = [
     Metric("acc_valid", _of_known(aggregate.accuracy_valid)),
     Metric("acc_failed", _of_known(aggregate.count_failed), better=False),
 ]
+
+
+def _of_label(split: str, slug: str) -> Callable[[Item], bool]:
+    """An item may have several agentic categories, and counts in each."""
+    if split != "agentic":
+        return value_is(split, slug)
+    return lambda item: slug in (item["agentic"], *item.get("more_agentic", ()))
+
+
+def _accuracy_authors(items: Items) -> float | None:
+    """Share of right letters by the authors' rule, of all items; an empty reply is wrong."""
+    return aggregate.mean(float(item["letter_authors"] == item["answer"]) for item in items)
+
+
 CHOICE = [
     *_ACCURACIES,
+    Metric("acc_authors", _of_known(_accuracy_authors)),
     *(
-        Metric(f"acc_{split}_{slug}", _ACCURACY, value_is(split, slug))
+        Metric(f"acc_{split}_{slug}", _ACCURACY, _of_label(split, slug))
         for split, slugs in SPLITS.items()
         for slug in slugs
     ),
-    *_COMMON,
+    *_LENGTHS,
+    *_COUNTS,
 ]
+
+
+def first_domains(items: Items) -> list[Metric]:
+    """Accuracy by agentic category as the authors' code has it: of several the first one counts."""
+    if not any(item.get("more_agentic") for item in items):
+        return []
+    return [
+        Metric(f"acc_agentic_{s}_authors", _of_known(_accuracy_authors), value_is("agentic", s))
+        for s in SPLITS["agentic"]
+    ]
 
 
 # --- eight rotations of each question -----------------------------------------------------------
@@ -214,7 +248,8 @@ CIRCULAR = [
         Metric(f"chose_{letter.lower()}", _of_known(functools.partial(chose, letter)), better=None)
         for letter in LETTERS
     ),
-    *_COMMON,
+    *_LENGTHS,
+    *_COUNTS,
 ]
 
 
@@ -283,11 +318,15 @@ def _robust(name: str, value: Callable[[Pair], float], better: bool) -> Metric:
     )
 
 
+def _mean(dimension: str) -> Statistic:
+    return _of_known(functools.partial(rating_means.mean_valid, dimension))
+
+
 def _rated(dimension: str) -> Iterator[Metric]:
     def of(statistic: Callable[[str, Items], Any]) -> Statistic:
         return _of_known(functools.partial(statistic, dimension))
 
-    mean = of(rating_means.mean_valid)
+    mean = _mean(dimension)
     yield Metric(
         f"{dimension}_valid",
         mean,
@@ -297,10 +336,25 @@ def _rated(dimension: str) -> Iterator[Metric]:
     yield Metric(f"{dimension}_failed", of(rating_means.count_failed), better=False)
     yield Metric(f"{dimension}_coverage", of(rating_means.coverage))
     for slug in SPLITS["agentic"]:
-        yield Metric(f"{dimension}_valid_{slug}", mean, value_is("agentic", slug))
+        yield Metric(f"{dimension}_valid_{slug}", mean, _of_label("agentic", slug))
 
 
-OPEN = [
+def _authors(dimension: str) -> Metric:
+    """Mean over the first wordings, with every rating that could not be had as 0.
+
+    Borrowed ones are among them. None in a run that waits for its judge.
+    """
+
+    def of(items: Items) -> float | None:
+        if rating_means.is_unjudged(dimension, items):
+            return None
+        return aggregate.mean(rating_means.value(dimension, item) or 0.0 for item in items)
+
+    first = value_is("version", VERSIONS[0])
+    return Metric(f"{dimension}_authors", _of_known(of), first)
+
+
+_OPEN = [
     *(metric for dimension in DIMENSIONS for metric in _rated(dimension)),
     _robust("robust_both", lambda pair: pair.good, better=True),
     _robust("robust_diff", lambda pair: pair.gap, better=False),
@@ -310,8 +364,42 @@ OPEN = [
         _of_known(lambda items: len(pairs(items)) - len(_judged(items))),
         better=False,
     ),
-    *_COMMON,
+    *refusals("refusals", {f"{name}_valid": _mean(name) for name in DIMENSIONS}),
+    *_LENGTHS,
 ]
+
+
+def _own_words(metric: Metric) -> Metric:
+    """The same number without answers to another question; of pairs without those of such ones."""
+    pair = metric.name.startswith("robust_")
+
+    def keeps(item: Item) -> bool:
+        return not (item.get("borrowed") and (pair or item["version"] == VERSIONS[0]))
+
+    def own(statistic: Statistic) -> Statistic:
+        return lambda items: statistic([item for item in items if keeps(item)])
+
+    return dataclasses.replace(
+        metric,
+        of=own(metric.of),
+        interval=metric.interval and own(metric.interval),
+        shown=metric.shown and (*metric.shown, "borrowed", "version"),
+    )
+
+
+OPEN = [*map(_own_words, _OPEN), *map(_authors, AUTHORS_DIMENSIONS), *_COUNTS]
+
+
+def with_borrowed(items: Items) -> list[Metric]:
+    """Every number with the answers to another question's words, where there are any."""
+    if not any(item.get("borrowed") for item in items):
+        return []
+    return [
+        *(dataclasses.replace(one, name=f"{one.name}_with_borrowed") for one in _OPEN),
+        _count(
+            "n_borrowed", lambda item: bool(item.get("borrowed")) and item["version"] == VERSIONS[0]
+        ),
+    ]
 
 
 def open_details(items: Items) -> dict[str, Any]:

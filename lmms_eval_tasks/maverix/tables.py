@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.benchmark import Numbers
 from lmms_eval_tasks.maverix import metrics
-from lmms_eval_tasks.maverix.labels import DIMENSIONS, LETTERS, MODES, SPLITS
+from lmms_eval_tasks.maverix.labels import AUTHORS_DIMENSIONS, DIMENSIONS, LETTERS, MODES, SPLITS
 from lmms_eval_tasks.maverix.table_rows import FULL, MARKS, SHORT, Cell, Entry, entries
 from lmms_eval_tasks.report.paper_tables import by_row, empty, has_numbers, signed
 
@@ -288,6 +288,7 @@ def _labels(found: Sequence[Entry]) -> list[Table]:
     overall = [
         ("accuracy", "acc", _percent),
         ("accuracy, valid", "acc_valid", _percent),
+        ("accuracy, the authors' letters", "acc_authors", _percent),
         ("failed", "acc_failed", _count),
         ("answer withheld", "n_withheld", _count),
     ]
@@ -414,13 +415,20 @@ def _categories(found: Sequence[Entry]) -> list[Table]:
                     (title, f"{name}_valid_{slug}", _rating)
                     for slug, title in SPLITS["agentic"].items()
                 ),
+                *(
+                    [("as the authors count", f"{name}_authors", _rating)]
+                    if name in AUTHORS_DIMENSIONS
+                    else []
+                ),
+                ("with refusals as 0", f"{name}_valid_refusals_wrong", _rating),
                 ("rated (%)", f"{name}_coverage", _percent),
                 ("without a rating", f"{name}_failed", _count),
             ],
         )
         for name in DIMENSIONS
     ]
-    blocks.append(("Overall", [("answer withheld", "n_withheld", _count)]))
+    overall = [("answer withheld", "n_withheld", _count), ("refusals", "refusals", _count)]
+    blocks.append(("Overall", overall))
     title = "ratings of open answers by agentic category, 0 to 5 (the paper's C.4)"
     return _by_label(title, found, "open", blocks)
 

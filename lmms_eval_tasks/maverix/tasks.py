@@ -7,6 +7,7 @@ and on the whole video.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -141,6 +142,7 @@ def cut(path: str, start: float | None, end: float | None) -> segments.Segment:
 # --- what the reply is worth --------------------------------------------------------------------
 
 _KEPT = ("id", "question_id", "video", "mode", "length", "start", "end", "data", *SPLITS)
+_KEPT = (*_KEPT, "more_agentic", "borrowed")
 
 
 def keep(doc: Doc) -> dict[str, Any]:
@@ -193,11 +195,26 @@ def choice(doc: Item, reply: str) -> dict[str, Any]:
     at = None if found.letter is None else LETTERS.index(found.letter)
     return {
         "letter": found.letter,
+        "letter_authors": "" if found.status == "model_error" else letter_of_authors(reply),
         "file_letter": None if at is None else doc["file_letters"][at],  # in the user's file
         "status": found.status,
         "right": None if doc["withheld"] else right,
         "words": _words(reply),
     }
+
+
+_SET_PHRASES = re.compile(
+    r"The (?:best|correct) (?:answer|option) is|The answer(?: is)?|Best (?:answer|option):"
+)
+
+
+def letter_of_authors(reply: str) -> str:
+    """The letter that the authors' code reads: the first capital A to H anywhere; "" if none.
+
+    Eight set phrases are deleted first, so that "The answer" is not A. Any other "Answer" is.
+    """
+    found = re.search(f"[{LETTERS}]", _SET_PHRASES.sub("", reply))
+    return found[0] if found else ""
 
 
 def open_answer(doc: Item, reply: str) -> Scoring:
@@ -239,12 +256,15 @@ def _words(reply: str) -> int:
 
 
 def _tasks() -> dict[str, Task]:
-    no_letter = {"right": None, "letter": None, "file_letter": None, "words": 0}
+    no_letter = {"right": None, **dict.fromkeys(("letter", "letter_authors", "file_letter"))}
+    no_letter = {**no_letter, "words": 0}
     no_rating = {name: {"score": None, "status": "error"} for name in DIMENSIONS}
     make = functools.partial(Task, prompt=prompt, keep=keep, handed=handed)
     chosen = functools.partial(make, score=choice, blank=no_letter)
     kinds = {
-        "choice": functools.partial(chosen, metrics=metrics.CHOICE, details=metrics.details),
+        "choice": functools.partial(
+            chosen, metrics=metrics.CHOICE, more=metrics.first_domains, details=metrics.details
+        ),
         "circular": functools.partial(
             chosen, metrics=metrics.CIRCULAR, details=metrics.circular_details
         ),
@@ -252,6 +272,7 @@ def _tasks() -> dict[str, Task]:
             make,
             score=open_answer,
             metrics=metrics.OPEN,
+            more=metrics.with_borrowed,
             details=metrics.open_details,
             asks=dict.fromkeys(DIMENSIONS, ""),
             blank={"candidate": "", "dimensions": no_rating, "words": 0},
@@ -330,7 +351,8 @@ class Maverix(Benchmark):
     ) -> tuple[dict[str, Any], list[str]]:
         """Where data, subtitles, sound and frames came from."""
         section: dict[str, Any] = {}
-        warnings = [] if settings.is_sample() else [files.OUR_SCHEMA]
+        released = found is not None and cast(data.Checked, found).release.released
+        warnings = [] if released or settings.is_sample() else [files.OUR_SCHEMA]
         if found is not None:
             section, more = data.describe(cast(data.Checked, found), names, left_out)
             warnings += [*more, *metrics.unlike_notes(asked)]

@@ -39,6 +39,7 @@ def choice(name: str, mark: str = "1", **more: Any) -> dict[str, Any]:
         "right": None if mark == "x" else int(mark == "1"),
         "withheld": False,
         "words": 1,
+        "letter_authors": {"1": "A", "0": "B"}.get(mark, ""),
         "sound": sound,
         "hears": both,
         **more,

@@ -14,7 +14,8 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maverix import files
 from lmms_eval_tasks.maverix.item import Item
 from lmms_eval_tasks.maverix.labels import SPLITS
-from tests.maverix.entries import CASES, entry, write
+from tests.maverix import runs
+from tests.maverix.entries import CASES, entry, lines, write, write_lines
 from tests.maverix.runs import edit, without_sound
 
 
@@ -209,6 +210,124 @@ values:
         (tmp_path / "columns.yml").rename(tmp_path / "columns.yaml")
         with pytest.raises(DataError, match=r"columns\.yaml: is not read; rename it"):
             files.read(tmp_path / "data.json")
+
+
+class TestReleasedLines:
+    """The authors' lines, three to a question."""
+
+    def read(self, folder: Path, *rows: dict[str, Any]) -> files.Release:
+        return files.read(write_lines(folder / "test_full.jsonl", rows))
+
+    def test_three_lines_are_one_item(self, tmp_path: Path) -> None:
+        release = self.read(tmp_path, *lines(7))
+        assert (release.released, release.problems, release.ignored) == (True, {}, ())
+        first, second = release.items
+        assert (first.id, first.video, first.start, first.shuffled) == (
+            "0007_1",
+            "clip",
+            None,
+            True,
+        )
+        assert (first.question, first.opened) == ("Which lamp 7.1 is lit?",) * 2
+        assert (first.paraphrase, first.reference) == ("Lit is which lamp 7.1?", "The lamp 1")
+        assert first.options == (*(f"Colour {x}71" for x in "ABCDEFG"), "Unsure.")
+        assert (first.answer, first.agentic, first.more_agentic) == (2, "egocentric", ("social",))
+        labels = (first.difficulty, first.audio, first.topic, first.ability, first.duration)
+        assert labels == ("easy", "natural", "pets", "causal", "middle")
+        # The second one's first wording asks for the first one's lamp.
+        assert (second.question, second.opened) == (
+            "Which lamp 7.2 is lit?",
+            "Which lamp 7.1 is lit?",
+        )
+        assert (first.borrowed, second.borrowed, second.topic) == (False, True, None)
+        assert release.borrowed == ["0007_2"]
+        (mended,) = [row for row in lines(7) if row["question_id"] == "0007_2-2"]
+        rows = [row for row in lines(7) if row["question_id"] != "0007_2-2"]
+        own = self.read(tmp_path, *rows, {**mended, "question": "Which lamp, 7.2, is lit?"})
+        assert own.borrowed == []
+
+    def test_what_does_not_fit(self, tmp_path: Path) -> None:
+        for changed, says in (
+            ({"options": ["A. x", "B. x", *("Unsure." for _ in range(6))]}, "A and B are the same"),
+            ({"options": None}, "options: expected a list of 8 texts"),
+            ({"answer": "J"}, "answer: is none of the options"),
+        ):
+            first, *others = lines(1, questions=1)
+            release = self.read(tmp_path, {**first, **changed}, *others, *lines(2))
+            assert says in release.problems["0001_1"]
+        for left, says in ((0, "options"), (1, "opened"), (2, "paraphrase")):
+            rows = lines(1, questions=1)
+            rows.pop(left)
+            assert says in self.read(tmp_path, *rows, *lines(2)).problems["0001_1"]
+        first, *_ = lines(1)
+        for more, says in (
+            ({"question_id": "1-1"}, "line 2: question_id '1-1': expected NNNN_q-k"),
+            ({}, "line 2: question_id '0001_1-1': is another line's too"),
+        ):
+            with pytest.raises(DataError, match=says):
+                self.read(tmp_path, first, {**first, **more})
+
+    def test_what_is_told_and_kept(self, tmp_path: Path) -> None:
+        """An unknown label takes no item away; a column map's words are ours."""
+        rows = lines(1, questions=1)
+        rows[0] |= {"domain": ["cooking", "gaming"], "audio_category": "buzz", "extra": 1}
+        rows[2] |= {"answer": "Another"}
+        release = self.read(tmp_path, *rows)
+        (item,) = release.items
+        assert (item.agentic, item.more_agentic, item.audio) == ("gaming", (), None)
+        assert release.ignored == ("extra",)
+        assert release.notes == (
+            "1 items have the unknown label agentic 'cooking'",
+            "1 items have the unknown label audio 'buzz'",
+            "questions whose two open wordings have different answers, of which the first one's is "
+            "the reference: 0001_1",
+        )
+        (tmp_path / "columns.yml").write_text("values: {audio: {buzz: music}}", encoding="utf-8")
+        assert self.read(tmp_path, *rows).items[0].audio == "music"
+
+    def test_the_released_folders(self, root: Path, source: Path, tmp_path: Path) -> None:
+        """Cut and full files have folders of their own; a task takes those of its length."""
+        release = tmp_path / "released"
+        for theirs, ours in (
+            ("vid/clip.mp4", "videos/lights-1.mp4"),
+            ("vid_full/clip.mp4", "videos/lights-2.mp4"),
+            ("vid_only/clip.mp4", "videos/lights-1.mp4"),
+            ("subtitle/clip.srt", "subtitles/lights-1.srt"),
+        ):
+            (release / theirs).parent.mkdir(parents=True)
+            (release / theirs).write_bytes((source / ours).read_bytes())
+        write_lines(release / "test_full.jsonl", lines(3))
+        said = files.prepare(release, root, link=False)
+        assert said.startswith(
+            f"copied 4 files to {root}/maverix: 2 items, 0 with problems; the au"
+        )
+        assert "1 of 1 full videos have no subtitles: put them into" in said
+        place = root / "maverix"
+        for task, folder, shown in (
+            ("maverix_vs", "videos", True),
+            ("maverix_long_vs", "videos_full", False),
+        ):
+            doc, _ = runs.docs(task)
+            assert doc["video_path"] == str(place / folder / "clip.mp4")
+            assert (bool(doc["subtitle_path"]), doc["start"]) == (shown, None)
+            assert (doc["file_letters"], doc["answer"]) == ("ABCDEFGH", "C")
+        wordings = [(doc["question"], doc["borrowed"]) for doc in runs.docs("maverix_av_oe")]
+        assert wordings == [
+            ("Which lamp 3.1 is lit?", False),
+            ("Lit is which lamp 3.1?", False),
+            ("Which lamp 3.1 is lit?", True),
+            ("Lit is which lamp 3.2?", True),
+        ]
+        (place / "videos_full" / "clip.mp4").unlink()
+        assert len(runs.docs("maverix_vs")) == 2
+        with pytest.raises(DataError, match=r"clip: missing: .*videos_full"):
+            runs.docs("maverix_long_vs")
+        notes = files.status(root).notes
+        assert "full videos, of the long tasks: 0 of 1" in notes
+        borrowed = "1 questions whose first open wording is that of their video's first question"
+        assert f"{borrowed}: 0003_2" in notes
+        with pytest.raises(DataError, match=r"data\.jsonl: is in the way of .*data\.json"):
+            files.prepare(source, root, link=False)
 
 
 class TestPrepare:

@@ -78,6 +78,21 @@ class TestChoice:
         assert number("words_mean", [*items, choice("e", "e", words=0)]) == 16 / 5
         assert number("words_sd", items[:1]) is number("words_max", items[4:]) is None
 
+    def test_the_authors_letters_and_first_domains(self) -> None:
+        """Of four two are right by our rule and three by theirs; one has two labels."""
+        more = {"agentic": "sports", "more_agentic": ["gaming"]}
+        items = [choice("a", **more), *(choice(f"q{n}", mark) for n, mark in enumerate("1uu"))]
+        items[2]["letter_authors"] = "A"
+        found = numbers("choice", items)
+        assert (found["acc"], found["acc_authors"]) == (0.5, 0.75)
+        assert (found["acc_agentic_gaming"], found["acc_agentic_social"]) == (1, 1 / 3)
+        beside = {
+            one.name: one.of(own) for one in metrics.first_domains(items) if (own := one.own(items))
+        }
+        assert beside == {"acc_agentic_sports_authors": 1, "acc_agentic_social_authors": 2 / 3}
+        assert metrics.first_domains(items[1:]) == []
+        assert number("acc_authors", [withheld("w")]) is None
+
     def test_sound_that_does_not_arrive_is_counted(self) -> None:
         states = ("delivered", "unknown", "raises", "not delivered")
         found = numbers("choice", [choice(f"q{n}", sound=s) for n, s in enumerate(states)])
@@ -155,6 +170,32 @@ class TestOpen:
         assert (found["detail_valid_social"], found["detail_valid_gaming"]) == (5, 1)
         assert "detail_valid_sports" not in found
 
+    def test_first_wordings_as_the_authors_count(self) -> None:
+        """5, 3, and 0 for empty, for a judge's failure and for a failed request; no paraphrase."""
+        items = [answer(f"q{n}", "original", mark) for n, mark in enumerate("53ejm")]
+        found = numbers("open", [*items, answer("q0", "paraphrase", "1")])
+        assert {found[f"{name}_authors"] for name in ("correctness", "detail", "context")} == {
+            8 / 5
+        }
+        assert "temporal_authors" not in found
+        assert number("detail_authors", pair("q", "ss"), "open") is None
+
+    def test_answers_to_another_question(self) -> None:
+        """Left out of ours, with their pair; every number stands with them too, and theirs is."""
+        items = pair("a", "54") + pair("b", "13", borrowed=True)
+        found = numbers("open", items)
+        assert (found["correctness_valid"], found["correctness_authors"]) == (4, 3)
+        assert (found["robust_n"], found["robust_both"], found["robust_failed"]) == (1, 1, 0)
+        task = BENCHMARK.tasks["maverix_s_oe"]
+        found = scoring.numbers(task, items)
+        assert found["correctness_valid_with_borrowed"] == (5 + 4 + 1 + 3) / 4
+        assert (found["robust_n_with_borrowed"], found["n_borrowed"]) == (2, 1)
+        some = {one.name for one in metrics.OPEN if not one.name.startswith("n_sound")}
+        some -= {name for name in some if name.endswith("_authors") or name == "n_withheld"}
+        there = {name for name in some if name in found}
+        assert {name for name in there if f"{name}_with_borrowed" not in found} == set()
+        assert not [name for name in scoring.numbers(task, items[:2]) if "borrowed" in name]
+
     def test_waiting_for_a_judge_is_not_zero(self) -> None:
         items = [answer("q", "original", "s"), answer("q", "paraphrase", "e"), *pair("r", "ee")]
         found = numbers("open", items)
@@ -167,7 +208,7 @@ class TestOpen:
         assert (found["correctness_valid"], found["correctness_failed"]) == (3, 0)
         assert (found["robust_failed"], found["n_withheld"]) == (0, 2)
         for name, value in numbers("open", hidden).items():
-            if not name.startswith(("n_", "words_", "failed")):
+            if not name.startswith(("n_", "words_", "failed")) and name != "refusals":
                 assert value is None, name
 
     def test_a_question_and_its_paraphrase(self) -> None:

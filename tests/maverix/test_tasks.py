@@ -15,11 +15,11 @@ from lmms_eval_tasks.benchmark import SavedRun
 from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import DataError, JudgeError, MediaError, PromptError
 from lmms_eval_tasks.host import names
-from lmms_eval_tasks.maverix import data, files, tasks
+from lmms_eval_tasks.maverix import data, files, judge, tasks
 from lmms_eval_tasks.maverix.labels import LETTERS, MODES
 from lmms_eval_tasks.maverix.tasks import BENCHMARK
 from lmms_eval_tasks.runs import after, before, estimate
-from lmms_eval_tasks.utils import saved_runs, subtitles, transcribers
+from lmms_eval_tasks.utils import prompts, saved_runs, subtitles, transcribers
 from lmms_eval_tasks.utils.saved_runs import CARRIER
 from lmms_eval_tasks.utils.subtitles import Cue
 from tests.checks import refused, table
@@ -53,6 +53,25 @@ class TestPrompts:
         with pytest.raises(PromptError, match=f"{file}.*{lost}"):
             before.check(["maverix_s_oe"])
 
+    def test_one_text_for_a_dimension(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        text = (Path(tasks.__file__).parent / "prompts" / "judge.yml").read_text(encoding="utf-8")
+        file = tmp_path / "maverix" / "judge.yml"
+        file.parent.mkdir()
+        monkeypatch.setenv(settings.PROMPTS, str(tmp_path))
+        own = "{question} | {reference} | {candidate}"
+        file.write_text(f"{text}\nuser_detail: '{own}'\n", encoding="utf-8")
+        templates = {name: one.template for name, one in judge.criteria().items()}
+        assert templates.pop("detail") == own
+        assert {*templates.values()} == {judge.prompt().text["user"]}
+        prompts.forget()
+        file.write_text(f"{text}\nuser_details: '{own}'\n", encoding="utf-8")
+        with pytest.raises(
+            PromptError, match=r"judge\.yml: unknown part 'user_details'; known: .*"
+        ):
+            before.check(["maverix_s_oe"])
+
     def test_no_sound_is_an_error_that_names_the_video(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -78,6 +97,24 @@ class TestReplies:
             assert (item["letter"] is None) is (item["file_letter"] is None) is (status != "ok")
             (hidden,) = runs.score([runs.withheld(doc)], lambda _, text=text: text)
             assert (hidden["right"], hidden["status"]) == (None, status)
+
+    @table(
+        "reply, letter",
+        [
+            ("C", "C"),
+            ("The best answer is D.", "D"),
+            ("The answer: (E)", "E"),
+            ("Best option: b", ""),
+            ("Based on the video, C", "B"),
+            ("Answer: C", "A"),
+            ("I think that it must be the second one of all these options, sir", ""),
+            ("", ""),
+            (FAILED, ""),
+        ],
+    )
+    def test_the_authors_letter(self, reply: str, letter: str) -> None:
+        (item,) = runs.score(runs.docs()[:1], lambda _: reply)
+        assert item["letter_authors"] == letter
 
     def test_every_letter_goes_back_to_the_file(self) -> None:
         released = {entry.id: entry for entry in data.load().items}

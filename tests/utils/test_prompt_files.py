@@ -32,6 +32,8 @@ def test_the_users_file_comes_before_the_packaged_one(tmp_path):
     assert prompt.source == str(tmp_path / "maia" / "judge.yml")
     assert prompt.hash == hashlib.sha256(GOOD.encode()).hexdigest()[:12]
     assert prompts.load("maia", "judge", PARTS, own(tmp_path, GOOD + "# \n")).hash != prompt.hash
+    more = prompts.load("maia", "judge", {"system": ()}, tmp_path, optional={**PARTS, "more": ()})
+    assert set(more.text) == {"system", "user"}
     absent = r"maia/prompts/absent\.yml: no such"
     refused(PromptError, absent, prompts.load, "maia", "absent", PARTS)
     refused(PromptError, "not exist", prompts.load, "maia", "judge", PARTS, tmp_path / "absent")
@@ -44,6 +46,7 @@ def test_the_users_file_comes_before_the_packaged_one(tmp_path):
         ("system: s\nuser: '{question}'", r"\{candidate\}, \{references\} is missing"),
         (GOOD.replace("be fair", "'{qestion}'"), r"part 'system'.*unknown.*\{qestion\}"),
         ("user: '{question} {references} {candidate}'", "part 'system' is missing"),
+        (GOOD + "sytem: x", "unknown part 'sytem'; known: system, user"),
         ("system: ''\nuser: x", "part 'system' has no text"),
         ("system: 1\nuser: x", "part 'system' has no text"),
         ("- a\n- b", "expected a mapping"),
