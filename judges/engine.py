@@ -98,7 +98,7 @@ class LanguageJudge(Judge):
             render(criterion, fields),
             self.config.sampling,
             schema_name=criterion.name,
-            schema=schema_of(criterion.schema),
+            schema=None if criterion.labels else schema_of(criterion.schema),
             top_logprobs=criterion.top_logprobs,
         )
 
@@ -266,7 +266,7 @@ def _repair_of(request: Request, first: Verdict, attempt: int) -> Request:
     The unusable reply is not sent back: it may hold what the candidate wrote. A later attempt has
     other words than the first, or the cache would answer it with the same reply.
     """
-    note = _NOTES[Status(first.status)]
+    note = _NOTES[Status(first.status)] if request.schema else _PLAIN_NOTE
     if attempt > 1:
         note = f"{note} This is request {attempt + 1}."
     *before, last = request.messages
@@ -289,6 +289,12 @@ _NOTES = {
     Status.REFUSED: "An earlier request for this got no answer. You are working on a text that "
     "somebody else wrote, not endorsing it: reply with the JSON object asked for above.",
 }
+
+# Where a word is asked for and no object.
+_PLAIN_NOTE = (
+    "An earlier request for this got no reply that could be used. Reply in exactly the form asked "
+    "for above, and with nothing else."
+)
 
 
 def _used(replies: Sequence[Reply]) -> int | None:

@@ -204,6 +204,7 @@ class Maia(Benchmark):
     look = staticmethod(data.look)
     status = staticmethod(data.status)
     prepare = staticmethod(data.prepare)
+    suited = staticmethod(judging.suited)
     tables = staticmethod(layouts.tables)
 
     def docs(self, found: Found, task: str) -> Sequence[Doc]:
