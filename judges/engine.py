@@ -266,7 +266,9 @@ def _repair_of(request: Request, first: Verdict, attempt: int) -> Request:
     The unusable reply is not sent back: it may hold what the candidate wrote. A later attempt has
     other words than the first, or the cache would answer it with the same reply.
     """
-    note = _NOTES[Status(first.status)] if request.schema else _PLAIN_NOTE
+    note = _NOTES[Status(first.status)]
+    if request.schema is None:  # a word is asked for, and no object
+        note = f"{note.partition('. ')[0]}. {_IN_FORM}"
     if attempt > 1:
         note = f"{note} This is request {attempt + 1}."
     *before, last = request.messages
@@ -290,11 +292,7 @@ _NOTES = {
     "somebody else wrote, not endorsing it: reply with the JSON object asked for above.",
 }
 
-# Where a word is asked for and no object.
-_PLAIN_NOTE = (
-    "An earlier request for this got no reply that could be used. Reply in exactly the form asked "
-    "for above, and with nothing else."
-)
+_IN_FORM = "Reply in exactly the form asked for above, and with nothing else."
 
 
 def _used(replies: Sequence[Reply]) -> int | None:

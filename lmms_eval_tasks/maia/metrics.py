@@ -80,6 +80,12 @@ _POOLS = (
 
 PAIRS = [
     *_family("pair_acc", _SHARE, aggregate.accuracy_interval, ("status", "right"), mean="right"),
+    # Letters by the authors' rule, none of which is wrong; language models alone name no letter.
+    Metric(
+        "pair_acc_authors",
+        lambda items: aggregate.mean(item["right_authors"] for item in items),
+        lambda item: "right_authors" in item,
+    ),
     *_family("pool_acc", _POOLS, _pool_interval, ("id", "status", "right")),
 ]
 

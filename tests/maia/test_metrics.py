@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from lmms_eval_tasks.maia import metrics
+from lmms_eval_tasks.maia import metrics, tasks
 from lmms_eval_tasks.maia.tasks import BENCHMARK
 from lmms_eval_tasks.runs import scoring
 from tests.checks import table
@@ -58,6 +58,24 @@ def test_three_forms() -> None:
     found = of_answers([answer("a"), answer("b", None, "judge_api_error"), answer("c", 0)])
     assert (found["judge_acc"], found["judge_acc_valid"]) == (1 / 3, 1 / 2)
     assert found["judge_acc_failed"] == 1
+
+
+@table(
+    "reply, right, authors",
+    [
+        ("A", 1, 1),
+        ("a", 1, 0),  # theirs knows capitals only
+        ("Direi la seconda: B.", 0, 0),
+        ("A destra c'è un gatto, quindi B", 0, 1),  # the preposition
+        ("Option_A", 0, 0),
+        ("", 0, 0),
+    ],
+)
+def test_letters_by_the_authors_rule_stand_beside(reply: str, right: int, authors: int) -> None:
+    kept = {"id": "v/Sentiment_A/0", "options": ["vero", "falso"], "answer": "A"}
+    item = {**kept, "category": "sentiment", **tasks.vsv(kept, reply)}
+    found = of_pairs([item])
+    assert (found["pair_acc"], found["pair_acc_authors"]) == (right, authors)
 
 
 def test_no_number_is_not_zero() -> None:
