@@ -128,7 +128,8 @@ def said(ask: Ask, verdict: Verdict) -> Any:
     """What a verdict's reply says, in the criterion's schema; None if it cannot be read."""
     criterion = ask.criterion
     try:
-        return reader.read(verdict.raw, criterion.schema, reader.quotable(criterion, ask.fields))
+        sources = reader.quotable(criterion, ask.fields)
+        return reader.read(verdict.raw, criterion.schema, sources, labels=criterion.labels)
     except reader.UnreadableError:
         return None
 

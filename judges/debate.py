@@ -173,12 +173,17 @@ class DebateJudge(Judge):
         ours = text[part]
         if "transcript" in _PARTS[part]:
             ours = fill(ours, {"transcript": "\n\n".join(lines)})
+        schema = _with_reason(base.schema)
+        if base.labels:  # a word holds no reason
+            keys = ", ".join(schema.model_fields)
+            role = f"{role.strip()}\n\nReply with one JSON object with the keys {keys}."
         return replace(
             base,
             name=_turn_name(base.name),
             system=f"{base.system.rstrip()}\n\n{role.strip()}\n",
             template=f"{base.template.rstrip()}\n\n{ours.strip()}\n",
-            schema=_with_reason(base.schema),
+            schema=schema,
+            labels=(),
             prompt_hash=f"{base.prompt_hash}+{self._prompts.hash}",
             untrusted=(*base.untrusted, *_reasons(seen)),
         )

@@ -98,7 +98,7 @@ class LanguageJudge(Judge):
             render(criterion, fields),
             self.config.sampling,
             schema_name=criterion.name,
-            schema=schema_of(criterion.schema),
+            schema=None if criterion.labels else schema_of(criterion.schema),
             top_logprobs=criterion.top_logprobs,
         )
 
@@ -267,6 +267,8 @@ def _repair_of(request: Request, first: Verdict, attempt: int) -> Request:
     other words than the first, or the cache would answer it with the same reply.
     """
     note = _NOTES[Status(first.status)]
+    if request.schema is None:  # a word is asked for, and no object
+        note = f"{note.partition('. ')[0]}. {_IN_FORM}"
     if attempt > 1:
         note = f"{note} This is request {attempt + 1}."
     *before, last = request.messages
@@ -289,6 +291,8 @@ _NOTES = {
     Status.REFUSED: "An earlier request for this got no answer. You are working on a text that "
     "somebody else wrote, not endorsing it: reply with the JSON object asked for above.",
 }
+
+_IN_FORM = "Reply in exactly the form asked for above, and with nothing else."
 
 
 def _used(replies: Sequence[Reply]) -> int | None:

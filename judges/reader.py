@@ -93,7 +93,8 @@ def judged(criterion: Criterion, fields: Mapping[str, Any], reply: Reply, label:
     if reply.text is None:
         return failure(Status.REFUSED, "a reply without content")
     try:
-        value = read(reply.text, criterion.schema, quotable(criterion, fields), criterion.bare)
+        sources = quotable(criterion, fields)
+        value = read(reply.text, criterion.schema, sources, criterion.bare, criterion.labels)
     except UnreadableError as problem:
         return failure(problem.status, str(problem))
     rating = _expected(criterion, value, reply)
@@ -132,6 +133,7 @@ def read(
     schema: type[BaseModel],
     untrusted: Iterable[str] = (),
     bare: str | None = None,
+    labels: Sequence[tuple[str, BaseModel]] = (),
 ) -> BaseModel:
     """The verdict in `reply`, as an instance of `schema`.
 
@@ -157,6 +159,8 @@ def read(
         schema: what it should say; each field's range comes from here.
         untrusted: texts that the judge was shown and may quote.
         bare: the schema's field that a rating without an object fills.
+        labels: words and what each says: a reply that is one of them and nothing more, whatever its
+            case and with or without a full stop, says that.
 
     Raises:
         UnreadableError: with the reason, short and without the reply's text.
@@ -166,6 +170,9 @@ def read(
     sources = [source for source in untrusted if source]
     names = _names(schema)
     text = _without_reasoning(reply, names, sources)
+    for label, meaning in labels:
+        if text.strip().removesuffix(".").casefold() == label.casefold():
+            return meaning
     spans = list(objects(text, names))
     verdicts: list[dict[str, Any]] = []
     for span in spans:
@@ -185,6 +192,8 @@ def read(
             # The object may have ended early, at a quote of the candidate inside its reason.
             raise UnreadableError("a key of the schema stands outside the object")
         return _validate(verdicts[0], schema, bare)
+    if labels:
+        raise UnreadableError(f"not one of the words {', '.join(label for label, _ in labels)}")
     if bare is None:
         raise UnreadableError("no object with the keys of the schema")
     rest = _outside([span for span in spans if span.value is not None], text)

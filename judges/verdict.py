@@ -289,6 +289,8 @@ class Criterion:
     # The field that a bare rating fills (`[[4]]`, `Rating: 4`, `4`), for judges that answer
     # without JSON; None: only an object is a verdict.
     bare: str | None = None
+    # Words that each may be a whole reply, and what they say. Then no JSON is asked for.
+    labels: tuple[tuple[str, BaseModel], ...] = ()
     top_logprobs: int = 0  # ask for log-probabilities (G-Eval); see judges/geval.py
 
 

@@ -11,14 +11,14 @@ from typing import Any, cast
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Found
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.maia import schema
+from lmms_eval_tasks.maia import hub_tables, schema
 from lmms_eval_tasks.maia.schema import PAPER_COUNTS, POOL_SIZE, Question, Release
 from lmms_eval_tasks.utils import released_files, video_checks
 from lmms_eval_tasks.utils.released_files import DataStatus, Seen
 
 HOW_TO_GET = (
-    "MAIA's 20 % sample is public in the authors' repository (linked from the paper), the full set "
-    "comes on request from them"
+    "MAIA's full set is on the Hugging Face hub (giobin/MAIA, tables gen and mc; access may have "
+    "to be asked for), its videos and a 20 % sample are in the authors' repository"
 )
 
 
@@ -49,11 +49,11 @@ def look(
         DataError: they are not there (says how to get them) or do not fit the schema; or videos are
             missing or unreadable and `--allow-missing-videos` was not given.
     """
-    files = "ROOT/maia/data.json and ROOT/maia/videos/N.mp4"
+    files = "ROOT/maia/data.json or the hub's tables, and ROOT/maia/videos/N.mp4"
     release = schema.read(released_files.required_folder("maia", "MAIA", HOW_TO_GET, files))
     problems = video_problems(release, only) if videos else {}
     what = f"of {len(release.videos)} MAIA videos cannot be used"
-    video_checks.stop(release.file, video_checks.missing_videos(problems, what))
+    video_checks.stop(release.files[0], video_checks.missing_videos(problems, what))
     left = [video for video in release.videos if video.video not in problems]
     if not left:
         raise DataError(f"none of the {len(release.videos)} MAIA videos can be used")
@@ -83,6 +83,13 @@ def true_letters(video: str, question: Question) -> list[str]:
     return ["A" if index in first_half else "B" for index in range(POOL_SIZE)]
 
 
+def shown_letters(video: str, question: Question) -> list[str]:
+    """The letters of a pool's true statements: as released, or `true_letters` if none are."""
+    if question.target is None:
+        return true_letters(video, question)
+    return ["AB"[target] for target in question.target]
+
+
 def _asked(found: Found, setting: str) -> Iterator[tuple[Question, dict[str, Any]]]:
     """Each question of the usable videos with what all its docs share, in the file's order."""
     known = cast(Checked, found)
@@ -110,7 +117,7 @@ def pairs(found: Found, setting: str) -> list[dict[str, Any]]:
     """One doc per TS-FS pair; a pool's eight docs follow each other."""
     docs = []
     for asked, shared in _asked(found, setting):
-        letters = true_letters(shared["video"], asked)
+        letters = shown_letters(shared["video"], asked)
         columns = zip(asked.true_statement, asked.false_statement, letters, strict=True)
         for index, (true, false, letter) in enumerate(columns):
             docs.append(
@@ -144,7 +151,7 @@ def describe(found: Found) -> tuple[dict[str, Any], list[str]]:
     release, left_out = known.release, known.problems
     lost = sum(len(v.questions) for v in release.videos if v.video in left_out)
     section = {
-        "data": {"file": str(release.file), "hash": release.digest, **release.counts},
+        "data": {"file": str(release.files[0]), "hash": release.digest, **release.counts},
         "left_out": dict(left_out),
         "questions_left_out": lost,
     }
@@ -169,35 +176,37 @@ def _seen(place: Path) -> Seen:
     counts = {"questions": questions, "pools": questions, "pairs": pairs}
     usable = len(release.videos) - len(problems)
     notes = [released_files.compared(release.counts, PAPER_COUNTS)]
-    return Seen(release.file, release.digest, counts, usable, problems, notes)
+    return Seen(release.files[0], release.digest, counts, usable, problems, notes)
 
 
 def prepare(source: Path, root: Path, link: bool) -> str:
     """Validate a release and put it under the data root.
 
     Args:
-        source: the data file, or a folder that holds it; videos are taken from `videos/` beside it.
+        source: the JSON file, or a folder that holds it or the hub's tables (also a data set in the
+            hub's cache, or its name); videos are taken from `videos/` beside it.
         root: the data root; files go to `root/maia`.
         link: make symbolic links instead of copies.
 
     Raises:
         DataError: the source is not there, does not fit the schema, or other data is in the way.
     """
-    release = schema.read(source.expanduser().resolve())
-    file = release.file
+    release = schema.read(hub_tables.in_cache(source.expanduser()).absolute())
     target = root / "maia"
+    files = {file.relative_to(release.folder).as_posix(): file for file in release.files}
     (target / "videos").mkdir(parents=True, exist_ok=True)
-    present = [p for p in target.glob("*.json") if p.resolve() != file and p.name != file.name]
+    there = [*target.glob("*.json"), *(file for one in hub_tables.find_any(target) for file in one)]
+    present = [file for file in there if file.relative_to(target).as_posix() not in files]
     if present:
         raise DataError(f"{target}: holds {present[0].name} already; remove it first")
     paths = {video.video: release.path_of(video.video) for video in release.videos}
     videos = {f"videos/{path.name}": path for path in paths.values() if path.is_file()}
-    done = released_files.place(target, {file.name: file, **videos}, link)
+    done = released_files.place(target, {**files, **videos}, link)
     lines = [done, released_files.compared(release.counts, PAPER_COUNTS)]
     absent = [video for video, path in paths.items() if not path.is_file()]
     if absent:
         lines.append(
-            f"{len(absent)} videos are not beside the file: {', '.join(absent)}; put them into "
+            f"{len(absent)} videos are not beside the data: {', '.join(absent)}; put them into "
             f"{target / 'videos'} as N.mp4"
         )
     return "\n".join(lines)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pydantic import BaseModel, ConfigDict
 
-from lmms_eval_tasks.judges import Criterion
+from lmms_eval_tasks.judges import Criterion, JudgeConfig
+from lmms_eval_tasks.judges.verdict import HUGGINGFACE, MAX_TOKENS, OPENAI, PANEL
 from lmms_eval_tasks.utils import prompts
 
 NAME = "reference_agreement"
@@ -12,12 +15,19 @@ PARTS = {"system": (), "user": ("question", "references", "candidate")}
 
 
 class ReferenceAgreement(BaseModel):
-    """The judge's reply; the reason comes first, so that it is written before the decision."""
+    """What the judge says: one of LABELS, or an object where the user's prompt asks for JSON."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     reason: str
     correct: bool
+
+
+LABELS = (
+    ("Correct", ReferenceAgreement(reason="", correct=True)),
+    ("Incorrect", ReferenceAgreement(reason="", correct=False)),
+)
+REPLY_TOKENS = 16  # room for a label in any vocabulary; the authors' code gives 4
 
 
 @prompts.once
@@ -37,6 +47,7 @@ def criterion() -> Criterion:
     Its fields are `question`, `references` (list of texts) and `candidate`.
     """
     given = prompt()
+    labels = () if _asks_for_json() else LABELS
     return Criterion(
         name=NAME,
         system=given.text["system"],
@@ -44,7 +55,26 @@ def criterion() -> Criterion:
         schema=ReferenceAgreement,
         score=_score,
         prompt_hash=given.hash,
+        labels=labels,
     )
+
+
+def suited(judge: JudgeConfig) -> JudgeConfig:
+    """A judge that has room for a label and no more, unless the user set another limit.
+
+    A judge that reasons in its reply needs one (`max_tokens` of a judge file).
+    """
+    if judge.provider == PANEL:
+        return replace(judge, members=tuple(map(suited, judge.members)))
+    is_asked = judge.provider in (OPENAI, HUGGINGFACE)  # a debate's turns hold reasons
+    if _asks_for_json() or not is_asked or judge.sampling.max_tokens != MAX_TOKENS:
+        return judge
+    return replace(judge, sampling=replace(judge.sampling, max_tokens=REPLY_TOKENS))
+
+
+def _asks_for_json() -> bool:
+    """Whether the prompt in use, a user's, asks for an object."""
+    return any("json" in text.lower() for text in prompt().text.values())
 
 
 def _score(reply: ReferenceAgreement) -> float:

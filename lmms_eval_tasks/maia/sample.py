@@ -88,9 +88,9 @@ def replay() -> Iterator[dict[str, Any]]:
     for item in _all_items():
         _, false = item.pairs[0]  # what the scripted player says
         for candidate in (*item.answers, item.lure, false, UNKNOWN):
-            reply = {"reason": "recorded", "correct": candidate in item.answers}
+            label, _ = judge.LABELS[0 if candidate in item.answers else 1]
             fields = {"question": item.question, "references": item.answers, "candidate": candidate}
-            yield {"criterion": judge.NAME, "fields": fields, "reply": json.dumps(reply)}
+            yield {"criterion": judge.NAME, "fields": fields, "reply": label}
 
 
 def _all_items() -> list[Item]:

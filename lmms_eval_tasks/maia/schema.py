@@ -1,4 +1,4 @@
-"""MAIA's released files: their schema, and reading them with the place of the first error."""
+"""MAIA's released data: their schema, and reading them with the place of the first error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.maia.categories import BY_RELEASED_NAME, CATEGORIES
+from lmms_eval_tasks.maia import hub_tables
+from lmms_eval_tasks.maia.categories import BY_RELEASED_NAME
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.validation import Text, quoted, told
 
@@ -37,6 +38,10 @@ class Question(BaseModel):
     answer: Pool
     true_statement: Pool
     false_statement: Pool
+    # Which statement of each pair the release shows first: 0 the true one (tables of the hub).
+    target: list[Annotated[int, Field(ge=0, le=1)]] | None = Field(
+        None, min_length=POOL_SIZE, max_length=POOL_SIZE
+    )
 
     @property
     def slug(self) -> str:
@@ -62,9 +67,10 @@ class Video(BaseModel):
 
 @dataclass(frozen=True)
 class Release:
-    """A validated data file and the folder of its videos."""
+    """Validated data and the folder of their videos."""
 
-    file: Path
+    folder: Path
+    files: tuple[Path, ...]  # one JSON file, or the hub's tables
     digest: str  # first 12 hex digits of the SHA-256 of the content, independent of formatting
     videos: tuple[Video, ...]
 
@@ -80,26 +86,34 @@ class Release:
 
     def path_of(self, video: str) -> Path:
         """Where the file of `video` is, or would be: videos/5.mp4 for "video5"."""
-        folder = self.file.parent / "videos"
-        names = (f"{video.removeprefix('video')}.mp4", f"{video}.mp4")
-        return next(
-            (folder / name for name in names if (folder / name).is_file()), folder / names[0]
-        )
+        names = (f"{video.removeprefix('video')}.mp4", f"{video}.mp4", f"{video.capitalize()}.mp4")
+        places = [self.folder / folder / name for folder in ("videos", "Videos") for name in names]
+        return next((place for place in places if place.is_file()), places[0])
 
 
 def read(path: Path) -> Release:
-    """Read and validate a data file, or the one of a folder; kept while the file does not change.
+    """Read and validate a data file, or what a folder holds; kept while the files do not change.
+
+    Args:
+        path: the JSON file; its folder; a folder with the hub's tables, or one of their files.
 
     Raises:
-        DataError: with the file, the entry and the field of the first error.
+        DataError: with the file, the entry or row, and the field of the first error.
     """
-    file = released_files.find_file(path, FILE_NAMES)
-    return _read(file, released_files.state(file))
+    is_table = path.suffix in (".csv", ".parquet")
+    folder = path.parent if is_table or path.is_file() else path
+    has_json = path.is_file() or any((folder / name).is_file() for name in FILE_NAMES)
+    tables = hub_tables.find(folder) if is_table or not has_json else None
+    files = (*tables.gen, *tables.mc) if tables else (released_files.find_file(path, FILE_NAMES),)
+    return _read(folder, files, tables, released_files.state(*files))
 
 
 @lru_cache(maxsize=8)
-def _read(file: Path, _state: object) -> Release:
-    content = released_files.read_json(file)
+def _read(
+    folder: Path, files: tuple[Path, ...], tables: hub_tables.Tables | None, _state: object
+) -> Release:
+    file = files[0]
+    content = hub_tables.entries(tables) if tables else released_files.read_json(file)
     if not isinstance(content, list):
         raise DataError(f"{file}: expected a list of videos, found {quoted(content)}")
     videos = []
@@ -113,7 +127,7 @@ def _read(file: Path, _state: object) -> Release:
     _check_meaning(file, videos)
     canonical = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     digest = hashlib.sha256(canonical.encode("utf-8")).hexdigest()[:12]
-    return Release(file=file, digest=digest, videos=tuple(videos))
+    return Release(folder=folder, files=files, digest=digest, videos=tuple(videos))
 
 
 def _check_meaning(file: Path, videos: list[Video]) -> None:
@@ -128,7 +142,7 @@ def _check_meaning(file: Path, videos: list[Video]) -> None:
             place = f"{file}: {video.video}, {question.category}"
             name, _, part = question.category.rpartition("_")
             if name not in BY_RELEASED_NAME or part not in PARTS:
-                known = ", ".join(category.released for category in CATEGORIES)
+                known = ", ".join(BY_RELEASED_NAME)
                 raise DataError(f"{place}, field category: expected one of {known} with _A or _B")
             if question.category in categories:
                 raise DataError(f"{place}, field category: occurs twice in this video")

@@ -7,6 +7,7 @@ with English instructions.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -108,6 +109,10 @@ def handed(doc: Doc) -> dict[str, Any]:
     return {"media": {key: made[key] for key in kept}}
 
 
+# By the authors' rule this is the letter that a reply chooses, also the preposition of "A destra".
+_FIRST_LETTER = re.compile(r"(?<!\w)[AB](?!\w)")
+
+
 def vsv(doc: Item, reply: str) -> dict[str, Any]:
     """One true/false pair: a letter, or scores of language models (`lm_pairs`)."""
     scored = read_lm_pairs(reply)
@@ -118,7 +123,13 @@ def vsv(doc: Item, reply: str) -> dict[str, Any]:
         return {"letter": letter, "status": status, "right": right, "lm_scores": lm_scores}
     choice = answers.read_choice(reply, doc["options"])
     right = int(choice.status == "ok" and choice.letter == doc["answer"])
-    return {"letter": choice.letter, "status": choice.status, "right": right}
+    first = _FIRST_LETTER.search(reply)
+    return {
+        "letter": choice.letter,
+        "status": choice.status,
+        "right": right,
+        "right_authors": int(first is not None and first[0] == doc["answer"]),
+    }
 
 
 def oevqa(doc: Item, reply: str) -> Scoring:
@@ -204,6 +215,7 @@ class Maia(Benchmark):
     look = staticmethod(data.look)
     status = staticmethod(data.status)
     prepare = staticmethod(data.prepare)
+    suited = staticmethod(judging.suited)
     tables = staticmethod(layouts.tables)
 
     def docs(self, found: Found, task: str) -> Sequence[Doc]:

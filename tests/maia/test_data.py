@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from datasets import Dataset
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maia import data, schema
@@ -76,6 +77,19 @@ def test_the_first_error_is_named_with_its_place(
     refused(DataError, f"{file}: .*{says}", schema.read, file)
 
 
+def test_both_names_of_causal_are_read(released: list[dict[str, Any]], tmp_path: Path) -> None:
+    for video in released[1:]:
+        for asked in (*video["question_categories_A"], *video["question_categories_B"]):
+            asked["category"] = asked["category"].replace("CausaleEsplicita", "CausaleImplicita")
+    found = schema.read(write(tmp_path, released))
+    kinds = {
+        one.category for video in found.videos for one in video.questions if one.slug == "causal"
+    }
+    assert kinds == {
+        f"Causale{kind}_{part}" for kind in ("Esplicita", "Implicita") for part in "AB"
+    }
+
+
 def test_the_hash_does_not_depend_on_formatting(
     released: list[dict[str, Any]], tmp_path: Path
 ) -> None:
@@ -85,6 +99,109 @@ def test_the_hash_does_not_depend_on_formatting(
     assert schema.read(tmp_path / "b" / "data.json").digest == one
     question(released)["answer"][0] += "!"
     assert schema.read(write(tmp_path / "c", released)).digest != one
+
+
+# --- the hub's tables ---------------------------------------------------------------------------
+
+Rows = list[dict[str, Any]]
+
+
+def hub_rows(released: list[dict[str, Any]]) -> dict[str, Rows]:
+    """The sample as the hub's tables; the true statement is first where index and number agree."""
+    gen: Rows = []
+    mc: Rows = []
+    for video in released:
+        for part in "AB":
+            for number, asked in enumerate(video[f"question_categories_{part}"]):
+                own = {"video_id": video["video"].title(), "question_category": asked["category"]}
+                answers = {f"answer{n}": text for n, text in enumerate(asked["answer"], 1)}
+                gen.append({"id": len(gen), **own, "question": asked["question"], **answers})
+                columns = zip(asked["true_statement"], asked["false_statement"], strict=True)
+                for index, pair in enumerate(columns):
+                    target = (index + number) % 2
+                    shown = {"answer1": pair[target], "answer2": pair[1 - target]}
+                    mc.append({**own, "pool_pos": index, **shown, "target": target})
+    return {"gen": gen, "mc": mc[::-1]}  # the order of pairs in the file says nothing
+
+
+def write_table(file: Path, rows: Rows) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if file.suffix == ".parquet":
+        Dataset.from_list(rows).to_parquet(str(file))
+    else:
+        Dataset.from_list(rows).to_csv(str(file), index=False)
+
+
+def test_the_hubs_tables(
+    released: list[dict[str, Any]],
+    sample_root: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """CSV in two files, or parquet in the hub's cache: the same data, in the released order."""
+    rows = hub_rows(released)
+    source = tmp_path / "csv"
+    write_table(source / "gen.csv", rows["gen"])
+    write_table(source / "mc" / "train.csv", rows["mc"][:100])
+    write_table(source / "mc" / "test.csv", rows["mc"][100:])
+    (source / "Videos").mkdir()
+    for number in (1, 2):
+        video = sample_root / "maia" / "videos" / f"{number}.mp4"
+        (source / "Videos" / f"Video{number}.mp4").symlink_to(video)
+    assert "48 of 2,400 questions" in data.prepare(source, tmp_path / "root", link=True)
+    found = data.status(tmp_path / "root")
+    assert (found.counts["pairs"], found.videos, found.missing) == (384, 2, {})
+
+    cache = tmp_path / "hub" / "datasets--giobin--MAIA"
+    for kind in rows:
+        write_table(cache / "snapshots" / "4f2a" / kind / "train-0.parquet", rows[kind])
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(cache.parent))
+    data.prepare(Path("giobin/MAIA"), tmp_path / "cached", link=False)
+    assert data.status(tmp_path / "cached").version == found.version
+
+    plain = schema.read(sample_root / "maia")
+    tables = schema.read(tmp_path / "root" / "maia")
+    by_form = [
+        {doc["id"]: doc for doc in data.pairs(data.Checked(one, "", one.videos, {}), "text")}
+        for one in (plain, tables)
+    ]
+    assert list(by_form[0]) == list(by_form[1])
+    for pair_id, doc in by_form[1].items():
+        other = by_form[0][pair_id]
+        assert sorted(doc["options"]) == sorted(other["options"])
+        true = {"A": 0, "B": 1}
+        assert doc["options"][true[doc["answer"]]] == other["options"][true[other["answer"]]]
+    target = {
+        f"{r['video_id'].lower()}/{r['question_category']}/{r['pool_pos']}": r for r in rows["mc"]
+    }
+    assert all(doc["answer"] == "AB"[target[name]["target"]] for name, doc in by_form[1].items())
+
+
+@table(
+    "kind, damage, says",
+    [
+        ("gen", lambda r: r[3].update(answer5=" "), r"gen.csv, row 4, answer5: expected a text"),
+        ("gen", lambda r: r.append(dict(r[0])), "gen.csv, row 49 .video1, .*: occurs twice"),
+        ("gen", lambda r: r.pop(3), "mc.csv: video1, .*_A: has pairs but no row in gen"),
+        ("mc", lambda r: r[5].update(target=2), "mc.csv, row 6, target: .*less than or equal to 1"),
+        ("mc", lambda r: r[5].update(pool_pos=3), "mc.csv, row 6 .*pool_pos: 3 occurs twice"),
+        (
+            "mc",
+            lambda r: r.pop(5),
+            "gen.csv, row 48 .video2, .*expected 8 pairs with pool_pos 0 to",
+        ),
+        ("mc", lambda r: r.clear(), "holds MAIA's table gen .gen.csv. without mc, which has"),
+    ],
+)
+def test_the_first_error_of_a_table_is_named(
+    kind: str, damage: Callable[[Rows], Any], says: str, released: Any, tmp_path: Path
+) -> None:
+    rows = hub_rows(released)
+    damage(rows[kind])
+    for name, own in rows.items():
+        if own:
+            write_table(tmp_path / f"{name}.csv", own)
+    refused(DataError, f"{tmp_path}.*{says}", schema.read, tmp_path)
 
 
 def letters(release: schema.Release) -> dict[str, list[str]]:

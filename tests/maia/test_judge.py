@@ -1,15 +1,70 @@
-"""MAIA's criterion: prompt, schema, score."""
+"""MAIA's criterion: prompt, the forms of the reply, score."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmms_eval_tasks.judges import config, reader
 from lmms_eval_tasks.judges.engine import render
+from lmms_eval_tasks.judges.verdict import Reply
 from lmms_eval_tasks.maia import judge
+from lmms_eval_tasks.utils import prompts
+from tests.checks import table
+
+REFERENCES = [f"risposta {number}" for number in range(8)]
+FIELDS = {"question": "Che cosa?", "references": REFERENCES, "candidate": "un'«altra»\n{x}"}
+JSON = '{"reason": "stesso senso", "correct": true}'
+
+
+@pytest.fixture(autouse=True)
+def _anew() -> Iterator[None]:
+    yield
+    prompts.forget()
 
 
 def test_everything_reaches_the_judge() -> None:
-    references = [f"risposta {number}" for number in range(8)]
-    fields = {"question": "Che cosa?", "references": references, "candidate": "un'«altra»\n{x}"}
-    system, user = render(judge.criterion(), fields)
-    for text in ["Che cosa?", "un'«altra»\n{x}", *references]:
+    system, user = render(judge.criterion(), FIELDS)
+    for text in ["Che cosa?", "un'«altra»\n{x}", *REFERENCES]:
         assert text in user["content"]
-    assert "JSON" in system["content"]  # JSON mode insists on the word
+    assert all(label in system["content"] for label, _ in judge.LABELS)
+
+
+@table(
+    "reply, status, score",
+    [
+        ("Correct", "ok", 1.0),
+        (" incorrect.\n", "ok", 0.0),
+        ("CORRECT", "ok", 1.0),
+        ("<think>Uguale alla terza.</think>Correct", "ok", 1.0),
+        (JSON, "ok", 1.0),
+        ("Correct, since it says so", "parse_failure", None),
+        ("Correct or Incorrect", "parse_failure", None),
+        ("The answer is Correct.", "parse_failure", None),
+        ("Correctly", "parse_failure", None),
+        ("Not correct", "parse_failure", None),
+        ("", "parse_failure", None),
+    ],
+)
+def test_a_label_alone_is_a_verdict(reply: str, status: str, score: float | None) -> None:
+    found = reader.judged(judge.criterion(), FIELDS, Reply(reply), "judge")
+    assert (found.status, found.score) == (status, score)
+
+
+def test_a_users_prompt_may_ask_for_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As ours once did: with room for a reason, and a word alone is no verdict."""
+    given: dict[str, Any] = {"default_model": "gpt-4o"}
+    plain = judge.suited(config.resolve(None, {"OPENAI_API_KEY": "k"}, **given))
+    assert (plain.sampling.max_tokens, bool(judge.criterion().labels)) == (16, True)
+    (tmp_path / "maia").mkdir()
+    own = "system: Reply in JSON.\nuser: '{question} {references} {candidate}'\n"
+    (tmp_path / "maia" / "judge.yml").write_text(own, encoding="utf-8")
+    monkeypatch.setenv("LMMS_EVAL_TASKS_PROMPTS", str(tmp_path))
+    prompts.forget()
+    asked = judge.suited(config.resolve(None, {"OPENAI_API_KEY": "k"}, **given))
+    assert (asked.sampling.max_tokens, judge.criterion().labels) == (512, ())
+    assert reader.judged(judge.criterion(), FIELDS, Reply(JSON), "judge").score == 1.0
+    assert reader.judged(judge.criterion(), FIELDS, Reply("Correct"), "judge").score is None

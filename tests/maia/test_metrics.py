@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from lmms_eval_tasks.maia import metrics
+from lmms_eval_tasks.maia import metrics, tasks
 from lmms_eval_tasks.maia.tasks import BENCHMARK
 from lmms_eval_tasks.runs import scoring
 from tests.checks import table
@@ -60,6 +60,24 @@ def test_three_forms() -> None:
     assert found["judge_acc_failed"] == 1
 
 
+@table(
+    "reply, right, authors",
+    [
+        ("A", 1, 1),
+        ("a", 1, 0),  # theirs knows capitals only
+        ("Direi la seconda: B.", 0, 0),
+        ("A destra c'è un gatto, quindi B", 0, 1),  # the preposition
+        ("Option_A", 0, 0),
+        ("", 0, 0),
+    ],
+)
+def test_letters_by_the_authors_rule_stand_beside(reply: str, right: int, authors: int) -> None:
+    kept = {"id": "v/Sentiment_A/0", "options": ["vero", "falso"], "answer": "A"}
+    item = {**kept, "category": "sentiment", **tasks.vsv(kept, reply)}
+    found = of_pairs([item])
+    assert (found["pair_acc"], found["pair_acc_authors"]) == (right, authors)
+
+
 def test_no_number_is_not_zero() -> None:
     found = of_answers([answer("a", None, "unjudged"), answer("b", 0, "empty")])
     assert found["judge_acc"] is found["judge_acc_valid"] is None
@@ -101,6 +119,17 @@ def test_pools() -> None:
     assert (found["pool_acc"], found["pool_acc_avg"]) == (2 / 3, 1 / 2)  # categories weigh alike
     assert (found["pool_acc_causal"], found["pool_acc_planning"]) == (1.0, 0.0)
     assert "pool_acc_sentiment" not in found
+
+
+def test_the_two_kinds_of_causal() -> None:
+    """One category as in the paper, and each kind as the release names them."""
+    items = pool("v/CausaleEsplicita_A", "1" * 8) + pool("v/CausaleImplicita_B", "0" * 8)
+    found = of_pairs(items)
+    kinds = ("causal", "causal_explicit", "causal_implicit", "avg")
+    assert [found[f"pool_acc_{kind}"] for kind in kinds] == [1 / 2, 1.0, 0.0, 1 / 2]
+    answers = [answer("v/CausaleEsplicita_A"), answer("v/CausaleImplicita_B")]
+    joined = metrics.agg_acc(items, answers)
+    assert [joined[f"agg_acc_{kind}"] for kind in kinds] == [1 / 2, 1.0, 0.0, 1 / 2]
 
 
 def test_aggregate_accuracy() -> None:
