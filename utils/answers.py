@@ -172,6 +172,18 @@ def strip_reasoning(text: str) -> tuple[str, bool]:
     return "".join(kept).strip(), opened is not None
 
 
+def has_reasoning_tag(text: str) -> bool:
+    """Whether a reply opens or closes a reasoning block, or has gpt-oss's channels."""
+    found = patterns.REASONING_TAG.search(text) or patterns.CHANNEL.search(text)
+    return bool(found or patterns.PLAIN_CHANNELS.match(text))
+
+
+def closes_only(text: str) -> bool:
+    """Whether a reply's first reasoning tag closes a block that something else opened."""
+    tag = patterns.REASONING_TAG.search(text)
+    return tag is not None and "/" in tag.group()
+
+
 def _final_channel(text: str) -> tuple[str, bool]:
     """What gpt-oss says in its last final channel; whether it says something in others alone."""
     channels = list(patterns.CHANNEL.finditer(text))
