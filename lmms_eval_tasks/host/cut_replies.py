@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from lmms_eval_tasks.utils import answers
@@ -18,21 +18,6 @@ from lmms_eval_tasks.utils import answers
 _FEWEST = 3  # replies that must close a tag before they tell what stood in the prompt
 _HOLDERS = ("tokenizer", "_tokenizer", "processor", "_processor")
 _OPENED = "<think>\n"
-
-
-@dataclass
-class Lengths:
-    """Of one task's replies: how many have a known length, and how many reached the limit."""
-
-    known: int = 0
-    at_limit: int = 0
-    limit: int = 0
-
-    def add(self, tokens: int, limit: int) -> None:
-        """Count one."""
-        self.known += 1
-        self.at_limit += tokens >= limit
-        self.limit = limit
 
 
 def tokens(lm: Any, reply: Any) -> int | None:

@@ -22,8 +22,8 @@ from lmms_eval_tasks.benchmark import NOT_RUN
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import cut_replies
-from lmms_eval_tasks.host.cut_replies import Lengths
 from lmms_eval_tasks.runs import given
+from lmms_eval_tasks.runs.invalid import Lengths
 from lmms_eval_tasks.utils import answers
 
 PORTION = 64  # requests, for each one that the class asks at once; what a kill can lose

@@ -9,9 +9,9 @@ from typing import Any
 from lmms_eval_tasks import __version__, benchmarks, settings
 from lmms_eval_tasks.benchmark import Benchmark, Items, Numbers
 from lmms_eval_tasks.console import say, table_console
-from lmms_eval_tasks.host.cut_replies import Lengths
 from lmms_eval_tasks.report.fold import show
 from lmms_eval_tasks.runs import before, invalid, scoring
+from lmms_eval_tasks.runs.invalid import Lengths
 from lmms_eval_tasks.runs.judging import Work
 from lmms_eval_tasks.runs.scoring import Carried
 from lmms_eval_tasks.utils import provenance

@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import NOT_RUN, Items
 from lmms_eval_tasks.console import say
-from lmms_eval_tasks.host.cut_replies import Lengths
 
 INVALID = 3  # exit code of a command whose numbers are
 MANY_CUT = 0.05  # share of replies at the token limit above which a run warns
 LOST = "model_error"  # status of an item whose request failed (utils/answers.py, host/replies.py)
+
+
+@dataclass
+class Lengths:
+    """Of one task's replies: how many have a known length, and how many reached the limit."""
+
+    known: int = 0
+    at_limit: int = 0
+    limit: int = 0
+
+    def add(self, tokens: int, limit: int) -> None:
+        """Count one."""
+        self.known += 1
+        self.at_limit += tokens >= limit
+        self.limit = limit
 
 
 def of_judge(usage: Iterable[Mapping[str, Any]], labels: Collection[str]) -> dict[str, str]:
