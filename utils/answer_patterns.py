@@ -26,6 +26,15 @@ REASONING_TAG = _compile(
 )
 REASONING_KINDS = dict.fromkeys(("thinking", "thought", "thoughts", "seed:think"), "think")
 
+# gpt-oss: "<|channel|>analysis<|message|>...<|channel|>final<|message|>B", or what is left of it
+# where special tokens were dropped: "analysis...assistantfinalB".
+CHANNEL = re.compile(
+    r"<\|channel\|>\s?(?P<name>\w{0,20})[^<>|\n]{0,40}(?:<\|constrain\|>\w{0,20}\s?)?<\|message\|>"
+)
+CHANNEL_END = re.compile(r"<\|(?:end|return|start|channel|call)\|>")
+PLAIN_CHANNELS = re.compile(r"\s*(?:analysis|commentary)(?=[A-Z])")
+PLAIN_FINAL = "assistantfinal"
+
 # The host's failures are replies to it: openai.py, async_openai.py, gemini.py write the first two
 # forms, llava_vid.py and oryx.py the last, the generators of video the others (lmms-eval 0.7.3).
 HOST_FAILURE = re.compile(
@@ -35,7 +44,10 @@ HOST_FAILURE = re.compile(
 
 # Normalisation.
 TYPOGRAPHY = str.maketrans(
-    dict.fromkeys("’‘‛′´", "'") | dict.fromkeys("“”„‟«»″", '"') | dict.fromkeys("‐‑‒–—―−→", "-")
+    dict.fromkeys("’‘‛′´", "'")
+    | dict.fromkeys("“”„‟«»″", '"')
+    | dict.fromkeys("‐‑‒–—―−→", "-")
+    | {"。": ".", "、": ","}
 )
 INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\u00ad\ufe0e\ufe0f]")
 SPECIAL_TOKEN = re.compile(r"<\|[^<>|\n]{1,40}\|>|</?s>|<(?:eos|end_of_turn|end_of_utterance)>")
@@ -46,14 +58,16 @@ MARKDOWN = re.compile(r"[*`$~]|(?<!\w)_+|_{1,3}(?!\w)|(?m:^[#>]+)|\\(?=[()\[\]])
 # Vocabulary.
 NOUN = _words(
     "answer choice option statement letter response solution selection pick "
-    "(?:correct|right|true|best)_one "
+    "(?:correct|right|true|best)_one ans\\.? risp\\.? "
     "risposta scelta opzione alternativa affermazione lettera soluzione frase enunciato "
     "asserzione quell[ao]_(?:corrett|giust|ver|esatt)[ao]"
 )
 PLURAL = _words("answers choices options statements letters risposte scelte opzioni alternative "
                 "affermazioni frasi lettere")  # fmt: skip
 FALSE = _words(
-    "wrong incorrect false untrue sbagliat[aoei] errat[aoei] fals[aoei] (?:s|in)corrett[aoei]"
+    "wrong incorrect false untrue sbagliat[aoei] errat[aoei] fals[aoei] (?:s|in)corrett[aoei] "
+    "(?:least|less|meno)_(?:accurate|correct|likely|plausible|probable|suitable|appropriate|true"
+    "|accurat[ao]|corrett[ao]|giust[ao]|ver[ao]|esatt[ao]|adatt[ao]|plausibile|probabile)"
 )
 OTHER = _words("other altr[aoei]")
 NOT = (
@@ -66,10 +80,11 @@ TRUE = _words(
     "option|statement|one) answer corrett[ao] giust[ao] ver[ao] esatt[ao] veritier[ao] "
     "(?:la_)?(?:risposta|scelta|opzione|soluzione|affermazione)"
 )
-IS = (
-    r"(?:(?<!\w)(?:is|è|e'|sia|(?:would|should|must|will) be|sarebbe|dovrebbe essere|deve essere)"
-    r"(?!\w)|(?<=\w)'s\b)"
+_VERB = (
+    r"(?<!\w)(?:is|è|e'|sia|(?:would|should|must|will) be|sarebbe|dovrebbe essere|deve essere)"
+    r"(?!\w)"
 )
+IS = rf"(?:{_VERB}|(?<=\w)'s\b)"
 REASON = r",? ?" + _words(
     "because since as given_that due_to perch[ée] poich[ée] in_quanto dato_che visto_che siccome "
     "dal_momento_che infatti"
@@ -89,18 +104,22 @@ LETTER = (
 )
 # Between a noun and its letter: no end of a clause, second noun, verb, denial or other letter.
 _GAP = (
-    rf"(?:(?!\b(?:{NOUN}|{PLURAL}|{FALSE}|{OTHER})\b|{NOT}|{IS}|(?-i:\b[A-Z]\b))"
+    rf"(?:(?!\b(?:{NOUN}|{PLURAL}|{FALSE}|{OTHER})\b|{NOT}|{_VERB}|(?-i:\b[A-Z]\b))"
     r"[^.!?:;=>\n(){}\"]){0,60}?"
 )
 _NOUN = rf"(?<![^\W_])(?<!/){NOUN}(?!\w)"
+# "La corretta è A", "Corretta: A": a verdict that stands for its noun.
+_RIGHT = r"(?:corrett[ao]|giust[ao]|esatt[ao]|correct)(?!\w)"
 
 # Rule 2.
 LABEL = _compile(
-    rf"{_NOUN}[\"']?{_GAP}(?: ?\([^()\n]{{1,40}}\))?[\"']? ?(?::|=?-?>|=| - )[ \n]?{FILLER}{LETTER}"
+    rf"(?:{_NOUN}[\"']?{_GAP}(?: ?\([^()\n]{{1,40}}\))?[\"']? ?(?::|=?-?>|=| - )"
+    rf"|(?m:^)(?:(?:la|lo|il|the) )?{_RIGHT} ?:)[ \n]?{FILLER}{LETTER}"
 )
 COPULA = _compile(
-    rf"{_NOUN}(?: (?:that|which|che) (?:is|è) {TRUE})?{_GAP}{IS}[\"']?(?: ?:[ \n]?|[ \n])"
-    rf"{FILLER}{LETTER}"
+    rf"(?:{_NOUN}(?: (?:that|which|che) (?:is|è) {TRUE})?{_GAP}"
+    rf"|(?<!\w)(?:la|lo|il|the) (?:{_RIGHT}|ver[ao](?!\w)) )"
+    rf"{IS}[\"']?(?: ?:[ \n]?|[ \n]){FILLER}{LETTER}"
 )
 BOXED = _compile(rf"\\{{1,2}}(?:boxed|fbox) ?\{{ ?{FILLER}{LETTER}")
 CHOOSING = _compile(
@@ -118,7 +137,14 @@ INVERTED = _compile(
     r"(?<!\w)(?:è|e') (?:corrett[ao]|giust[ao]|ver[ao]|esatt[ao]|veritier[ao])"
     rf"(?: ?:[ \n]?| ){FILLER}{LETTER}"
 )
-STATEMENTS = (LABEL, COPULA, BOXED, CHOOSING, CLOSING, HEADING, INVERTED)
+# "Non è A, è B", "not A but B".
+CONTRAST = _compile(
+    r"(?:(?<!\w)(?:non (?:è|sia)|not|isn't)) (?:(?:la|the|option|opzione) |l'){0,2}"
+    r"[(\"']?(?-i:[A-Z])[)\"']?(?: ?[,;.:-] ?| )"
+    r"(?:(?:but|ma|bensì)(?: (?:it is|it's|è))?|it is|it's|è|e')"
+    rf" {FILLER}(?=[(\"'\[]*(?-i:[A-Z])){LETTER}"
+)
+STATEMENTS = (LABEL, COPULA, BOXED, CHOOSING, CLOSING, HEADING, INVERTED, CONTRAST)
 # After these a capital in front of more words is taken for a letter too ("Answer: B The man runs");
 # after "I think B ..." it may be the subject of a sentence.
 LETTER_EXPECTED = (LABEL, COPULA, BOXED)
@@ -126,12 +152,25 @@ VERDICT = _compile(
     r"(?<!\w)[(\"'\[]?(?-i:(?P<letter>[A-Z]))[)\"'\]]? (?:is|è|e'|sarebbe|would be) "
     r"(?:l'|(?:the|la|il|quella|my|indeed|clearly|definitely|certainly|sicuramente|chiaramente"
     rf"|certamente|effettivamente) ){{0,3}}{TRUE}(?!\w)"
+    rf"(?! (?:(?:that|which|che) (?:is|è) |(?:più|most) )?{FALSE}\b)"
 )
+# Names that are no letters: "Team B", "B flat", "B. B. King".
+NAMED_BEFORE = _compile(
+    rf"\b{_words('team group player squadra gruppo vitamina? hepatitis epatite plan piano type')}"
+    r" [(\"']?\Z"
+)
+WORD_BEFORE = re.compile(r"(\w{1,40}) [(\"'\[]?\Z")
+NAMED_AFTER = _compile(
+    r"(?: |-)?(?:[♭♯#]|(?:flat|sharp|major|minor|maggiore|minore|bemolle|diesis)\b)"
+    r"|\. ?(?-i:[A-Z])\. ?\w"
+)
+NEXT_WORD = re.compile(r"(?:\. ?| )(\w{1,40})")
 
 # Rule 3. `lead` is what may stand before the letter: "Option", "L'opzione", "La", "It's".
 WHOLE = _compile(
+    r"(?:(?:assistant|assistente|model|bot|ai) ?:[ \n]?)?(?:[-•] )?"
     r"(?P<lead>(?:it is |it's |è |e' )?(?:the |la |l')?"
-    rf"(?:{_words('final correct best')} )?(?:{NOUN} )?){LETTER}"
+    rf"(?:{_words('final correct best')} )?(?P<noun>{NOUN} )?){LETTER}"
 )
 
 # What follows a letter that is no word of a sentence. After a whole reply's letter a comma is not
@@ -147,6 +186,7 @@ CLAUSE_END = _compile(
 )  # fmt: skip
 DENIED_BEFORE = _compile(
     rf"{NOT}|\b(?:{FALSE}|{OTHER})(?: (?:that|che)(?: [\w']{{1,20}}){{0,2}})? ?\Z"
+    rf"|\b(?:{FALSE}|{OTHER})(?: \w{{1,20}}){{0,2}} (?:is|è|e') ?\Z"
     rf"|\b{_words('if se whether suppose assuming unless qualora')}\b"
 )
 _CLOSERS = r"[)\]}\"']*"
@@ -157,6 +197,10 @@ DENIED_AFTER = _compile(
     r"|(?:is|was|would be|è|sarebbe|risulta)(?: (?:clearly|definitely|obviously|chiaramente))? ?"
     rf"(?:not\b|n't\b|{FALSE}\b))"
     r"|[\"']?(?-i: non (?:è|sia|sarebbe|può)|,? (?:only |solo )?(?:if|unless|se|a meno che))\b"
+    # "A. Falso.", "A. Non è corretta", "A. This is wrong", "A: no."
+    rf"|[.:,-] ?(?:(?:(?:this|that|it|quest[ao])(?: {NOUN})?(?: is|'s| è)?|è|is|{NOUN}) )?"
+    rf"(?:(?:(?:is|è) )?{FALSE}|(?:is not|isn't|not|non è|non) (?:the |la |l'|quella )?{TRUE}|no)"
+    rf"(?= ?(?:[.!,;)\n]|\Z)|{REASON})"
 )
 ASKED = _compile(rf"{_CLOSERS} ?\?")
 ASKED_VERDICT = _compile(r"[^.!?\n]{0,80}\?")
@@ -178,7 +222,7 @@ PAIR = _compile(
     rf"(?P<either>(?-i:[B-DF-HJ-NP-Z]){_SECOND_TAIL}|[A-Z]{_SECOND_TAIL}{_PAIR_END})"
     rf"|(?: ?,? ?\(?\b(?:and|ed?) | ?[,&+;] ?| - |-){_SECOND_LEAD}"
     rf"(?P<also>[A-Z]){_SECOND_TAIL}{_PAIR_END}"
-    rf"|[ \n]\(?(?P<next>(?-i:[A-Z])){_SECOND_TAIL}{_PAIR_END})"
+    rf"|[ \n](?:[-•] )?\(?(?P<next>(?-i:[A-Z])){_SECOND_TAIL}{_PAIR_END})"
 )
 # The same seen from the second letter: "A or B is correct", "A is true and B is true".
 PAIR_BEFORE = _compile(

@@ -2,14 +2,16 @@
 
 The five rules, in the order in which they are tried:
 
-1. Closed reasoning blocks are dropped; a block left open makes the reply `truncated`.
+1. Closed reasoning blocks, and channels that are not the final one, are dropped; a block left open,
+   or no final channel, makes the reply `truncated`.
 2. An explicit statement names the letter: "answer: C", "la risposta è la B", "\\boxed{C}".
 3. Else the whole reply is the letter, alone or in front of its text: "C", "(C)", "C) text".
 4. Else the reply is one option's text, and no other's, up to case, punctuation and accents.
 5. Of several statements the last counts; a statement that names two letters is unparsed.
 
-A letter is never guessed. Guards keep words from being read as letters ("A man runs", "E poi"),
-and drop statements that deny ("the answer is not A"), ask ("the answer is A?") or suppose ("if the
+A letter is never guessed. Guards keep words and names from being read as letters ("A man runs",
+"E poi", "G major", "Team B"; an option's text is compared before its first letter is believed), and
+drop statements that deny ("the answer is not A"), ask ("the answer is A?") or suppose ("if the
 answer is A"). A letter beyond the item's options, or one followed by another option's text, is
 unparsed. The patterns are in `answer_patterns.py`; replies that are refusals or failures of the
 host are told apart by `reply_status`.
@@ -59,6 +61,16 @@ class _Item:
             for letter, option in zip(self.letters, self.texts, strict=True)
             if option and option in heads
         }
+
+    def follows(self, letter: str, text: str) -> bool:
+        """Whether `text` begins with the words of the letter's option, whatever comes then."""
+        own = dict(zip(self.letters, self.texts, strict=True)).get(letter.upper())
+        return bool(own) and f"{fold(text[: 2 * self.longest + AFTER])} ".startswith(f"{own} ")
+
+    def hold(self, first: str, second: str) -> bool:
+        """Whether these two words stand side by side in an option's text."""
+        pair = f" {fold(first)} {fold(second)} "
+        return any(pair in f" {option} " for option in self.texts)
 
 
 @dataclass(frozen=True)
@@ -132,10 +144,15 @@ def to_judge(text: str) -> tuple[str, str]:
 def strip_reasoning(text: str) -> tuple[str, bool]:
     """Rule 1. The reply without closed reasoning blocks, and whether a block was left open.
 
+    Of gpt-oss's channels the last final one is the reply.
+
     A closing tag without an opening one ends a block that the chat template opened in the prompt:
     everything before it goes. A block ends at the first closing tag of its own kind, so that an
     opening tag quoted inside a block does not hide the answer. Of an open block nothing is kept.
     """
+    text, unfinished = _final_channel(text)
+    if unfinished:
+        return "", True
     kept: list[str] = []
     start, opened = 0, None
     for tag in patterns.REASONING_TAG.finditer(text):
@@ -153,6 +170,34 @@ def strip_reasoning(text: str) -> tuple[str, bool]:
     if opened is None:
         kept.append(text[start:])
     return "".join(kept).strip(), opened is not None
+
+
+def has_reasoning_tag(text: str) -> bool:
+    """Whether a reply opens or closes a reasoning block, or has gpt-oss's channels."""
+    found = patterns.REASONING_TAG.search(text) or patterns.CHANNEL.search(text)
+    return bool(found or patterns.PLAIN_CHANNELS.match(text))
+
+
+def closes_only(text: str) -> bool:
+    """Whether a reply's first reasoning tag closes a block that something else opened."""
+    tag = patterns.REASONING_TAG.search(text)
+    return tag is not None and "/" in tag.group()
+
+
+def _final_channel(text: str) -> tuple[str, bool]:
+    """What gpt-oss says in its last final channel; whether it says something in others alone."""
+    channels = list(patterns.CHANNEL.finditer(text))
+    if channels:
+        final = [match for match in channels if match["name"].lower() == "final"]
+        if not final:
+            return "", True
+        start = final[-1].end()
+        end = patterns.CHANNEL_END.search(text, start)
+        return text[start : end.start() if end else len(text)], False
+    if patterns.PLAIN_CHANNELS.match(text):
+        _, found, answer = text.rpartition(patterns.PLAIN_FINAL)
+        return (answer, False) if found else ("", True)
+    return text, False
 
 
 def is_refusal(text: str) -> bool:
@@ -238,12 +283,14 @@ def _rule_3(text: str, item: _Item) -> Choice | None:
         return None
     after = text[match.end("letter") :]
     statement = _Statement(match["letter"], "", after, near=after)
-    article = bool(match["lead"]) and statement.letter.islower()  # "la a", "the a"
+    article = match["lead"] and not match["noun"] and statement.letter.islower()  # "la a", "the a"
     if article or not _in_range(statement.letter, item):
         return None
     if _is_negated(statement, item) or _is_word(
         statement, item, patterns.END_OF_WHOLE, frozenset()
     ):
+        return None
+    if _is_name(statement, item):
         return None
     if any(c.isalnum() for c in after) and fold(text) in item.texts:
         return None  # "A. Rossi" as an option's text is for rule 4
@@ -268,7 +315,7 @@ def _counted(statements: Sequence[_Statement]) -> _Statement:
 
 def _settle(statement: _Statement, item: _Item, rule: int) -> Choice:
     """The statement's letter, unless it is out of range, one of two, or against its own text."""
-    if not _in_range(statement.letter, item):
+    if not _in_range(statement.letter, item) or _is_name(statement, item):
         return _UNPARSED
     if _names_two(statement, item) or _contradicts(statement, item):
         return _UNPARSED
@@ -294,6 +341,8 @@ def _find_statements(text: str, item: _Item) -> list[_Statement]:
             )
             expected = pattern in patterns.LETTER_EXPECTED
             plain = patterns.PLAIN_LETTERS if expected else frozenset()
+            if statement.is_verdict and _is_name(statement, item):
+                continue  # its subject: "B. Team B is correct"
             if statement.is_verdict or not _is_word(statement, item, patterns.END, plain):
                 found.setdefault(at, statement)
     return [found[at] for at in sorted(found)]
@@ -315,6 +364,22 @@ def _is_word(
     return statement.letter.upper() not in item.named_by(after)
 
 
+def _is_name(statement: _Statement, item: _Item) -> bool:
+    """Whether the letter is part of a name ("B flat", "Team B", "B. B. King").
+
+    So it is if it stands beside the same word in an option's text; not if its own text follows.
+    """
+    if statement.letter.upper() in item.named_by(statement.after):
+        return False
+    if statement.is_verdict:
+        word = patterns.WORD_BEFORE.search(statement.before)
+        named = patterns.NAMED_BEFORE.search(statement.before)
+        return bool(named or (word and item.hold(word[1], statement.letter)))
+    word = patterns.NEXT_WORD.match(statement.after)
+    named = patterns.NAMED_AFTER.match(statement.after)
+    return bool(named or (word and item.hold(statement.letter, word[1])))
+
+
 def _is_negated(statement: _Statement, item: _Item) -> bool:
     """Negation guard: whether the statement denies, doubts, supposes or asks."""
     clause = patterns.CLAUSE_END.split(statement.before)[-1]
@@ -324,7 +389,7 @@ def _is_negated(statement: _Statement, item: _Item) -> bool:
     if question.match(statement.after):
         return True
     denied = patterns.DENIED_AFTER.match(statement.after)
-    return bool(denied) and statement.letter.upper() not in item.named_by(statement.after)
+    return bool(denied) and not item.follows(statement.letter, statement.after)
 
 
 def _names_two(statement: _Statement, item: _Item) -> bool:

@@ -226,11 +226,11 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
             if judged.begin():
                 asked = given.get("process_docs_parallel", HOST_THREADS)
                 given["process_docs_parallel"] = judged.threads(asked, HOST_THREADS)
-            with right_frames(), replies.kept(given, tasks):
+            with right_frames(), replies.kept(given, tasks) as lengths:
                 results = evaluate(**given)
             work = judged.end()
             if results is not None:
-                after.annotate(results, tasks, work)
+                after.annotate(results, tasks, work, lengths)
         return results
 
     setattr(simple_evaluate, _MARK, True)

@@ -21,7 +21,9 @@ from lmms_eval_tasks import benchmarks, settings
 from lmms_eval_tasks.benchmark import NOT_RUN
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.host import cut_replies
 from lmms_eval_tasks.runs import given
+from lmms_eval_tasks.runs.invalid import Lengths
 from lmms_eval_tasks.utils import answers
 
 PORTION = 64  # requests, for each one that the class asks at once; what a kill can lose
@@ -35,12 +37,15 @@ class RequestsFailedError(TasksError):
 
 
 @contextmanager
-def kept(run: Mapping[str, Any], tasks: Sequence[str]) -> Iterator[None]:
+def kept(run: Mapping[str, Any], tasks: Sequence[str]) -> Iterator[Mapping[str, Lengths]]:
     """Within it the host's models are asked through us.
 
     Args:
         run: arguments of the host's `simple_evaluate`.
         tasks: ours.
+
+    Yields:
+        How long each task's replies are, filled as they come.
 
     Raises:
         RequestsFailedError: too many requests in a row failed.
@@ -50,12 +55,13 @@ def kept(run: Mapping[str, Any], tasks: Sequence[str]) -> Iterator[None]:
     evaluate = evaluator.evaluate
     signature = inspect.signature(evaluate)
     asked: list[_Asked] = []
+    lengths: dict[str, Lengths] = {}
     Kept.finished.clear()
 
     @functools.wraps(evaluate)
     def through_us(*args: Any, **kwargs: Any) -> Any:
         lm = signature.bind(*args, **kwargs).arguments["lm"]
-        asked.append(_Asked(lm, run, tasks))
+        asked.append(_Asked(lm, run, tasks, lengths))
         lm.generate_until = asked[-1].generate_until
         try:
             return evaluate(*args, **kwargs)
@@ -64,7 +70,7 @@ def kept(run: Mapping[str, Any], tasks: Sequence[str]) -> Iterator[None]:
 
     evaluator.evaluate = through_us
     try:
-        yield
+        yield lengths
     finally:
         evaluator.evaluate = evaluate
     for one in asked:
@@ -78,8 +84,15 @@ class _Asked:
         kept: its replies on disk.
     """
 
-    def __init__(self, lm: Any, run: Mapping[str, Any], tasks: Sequence[str]) -> None:
+    def __init__(
+        self,
+        lm: Any,
+        run: Mapping[str, Any],
+        tasks: Sequence[str],
+        lengths: dict[str, Lengths],
+    ) -> None:
         self._lm, self._tasks = lm, frozenset(tasks)
+        self._lengths = lengths
         self._generate: Callable[[list[Any]], list[Any]] = lm.generate_until
         self._portion = PORTION * _at_once(run)
         self._stop_after = settings.model_stop_after()
@@ -113,7 +126,22 @@ class _Asked:
                 if _failed(reply) is None:
                     self.kept.add(requests[place].task_name, keys[place], _text(reply))
             self._stop_if_nothing_works([replies[place] for place in places], len(left))
+        self._count_tokens([(requests[place], replies[place]) for place in own])
+        texts = [_text(replies[place]) for place in own]
+        if cut_replies.opened_in_prompt(self._lm, texts):
+            for place, text in zip(own, texts, strict=True):
+                if _failed(replies[place]) is None:
+                    replies[place] = cut_replies.with_opening(replies[place], text)
         return replies
+
+    def _count_tokens(self, answered: Sequence[tuple[Any, Any]]) -> None:
+        for request, reply in answered:
+            limit = _sampling(request).get("max_new_tokens")
+            if not limit or _failed(reply) is not None:
+                continue
+            number = cut_replies.tokens(self._lm, reply)
+            if number is not None:
+                self._lengths.setdefault(request.task_name, Lengths()).add(number, int(limit))
 
     def _ask(self, requests: list[Any]) -> list[Any]:
         """The replies of one portion; a failure that the class hides stands in its reply's place.
@@ -153,7 +181,7 @@ class _Asked:
         *_, doc_id, name, split = request.args
         doc = self._lm.task_dict[name][split][doc_id]
         task = benchmarks.of(name).tasks[name]
-        sampling = next((one for one in request.args if isinstance(one, dict)), {})
+        sampling = _sampling(request)
         shown: list[Any] = []
         try:
             if not doc.get(NOT_RUN):
@@ -162,6 +190,11 @@ class _Asked:
             pass
         told = json.dumps([name, doc, shown, sampling], sort_keys=True, default=str)
         return hashlib.sha256(told.encode()).hexdigest()[:24]
+
+
+def _sampling(request: Any) -> dict[str, Any]:
+    """The generation arguments of a request."""
+    return next((one for one in request.args if isinstance(one, dict)), {})
 
 
 def _at_once(run: Mapping[str, Any]) -> int:

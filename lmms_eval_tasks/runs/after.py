@@ -11,6 +11,7 @@ from lmms_eval_tasks.benchmark import Benchmark, Items, Numbers
 from lmms_eval_tasks.console import say, table_console
 from lmms_eval_tasks.report.fold import show
 from lmms_eval_tasks.runs import before, invalid, scoring
+from lmms_eval_tasks.runs.invalid import Lengths
 from lmms_eval_tasks.runs.judging import Work
 from lmms_eval_tasks.runs.scoring import Carried
 from lmms_eval_tasks.utils import provenance
@@ -24,13 +25,19 @@ PARTLY = "of a part of the docs (--limit, --offset): not a benchmark result"
 last_results: dict[str, Any] | None = None
 
 
-def annotate(results: dict[str, Any], tasks: Sequence[str], judged: Work | None = None) -> None:
+def annotate(
+    results: dict[str, Any],
+    tasks: Sequence[str],
+    judged: Work | None = None,
+    lengths: Mapping[str, Lengths] | None = None,
+) -> None:
     """Our section of the host's results, under `lmms_eval_tasks`; remembers the results.
 
     Args:
         results: the host's.
         tasks: names of the leaf tasks of ours.
         judged: what the judges did (`Judging.end`); None if no task was judged.
+        lengths: of each task's replies, as far as they are known.
     """
     judged = judged or Work()
     global last_results  # noqa: PLW0603  # read once by host/script.py after the host has printed
@@ -45,7 +52,8 @@ def annotate(results: dict[str, Any], tasks: Sequence[str], judged: Work | None 
     section["invalid"] = problems = invalid.of_judge(judged.usage, judged.labels)
     for benchmark, names in benchmarks.chosen(tasks):
         try:
-            section[benchmark.name] = _of_benchmark(benchmark, results, names, problems)
+            made = _of_benchmark(benchmark, results, names, problems, lengths or {})
+            section[benchmark.name] = made
         except Exception:  # the answers are paid for: a mistake of ours must not lose them
             say(f"{benchmark.name}: what is known about this run could not be added to its results")
             traceback.print_exc()
@@ -65,6 +73,7 @@ def _of_benchmark(
     results: dict[str, Any],
     names: Sequence[str],
     problems: dict[str, str],
+    lengths: Mapping[str, Lengths],
 ) -> dict[str, Any]:
     """What we know of one benchmark's part of a run.
 
@@ -102,8 +111,11 @@ def _of_benchmark(
     for name, own in items.items():
         problems |= invalid.of_model(name, own)
         warnings += [line] if (line := invalid.requests_failed(name, own)) else []
+        warnings += [line] if (line := invalid.replies_cut(name, own, lengths.get(name))) else []
     section["warnings"] = list(dict.fromkeys(warnings))
     section["details"] = {name: scoring.details(task, items[name]) for name, task in made.items()}
+    for name in items.keys() & lengths.keys():
+        section["details"][name]["token_limit"] = vars(lengths[name])
     section["numbers"] = numbers
     _show_groups(results, benchmark, numbers)
     return section

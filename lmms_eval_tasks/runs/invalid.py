@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from lmms_eval_tasks import settings
@@ -10,7 +11,23 @@ from lmms_eval_tasks.benchmark import NOT_RUN, Items
 from lmms_eval_tasks.console import say
 
 INVALID = 3  # exit code of a command whose numbers are
+MANY_CUT = 0.05  # share of replies at the token limit above which a run warns
 LOST = "model_error"  # status of an item whose request failed (utils/answers.py, host/replies.py)
+
+
+@dataclass
+class Lengths:
+    """Of one task's replies: how many have a known length, and how many reached the limit."""
+
+    known: int = 0
+    at_limit: int = 0
+    limit: int = 0
+
+    def add(self, tokens: int, limit: int) -> None:
+        """Count one."""
+        self.known += 1
+        self.at_limit += tokens >= limit
+        self.limit = limit
 
 
 def of_judge(usage: Iterable[Mapping[str, Any]], labels: Collection[str]) -> dict[str, str]:
@@ -71,6 +88,23 @@ def requests_failed(name: str, items: Items) -> str:
         return ""
     last = " ".join(str(lost[-1].get("reply", "")).split())[:200]
     return f"{name}: {len(lost)} of {len(items)} requests to the model failed (the last: {last})"
+
+
+def replies_cut(name: str, items: Items, lengths: Lengths | None) -> str:
+    """That the token limit cut many replies of a task, and what gives them room; "" if few.
+
+    Known are replies whose reasoning has no end, and those whose tokens somebody counts.
+    """
+    asked = [item for item in items if item["status"] != NOT_RUN]
+    number, total = sum(item["status"] == "truncated" for item in asked), len(asked)
+    why = "end in their reasoning"
+    if lengths and lengths.at_limit * total > number * lengths.known:
+        number, total = lengths.at_limit, lengths.known
+        why = f"reach the limit of {lengths.limit} tokens"
+    if not total or number <= MANY_CUT * total:
+        return ""
+    room = f"--gen_kwargs max_new_tokens={4 * lengths.limit if lengths else 4096}"
+    return f"{name}: {number} of {total} replies {why} and may be cut; {room} gives them room"
 
 
 def stop(problems: Mapping[str, str]) -> None:

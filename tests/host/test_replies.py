@@ -209,3 +209,63 @@ def test_where_nothing_can_be_saved(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="Could not save results"):
         module.cli_evaluate_single(given)
     assert outcome.failed
+
+
+class Holder:
+    """A tokenizer with a chat template, as a model class holds one."""
+
+    def __init__(self, ending: str) -> None:
+        self.ending = ending
+
+    def apply_chat_template(self, messages: Any, **_: Any) -> str:
+        return f"<|user|>{messages[0]['content']}<|assistant|>{self.ending}"
+
+    def encode(self, text: str, **_: Any) -> list[str]:
+        return text.split()
+
+
+def test_a_trace_whose_opening_tag_stood_in_the_prompt_is_no_answer(
+    play: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def most_close(number: int) -> str:
+        return "Both. The answer is A" if number % 4 == 0 else "Hm.</think>B"
+
+    assert statuses(play(most_close)) == {"ok": 150, "truncated": 50}
+    warned = play(most_close)["lmms_eval_tasks"]["maia"]["warnings"]
+    assert any("50 of 200 replies end in their reasoning" in line for line in warned)
+    # A few stray tags say nothing of the prompt.
+    assert statuses(play(lambda n: "x</think>B" if n < 80 else "A")) == {"ok": 200}
+    # The template knows better, either way.
+    monkeypatch.setattr(play.model, "processor", Holder("<think>\n"), raising=False)
+    assert statuses(play(lambda n: "x</think>B" if n % 2 else "The answer is A")) == {
+        "ok": 100,
+        "truncated": 100,
+    }
+    monkeypatch.setattr(play.model, "processor", Holder("<think>\n\n</think>\n\n"))
+    assert statuses(play(most_close)) == {"ok": 200}
+
+
+def test_replies_at_the_token_limit_are_counted(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from lmms_eval.api.instance import GenerationResult, TokenCounts
+
+    def told(results: dict[str, Any]) -> tuple[Any, list[str]]:
+        section = results["lmms_eval_tasks"]["maia"]
+        return section["details"][TASK].get("token_limit"), [
+            line for line in section["warnings"] if "max_new_tokens" in line
+        ]
+
+    def reported(share: int) -> Callable[[int], Any]:
+        def reply(number: int) -> Any:
+            return GenerationResult("A", TokenCounts(output_tokens=10**6 * (number % 100 < share)))
+
+        return reply
+
+    counted, warned = told(play(reported(6)))
+    assert (counted["known"], counted["at_limit"]) == (200, 12)
+    assert f"12 of 200 replies reach the limit of {counted['limit']} tokens" in warned[0]
+    assert told(play(reported(5)))[1] == []
+    assert told(play(letters)) == (None, [])  # nobody counts
+    monkeypatch.setattr(play.model, "tokenizer", Holder(""), raising=False)
+    counted, warned = told(play(lambda n: "A: " + "w " * 5000))
+    assert counted["at_limit"] == 200
+    assert warned

@@ -96,6 +96,8 @@ SLOW = [
     "if the answer is A ", "A is correct? ", "A is correct and ", "A) x\n", "\n- ", "no, ",
     "because ", "\\boxed{", "<think>", "</think>", "<think> </think>", "I'm sorry, ",
     "i can't watch or ", "\u0301\u0316", "[LMMS_EVAL_", "Video ", "A) x or B, no, ",
+    "<|channel|>", "<|channel|>analysis<|message|>", "analysisA", "non è A, ", "la corretta ",
+    "B. ", "A. Falso ", "team B ", "ASSISTANT: ", "- C\n",
 ]  # fmt: skip
 
 
