@@ -17,7 +17,7 @@ from lmms_eval_tasks.haven import data, inputs, metrics
 from lmms_eval_tasks.haven import judge as judging
 from lmms_eval_tasks.haven import tables as layouts
 from lmms_eval_tasks.haven.metrics import ORDER
-from lmms_eval_tasks.haven.options import KINDS, SUMMARIES, TASKS, Variant
+from lmms_eval_tasks.haven.options import KINDS, SELECTIONS, SUMMARIES, TASKS, Variant
 from lmms_eval_tasks.haven.records.prepare import prepare
 from lmms_eval_tasks.judges import Criterion, geval
 from lmms_eval_tasks.judges.verdict import Scoring
@@ -29,12 +29,9 @@ V2T_SENTENCES = (3, 5)  # asked for by V2T's prompt with pictures (Appendix C)
 
 # --- what the log keeps ---------------------------------------------------------------------------
 
-_LISTS = (
-    *("keyframes", "key_shots", "shots", "importance"),
-    *("document", "summary", "summary_shots", "units"),
-)
+_LISTS = ("keyframes", "shots", "importance", "document", "summary", "summary_shots", "units")
 _IDENTITY = (
-    *("id", "source", "kind", "text", "with_document", "record", *_LISTS),
+    *("id", "source", "kind", "text", "with_document", "record", "key_shots", *_LISTS),
     *("budget", "n_sentences"),
 )
 # What `score` reads of an item: in a saved one nothing may be another kind of thing.
@@ -403,6 +400,8 @@ class Haven(Benchmark):
 def _problem(item: Item, first: Item) -> str:
     """What is wrong with a saved item of the task that `first` is of; "" if nothing is."""
     kept = {**_KEPT, "not_run": str} if item.get("status") == NOT_RUN else _KEPT
+    if item.get("kind") in SELECTIONS:  # runs before 2.0 have none
+        kept = {**kept, "key_shots": list}
     if lacking := [name for name, kind in kept.items() if not isinstance(item.get(name), kind)]:
         return f"has no `{lacking[0]}`"
     own, task = (

@@ -272,6 +272,14 @@ def test_damaged_samples_are_refused() -> None:
             (run,) = runs("haven_v2t")
             run.samples[1]["failed"] |= {name: value}
             assert f"`{name}`; take its line out or run the task again" in refused(run)
+    for task in ("haven_v2v", "haven_v2t"):  # as saved before 2.0
+        (run,) = runs(task)
+        for sample in run.samples:
+            del sample["failed"]["key_shots"]
+        if task == "haven_v2v":
+            assert "has no `key_shots`; " in refused(run)
+        else:
+            assert rescored([run]).numbers[task]["videos"] == 3
     (run,) = runs("haven_v2t")
     run.samples[1]["failed"] = whole("haven_v2v", "[1]", **video(1))
     assert "tvsum/video_1 is an item of haven_v2v; take its line out" in refused(run)
