@@ -180,15 +180,13 @@ class SetScores:
     hit: float
 
 
-BEST = SetScores(1.0, 1.0, 1.0)  # the true clips themselves can always be given
-
-
 def set_scores(predicted: Collection[int], true: Collection[int]) -> SetScores:
     """How well the clips of one sentence are met; nothing predicted is worth 0.
 
     Args:
         predicted: numbers given; one that no clip has is wrong like any other.
-        true: numbers of the true clips, at least one: another sentence is not asked about.
+        true: numbers of the true clips. Without one F1 and Hit are 0, and IoU is 1 where nothing is
+            predicted either, as in the benchmark's own code.
     """
     given, wanted = set(predicted), set(true)
     return _scores(len(given & wanted), len(given), len(wanted))
@@ -207,7 +205,7 @@ def clips_predicted(predicted: Sequence[Collection[int]]) -> float:
 def baseline(
     of_sentence: Callable[[int, int], SetScores], true: Sequence[Collection[int]], n_clips: int
 ) -> SetScores:
-    """A baseline of a video: `all_clips` or `one_at_random`, averaged."""
+    """A baseline of a video: `all_clips`, `one_at_random` or `best`, averaged."""
     return _mean([of_sentence(n_clips, len(set(clips))) for clips in true])
 
 
@@ -226,8 +224,15 @@ def all_clips(n: int, g: int) -> SetScores:
 
 def one_at_random(n: int, g: int) -> SetScores:
     """Expected scores of one clip drawn at random: F1 = 2g/(n(1 + g)), IoU = 1/n, Hit = g/n."""
-    return SetScores(2 * g / (n * (1 + g)), 1 / n, g / n)
+    return SetScores(2 * g / (n * (1 + g)), 1 / n if g else 0.0, g / n)
+
+
+def best(n: int, g: int) -> SetScores:  # noqa: ARG001 - as the other two are called
+    """The true clips themselves, or nothing where there is none."""
+    return _scores(g, g, g)
 
 
 def _scores(hits: int, given: int, true: int) -> SetScores:
+    if not given and not true:
+        return SetScores(0.0, 1.0, 0.0)
     return SetScores(2 * hits / (given + true), hits / (given + true - hits), float(hits > 0))

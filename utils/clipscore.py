@@ -1,9 +1,11 @@
 """CLIPScore of sentences and pictures with a CLIP model on this machine (metrics.md, "Text").
 
 Hessel et al., 2021: 2.5 * max(0, cosine) of the embeddings of a text and a picture. Here a text is
-one sentence, since CLIP cuts texts at 77 tokens, and the score is the mean over all pairs of a
-sentence and a picture. HAVEN's paper (Table 4: 0.741 to 0.899) names neither its model nor how a
-summary of several sentences meets several frames: all of this is ours, unverified.
+one sentence, since CLIP cuts texts at 77 tokens. The score is that of the mean of the sentences'
+directions and the mean of the pictures', as the code of HAVEN's authors says of theirs; the mean
+over all pairs of a sentence and a picture, which is lower, stands beside it. Their model, and
+whether they take vectors to length 1 before the mean, as here, is not published (HAVEN's Table 4:
+0.741 to 0.899).
 
 No model means no number: the value is None with the reason, never 0, and nothing is downloaded.
 """
@@ -29,8 +31,9 @@ KIND = "CLIP model"
 WEIGHT = 2.5  # Hessel et al., equation 1: stretches the usual cosines, about 0 to 0.4, to 0..1
 # Hessel et al. put "A photo depicts" before every caption; a sentence of a summary is none.
 RULE = (
-    f"{WEIGHT} * max(0, cosine), mean over all pairs of a sentence and a frame; sentences as they "
-    "are, without a prompt"
+    f"{WEIGHT} * max(0, cosine) of the mean direction of the sentences and that of the frames "
+    "(clipscore_pairs: mean over all pairs of a sentence and a frame); sentences as they are, "
+    "without a prompt"
 )
 # OpenAI's models. Their name and a commit of the Hugging Face cache say whose weights they are.
 RELEASED = (
@@ -46,19 +49,41 @@ class ClipScore:
     """The score of some sentences and pictures.
 
     Attributes:
-        value: 0..2.5; None if there is no sentence with a word, or no picture, or `reason`.
+        value: 0..2.5, of the means; None if there is no sentence with a word, or no picture, or
+            `reason`.
+        pairs: 0..2.5, the mean over pairs; None as `value`.
         n_sentences: sentences scored: those that have a word.
         n_cut: those of them that were cut to the model's length.
         reason: why nothing was computed, else None.
     """
 
     value: float | None
+    pairs: float | None
     n_sentences: int
     n_cut: int
     reason: str | None
 
 
-def from_embeddings(
+def of_means(
+    text_embeddings: Sequence[ArrayLike], image_embeddings: Sequence[ArrayLike]
+) -> float | None:
+    """CLIPScore of the mean of texts and the mean of images, 0..2.5; 0 if one of them is no vector.
+
+    Args and raises: as `of_pairs`.
+    """
+    if not len(text_embeddings) or not len(image_embeddings):
+        return None
+    sums = [
+        [math.fsum(column) for column in _directions(vectors).T]
+        for vectors in (text_embeddings, image_embeddings)
+    ]
+    if not all(math.hypot(*vector) for vector in sums):
+        return 0.0
+    text, image = _directions(sums)
+    return WEIGHT * min(max(0.0, math.fsum(text * image)), 1.0)
+
+
+def of_pairs(
     text_embeddings: Sequence[ArrayLike], image_embeddings: Sequence[ArrayLike]
 ) -> float | None:
     """CLIPScore of embeddings: the mean over all pairs of a text and an image, 0..2.5.
@@ -100,23 +125,24 @@ def clip_score(sentences: Sequence[str], images: Sequence[Picture], model: str) 
     said = [sentence for sentence in sentences if tokenize(sentence)]
     folder = local_models.find(model, may_be_path=True)
     if folder is None:
-        return ClipScore(None, len(said), 0, local_models.absent(KIND, model))
+        return ClipScore(None, None, len(said), 0, local_models.absent(KIND, model))
     encoder = _loaded(folder)
     if isinstance(encoder, str):
-        return ClipScore(None, len(said), 0, encoder)
+        return ClipScore(None, None, len(said), 0, encoder)
     if not said or not images:
-        return ClipScore(None, len(said), 0, None)
+        return ClipScore(None, None, len(said), 0, None)
     try:
         texts = encoder.texts(said)
         pictures = encoder.pictures(images)
-        value = from_embeddings([text.vector for text in texts], pictures)
+        vectors = [text.vector for text in texts]
+        value, pairs = of_means(vectors, pictures), of_pairs(vectors, pictures)
     except TasksError:
         raise  # a picture's file: the caller knows what it is of
     # As for BERTScore: models raise what they like, and an exception in an aggregation costs the
     # host's whole run (host.md).
     except Exception as error:
-        return ClipScore(None, len(said), 0, local_models.told(folder, error))
-    return ClipScore(value, len(said), sum(text.cut for text in texts), None)
+        return ClipScore(None, None, len(said), 0, local_models.told(folder, error))
+    return ClipScore(value, pairs, len(said), sum(text.cut for text in texts), None)
 
 
 def problem(model: str) -> str | None:

@@ -270,6 +270,33 @@ def _headed_frames(reply: Reply, n_frames: int, k: int) -> Frames:
     return _selected(reply, found and _Given(found.numbers, False, False), n_frames, k)
 
 
+_INTEGERS = re.compile(r"\[[0-9,\s]+\]")
+_IMPORTANT = re.compile(r"important frames\s*:\s*\[?([^\]\n]+)", re.IGNORECASE)
+
+
+def read_leniently(text: str, n_frames: int, k: int | None) -> tuple[int, ...]:
+    """The frames of a reply as the benchmark's own scoring takes them (README): in the order given.
+
+    Frames that there are, each once. Alone (V2V) the first JSON array of integers counts, or all
+    integers of the reply, of which the first k; in a joint reply those behind the first
+    "IMPORTANT FRAMES:", all of them. Reasoning is no part of a reply here either.
+
+    Args:
+        text: the model's reply, as the host hands it over. No text raises.
+        n_frames: F, number of sampled frames.
+        k: how many count; None for a joint reply.
+    """
+    reply = answers.shape(text)
+    found = (_INTEGERS if k is not None else _IMPORTANT).search(reply.text)
+    if k is None:
+        digits = re.findall(r"[0-9]+", found[1]) if found else []
+    else:
+        listed = found[0] if found and _is_json(found[0]) else reply.text
+        digits = re.findall(r"\b[0-9]+\b", listed)
+    numbers = map(answers.number, digits)
+    return tuple(dict.fromkeys(one for one in numbers if 1 <= one <= n_frames))[:k]
+
+
 def _selected(reply: Reply, given: _Given | None, n_frames: int, k: int) -> Frames:
     if given is None:
         # An empty array selects nothing, which must not pay: it is no reply that cannot be read.

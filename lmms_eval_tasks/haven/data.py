@@ -4,15 +4,16 @@ A text proxy needs no video. What a record lacks for one task only (`Record.gaps
 not fit the model's limit of images, is left out of that task without asking, and counted; a video
 that is missing or bad is left out where the user allows it.
 
-Every draw and shuffle follows a SHA-256 of the seed, the video's id and the thing drawn: the same
-on every machine, in every process and under `--limit`. A task with the document and the one without
-it share their draws, so that their difference is the document's.
+Every draw and shuffle follows a digest of the seed and the video's id (`drawn`): the same on every
+machine, in every process and under `--limit`. A task with the document and the one without it share
+their draws, so that their difference is the document's.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import random
 import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,12 +26,17 @@ from lmms_eval_tasks.benchmark import NOT_RUN, Found
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven import options
 from lmms_eval_tasks.haven.options import (
+    AUTHORS,
+    CLIP_LEAST,
+    CLIP_MOST,
+    CLIP_SHARE,
     LARGE_SOURCES,
     ORDERS,
     OWN,
     PAPER_COUNTS,
     REFERENCE,
     SELECTIONS,
+    SHOTS,
     SOURCES,
     SUMMARIES,
     TASKS,
@@ -186,8 +192,8 @@ def misfit(record: Record, info: VideoInfo) -> str:
         record: its picks count frames from 0; `n_frames` is None without HDF5.
         info: facts about the file.
     """
-    n_frames = record.n_frames
-    if n_frames is not None and abs(info.n_frames - n_frames) > TOLERANCE:
+    n_frames, slack = record.n_frames, options.current().slack
+    if n_frames is not None and abs(info.n_frames - n_frames) > TOLERANCE + slack:
         return (
             f"re-encoded with another frame count: it has {info.n_frames} frames, the original "
             f"{n_frames} (n_frames)"
@@ -260,6 +266,7 @@ def row(record: Record, digest: str) -> Row:
         "picks": record.picks,
         "descriptions": [frame.description for frame in record.frames],
         "keyframes": record.keyframes,
+        "key_shots": record.key_shots,
         "shots": [list(shot.frames) for shot in record.shots],
         "shot_texts": [shot.description for shot in record.shots],
         "importance": record.importance or [],
@@ -284,28 +291,34 @@ def make_doc(given: Mapping[str, Any], task: Variant, chosen: Options) -> Row:
     Adds `kind`, `text` (text proxy), `with_document`; `budget` (K); `n_sentences` asked for;
     `units`: the shots or document sentences shown, by number, in the order shown; `unit_frames`:
     the frames whose pictures are shown of each unit; `n_images`: how many pictures are shown;
-    `sentences`: the summary sentences shown; `not_run`, which is empty here.
+    `sentences`: the summary sentences shown; `document_last`: the document follows the shots;
+    `not_run`, which is empty here.
     """
     units, shots = _units(given, task, chosen), given["shots"]
     of_shots = task.kind not in SUMMARIES + SELECTIONS and not task.text
-    pictures = [shown(shots[n - 1], chosen.frames_per_shot) for n in units if of_shots]
+    pictures = [shown(shots[n - 1], chosen.frames_per_shot, task.kind) for n in units if of_shots]
     asked = len(given["summary"]) if chosen.sentences == REFERENCE else int(chosen.sentences)
-    # A sentence that belongs to no shot cannot be asked about.
-    known = [number for number, own in enumerate(given["summary_shots"], 1) if own]
-    shuffled = by_hash(known, chosen.seed, given["id"], "shuffled summary")
     return {
         **given,
         NOT_RUN: "",
         "kind": task.kind,
         "text": task.text,
         "with_document": task.document,
-        "budget": budget(len(given["picks"])),
+        "budget": budget(len(given["picks"]), chosen.budget),
         "n_sentences": asked if task.kind in SUMMARIES else 0,
         "units": units,
         "unit_frames": pictures,
         "n_images": 0 if task.text else sum(map(len, pictures)) or len(given["picks"]),
-        "sentences": shuffled if task.kind == "grounding" else [],
+        "sentences": _sentences(given, chosen) if task.kind == "grounding" else [],
+        "document_last": task.kind == "temporal" and chosen.document == "after",
     }
+
+
+def _sentences(given: Mapping[str, Any], chosen: Options) -> list[int]:
+    """Numbers of the summary sentences to ground, in the order shown."""
+    of_shots = enumerate(given["summary_shots"], 1)
+    known = [number for number, own in of_shots if own or chosen.shotless == "ask"]
+    return drawn(known, chosen.max_sentences, given, chosen, kind="grounding", what="summary")
 
 
 def _units(given: Mapping[str, Any], task: Variant, chosen: Options) -> list[int]:
@@ -317,10 +330,60 @@ def _units(given: Mapping[str, Any], task: Variant, chosen: Options) -> list[int
     if task.kind == "grounding":
         return units  # its clips stay in order, and all of them are needed
     what = "sentence" if sentences else "shot"
-    drawn = sorted(by_hash(units, chosen.seed, given["id"], f"drawn {what}")[: chosen.max_shots])
-    if task.kind == "saliency":
-        return drawn
-    return by_hash(drawn, chosen.seed, given["id"], f"shuffled {what}")
+    most = SHOTS[task.kind] if chosen.max_shots == AUTHORS else int(chosen.max_shots)
+    return drawn(units, most, given, chosen, kind=task.kind, what=what)
+
+
+def drawn(
+    numbers: Sequence[int],
+    most: int,
+    given: Mapping[str, Any],
+    chosen: Options,
+    *,
+    kind: str,
+    what: str,
+) -> list[int]:
+    """Some of the numbers in the order shown: ascending for saliency, else shuffled.
+
+    Args:
+        numbers: ascending.
+        most: how many at most; 0 is all.
+        given: the video's row.
+        chosen: `draws` and `seed`.
+        kind: of task, which decides the authors' seed.
+        what: is drawn, in the text that is hashed where `draws=hash`.
+    """
+    n = min(most or len(numbers), len(numbers))
+    if chosen.draws == AUTHORS:
+        draw = authors_random(kind, given["source"], given["video"], chosen.seed)
+        some = sorted(draw.sample(list(numbers), n))
+        if kind != "saliency":
+            draw.shuffle(some)
+        return some
+    some = sorted(by_hash(numbers, chosen.seed, given["id"], f"drawn {what}")[:n])
+    if kind == "saliency":
+        return some
+    return by_hash(some, chosen.seed, given["id"], f"shuffled {what}")
+
+
+AUTHORS_SEED = 42
+
+
+def authors_random(kind: str, source: str, video: str, seed: int = 0) -> random.Random:
+    """The generator of the authors' code, one for each video: with `seed` 0 their very draws.
+
+    For orders seeded with 42 and the first 32 bits of the MD5 of the video's key, which several
+    sources share, so that these have the same draw; else with the last 32 bits of that of
+    42:SOURCE:VIDEO.
+    """
+
+    def digest(text: str) -> str:
+        return hashlib.md5(text.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
+
+    first = AUTHORS_SEED + seed
+    if kind == "temporal":
+        return random.Random((first + int(digest(video)[:8], 16)) % 2**32)
+    return random.Random(int(digest(f"{first}:{source}:{video}")[-8:], 16))
 
 
 def by_hash(numbers: Iterable[int], seed: int, name: str, use: str) -> list[int]:
@@ -332,16 +395,20 @@ def by_hash(numbers: Iterable[int], seed: int, name: str, use: str) -> list[int]
     return sorted(numbers, key=key)
 
 
-def shown(frames: Sequence[int], limit: int) -> list[int]:
-    """The frames of a shot whose pictures are shown: uniform, its first and last among them.
+def shown(frames: Sequence[int], limit: int | str, kind: str = "") -> list[int]:
+    """The frames of a shot whose pictures are shown.
 
     Args:
         frames: numbers of the shot's sampled frames, at least one.
-        limit: how many at most; 0 is all. A single one is the shot's first.
+        limit: how many at most, uniform, the first and last among them; a single one is the shot's
+            first; 0 is all. `authors` is all, or the first ones of a clip to ground in.
+        kind: of task.
     """
-    if not limit:
+    if limit == AUTHORS and kind == "grounding":
+        return list(frames[: max(CLIP_LEAST, min(CLIP_MOST, round(CLIP_SHARE * len(frames))))])
+    if limit in (0, AUTHORS):
         return list(frames)
-    return [frames[place] for place in uniform_indices(len(frames), limit)]
+    return [frames[place] for place in uniform_indices(len(frames), int(limit))]
 
 
 # --- for people and results ---------------------------------------------------------------------
@@ -429,11 +496,16 @@ def _subset(release: Release, source: str, chosen: Options) -> Iterator[str]:
     if not keys or not chosen.subset:
         return
     yield (
-        f"{source}: {len(keys):,} videos are evaluated (subset={chosen.subset}, "
-        f"seed={chosen.seed}; any others are not validated):"
+        f"{source}: {len(keys):,} videos are evaluated ({_chosen_by(chosen)}; any others are not "
+        "validated):"
     )
     for line in textwrap.wrap(" ".join(keys), _WIDTH, break_long_words=False):
         yield f"  {line}"
+
+
+def _chosen_by(chosen: Options) -> str:
+    files = [f"ids={'+'.join(chosen.ids)}"] if chosen.ids else []
+    return ", ".join([*files, f"subset={chosen.subset}", f"seed={chosen.seed}"])
 
 
 def _gaps(records: Iterable[Record]) -> Iterator[str]:

@@ -25,13 +25,14 @@ if TYPE_CHECKING:
 Piece = str | int  # a text, or the number of a sampled frame whose picture is shown
 
 _SHOWN = ""  # in a layout: the pictures or descriptions
+_LAST = "temporal_document_last"  # the same text behind the shots
 # Kind of task, `_text` for its proxy -> parts of the prompt file in their order. A part
-# `KIND_document` is there only where the task gives the document.
+# `KIND_document` is there only where the task gives the document, and in one place.
 _LAYOUTS: dict[str, tuple[str, ...]] = {
     "v2t": ("v2t_open", _SHOWN, "v2t_ask"),
     "v2v": ("v2v_open", _SHOWN, "v2v_ask"),
     "v2vt": (_SHOWN, "v2vt_ask"),
-    "temporal": ("temporal_open", "temporal_document", _SHOWN, "temporal_ask"),
+    "temporal": ("temporal_open", "temporal_document", _SHOWN, _LAST, "temporal_ask"),
     "grounding": ("grounding_open", _SHOWN, "grounding_sentences", "grounding_ask"),
     "saliency": ("saliency_document", "saliency_open", _SHOWN, "saliency_ask"),
     "v2t_text": ("v2t_text_open", _SHOWN, "v2t_text_ask"),
@@ -175,8 +176,8 @@ def _pieces(doc: Doc, said: Mapping[str, str], *, simple: bool) -> list[str | _P
     made: list[str | _Pictures] = []
     for part in _LAYOUTS[doc["kind"] + ("_text" if doc["text"] else "")]:
         if part != _SHOWN:
-            if doc["with_document"] or not part.endswith("_document"):
-                made.append(prompts.fill(said[part], values))
+            if _stands(doc, part):
+                made.append(prompts.fill(said[part.removesuffix("_last")], values))
         elif doc["text"]:
             made.append(_lines(_unit(doc), _descriptions(doc)))
         else:
@@ -185,6 +186,13 @@ def _pieces(doc: Doc, said: Mapping[str, str], *, simple: bool) -> list[str | _P
                 made.append(prompts.fill(said["frame_images"], values))
             made += shown
     return made
+
+
+def _stands(doc: Doc, part: str) -> bool:
+    """Whether a part of the layout is in this request: one place of the document, if any."""
+    if "_document" not in part:
+        return True
+    return bool(doc["with_document"] and doc["document_last"] == part.endswith("_last"))
 
 
 def _shown(doc: Doc) -> list[_Pictures]:

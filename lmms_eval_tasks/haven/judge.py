@@ -233,13 +233,17 @@ class Asked(NamedTuple):
     frames: Sequence[int]
 
 
-def clipscore(items: Items) -> list[float | None]:
+def clipscore(items: Items, *, pairs: bool = False) -> list[float | None]:
     """CLIPScore between each item's summary and its frames; 0 where one of them is missing.
 
     None for all if the pictures of any cannot be had: failed replies, which need none, would weigh
     too much in the mean of the others.
+
+    Args:
+        items: of any sources.
+        pairs: as of `clip_values`.
     """
-    return _clip(items, lambda item: item["frames"])
+    return _clip(items, lambda item: item["frames"], pairs=pairs)
 
 
 def clip_baseline(frames: Callable[[int, int], Sequence[int]], items: Items) -> list[float | None]:
@@ -252,10 +256,13 @@ def clip_baseline(frames: Callable[[int, int], Sequence[int]], items: Items) -> 
     return _clip(items, lambda item: frames(item["n_frames"], item["budget"]))
 
 
-def _clip(items: Items, frames: Callable[[Item], Sequence[int]]) -> list[float | None]:
+def _clip(
+    items: Items, frames: Callable[[Item], Sequence[int]], *, pairs: bool = False
+) -> list[float | None]:
     whole = [item for item in items if item["sentences"] and item["frames"]]
     values = clip_values(
-        [Asked(item["id"], item["record"], item["sentences"], frames(item)) for item in whole]
+        [Asked(item["id"], item["record"], item["sentences"], frames(item)) for item in whole],
+        pairs=pairs,
     )
     # Where nothing is computed, 0 for those that failed would be no mean of anything.
     if None in values or clip_problem():
@@ -272,10 +279,11 @@ def clip_problem() -> str | None:
     return NOT_ASKED if model is None else implementation.problem(model)
 
 
-def clip_values(asked: Sequence[Asked]) -> list[float | None]:
+def clip_values(asked: Sequence[Asked], *, pairs: bool = False) -> list[float | None]:
     """CLIPScore, 0..2.5, of summaries and frames (utils/clipscore.py has the rule).
 
-    None where there is no sentence with a word or no picture any more, or no model.
+    With `pairs` it is the mean over pairs of a sentence and a frame. None where there is no
+    sentence with a word or no picture any more, or no model.
     """
     from lmms_eval_tasks.utils import clipscore as implementation
 
@@ -289,7 +297,8 @@ def clip_values(asked: Sequence[Asked]) -> list[float | None]:
     for one in asked:
         try:
             pictures = seen.of(one.video, one.record, one.frames)
-            values.append(implementation.clip_score(one.sentences, pictures, model).value)
+            found = implementation.clip_score(one.sentences, pictures, model)
+            values.append(found.pairs if pairs else found.value)
         except TasksError as error:  # a picture that cannot be opened any more
             lost.append(str(error))
             values.append(None)

@@ -30,16 +30,20 @@ Statistic = Callable[[Items], Any]
 
 ROUGE = ("rouge", "rouge1", "rouge2", "rougeL")
 KEYFRAMES = ("f1", "precision", "recall")
+IS_GT = "_is_gt"  # against the frames that `is_gt` marks, not all frames of the key shots
 ORDER = ("spearman", "kendall")
 ALIGNMENT = ("f1", "iou", "hit1")
 GEVAL = tuple(geval.MODES)
 
 _OF_FRAMES = ("random", "uniform", "first", "all", "best")
+_OF_KEYFRAMES: dict[str, tuple[str, ...]] = dict.fromkeys(
+    (*KEYFRAMES, *(f"{name}{IS_GT}" for name in KEYFRAMES)), _OF_FRAMES
+)
 # Kind -> metric -> the baselines that stand beside it.
 MEASURED: dict[str, dict[str, tuple[str, ...]]] = {
     "v2t": dict.fromkeys(ROUGE, ()),
-    "v2v": dict.fromkeys(KEYFRAMES, _OF_FRAMES),
-    "v2vt": {**dict.fromkeys(ROUGE, ()), **dict.fromkeys(KEYFRAMES, _OF_FRAMES)},
+    "v2v": _OF_KEYFRAMES,
+    "v2vt": {**dict.fromkeys(ROUGE, ()), **_OF_KEYFRAMES},
     "temporal": dict.fromkeys(ORDER, ("random", "identity", "best")),
     "grounding": dict.fromkeys(ALIGNMENT, ("random", "all", "best")),
     "saliency": dict.fromkeys(ORDER, ("random", "identity", "best")),
@@ -61,7 +65,7 @@ def part_of(metric: str) -> str:
     """The part of a reply that a metric of MEASURED is about: `summary`, `frames` or `reply`."""
     if metric in ROUGE:
         return "summary"
-    return "frames" if metric in KEYFRAMES else "reply"
+    return "frames" if metric.removesuffix(IS_GT) in KEYFRAMES else "reply"
 
 
 def part_status(item: Item, part: str) -> str:
@@ -143,6 +147,19 @@ def clips_predicted(items: Items) -> float | None:
     )
 
 
+def complete_orders(items: Items) -> Items:
+    """The items whose order the authors' code scores: it leaves the others out of its mean.
+
+    All units that were shown, and none that was not; in time no unit twice.
+    """
+
+    def scored(item: Item) -> bool:
+        broken = {"unknown", "repeated"} if item["kind"] == "temporal" else {"unknown"}
+        return item["status"] == "ok" and not broken & item["violations"].keys()
+
+    return [item for item in items if scored(item)]
+
+
 def _failed_parts(part: str, items: Items) -> int:
     return sum(part_status(item, part) != "ok" for item in items)
 
@@ -163,6 +180,10 @@ def details(items: Items) -> dict[str, Any]:
             for part in sorted(parts)
         }
     return found
+
+
+def _of_complete(statistic: Statistic, items: Items) -> Any:
+    return statistic(complete_orders(items))
 
 
 # --- a task's metrics ---------------------------------------------------------------------------
@@ -240,6 +261,8 @@ def of_kind(kind: str) -> list[Metric]:
         }
         # Both parts are needed: the status of the whole reply.
         found += _family("clipscore", judge.clipscore, "", beside, measured=False)
+        pairs = functools.partial(judge.clipscore, pairs=True)
+        found += _family("clipscore_pairs", pairs, "", {}, measured=False)
         for part in ("summary", "frames"):
             failed = functools.partial(_failed_parts, part)
             found.append(Metric(f"{part}_failed", failed, better=False))
@@ -248,6 +271,10 @@ def of_kind(kind: str) -> list[Metric]:
         found += refusals("refusals", {f"{name}_valid": _rating(name) for name in GEVAL})
     if kind in ORDERS:
         found.append(Metric("undefined", undefined, better=None))
+        for name in ORDER:
+            plain = functools.partial(mean, functools.partial(own_values, name))
+            of_complete = functools.partial(_of_complete, plain)
+            found.append(Metric(f"{name}_authors", of_complete))
     if kind == "grounding":
         found.append(Metric("clips_predicted", clips_predicted, better=None))
     return found

@@ -2,12 +2,14 @@
 
     LMMS_EVAL_TASKS_HAVEN=NAME=VALUE,...        or   lmms_eval --haven NAME=VALUE,...
 
-The paper gives none of the numbers that can be chosen; the defaults are this suite's (README).
+The paper gives none of the numbers that can be chosen; the defaults are those of its authors' code
+(README).
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -78,18 +80,23 @@ def capacity(n_frames: int) -> int:
     return n_frames * 15 // 100
 
 
-def budget(n_frames: int) -> int:
+def budget(n_frames: int, rounding: str = "ceil") -> int:
     """K, the number of keyframes asked for: 15 % of the sampled frames, at least 1.
 
     From the number of frames alone, never from the number of true keyframes.
 
     Args:
         n_frames: F, at least 1.
+        rounding: `ceil` or `floor`.
     """
-    return max(1, capacity(n_frames))
+    return -(-n_frames * 15 // 100) if rounding == "ceil" else max(1, capacity(n_frames))
 
 
 REFERENCE = "reference"
+AUTHORS = "authors"
+# Shots to order or to rank, and frames of a clip to ground in: a share of them, within bounds.
+SHOTS = {"temporal": 5, "saliency": 8}
+CLIP_SHARE, CLIP_LEAST, CLIP_MOST = 0.3, 4, 8
 
 
 @dataclass(frozen=True)
@@ -97,34 +104,61 @@ class Options:
     """How items are made.
 
     Attributes:
-        frames_per_shot: pictures shown of a shot at most, uniform over its sampled frames; 0 is all
-            of them. Summaries and keyframes always show every sampled frame.
+        frames_per_shot: `authors` is all sampled frames of a shot to order or to rank, and the
+            first ones of a clip to ground in; a number is how many at most, uniform over the
+            sampled frames; 0 is all. Summaries and keyframes always show every sampled frame.
         size: longest side of a picture in pixels; smaller ones are not enlarged.
         max_images: the model's limit of pictures in one request; 0 is none. An item that needs more
             is left out and named, never cut.
         max_shots: shots (or event sentences) to order or to rank at most; of more, so many are
-            drawn, seeded by the item's id. Grounding always shows all.
+            drawn, seeded by the item's id. `authors` is 5 and 8. Grounding always shows all.
         sentences: number of sentences asked for where the prompt names one (v2vt and the text
             proxies); `reference` is as many as the reference summary has.
         sources: which to run; empty is the paper's six, or a user's own where none of them is.
-        seed: of the shuffles and of the subsets of the two large sources.
+        seed: of the shuffles and of the subsets of the two large sources; 0 are the authors' draws.
         subset: videos of each large source; 0 is all of them.
+        max_sentences: summary sentences to ground at most; 0 is all.
+        shotless: whether a summary sentence that belongs to no shot may be among them, `ask` or
+            `drop`; whatever is said of it, its F1 and Hit@1 are 0.
+        document: whether it stands `after` the shots to order, or `before`.
+        draws: `authors` are their code's, `hash` follow a SHA-256.
+        budget: how K is rounded, `ceil` or `floor`.
+        ids: files that name the videos of a source, in place of all or of its subset.
+        slack: frames by which JSON, HDF5 and video may differ.
     """
 
-    frames_per_shot: int = 4
+    frames_per_shot: int | str = AUTHORS
     size: int = 512
     max_images: int = 0
-    max_shots: int = 30
-    sentences: int | str = 4
+    max_shots: int | str = AUTHORS
+    sentences: int | str = REFERENCE
     sources: tuple[str, ...] = ()
     seed: int = 0
     subset: int = 100
+    max_sentences: int = 3
+    shotless: str = "ask"
+    document: str = "after"
+    draws: str = AUTHORS
+    budget: str = "ceil"
+    ids: tuple[str, ...] = ()
+    slack: int = 0
 
     def asdict(self) -> dict[str, Any]:
         """Plain types, for result logs."""
-        return {**asdict(self), "sources": list(self.sources) or list(SOURCES)}
+        lists = {"sources": list(self.sources) or list(SOURCES), "ids": list(self.ids)}
+        return {**asdict(self), **lists}
 
 
+# Options that are words, and words that an option that is a number takes too.
+_WORDS = {
+    "shotless": ("ask", "drop"),
+    "document": ("after", "before"),
+    "draws": (AUTHORS, "hash"),
+    "budget": ("ceil", "floor"),
+    "sentences": (REFERENCE,),
+    "frames_per_shot": (AUTHORS,),
+    "max_shots": (AUTHORS,),
+}
 _LEAST = {
     "frames_per_shot": 0,
     "size": 16,
@@ -133,6 +167,8 @@ _LEAST = {
     "sentences": 1,
     "seed": 0,
     "subset": 0,
+    "max_sentences": 0,
+    "slack": 0,
 }
 
 
@@ -146,7 +182,7 @@ def current() -> Options:
 
 
 def parse(text: str) -> Options:
-    """Options from `NAME=VALUE,...`; sources are joined by `+`, as in `sources=tvsum+summe`.
+    """Options from `NAME=VALUE,...`; sources and ids are joined by `+`: `sources=tvsum+summe`.
 
     Raises:
         TasksError: as `current`.
@@ -159,26 +195,36 @@ def parse(text: str) -> Options:
             raise _wrong(text, f"{name!r} is none of {', '.join(names)}")
         if name in given:
             raise _wrong(text, f"{name} is given twice")
-        given[name] = _sources(text, value) if name == "sources" else _number(text, name, value)
+        given[name] = _READERS.get(name, _value)(text, name, value)
     return Options(**given)
 
 
-def _sources(text: str, value: str) -> tuple[str, ...]:
+def _sources(text: str, _: str, value: str) -> tuple[str, ...]:
     asked = [slug for slug in value.lower().split("+") if slug]
     if not asked or set(asked) - set(SOURCES):
         raise _wrong(text, f"sources={value}: expected some of {'+'.join(SOURCES)}")
     return tuple(slug for slug in SOURCES if slug in asked)
 
 
-def _number(text: str, name: str, value: str) -> int | str:
-    if name == "sentences" and value == REFERENCE:
-        return REFERENCE
-    if not value.isdecimal() or int(value) < _LEAST[name]:
-        also = f" or {REFERENCE}" if name == "sentences" else ""
-        raise _wrong(
-            text, f"{name}={value}: expected a whole number of {_LEAST[name]} or more{also}"
-        )
-    return int(value)
+def _files(text: str, name: str, value: str) -> tuple[str, ...]:
+    files = tuple(filter(None, value.split("+")))
+    if not files:
+        raise _wrong(text, f"{name}={value}: expected a file, or several joined by +")
+    return files
+
+
+def _value(text: str, name: str, value: str) -> int | str:
+    words = _WORDS.get(name, ())
+    if value in words:
+        return value
+    least = _LEAST.get(name)
+    if least is not None and value.isdecimal() and int(value) >= least:
+        return int(value)
+    number = [] if least is None else [f"a whole number of {least} or more"]
+    raise _wrong(text, f"{name}={value}: expected {' or '.join([*number, *words])}")
+
+
+_READERS: Mapping[str, Callable[[str, str, str], Any]] = {"sources": _sources, "ids": _files}
 
 
 def _wrong(text: str, why: str) -> TasksError:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-ALSO = ("options.py",)  # it decides the sample too: the budget
+ALSO = ("options.py",)  # it decides the sample too: the capacity
 NAMED = ("summe", "tvsum")  # sources whose files name the original video
 SHOTS_IN_JSON = ("youtube",)
 STATUS = "success"

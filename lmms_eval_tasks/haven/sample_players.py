@@ -8,9 +8,9 @@ longer name their format show in their scores. A request of anything else, or on
 read, is None.
 
 The oracle gives the best reply. Where importance ties it reaches the item's best value: any order
-of what ties is as good, and of keyframes that tie the earlier ones are true (paper, 3.2: the top
-15 %). The coin uses of a request how much there is and how much is asked for. Scripted replies
-(`--model tasks_scripted`) are made from the doc: they test metrics, not prompts.
+of what ties is as good. Its keyframes are the key shots' frames, not those that `is_gt` marks. The
+coin uses of a request how much there is and how much is asked for. Scripted replies (`--model
+tasks_scripted`) are made from the doc: they test metrics, not prompts.
 """
 
 from __future__ import annotations
@@ -282,10 +282,13 @@ def summary(request: Request) -> list[str]:
 
 
 def keyframes(request: Request) -> list[int]:
-    """Numbers of the frames with the highest levels, as many as are asked for."""
-    numbers = range(1, len(request.frames) + 1)
-    best = sorted(numbers, key=lambda number: (-request.frames[number - 1].level, number))
-    return sorted(best[: request.budget])
+    """Numbers of the key shots' frames, then of those with the highest levels, as many as asked."""
+
+    def place(number: int) -> tuple[bool, int, int]:
+        frame = request.frames[number - 1]
+        return not frame.key, -frame.level, number
+
+    return sorted(sorted(range(1, len(request.frames) + 1), key=place)[: request.budget])
 
 
 def best_order(request: Request) -> list[int]:
@@ -404,7 +407,7 @@ def _lacking(error: Exception) -> TasksError:
 def _scripted_frames(doc: Doc, right: bool) -> list[int]:
     """As many as are asked for: true keyframes first, or last."""
     numbers = range(1, len(doc["picks"]) + 1)
-    true = set(doc["keyframes"])
+    true = {frame for shot in doc["key_shots"] for frame in doc["shots"][shot - 1]}
     best = sorted(numbers, key=lambda number: ((number in true) != right, number))
     return sorted(best[: doc["budget"]])
 

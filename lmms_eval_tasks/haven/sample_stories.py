@@ -21,7 +21,7 @@ from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
 
-from lmms_eval_tasks.haven.options import budget
+from lmms_eval_tasks.haven.options import capacity
 from lmms_eval_tasks.haven.records import structure
 
 SHAPES = ("circle", "square", "triangle", "diamond")
@@ -136,7 +136,7 @@ class Story(_Told):
     @cached_property
     def keyframes(self) -> list[int]:
         """The 15 % of sampled frames with the highest levels; of a tie the earlier ones (3.2)."""
-        places, _ = structure.top(self.frames, budget(len(self.frames)))
+        places, _ = structure.top(self.frames, max(1, capacity(len(self.frames))))
         return [place + 1 for place in places]
 
     @cached_property

@@ -44,6 +44,7 @@ def doc(
         "picks": [15 * place for place in range(frames)],
         "descriptions": [f"A view of thing {_word(n)}." for n in range(1, frames + 1)],
         "keyframes": list(range(1, frames + 1, 6)),
+        "key_shots": list(range(1, shots + 1, 6)),
         "shots": spans,
         "shot_texts": [f"Somebody handles thing {_word(n)}." for n in range(1, shots + 1)],
         "importance": [0.25 * (n % 4) for n in range(shots)],
@@ -54,7 +55,8 @@ def doc(
         "data": "0123456789ab",
         "record": "fedcba987654",
     }
-    made = data.make_doc(row, task, Options(frames_per_shot=2, max_shots=shots))
+    chosen = Options(frames_per_shot=2, max_shots=shots, sentences=4, max_sentences=0, draws="hash")
+    made = data.make_doc(row, task, chosen)
     if units is None and task.kind == "temporal":
         units = _shuffled(shots)
     if units is not None:

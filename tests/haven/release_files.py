@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from lmms_eval_tasks.haven.options import budget
+from lmms_eval_tasks.haven.options import capacity
 
 STEP = 15  # original frames between two picks
 Data = dict[str, Any]
@@ -87,7 +87,9 @@ def _video(name: str, number: int, frames: int, shots: int) -> tuple[Data, Data]
         for shot, (first, last) in enumerate(spans)
         for place in range(first, last)
     ]
-    best = sorted(range(frames), key=lambda place: (-scores[place], place))[: budget(frames)]
+    best = sorted(range(frames), key=lambda place: (-scores[place], place))[
+        : max(1, capacity(frames))
+    ]
     key = [int(place in best) for place in range(frames)]
     picks = [STEP * place for place in range(frames)]
     entry = {

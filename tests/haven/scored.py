@@ -63,7 +63,7 @@ def no_models(monkeypatch: pytest.MonkeyPatch) -> None:
             found.append(sum(w in other.split() for w in words) / len(words) if words else 0.0)
         return TextScores(tuple(found), "BERTScore by hand")
 
-    def clip(asked: Sequence[texts.Asked]) -> list[float | None]:
+    def clip(asked: Sequence[texts.Asked], **_: bool) -> list[float | None]:
         return [len(one.sentences) / 4 + sum(one.frames) / 100 for one in asked]
 
     monkeypatch.setattr(texts, "bert_scores", fake)

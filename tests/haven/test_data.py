@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
+import random
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -169,6 +171,10 @@ def made(task: str, given: data.Row | None = None, **options: Any) -> data.Row:
     return data.make_doc(given, TASKS[task], Options(**options))
 
 
+# Of tvsum/video_7: temporal, saliency, grounding.
+PINNED = [[9, 6, 12, 5, 7], [1, 2, 3, 4, 6, 8, 11, 12], [8, 6, 1]]
+
+
 def by_hand(numbers: Sequence[int], use: str, seed: int = 0, name: str = "tvsum/video_7") -> Any:
     return sorted(
         numbers, key=lambda n: hashlib.sha256(f"{seed}:{use}:{name}:{n}".encode()).hexdigest()
@@ -207,12 +213,16 @@ def test_a_record_is_told_from_others_by_what_it_says(
 
 
 def test_k_and_the_number_of_sentences() -> None:
-    """max(1, floor(0.15 F)), whatever the number of true keyframes; sentences as the user says."""
-    for frames, k in ((1, 1), (13, 1), (14, 2), (19, 2), (20, 3), (100, 15), (165, 24)):
-        assert budget(frames) == k
-        for keyframes in ([1], list(range(1, frames + 1))):
-            given = row(frames=frames, shots=1, sentences=1, keyframes=keyframes)
-            assert made("haven_v2v", given)["budget"] == k
+    """15 % of F, whatever the number of true keyframes; sentences as the user says."""
+    of_floor = ((1, 1), (6, 1), (13, 1), (14, 2), (19, 2), (20, 3), (100, 15), (165, 24))
+    of_ceil = ((1, 1), (6, 1), (7, 2), (13, 2), (14, 3), (20, 3), (21, 4), (100, 15), (165, 25))
+    for rounding, known in (("ceil", of_ceil), ("floor", of_floor)):
+        for frames, k in known:
+            assert budget(frames, rounding) == k
+            for keyframes in ([1], list(range(1, frames + 1))):
+                given = row(frames=frames, shots=1, sentences=1, keyframes=keyframes)
+                assert made("haven_v2v", given, budget=rounding)["budget"] == k
+    assert made("haven_v2vt", row())["n_sentences"] == 3
     for task, variant in TASKS.items():
         summary = variant.kind in ("v2t", "v2vt")
         for option, n in ((4, 4), (7, 7), ("reference", 3)):
@@ -223,43 +233,80 @@ def test_k_and_the_number_of_sentences() -> None:
 def test_shuffles_and_draws_by_hand() -> None:
     """By seed and id alone; with the document they are the same; grounding shows all."""
     shots = range(1, 13)
-    assert made("haven_temporal")["units"] == by_hand(shots, "shuffled shot")
-    assert made("haven_temporal_text")["units"] == by_hand(shots, "shuffled sentence")
-    shown = made("haven_grounding", row(shots=4, sentences=4))["sentences"]
+    hashed = functools.partial(made, draws="hash")
+    every = functools.partial(hashed, max_shots=30, max_sentences=0)
+    assert every("haven_temporal")["units"] == by_hand(shots, "shuffled shot")
+    assert every("haven_temporal_text")["units"] == by_hand(shots, "shuffled sentence")
+    shown = every("haven_grounding", row(shots=4, sentences=4))["sentences"]
     assert shown == by_hand(range(1, 5), "shuffled summary")
     for kind in ("temporal", "saliency"):
-        with_document = made(f"haven_{kind}_doc", max_shots=5)
-        without = made(f"haven_{kind}", max_shots=5)
+        with_document = hashed(f"haven_{kind}_doc", max_shots=5)
+        without = hashed(f"haven_{kind}", max_shots=5)
         assert (with_document.pop("with_document"), without.pop("with_document")) == (True, False)
         assert with_document == without
     drawn = by_hand(shots, "drawn shot")[:5]
-    assert made("haven_saliency", max_shots=5)["units"] == sorted(drawn)
-    assert made("haven_temporal", max_shots=5)["units"] == by_hand(drawn, "shuffled shot")
+    assert hashed("haven_saliency", max_shots=5)["units"] == sorted(drawn)
+    assert hashed("haven_temporal", max_shots=5)["units"] == by_hand(drawn, "shuffled shot")
     sentences = by_hand(shots, "drawn sentence")[:5]
-    found = made("haven_temporal_text", max_shots=5)["units"]
+    found = hashed("haven_temporal_text", max_shots=5)["units"]
     assert found == by_hand(sentences, "shuffled sentence")
-    assert made("haven_saliency", max_shots=12)["units"] == list(shots)
-    found = made("haven_grounding", row(shots=12, sentences=9), max_shots=2)
+    assert hashed("haven_saliency", max_shots=12)["units"] == list(shots)
+    found = hashed("haven_grounding", row(shots=12, sentences=9), max_shots=2, max_sentences=0)
     assert (found["units"], sorted(found["sentences"])) == (list(shots), list(range(1, 10)))
     # A document may have more sentences than the video has shots.
-    told = made("haven_temporal_text", row(shots=3, document=["One."] * 9))
+    told = every("haven_temporal_text", row(shots=3, document=["One."] * 9))
     assert (sorted(told["units"]), told["n_images"]) == (list(range(1, 10)), 0)
     # A sentence without shots is not asked about.
     given = row(shots=4, sentences=4, summary_shots=[[1, 2], [], [4], []])
     for task in ("haven_grounding", "haven_grounding_text"):
-        assert sorted(made(task, given)["sentences"]) == [1, 3]
+        assert sorted(every(task, given, shotless="drop")["sentences"]) == [1, 3]
+        assert sorted(every(task, given)["sentences"]) == [1, 2, 3, 4]
+        assert len(hashed(task, given)["sentences"]) == 3
+
+
+def test_the_draws_of_the_authors_code() -> None:
+    """By their rules written out again; the numbers are pinned, as every Python draws them."""
+
+    def by_rule(first: int, most: int, of: int, shuffled: bool) -> list[int]:
+        draw = random.Random(first)
+        found = sorted(draw.sample(range(of), most))
+        order = list(range(most))
+        if shuffled:
+            draw.shuffle(order)
+        return [1 + found[place] for place in order]
+
+    given = row(frames=60, shots=12, sentences=9)  # tvsum/video_7
+    first = 42 + int(hashlib.md5(b"video_7").hexdigest()[:8], 16)
+    for task in ("haven_temporal", "haven_temporal_doc", "haven_temporal_text"):
+        assert made(task, given)["units"] == by_rule(first, 5, 12, True)
+    whole = int(hashlib.md5(b"42:tvsum:video_7").hexdigest(), 16) % 2**32
+    for task in ("haven_saliency", "haven_saliency_doc", "haven_saliency_text"):
+        assert made(task, given)["units"] == by_rule(whole, 8, 12, False)
+    assert made("haven_grounding", given)["sentences"] == by_rule(whole, 3, 9, True)
+    pinned = [made(f"haven_{kind}", given)["units"] for kind in ("temporal", "saliency")]
+    assert [*pinned, made("haven_grounding", given)["sentences"]] == PINNED
+    # Sources share the order's draw, and no other.
+    other = {**given, "source": "summe", "id": "summe/video_7"}
+    assert made("haven_temporal", other)["units"] == pinned[0]
+    assert made("haven_saliency", other)["units"] != pinned[1]
+    few = row(shots=3, sentences=2)
+    assert sorted(made("haven_temporal", few)["units"]) == [1, 2, 3]
+    assert sorted(made("haven_grounding", few)["sentences"]) == [1, 2]
 
 
 def test_nothing_that_is_true_has_a_say_in_an_order() -> None:
     given = row(frames=60, shots=12)
-    other = {**given, "importance": [1.0] * 12, "keyframes": [9], "data": "x", "video": "y"}
+    other = {**given, "importance": [1.0] * 12, "keyframes": [9], "data": "x", "video": "video_7"}
     other |= {"video_path": "/z", "descriptions": ["?"] * 60, "picks": list(range(60))}
     for task in ("haven_temporal", "haven_temporal_text"):
-        base = made(task, given)["units"]
+        base = made(task, given, max_shots=12)["units"]
         assert sorted(base) == list(range(1, 13)) != base
-        assert made(task, other, size=64, frames_per_shot=1)["units"] == base
-        assert made(task, {**given, "id": "tvsum/video_8"})["units"] != base
-        assert made(task, given, seed=1)["units"] != base
+        assert made(task, other, size=64, frames_per_shot=1, max_shots=12)["units"] == base
+        assert (
+            made(task, {**given, "id": "tvsum/video_8", "video": "video_8"}, max_shots=12)["units"]
+            != base
+        )
+        assert made(task, given, seed=1, max_shots=12)["units"] != base
 
 
 def test_frames_of_a_shot() -> None:
@@ -278,8 +325,16 @@ def test_frames_of_a_shot() -> None:
     found = made("haven_temporal", given, frames_per_shot=2)
     ends = {1: [1, 8], 2: [9, 16], 3: [17, 24]}
     assert found["unit_frames"] == [ends[unit] for unit in found["units"]]
-    whole = made("haven_saliency", given, frames_per_shot=0)["unit_frames"]
-    assert [len(one) for one in whole] == [8, 8, 8]
+    for task, chosen, shown in (
+        ("haven_saliency", {"frames_per_shot": 0}, [8, 8, 8]),
+        ("haven_saliency", {}, [8, 8, 8]),
+        ("haven_temporal_doc", {}, [8, 8, 8]),
+        ("haven_grounding", {}, [4, 4, 4]),
+    ):
+        assert [len(one) for one in made(task, given, **chosen)["unit_frames"]] == shown
+    # The first 0.3 n of a clip to ground in, 4 to 8 of them.
+    for n, first in ((1, 1), (3, 3), (4, 4), (15, 4), (16, 5), (25, 8), (26, 8), (90, 8)):
+        assert data.shown(range(1, n + 1), "authors", "grounding") == list(range(1, first + 1))
 
 
 # --- before the model is loaded, and in the results -----------------------------------------------

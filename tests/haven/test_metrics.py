@@ -26,7 +26,13 @@ from tests.haven.scored import (
     whole,
 )
 
-FRAMES = {"frames": 20, "keyframes": [1, 4, 11]}  # K = 3
+# K = 3; each frame is a shot.
+FRAMES: dict[str, Any] = {
+    "frames": 20,
+    "shots": 20,
+    "key_shots": [1, 4, 11],
+    "keyframes": [1, 2, 3, 11],
+}
 RIGHT = "Shot 4 > Shot 3 > Shot 2 > Shot 1"
 
 
@@ -79,7 +85,7 @@ def test_whose_failure_it_is() -> None:
 def test_baselines_and_scoring_that_broke() -> None:
     """K is 3 and G is 3 or 1: random 3/20 and 6/80; best 1 and 1/2."""
     some = [whole("haven_v2v", "?", **video(1), **FRAMES)]
-    some.append(whole("haven_v2v", "", **video(2), frames=20, keyframes=[1]))
+    some.append(whole("haven_v2v", "", **video(2), **(FRAMES | {"key_shots": [1]})))
     found = numbers("haven_v2v", some)
     assert found["f1_random"] == pytest.approx((3 / 20 + 6 / 80) / 2)
     assert found["f1_best"] == pytest.approx(3 / 4)
@@ -121,6 +127,19 @@ def test_intervals() -> None:
     assert (plain["estimate"], plain["n"], plain["clusters"]) == (pytest.approx(1 / 3), 3, 3)
     # Of two videos each resample is 0, 1/2 or 1.
     assert (valid["estimate"], valid["low"], valid["high"]) == (0.5, 0.0, 1.0)
+
+
+def test_orders_that_the_authors_code_scores() -> None:
+    """Of 1, -1, 0.5 and 0: missing shots leave its mean, and repeated ones in time alone."""
+    reverse = "Shot 1 > Shot 2 > Shot 3 > Shot 4"
+    some = [RIGHT, reverse, f"{RIGHT} > Shot 4", f"{RIGHT} > Shot 5", "Shot 4 > Shot 3", "", FAILED]
+    for task, expected in (("haven_saliency", 1 / 3), ("haven_temporal", 0.0)):
+        given = [
+            whole(task, reply, **video(n), units=[4, 3, 2, 1] if "temp" in task else None)
+            for n, reply in enumerate(some)
+        ]
+        assert numbers(task, given)["kendall_authors"] == pytest.approx(expected)
+        assert numbers(task, given[4:])["spearman_authors"] is None
 
 
 # --- G-Eval ---------------------------------------------------------------------------------------
@@ -250,7 +269,7 @@ def consistent(
     found = of_group(
         {
             f"haven_{other}": [whole(f"haven_{other}", r, **video(n), **more) for n, r in replies],
-            v2v: [whole(v2v, r, **video(n)) for n, r in keyframes],
+            v2v: [whole(v2v, r, **video(n), budget=5) for n, r in keyframes],
         }
     )
     return [found[f"joined_{kind}{form}"] for form in ("", "_chance", "_videos")]

@@ -20,8 +20,17 @@ def test_defaults() -> None:
 
 def test_every_option(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "frames_per_shot=2,size=384,max_images=250,max_shots=8,sentences=3,seed=7,subset=0"
-    monkeypatch.setenv(settings.HAVEN, f"{text},sources=tvsum+summe")
-    assert options.current() == Options(2, 384, 250, 8, 3, ("summe", "tvsum"), 7, 0)
+    words = "shotless=drop,document=before,draws=hash,budget=floor,max_sentences=0,slack=1"
+    monkeypatch.setenv(settings.HAVEN, f"{text},{words},sources=tvsum+summe,ids=a.txt+b.txt")
+    numbers = {"frames_per_shot": 2, "size": 384, "max_images": 250, "max_shots": 8, "sentences": 3}
+    more = {"shotless": "drop", "document": "before", "draws": "hash", "budget": "floor"}
+    assert options.current() == Options(
+        **numbers,
+        **more,
+        **{"sources": ("summe", "tvsum"), "seed": 7, "subset": 0, "max_sentences": 0, "slack": 1},
+        ids=("a.txt", "b.txt"),
+    )
+    assert options.parse("max_shots=authors,frames_per_shot=authors") == Options()
 
 
 def test_the_least() -> None:
@@ -41,6 +50,9 @@ def test_the_least() -> None:
         ("size=1e3", "size=1e3: expected a whole number of 16 or more"),
         ("max_shots=1", "max_shots=1: expected a whole number of 2 or more"),
         ("sentences=all", "sentences=all: expected a whole number of 1 or more or reference"),
+        ("draws=random", "draws=random: expected authors or hash"),
+        ("budget=3", "budget=3: expected ceil or floor"),
+        ("ids=", "ids=: expected a file, or several joined by "),
         ("size=reference", "size=reference: expected a whole number of 16 or more"),
         ("sources=", "sources=: expected some of " + r"\+".join(SOURCES)),
         ("sources=tvsum+msvd", r"sources=tvsum\+msvd: expected some of"),

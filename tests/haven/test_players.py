@@ -12,7 +12,7 @@ from PIL import Image
 
 from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.haven import data, demo, options, sample, tasks
+from lmms_eval_tasks.haven import data, demo, metrics, options, sample, tasks
 from lmms_eval_tasks.haven import sample_players as players
 from lmms_eval_tasks.haven.options import TASKS, parse
 from lmms_eval_tasks.haven.records import release as released
@@ -66,14 +66,16 @@ def test_the_oracle_reaches_the_best_value_of_every_item(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     others = ("frames_per_shot=1", "frames_per_shot=0,size=96", "max_shots=3,seed=5")
-    for given in ("", *others, "sentences=reference"):
+    before = "draws=hash,max_sentences=0,max_shots=30,budget=floor,document=before,sentences=4"
+    for given in ("", *others, before):
         monkeypatch.setenv(settings.HAVEN, given)
         for task in TASKS:
             for one in docs(folder, task)[3:5] if given else docs(folder, task):
                 for parts in (chat(one), simple(one)):
                     found = worth(one, parts)
-                    best = {n: found["baselines"].get(f"{n}_best", 1.0) for n in found["scores"]}
-                    assert found["scores"] == pytest.approx(best), (task, one["id"])
+                    scores = {n: v for n, v in found["scores"].items() if metrics.IS_GT not in n}
+                    best = {n: found["baselines"].get(f"{n}_best", 1.0) for n in scores}
+                    assert scores == pytest.approx(best), (task, one["id"])
     monkeypatch.delenv(settings.HAVEN)
     for task in ("haven_v2vt", "haven_v2t_text", "haven_v2vt_text"):
         for n in (1, 2):  # fewer sentences, and each of them longer
@@ -133,5 +135,5 @@ def test_a_coin_that_is_none_stops_the_demo(folder: Path, tmp_path: Path) -> Non
         ["on", "16", "HAVEN", "alignments"],
     ]
     lucky = played(folder, players.oracle)
-    with pytest.raises(TasksError, match=r"the coin got f1 = 1\.000 on 32 HAVEN keyframes, not"):
+    with pytest.raises(TasksError, match=r"the coin got f1 = 0\.911 on 32 HAVEN keyframes, not"):
         demo.check_coin({}, saved(tmp_path / "lucky", lucky), folder / "key.json")

@@ -29,7 +29,13 @@ from tests.haven.scored import (
 
 NAMES = list(TASKS)
 ORDERS = [name for name in NAMES if TASKS[name].kind in ("temporal", "saliency")]
-FRAMES = {"frames": 20, "keyframes": [1, 4, 11]}  # K = 3
+# K = 3; each frame is a shot.
+FRAMES: dict[str, Any] = {
+    "frames": 20,
+    "shots": 20,
+    "key_shots": [1, 4, 11],
+    "keyframes": [1, 2, 3, 11],
+}
 # The reference of three sentences: In short: thing ba. In short: thing ca. In short: thing da.
 FOUR = "1. Thing ba.\n2. Thing ba.\n3. Thing ba.\n4. Thing ba."
 
@@ -54,13 +60,17 @@ def picked(item: dict[str, Any], *metrics: str) -> dict[str, float]:
     return {name: (item["scores"] | item["baselines"])[name] for name in metrics}
 
 
+def by_shots(item: dict[str, Any]) -> dict[str, float]:
+    return {name: item["scores"][name] for name in ("precision", "recall", "f1")}
+
+
 # --- what a reply is worth ------------------------------------------------------------------------
 
 
 def test_keyframes() -> None:
-    """P, R and F1 over what is given, beside baselines of exactly K frames."""
+    """P, R and F1 against the key shots' frames, beside baselines of exactly K frames."""
     found = whole("haven_v2v", "[1, 11, 5]", **FRAMES)
-    assert found["scores"] == close(precision=2 / 3, recall=2 / 3, f1=2 / 3)
+    assert by_shots(found) == close(precision=2 / 3, recall=2 / 3, f1=2 / 3)
     assert (found["frames"], found["status"], found["violations"]) == ([1, 11, 5], "ok", {})
     # Uniform frames are the middles of three parts of 20 frames: 4, 11 and 17.
     expected = {"random": 3 / 20, "uniform": 2 / 3, "first": 1 / 3, "all": 6 / 23, "best": 1}
@@ -68,14 +78,32 @@ def test_keyframes() -> None:
     assert picked(found, *by_name) == close(**by_name)
     assert picked(found, "recall_all", "precision_all") == close(recall_all=1, precision_all=0.15)
     # G = 5 of 20, K = 3: 2KG / F(K + G) = 30 / 160; three hits are 6 / 8.
-    found = whole("haven_v2v", "[1]", frames=20, keyframes=[1, 2, 3, 4, 5])
-    assert found["scores"] == close(precision=1, recall=0.2, f1=1 / 3)
+    found = whole("haven_v2v", "[1]", frames=20, shots=4, key_shots=[1])
+    assert by_shots(found) == close(precision=1, recall=0.2, f1=1 / 3)
     expected = {"f1_random": 3 / 16, "f1_first": 0.75, "f1_best": 0.75, "recall_best": 0.6}
     assert picked(found, *expected) == close(**expected)
     assert found["violations"] == {"too_few": 2}
     found = whole("haven_v2v", "[1, 1, 4, 11, 99]", **FRAMES)
-    assert found["scores"] == close(precision=3 / 4, recall=1, f1=6 / 7)
+    assert by_shots(found) == close(precision=1, recall=1, f1=1)
+    # Against 1, 2, 3 and 11, by all that was given: two of four.
+    assert picked(found, "precision_is_gt", "recall_is_gt") == close(
+        precision_is_gt=1 / 2, recall_is_gt=1 / 2
+    )
+    assert found["baselines"]["recall_is_gt_best"] == pytest.approx(3 / 4)
     assert found["violations"] == {"too_many": 2, "repeated": 1, "out_of_range": 1}
+    # Cut to the first three; a joint reply is not.
+    found = whole("haven_v2v", "[2, 3, 5, 1, 4, 11]", **FRAMES)
+    assert (found["scores"]["f1"], found["frames"]) == (0, [2, 3, 5])
+    assert found["scores"]["recall_is_gt"] == pytest.approx(1)
+    joint = "SUMMARY:\n1. A.\nIMPORTANT FRAMES: [Frame 2, Frame 3, Frame 5, Frame 1, Frame 4]"
+    assert whole("haven_v2vt", joint, **FRAMES)["scores"]["recall"] == pytest.approx(2 / 3)
+    # What only the lenient reading finds is read.
+    found = whole("haven_v2v", "Frames 1 and 4 matter, and 99.", **FRAMES)
+    assert by_shots(found) == close(precision=1, recall=2 / 3, f1=4 / 5)
+    assert (found["status"], found["violations"]) == ("ok", {"other_form": 1})
+    # No frame is marked by `is_gt`.
+    found = whole("haven_v2v", "[1]", **(FRAMES | {"keyframes": []}))
+    assert (found["scores"]["f1_is_gt"], found["scores"]["f1"]) == (None, 1 / 2)
 
 
 def test_temporal_order() -> None:
@@ -148,6 +176,13 @@ def test_grounding() -> None:
     found = whole("haven_grounding", "Summary 1: Clip 2\nSummary 3: Clip 3")
     assert found["scores"]["f1"] == pytest.approx(2 / 3)
     assert (found["status"], found["violations"]) == ("unparsed", {"missing": 1})
+    # The second sentence has no shot: nothing is right of it but, in IoU, to name none.
+    given = doc("haven_grounding", summary_shots=[[1], [], [3]])
+    for second, iou in (("None", 1), ("Clip 2", 2 / 3)):
+        found = of_doc(given, f"Summary 1: {second}\nSummary 2: Clip 1\nSummary 3: Clip 3")
+        assert found["scores"] == close(f1=2 / 3, iou=iou, hit1=2 / 3)
+    best = {"f1_best": 2 / 3, "iou_best": 1, "hit1_best": 2 / 3, "iou_random": 1 / 6}
+    assert picked(found, *best) == close(**best)
 
 
 def test_summaries() -> None:
@@ -237,6 +272,14 @@ def test_damaged_samples_are_refused() -> None:
             (run,) = runs("haven_v2t")
             run.samples[1]["failed"] |= {name: value}
             assert f"`{name}`; take its line out or run the task again" in refused(run)
+    for task in ("haven_v2v", "haven_v2t"):  # as saved before 2.0
+        (run,) = runs(task)
+        for sample in run.samples:
+            del sample["failed"]["key_shots"]
+        if task == "haven_v2v":
+            assert "has no `key_shots`; " in refused(run)
+        else:
+            assert rescored([run]).numbers[task]["videos"] == 3
     (run,) = runs("haven_v2t")
     run.samples[1]["failed"] = whole("haven_v2v", "[1]", **video(1))
     assert "tvsum/video_1 is an item of haven_v2v; take its line out" in refused(run)

@@ -19,7 +19,7 @@ from tiny_clip import IMAGES, SENTENCES, given, scored
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.utils import clipscore
 from lmms_eval_tasks.utils.clip_encoder import Picture
-from lmms_eval_tasks.utils.clipscore import ClipScore, clip_score, from_embeddings
+from lmms_eval_tasks.utils.clipscore import ClipScore, clip_score, of_means, of_pairs
 from tests.checks import refused, table
 
 ROUNDING = 1e-5  # of single precision, over batches of different shapes
@@ -28,22 +28,35 @@ pytestmark = pytest.mark.usefixtures("one_thread", "no_clip_kept")
 
 @table("texts, images, expected")
 def test_by_hand(texts: list[Any], images: list[Any], expected: float) -> None:
-    assert from_embeddings(texts, images) == pytest.approx(expected, abs=1e-12)
+    assert of_pairs(texts, images) == pytest.approx(expected, abs=1e-12)
+
+
+def test_of_means_by_hand() -> None:
+    """(1, 0) and (0, 1) have the mean direction (1, 1) / sqrt 2, however long they are."""
+    for texts, images, expected in (
+        ([[3, 0], [0, 9]], [[1, 1]], 2.5),
+        ([[1, 0], [0, 1]], [[1, 0]], 2.5 / math.sqrt(2)),
+        ([[1, 0]], [[-1, 0.1]], 0.0),
+        ([[1, 0], [-1, 0]], [[1, 0]], 0.0),
+    ):
+        assert of_means(texts, images) == pytest.approx(expected)
+        assert of_means(texts[::-1], images) == of_means(texts, images)
+    assert of_means([], [[1, 0]]) is of_means([[1, 0]], []) is None
 
 
 def test_nothing_and_equal_directions() -> None:
     empty: list[Any] = [([], [[1, 0]]), ([[1, 0]], []), ([], [])]
-    assert [from_embeddings(*tables) for tables in empty] == [None] * 3
+    assert [of_pairs(*tables) for tables in empty] == [None] * 3
     for vector in np.random.default_rng(5).normal(size=(200, 17)):
-        found = from_embeddings([vector], [vector * 3])
+        found = of_pairs([vector], [vector * 3])
         assert found == pytest.approx(2.5)
         assert found <= 2.5
 
 
 def test_what_is_no_embedding() -> None:
     for wrong, said in (([math.nan, 0], "not finite"), ([0, 0], "of zeros has no direction")):
-        refused(ValueError, said, from_embeddings, [[1, 0]], [[1, 0], wrong])
-        refused(ValueError, said, from_embeddings, [wrong], [[1, 0]])
+        refused(ValueError, said, of_pairs, [[1, 0]], [[1, 0], wrong])
+        refused(ValueError, said, of_pairs, [wrong], [[1, 0]])
 
 
 # --- with a model -----------------------------------------------------------------------------
@@ -77,7 +90,11 @@ def test_the_models_own_cosines_give_the_same(clip: str, monkeypatch: pytest.Mon
     assert min(cosines) > 0  # so that none of the tests below compares 0 with 0
     first = scored(clip, SENTENCES, names)
     assert first == pytest.approx(2.5 * sum(cosines) / 9, abs=ROUNDING)
-    assert scored(clip, SENTENCES[1:2], names[2:]) == pytest.approx(2.5 * cosines[5], abs=ROUNDING)
+    one = clip_score(SENTENCES[1:2], given(names[2:]), clip)
+    assert one.value == pytest.approx(one.pairs) == pytest.approx(2.5 * cosines[5], abs=ROUNDING)
+    both = clip_score(SENTENCES, given(names), clip).value
+    assert both is not None
+    assert both > first  # means are shorter than 1
     clipscore._loaded.cache_clear()
     for name in ("get_text_features", "get_image_features"):  # older ones return vectors alone
         now = getattr(CLIPModel, name)
@@ -102,8 +119,8 @@ def test_what_has_no_word_and_what_is_nothing(clip: str) -> None:
         score = clip_score([SENTENCES[0], blank], given(["sea"]), clip)
         assert score == clip_score(SENTENCES[:1], given(["sea"]), clip)
         assert score.n_sentences == 1
-        assert clip_score([blank], given(["sea"]), clip) == ClipScore(None, 0, 0, None)
-    assert clip_score(SENTENCES, [], clip) == ClipScore(None, 3, 0, None)
+        assert clip_score([blank], given(["sea"]), clip) == ClipScore(None, None, 0, 0, None)
+    assert clip_score(SENTENCES, [], clip) == ClipScore(None, None, 3, 0, None)
 
 
 # --- what the model is given ------------------------------------------------------------------

@@ -20,6 +20,7 @@ from lmms_eval_tasks.utils.video_summaries import (
     Summary,
     read_frames,
     read_joint,
+    read_leniently,
     read_summary,
 )
 from tests.checks import table
@@ -62,6 +63,30 @@ def test_keyframes_and_summaries(case: dict[str, Any]) -> None:
         summary, frames = read_joint(text, case["n_frames"], case["k"], asked)
         found = {**of_frames(frames), **of_summary(summary)}
     assert found == {name: case[name] for name in found}
+
+
+@table(
+    "text, k, frames",
+    [
+        ("[3, 1, 2]", 2, (3, 1)),
+        ("First [4, 4, 99, 5], then [6].", 9, (4, 5)),  # the first list, not the last
+        ("Frame 7, then 2 and 12.", 3, (7, 2)),  # without a list all integers, of 10 frames
+        ("[Frame 3, Frame 8]", 3, (3, 8)),
+        ("1. [2, 3,]", 3, (1, 2, 3)),  # no JSON: all integers
+        ("<think>[1]</think>\n[2]", 3, (2,)),
+        ("<think>[1]", 3, ()),
+        ("Some of them.", 3, ()),
+        ("[99]", 3, ()),
+        ("SUMMARY:\n1. A.\nIMPORTANT FRAMES: [Frame 3, Frame 3, Frame 11, 1]", None, (3, 1)),
+        ("**Important frames:** Frame 4 and 2\n5", None, (4, 2)),
+        ("IMPORTANT FRAMES: none.\n[1]", None, ()),
+        ("[Frame 1]", None, ()),
+    ],
+)
+def test_frames_as_the_published_scores_take_them(
+    text: str, k: int | None, frames: tuple[int, ...]
+) -> None:
+    assert read_leniently(text, 10, k) == frames
 
 
 @table("case", cases("orders"))

@@ -160,7 +160,7 @@ def test_known_scores_of_alignments() -> None:
     assert alignments.set_scores({1, 2, 3}, {3, 4}) == SetScores(0.4, 0.25, 1)
     assert alignments.set_scores({1}, {2}) == SetScores(0, 0, 0)
     assert alignments.set_scores(set(), {2}) == SetScores(0, 0, 0)
-    assert alignments.set_scores({2, 3}, {2, 3}) == alignments.BEST
+    assert alignments.set_scores({2, 3}, {2, 3}) == alignments.SetScores(1, 1, 1)
     # A clip that does not exist is wrong.
     assert alignments.set_scores({2, 99}, {2}) == SetScores(2 / 3, 0.5, 1)
     found = alignments.score([{1, 2, 3}, set(), {5}], [{3, 4}, {1}, {5}])

@@ -108,8 +108,8 @@ def given(names: Sequence[str], opened: list[str] | None = None) -> list[Picture
 
 
 def scored(model: str, sentences: Sequence[str], names: Sequence[str]) -> float:
-    """The score, which there has to be."""
+    """The mean over pairs, which there has to be."""
     score = clip_score(sentences, given(names), model)
     assert score.reason is None, score.reason
-    assert score.value is not None
-    return score.value
+    assert score.pairs is not None
+    return score.pairs

@@ -7,7 +7,8 @@ shot without a sampled frame is dropped with its clip, and those after it count 
 alignments too. A sentence may so lose all its shots: it stays in the document or the summary, with
 no shot, and grounding does not ask for it.
 
-With HDF5, a clip's `frames` have to lie inside its shot, but need not be all of them.
+With HDF5, its `picks` are where the frames lie, and a clip's `frames` have to lie inside its shot,
+but need not be all of them. A user may allow some frames of difference (`slack`).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Frame:
 
     pick: its index among the frames of the original video, counted from 0.
     description: what it shows; "" only where the release has none (`Record.gaps`).
-    keyframe: whether it is a true keyframe.
+    keyframe: whether `is_gt` calls it a keyframe.
     importance: `gtscore` of HDF5; None without HDF5.
     """
 
@@ -44,7 +45,7 @@ class Shot:
 
     frames: numbers of sampled frames, ascending from 1; at least one.
     description: what happens in it; "" only where the release has none.
-    key: whether it is a key shot (binary; not used for ranking).
+    key: whether it is a key shot, whose frames are the true keyframes (not used for ranking).
     """
 
     frames: tuple[int, ...]
@@ -100,8 +101,13 @@ class Record:
 
     @property
     def keyframes(self) -> list[int]:
-        """Numbers of the true keyframes, from 1."""
+        """Numbers of the frames that `is_gt` calls keyframes, from 1."""
         return [number for number, frame in enumerate(self.frames, 1) if frame.keyframe]
+
+    @property
+    def key_shots(self) -> list[int]:
+        """Numbers of the key shots, from 1."""
+        return [number for number, shot in enumerate(self.shots, 1) if shot.key]
 
     @property
     def importance(self) -> list[float] | None:
@@ -140,7 +146,13 @@ class Origin:
 
 
 def join(
-    source: str, video: str, given: JsonVideo, arrays: Arrays | None, origin: Origin
+    source: str,
+    video: str,
+    given: JsonVideo,
+    arrays: Arrays | None,
+    origin: Origin,
+    *,
+    slack: int = 0,
 ) -> Record | str:
     """One video's record, or in one line where JSON and HDF5 first disagree.
 
@@ -150,10 +162,12 @@ def join(
         given: its JSON.
         arrays: its HDF5; None without.
         origin: names of the files.
+        slack: by how many frames of the video JSON and HDF5 may differ in where things are.
     """
-    if arrays is not None and (why := _disagree(given, arrays, origin)):
+    if arrays is not None and (why := _disagree(given, arrays, origin, slack)):
         return why
-    frames = [_numbers(given, arrays, place) for place in range(len(given.clips))]
+    picks = arrays.picks if arrays else [frame.frame_id for frame in given.frames]
+    frames = [_numbers(given, picks, arrays, place) for place in range(len(given.clips))]
     kept = [place for place, numbers in enumerate(frames) if numbers]
     if not kept:
         return f"{origin.json}, clips: no shot has a sampled frame"
@@ -165,7 +179,7 @@ def join(
         name=(given.video_name or "").strip() or (arrays.video_name if arrays else ""),
         frames=tuple(
             Frame(
-                frame.frame_id,
+                picks[place],
                 frame.description,
                 frame.is_gt,
                 None if scores is None else scores[place],
@@ -185,14 +199,14 @@ def join(
     return record
 
 
-def _disagree(given: JsonVideo, arrays: Arrays, origin: Origin) -> str:
+def _disagree(given: JsonVideo, arrays: Arrays, origin: Origin, slack: int) -> str:
     """Where the two first differ, or ""."""
 
     def told(ours: str, here: object, theirs: str, there: object) -> str:
         return f"{origin.json}, {ours}: {here}, but {origin.hdf5}, {theirs}: {there}"
 
     for n, (frame, pick) in enumerate(zip(given.frames, arrays.picks, strict=False), 1):
-        if frame.frame_id != pick:
+        if abs(frame.frame_id - pick) > slack:
             at = f"frames, entry {n}, frame_id"
             return told(at, frame.frame_id, f"picks, entry {n}", pick)
     if len(given.frames) != len(arrays.picks):
@@ -205,19 +219,20 @@ def _disagree(given: JsonVideo, arrays: Arrays, origin: Origin) -> str:
         return told("clips", len(given.clips), "change_points", len(arrays.change_points))
     for n, (clip, shot) in enumerate(zip(given.clips, arrays.change_points, strict=True), 1):
         for number, frame_id in enumerate(clip.frames, 1):
-            if not shot[0] <= frame_id <= shot[1]:
+            if not shot[0] - slack <= frame_id <= shot[1] + slack:
                 at, span = f"clips, entry {n}, frames, entry {number}", f"{shot[0]} to {shot[1]}"
                 return told(at, frame_id, f"change_points, entry {n}", span)
     return ""
 
 
-def _numbers(given: JsonVideo, arrays: Arrays | None, place: int) -> list[int]:
+def _numbers(
+    given: JsonVideo, picks: Sequence[int], arrays: Arrays | None, place: int
+) -> list[int]:
     """Numbers from 1 of the sampled frames of a clip."""
-    frame_ids = [frame.frame_id for frame in given.frames]
     if arrays is None:
-        return [1 + bisect_left(frame_ids, frame) for frame in given.clips[place].frames]
+        return [1 + bisect_left(picks, frame) for frame in given.clips[place].frames]
     first, last = arrays.change_points[place]
-    return list(range(1 + bisect_left(frame_ids, first), 1 + bisect_right(frame_ids, last)))
+    return list(range(1 + bisect_left(picks, first), 1 + bisect_right(picks, last)))
 
 
 def _importance(arrays: Arrays | None, origin: Origin) -> tuple[tuple[float, ...] | None, str]:
@@ -260,8 +275,8 @@ def _gaps(record: Record, origin: Origin, kept: Sequence[int], unscored: str) ->
         lacks(f"{name}, aligned_text_summary: there is none", _OF_SUMMARY)
     elif not any(sentence.shots for sentence in record.summary):
         lacks(f"{name}, aligned_text_summary, alignments: no sentence has a shot", _GROUNDING)
-    if not record.keyframes:
-        lacks(f"{name}, frames: none is a true keyframe (is_gt)", _OF_KEYFRAMES)
+    if not record.key_shots:
+        lacks(f"{name}, clips: none is a key shot (gt)", _OF_KEYFRAMES)
     if not record.document:
         lacks(f"{name}, aligned_full_document: there is none", _OF_DOCUMENT)
     elif len(record.document) == 1:

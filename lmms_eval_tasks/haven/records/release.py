@@ -148,12 +148,16 @@ def chosen(source: str, videos: Iterable[str], options: Options) -> list[str]:
 
     The paper draws 100 of each large source at random and does not name them. Ours are those with
     the smallest SHA-256 of the UTF-8 text `SEED:SOURCE/VIDEO`, as in 0:mrhisum/video_1020, over all
-    videos of the source's JSON file, good or bad, whatever their order in it.
+    videos of the source's JSON file, good or bad, whatever their order in it. Of a source that is
+    in a file of `ids` the videos named there are evaluated, and no others.
 
     Args:
         source: a slug of options.SOURCES; only the two large ones have a subset.
         videos: all keys of its JSON file.
-        options: `seed` and `subset`; a subset of 0 is all.
+        options: `seed` and `subset`; a subset of 0 is all. `ids`.
+
+    Raises:
+        DataError: a file of `ids` cannot be read, or names a video that is not there.
     """
 
     def digest(video: str) -> bytes:
@@ -161,9 +165,36 @@ def chosen(source: str, videos: Iterable[str], options: Options) -> list[str]:
         return hashlib.sha256(text.encode("utf-8", "replace")).digest()
 
     found = list(videos)
+    if named := read_ids(options.ids, [source]).get(source):
+        if unknown := sorted(named - set(found), key=natural):
+            raise DataError(f"ids: no video {unknown[0]} of {source} ({len(unknown)} unknown)")
+        return sorted(named, key=natural)
     if source in LARGE_SOURCES and options.subset:
         found = sorted(found, key=digest)[: options.subset]
     return sorted(found, key=natural)
+
+
+def read_ids(files: Sequence[str], sources: Sequence[str]) -> dict[str, set[str]]:
+    """The videos that a user names, by source, one a line: `SOURCE/VIDEO`, or `VIDEO` alone.
+
+    Alone it is of the source that the file's name begins with (mrhisum_100_seed42.txt), or of the
+    only one that is read.
+
+    Raises:
+        DataError: a file cannot be read, or a line does not say which source it is of.
+    """
+    found: dict[str, set[str]] = {}
+    for file in map(Path, files):
+        first = file.name.split("_")[0]
+        alone = first if first in SOURCES else (sources[0] if len(sources) == 1 else "")
+        for number, line in enumerate(released_files.read_text(file).splitlines(), 1):
+            before, _, video = line.strip().rpartition("/")
+            if not video:
+                continue
+            if (before or alone) not in SOURCES:
+                raise DataError(f"{file}, line {number}: expected SOURCE/VIDEO, found {line!r}")
+            found.setdefault(before or alone, set()).add(video)
+    return found
 
 
 def natural(video: str) -> tuple[list[tuple[str, int]], str]:
@@ -206,8 +237,11 @@ def read_files(folder: Path, files: list[Files], options: Options) -> Release:
     if not files:
         raise DataError(f"{folder}: no data file (expected processed/SOURCE_data.json)")
     paths = [path for one in files for path in (*one.texts, one.hdf5)]
+    paths += [Path(file) for file in options.ids]
     # Only what chooses videos: other options make other items of the same records.
-    chosen_by = Options(seed=options.seed, subset=options.subset)
+    chosen_by = Options(
+        seed=options.seed, subset=options.subset, ids=options.ids, slack=options.slack
+    )
     release = _read(folder, tuple(files), released_files.state(*paths), chosen_by)
     return replace(release, records=placed(folder, release.records))
 
@@ -217,6 +251,7 @@ def _read(folder: Path, files: tuple[Files, ...], _state: object, options: Optio
     records: list[Record] = []
     problems: dict[str, str] = {}
     content = hashlib.sha256()
+    read_ids(options.ids, [one.source for one in files])  # a line of another source stops
     for one in files:
         for name, found in _source(one, options, content):
             if isinstance(found, Record):
@@ -255,12 +290,18 @@ def _source(files: Files, options: Options, content: Any) -> list[tuple[str, Rec
         content.update(f"{held}\n".encode("utf-8", "replace"))
         why = f"no group {video}" if there else "no such file"
         origin = Origin(named, files.hdf5.name, f"{files.hdf5.name}: {why}, so no importance")
-        result.append((name, _one(files.source, video, entry, own, origin)))
+        result.append((name, _one(files.source, video, entry, own, origin, slack=options.slack)))
     return result
 
 
 def _one(
-    source: str, video: str, entry: Any, own: Arrays | str | None, origin: Origin
+    source: str,
+    video: str,
+    entry: Any,
+    own: Arrays | str | None,
+    origin: Origin,
+    *,
+    slack: int,
 ) -> Record | str:
     """One video's record, or what is wrong with it."""
     if not is_file_name(video):
@@ -270,7 +311,7 @@ def _one(
         return f"{origin.json}, {given}"
     if isinstance(own, str):
         return f"{origin.hdf5}, {own}"
-    return join(source, video, given, own, origin)
+    return join(source, video, given, own, origin, slack=slack)
 
 
 # --- the text files of one source ---------------------------------------------------------------

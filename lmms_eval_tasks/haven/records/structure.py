@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.haven.options import budget, capacity
+from lmms_eval_tasks.haven.options import capacity
 from lmms_eval_tasks.haven.records import given
 from lmms_eval_tasks.utils import colour_histograms, probes, segmentation
 
@@ -168,7 +168,7 @@ def structure(sampled: Sampled, frames: Frames, choices: Choices) -> Structure:
             frames.images([number])[0] for number in range(1, n + 1)
         )
     starts = cut(rows, choices.shots)
-    chosen, ties = top(sampled.importance, budget(n))
+    chosen, ties = top(sampled.importance, max(1, capacity(n)))
     key = key_shots(sampled.importance, starts)
     return Structure(sampled, tuple(starts), tuple(chosen), tuple(key), ties)
 

@@ -29,7 +29,9 @@ Change = Callable[[Video, Video], object]
 ORIGIN = Origin("tvsum_data.json", "tvsum.h5", "tvsum.h5: no such file, so no importance")
 
 
-def joined(change: Change = lambda given, arrays: None, hdf5: bool = True) -> Record | str:
+def joined(
+    change: Change = lambda given, arrays: None, hdf5: bool = True, slack: int = 0
+) -> Record | str:
     """Eight frames in three shots of 2, 3 and 3 (picks 0, 15, ... 105), changed."""
     data, arrays = content("tvsum", 1, 8, 3)
     given, own = data["video_1"], arrays["video_1"]
@@ -44,11 +46,13 @@ def joined(change: Change = lambda given, arrays: None, hdf5: bool = True) -> Re
         gtframe=tuple(own["gtframe"].astype(bool).tolist()) if "gtframe" in own else None,
         video_name="Their Name",
     )
-    return join("tvsum", "video_1", video, read if hdf5 else None, ORIGIN)
+    return join("tvsum", "video_1", video, read if hdf5 else None, ORIGIN, slack=slack)
 
 
-def record(change: Change = lambda given, arrays: None, hdf5: bool = True) -> Record:
-    found = joined(change, hdf5)
+def record(
+    change: Change = lambda given, arrays: None, hdf5: bool = True, slack: int = 0
+) -> Record:
+    found = joined(change, hdf5, slack)
     assert isinstance(found, Record), found
     return found
 
@@ -86,7 +90,9 @@ def test_what_may_be_missing() -> None:
 
     assert record(change).keyframes[0] == 1
     found = record(lambda g, a: [clip.pop("gt") for clip in g["clips"]])
-    assert (found.gaps, [shot.key for shot in found.shots]) == ({}, [False] * 3)
+    assert [shot.key for shot in found.shots] == [False] * 3
+    told = "tvsum_data.json, clips: none is a key shot (gt)"
+    assert found.gaps == dict.fromkeys(("v2v", "v2vt", "v2v_text", "v2vt_text"), told)
     found = record(scores(slice(None), 0.5))
     assert (found.gaps, found.importance) == ({}, [0.5, 0.5, 0.5])
 
@@ -170,6 +176,17 @@ def test_where_json_and_hdf5_disagree(change: Change, told: str) -> None:
     assert joined(change) == f"tvsum_data.json, {told}"
 
 
+def test_frames_of_difference_that_a_user_allows() -> None:
+    """HDF5's picks are where the frames lie."""
+    off_by_one = arrays_of(picks=[*PICKS[:2], 31, *PICKS[3:]])
+    found = record(off_by_one, slack=1)
+    assert found.picks == [*PICKS[:2], 31, *PICKS[3:]]
+    assert isinstance(joined(arrays_of(picks=[*PICKS[:2], 32, *PICKS[3:]]), slack=1), str)
+    ends = arrays_of(change_points=[(0, 30), (31, 74), (75, 119)])
+    assert isinstance(joined(ends), str)
+    assert [shot.frames for shot in record(ends, slack=1).shots][:2] == [(1, 2, 3), (4, 5)]
+
+
 # --- what only some tasks need --------------------------------------------------------------------
 
 
@@ -190,10 +207,9 @@ def one_shot(video: Video, arrays: Video) -> None:
             one["shot_ids"] = [0]
 
 
-def no_keyframe(video: Video, arrays: Video) -> None:
-    for frame in video["frames"]:
-        frame["is_gt"] = False
-    arrays["gtframe"][:] = 0
+def no_key_shot(video: Video, arrays: Video) -> None:
+    for clip in video["clips"]:
+        clip["gt"] = False
 
 
 ONE = {"sentences": ["All."], "alignments": [{"sentence_id": 0, "shot_ids": [0]}]}
@@ -215,7 +231,7 @@ FILTERED = given("clips.1.summary", "[CONTENT_FILTERED]")
         ),
         (one_shot, ONE_SHOT, "clips: only one shot has sampled frames"),
         (given("aligned_text_summary.alignments", []), GROUNDING, UNALIGNED),
-        (no_keyframe, OF_FRAMES, "frames: none is a true keyframe (is_gt)"),
+        (no_key_shot, OF_FRAMES, "clips: none is a key shot (gt)"),
         (given("frames.3.description", ""), FRAME_TEXTS, UNDESCRIBED),
         (FILTERED, SHOT_TEXTS, "clips, entry 2, summary: there is none"),
         (scores(slice(4, 6), math.nan), SALIENCY, "gtscore, entry 5: nan, no finite number"),

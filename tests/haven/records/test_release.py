@@ -81,6 +81,38 @@ def test_the_subset_is_the_same_for_everyone() -> None:
         assert released.chosen(source, reversed(VIDEOS), Options(subset=size)) == VIDEOS
 
 
+def test_videos_that_a_user_names(tmp_path: Path) -> None:
+    """In place of the subset, and of all videos of a small source; a line says its source."""
+    write(write(tmp_path, "mrhisum", 30, 6, 2), "tvsum", 3)
+    lists = {
+        "mrhisum_100_seed42.txt": "video_4\n\nvideo_20\n",
+        "mine.txt": "mrhisum/video_4\ntvsum/video_2\n",
+        "bare.txt": "video_1\n",
+        "unknown.txt": "tvsum/video_2\ntvsum/video_9\n",
+    }
+    for name, text in lists.items():
+        (tmp_path / name).write_text(text)
+
+    def videos(*names: str, **chosen: Any) -> list[str]:
+        files = tuple(str(tmp_path / name) for name in names)
+        return [one.id for one in released.read(tmp_path, Options(ids=files, **chosen)).records]
+
+    small = [f"tvsum/video_{n}" for n in (1, 2, 3)]
+    named = ["mrhisum/video_4", "mrhisum/video_20"]
+    assert videos("mrhisum_100_seed42.txt", subset=3) == [*small, *named]
+    assert videos("mine.txt") == ["tvsum/video_2", "mrhisum/video_4"]
+    assert videos("mine.txt", "mrhisum_100_seed42.txt") == ["tvsum/video_2", *named]
+    assert videos("bare.txt", sources=("tvsum",)) == ["tvsum/video_1"]
+    for name, said in (
+        ("bare.txt", "bare.txt, line 1: expected SOURCE/VIDEO, found 'video_1'"),
+        ("unknown.txt", "ids: no video video_9 of tvsum (1 unknown)"),
+        ("none.txt", "none.txt: No such file"),
+    ):
+        with pytest.raises(DataError) as error:
+            videos(name)
+        assert said in str(error.value)
+
+
 def test_only_the_chosen_videos_are_read(tmp_path: Path) -> None:
     chosen = released.chosen("mrhisum", VIDEOS[:30], Options(subset=4))
 
