@@ -241,8 +241,8 @@ class _Panel(_Strict):
 
 class _Debate(_Strict):
     debate: list[str | _Model] = Field(min_length=2)  # the agents
-    consolidator: str | _Model | None = None  # the first agent's model if not given
-    rounds: int = Field(default=2, ge=1)
+    consolidator: str | _Model | None = None  # the last agent's model if not given
+    rounds: int = Field(default=0, ge=1)  # 0, as published: debate.py
     name: str = ""
 
 
@@ -270,7 +270,7 @@ def read(path: Path, env: Mapping[str, str], *, default_model: str) -> JudgeConf
         )
     if isinstance(parsed, _Model):
         return _model(parsed, path, env, default_model)
-    last = parsed.consolidator or parsed.debate[0]
+    last = parsed.consolidator or parsed.debate[-1]
     members = tuple(_member(m, path, env, default_model) for m in (*parsed.debate, last))
     return JudgeConfig(DEBATE, members=members, rounds=parsed.rounds, name=parsed.name)
 

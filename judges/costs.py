@@ -36,9 +36,12 @@ class Estimate:
 
 
 def calls_per_verdict(config: JudgeConfig, model: JudgeConfig) -> int:
-    """How often a verdict asks one of its models: a debate's agents once a round, others once."""
+    """How often a verdict asks one of its models: a debate's agents once a round, others once.
+
+    At most: as published (no rounds) a debate's agents are asked once where they agree, else twice.
+    """
     is_agent = config.provider == DEBATE and model is not config.endpoints[-1]
-    return config.rounds if is_agent else 1
+    return (config.rounds or 2) if is_agent else 1
 
 
 def add_judge(

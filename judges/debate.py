@@ -1,9 +1,13 @@
-"""Agents discuss one item over rounds, then another one consolidates a rating (vlm_judge, 3.2).
+"""Agents discuss one item, then one of them or another consolidates a rating (vlm_judge, 3.2).
+
+As the study's code has it: two agents rate; if they agree that is the result, else the first one
+answers the second one's rating, the second may change its own, and a consensus is written (2 or 5
+calls). With `rounds` it is ours: any number of agents with personas, who all speak in every round.
 
 Every turn is a criterion of its own, asked through an ordinary judge: so each is cached, retried,
 budgeted and read like any other verdict. A turn's criterion is the benchmark's (rubric, material,
-schema, score) with the debate's text behind it. Two agents and two rounds are ours: the paper gives
-neither number. Round 1 does not say how many rounds will follow, so debates of any length share it.
+schema, score) with the debate's text behind it. Of ours round 1 does not say how many rounds will
+follow, so debates of any length share it.
 """
 
 from __future__ import annotations
@@ -35,6 +39,8 @@ _PARTS: Mapping[str, tuple[str, ...]] = {
     "persona_2": (),
     "opening": (),
     "discussion": ("transcript",),
+    "answer": ("transcript",),
+    "revision": ("transcript",),
     "turn": ("agent", "round", "score", "reason"),
     "missing": ("agent", "round"),
     "consolidator": (),
@@ -91,12 +97,17 @@ class DebateJudge(Judge):
             consolidator: who gives the final rating.
 
         Raises:
-            JudgeError: too many agents.
+            JudgeError: too many agents, or not two where `rounds` says nothing.
             PromptError: a prompt file of the user's that does not fit.
         """
         if len(agents) > len(_NAMES):
             raise JudgeError(
                 f"the debate {config.label} has {len(agents)} agents: at most {len(_NAMES)}"
+            )
+        if not config.rounds and len(agents) != 2:
+            raise JudgeError(
+                f"the debate {config.label} has {len(agents)} agents: as published it has two; say "
+                "how many rounds (`rounds: 2`) others shall discuss"
             )
         self.config = config
         self._agents = {f"Agent {_NAMES[place]}": agent for place, agent in enumerate(agents)}
@@ -111,16 +122,19 @@ class DebateJudge(Judge):
         return all(judge.supports(_turn_name(criterion)) for judge in judges)
 
     def verdict(self, criterion: Criterion, fields: Mapping[str, Any]) -> Verdict:
-        """Debate one item: agents x rounds calls and a last one.
+        """Debate one item: agents x rounds calls and a last one; as published 2 calls, or 5.
 
         The verdict is the consolidator's, with every turn in `parts` (`transcript` reads them). An
         agent without a usable turn is named in later transcripts and asked again in the next round.
         If nobody has one in the last round, the verdict has their most frequent status and the
         consolidator is not asked; if the consolidator fails, it has the consolidator's.
         """
-        turns = self._discuss(criterion, fields)
+        discuss = self._discuss if self.config.rounds else self._exchange
+        turns = discuss(criterion, fields)
         if failure := self._failure(turns):
             return failure
+        if not self.config.rounds and turns[-1].round == 1:
+            return self._agreed(turns)
         return self._conclude(
             turns, self._consolidator.verdict(*self._last(criterion, fields, turns))
         )
@@ -140,9 +154,36 @@ class DebateJudge(Judge):
                 persona = self._personas[place % len(self._personas)]
                 role = fill(self._prompts.text["agent"], {"agent": name, "persona": persona})
                 turn = self._turn(criterion, role, "discussion" if seen else "opening", seen)
-                verdict = judge.verdict(replace(turn, top_logprobs=0), _with_reasons(fields, seen))
+                verdict = judge.verdict(self._plain(turn), _with_reasons(fields, seen))
                 turns.append(_Turn(number, name, verdict))
         return turns
+
+    def _exchange(self, criterion: Criterion, fields: Mapping[str, Any]) -> list[_Turn]:
+        """Both agents' ratings; unless they agree, the first one's answer and the second one's."""
+        turns: list[_Turn] = []
+        for name, judge in self._agents.items():
+            verdict = judge.verdict(self._plain(self._turn(criterion, "", "", ())), fields)
+            turns.append(_Turn(1, name, verdict))
+        scores = {turn.verdict.score for turn in turns}
+        if len(scores) == 1:  # agreed, or both failed
+            return turns
+        for part, (name, judge) in zip(("answer", "revision"), self._agents.items(), strict=True):
+            role = fill(self._prompts.text["agent"], {"agent": name, "persona": ""})
+            turn = self._plain(self._turn(criterion, role, part, turns))
+            turns.append(_Turn(2, name, judge.verdict(turn, _with_reasons(fields, turns))))
+        return turns
+
+    def _agreed(self, turns: Sequence[_Turn]) -> Verdict:
+        """The second agent's verdict, which is the first one's too, in the debate's name."""
+        parts = tuple(map(_spoken, turns))
+        return replace(
+            turns[-1].verdict, judge=self.config.label, usage=total_usage(parts), parts=parts
+        )
+
+    @staticmethod
+    def _plain(turn: Criterion) -> Criterion:
+        """Without log-probabilities, which nobody reads in a discussion."""
+        return replace(turn, top_logprobs=0)
 
     def _last(
         self, criterion: Criterion, fields: Mapping[str, Any], turns: Sequence[_Turn]
@@ -153,6 +194,8 @@ class DebateJudge(Judge):
 
     def _turn(self, base: Criterion, role: str, part: str, seen: Sequence[_Turn]) -> Criterion:
         """The base criterion with a role behind its system text and a part behind its template.
+
+        Both may be "".
 
         Each reason that was seen is an untrusted field, and so a block of its own: no reason can
         pass for another agent's turn.
@@ -170,8 +213,8 @@ class DebateJudge(Judge):
             ).strip()
             for turn in seen
         ]
-        ours = text[part]
-        if "transcript" in _PARTS[part]:
+        ours = text[part] if part else ""
+        if part and "transcript" in _PARTS[part]:
             ours = fill(ours, {"transcript": "\n\n".join(lines)})
         schema = _with_reason(base.schema)
         if base.labels:  # a word holds no reason
@@ -180,8 +223,8 @@ class DebateJudge(Judge):
         return replace(
             base,
             name=_turn_name(base.name),
-            system=f"{base.system.rstrip()}\n\n{role.strip()}\n",
-            template=f"{base.template.rstrip()}\n\n{ours.strip()}\n",
+            system=_below(base.system, role),
+            template=_below(base.template, ours),
             schema=schema,
             labels=(),
             prompt_hash=f"{base.prompt_hash}+{self._prompts.hash}",
@@ -234,6 +277,11 @@ def transcript(verdict: Verdict) -> list[dict[str, Any]]:
         for speaker, part in zip(speakers, verdict.parts, strict=True)
         if speaker
     ]
+
+
+def _below(text: str, more: str) -> str:
+    """A text, and what is put behind it, without gaps where parts are empty."""
+    return re.sub(r"\n{3,}", "\n\n", f"{text.rstrip()}\n\n{more.strip()}").rstrip() + "\n"
 
 
 def _spoken(turn: _Turn) -> Verdict:

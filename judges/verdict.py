@@ -198,7 +198,7 @@ class JudgeConfig:
     ] = ()  # panel: the judges; debate: the agents, consolidator last
     rule: str = "majority"  # panel: majority, mean, median
     tie: str = "lower"  # panel: lower, higher, mean, none
-    rounds: int = 2  # debate
+    rounds: int = 0  # debate: of all agents with personas; 0 is as published
     name: str = ""  # panel, debate: what to call it
     comparable: bool = False  # the judge of the benchmark's paper, at its own endpoint
     authorization: SecretStr | None = field(default=None, repr=False)  # scheme and key

@@ -46,7 +46,7 @@ def debate_command(
         str | None,
         typer.Option(
             help="A debate's file, or a model that debates with itself; "
-            "unset: GPT-4o and GPT-3.5, as in the paper (docs/judges.md)."
+            "unset: GPT-3.5 and GPT-4o, as in the paper (docs/judges.md)."
         ),
     ] = None,
     single: Annotated[

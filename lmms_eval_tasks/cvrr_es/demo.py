@@ -17,7 +17,7 @@ ORACLE: dict[str, dict[str, float]] = {
         f"{ANSWERS}{one}": {"acc": 1.0, "acc_valid": 1.0, "score_valid": float(HIGHEST_SCORE)}
         for one in DIMENSIONS
     },
-    "cvrr_es": {"mean_acc": 1.0, "mean_score_valid": float(HIGHEST_SCORE)},
+    "cvrr_es": {"mean_acc_skip_empty": 1.0, "mean_score_skip_empty": float(HIGHEST_SCORE)},
 }
 
 

@@ -140,10 +140,7 @@ ANSWERS = [
 ]
 PREFIX = "mean_"  # of the group's metrics
 MEANS_SHOWN = dict.fromkeys(
-    [
-        f"{PREFIX}{name}"
-        for name in ("acc_skip_empty", "acc_valid", "acc", "score_skip_empty", "score_valid")
-    ],
+    [f"{PREFIX}{name}" for name in ("acc_skip_empty", "acc", "score_skip_empty")],
     (*_RIGHT, "points"),
 )
 

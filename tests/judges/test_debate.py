@@ -219,7 +219,61 @@ def test_nobody_usable_in_the_last_round():
     assert [part.score for part in verdict.parts] == [4, 1, 3, 2, None]
 
 
+def shown(texts, *reasons):
+    """Which of these stand in a request's two texts."""
+    return [reason for reason in reasons if any(reason in text for text in texts)]
+
+
+# First and later turns of A and B -> calls of A, B and the last one, score, status.
+EXCHANGES = {
+    "agreed at once": ([(4, "A1")], [(4, "B1")], (1, 1, 0), 4, "ok"),
+    "never agreed": ([(4, "A1"), (3, "A2")], [(1, "B1"), (2, "B2")], (2, 2, 1), 3, "ok"),
+    "one failed": (["refused", (3, "A2")], [(1, "B1"), (1, "B2")], (2, 2, 1), 3, "ok"),
+    "both failed": (["refused"], ["refused"], (1, 1, 0), None, "refused"),
+    "failed later": (
+        [(4, "A1"), "truncated"],
+        [(1, "B1"), "truncated"],
+        (2, 2, 0),
+        None,
+        "truncated",
+    ),
+}
+
+
+@table("first, second, calls, score, status", EXCHANGES.values())
+def test_as_published(first, second, calls, score, status):
+    """No rounds: both rate, the first answers, the second may change, the last one decides."""
+    judge, agents, last = debate(first, second, rounds=0)
+    verdict = judge.verdict(CRITERION, FIELDS)
+    assert tuple(len(one.asked) for one in (*agents, last)) == calls
+    assert (verdict.score, verdict.status, verdict.judge) == (score, status, "the debate")
+    assert len(transcript(verdict)) == verdict.usage.replies == sum(calls)
+
+
+def test_what_is_said_in_a_debate_as_published():
+    judge, (a, b), last = debate([(4, "A1"), (3, "A2")], [(1, "B1"), (2, "B2")], rounds=0)
+    judge.verdict(CRITERION, FIELDS)
+    # The benchmark's own prompt alone, and no word of a debate.
+    for agent in (a, b):
+        system, user = agent.request(0)
+        assert system == "Rate from 1 to 5: planted rubric.\n"
+        assert user.endswith("Rate it.\n")
+    every = ("reason A1", "A1", "B1", "A2", "B2")
+    assert shown(a.request(1), *every) == ["A1", "B1"]
+    assert "Answer that rating" in a.request(1)[1]
+    assert shown(b.request(1), *every) == ["A1", "B1", "A2"]
+    assert "change your rating?" in b.request(1)[1]
+    assert shown(last.request(0), *every) == ["A1", "B1", "A2", "B2"]
+    personas = [text.strip() for part, text in load_prompts().text.items() if "persona" in part]
+    for one in (a, b, last):
+        for call in range(len(one.asked)):
+            assert shown(one.request(call), *personas, "{", "\n\n\n") == []
+    agreed = debate([(4, "A1")], [(4, "B1")], rounds=0)[0].verdict(CRITERION, FIELDS)
+    assert (agreed.reason, agreed.judge) == ("B1", "the debate")  # the second one's words
+
+
 def test_what_cannot_debate():
+    refused(JudgeError, "has 3 agents: as published it has two", debate, *[[]] * 3, rounds=0)
     refused(JudgeError, "the debate.*27 agents", debate, *[[]] * 27)
     # Recordings of a criterion hold no turn; a run must not begin that would only skip.
     judge, agents, _ = ordinary()

@@ -142,8 +142,8 @@ def test_a_panel_and_a_debate_from_a_file(tmp_path):
     assert [member.model for member in panel.endpoints] == ["a", "b", "c"]
     assert [member.sampling.max_tokens for member in panel.members] == [512, 9, 512]
     debate = from_file(tmp_path, "debate: [a@http://localhost/v1, b@http://localhost/v1]\n")
-    assert (debate.provider, debate.rounds) == ("debate", 2)
-    assert [member.model for member in debate.members] == ["a", "b", "a"]
+    assert (debate.provider, debate.rounds) == ("debate", 0)
+    assert [member.model for member in debate.members] == ["a", "b", "b"]
     for config in (panel, debate):
         assert json.loads(json.dumps(config.describe())) == config.describe()
         assert judges.make(config).config == config

@@ -64,3 +64,5 @@ def test_a_debate_asks_each_agent_every_round(tmp_path: Path) -> None:
     found = estimate.estimate(TASK, judge(str(file)), limit=2)
     assert (found.verdicts, found.calls) == (2, 2 * (2 * 3 + 1))
     assert "twice the tokens" in found.notes[-1]
+    file.write_text("debate: [gpt-4o, gpt-4.1]\n")  # as published: at most five calls
+    assert estimate.estimate(TASK, judge(str(file)), limit=2).calls == 2 * 5

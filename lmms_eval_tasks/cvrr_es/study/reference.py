@@ -1,8 +1,8 @@
 """Reference ratings of 1 to 5: agents with the reference answer debate, or one model has it.
 
 Language models without the video (vlm_judge, 3.2 and 4.1): GPT-4o and GPT-3.5 debate, which is what
-kappa is taken against; GPT-3.5 alone is the study's text judge (`single`). Rounds, consolidator and
-prompts are in none of its pages: they are the judge layer's defaults (judges/debate.py) and ours.
+kappa is taken against; GPT-3.5 alone is the study's text judge (`single`). They debate as the
+study's code has it (judges/debate.py): GPT-4o decides, after two calls or five. Prompts are ours.
 
 What they would cost, asking nobody: every turn of a debate is put together as it is. The agents are
 played by stand-ins with reasons of the usual length, so that later turns hold the earlier ones. Of
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
 NAME = "cvrr_es_reference"  # of the criterion, and under which the ledger books
 ROUND = "reference"  # one of labels.ROUNDS, and the file of prompts
-PAPER_AGENTS = ("gpt-4o", "gpt-3.5-turbo")  # Table 1; the first one's model consolidates
+PAPER_AGENTS = ("gpt-3.5-turbo", "gpt-4o")  # Table 1; the second one may change, and decides
+ROUNDS = 2  # of one model that debates with itself: without personas it would only repeat itself
 PAPER_SINGLE = "gpt-3.5-turbo"
 
 
@@ -119,8 +120,8 @@ class Rated(NamedTuple):
 def config(spec: str | None, env: Mapping[str, str], *, single: bool = False) -> JudgeConfig:
     """The debate, or with `single` the one judge, that gives the reference ratings.
 
-    A debate's file is taken as it is; one model debates with itself, in two roles. The user's
-    setting of the judge is not looked at: who judges answers is another decision.
+    A debate's file is taken as it is; one model debates with itself, in two roles and ROUNDS.
+    The user's setting of the judge is not looked at: who judges answers is another decision.
 
     Args:
         spec: a judge in its short form, or a file; None for the paper's.
@@ -150,7 +151,7 @@ def config(spec: str | None, env: Mapping[str, str], *, single: bool = False) ->
         raise JudgeError(
             f"--judge {found.label} is a debate: name one model, or leave out --single"
         )
-    return found if single or found.provider == DEBATE else _debate([found, found])
+    return found if single or found.provider == DEBATE else _debate([found] * 2, ROUNDS)
 
 
 def criterion() -> Criterion:
@@ -231,8 +232,8 @@ def _resolved(spec: str, env: Mapping[str, str]) -> JudgeConfig:
         raise JudgeError(str(error).replace(settings.JUDGE, "--judge")) from None
 
 
-def _debate(agents: Sequence[JudgeConfig]) -> JudgeConfig:
-    return JudgeConfig(DEBATE, members=(*agents, agents[0]))
+def _debate(agents: Sequence[JudgeConfig], rounds: int = 0) -> JudgeConfig:
+    return JudgeConfig(DEBATE, members=(*agents, agents[-1]), rounds=rounds)
 
 
 def _rating(reply: ReferenceRating) -> float:
@@ -249,15 +250,17 @@ _REPLY = json.dumps({"reason": _REASON, "rating": 3})
 class _StandIn(Judge):
     """Notes what it is asked and gives a reply of the usual length."""
 
-    def __init__(self, config: JudgeConfig, asked: list[Request]) -> None:
-        self.config, self._asked = config, asked
+    def __init__(self, config: JudgeConfig, asked: list[Request], rating: int = 3) -> None:
+        self.config, self._asked, self._rating = config, asked, rating
 
     def verdicts(
         self, criterion: Criterion, fields: Mapping[str, Any], samples: int
     ) -> list[Verdict]:
-        """Ratings in the middle."""
+        """The same rating always."""
         self._asked += [(criterion, dict(fields), _REPLY)] * samples
-        return [Verdict(3.0, "ok", _REASON, _REPLY, judge=self.config.label)] * samples
+        return [
+            Verdict(float(self._rating), "ok", _REASON, _REPLY, judge=self.config.label)
+        ] * samples
 
 
 def estimate(config: JudgeConfig, asked: Sequence[Asked]) -> list[str]:
@@ -287,6 +290,8 @@ def estimate(config: JudgeConfig, asked: Sequence[Asked]) -> list[str]:
         judge.verdict(criterion(), fields(one))
     plans = [(model.label, plan(model, own)) for model, own in requests.items()]
     notes = [note for _, one in plans for note in one.notes]
+    if config.provider == DEBATE and not config.rounds:
+        notes.append("at most: where both agents give the same rating at once, two calls of five")
     if len(different) < len(asked):
         notes.append(f"{len(asked) - len(different):,} answers are another candidate's too: free")
     if step > 1:
@@ -313,5 +318,6 @@ def _judge(
 
     if config.provider != DEBATE:
         return _StandIn(config, requests[config])
-    *agents, last = (_StandIn(model, requests[model]) for model in config.members)
+    # They differ, so that the debate is as long as it can be.
+    *agents, last = (_StandIn(one, requests[one], n) for n, one in enumerate(config.members))
     return DebateJudge(config, agents, last)

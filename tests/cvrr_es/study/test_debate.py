@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import Result
@@ -26,8 +27,17 @@ from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
 from lmms_eval_tasks.judges.engine import render
 from lmms_eval_tasks.judges.verdict import DEBATE, OPENAI
 from tests.conftest import REPOSITORY
-from tests.cvrr_es.study.debating import ANSWERS, DIFFERENT, DIMENSIONS, SAID, Player, Study, wanted
-from tests.local_endpoint import error
+from tests.cvrr_es.study.debating import (
+    ANSWERS,
+    CANDIDATE,
+    DIFFERENT,
+    DIMENSIONS,
+    SAID,
+    Player,
+    Study,
+    wanted,
+)
+from tests.local_endpoint import error, last_user_text
 
 TURNS = 5 * DIFFERENT  # two agents, two rounds, and the last word
 AGAIN = "when what stopped them is mended (see above), run the same command again;"
@@ -64,13 +74,14 @@ EMPTY = ONE._replace(answer="", empty=True)
 
 def test_who_gives_the_ratings(tmp_path: Path) -> None:
     debate = reference.config(None, KEY)
-    assert (debate.provider, debate.rounds) == (DEBATE, 2)
-    assert [one.model for one in debate.members] == ["gpt-4o", "gpt-3.5-turbo", "gpt-4o"]
+    assert (debate.provider, debate.rounds) == (DEBATE, 0)
+    assert [one.model for one in debate.members] == ["gpt-3.5-turbo", "gpt-4o", "gpt-4o"]
     single = reference.config(None, KEY, single=True)
     assert (single.provider, single.model) == (OPENAI, "gpt-3.5-turbo")
     # Who judges answers is another decision.
     assert reference.config(None, {**KEY, "LMMS_EVAL_TASKS_JUDGE": "x@http://h/v1"}) == debate
-    # One model debates with itself, and a file says more.
+    # One model debates with itself, which needs roles, and a file says more.
+    assert reference.config(LOCAL, {}).rounds == 2
     assert [one.label for one in reference.config(LOCAL, {}).members] == [LOCAL] * 3
     assert reference.config(LOCAL, {}, single=True).members == ()
     file = tmp_path / "debate.yml"
@@ -86,7 +97,7 @@ def test_who_gives_the_ratings(tmp_path: Path) -> None:
     panel.write_text("panel: ['a@http://localhost:1/v1', 'b@http://localhost:1/v1']\n")
     cases: list[tuple[str | None, dict[str, str], bool, str]] = [
         (str(file), {}, True, "three is a debate"),
-        (None, {}, False, r"gpt-4o and gpt-3\.5-turbo.*OPENAI_API_KEY.*--judge"),
+        (None, {}, False, r"gpt-3\.5-turbo and gpt-4o.*OPENAI_API_KEY.*--judge"),
         (" ", {}, True, r"^gpt-3\.5-turbo at OpenAI"),
         ("gpt-4o", {}, False, "--judge=MODEL@BASE_URL"),
         ("none", KEY, False, "--judge none"),
@@ -139,6 +150,34 @@ def test_a_debate(study: Study) -> None:
     sent = [text for chat in study.endpoint.chats for text in texts(chat.json["messages"])]
     # Tokens are more than words; the stand-ins' reasons are of the usual length.
     assert 1.0 < tokens / len(" ".join(sent).split()) < 2.2
+
+
+def test_a_debate_as_published(study: Study) -> None:
+    """The agents agree on Alpha's answers; on Beta's the first rates one higher throughout."""
+    model = f"{{model: MODEL, base_url: '{study.endpoint.url}'}}"
+    file = study.folder / "two.yml"
+    file.write_text(f"debate: [{model.replace('MODEL', 'small')}, {model.replace('MODEL', 'big')}]")
+    alpha = {answer for part in SAID["Alpha"] for answer in part}
+
+    def play(request: dict[str, Any]) -> str:
+        found = CANDIDATE.search(last_user_text(request))
+        assert found
+        more = request["model"] == "small" and found[2] not in alpha
+        return json.dumps({"reason": "so", "rating": wanted(found[2]) + more})
+
+    study.player = play
+    planned = study("--dry-run", "--judge", str(file)).output
+    assert f"all: {5 * DIFFERENT} calls" in planned
+    assert "at most: where both agents give the same rating at once, two calls of five" in planned
+    assert study("--judge", str(file)).exit_code == 0
+    assert len(study.endpoint.chats) == 2 * 6 + 5 * 5
+    rated = {row.item: row.rating for row in ratings.read([study.out])}
+    for told in study.transcripts():
+        answer = told["asked"]["answer"]
+        assert rated[told["question"], told["candidate"]] == wanted(answer)
+        models = [turn["judge"].partition("@")[0] for turn in told["turns"]]
+        longer = ["small", "big", "big"] if answer not in alpha else []
+        assert models == ["small", "big", *longer]
 
 
 def texts(messages: list[dict[str, str]]) -> list[str]:
