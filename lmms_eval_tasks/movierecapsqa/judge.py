@@ -3,9 +3,9 @@
     claims  one request about question and answer alone
     labels  one request for each dimension, side by side, each about the same claims
 
-All requests about one segment begin with the same bytes, as providers' prompt caches want it: one
+Requests about one segment begin with the same bytes, as providers' prompt caches want it: one
 system text, then the segment's facts and dialogue, and only then what differs (dimension, question,
-claims). OpenAI puts the reply's JSON schema before the system text, so that is one and the same for
+claims). Coherence is of the claims alone: facts and dialogue are not shown. OpenAI puts the reply's JSON schema before the system text, so that is one and the same for
 every dimension and number of claims too; what differs is checked when a reply is read.
 """
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -76,7 +77,6 @@ def suited(judge: JudgeConfig) -> JudgeConfig:
 # --- labels, and which scores a list of them allows ---------------------------------------------
 
 LOWEST, HIGHEST = 0, 5  # of a score
-_CAP = 2  # of a score once one claim is contradictory, or beside the question
 
 # Dimension (4.2; coherence is in the paper's appendix) -> the labels of a claim in it, best first.
 WORDS: dict[str, tuple[str, ...]] = {
@@ -91,6 +91,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "coherence": ("consistent", "redundant", "contradictory"),
 }
 DIMENSIONS = tuple(WORDS)
+WITH_CONTEXT = ("factuality", "relevance")  # shown facts and dialogue
 # Other words for them; letters are those that the authors' texts have behind the words.
 _ALIASES = {
     "factuality": {
@@ -127,10 +128,9 @@ def label(dimension: str, written: str) -> str:
 def bounds(dimension: str, labels: Sequence[str]) -> tuple[int, int]:
     """The lowest and the highest score, each 0 to 5, that the labels of an answer's claims allow.
 
-    The paper publishes rules for the extremes, not a formula. Factuality: no claim even partly
-    supported is 0; any contradictory claim at most 2; all supported is 5. Relevance: all claims
-    irrelevant is 0; any irrelevant claim at most 2. Coherence: any contradictory claim at most 2.
-    All other labels leave the whole scale open.
+    Each score has its anchor in words (prompts/judge.yml) and there is no formula: of labels that
+    several anchors fit, all of those scores are allowed. 5 is for answers whose claims all have the
+    best label, and 0 for those with none even partly supported, or all irrelevant (paper, 4.2).
 
     Args:
         dimension: one of DIMENSIONS.
@@ -139,20 +139,51 @@ def bounds(dimension: str, labels: Sequence[str]) -> tuple[int, int]:
     Raises:
         ValueError: no labels (an answer without claims is not rated), or one of another dimension.
     """
-    found = set(labels)
-    if not found:
+    counts = Counter(labels)
+    if not counts:
         raise ValueError("no labels: an answer without claims is not rated")
-    if unknown := found.difference(WORDS[dimension]):
+    if unknown := counts.keys() - set(WORDS[dimension]):
         raise ValueError(f"{min(unknown)!r} is no label of {dimension}")
-    if dimension == "factuality":
-        if not found & {"supported", "partially_supported"}:
-            return LOWEST, LOWEST
-        if found == {"supported"}:
-            return HIGHEST, HIGHEST
-    if dimension == "relevance" and found == {"irrelevant"}:
+    if counts.keys() == {WORDS[dimension][0]}:
+        return HIGHEST, HIGHEST
+    return _ANCHORED[dimension](counts, len(labels))
+
+
+def _factuality(counts: Counter[str], number: int) -> tuple[int, int]:
+    """A claim that is not checkable may pass for an unsupported one, and need not."""
+    if not counts["supported"] + counts["partially_supported"]:
         return LOWEST, LOWEST
-    capping = "irrelevant" if dimension == "relevance" else "contradictory"
-    return LOWEST, _CAP if capping in found else HIGHEST
+    unsupported = counts["unsupported"] + counts["not_checkable"]
+    contradictory = counts["contradictory"]
+    if contradictory > 1 or 2 * unsupported > number:
+        low = 1
+    else:
+        low = 2 if contradictory or unsupported > 1 else 3
+    if contradictory:
+        return low, 2
+    most = 2 * counts["supported"] > number and not counts["unsupported"]
+    return low, 4 if most else 3
+
+
+def _relevance(counts: Counter[str], number: int) -> tuple[int, int]:
+    irrelevant, beside = counts["irrelevant"], counts["partially_relevant"]
+    if irrelevant == number:
+        return LOWEST, LOWEST
+    if irrelevant:
+        return 1 if irrelevant > 1 else 2, 2
+    return 3, 4 if counts["relevant"] and beside <= _FEW else 3
+
+
+def _coherence(counts: Counter[str], number: int) -> tuple[int, int]:
+    contradictory = counts["contradictory"]
+    if contradictory:
+        low = 1 if contradictory > 1 else 2
+        return LOWEST if 2 * contradictory > number else low, 2
+    return 3, 4 if counts["redundant"] <= _FEW else 3
+
+
+_FEW = 2  # claims with the second label that a score of 4 allows ("one or two")
+_ANCHORED = {"factuality": _factuality, "relevance": _relevance, "coherence": _coherence}
 
 
 # --- what is asked ------------------------------------------------------------------------------
@@ -303,11 +334,12 @@ def dimension_criterion(dimension: str, n_claims: int) -> Criterion:
     kept = {name: f"{{{name}}}" for name in ("question", "claims")}
     words = ", ".join(WORDS[dimension])
     reply = prompts.fill(given.text["reply"], {**kept, "words": words})
+    context = [given.text["context"]] if dimension in WITH_CONTEXT else []
     return Criterion(
         name=LABELS,
         system=given.text["system"],
         # By its order no file of a user's can put what differs before facts and dialogue.
-        template="\n".join([given.text["context"], given.text[dimension], reply]),
+        template="\n".join([*context, given.text[dimension], reply]),
         schema=labels_schema(dimension, n_claims),
         score=lambda reply: float(reply.score),
         prompt_hash=given.hash,
@@ -325,10 +357,10 @@ class Context(NamedTuple):
 
 def asked(context: Context, dimension: str, question: str, claims: Sequence[str]) -> dict[str, Any]:
     """The fields of a dimension's request; recordings hold the same."""
+    known = {"facts": list(context.facts), "dialogue": context.dialogue}
     return {
         "dimension": dimension,
-        "facts": list(context.facts),
-        "dialogue": context.dialogue,
+        **(known if dimension in WITH_CONTEXT else {}),
         "question": question,
         "claims": list(claims),
     }
@@ -410,6 +442,8 @@ def _about_claims(
     criterion = dimension_criterion(dimension, len(claims))
     # The config and the prompt decide on every byte before the segment's own.
     turn = ahead((criterion.prompt_hash, context.segment)) if claims else _unknown(found)
+    if claims and dimension not in WITH_CONTEXT:
+        turn = None
     fields = asked(context, dimension, question, claims)
     return Ask(dimension, criterion, fields, reads=True, rests_on="claims", before=turn)
 

@@ -49,10 +49,10 @@ NOTHING = {"labels": [], "low": None, "high": None, "consistent": None}
 
 def test_four_requests_and_what_comes_of_them() -> None:
     given: dict[str, tuple[list[str], int, tuple[int, int]]] = {
-        "factuality": (["supported", "contradictory"], 2, (0, 2)),
-        "relevance": (["relevant", "partially_relevant"], 4, (0, 5)),
+        "factuality": (["supported", "contradictory"], 2, (2, 2)),
+        "relevance": (["relevant", "partially_relevant"], 4, (3, 4)),
         # The judge's own score is kept, also outside of what its labels allow.
-        "coherence": (["consistent", "contradictory"], 4, (0, 2)),
+        "coherence": (["consistent", "contradictory"], 4, (2, 2)),
     }
     replies = {name: labelled(labels, score, name) for name, (labels, score, _) in given.items()}
     done, chats = judge_with(script(**replies), f"<think>hm</think> {REPLY} \n")
@@ -89,7 +89,11 @@ def test_requests_of_a_segment_differ_only_behind_its_facts_and_dialogue() -> No
     others = [{k: v for k, v in body.items() if k != "messages"} for body in bodies]
     assert all(other == others[0] for other in others)
     assert len({body["messages"][0]["content"] for body in bodies}) == 1
-    assert len({last_user_text(body).partition("</dialogue>")[0] for body in bodies}) == 1
+    texts = {kind(body): last_user_text(body) for body in bodies}
+    # Coherence is of the claims alone.
+    coherence = texts.pop("coherence")
+    assert not any(part in coherence for part in (*FACTS, *DIALOGUE.splitlines()))
+    assert len({text.partition("</dialogue>")[0] for text in texts.values()}) == 1
 
 
 # --- whose failure it is ------------------------------------------------------------------------
@@ -252,29 +256,32 @@ def test_no_injected_answer_reaches_the_score() -> None:
 # --- side by side -------------------------------------------------------------------------------
 
 
-def test_the_first_call_of_a_segment_goes_alone_then_three_side_by_side() -> None:
+def test_the_first_call_with_a_segments_facts_goes_ahead_then_three_side_by_side() -> None:
     log: list[str] = []
     lock, together = threading.Lock(), threading.Barrier(3)
 
+    def note(what: str, request: Request) -> None:
+        if kind(request) != "coherence":  # it has no facts
+            with lock:
+                log.append(what)
+
     def answer(request: Request) -> Answer:
-        with lock:
-            log.append("begins")
+        note("begins", request)
         if kind(request) != "claims" and "Who is Tommy?" in last_user_text(request):
             together.wait(10)  # broken, and an HTTP error, unless all three come at once
         else:
             threading.Event().wait(0.1)
-        with lock:
-            log.append("ends")
+        note("ends", request)
         return script()(request)
 
     alone = ["begins", "ends"] * 2  # claims, and the first dimension
     with at(answer) as (judge, _, _):
         for context in (CONTEXT, Context("seg.2", FACTS, "")):
             assert judge_reply(judge, REPLY, context=context)["status"] == "ok"
-            assert log[:6] == [*alone, "begins", "begins"]
+            assert log == [*alone, "begins", "ends"]
             log.clear()
         assert judge_reply(judge, "A scientist.", question="Who is Tommy?")["status"] == "ok"
-        assert log == ["begins", "ends", *["begins"] * 3, *["ends"] * 3]
+        assert log == ["begins", "ends", *["begins"] * 2, *["ends"] * 2]
 
 
 # --- verdicts that stand in place of asking -----------------------------------------------------

@@ -39,7 +39,7 @@ def test_ratings_by_hand() -> None:
     for mark in "ftn":  # the candidate's own failures are 0
         found = numbers(answers(f"4{mark}"))
         parts = ("valid", "var", "failed", "low", "high")
-        assert [found[f"relevance_{part}"] for part in parts] == [2, 4, 0, 0, 2.5]
+        assert [found[f"relevance_{part}"] for part in parts] == [2, 4, 0, 1.5, 1.5]
     for mark in "jpmx":  # all others are left out, and counted
         found = numbers(answers(f"4{mark}2"))
         parts = ("valid", "var", "failed", "coverage")
@@ -47,7 +47,7 @@ def test_ratings_by_hand() -> None:
     # Empty answers leave the means, and stand at 0 beside.
     found = numbers(answers("4e2ej"))
     parts = ("valid", "valid_empty_wrong", "var", "failed", "coverage", "low", "high")
-    assert [found[f"relevance_{part}"] for part in parts] == [3, 1.5, 1, 3, 2 / 5, 0, 5]
+    assert [found[f"relevance_{part}"] for part in parts] == [3, 1.5, 1, 3, 2 / 5, 3, 3]
     assert (found["empty"], numbers(answers("e"))["coherence_valid"]) == (2, None)
     texts = [answer("v.1/0", rouge_l=0.5), answer("v.1/1", "e", rouge_l=0.0)]
     found = numbers(texts)
@@ -72,7 +72,7 @@ def test_ratings_by_hand() -> None:
 
 
 def test_bounds_beside_the_scores() -> None:
-    """All supported allows 5 alone, a contradiction at most 2, nothing supported 0."""
+    """All supported allows 5 alone, a contradiction 2, nothing supported 0."""
     labels = [["supported"], ["supported", "contradictory"], ["unsupported"]]
     items = [
         answer(f"v.1/{n}", mark, labels={"factuality": own})
@@ -80,12 +80,12 @@ def test_bounds_beside_the_scores() -> None:
     ]
     found = numbers(items)
     parts = ("inconsistent", "low", "high", "valid")
-    assert [found[f"factuality_{part}"] for part in parts] == [3, 5 / 3, 7 / 3, 3]
-    assert found["coherence_inconsistent"] == 0
+    assert [found[f"factuality_{part}"] for part in parts] == [3, 7 / 3, 7 / 3, 3]
+    assert found["coherence_inconsistent"] == 1  # 2, where a claim is redundant
     # Neither failures nor empty answers are scores that break a rule.
     assert numbers([*items, *answers("ejx")])["factuality_inconsistent"] == 3
-    assert numbers([*items, answer("v.1/9", "n")])["factuality_low"] == 5 / 4
-    assert numbers([*items, answer("v.1/9", "j")])["factuality_low"] == 5 / 3
+    assert numbers([*items, answer("v.1/9", "n")])["factuality_low"] == 7 / 4
+    assert numbers([*items, answer("v.1/9", "j")])["factuality_low"] == 7 / 3
 
 
 def test_labels_of_table_5() -> None:

@@ -125,7 +125,7 @@ def test_every_built_answer_gets_its_labels_and_score(
         ((right, right._replace(coherence="redundant")), (5, 5, 4)),
         ((false,), (0, 5, 0)),
         ((right, right, false), (2, 5, 2)),
-        ((right, half), (4, 5, 5)),
+        ((right, half), (3, 5, 5)),
         ((right, right, beside), (3, 2, 5)),
     ]
     for claims, expected in worth:
