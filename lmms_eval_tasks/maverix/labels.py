@@ -123,4 +123,3 @@ SPLITS: dict[str, dict[str, str]] = {
 }
 
 DIMENSIONS = ("correctness", "detail", "context", "temporal")  # of open answers, 0 to 5 each
-AUTHORS_DIMENSIONS = DIMENSIONS[:3]  # that their code asks for; it has a rubric for time, unused

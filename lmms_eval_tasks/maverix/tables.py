@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.benchmark import Numbers
 from lmms_eval_tasks.maverix import metrics
-from lmms_eval_tasks.maverix.labels import AUTHORS_DIMENSIONS, DIMENSIONS, LETTERS, MODES, SPLITS
+from lmms_eval_tasks.maverix.labels import DIMENSIONS, LETTERS, MODES, SPLITS
 from lmms_eval_tasks.maverix.table_rows import FULL, MARKS, SHORT, Cell, Entry, entries
 from lmms_eval_tasks.report.paper_tables import by_row, empty, has_numbers, signed
 
@@ -415,11 +415,7 @@ def _categories(found: Sequence[Entry]) -> list[Table]:
                     (title, f"{name}_valid_{slug}", _rating)
                     for slug, title in SPLITS["agentic"].items()
                 ),
-                *(
-                    [("as the authors count", f"{name}_authors", _rating)]
-                    if name in AUTHORS_DIMENSIONS
-                    else []
-                ),
+                ("as the authors count", f"{name}_authors", _rating),
                 ("with refusals as 0", f"{name}_valid_refusals_wrong", _rating),
                 ("rated (%)", f"{name}_coverage", _percent),
                 ("without a rating", f"{name}_failed", _count),

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es import judge as cvrr_judge
 from lmms_eval_tasks.errors import PromptError
 from lmms_eval_tasks.maia import judge as maia_judge
+from lmms_eval_tasks.maverix import judge as maverix_judge
+from lmms_eval_tasks.maverix.labels import DIMENSIONS
 from lmms_eval_tasks.utils import authors_prompts, prompts
 
 # As the authors' files are built; the sentences are made up.
@@ -93,3 +96,23 @@ def test_no_clone(tmp_path: Path) -> None:
         authors_prompts.write("maia", tmp_path, tmp_path / "own")
     with pytest.raises(PromptError, match="have published no prompts"):
         authors_prompts.write("haven", tmp_path, tmp_path / "own")
+
+
+def test_one_text_for_each_dimension(tmp_path: Path) -> None:
+    file = tmp_path / "clone" / "lmms_eval" / "tasks" / "maverix" / "utils.py"
+    file.parent.mkdir(parents=True)
+    branches = "".join(
+        f'    if task == "{name}":\n'
+        f'        messages = [{{"role": "system", "content": "Rate {name}."}},\n'
+        f'            {{"role": "user", "content": f"{name}: {{question}} {{answer}} {{pred}}"}}]\n'
+        for name in DIMENSIONS
+    )
+    code = f"def get_eval_generic(question, answer, pred, task):\n{branches}"
+    file.write_text(code, encoding="utf-8")
+    authors_prompts.write("maverix", tmp_path / "clone", tmp_path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(settings.PROMPTS, str(tmp_path))
+        found = maverix_judge.criteria()
+    for name in DIMENSIONS:
+        assert found[name].system == f"Rate {name}."
+        assert found[name].template == f"{name}: {{question}} {{reference}} {{candidate}}"
