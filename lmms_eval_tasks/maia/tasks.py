@@ -176,6 +176,7 @@ def oevqa(doc: Item, reply: str) -> Scoring:
         "candidate": done.candidate,
         "status": done.status,
         "right": None if done.score is None else int(done.score),
+        "rouge_1": text_metrics.rouge_1(done.candidate, doc["references"]),
         "rouge_l": text_metrics.rouge_l(done.candidate, doc["references"]),
         "meteor": text_metrics.meteor(done.candidate, doc["references"]),
     }
