@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any, cast
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Found
-from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.maia import hub_tables, schema
 from lmms_eval_tasks.maia.schema import PAPER_COUNTS, POOL_SIZE, Question, Release
 from lmms_eval_tasks.utils import released_files, video_checks
@@ -20,6 +21,30 @@ HOW_TO_GET = (
     "MAIA's full set is on the Hugging Face hub (giobin/MAIA, tables gen and mc; access may have "
     "to be asked for), its videos and a 20 % sample are in the authors' repository"
 )
+
+
+# What a user can choose, its default first: LMMS_EVAL_TASKS_MAIA=NAME=VALUE,... or --maia
+CHOICES = {
+    "media": ("clip", "images"),  # form of the frames
+    "order": ("released", "balanced"),  # of a pair's statements, where the release has one
+}
+
+
+def options() -> dict[str, str]:
+    """The user's choice.
+
+    Raises:
+        TasksError: an option is unknown, given twice, or has none of its values.
+    """
+    text = os.environ.get(settings.MAIA, "")
+    given: dict[str, str] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, _, value = (piece.strip() for piece in part.partition("="))
+        if value not in CHOICES.get(name, ()) or name in given:
+            forms = ", ".join(f"{one}={'|'.join(values)}" for one, values in CHOICES.items())
+            raise TasksError(f"{settings.MAIA}={text!r}: {part}: expected each once of {forms}")
+        given[name] = value
+    return {name: given.get(name, values[0]) for name, values in CHOICES.items()}
 
 
 def video_problems(release: Release, only: Collection[str] | None = None) -> dict[str, str]:
@@ -49,6 +74,7 @@ def look(
         DataError: they are not there (says how to get them) or do not fit the schema; or videos are
             missing or unreadable and `--allow-missing-videos` was not given.
     """
+    options()
     files = "ROOT/maia/data.json or the hub's tables, and ROOT/maia/videos/N.mp4"
     release = schema.read(released_files.required_folder("maia", "MAIA", HOW_TO_GET, files))
     problems = video_problems(release, only) if videos else {}
@@ -84,8 +110,8 @@ def true_letters(video: str, question: Question) -> list[str]:
 
 
 def shown_letters(video: str, question: Question) -> list[str]:
-    """The letters of a pool's true statements: as released, or `true_letters` if none are."""
-    if question.target is None:
+    """The letters of a pool's true statements: as released; if none are, or told, balanced."""
+    if question.target is None or options()["order"] == "balanced":
         return true_letters(video, question)
     return ["AB"[target] for target in question.target]
 
@@ -94,8 +120,9 @@ def _asked(found: Found, setting: str) -> Iterator[tuple[Question, dict[str, Any
     """Each question of the usable videos with what all its docs share, in the file's order."""
     known = cast(Checked, found)
     for video in known.videos:
-        # The black clip has as many frames as the video's.
-        n_frames = {"1frame": 1, "text": 0}.get(setting, settings.frames_for(video.video))
+        n_frames = {"32frames": settings.frames_for(video.video), "text": 0}.get(setting, 1)
+        if setting == "black" and settings.still_clip():
+            n_frames = settings.frames_for(video.video)
         path = str(known.release.path_of(video.video).resolve())
         for question in video.questions:
             yield (
@@ -152,6 +179,7 @@ def describe(found: Found) -> tuple[dict[str, Any], list[str]]:
     lost = sum(len(v.questions) for v in release.videos if v.video in left_out)
     section = {
         "data": {"file": str(release.files[0]), "hash": release.digest, **release.counts},
+        "options": options(),
         "left_out": dict(left_out),
         "questions_left_out": lost,
     }

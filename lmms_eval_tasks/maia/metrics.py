@@ -118,6 +118,13 @@ def bleu(items: Items) -> float:
     return text_metrics.corpus_bleu(*_texts(items))
 
 
+def bleu_13a(items: Items) -> float:
+    """Corpus BLEU as the authors' code has it."""
+    from lmms_eval_tasks.utils import text_metrics
+
+    return text_metrics.bleu_13a(*_texts(items))
+
+
 def cider(items: Items) -> float:
     """CIDEr over all items at once: its document frequencies need the whole corpus."""
     from lmms_eval_tasks.utils import text_metrics
@@ -147,9 +154,11 @@ def _scored(item: Item) -> bool:
 ANSWERS = [
     *_family("judge_acc", _SHARE, aggregate.accuracy_interval, ("status", "right"), mean="right"),
     *refusals("refusals", {"judge_acc": aggregate.accuracy}),
+    Metric("rouge_1", _mean_of("rouge_1")),
     Metric("rouge_l", _mean_of("rouge_l"), shown=("rouge_l",), mean="rouge_l"),
     Metric("meteor", _mean_of("meteor"), shown=("meteor",), mean="meteor"),
     Metric("bleu", bleu, _scored),
+    Metric("bleu_13a", bleu_13a, _scored),
     Metric("cider", cider, _scored),
     Metric("bertscore", bertscore, _scored),
 ]

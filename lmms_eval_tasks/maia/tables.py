@@ -36,8 +36,10 @@ HEADINGS = {
     "temporal_partial": "Temp.\nPartial",
 }
 SIMILARITY = (
+    ("rouge_1", "ROUGE-1"),
     ("rouge_l", "ROUGE-L"),
     ("bertscore", "BERTScore"),
+    ("bleu_13a", "BLEU\n13a"),
     ("bleu", "BLEU"),
     ("meteor", "METEOR"),
     ("cider", "CIDEr"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Benchmark, Doc, Found, Item, Items, Join, Part, Task
@@ -19,8 +19,11 @@ from lmms_eval_tasks.maia import data, metrics
 from lmms_eval_tasks.maia import judge as judging
 from lmms_eval_tasks.maia import tables as layouts
 from lmms_eval_tasks.sample.players import read_lm_pairs
-from lmms_eval_tasks.utils import answers, media, prompts, provenance, text_metrics
+from lmms_eval_tasks.utils import answers, clips, media, prompts, provenance, text_metrics
 from lmms_eval_tasks.utils.prompts import Prompt
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 SETTINGS = {"": "32frames", "_1frame": "1frame", "_black": "black"}  # end of a task's name
 LANGUAGES = {"": "it", "_en": "en"}  # of the instructions
@@ -40,20 +43,52 @@ def prompt(language: str, doc: Doc) -> list[Part]:
 
 
 def _seen(doc: Doc) -> list[Part]:
-    """The path of a clip, or the first frame as an image; nothing without a video."""
+    """The path of a clip, its frames, or one image; nothing without a video."""
     if doc["setting"] == "text":
         return []
-    is_image = doc["setting"] == "1frame" and not settings.still_clip()
-    if is_image:
-        return [Part("image", functools.partial(_image, doc))]
-    return [Part("video", lambda: media_of(doc).path)]
+    form = _form(doc)
+    if form == "video":
+        return [Part("video", lambda: media_of(doc).path)]
+    if form == "images":
+        return [Part("images", lambda: list(_taken(doc["video_path"], doc["n_frames"])))]
+    return [Part("image", lambda: _image(doc))]
 
 
-def _image(doc: Doc) -> Any:
-    from PIL import Image
+def _form(doc: Doc) -> str:
+    """How a doc's video is handed over: video, images, or image."""
+    if doc["setting"] == "32frames":
+        return "images" if data.options()["media"] == "images" else "video"
+    return "video" if settings.still_clip() else "image"
 
-    with Image.open(media_of(doc).path) as image:
-        return image.convert("RGB")
+
+def _image(doc: Doc) -> Image:
+    """The first frame; or a black picture of its size, one for the whole video."""
+    from PIL import Image as pillow  # noqa: N813
+
+    with pillow.open(media_of(doc).path) as frame:
+        picture = frame.convert("RGB")
+    if doc["setting"] == "black":
+        picture = pillow.new("RGB", picture.size)
+    return _fitted(picture)
+
+
+LONGEST_SIDE = 900  # of an image, in pixels; a clip keeps the video's size
+
+
+def _fitted(picture: Image) -> Image:
+    """Made smaller if it is larger, bicubic; the authors' rule for every frame."""
+    from PIL.Image import Resampling
+
+    share = LONGEST_SIDE / max(picture.size)
+    if share >= 1:
+        return picture
+    width, height = (max(1, round(side * share)) for side in picture.size)
+    return picture.resize((width, height), Resampling.BICUBIC)
+
+
+@functools.lru_cache(maxsize=2)  # a video's questions follow each other
+def _taken(path: str, n_frames: int) -> tuple[Image, ...]:
+    return tuple(map(_fitted, clips.images(_made(path, "32frames", n_frames, False))))
 
 
 def media_of(doc: Doc) -> media.Media:
@@ -72,7 +107,7 @@ def _made(path: str, setting: str, n_frames: int, still: bool) -> media.Media:
 
 def recipe(setting: str, n_frames: int, still: bool = False) -> media.Recipe:
     """The media recipe of one of the paper's three settings (4.3, 4.4)."""
-    if setting == "1frame":
+    if setting == "1frame" or (setting == "black" and not still):  # whose size the picture has
         return media.Recipe("first_frame", n_frames=1, still=still)
     return media.Recipe({"32frames": "uniform", "black": "black"}[setting], n_frames=n_frames)
 
@@ -104,9 +139,10 @@ def handed(doc: Doc) -> dict[str, Any]:
     """What was handed over for the doc; None without a video."""
     if doc["setting"] == "text":
         return {"media": None}
-    made = media_of(doc).as_dict()
-    kept = ("kind", "n_frames", "recipe")
-    return {"media": {key: made[key] for key in kept}}
+    made, form = media_of(doc), _form(doc)
+    is_picture = form == "image" and doc["setting"] == "black"
+    told = {"kind": made.kind if form == "video" else form, "n_frames": made.n_frames}
+    return {"media": {**told, "recipe": "black-image" if is_picture else made.recipe}}
 
 
 # By the authors' rule this is the letter that a reply chooses, also the preposition of "A destra".
@@ -140,6 +176,7 @@ def oevqa(doc: Item, reply: str) -> Scoring:
         "candidate": done.candidate,
         "status": done.status,
         "right": None if done.score is None else int(done.score),
+        "rouge_1": text_metrics.rouge_1(done.candidate, doc["references"]),
         "rouge_l": text_metrics.rouge_l(done.candidate, doc["references"]),
         "meteor": text_metrics.meteor(done.candidate, doc["references"]),
     }

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 from datasets import Dataset
 
-from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.maia import data, schema
+from lmms_eval_tasks.errors import DataError, TasksError
+from lmms_eval_tasks.maia import data, schema, tasks
 from lmms_eval_tasks.maia.categories import SLUGS
+from lmms_eval_tasks.runs import given
 from tests.checks import refused, table
 
 SAME = ("id", "answer", "options")  # of a pair in each setting
@@ -257,6 +258,53 @@ def test_docs(on_sample: None, monkeypatch: pytest.MonkeyPatch) -> None:
     pairs = data.pairs(found, "32frames")
     assert {(d["video"], d["n_frames"]) for d in pairs} == {("video1", 16), ("video2", 8)}
     assert {d["n_frames"] for d in data.pairs(found, "1frame")} == {1}
+
+
+@table(
+    "setting, chosen, still, kind, n_frames, recipe, size",
+    [
+        ("32frames", "", "", "video", 4, "uniform-4", None),
+        ("32frames", "media=images", "", "images", 4, "uniform-4", (100, 63)),
+        ("1frame", "media=images", "", "image", 1, "first_frame", (100, 63)),
+        ("1frame", "", "1", "video", 4, "first_frame-still", None),
+        ("black", "media=clip", "", "image", 1, "black-image", (100, 63)),
+        ("black", "", "1", "video", 4, "black-4", None),
+    ],
+)
+def test_what_is_handed_over(
+    setting: str,
+    chosen: str,
+    still: str,
+    kind: str,
+    n_frames: int,
+    recipe: str,
+    size: tuple[int, int] | None,
+    on_sample: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A clip, or pictures of which none is larger than the longest side."""
+    monkeypatch.setenv("LMMS_EVAL_TASKS_FRAMES", "4")
+    monkeypatch.setenv("LMMS_EVAL_TASKS_MAIA", chosen)
+    monkeypatch.setenv("LMMS_EVAL_TASKS_STILL_CLIP", still)
+    monkeypatch.setattr(tasks, "LONGEST_SIDE", 100)
+    tasks._taken.cache_clear()
+    doc = data.questions(data.look([]), setting)[0]
+    assert tasks.handed(doc) == {"media": {"kind": kind, "n_frames": n_frames, "recipe": recipe}}
+    shown = given.visuals_of(tasks.prompt("it", doc))
+    if size is None:
+        assert [Path(one).suffix for one in shown] == [".mp4"]
+        return
+    assert [one.size for one in shown] == [size] * n_frames
+    assert (setting == "black") is all(one.getextrema() == ((0, 0),) * 3 for one in shown)
+
+
+@table(
+    "text",
+    ["media=video", "clip", "size=900", "media=clip,media=images", "order="],
+)
+def test_options_that_are_none(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LMMS_EVAL_TASKS_MAIA", text)
+    refused(TasksError, "LMMS_EVAL_TASKS_MAIA=.*media=clip.images, order=rel", data.options)
 
 
 # --- `data status` and `data prepare` -----------------------------------------------------------

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
+
+import pytest
 
 from lmms_eval_tasks.maia import metrics, tasks
 from lmms_eval_tasks.maia.tasks import BENCHMARK
 from lmms_eval_tasks.runs import scoring
+from lmms_eval_tasks.utils import text_metrics
 from tests.checks import table
 
 
@@ -130,6 +134,38 @@ def test_the_two_kinds_of_causal() -> None:
     answers = [answer("v/CausaleEsplicita_A"), answer("v/CausaleImplicita_B")]
     joined = metrics.agg_acc(items, answers)
     assert [joined[f"agg_acc_{kind}"] for kind in kinds] == [1 / 2, 1.0, 0.0, 1 / 2]
+
+
+# From the card of evaluate's metric; and where its lengths, tokens and lack of smoothing show.
+KENOBI = ["hello there general kenobi", "foo bar foobar"]
+
+
+@table(
+    "candidates, references, bleu",
+    [
+        (KENOBI, [["hello there general kenobi", "hello there!"], ["foo bar foobar"]], 1.0),
+        (["a b c d"], [["a b c d e"]], math.exp(1 - 5 / 4)),
+        (["a b c d"], [["a b c d e", "x"]], 1.0),  # the shortest, not the closest
+        (["a b c d."], [["a b c d ."]], 1.0),
+        (["a b c"], [["a b c"]], 0.0),  # no four words in a row
+        (["A b c d"], [["a b c d"]], 0.0),  # case counts
+        ([""], [["a"]], 0.0),
+    ],
+)
+def test_bleu_as_in_the_authors_code(candidates: Any, references: Any, bleu: float) -> None:
+    assert text_metrics.bleu_13a(candidates, references) == pytest.approx(bleu)
+
+
+@table(
+    "candidate, references, rouge",
+    [
+        ("il gatto dorme", ["un cane", "Il gatto!"], 0.8),
+        ("è là", ["l"], 1.0),  # its own tokenizer drops accented letters
+        ("", ["a"], 0.0),
+    ],
+)
+def test_rouge_as_in_the_authors_code(candidate: str, references: Any, rouge: float) -> None:
+    assert text_metrics.rouge_1(candidate, references) == pytest.approx(rouge)
 
 
 def test_aggregate_accuracy() -> None:
