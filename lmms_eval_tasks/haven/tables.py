@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.benchmark import Numbers
-from lmms_eval_tasks.haven.metrics import ORDER
+from lmms_eval_tasks.haven.metrics import IS_GT, ORDER
 from lmms_eval_tasks.haven.options import KINDS, SOURCES, TASKS
 from lmms_eval_tasks.report.paper_tables import NONE, by_row, fixed, number, signed
 
@@ -161,8 +161,8 @@ def _signed(value: Any) -> str:
 # Task kind -> its main metric, whose baselines stand in the table of what a number is worth.
 _MAIN = {
     "v2t": ("rouge",),
-    "v2v": ("f1",),
-    "v2vt": ("rouge", "f1", "clipscore"),
+    "v2v": ("f1", f"f1{IS_GT}"),
+    "v2vt": ("rouge", "f1", f"f1{IS_GT}", "clipscore"),
     "temporal": ORDER,
     "grounding": ("f1", "iou", "hit1"),
     "saliency": ORDER,
@@ -182,6 +182,7 @@ def _worth(models: Sequence[Model]) -> list[Table]:
         rows,
         "random: expected, in closed form; identity: the order as shown; uniform, first: so many\n"
         "frames; all: every frame, or each clip for each sentence; best: the most possible\n"
+        "f1_is_gt: against the frames that is_gt marks, not those of the key shots\n"
         "failed: replies that could not be read in full; what could be read of them counts\n"
         "rules broken: replies with a wrong number of frames, an unknown shot and so on\n"
         "undef.: all shots equally important\n"
@@ -200,7 +201,11 @@ def _measured(models: Sequence[Model]) -> Iterator[tuple[Model, str, str]]:
 def _worth_cells(model: Model, task: str, metric: str) -> list[str]:
     forms = ["", "_valid", *(f"_{name}" for name in _BASELINES)]
     # A joint reply has two parts, and CLIPScore needs both.
-    part = {"rouge": "summary_", "f1": "frames_"}.get(metric, "") if task == "v2vt" else ""
+    part = (
+        {"rouge": "summary_", "f1": "frames_"}.get(metric.removesuffix(IS_GT), "")
+        if task == "v2vt"
+        else ""
+    )
     counts = (f"{part}failed", "violations", "undefined")
     return [
         fixed(model.value(task, "videos"), 0),

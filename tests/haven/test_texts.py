@@ -136,7 +136,7 @@ def test_clipscore_of_items(clip: list[tuple[Any, ...]]) -> None:
     assert (found["clipscore_ovp"], found["clipscore_sources"]) == (0.0, 0.25)
     # Failed replies need no picture: 0, and nothing is lost.
     found = numbers("haven_v2vt", [joint(9, ""), joint(3, FAILED)])
-    assert (found["clipscore"], found["clipscore_random"]) == (0.0, 0.0)
+    assert (found["clipscore"], found["clipscore_all"]) == (0.0, 0.0)
     assert found["clipscore_valid"] == 0.0  # of the empty reply
     assert "clipscore_lost" not in told()
 

@@ -162,11 +162,13 @@ def join(
         given: its JSON.
         arrays: its HDF5; None without.
         origin: names of the files.
-        slack: by how many frames of the video JSON and HDF5 may differ in where things are.
+        slack: by how many frames JSON and HDF5 may differ: in where things are in the video, and in
+            how many are sampled, of which then what both have is taken.
     """
     if arrays is not None and (why := _disagree(given, arrays, origin, slack)):
         return why
-    picks = arrays.picks if arrays else [frame.frame_id for frame in given.frames]
+    picks = [frame.frame_id for frame in given.frames]
+    picks = list(arrays.picks[: len(picks)]) if arrays else picks  # what both have
     frames = [_numbers(given, picks, arrays, place) for place in range(len(given.clips))]
     kept = [place for place, numbers in enumerate(frames) if numbers]
     if not kept:
@@ -184,7 +186,7 @@ def join(
                 frame.is_gt,
                 None if scores is None else scores[place],
             )
-            for place, frame in enumerate(given.frames)
+            for place, frame in enumerate(given.frames[: len(picks)])
         ),
         shots=tuple(
             Shot(tuple(frames[place]), given.clips[place].summary, given.clips[place].gt)
@@ -209,7 +211,7 @@ def _disagree(given: JsonVideo, arrays: Arrays, origin: Origin, slack: int) -> s
         if abs(frame.frame_id - pick) > slack:
             at = f"frames, entry {n}, frame_id"
             return told(at, frame.frame_id, f"picks, entry {n}", pick)
-    if len(given.frames) != len(arrays.picks):
+    if abs(len(given.frames) - len(arrays.picks)) > slack:
         return told("frames", len(given.frames), "picks", len(arrays.picks))
     for n, (frame, flag) in enumerate(zip(given.frames, arrays.gtframe or (), strict=False), 1):
         if frame.is_gt != flag:

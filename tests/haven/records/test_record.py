@@ -176,12 +176,22 @@ def test_where_json_and_hdf5_disagree(change: Change, told: str) -> None:
     assert joined(change) == f"tvsum_data.json, {told}"
 
 
+def no_frame(given: Video) -> None:
+    """`is_gt` of the fifth frame alone."""
+    for place, frame in enumerate(given["frames"]):
+        frame["is_gt"] = place == 4
+
+
 def test_frames_of_difference_that_a_user_allows() -> None:
     """HDF5's picks are where the frames lie."""
     off_by_one = arrays_of(picks=[*PICKS[:2], 31, *PICKS[3:]])
     found = record(off_by_one, slack=1)
     assert found.picks == [*PICKS[:2], 31, *PICKS[3:]]
     assert isinstance(joined(arrays_of(picks=[*PICKS[:2], 32, *PICKS[3:]]), slack=1), str)
+    fewer = arrays_of(picks=PICKS[:-1], gtscore=[0.5] * 7, gtframe=[0] * 4 + [1] + [0] * 2)
+    found = record(lambda given, arrays: (fewer(given, arrays), no_frame(given)), slack=1)
+    assert (found.picks, found.keyframes) == (PICKS[:-1], [5])
+    assert [shot.frames for shot in found.shots] == [(1, 2), (3, 4, 5), (6, 7)]
     ends = arrays_of(change_points=[(0, 30), (31, 74), (75, 119)])
     assert isinstance(joined(ends), str)
     assert [shot.frames for shot in record(ends, slack=1).shots][:2] == [(1, 2, 3), (4, 5)]
