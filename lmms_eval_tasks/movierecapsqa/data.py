@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +16,8 @@ from typing import Any, NamedTuple, cast
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Cut, Doc, Found
-from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.movierecapsqa import options, schema
-from lmms_eval_tasks.movierecapsqa.options import Options
+from lmms_eval_tasks.errors import DataError, TasksError
+from lmms_eval_tasks.movierecapsqa import schema
 from lmms_eval_tasks.movierecapsqa.schema import (
     PAPER_COUNTS,
     RELEASED_COUNTS,
@@ -83,6 +83,68 @@ TASKS = {task_name(source, slug): (source, slug) for source in SOURCES for slug 
 def shows(task: str) -> bool:
     """Whether a task shows a picture."""
     return CONDITIONS[TASKS[task][1]].picture
+
+
+# --- what the judge is shown ---------------------------------------------------------------------
+
+ALL, ALIGNED = "all", "aligned"
+GIVEN, NONE = "given", "none"
+_VALUES = {"facts": (ALL, ALIGNED), "dialogue": (GIVEN, NONE)}
+
+
+class Options(NamedTuple):
+    """What the judge is shown beside question and claims (`--movierecapsqa NAME=VALUE,...`).
+
+    The authors' released code shows a question's own facts and no dialogue; the published scores
+    were not made so: answers that rest on the dialogue alone have high ones.
+
+    Attributes:
+        facts: `all` of the segment's, or those that are `aligned` with the question.
+        dialogue: the segment's, as `given`, or `none`.
+    """
+
+    facts: str = ALL
+    dialogue: str = GIVEN
+
+    def shown(
+        self, facts: Sequence[str], aligned: Sequence[str], dialogue: str
+    ) -> tuple[Sequence[str], str]:
+        """Facts and dialogue as the judge gets them.
+
+        Args:
+            facts: of the segment.
+            aligned: of the question.
+            dialogue: of the segment.
+        """
+        return (
+            aligned if self.facts == ALIGNED else facts,
+            dialogue if self.dialogue == GIVEN else "",
+        )
+
+
+def options() -> Options:
+    """The user's choice.
+
+    Raises:
+        TasksError: an option is unknown, given twice, or has another value.
+    """
+    text = os.environ.get(settings.MOVIERECAPSQA, "")
+    given: dict[str, str] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, _, value = (piece.strip() for piece in part.partition("="))
+        expected = _VALUES.get(name)
+        if expected is None:
+            raise _wrong(text, f"{name!r} is none of {', '.join(_VALUES)}")
+        if name in given:
+            raise _wrong(text, f"{name} is given twice")
+        if value not in expected:
+            raise _wrong(text, f"{name}={value}: expected {' or '.join(expected)}")
+        given[name] = value
+    return Options(**given)
+
+
+def _wrong(text: str, why: str) -> TasksError:
+    return TasksError(f"{settings.MOVIERECAPSQA}={text!r}: {why}")
 
 
 # --- what of a source is there ------------------------------------------------------------------
@@ -179,7 +241,7 @@ class Checked(Found):
 def unspoken(release: Release, chosen: Options, names: Sequence[str]) -> dict[str, str]:
     """Segments whose dialogue is not at hand, if a task's model or its judge is shown it."""
     told = any(CONDITIONS[TASKS[name][1]].dialogue for name in names)
-    return release.without_subtitles if told or chosen.dialogue == options.GIVEN else {}
+    return release.without_subtitles if told or chosen.dialogue == GIVEN else {}
 
 
 def look(
@@ -199,7 +261,7 @@ def look(
         "ROOT/movierecapsqa/segments.json, ROOT/movierecapsqa/recaps/VIDEOID.mp4 and "
         "ROOT/movierecapsqa/movies/MOVIEID.mp4",
     )
-    release, chosen = schema.read(place), options.current()
+    release, chosen = schema.read(place), options()
     shown: dict[str, list[str]] = {}
     for name in names if videos else ():
         if shows(name):
@@ -208,9 +270,9 @@ def look(
     told = bad_items(release.problems, f"of {total} MovieRecapsQA segments cannot be used")
     if not asked(release):
         told.append("its segments have no questions")
-    if chosen.facts == options.ALIGNED and any(q.aligned is None for _, q in release.questions()):
+    if chosen.facts == ALIGNED and any(q.aligned is None for _, q in release.questions()):
         told.append(
-            f"{settings.MOVIERECAPSQA}=facts={options.ALIGNED} needs the facts of each question, "
+            f"{settings.MOVIERECAPSQA}=facts={ALIGNED} needs the facts of each question, "
             "which the four tables have and the site's segments.json has not"
         )
     silent = unspoken(release, chosen, names)

@@ -367,7 +367,7 @@ def dimension_criterion(dimension: str, n_claims: int) -> Criterion:
 
 
 class Context(NamedTuple):
-    """What a judge knows of a segment: facts (options.py) and dialogue, "" where there is none."""
+    """What a judge knows of a segment: facts (data.py) and dialogue, "" where there is none."""
 
     segment: str
     facts: Sequence[str]

@@ -18,7 +18,9 @@ from lmms_eval_tasks import leaderboards
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import Criterion, Judge
 from lmms_eval_tasks.judges.asking import Asker, settle
-from lmms_eval_tasks.movierecapsqa import judge, options, schema
+from lmms_eval_tasks.movierecapsqa import judge, schema
+from lmms_eval_tasks.movierecapsqa.data import ALIGNED
+from lmms_eval_tasks.movierecapsqa.data import options as data_options
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS as JUDGED_DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.judge import Context
 from lmms_eval_tasks.movierecapsqa.schema import Answer, Question, Segment
@@ -102,8 +104,8 @@ def read(source: Path) -> Data:
 def _released(
     segment: Segment, question: Question, names: Mapping[str, str | None]
 ) -> Iterator[Released]:
-    chosen = options.current()
-    if chosen.facts == options.ALIGNED and question.aligned is None:
+    chosen = data_options()
+    if chosen.facts == ALIGNED and question.aligned is None:
         raise DataError(f"{segment.question_id(question)} has no facts of its own (alignedFacts)")
     shown = chosen.shown(segment.facts, question.aligned or (), segment.dialogue)
     given: list[tuple[str, int, Answer]] = [

@@ -27,7 +27,6 @@ from lmms_eval_tasks.judges.verdict import Asks, Criterion, Verdict
 from lmms_eval_tasks.movierecapsqa import baselines, data, metrics
 from lmms_eval_tasks.movierecapsqa import judge as judging
 from lmms_eval_tasks.movierecapsqa import tables as layouts
-from lmms_eval_tasks.movierecapsqa.options import Options
 from lmms_eval_tasks.utils import answers, clips, prompts, provenance, text_metrics
 from lmms_eval_tasks.utils.prompts import Prompt
 
@@ -114,8 +113,8 @@ def score(doc: Item, reply: str) -> Generator[Asks, Sequence[Verdict], dict[str,
 
 
 def _shown(doc: Item) -> judging.Context:
-    """What the judge is shown (options.py); of an older run all there is."""
-    facts, dialogue = Options(**doc.get("shown", {})).shown(
+    """What the judge is shown (data.Options); of an older run all there is."""
+    facts, dialogue = data.Options(**doc.get("shown", {})).shown(
         doc["facts"], doc.get("aligned", ()), doc["dialogue"]
     )
     return judging.Context(doc["segment"], facts, dialogue)

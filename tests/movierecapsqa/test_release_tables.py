@@ -11,7 +11,7 @@ import pytest
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError, TasksError
-from lmms_eval_tasks.movierecapsqa import data, options, schema, tasks
+from lmms_eval_tasks.movierecapsqa import data, schema, tasks
 from tests.movierecapsqa.entries import RECAP, render
 
 TABLES: dict[str, list[dict[str, Any]]] = {
@@ -159,9 +159,7 @@ def test_what_is_to_be_fetched_and_what_is_left_out(
     # Neither the model nor the judge needs it.
     monkeypatch.delenv(settings.ALLOW_MISSING)
     monkeypatch.setenv(settings.MOVIERECAPSQA, "dialogue=none")
-    assert (
-        data.unspoken(schema.read(place), options.current(), ["movierecapsqa_segment_frames"]) == {}
-    )
+    assert data.unspoken(schema.read(place), data.options(), ["movierecapsqa_segment_frames"]) == {}
 
 
 def test_what_the_judge_is_shown(
@@ -194,4 +192,4 @@ def test_what_the_judge_is_shown(
     ):
         monkeypatch.setenv(settings.MOVIERECAPSQA, text)
         with pytest.raises(TasksError, match=said):
-            options.current()
+            data.options()
