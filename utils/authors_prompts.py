@@ -172,7 +172,7 @@ def _inside(here: ast.AST, name: str) -> Iterator[ast.AST]:
             yield node
         elif isinstance(node, ast.Assign | ast.AugAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            if any(isinstance(one, ast.Name) and one.id == name for one in targets):
+            if any(name in (getattr(one, "id", ""), getattr(one, "attr", "")) for one in targets):
                 yield node.value
         elif isinstance(node, ast.Dict):
             roles = list(_inside(node, "role"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,16 +16,23 @@ from typing import Any, NamedTuple, cast
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Cut, Doc, Found
-from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.movierecapsqa import schema
-from lmms_eval_tasks.movierecapsqa.schema import PAPER_COUNTS, SPLITS, UNLABELLED, Release, Segment
+from lmms_eval_tasks.movierecapsqa.schema import (
+    PAPER_COUNTS,
+    RELEASED_COUNTS,
+    SPLITS,
+    UNLABELLED,
+    Release,
+    Segment,
+)
 from lmms_eval_tasks.utils import clips, released_files, video_checks
 from lmms_eval_tasks.utils.released_files import DataStatus, Seen
 from lmms_eval_tasks.utils.video_checks import bad_items, listed, missing_videos, stop
 
 HOW_TO_GET = (
-    "MovieRecapsQA's project site has a sample (segments.json and recap videos); its authors are "
-    "asked for the rest through the paper. Movies are the user's own copies"
+    "the full set is four tables on the hub (sshaar/movierecapsqa); a sample is on the project's "
+    "site (segments.json). Recap videos, subtitles and movies are for the user to fetch"
 )
 
 # --- what a task's name says --------------------------------------------------------------------
@@ -75,6 +83,68 @@ TASKS = {task_name(source, slug): (source, slug) for source in SOURCES for slug 
 def shows(task: str) -> bool:
     """Whether a task shows a picture."""
     return CONDITIONS[TASKS[task][1]].picture
+
+
+# --- what the judge is shown ---------------------------------------------------------------------
+
+ALL, ALIGNED = "all", "aligned"
+GIVEN, NONE = "given", "none"
+_VALUES = {"facts": (ALL, ALIGNED), "dialogue": (GIVEN, NONE)}
+
+
+class Options(NamedTuple):
+    """What the judge is shown beside question and claims (`--movierecapsqa NAME=VALUE,...`).
+
+    The authors' released code shows a question's own facts and no dialogue; the published scores
+    were not made so: answers that rest on the dialogue alone have high ones.
+
+    Attributes:
+        facts: `all` of the segment's, or those that are `aligned` with the question.
+        dialogue: the segment's, as `given`, or `none`.
+    """
+
+    facts: str = ALL
+    dialogue: str = GIVEN
+
+    def shown(
+        self, facts: Sequence[str], aligned: Sequence[str], dialogue: str
+    ) -> tuple[Sequence[str], str]:
+        """Facts and dialogue as the judge gets them.
+
+        Args:
+            facts: of the segment.
+            aligned: of the question.
+            dialogue: of the segment.
+        """
+        return (
+            aligned if self.facts == ALIGNED else facts,
+            dialogue if self.dialogue == GIVEN else "",
+        )
+
+
+def options() -> Options:
+    """The user's choice.
+
+    Raises:
+        TasksError: an option is unknown, given twice, or has another value.
+    """
+    text = os.environ.get(settings.MOVIERECAPSQA, "")
+    given: dict[str, str] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, _, value = (piece.strip() for piece in part.partition("="))
+        expected = _VALUES.get(name)
+        if expected is None:
+            raise _wrong(text, f"{name!r} is none of {', '.join(_VALUES)}")
+        if name in given:
+            raise _wrong(text, f"{name} is given twice")
+        if value not in expected:
+            raise _wrong(text, f"{name}={value}: expected {' or '.join(expected)}")
+        given[name] = value
+    return Options(**given)
+
+
+def _wrong(text: str, why: str) -> TasksError:
+    return TasksError(f"{settings.MOVIERECAPSQA}={text!r}: {why}")
 
 
 # --- what of a source is there ------------------------------------------------------------------
@@ -150,17 +220,28 @@ def _wanted(
 
 @dataclass(frozen=True)
 class Checked(Found):
-    """The data of a run; `held` is by source, of those that were looked at."""
+    """The data of a run; `held` is by source, of those that were looked at.
+
+    `options` are what the judge is shown.
+    """
 
     release: Release
     held: Mapping[str, Held]
+    options: Options
 
     def left_out(self, task: str) -> dict[str, str]:
         """Segments whose questions a task leaves out because the user allowed it."""
+        told = {**self.release.problems, **unspoken(self.release, self.options, [task])}
         if not shows(task):
-            return dict(self.release.problems)
+            return told
         own = self.held[TASKS[task][0]]
-        return {**self.release.problems, **own.absent, **own.bad}
+        return {**told, **own.absent, **own.bad}
+
+
+def unspoken(release: Release, chosen: Options, names: Sequence[str]) -> dict[str, str]:
+    """Segments whose dialogue is not at hand, if a task's model or its judge is shown it."""
+    told = any(CONDITIONS[TASKS[name][1]].dialogue for name in names)
+    return release.without_subtitles if told or chosen.dialogue == GIVEN else {}
 
 
 def look(
@@ -180,7 +261,7 @@ def look(
         "ROOT/movierecapsqa/segments.json, ROOT/movierecapsqa/recaps/VIDEOID.mp4 and "
         "ROOT/movierecapsqa/movies/MOVIEID.mp4",
     )
-    release = schema.read(place)
+    release, chosen = schema.read(place), options()
     shown: dict[str, list[str]] = {}
     for name in names if videos else ():
         if shows(name):
@@ -189,11 +270,21 @@ def look(
     told = bad_items(release.problems, f"of {total} MovieRecapsQA segments cannot be used")
     if not asked(release):
         told.append("its segments have no questions")
+    if chosen.facts == ALIGNED and any(q.aligned is None for _, q in release.questions()):
+        told.append(
+            f"{settings.MOVIERECAPSQA}=facts={ALIGNED} needs the facts of each question, "
+            "which the four tables have and the site's segments.json has not"
+        )
+    silent = unspoken(release, chosen, names)
+    cure = "The addresses are all in data status. Put them there"
+    told += missing_videos(silent, "segments have no dialogue at hand", cure)
+    if len(silent) == len(release.segments):
+        told.append("no segment is left: fetch subtitles (data status lists them)")
     found = {source: held(release, source, only) for source in shown}
     for source, tasks in shown.items():
         told += _complaints(f"{SOURCES[source]} ({', '.join(tasks)})", source, found[source])
     stop(release.file, told)
-    return Checked(release, release.digest, found)
+    return Checked(release, release.digest, found, chosen)
 
 
 def _complaints(what: str, source: str, found: Held) -> list[str]:
@@ -228,12 +319,13 @@ def docs(found: Found, task: str) -> list[dict[str, Any]]:
     """
     known = cast(Checked, found)
     source, condition = TASKS[task]
+    silent = unspoken(known.release, known.options, [task])
     own = known.held.get(source) if shows(task) else None
     questions = list(known.release.questions())
     answers = [(segment.id, question.reference) for segment, question in questions]
     made = []
     for place, (segment, question) in enumerate(questions):
-        if own is not None and segment.id not in own.windows:
+        if segment.id in silent or (own is not None and segment.id not in own.windows):
             continue
         path, start, end = own.windows[segment.id] if own else ("", None, None)
         made.append(
@@ -247,7 +339,9 @@ def docs(found: Found, task: str) -> list[dict[str, Any]]:
                 "references": [question.reference] if question.reference else [],
                 "lure": _lure(answers, place),
                 "facts": list(segment.facts),
+                "aligned": list(question.aligned or ()),
                 "dialogue": segment.dialogue,
+                "shown": known.options._asdict(),
                 "modality": question.modality or UNLABELLED,
                 "category": question.category or UNLABELLED,
                 "data": known.digest,
@@ -310,7 +404,15 @@ def _videos(release: Release) -> dict[str, Path]:
 
 
 def _notes(release: Release) -> Iterator[str]:
-    yield released_files.compared(release.counts, PAPER_COUNTS)
+    if release.tables:
+        parts = [f"{release.counts[name]:,} of {n:,} {name}" for name, n in RELEASED_COUNTS.items()]
+        yield f"{', '.join(parts)} of the released tables"
+        yield "recap videos: https://www.youtube.com/watch?v=VIDEOID, to recaps/VIDEOID.mp4"
+    else:
+        yield released_files.compared(release.counts, PAPER_COUNTS)
+    for one in release.subtitles.values():
+        if one.path is None:
+            yield f"to fetch: {one.name}, the subtitles of {one.movie!r}: {one.url}"
     questions = {segment.id: len(segment.questions) for segment in asked(release)}
     total = f"of {len(questions):,} segments, {{:,}} of {sum(questions.values()):,} questions"
     for source, title in SOURCES.items():
@@ -335,8 +437,8 @@ def prepare(source: Path, root: Path, link: bool) -> str:
     """Validate a data file and put it, and those of its videos that are there, under the data root.
 
     Args:
-        source: the data file, or its folder; recap videos beside it or in recaps/, movies in
-            movies/. Other files there are left alone.
+        source: the data file, or its or the tables' folder; recap videos beside it or in recaps/,
+            movies in movies/, subtitles in subtitles/. Other files there are left alone.
         root: the data root.
         link: link instead of copying.
 
@@ -344,13 +446,17 @@ def prepare(source: Path, root: Path, link: bool) -> str:
         DataError: the source is not there, does not fit the schema, or other data is in the way.
     """
     release = schema.read(source.expanduser().resolve())
-    target, file = root / "movierecapsqa", schema.FILE_NAMES[0]
-    places = {file: release.file}
+    target = root / "movierecapsqa"
+    places = {path.name: path for path in release.tables} or {schema.FILE_NAMES[0]: release.file}
+    fixed = list(places)
+    for one in release.subtitles.values():
+        if one.path is not None:
+            places[f"subtitles/{one.path.name}"] = one.path
     for path in _videos(release).values():
         if path.is_file():
-            folder = "movies" if path.parent == release.file.parent / "movies" else "recaps"
+            folder = "movies" if path.parent == release.folder / "movies" else "recaps"
             places[f"{folder}/{path.name}"] = path
-    done = released_files.place(target, places, link, fixed=[file])
+    done = released_files.place(target, places, link, fixed=fixed)
     placed = _check_placed(release, target)
     return "\n".join(
         [

@@ -5,8 +5,9 @@
 
 Requests about one segment begin with the same bytes, as providers' prompt caches want it: one
 system text, then the segment's facts and dialogue, and only then what differs (dimension, question,
-claims). Coherence is of the claims alone: facts and dialogue are not shown. OpenAI puts the reply's JSON schema before the system text, so that is one and the same for
-every dimension and number of claims too; what differs is checked when a reply is read.
+claims). Coherence is of the claims alone: facts and dialogue are not shown. OpenAI puts the reply's
+JSON schema before the system text, so that is one and the same for every dimension and number of
+claims too; what differs is checked when a reply is read.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from pydantic import (
     model_validator,
 )
 
-from lmms_eval_tasks.errors import JudgeError
+from lmms_eval_tasks.errors import JudgeError, PromptError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict, run
 from lmms_eval_tasks.judges.asking import ahead, said
 from lmms_eval_tasks.judges.verdict import (
@@ -297,6 +298,13 @@ _PLACEHOLDERS = {
     **dict.fromkeys(DIMENSIONS, ()),
     "reply": ("question", "claims", "words"),
 }
+# As the authors' texts: a user's file may say all in the dimensions' parts. Then these are whole
+# requests, and `system`, `context` and `reply` play no part.
+_WHOLE = {
+    "factuality": ("question", "claims", "facts", "dialogue"),
+    "relevance": ("question", "claims", "facts", "dialogue"),
+    "coherence": ("question", "claims"),
+}
 
 
 @prompts.once
@@ -306,7 +314,14 @@ def prompt() -> prompts.Prompt:
     Raises:
         PromptError: the user's file does not fit.
     """
-    return prompts.load("movierecapsqa", "judge", _PLACEHOLDERS)
+    try:
+        return prompts.load("movierecapsqa", "judge", _PLACEHOLDERS)
+    except PromptError:
+        try:
+            return prompts.load("movierecapsqa", "judge", _PLACEHOLDERS | _WHOLE)
+        except PromptError:
+            pass
+        raise
 
 
 @prompts.once
@@ -331,15 +346,19 @@ def dimension_criterion(dimension: str, n_claims: int) -> Criterion:
     are told apart by the field `dimension`.
     """
     given = prompt()
-    kept = {name: f"{{{name}}}" for name in ("question", "claims")}
-    words = ", ".join(WORDS[dimension])
-    reply = prompts.fill(given.text["reply"], {**kept, "words": words})
-    context = [given.text["context"]] if dimension in WITH_CONTEXT else []
+    system, parts = given.text["system"], [given.text[dimension]]
+    if "claims" in prompts.placeholders(given.text[dimension]):
+        system = ""
+    else:
+        kept = {name: f"{{{name}}}" for name in ("question", "claims")}
+        words = ", ".join(WORDS[dimension])
+        context = [given.text["context"]] if dimension in WITH_CONTEXT else []
+        # By its order no file of ours can put what differs before facts and dialogue.
+        parts = [*context, *parts, prompts.fill(given.text["reply"], {**kept, "words": words})]
     return Criterion(
         name=LABELS,
-        system=given.text["system"],
-        # By its order no file of a user's can put what differs before facts and dialogue.
-        template="\n".join([*context, given.text[dimension], reply]),
+        system=system,
+        template="\n".join(parts),
         schema=labels_schema(dimension, n_claims),
         score=lambda reply: float(reply.score),
         prompt_hash=given.hash,
@@ -348,7 +367,7 @@ def dimension_criterion(dimension: str, n_claims: int) -> Criterion:
 
 
 class Context(NamedTuple):
-    """What a judge knows of a segment: all its facts and its dialogue, "" where there is none."""
+    """What a judge knows of a segment: facts (data.py) and dialogue, "" where there is none."""
 
     segment: str
     facts: Sequence[str]
@@ -441,9 +460,10 @@ def _about_claims(
     """A dimension's request; where the claims are not known its place is taken."""
     criterion = dimension_criterion(dimension, len(claims))
     # The config and the prompt decide on every byte before the segment's own.
-    turn = ahead((criterion.prompt_hash, context.segment)) if claims else _unknown(found)
-    if claims and dimension not in WITH_CONTEXT:
-        turn = None
+    shown = (context.segment, tuple(context.facts))
+    turn = ahead((criterion.prompt_hash, *shown)) if dimension in WITH_CONTEXT else None
+    if not claims:
+        turn = _unknown(found)
     fields = asked(context, dimension, question, claims)
     return Ask(dimension, criterion, fields, reads=True, rests_on="claims", before=turn)
 

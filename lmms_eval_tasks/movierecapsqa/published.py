@@ -19,6 +19,8 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import Criterion, Judge
 from lmms_eval_tasks.judges.asking import Asker, settle
 from lmms_eval_tasks.movierecapsqa import judge, schema
+from lmms_eval_tasks.movierecapsqa.data import ALIGNED
+from lmms_eval_tasks.movierecapsqa.data import options as data_options
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS as JUDGED_DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.judge import Context
 from lmms_eval_tasks.movierecapsqa.schema import Answer, Question, Segment
@@ -102,6 +104,10 @@ def read(source: Path) -> Data:
 def _released(
     segment: Segment, question: Question, names: Mapping[str, str | None]
 ) -> Iterator[Released]:
+    chosen = data_options()
+    if chosen.facts == ALIGNED and question.aligned is None:
+        raise DataError(f"{segment.question_id(question)} has no facts of its own (alignedFacts)")
+    shown = chosen.shown(segment.facts, question.aligned or (), segment.dialogue)
     given: list[tuple[str, int, Answer]] = [
         (names.get(answer.model) or answer.model.removesuffix(_SUFFIX), 0, answer)
         for answer in question.model_answers
@@ -113,7 +119,7 @@ def _released(
             by=by,
             number=number,
             video=segment.video,
-            context=Context(segment.id, segment.facts, segment.dialogue),
+            context=Context(segment.id, *shown),
             question=question.question,
             text=answer.answer,
             scores={dimension: getattr(answer.scores, dimension) for dimension in DIMENSIONS},

@@ -4,10 +4,12 @@
     ROOT/movierecapsqa/recaps/VIDEOID.mp4 recap videos; beside segments.json as well
     ROOT/movierecapsqa/movies/MOVIEID.mp4 the user's own copies of the movies
 
-Released: id, movie, videoId, startTime, endTime (seconds in the recap video), facts, srt (in movie
-time), questions with the dataset's answer, a human's and the models' with published scores. Ours,
-all optional: movieId, movieStartTime and movieEndTime (seconds in the movie; `_scenes` and `_movie`
-need them), a question's modality and category, and several humanAnswers.
+The full release has four tables instead of segments.json (release_tables.py), which are put
+together to the same form. Released on the site: id, movie, videoId, startTime, endTime (seconds in
+the recap video), facts, srt (in movie time), questions with the dataset's answer, a human's and the
+models' with published scores. Ours, all optional: movieId, movieStartTime and movieEndTime (seconds
+in the movie; `_scenes` and `_movie` need them), a question's modality and category, its
+alignedFacts, and several humanAnswers.
 
 A file that is no list of segments stops. What is wrong with single segments is collected, so that
 the others can be run where the user allows it.
@@ -15,12 +17,13 @@ the others can be run where the user allows it.
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -36,6 +39,7 @@ from pydantic import (
 )
 
 from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.movierecapsqa import release_tables
 from lmms_eval_tasks.utils import released_files, subtitles
 from lmms_eval_tasks.utils.validation import FileName, Text, good_entries, without_folder
 
@@ -116,6 +120,8 @@ class Question(_Entry):
     model_answers: tuple[Answer, ...] = Field(default=(), alias="modelAnswers")
     modality: str = ""
     category: str = ""
+    # The facts that it was made from, as the tables have them; None where nobody says.
+    aligned: tuple[Text, ...] | None = Field(default=None, alias="alignedFacts")
 
     @model_validator(mode="before")
     @classmethod
@@ -217,6 +223,7 @@ class Segment(_Entry):
 
 # The full set (paper, Tables 2 and 3).
 PAPER_COUNTS = {"videos": 60, "questions": 8231, "facts": 16462}
+RELEASED_COUNTS = {"videos": 74, "segments": 1430, "questions": 8263}  # the four tables
 FILE_NAMES = ("segments.json",)
 
 
@@ -229,12 +236,27 @@ class Release:
         digest: first 12 hex digits of the SHA-256 of the content, independent of formatting.
         segments: the good ones, in the file's order.
         problems: id of a bad segment -> what is wrong with it, in one line.
+        tables: the files of the four tables; of the site's form none.
+        subtitles: of the tables, by recap video.
     """
 
     file: Path
     digest: str
     segments: tuple[Segment, ...]
     problems: Mapping[str, str]
+    folder: Path  # of videos and subtitles
+    tables: tuple[Path, ...] = ()
+    subtitles: Mapping[str, release_tables.Subtitle] = field(default_factory=dict)
+
+    @property
+    def without_subtitles(self) -> dict[str, str]:
+        """Id of a segment -> what to fetch: nobody knows what is said in it."""
+        lacking = {video: one for video, one in self.subtitles.items() if one.path is None}
+        return {
+            segment.id: f"missing: subtitles of {one.movie!r}, as {one.name}, from {one.url}"
+            for segment in self.segments
+            if (one := lacking.get(segment.video)) is not None
+        }
 
     def questions(self) -> Iterator[tuple[Segment, Question]]:
         """Every question with its segment, in the file's order."""
@@ -254,26 +276,41 @@ class Release:
         }
 
     def recap_path(self, segment: Segment) -> Path:
-        """Where the recap video of a segment is, or would be."""
-        return released_files.video_path(
-            [self.file.parent / "recaps", self.file.parent], segment.video
-        )
+        """Where the recap video of a segment is, or would be; the tables' may be MOVIE_VIDEOID."""
+        place = released_files.video_path([self.folder / "recaps", self.folder], segment.video)
+        if place.is_file() or not self.tables:
+            return place
+        name = glob.escape(segment.video)
+        return next(iter(sorted((self.folder / "recaps").glob(f"*_{name}.*"))), place)
 
     def movie_path(self, segment: Segment) -> Path | None:
         """Where the movie of a segment is, or would be; None if the segment names no movie."""
         if not segment.movie_id:
             return None
-        return released_files.video_path([self.file.parent / "movies"], segment.movie_id)
+        return released_files.video_path([self.folder / "movies"], segment.movie_id)
 
 
 def read(path: Path) -> Release:
-    """Read and validate a data file, or the one of a folder; kept while the file does not change.
+    """Read and validate a data file or tables, or a folder's; kept while they do not change.
 
     Raises:
         DataError: no list of segments, two of one id, or none that can be used; names the place.
     """
+    if path.is_dir() and (tables := release_tables.find(path)):
+        there = [*tables.values(), *release_tables.subtitle_files(path)]
+        state = (tuple(there), released_files.state(*there))
+        return _read_tables(path, tuple(tables.items()), state)
     file = released_files.find_file(path, FILE_NAMES)
     return _read(file, released_files.state(file))
+
+
+@lru_cache(maxsize=8)
+def _read_tables(folder: Path, files: tuple[tuple[str, Path], ...], _state: object) -> Release:
+    tables = release_tables.read(dict(files), folder)
+    file = dict(files)["segments"]
+    segments, problems = good_entries(file, tables.entries, Segment)
+    digest = _digest(tables.entries)
+    return Release(file, digest, segments, problems, folder, tables.files, tables.subtitles)
 
 
 @lru_cache(maxsize=8)
@@ -282,6 +319,9 @@ def _read(file: Path, _state: object) -> Release:
     if not isinstance(content, list):
         raise DataError(f"{file}: expected a list of segments")
     segments, problems = good_entries(file, content, Segment)
+    return Release(file, _digest(content), segments, problems, file.parent)
+
+
+def _digest(content: Any) -> str:
     canonical = json.dumps(content, sort_keys=True)
-    digest = hashlib.sha256(canonical.encode("utf-8", "replace")).hexdigest()[:12]
-    return Release(file, digest, segments, problems)
+    return hashlib.sha256(canonical.encode("utf-8", "replace")).hexdigest()[:12]

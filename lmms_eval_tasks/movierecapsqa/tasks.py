@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from lmms_eval_tasks import judges, running, settings
 from lmms_eval_tasks.benchmark import (
@@ -84,11 +84,12 @@ _KEPT = {
     **dict.fromkeys(("reference", "dialogue", "modality", "category", "data"), str),
     **dict.fromkeys(("facts", "judged_baselines"), list),
 }
+_ADDED = {"aligned": list, "shown": dict}  # by later versions
 
 
 def keep(doc: Doc) -> dict[str, Any]:
     """What the log keeps of a doc."""
-    return {name: kind(doc[name]) for name, kind in _KEPT.items()}
+    return {name: kind(doc[name]) for name, kind in (_KEPT | _ADDED).items()}
 
 
 def handed(doc: Doc) -> dict[str, Any]:
@@ -101,8 +102,7 @@ def handed(doc: Doc) -> dict[str, Any]:
 def score(doc: Item, reply: str) -> Generator[Asks, Sequence[Verdict], dict[str, Any]]:
     """One open answer: judged without a reference, and compared with the dataset's answer."""
     question, reference = doc["question"], doc["reference"]
-    context = judging.Context(doc["segment"], doc["facts"], doc["dialogue"])
-    item = yield from judging.judged(context, question, reply)
+    item = yield from judging.judged(_shown(doc), question, reply)
     which, item["baselines"] = doc["judged_baselines"], {}
     if which:
         item["baselines"] = yield from baselines.rated(which, question, reference, reply)
@@ -110,6 +110,14 @@ def score(doc: Item, reply: str) -> Generator[Asks, Sequence[Verdict], dict[str,
     if text_metrics.tokenize(reference):
         item["rouge_l"] = text_metrics.rouge_l(item["candidate"], [reference])
     return item
+
+
+def _shown(doc: Item) -> judging.Context:
+    """What the judge is shown (data.Options); of an older run all there is."""
+    facts, dialogue = data.Options(**doc.get("shown", {})).shown(
+        doc["facts"], doc.get("aligned", ()), doc["dialogue"]
+    )
+    return judging.Context(doc["segment"], facts, dialogue)
 
 
 def stand_in(doc: Doc, number: int) -> str:  # noqa: ARG001
@@ -207,6 +215,7 @@ class MovieRecapsQA(Benchmark):
         if found is not None:
             release = found.release
             about = {"file": str(release.file), "hash": release.digest, **release.counts}
+            section |= {"judge_shown": cast(data.Checked, found).options._asdict()}
             section |= {"data": about, "left_out": {name: dict(left_out[name]) for name in names}}
             warnings += [
                 f"{task}: {len(own)} segments left out: {', '.join(sorted(own)[:NAMED])}"

@@ -14,7 +14,7 @@ from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.movierecapsqa import baselines
 from lmms_eval_tasks.movierecapsqa import tasks as own
-from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
+from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, WITH_CONTEXT
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from lmms_eval_tasks.runs import after, before, scoring
 from lmms_eval_tasks.utils import clips
@@ -121,7 +121,7 @@ def test_an_item_has_all_of_it(user: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert counts == {**dict.fromkeys(once, 1), **sampled}
     for chat in chats:
         text = json.dumps(chat, ensure_ascii=False)
-        assert (f"The {SECRET} sleeps." in text) == (kind(chat) in DIMENSIONS)
+        assert (f"The {SECRET} sleeps." in text) == (kind(chat) in WITH_CONTEXT)
         if asked_for(chat) == "claims":
             assert item["reference"] not in text
     # Elsewhere stands what the host's table needs: fifty whole items an answer would be gigabytes.

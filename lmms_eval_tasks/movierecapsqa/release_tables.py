@@ -1,0 +1,218 @@
+"""The four tables of the full release, put together to segments in the form of schema.py.
+
+    ROOT/movierecapsqa/{recaps,segments,questions,facts}.{json,jsonl,csv,parquet}   or in data/
+    ROOT/movierecapsqa/subtitles/VIDEOID.srt   the movie's subtitles; MOVIE_VIDEOID.srt as well
+
+Subtitles are not released: each recap names an address, and the user fetches them. They are the
+whole movie's, and a segment's part is cut out by its times in the movie.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Mapping
+from io import StringIO
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.utils import released_files, subtitles
+from lmms_eval_tasks.utils.subtitle_formats import clock
+from lmms_eval_tasks.utils.subtitles import Cue
+
+NEEDED = {
+    "recaps": ("video_id", "movie_name", "subtitle_url"),
+    "segments": (
+        *("video_id", "segment_id", "movie_start_time", "movie_end_time"),
+        *("recap_start_time", "recap_end_time", "fact_ids"),
+    ),
+    "questions": (
+        *("video_id", "segment_id", "question_id", "question", "answer", "aligned_fact_ids"),
+    ),
+    "facts": ("fact_id", "fact"),
+}
+_ENDINGS = ("json", "jsonl", "csv", "parquet")
+_LISTS = ("fact_ids", "aligned_fact_ids")
+_NUMBERS = (
+    *("movie_start_time", "movie_end_time", "recap_start_time", "recap_end_time", "question_id"),
+)
+Row = dict[str, Any]
+
+
+class Subtitle(NamedTuple):
+    """A recap's subtitles: where they are, or None; what to fetch, and the name to save it by."""
+
+    movie: str
+    url: str
+    path: Path | None
+    name: str
+
+
+class Tables(NamedTuple):
+    """Segments as schema.py reads them, from which files, and the subtitles by recap video."""
+
+    entries: list[Row]
+    files: tuple[Path, ...]
+    subtitles: Mapping[str, Subtitle]
+
+
+def find(folder: Path) -> dict[str, Path] | None:
+    """The four tables in a folder or its `data/`; None where questions and facts have none.
+
+    Raises:
+        DataError: a table is there twice, or not all of them are there.
+    """
+    for base in (folder, folder / "data"):
+        there = {name: list(_of(base, name)) for name in NEEDED}
+        if not there["questions"] or not there["facts"]:
+            continue
+        for name, files in there.items():
+            if len(files) != 1:
+                what = ", ".join(file.name for file in files) or f"no table {name}"
+                raise DataError(f"{base}: expected one file of each of {', '.join(NEEDED)}: {what}")
+        return {name: files[0] for name, files in there.items()}
+    return None
+
+
+def _of(base: Path, name: str) -> Iterator[Path]:
+    for ending in _ENDINGS:
+        if (base / f"{name}.{ending}").is_file():
+            yield base / f"{name}.{ending}"
+    yield from sorted(base.glob(f"{name}-*.parquet"))  # the hub's own name
+
+
+def subtitle_files(folder: Path) -> list[Path]:
+    """The subtitles that are there."""
+    return sorted((folder / "subtitles").glob("*.*"))
+
+
+def read(files: Mapping[str, Path], folder: Path) -> Tables:
+    """Put the tables together.
+
+    Args:
+        files: by table.
+        folder: where `subtitles/` is.
+
+    Raises:
+        DataError: a table or the subtitles cannot be read, or a row names what is not there; names
+            the place.
+    """
+    rows = {name: list(_rows(name, file)) for name, file in files.items()}
+    known = {row["fact_id"]: row["fact"] for row in rows["facts"]}
+    recaps = {row["video_id"]: row for row in rows["recaps"]}
+    spoken = {video: _subtitle(row, folder) for video, row in recaps.items()}
+    cues = {
+        video: subtitles.read(one.path) for video, one in spoken.items() if one.path is not None
+    }
+    asked: dict[tuple[str, str], list[Row]] = {}
+    for number, row in enumerate(rows["questions"], 1):
+        place = f"{files['questions']}, row {number}"
+        question = {
+            "qid": row["question_id"],
+            "question": row["question"],
+            "datasetAnswer": row["answer"] or "",
+            "alignedFacts": _facts(row["aligned_fact_ids"], known, place),
+        }
+        asked.setdefault((row["video_id"], row["segment_id"]), []).append(question)
+    entries = []
+    for number, row in enumerate(rows["segments"], 1):
+        place = f"{files['segments']}, row {number}"
+        if row["video_id"] not in recaps:
+            raise DataError(f"{place}: {row['video_id']!r} is in no row of {files['recaps']}")
+        entries.append(
+            {
+                "id": f"{row['video_id']}.{row['segment_id']}",
+                "movie": spoken[row["video_id"]].movie,
+                "videoId": row["video_id"],
+                "startTime": row["recap_start_time"],
+                "endTime": row["recap_end_time"],
+                "movieId": _file_name(spoken[row["video_id"]].movie),
+                "movieStartTime": row["movie_start_time"],
+                "movieEndTime": row["movie_end_time"],
+                "facts": _facts(row["fact_ids"], known, place),
+                "srt": _said(cues.get(row["video_id"], []), row),
+                "questions": asked.pop((row["video_id"], row["segment_id"]), []),
+            }
+        )
+    if asked:
+        video, segment = next(iter(asked))
+        raise DataError(f"{files['questions']}: {video}.{segment} is no segment")
+    return Tables(entries, tuple(files.values()), spoken)
+
+
+def _said(cues: list[Cue], row: Row) -> str:
+    """What is said in a segment, by its times in the movie, as the site's srt has it."""
+    start, end = row["movie_start_time"], row["movie_end_time"]
+    if not isinstance(start, int | float) or not isinstance(end, int | float) or not start < end:
+        return ""  # the schema complains
+    own = subtitles.cut(cues, max(start, 0), end)
+    times = [(clock(cue.start), clock(cue.end)) for cue in own]
+    return "\n\n".join(f"{a} --> {b}\n{cue.text}" for (a, b), cue in zip(times, own, strict=True))
+
+
+def _facts(ids: Any, known: Mapping[str, Any], place: str) -> list[Any]:
+    if not isinstance(ids, list):
+        raise DataError(f"{place}: expected a list of facts' ids, found {ids!r}")
+    if lost := [one for one in map(str, ids) if one not in known]:
+        raise DataError(f"{place}: no fact {lost[0]}")
+    return [known[one] for one in map(str, ids)]
+
+
+def _file_name(movie: str) -> str:
+    """A movie's name as that of a file."""
+    return " ".join(movie.replace("/", "_").replace("\\", "_").split())
+
+
+def _subtitle(recap: Row, folder: Path) -> Subtitle:
+    video = recap["video_id"]
+    names = (path for path in subtitle_files(folder) if path.suffix.lower() in (".srt", ".vtt"))
+    found = [path for path in names if path.stem == video or path.stem.endswith(f"_{video}")]
+    movie, url = (str(recap[name] or "").strip() for name in ("movie_name", "subtitle_url"))
+    return Subtitle(movie, url, found[0] if found else None, f"subtitles/{video}.srt")
+
+
+def _rows(table: str, file: Path) -> Iterator[Row]:
+    """The rows of a table, with ids as text; only what is needed of them."""
+    found = _content(file)
+    if not found:
+        raise DataError(f"{file}: holds no rows")
+    for number, row in enumerate(found, 1):
+        place = f"{file}, row {number}"
+        if not isinstance(row, dict):
+            raise DataError(f"{place}: expected an object")
+        if lost := [name for name in NEEDED[table] if name not in row]:
+            raise DataError(f"{place}: no {lost[0]}")
+        yield {name: _value(name, row[name], place) for name in NEEDED[table]}
+
+
+def _content(file: Path) -> list[Any]:
+    if file.suffix == ".parquet":
+        import pyarrow
+        from pyarrow import parquet
+
+        try:
+            rows: list[Any] = parquet.ParquetFile(file).read().to_pylist()
+        except (pyarrow.ArrowException, OSError) as error:
+            raise DataError(f"{file}: not a readable parquet file: {error}") from None
+        return rows
+    if file.suffix == ".csv":
+        return list(csv.DictReader(StringIO(released_files.read_text(file), newline="")))
+    if file.suffix == ".jsonl":
+        return [content for _, content in released_files.read_lines(file)]
+    found = released_files.read_json(file)
+    if not isinstance(found, list):
+        raise DataError(f"{file}: expected a list of rows")
+    return found
+
+
+def _value(name: str, value: Any, place: str) -> Any:
+    """A value as JSON has it: CSV has numbers and lists as text."""
+    if name in ("video_id", "segment_id", "fact_id"):
+        return str(value).strip()
+    if isinstance(value, str) and (name in _LISTS or name in _NUMBERS):
+        try:
+            return json.loads(value.replace("'", '"'))
+        except ValueError:
+            raise DataError(f"{place}: {name}: cannot be read: {value[:40]!r}") from None
+    return value

@@ -1,0 +1,195 @@
+"""The four released tables: put together, what is to be fetched, and what the judge is shown."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.errors import DataError, TasksError
+from lmms_eval_tasks.movierecapsqa import data, schema, tasks
+from tests.movierecapsqa.entries import RECAP, render
+
+TABLES: dict[str, list[dict[str, Any]]] = {
+    "recaps": [
+        {"video_id": "abC-1", "movie_name": "Talk: I/II", "subtitle_url": "http://x/1.srt"},
+        {"video_id": "xyz", "movie_name": "Other", "subtitle_url": "http://x/2.srt"},
+    ],
+    "segments": [
+        {
+            **{"video_id": video, "segment_id": number, "fact_ids": ids},
+            **{"movie_start_time": 600.0 + 60 * number, "movie_end_time": 660.0 + 60 * number},
+            **{"recap_start_time": 2.5 * number, "recap_end_time": 2.5 * number + 2},
+        }
+        for video, number, ids in (
+            ("abC-1", 0, ["f1", "f2"]),
+            ("abC-1", 1, ["f3"]),
+            ("xyz", 0, ["f4"]),
+        )
+    ],
+    "questions": [
+        {
+            **{"video_id": video, "segment_id": segment, "question_id": number},
+            **{"question": f"Who is {number}?", "answer": f"Number {number}."},
+            **{"verbose_question": "", "vague_answer": "", "aligned_fact_ids": ids},
+        }
+        for video, segment, number, ids in (
+            ("abC-1", 0, 0, ["f2"]),
+            ("abC-1", 0, 1, ["f1", "f2"]),
+            ("abC-1", 1, 0, ["f3"]),
+            ("xyz", 0, 0, ["f4"]),
+        )
+    ],
+    "facts": [
+        {"fact_id": f"f{number}", "video_id": "v", "segment_id": 0, "fact": f"Fact {number}."}
+        for number in (1, 2, 3, 4)
+    ],
+}
+SRT = "".join(
+    f"{number}\n{times}\n{text}\n\n"
+    for number, (times, text) in enumerate(
+        (
+            ("00:09:50,000 --> 00:09:54,000", "Before."),
+            ("00:10:10,000 --> 00:10:14,000", "In the first."),
+            ("00:10:57,000 --> 00:11:01,000", "Astride."),
+            ("00:11:20,000 --> 00:11:24,000", "Then."),
+        )
+    )
+)
+
+
+def write(folder: Path, ending: str, **changes: Any) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, rows in {**TABLES, **changes}.items():
+        file = folder / f"{name}.{ending}"
+        if ending == "json":
+            file.write_text(json.dumps(rows))
+        elif ending == "jsonl":
+            file.write_text("\n".join(map(json.dumps, rows)))
+        elif ending == "csv":
+            with file.open("w", newline="") as out:
+                writer = csv.DictWriter(out, list(rows[0]))
+                writer.writeheader()
+                writer.writerows(rows)
+        else:
+            import pyarrow
+            from pyarrow import parquet
+
+            parquet.write_table(pyarrow.Table.from_pylist(rows), file)
+    return folder
+
+
+def subtitle(folder: Path, name: str) -> None:
+    (folder / "subtitles").mkdir(exist_ok=True)
+    (folder / "subtitles" / name).write_text(SRT)
+
+
+def test_four_forms_of_the_tables_are_one_release(tmp_path: Path) -> None:
+    digests = set()
+    for ending in ("json", "jsonl", "csv", "parquet"):
+        folder = tmp_path / ending
+        write(folder / "data" if ending == "parquet" else folder, ending)
+        subtitle(folder, "Talk_abC-1.srt")
+        release = schema.read(folder)
+        digests.add(release.digest)
+    assert len(digests) == 1
+    first, second, third = release.segments
+    assert (first.id, first.video, first.movie_id) == ("abC-1.0", "abC-1", "Talk: I_II")
+    assert (first.start, first.end, first.movie_start, first.movie_end) == (0, 2, 600, 660)
+    assert (first.facts, second.facts) == (("Fact 1.", "Fact 2."), ("Fact 3.",))
+    assert [q.aligned for q in first.questions] == [("Fact 2.",), ("Fact 1.", "Fact 2.")]
+    assert [q.reference for q in first.questions] == ["Number 0.", "Number 1."]
+    # By the movie's times; what is astride goes where most of it is.
+    assert (first.dialogue, second.dialogue) == ("In the first.\nAstride.", "Then.")
+    assert (third.dialogue, list(release.without_subtitles)) == ("", ["xyz.0"])
+    subtitle(folder, "xyz.srt")
+    assert schema.read(folder).without_subtitles == {}
+
+
+def test_tables_that_do_not_fit_stop(tmp_path: Path) -> None:
+    rows = TABLES["questions"]
+    for number, (changes, said) in enumerate(
+        (
+            ({"facts": TABLES["facts"][:2]}, "row 3: no fact f3"),
+            ({"recaps": TABLES["recaps"][:1]}, "'xyz' is in no row"),
+            ({"questions": [{**rows[0], "segment_id": 9}]}, "abC-1.9 is no segment"),
+            ({"questions": [{"question": "Who?"}]}, "row 1: no video_id"),
+        )
+    ):
+        with pytest.raises(DataError, match=said):
+            schema.read(write(tmp_path / str(number), "json", **changes))
+    twice = write(write(tmp_path / "twice", "json"), "csv")
+    with pytest.raises(DataError, match="one file of each"):
+        schema.read(twice)
+    (twice / "facts.csv").unlink()
+    for name in ("recaps", "segments", "questions"):
+        (twice / f"{name}.json").unlink()
+    assert len(schema.read(twice).segments) == 3
+
+
+def test_what_is_to_be_fetched_and_what_is_left_out(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = write(tmp_path / "clone" / "data", "json").parent
+    subtitle(source, "abC-1.srt")
+    (source / "recaps").mkdir()
+    render(source / "recaps" / "Talk_abC-1.mp4", RECAP)
+    data.prepare(source, root, link=False)
+    place = root / "movierecapsqa"
+    assert {path.name for path in place.rglob("*.*")} == {
+        *(f"{name}.json" for name in TABLES),
+        *("abC-1.srt", "Talk_abC-1.mp4"),
+    }
+    seen = data.status(root)
+    assert "to fetch: subtitles/xyz.srt, the subtitles of 'Other': http://x/2.srt" in seen.notes
+    assert seen.videos == 1
+    assert any("/xyz.mp4" in why or "xyz" in name for name, why in seen.missing.items())
+    name = "movierecapsqa_segment_dialogue"
+    with pytest.raises(DataError, match="1 segments have no dialogue at hand") as caught:
+        data.look([name])
+    assert "http://x/2.srt" in str(caught.value)
+    monkeypatch.setenv(settings.ALLOW_MISSING, "1")
+    found = data.look([name])
+    assert [doc["id"] for doc in data.docs(found, name)] == ["abC-1.0/0", "abC-1.0/1", "abC-1.1/0"]
+    assert list(found.left_out(name)) == ["xyz.0"]
+    # Neither the model nor the judge needs it.
+    monkeypatch.delenv(settings.ALLOW_MISSING)
+    monkeypatch.setenv(settings.MOVIERECAPSQA, "dialogue=none")
+    assert data.unspoken(schema.read(place), data.options(), ["movierecapsqa_segment_frames"]) == {}
+
+
+def test_what_the_judge_is_shown(
+    root: Path, user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "movierecapsqa_segment_dialogue"
+    folder = write(tmp_path / "other" / "movierecapsqa", "json")
+    for video in ("abC-1", "xyz"):
+        subtitle(folder, f"{video}.srt")
+    for chosen, facts, dialogue in (
+        ("", ["Fact 1.", "Fact 2."], "In the first.\nAstride."),
+        ("facts=all, dialogue=given", ["Fact 1.", "Fact 2."], "In the first.\nAstride."),
+        ("facts=aligned", ["Fact 2."], "In the first.\nAstride."),
+        ("facts=aligned,dialogue=none", ["Fact 2."], ""),
+    ):
+        monkeypatch.setenv(settings.DATA, str(folder.parent))
+        monkeypatch.setenv(settings.MOVIERECAPSQA, chosen)
+        doc = tasks.keep(data.docs(data.look([name]), name)[0])
+        shown = tasks._shown(doc)
+        assert (shown.segment, shown.facts, shown.dialogue) == ("abC-1.0", facts, dialogue)
+        # The model's own dialogue is another matter.
+        assert doc["dialogue"] == "In the first.\nAstride."
+    monkeypatch.setenv(settings.DATA, str(root))
+    with pytest.raises(DataError, match="facts=aligned needs the facts of each question"):
+        data.look([name])
+    for text, said in (
+        ("fact=all", "is none of facts, dialogue"),
+        ("facts=some", "expected all or aligned"),
+        ("facts=all,facts=all", "twice"),
+    ):
+        monkeypatch.setenv(settings.MOVIERECAPSQA, text)
+        with pytest.raises(TasksError, match=said):
+            data.options()
