@@ -17,7 +17,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.errors import JudgeError
+from lmms_eval_tasks.errors import JudgeError, nearest
 from lmms_eval_tasks.judges.verdict import (
     DEBATE,
     HUGGINGFACE,
@@ -44,6 +44,7 @@ _FORMS = (
     "replay:FILE.jsonl, FILE.yml or none (docs/judges.md)"
 )
 _SPEC = re.compile(r"(?P<model>(?!https?://)[^@\s]+)(?:@(?P<url>https?://\S+))?")
+_OPENAI = re.compile(r"gpt-|chatgpt-|o\d", re.IGNORECASE)  # its models, whichever there will be
 _REASONING = re.compile(r"(?:.*/)?(?:o[1-9]|gpt-5)(?!\d)", re.IGNORECASE)
 
 
@@ -65,9 +66,13 @@ def short_form(spec: str | None, env: Mapping[str, str], *, default_model: str) 
     Raises:
         JudgeError: no key, or not one of the forms; the message never repeats a key.
     """
-    spec, key = (spec or "").strip(), env.get(KEY, "").strip()
+    spec = (spec or "").strip()
     if spec == NONE:
         return JudgeConfig(NONE)
+    if "@" not in spec and ":" not in spec and spec.lower() != default_model.lower():
+        near = nearest(spec, (NONE, "offline", default_model)) if not _OPENAI.match(spec) else ""
+        if near and spec != "offline":
+            raise JudgeError(f"there is no judge {spec!r}{near} {_FORMS}")
     if spec == "offline":  # the rules of earlier versions
         raise JudgeError(
             "the judge offline is gone: name none to judge later, hf:MODEL, or an endpoint "
@@ -82,7 +87,7 @@ def short_form(spec: str | None, env: Mapping[str, str], *, default_model: str) 
     if kind == REPLAY and rest:
         return JudgeConfig(REPLAY, str(Path(rest).expanduser()))
     if not spec:
-        if not key:
+        if not key_of(env, KEY):
             raise JudgeError(f"no judge: {default_model} needs a key. {_CHOICES}")
         spec = default_model
     match = _SPEC.fullmatch(spec)
@@ -105,6 +110,20 @@ def refuse_key(spec: str, env: Mapping[str, str]) -> None:
         raise JudgeError(f"{settings.JUDGE} holds a key: keys go into {KEY}; {_FORMS}")
 
 
+def key_of(env: Mapping[str, str], variable: str) -> str:
+    """The key in a variable, without blanks and line ends around it; "" if there is none.
+
+    Raises:
+        JudgeError: it holds what no key holds, such as a line end in its middle.
+    """
+    key = env.get(variable, "").strip()
+    if any(c.isspace() or not c.isprintable() for c in key):
+        raise JudgeError(f"{variable} holds more than one line or word: no key looks like that")
+    if not key.isascii():
+        raise JudgeError(f"{variable} holds a character that no key has (not ASCII)")
+    return key
+
+
 def endpoint(
     model: str,
     url: str | None,
@@ -119,7 +138,7 @@ def endpoint(
         JudgeError: the URL is none, or the endpoint needs a key that the variable does not hold.
     """
     variable = key_variable or KEY
-    key = env.get(variable, "").strip()
+    key = key_of(env, variable)
     sampling = default_sampling(model)
     if url is None:
         if not key:
@@ -134,7 +153,7 @@ def endpoint(
     parts = _split(url)
     host = parts.hostname or ""
     if host.endswith(AZURE_HOSTS) and key_variable is None:
-        key = env.get(AZURE_KEY, "").strip() or key
+        key = key_of(env, AZURE_KEY) or key
         variable = f"{AZURE_KEY} or {KEY}"
     authorization = _userinfo(parts) or (_bearer(key) if key else None)
     base_url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"

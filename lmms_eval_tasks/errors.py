@@ -6,6 +6,8 @@ command line prints that message alone, without a traceback.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class TasksError(Exception):
     """Base of all errors whose message is written for the user."""
@@ -25,3 +27,15 @@ class JudgeError(TasksError):
 
 class PromptError(TasksError):
     """A prompt file that the user put in place of ours does not fit."""
+
+
+def nearest(name: str, known: Iterable[str], prefix: str = "") -> str:
+    """For a message about a name that does not exist: "; did you mean X?", or nothing.
+
+    `prefix` is common to all names, and in none of these.
+    """
+    import difflib
+
+    names = {one.lower(): one for one in known}
+    found = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.7)
+    return f"; did you mean {prefix}{names[found[0]]}?" if found else ""

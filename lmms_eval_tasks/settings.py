@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.errors import TasksError, nearest
 
 DATA = "LMMS_EVAL_TASKS_DATA"
 CACHE = "LMMS_EVAL_TASKS_CACHE"
@@ -46,7 +47,8 @@ CVRR_NAME = "LMMS_EVAL_TASKS_CVRR_NAME"
 CLIPSCORE = "LMMS_EVAL_TASKS_CLIPSCORE"
 TABLES = "LMMS_EVAL_TASKS_TABLES"
 # All of the above, and those of them that are switches.
-VARIABLES = tuple(one for one in globals().values() if str(one).startswith("LMMS_EVAL_TASKS_"))
+_PREFIX = "LMMS_EVAL_TASKS_"
+VARIABLES = tuple(one for one in globals().values() if re.match(_PREFIX + ".", str(one)))
 SWITCHES = (STILL_CLIP, ALLOW_MISSING, ALLOW_BAD_ITEMS, FRESH)
 
 SAMPLE = "sample"
@@ -252,19 +254,47 @@ def frames_for(video: str, default: int = 32) -> int:
     Raises:
         TasksError: the value is not of that form or a number is below 1.
     """
-    given = os.environ.get(FRAMES)
-    if not given:
-        return default
     frames = default
-    for part in given.split(","):
-        name, _, number = part.strip().rpartition("=")
-        if not number.isdigit() or int(number) < 1:
-            raise TasksError(f"{FRAMES}={given!r}: expected a form like 32 or 32,video7=16")
+    for name, number in _frames():
         if name in ("", video):
-            frames = int(number)
+            frames = number
             if name:
                 break
     return frames
+
+
+def framed_videos() -> list[str]:
+    """The videos that have a number of frames of their own.
+
+    Raises:
+        TasksError: as of `frames_for`.
+    """
+    return [name for name, _ in _frames() if name]
+
+
+def _frames() -> list[tuple[str, int]]:
+    given = os.environ.get(FRAMES)
+    found = []
+    for part in given.split(",") if given else []:
+        name, _, number = part.strip().rpartition("=")
+        if not number.isdigit() or int(number) < 1:
+            raise TasksError(f"{FRAMES}={given!r}: expected a form like 32 or 32,video7=16")
+        found.append((name, int(number)))
+    return found
+
+
+def check_names() -> None:
+    """Is every variable of ours that is set one that exists?
+
+    Raises:
+        TasksError: one is not; it would have no effect.
+    """
+    options = [one.removeprefix(_PREFIX) for one in VARIABLES]
+    for name in sorted(os.environ):
+        found = re.match("LMMS_EVAL_TASKS?_", name, re.IGNORECASE)
+        if found and name not in VARIABLES:
+            near = nearest(name[found.end() :], options, _PREFIX)
+            raise TasksError(f"{name}: there is no such setting{near}")
 
 
 def check() -> None:
@@ -273,6 +303,7 @@ def check() -> None:
     Raises:
         TasksError: naming the variable and the form it takes.
     """
+    check_names()
     frames_for("")
     for switch in SWITCHES:
         _flag(switch)

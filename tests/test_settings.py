@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import benchmarks, settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import script as host_script
+from lmms_eval_tasks.runs import before
 from tests.checks import table
 
 
@@ -77,6 +78,36 @@ def test_another_form(
         monkeypatch.setenv(name, given)
         with pytest.raises(TasksError, match=f"^{re.escape(f'{name}={given!r}: ')}.*{said}"):
             settings.check()
+
+
+@table(
+    "name, meant",
+    [
+        ("LMMS_EVAL_TASKS_JUGDE", settings.JUDGE),
+        ("LMMS_EVAL_TASK_JUDGE", settings.JUDGE),
+        ("LMMS_EVAL_TASKS_judge", settings.JUDGE),
+        ("LMMS_EVAL_TASKS_FRAME", settings.FRAMES),
+        ("LMMS_EVAL_TASKS_XYZ", ""),
+    ],
+)
+def test_a_stray_variable(name: str, meant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "1")
+    words = f"{name}: there is no such setting" + (f"; did you mean {meant}?" if meant else "")
+    with pytest.raises(TasksError, match=f"^{re.escape(words)}$"):
+        settings.check()
+
+
+def test_frames_of_a_video_that_does_not_exist(
+    sample_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(settings.DATA, str(sample_root))
+    monkeypatch.setenv(settings.JUDGE, "none")
+    known = str(before.checked(benchmarks.load("maia"), ["maia_vsv"]).found.videos[0].video)
+    monkeypatch.setenv(settings.FRAMES, f"32,{known}=16")
+    before.check(["maia_vsv"])
+    monkeypatch.setenv(settings.FRAMES, f"32,{known}x=16")
+    with pytest.raises(TasksError, match=f"no video of these tasks; did you mean {known}"):
+        before.check(["maia_vsv"])
 
 
 def test_roots(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

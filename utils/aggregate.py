@@ -69,7 +69,7 @@ def accuracy_interval(items: Sequence[Item]) -> stats.Interval | None:
     if not items or is_unjudged(items):
         return None
     rights = [float(item["right"] or 0) for item in items]
-    return stats.clustered_mean(rights, [item["video"] for item in items])
+    return stats.clustered_mean(rights, [item["video"] for item in items], share=True)
 
 
 def count_refusals(items: Sequence[Item]) -> int:

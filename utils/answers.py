@@ -186,8 +186,9 @@ def closes_only(text: str) -> bool:
 
 def _final_channel(text: str) -> tuple[str, bool]:
     """What gpt-oss says in its last final channel; whether it says something in others alone."""
-    channels = list(patterns.CHANNEL.finditer(text))
-    if channels:
+    # Such a reply begins with a channel; one further on is something that an answer quotes.
+    if patterns.CHANNEL.match(text.lstrip().removeprefix("<|start|>assistant")):
+        channels = list(patterns.CHANNEL.finditer(text))
         final = [match for match in channels if match["name"].lower() == "final"]
         if not final:
             return "", True

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.errors import PromptError
+from lmms_eval_tasks.errors import PromptError, nearest
 
 Made = TypeVar("Made", bound=Callable[..., Any])
 
@@ -148,6 +148,7 @@ def _check(
     if stray := [part for part in text if part not in known_parts]:
         raise PromptError(
             f"{source}: unknown part {stray[0]!r}; known: {', '.join(sorted(known_parts))}"
+            f"{nearest(stray[0], known_parts)}"
         )
     for part, names in known_parts.items():
         if part not in text:

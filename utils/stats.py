@@ -16,14 +16,15 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 LEVEL = 0.95  # of every interval: its coverage
+FEWEST = 3  # clusters of an interval: Student's t of two, with one degree of freedom, says nothing
 
 
 @dataclass(frozen=True)
 class Interval:
     """An estimate with its interval.
 
-    `low` and `high` are nan, and `se` is None, where the data allow no interval (one cluster).
-    They are not clipped: a share near 1 can have a `high` above 1 with the t interval.
+    `low` and `high` are nan where the data allow no interval (one cluster; for the t interval fewer
+    than FEWEST, which `method` says), and `se` is None of one cluster.
     """
 
     estimate: float
@@ -55,7 +56,9 @@ def mean(values: Iterable[float]) -> float:
     return math.fsum(items) / len(items)
 
 
-def clustered_mean(values: Sequence[float], clusters: Sequence[str]) -> Interval:
+def clustered_mean(
+    values: Sequence[float], clusters: Sequence[str], *, share: bool = False
+) -> Interval:
     """Mean of all values (each item weighs the same) with a clustered standard error.
 
     With m the mean, n items and C clusters, s_c the sum of (value - m) over cluster c:
@@ -65,9 +68,10 @@ def clustered_mean(values: Sequence[float], clusters: Sequence[str]) -> Interval
     Args:
         values: one finite number per item; drop undefined items first, and count them elsewhere.
         clusters: each item's cluster, in the same order.
+        share: the mean is one, so that the interval ends at 0 and 1.
 
     Returns:
-        The interval; with one cluster `se` is None and `low`, `high` are nan.
+        The interval; with fewer than FEWEST clusters `low`, `high` are nan, and `method` says it.
 
     Raises:
         ValueError: no values, unequal lengths, a value that is not finite.
@@ -82,14 +86,19 @@ def clustered_mean(values: Sequence[float], clusters: Sequence[str]) -> Interval
     n, count = len(values), len(residuals)
     method = f"clustered t, {100 * LEVEL:g} %"
     if count == 1:
-        return Interval(estimate, math.nan, math.nan, None, method, n, count)
+        return Interval(estimate, math.nan, math.nan, None, _too_few(count), n, count)
 
     from scipy.special import stdtrit  # quantile of Student's t; scipy.stats is slow to import
 
     squares = math.fsum(math.fsum(items) ** 2 for items in residuals.values())
     se = math.sqrt(count / (count - 1) * squares) / n
+    if count < FEWEST:
+        return Interval(estimate, math.nan, math.nan, se, _too_few(count), n, count)
     half = float(stdtrit(count - 1, (1 + LEVEL) / 2)) * se
-    return Interval(estimate, estimate - half, estimate + half, se, method, n, count)
+    low, high = estimate - half, estimate + half
+    if share:
+        low, high = max(low, 0.0), min(high, 1.0)
+    return Interval(estimate, low, high, se, method, n, count)
 
 
 def cluster_bootstrap(
@@ -187,6 +196,10 @@ def deviation(values: Sequence[float]) -> float | None:
         return None
     centre = mean(values)
     return math.sqrt(math.fsum((v - centre) ** 2 for v in values) / (len(values) - 1))
+
+
+def _too_few(count: int) -> str:
+    return f"none: {count} cluster{'s' * (count > 1)} of at least {FEWEST}"
 
 
 def _check(items: Sequence[T], clusters: Sequence[str]) -> None:

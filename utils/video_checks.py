@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
@@ -35,7 +36,8 @@ def look(
     Returns:
         Both by name; a reason starts with "missing" or "unreadable".
     """
-    asked = {n: path for n, path in paths.items() if only is None or str(path.resolve()) in only}
+    # realpath, unlike Path.resolve, leaves a link that leads to itself as it is: it is missing.
+    asked = {n: p for n, p in paths.items() if only is None or os.path.realpath(p) in only}
     known = probes.look(asked.values())
     found = {name: known[path] for name, path in asked.items()}
     return (

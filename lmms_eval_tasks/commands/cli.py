@@ -39,6 +39,7 @@ app.add_typer(data_app, name="data")
 def main() -> None:
     """Run the command; an error written for the user ends it with that one message and code 2."""
     try:
+        settings.check_names()
         app()
     except TasksError as error:
         say(str(error))

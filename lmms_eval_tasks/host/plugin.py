@@ -27,7 +27,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.console import say
-from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.errors import TasksError, nearest
 from lmms_eval_tasks.host.imports import when_imported
 from lmms_eval_tasks.running import KNOWN_HOSTS, host_version
 
@@ -112,11 +112,23 @@ def _extend_task_manager(module: ModuleType) -> None:
     @functools.wraps(match)
     def match_tasks(self: Any, task_list: Sequence[str]) -> Any:
         setattr(self, _COMMAND_LINE, True)
-        return match(self, task_list)
+        found = match(self, task_list)
+        for name in set(task_list) - set(found):
+            _suggest(name, self.all_tasks)
+        return found
 
     manager.initialize_tasks = initialize_tasks
     manager.match_tasks = match_tasks
     setattr(manager, _MARK, True)
+
+
+def _suggest(name: str, known: Sequence[str]) -> None:
+    """What a task of ours is called, before the host says that it has no such task."""
+    from lmms_eval_tasks import benchmarks
+
+    ours = [one for one in known if one.startswith(tuple(benchmarks.NAMES))]
+    if "*" not in name and (near := nearest(name, ours)):
+        say(f"there is no task {name!r}{near}")
 
 
 def _folders() -> list[Path]:

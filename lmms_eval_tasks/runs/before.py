@@ -7,6 +7,7 @@ from typing import Any
 
 from lmms_eval_tasks import benchmarks, judges, running, settings
 from lmms_eval_tasks.benchmark import Benchmark, Doc, Found
+from lmms_eval_tasks.errors import TasksError, nearest
 from lmms_eval_tasks.judges import JudgeConfig
 from lmms_eval_tasks.judges.verdict import NONE
 from lmms_eval_tasks.runs import media
@@ -38,6 +39,7 @@ def check(tasks: Sequence[str]) -> None:
     """
     settings.check()
     prompts.forget()
+    _check_framed(tasks)
     for benchmark, names in benchmarks.chosen(tasks):
         _checked.pop(benchmark.name, None)
         found = _look(benchmark, names)
@@ -46,6 +48,26 @@ def check(tasks: Sequence[str]) -> None:
         if any(benchmark.tasks[name].asks for name in names) and benchmark.is_judged(found):
             check_judge(benchmark)
         _checked[benchmark.name] = Checked(found, names)
+
+
+def _check_framed(tasks: Sequence[str]) -> None:
+    """Do the videos exist that have a number of frames of their own?
+
+    Raises:
+        TasksError: one does not; the data are not there.
+    """
+    if not (framed := settings.framed_videos()):
+        return
+    videos = set()
+    for benchmark, names in benchmarks.chosen(tasks):
+        found = benchmark.look(names, videos=False)
+        videos |= {str(doc.get("video")) for name in names for doc in benchmark.docs(found, name)}
+    for video in framed:
+        if video not in videos:
+            raise TasksError(
+                f"{settings.FRAMES} names {video!r}, which is no video of these tasks"
+                f"{nearest(video, videos)}"
+            )
 
 
 def _look(benchmark: Benchmark, names: Sequence[str]) -> Found:

@@ -62,14 +62,14 @@ class TestAnswers:
         assert (found["acc"], found["acc_valid"], found["score_valid"]) == (0.0, None, None)
 
     def test_intervals_by_video(self, stated: Stated) -> None:
-        """Means 0.4 and 0.5, 1 0 1 0 on four videos: half a width of t(3) * sqrt(1/12)."""
+        """Means 0.4 and 0.5, 1 0 1 0 on four videos: t(3) * sqrt(1/12) leaves 0 to 1."""
         found = details(several("right 5", "wrong 1", "right 4", "", "hm"))
         assert (found["items"], found["status"]) == (5, {"empty": 1, "judge_api_error": 1, "ok": 3})
         intervals = found["intervals"]
         assert intervals["acc"]["estimate"] == pytest.approx(0.4)
         assert intervals["acc_valid"]["estimate"] == pytest.approx(0.5)
-        width = intervals["acc_valid"]["high"] - intervals["acc_valid"]["low"]
-        assert width / 2 == pytest.approx(3.1824463 / 12**0.5)
+        assert intervals["acc_valid"]["se"] == pytest.approx(1 / 12**0.5)
+        assert (intervals["acc_valid"]["low"], intervals["acc_valid"]["high"]) == (0, 1)
         assert intervals["acc_skip_empty"]["estimate"] == pytest.approx(2 / 3)
         assert intervals["score_valid"]["estimate"] == pytest.approx(2.5)
         assert intervals["score_skip_empty"]["estimate"] == pytest.approx(10 / 3)

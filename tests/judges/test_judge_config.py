@@ -92,6 +92,28 @@ def test_one_judge_for_one_config_and_what_it_can_decide(tmp_path):
     refused(JudgeError, words, resolved, "offline", KEY)
 
 
+@table(
+    "spec, meant", [("ofline", "offline"), ("None", "none"), ("nome", "none"), ("gtp-4o", "gpt-4o")]
+)
+def test_a_misspelt_judge_is_an_error_with_a_suggestion(spec, meant):
+    refused(JudgeError, f"no judge {spec!r}; did you mean {meant}?", resolved, spec, KEY)
+    assert resolved(f"{spec}@http://localhost:8001/v1", KEY).model == spec  # an endpoint's own name
+
+
+@table("model", ["gpt-4o-mini", "gpt-5", "o3", "chatgpt-4o-latest", "m", "judge"])
+def test_models_that_only_look_alike(model):
+    assert resolved(model, KEY).model == model
+
+
+def test_a_key_with_line_ends():
+    plain = resolved("gpt-4o", KEY).authorization
+    assert resolved("gpt-4o", f" {KEY}\r\n").authorization == plain
+    for key in (f"{KEY}\n{KEY}", "two words", "k\x00y", "kéy-kéy-kéy"):
+        said = refused(JudgeError, "OPENAI_API_KEY holds", resolved, "gpt-4o", key)
+        assert key not in str(said)
+    assert resolved("none", "two\nlines") == JudgeConfig("none")
+
+
 # --- files ---------------------------------------------------------------------------------------
 
 

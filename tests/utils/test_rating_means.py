@@ -59,8 +59,8 @@ def test_a_run_that_waits_for_its_judge_has_no_number() -> None:
 
 
 def test_the_interval_is_clustered_by_video() -> None:
-    items = [item(5, video="a"), item(5, video="a"), item(2, video="b"), item(0, "judge_refused")]
+    items = [item(5, video="a"), item(5, video="b"), item(2, video="c"), item(0, "judge_refused")]
     interval = rating_means.interval("d", items)
     assert interval is not None
-    assert (interval.estimate, interval.n, interval.clusters) == (4, 3, 2)
+    assert (interval.estimate, interval.n, interval.clusters) == (4, 3, 3)
     assert interval.low < 4 < interval.high

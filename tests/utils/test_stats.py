@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lmms_eval_tasks.utils import stats
+from lmms_eval_tasks.utils import aggregate, stats
 from tests.checks import refused, table
 
 CASES = json.loads((Path(__file__).parents[1] / "cases" / "stats.json").read_text())
@@ -44,6 +44,25 @@ def test_known_examples(case):
     assert (got.low, got.high) == pytest.approx((case["low"], case["high"]), abs=2e-5)
     assert (got.n, got.clusters) == (len(case["values"]), len(set(case["clusters"])))
     assert (got.undefined, got.method) == (0, "clustered t, 95 %")
+
+
+def test_an_interval_of_a_share_stays_within_0_and_1():
+    values, clusters = [1, 1, 1, 0, 0, 0], [*"aaabbc"]
+    plain = stats.clustered_mean(values, clusters)
+    assert plain.low < 0 < 1 < plain.high
+    got = stats.clustered_mean(values, clusters, share=True)
+    assert (got.low, got.high, got.se) == (0.0, 1.0, plain.se)
+    rows = [{"right": x, "status": "ok", "video": c} for x, c in zip(values, clusters, strict=True)]
+    assert (aggregate.accuracy_interval(rows).low, aggregate.accuracy_interval(rows).high) == (0, 1)
+
+
+def test_two_clusters_are_too_few():
+    got = stats.clustered_mean([1, 0.5, 0], [*"aab"])
+    assert got.se > 0
+    assert math.isnan(got.low)
+    assert math.isnan(got.high)
+    assert got.method == "none: 2 clusters of at least 3"
+    assert got.as_dict()["low"] is None
 
 
 def test_direct_formula_as_a_double_sum_over_pairs_of_one_cluster():

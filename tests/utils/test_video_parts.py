@@ -1,6 +1,7 @@
 """The parts behind media.make that a child process hides: frame lists, decord, large clips."""
 
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import media_files as files
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils import h264_pcm, video_clip, video_source
+from lmms_eval_tasks.utils import h264_pcm, video_checks, video_clip, video_source
 from lmms_eval_tasks.utils.video_frames import Look
 from tests.checks import refused, table
 
@@ -90,3 +91,12 @@ def test_a_clip_that_is_not_its_frames_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(video_clip, "_PLAIN_BYTES", 0)
     monkeypatch.setattr(video_clip, "_QPS", (40,))  # not good enough
     refused(MediaError, "dB only", write, *made)
+
+
+def test_a_link_that_leads_to_itself_is_a_missing_video(tmp_path: Path) -> None:
+    loop = tmp_path / "loop.mp4"
+    loop.symlink_to(tmp_path / "back.mp4")
+    (tmp_path / "back.mp4").symlink_to(loop)
+    for only in (None, {str(loop), str(tmp_path / "back.mp4")}):
+        assert video_checks.look({"v": loop}, only)[1] == {"v": f"missing: {loop}"}
+    assert video_checks.look({"v": loop}, {"other"}) == ({}, {})
