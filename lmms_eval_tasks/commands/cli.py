@@ -16,7 +16,6 @@ from lmms_eval_tasks.commands import (
     facts_command,
     haven_command,
     judge_commands,
-    prompts_command,
     reliability_command,
     saved_runs,
 )
@@ -149,4 +148,3 @@ app.command("facts")(facts_command.facts_command)
 app.command("reliability")(reliability_command.reliability_command)
 app.add_typer(judge_commands.cache_app, name="cache")
 app.add_typer(haven_command.haven_app, name="haven")
-app.add_typer(prompts_command.prompts_app, name="prompts")

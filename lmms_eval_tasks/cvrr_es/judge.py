@@ -28,7 +28,7 @@ from lmms_eval_tasks.utils import aggregate, answers, prompts
 NAME = "cvrr_es"
 PAPER_JUDGE = "gpt-3.5-turbo"  # of the published judgements, which name no dated version
 # File of prompts -> part -> its placeholders.
-PARTS: dict[str, dict[str, tuple[str, ...]]] = {
+_PARTS: dict[str, dict[str, tuple[str, ...]]] = {
     "task": {"question": ("question",)},
     "judge": {"system": (), "user": ("question", "reference", "candidate")},
     "rating": {
@@ -78,7 +78,7 @@ def prompt(name: str) -> prompts.Prompt:
     Raises:
         PromptError: the user's file lacks a part or a placeholder.
     """
-    return prompts.load("cvrr_es", name, PARTS[name])
+    return prompts.load("cvrr_es", name, _PARTS[name])
 
 
 @prompts.once

@@ -8,7 +8,7 @@ from lmms_eval_tasks.judges import Criterion
 from lmms_eval_tasks.utils import prompts
 
 NAME = "reference_agreement"
-PARTS = {"system": (), "user": ("question", "references", "candidate")}
+_PLACEHOLDERS = {"system": (), "user": ("question", "references", "candidate")}
 
 
 class ReferenceAgreement(BaseModel):
@@ -27,7 +27,7 @@ def prompt() -> prompts.Prompt:
     Raises:
         PromptError: the user's file does not fit.
     """
-    return prompts.load("maia", "judge", PARTS)
+    return prompts.load("maia", "judge", _PLACEHOLDERS)
 
 
 @prompts.once
