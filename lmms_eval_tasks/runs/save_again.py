@@ -57,7 +57,7 @@ def save(folder: Path, parts: Sequence[Part]) -> None:
 
 def _renew(results: dict[str, Any], part: Part, run: Run, label: str) -> None:
     """One task in a results file: its numbers, those of its groups, and what they rest on."""
-    ours = results["lmms_eval_tasks"]
+    ours = results.setdefault("lmms_eval_tasks", {})
     section = ours.setdefault(part.benchmark.name, {})
     section["warnings"] = run.conditions(part.benchmark.name, judged_anew=part.judge is not None)
     if part.judge is not None:
@@ -72,7 +72,7 @@ def _renew(results: dict[str, Any], part: Part, run: Run, label: str) -> None:
     for name, shown in ((run.task, label), *((group, group) for group in groups)):
         if shown in part.done.numbers:
             section.setdefault("numbers", {})[name] = dict(part.done.numbers[shown])
-            for rows in (results["results"], results.get("groups", {})):
+            for rows in (results.get("results", {}), results.get("groups", {})):
                 _row(rows.get(name, {}), part.done.numbers[shown])
 
 
