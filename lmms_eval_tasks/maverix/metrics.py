@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from lmms_eval_tasks.benchmark import Item, Items, Metric, value_is
+from lmms_eval_tasks.benchmark import Item, Items, Metric, refusals, value_is
 from lmms_eval_tasks.maverix.labels import (
     DIMENSIONS,
     LETTERS,
@@ -283,11 +283,15 @@ def _robust(name: str, value: Callable[[Pair], float], better: bool) -> Metric:
     )
 
 
+def _mean(dimension: str) -> Statistic:
+    return _of_known(functools.partial(rating_means.mean_valid, dimension))
+
+
 def _rated(dimension: str) -> Iterator[Metric]:
     def of(statistic: Callable[[str, Items], Any]) -> Statistic:
         return _of_known(functools.partial(statistic, dimension))
 
-    mean = of(rating_means.mean_valid)
+    mean = _mean(dimension)
     yield Metric(
         f"{dimension}_valid",
         mean,
@@ -310,6 +314,7 @@ OPEN = [
         _of_known(lambda items: len(pairs(items)) - len(_judged(items))),
         better=False,
     ),
+    *refusals("refusals", {f"{name}_valid": _mean(name) for name in DIMENSIONS}),
     *_COMMON,
 ]
 

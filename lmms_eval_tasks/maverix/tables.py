@@ -414,13 +414,15 @@ def _categories(found: Sequence[Entry]) -> list[Table]:
                     (title, f"{name}_valid_{slug}", _rating)
                     for slug, title in SPLITS["agentic"].items()
                 ),
+                ("with refusals as 0", f"{name}_valid_refusals_wrong", _rating),
                 ("rated (%)", f"{name}_coverage", _percent),
                 ("without a rating", f"{name}_failed", _count),
             ],
         )
         for name in DIMENSIONS
     ]
-    blocks.append(("Overall", [("answer withheld", "n_withheld", _count)]))
+    overall = [("answer withheld", "n_withheld", _count), ("refusals", "refusals", _count)]
+    blocks.append(("Overall", overall))
     title = "ratings of open answers by agentic category, 0 to 5 (the paper's C.4)"
     return _by_label(title, found, "open", blocks)
 

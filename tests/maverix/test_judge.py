@@ -53,7 +53,6 @@ def test_what_costs_no_call() -> None:
     doc = runs.docs("maverix_s_oe")[0]
     for reply, status in (
         ("", "empty"),
-        (REFUSAL, "refused"),
         ("<think>never closed", "truncated"),
         ("[LMMS_EVAL_REQUEST_FAILED after 3 retries] x", "model_error"),
     ):
@@ -68,6 +67,17 @@ def test_what_costs_no_call() -> None:
     (item,) = runs.score([doc], lambda _: "It is red.")  # by nobody: later
     assert item["status"] == "unjudged"
     assert runs.numbers("maverix_s_oe", [item])["correctness_valid"] is None
+
+
+def test_a_refusal_is_judged_and_counted() -> None:
+    """As the authors' judge was asked about every answer; the numbers stand with it at 0 too."""
+    docs = runs.docs("maverix_s_oe")[:2]
+    item, chats = judged(docs[0], REFUSAL, lambda _: '{"score": 3}')
+    assert (len(chats), item["status"], item["refused"]) == (4, "ok", True)
+    other, _ = judged(docs[1], "It is red.", lambda _: '{"score": 5}')
+    found = runs.numbers("maverix_s_oe", [item, other])
+    assert (found["correctness_valid"], found["refusals"]) == (4, 1)
+    assert found["correctness_valid_refusals_wrong"] == 2.5
 
 
 def test_which_replies_are_a_rating() -> None:

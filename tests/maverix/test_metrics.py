@@ -167,7 +167,7 @@ class TestOpen:
         assert (found["correctness_valid"], found["correctness_failed"]) == (3, 0)
         assert (found["robust_failed"], found["n_withheld"]) == (0, 2)
         for name, value in numbers("open", hidden).items():
-            if not name.startswith(("n_", "words_", "failed")):
+            if not name.startswith(("n_", "words_", "failed")) and name != "refusals":
                 assert value is None, name
 
     def test_a_question_and_its_paraphrase(self) -> None:
