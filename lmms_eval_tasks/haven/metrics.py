@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks.benchmark import Item, Items, Metric, value_is
+from lmms_eval_tasks.benchmark import Item, Items, Metric, refusals, value_is
 from lmms_eval_tasks.haven import judge
 from lmms_eval_tasks.haven.judge import Asked
 from lmms_eval_tasks.haven.options import ORDERS, SOURCES, SUMMARIES, TASKS
@@ -118,8 +118,8 @@ def _ratings(metric: str, items: Items) -> list[dict[str, Any]]:
 
     Empty where no rating has that mode: then there is no such number, and nothing failed.
     """
-    broken = {"score": None, "status": "error", "mode": None}
-    column = geval.column(metric, [item["geval"] or broken for item in items])
+    broken = {"score": None, "status": "error"}
+    column = geval.column(metric, [{"mode": None, **(item["geval"] or broken)} for item in items])
     return [
         {"status": one["status"], "source": item["source"], "dimensions": {metric: one}}
         for item, one in zip(items, column, strict=False)
@@ -195,6 +195,10 @@ def _family(
     ]
 
 
+def _rating(metric: str) -> Statistic:
+    return lambda items: rating_means.mean_valid(metric, _ratings(metric, items))
+
+
 def _rated(metric: str) -> list[Metric]:
     def over(statistic: Callable[[str, Sequence[Item]], Any]) -> Statistic:
         return lambda items: statistic(metric, _ratings(metric, items))
@@ -203,7 +207,7 @@ def _rated(metric: str) -> list[Metric]:
         mean_valid = functools.partial(rating_means.mean_valid, metric)
         return mean_of_sources(mean_valid, _ratings(metric, items))
 
-    plain = over(rating_means.mean_valid)
+    plain = _rating(metric)
     return [
         Metric(f"{metric}_valid", plain, shown=("geval", "source", "status")),
         Metric(f"{metric}_var", over(rating_means.variance_valid), better=None),
@@ -241,6 +245,7 @@ def of_kind(kind: str) -> list[Metric]:
             found.append(Metric(f"{part}_failed", failed, better=False))
     if kind in SUMMARIES:
         found += [metric for name in GEVAL for metric in _rated(name)]
+        found += refusals("refusals", {f"{name}_valid": _rating(name) for name in GEVAL})
     if kind in ORDERS:
         found.append(Metric("undefined", undefined, better=None))
     if kind == "grounding":

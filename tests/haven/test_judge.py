@@ -24,7 +24,7 @@ from lmms_eval_tasks.judges.asking import Asker, settle
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.settings import JudgeLimits
 from tests.haven.docs import doc, own_prompts
-from tests.haven.scored import NOTHING
+from tests.haven.scored import NOTHING, REFUSED
 from tests.local_endpoint import Fault, LocalEndpoint, choice, completion, error, last_user_text
 
 SUMMARY = "A man paints «a boat» {red}. Then he gets wet."
@@ -67,8 +67,14 @@ def test_a_rating_of_1_to_5() -> None:
 
 
 def test_what_is_no_summary_is_not_sent() -> None:
-    """Worth 0, below the scale, if that is the model's own failure."""
+    """Worth 0, below the scale, if it is the model's own failure; a refusal is judged as it is."""
     for reply, status in {**NOTHING, " \n...": "empty"}.items():
+        if reply == REFUSED:
+            made, chats = rated(reply=reply)
+            assert (made["geval"]["status"], made["status"]) == ("ok", "refused")
+            assert (made["candidate"], set(made["scores"].values())) == ("", {0.0})
+            assert REFUSED in last_user_text(chats[0])
+            continue
         score = None if status == "model_error" else 0.0
         made, chats = rated(reply=reply)
         assert made["geval"] == {"score": score, "status": status, "mode": None}
