@@ -10,24 +10,29 @@ class Category(NamedTuple):
 
     slug: str  # part of metric names: pair_acc_<slug>
     title: str  # column title, as in the paper's tables
-    released: str  # Italian name in the released files, without its _A or _B suffix
+    # Italian names in the released files, without their _A or _B suffix. A video has one of them.
+    released: tuple[str, ...]
 
 
 # In the column order of the paper's Tables 1, 2, 3 and 5.
 CATEGORIES: tuple[Category, ...] = (
-    Category("causal", "Causal", "CausaleEsplicita"),
-    Category("counterfactual", "Counterfactual", "Controfattuale"),
-    Category("out_of_scope", "Out-of-Scope", "OutofScope"),
-    Category("planning", "Planning", "Pianificazione"),
-    Category("sentiment", "Sentiment", "Sentiment"),
-    Category("uncertainty", "Uncertainty", "Incertezza"),
-    Category("implicit_partial", "Implicit Partial", "ImplicitoParziale"),
-    Category("implicit_total", "Implicit Total", "ImplicitoTot"),
-    Category("spatial_partial", "Spatial Partial", "SpazialeParziale"),
-    Category("spatial_total", "Spatial Total", "SpazialeTotale"),
-    Category("temporal_duration", "Temporal Duration", "TemporaleDurata"),
-    Category("temporal_partial", "Temporal Partial", "TemporaleParziale"),
+    Category("causal", "Causal", ("CausaleEsplicita", "CausaleImplicita")),
+    Category("counterfactual", "Counterfactual", ("Controfattuale",)),
+    Category("out_of_scope", "Out-of-Scope", ("OutofScope",)),
+    Category("planning", "Planning", ("Pianificazione",)),
+    Category("sentiment", "Sentiment", ("Sentiment",)),
+    Category("uncertainty", "Uncertainty", ("Incertezza",)),
+    Category("implicit_partial", "Implicit Partial", ("ImplicitoParziale",)),
+    Category("implicit_total", "Implicit Total", ("ImplicitoTot",)),
+    Category("spatial_partial", "Spatial Partial", ("SpazialeParziale",)),
+    Category("spatial_total", "Spatial Total", ("SpazialeTotale",)),
+    Category("temporal_duration", "Temporal Duration", ("TemporaleDurata",)),
+    Category("temporal_partial", "Temporal Partial", ("TemporaleParziale",)),
 )
 
 SLUGS: tuple[str, ...] = tuple(category.slug for category in CATEGORIES)
-BY_RELEASED_NAME: dict[str, Category] = {category.released: category for category in CATEGORIES}
+BY_RELEASED_NAME: dict[str, Category] = {
+    name: category for category in CATEGORIES for name in category.released
+}
+# Of the two kinds of "Causal", which the release keeps apart and the paper joins.
+CAUSAL_KINDS = {"causal_explicit": "CausaleEsplicita", "causal_implicit": "CausaleImplicita"}

@@ -1,8 +1,9 @@
 """MAIA's numbers, from items.
 
 Names in the paper: `pair_acc` Table 5, `pool_acc` Table 1, `judge_acc` Table 2, `agg_acc` Table 3.
-Each comes plain, `_valid`, `_failed` (utils/aggregate.py), by category (`_<slug>`), and as `_avg`,
-the mean over the categories, which is the `Avg.` of the paper's tables.
+Each comes plain, `_valid`, `_failed` (utils/aggregate.py), by category (`_<slug>`; of the two kinds
+of `_causal` also alone), and as `_avg`, the mean over the categories, which is the `Avg.` of the
+paper's tables.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lmms_eval_tasks.benchmark import Item, Items, Metric, refusals, value_is
-from lmms_eval_tasks.maia.categories import SLUGS
+from lmms_eval_tasks.maia.categories import CAUSAL_KINDS, SLUGS
 from lmms_eval_tasks.maia.schema import POOL_SIZE
 from lmms_eval_tasks.utils import aggregate, stats
 
@@ -31,6 +32,16 @@ def _average(statistic: Statistic) -> Statistic:
     return functools.partial(aggregate.mean_of_categories, statistic)
 
 
+def _is_kind(released: str) -> Callable[[Item], bool]:
+    """By the id, which has the released name of the category: "video1/CausaleEsplicita_A/0"."""
+    return lambda item: f"/{released}_" in str(item["id"])
+
+
+# Splits of each share beside the categories: the two kinds of "Causal".
+_KINDS = {slug: _is_kind(released) for slug, released in CAUSAL_KINDS.items()}
+_SPLITS = {**{slug: value_is("category", slug) for slug in SLUGS}, **_KINDS}
+
+
 def _family(
     name: str,
     forms: tuple[Statistic, Statistic, Statistic],
@@ -46,7 +57,7 @@ def _family(
         Metric(f"{name}_valid", valid),
         Metric(f"{name}_failed", failed, better=False),
         Metric(f"{name}_avg", _average(plain)),
-        *(Metric(f"{name}_{slug}", plain, value_is("category", slug)) for slug in SLUGS),
+        *(Metric(f"{name}_{slug}", plain, where) for slug, where in _SPLITS.items()),
     ]
 
 
@@ -164,8 +175,8 @@ def agg_acc(pairs: Items, answers: Items) -> dict[str, Any]:
     }
     for cell in CELLS.values():
         found[f"agg_acc_n_{cell}"] = sum(item["cell"] == cell for item in items)
-    for slug in SLUGS:
-        if own := [item for item in items if item["category"] == slug]:
+    for slug, where in _SPLITS.items():
+        if own := [item for item in items if where(item)]:
             found[f"agg_acc_{slug}"] = aggregate.accuracy(own)
     return found
 

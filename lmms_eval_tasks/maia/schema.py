@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.maia.categories import BY_RELEASED_NAME, CATEGORIES
+from lmms_eval_tasks.maia.categories import BY_RELEASED_NAME
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.validation import Text, quoted, told
 
@@ -128,7 +128,7 @@ def _check_meaning(file: Path, videos: list[Video]) -> None:
             place = f"{file}: {video.video}, {question.category}"
             name, _, part = question.category.rpartition("_")
             if name not in BY_RELEASED_NAME or part not in PARTS:
-                known = ", ".join(category.released for category in CATEGORIES)
+                known = ", ".join(BY_RELEASED_NAME)
                 raise DataError(f"{place}, field category: expected one of {known} with _A or _B")
             if question.category in categories:
                 raise DataError(f"{place}, field category: occurs twice in this video")

@@ -76,6 +76,19 @@ def test_the_first_error_is_named_with_its_place(
     refused(DataError, f"{file}: .*{says}", schema.read, file)
 
 
+def test_both_names_of_causal_are_read(released: list[dict[str, Any]], tmp_path: Path) -> None:
+    for video in released[1:]:
+        for asked in (*video["question_categories_A"], *video["question_categories_B"]):
+            asked["category"] = asked["category"].replace("CausaleEsplicita", "CausaleImplicita")
+    found = schema.read(write(tmp_path, released))
+    kinds = {
+        one.category for video in found.videos for one in video.questions if one.slug == "causal"
+    }
+    assert kinds == {
+        f"Causale{kind}_{part}" for kind in ("Esplicita", "Implicita") for part in "AB"
+    }
+
+
 def test_the_hash_does_not_depend_on_formatting(
     released: list[dict[str, Any]], tmp_path: Path
 ) -> None:
