@@ -2,10 +2,11 @@
 
 Of a dimension's answers, and as `mean_...` the mean over the dimensions, in the group:
 
-- acc: share of answers that the judge calls correct; `_valid` without what the judge could not
-  decide, which is how the published figures are computed; `acc_skip_empty` without empty answers
-  too, which the published scripts do not judge at all; `empty` counts them.
-- score: the judge's 0 to 5, as `_valid` with its count and coverage, and `score_skip_empty`.
+- acc_skip_empty: share of answers that the judge calls correct, of those that are not empty and
+  that it decided on: how the published figures are computed, and the headline. `acc_valid` is with
+  empty answers as wrong, `acc` with the judge's failures as wrong too; `empty` counts empty ones.
+- score_skip_empty: the judge's 0 to 5, of the same answers; `score_valid` with 0 for empty ones,
+  with its count and coverage; `score_authors` as the first, each score cut to a whole number.
 
 Of a judge's ratings:
 
@@ -81,10 +82,14 @@ def _score_interval(items: Items) -> stats.Interval | None:
     return stats.clustered_mean([value for value, _ in rated], [video for _, video in rated])
 
 
-def _without_empty(statistic: Statistic, items: Items) -> float | None:
+def _score_authors(items: Items) -> float | None:
+    """Of scores cut to whole numbers, as the published scripts read them."""
+    return aggregate.mean(int(value) for value, _ in points(items))
+
+
+def _without_empty(statistic: Statistic, items: Items) -> Any:
     """As the published scripts count: empty answers are not judged and do not count."""
-    found: float | None = statistic([item for item in items if item["status"] != "empty"])
-    return found
+    return statistic([item for item in items if item["status"] != "empty"])
 
 
 def _empty(items: Items) -> int:
@@ -104,23 +109,40 @@ _MEANS: dict[str, Statistic] = {
     "acc_skip_empty": functools.partial(_without_empty, aggregate.accuracy_valid),
     "score_valid": _score,
     "score_skip_empty": functools.partial(_without_empty, _score),
+    "score_authors": functools.partial(_without_empty, _score_authors),
 }
 _RIGHT = ("status", "right")
+_POINTS = ("status", "points")
 ANSWERS = [
+    Metric(
+        "acc_skip_empty",
+        _MEANS["acc_skip_empty"],
+        shown=_RIGHT,
+        interval=functools.partial(_without_empty, _valid_interval),
+    ),
     Metric("acc", _MEANS["acc"], shown=_RIGHT, mean="right", interval=aggregate.accuracy_interval),
     Metric("acc_valid", _MEANS["acc_valid"], shown=_RIGHT, interval=_valid_interval),
     Metric("acc_failed", aggregate.count_failed, better=False),
-    Metric("acc_skip_empty", _MEANS["acc_skip_empty"]),
     Metric("empty", _empty, better=False),
-    Metric("score_valid", _score, shown=("status", "points"), interval=_score_interval),
+    Metric(
+        "score_skip_empty",
+        _MEANS["score_skip_empty"],
+        shown=_POINTS,
+        interval=functools.partial(_without_empty, _score_interval),
+    ),
+    Metric("score_valid", _score, shown=_POINTS, interval=_score_interval),
     Metric("score_failed", _score_failed, better=False),
     Metric("score_coverage", _score_coverage),
-    Metric("score_skip_empty", _MEANS["score_skip_empty"]),
+    Metric("score_authors", _MEANS["score_authors"]),
     *refusals("refusals", {name: _MEANS[name] for name in ("acc", "acc_skip_empty")}),
 ]
 PREFIX = "mean_"  # of the group's metrics
 MEANS_SHOWN = dict.fromkeys(
-    [f"{PREFIX}{name}" for name in ("acc_valid", "acc", "score_valid")], (*_RIGHT, "points")
+    [
+        f"{PREFIX}{name}"
+        for name in ("acc_skip_empty", "acc_valid", "acc", "score_skip_empty", "score_valid")
+    ],
+    (*_RIGHT, "points"),
 )
 
 

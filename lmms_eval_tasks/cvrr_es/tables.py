@@ -74,15 +74,16 @@ _HEADS = [one.short.replace(" ", "\n", 1) for one in DIMENSIONS.values()]
 
 
 _ANSWERS = (
-    ("acc_valid", "correct, %", 100),
-    ("acc", "correct, failed as wrong, %", 100),
-    ("score_valid", "score, 0 to 5", 1),
+    ("acc_skip_empty", "correct, %", 100),
+    ("acc", "correct, empty and failed as wrong, %", 100),
+    ("score_skip_empty", "score, 0 to 5", 1),
+    ("score_authors", "score, cut to whole numbers", 1),
     ("acc_failed", "not judged", 1),
     ("empty", "empty answers", 1),
 )
-_WITHOUT_EMPTY = (  # as the published scripts count
-    ("acc_skip_empty", "correct, without empty, %", 100),
-    ("score_skip_empty", "score, without empty", 1),
+_WITH_EMPTY = (
+    ("acc_valid", "correct, empty as wrong, %", 100),
+    ("score_valid", "score, empty as 0", 1),
 )
 
 
@@ -93,7 +94,7 @@ def _has_empty(model: Model) -> bool:
 def _answers(models: Sequence[Model]) -> list[Table]:
     rows = []
     for model in models:
-        for metric, title, times in [*_ANSWERS, *(_WITHOUT_EMPTY if _has_empty(model) else ())]:
+        for metric, title, times in [*_ANSWERS, *(_WITH_EMPTY if _has_empty(model) else ())]:
             count = metric in ("acc_failed", "empty")
             cells = [
                 fixed(model.value(f"{ANSWERS}{one}", metric, times), 0 if count else 2)
@@ -106,7 +107,7 @@ def _answers(models: Sequence[Model]) -> list[Table]:
         ("model", "metric"),
         [*_HEADS, "mean"],
         rows,
-        "correct: of the answers that the judge decided on, as in the published figures",
+        "correct, score: of answers that are not empty and that the judge decided on, as published",
     )
 
 

@@ -82,7 +82,10 @@ def write_ratings(path: Path, rows: Iterable[RatingRow]) -> Path:
 
 
 class Stated:
-    """A judge that says of an answer what stands in it: `right 4.5`, `wrong 0`, else nothing."""
+    """A judge that says of an answer what stands in it: `right 4.5`, `wrong 0`, else nothing.
+
+    A refusal is `wrong 0` to it.
+    """
 
     config = JudgeConfig(OPENAI, "stated")
 
@@ -94,7 +97,8 @@ class Stated:
 
     def verdict(self, criterion: Criterion, fields: Mapping[str, Any]) -> Verdict:
         self.asked.append(dict(fields))
-        label, _, score = str(fields["candidate"]).partition(" ")
+        said = "wrong 0" if fields["candidate"] == REFUSED else str(fields["candidate"])
+        label, _, score = said.partition(" ")
         if label not in ("right", "wrong"):
             return Verdict(None, Status.API_ERROR, "down", judge=self.config.label)
         pred = "correct" if label == "right" else "incorrect"

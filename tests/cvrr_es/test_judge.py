@@ -48,8 +48,17 @@ def test_both_numbers_of_one_reply() -> None:
             value = reader.read(reply(pred, score), criterion.schema)
             verdict = Verdict(criterion.score(value), "ok", "r", reply(pred, score))
             assert judge.points(verdict) == (right, float(str(score)))
+    # Odd ones as the release has them: a list of one, no reason, the label under another key.
+    for text in (
+        f"[{reply(score=3)}]",
+        "{'pred': 'correct', 'score': 3}",
+        '{"type": "correct", "score": 3, "reason": "It\'s so."}',
+    ):
+        value = reader.read(text, criterion.schema)
+        assert judge.points(Verdict(criterion.score(value), "ok", "r", text)) == (1.0, 3.0)
+    # A third label is none: the answer leaves the published accuracy.
     others = [reply("partially correct"), reply(score=5.5), reply(score=-1)]
-    for text in (*others, '{"pred": "correct"}', "yes"):
+    for text in (*others, f"[{reply()}, {reply()}]", '{"pred": "correct"}', "yes"):
         with pytest.raises(reader.UnreadableError):
             reader.read(text, judge.Judgement)
     assert judge.points(None) is None

@@ -47,14 +47,17 @@ class TestAnswers:
         assert found["acc"] == pytest.approx(2 / 7)
         assert found["acc_valid"] == pytest.approx(2 / 5)
         assert found["acc_skip_empty"] == pytest.approx(2 / 4)
-        assert (found["acc_failed"], found["failed"], found["empty"]) == (4, 4, 1)
+        assert (found["acc_failed"], found["failed"], found["empty"]) == (3, 3, 1)
+        assert (found["refusals"], found["acc_skip_empty_refusals_wrong"]) == (1, 2 / 4)
         assert found["score_valid"] == pytest.approx((5 + 4.5 + 1) / 5)
         assert found["score_skip_empty"] == pytest.approx((5 + 4.5 + 1) / 4)
+        assert found["score_authors"] == pytest.approx((5 + 4 + 1) / 4)
         assert (found["score_failed"], found["score_coverage"]) == (2, pytest.approx(5 / 7))
         # Abstaining does not pay; as the published scripts count there is no number.
         found = values(several("", " "))
         assert (found["acc"], found["acc_valid"], found["acc_skip_empty"]) == (0.0, 0.0, None)
         assert (found["empty"], found["score_valid"], found["score_skip_empty"]) == (2, 0.0, None)
+        assert details(several("", " "))["intervals"].keys() == {"acc", "acc_valid", "score_valid"}
         found = values(several("hm", "hm"))
         assert (found["acc"], found["acc_valid"], found["score_valid"]) == (0.0, None, None)
 
@@ -67,7 +70,9 @@ class TestAnswers:
         assert intervals["acc_valid"]["estimate"] == pytest.approx(0.5)
         width = intervals["acc_valid"]["high"] - intervals["acc_valid"]["low"]
         assert width / 2 == pytest.approx(3.1824463 / 12**0.5)
+        assert intervals["acc_skip_empty"]["estimate"] == pytest.approx(2 / 3)
         assert intervals["score_valid"]["estimate"] == pytest.approx(2.5)
+        assert intervals["score_skip_empty"]["estimate"] == pytest.approx(10 / 3)
         assert details(several("hm", "hm"))["intervals"].keys() == {"acc"}
 
     def test_before_a_judge_came(self) -> None:
@@ -84,6 +89,10 @@ class TestAnswers:
         found = scoring.joined(join, sides)
         assert found["mean_acc"] == pytest.approx(2 / 3)
         assert found["mean_score_valid"] == pytest.approx((5 + 1) / 2)
+        assert found["mean_acc_skip_empty"] == found["mean_acc"]
+        sides[f"cvrr_es_{TIME}"] = several("right 2", "", dimension=TIME)
+        found = scoring.joined(join, sides)
+        assert (found["mean_acc_skip_empty"], found["mean_acc_valid"]) == (1, 0.75)
         sides[f"cvrr_es_{TIME}"] = several("hm", dimension=TIME)
         found = scoring.joined(join, sides)
         assert (found["mean_acc_valid"], found["mean_acc"]) == (None, 0.5)
