@@ -29,22 +29,11 @@ class Run:
     saved_groups: dict[str, dict[str, Any]] = field(default_factory=dict)
     results: dict[str, Any] = field(default_factory=dict)  # the results file; empty without one
 
-    @property
-    def results_file(self) -> Path:
-        """Where the host wrote the run's results."""
-        run = _SAMPLES.match(self.file.name)
-        return self.file.with_name(f"{run['run'] if run else self.file.stem}_results.json")
-
-    def conditions(self, benchmark: str, *, judged_anew: bool) -> list[str]:
-        """What the run told of its numbers: all that makes them not comparable.
-
-        Args:
-            benchmark: whose part of the results.
-            judged_anew: without what it told of its judge.
-        """
+    def conditions(self, benchmark: str) -> list[str]:
+        """What the run told of its numbers: all that makes them not comparable, but its judge."""
         section = self.results.get("lmms_eval_tasks", {}).get(benchmark, {})
-        old = (section.get("judge") or {}).get("warning") if judged_anew else None
-        return [line for line in section.get("warnings", ()) if line != old]
+        of_judge = (section.get("judge") or {}).get("warning")
+        return [line for line in section.get("warnings", ()) if line != of_judge]
 
 
 def find(paths: Iterable[Path]) -> list[Path]:

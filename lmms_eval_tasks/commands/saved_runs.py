@@ -69,10 +69,6 @@ def judge_command(
         Path | None, typer.Option(help="Take the replies from a batch's results.")
     ] = None,
     output: Output = None,
-    save: Annotated[
-        Path | None,
-        typer.Option(help="Folder for the run with its verdicts; LOGS_judged if unset."),
-    ] = None,
     max_calls: MaxCalls = None,
     max_cost: MaxCost = None,
     concurrency: Concurrency = None,
@@ -85,17 +81,13 @@ def judge_command(
     set_limits(max_calls, max_cost, concurrency)
     saved = _read(logs)
     spec = judge or _the_judge(saved)
-    first = logs[0].absolute()
-    save = save or (first if first.is_dir() else first.parent).with_name(
-        f"{(first if first.is_dir() else first.parent).name}_judged"
-    )
     if batch is not None:
         write_batch(saved, spec, batch)
     elif batch_results is not None:
-        read_batch(saved, spec, batch_results, output, save)
+        read_batch(saved, spec, batch_results, output)
     else:
         with _judge_run() as run:
-            score_again(saved, spec, output, run, missing_only=True, save=save)
+            score_again(saved, spec, output, run, missing_only=True)
 
 
 def submit_command(

@@ -34,7 +34,6 @@ class Rescored:
     notes: list[str] = field(default_factory=list)
     problems: dict[str, str] = field(default_factory=dict)  # tasks that are invalid, and why
     items: list[Items] = field(default_factory=list)  # of each run, in their order
-    labels: list[str] = field(default_factory=list)  # of the runs, in `numbers`
 
 
 # What joined runs have in common: the model, a hash of the data, what was shown of it.
@@ -79,11 +78,10 @@ def rescore_saved(
             given = [verdicts(item) for item in saved]
         except DataError as error:
             raise DataError(f"{run.file}: {error}") from None
-        done.notes += run.conditions(benchmark.name, judged_anew=bool(judge))
+        done.notes += run.conditions(benchmark.name)
         label = f"{run.task} {run.model}" if several else run.task
         items, pairs = _again(task, saved, given, ask, missing_only=missing_only)
         done.items.append(items)
-        done.labels.append(label)
         done.numbers[label] = scoring.numbers(task, items)
         done.sidecar[label] = scoring.details(task, items)
         if items[0]["status"] == NOT_RUN:

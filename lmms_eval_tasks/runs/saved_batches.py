@@ -79,9 +79,7 @@ def write_batch(saved: Saved, spec: str, path: Path) -> None:
         say("OpenAI takes one model in a batch: split the file by `body.model`")
 
 
-def read_batch(
-    saved: Saved, spec: str, path: Path, output: Path | None, save: Path | None = None
-) -> None:
+def read_batch(saved: Saved, spec: str, path: Path, output: Path | None) -> None:
     """Give the verdicts that a batch's results hold, and compute all numbers.
 
     Raises:
@@ -97,7 +95,7 @@ def read_batch(
         run.from_settings(wrap=lambda provider: ReadingProvider(provider, results), **_NO_LIMITS)
     ) as made:
         try:
-            score_again(saved, spec, output, made, missing_only=True, save=save)
+            score_again(saved, spec, output, made, missing_only=True)
         finally:
             print(
                 f"{path}: {len(results.used):,} of {len(results):,} results used; what still has "

@@ -27,7 +27,6 @@ def score_again(
     run: JudgeRun,
     *,
     missing_only: bool = False,
-    save: Path | None = None,
 ) -> None:
     """Compute, print and write the numbers of saved runs.
 
@@ -39,20 +38,15 @@ def score_again(
     from lmms_eval_tasks.judges.report import lines
     from lmms_eval_tasks.judges.verdict import NONE
     from lmms_eval_tasks.report.fold import show
-    from lmms_eval_tasks.runs import after, invalid, save_again, two_judges
+    from lmms_eval_tasks.runs import after, invalid, two_judges
 
     if output is not None:
         check_output(output)
     if judge == NONE:  # what was paid for stands
         judge = None
-    for name, own in saved if judge else ():  # all of them before one of them is asked
-        benchmark = benchmarks.load(name)
-        if any(benchmark.tasks[one.task].asks for one in own if one.task in benchmark.tasks):
-            before.check_judge(benchmark, judge)
     console = table_console()
     written: dict[str, Any] = {}
     problems: dict[str, str] = {}
-    parts: list[save_again.Part] = []
     for name, own in saved:
         benchmark = benchmarks.load(name)
         if judge:
@@ -90,15 +84,10 @@ def score_again(
                 for task, pairs in done.verdicts.items()
             },
         }
-        described = before.describe_judge(benchmark, judge) if judge else None
-        parts.append(save_again.Part(benchmark, own, done, described, bad))
     rows = [row for row in run.ledger.rows() if row.judge != "none"]
     written["usage"] = [row.as_dict() for row in rows]
     if output is not None:
         write_json(output, written)
-    if save is not None:
-        save_again.save(save, parts)
-        print(f"{save}: the run with its verdicts, to be read like any other")
     for line in [*lines(rows, run.prices.origin), *run.stopped()]:
         print(line)
     invalid.stop(problems)

@@ -103,20 +103,3 @@ def test_results_files_are_not_needed(folder: Path, rescored: Rescore, tmp_path:
     for file in root.rglob("*_results.json"):
         file.unlink()
     assert rescored(root, *TASKS)[0][GROUP]["agg_acc_n_joined"] == JOINED
-
-
-def test_a_run_that_is_judged_later_is_a_run(
-    folder: Path, rescored: Rescore, cache: Path, sample_root: Path, tmp_path: Path
-) -> None:
-    """Written as the host writes one, and with all that makes its numbers not comparable."""
-    judge = recorded_judge(sample_root)
-    later = tmp_path / "later"
-    said = tasks_command("judge", folder / GROUP, "--judge", judge, "--save", later, cache=cache)
-    assert said.code == 0, said.stderr
-    numbers, told = rescored(tmp_path, "later")
-    assert numbers == rescored(folder, GROUP)[0]
-    counts = [line for line in told.splitlines() if "equal the saved ones" in line]
-    assert len(counts) == 3
-    assert all(line.split()[1] == line.split()[3] for line in counts)
-    for condition in ("packaged sample", "--limit", "judged by"):
-        assert sum(condition in line for line in told.splitlines()) == 1, told
