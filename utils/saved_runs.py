@@ -29,11 +29,16 @@ class Run:
     saved_groups: dict[str, dict[str, Any]] = field(default_factory=dict)
     results: dict[str, Any] = field(default_factory=dict)  # the results file; empty without one
 
-    def conditions(self, benchmark: str) -> list[str]:
-        """What the run told of its numbers: all that makes them not comparable, but its judge."""
+    def conditions(self, benchmark: str, *, judged_anew: bool) -> list[str]:
+        """What the run told of its numbers: all that makes them not comparable.
+
+        Args:
+            benchmark: whose part of the results.
+            judged_anew: without what it told of its judge.
+        """
         section = self.results.get("lmms_eval_tasks", {}).get(benchmark, {})
-        of_judge = (section.get("judge") or {}).get("warning")
-        return [line for line in section.get("warnings", ()) if line != of_judge]
+        old = (section.get("judge") or {}).get("warning") if judged_anew else None
+        return [line for line in section.get("warnings", ()) if line != old]
 
 
 def find(paths: Iterable[Path]) -> list[Path]:

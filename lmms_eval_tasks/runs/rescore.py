@@ -33,7 +33,6 @@ class Rescored:
     sidecar: dict[str, dict[str, Any]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     problems: dict[str, str] = field(default_factory=dict)  # tasks that are invalid, and why
-    items: list[Items] = field(default_factory=list)  # of each run, in their order
 
 
 # What joined runs have in common: the model, a hash of the data, what was shown of it.
@@ -78,10 +77,9 @@ def rescore_saved(
             given = [verdicts(item) for item in saved]
         except DataError as error:
             raise DataError(f"{run.file}: {error}") from None
-        done.notes += run.conditions(benchmark.name)
+        done.notes += run.conditions(benchmark.name, judged_anew=bool(judge))
         label = f"{run.task} {run.model}" if several else run.task
         items, pairs = _again(task, saved, given, ask, missing_only=missing_only)
-        done.items.append(items)
         done.numbers[label] = scoring.numbers(task, items)
         done.sidecar[label] = scoring.details(task, items)
         if items[0]["status"] == NOT_RUN:
