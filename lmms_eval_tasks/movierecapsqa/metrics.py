@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.benchmark import Item, Items, Metric, value_is
+from lmms_eval_tasks.benchmark import Item, Items, Metric, refusals, value_is
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import geval
 from lmms_eval_tasks.movierecapsqa.baselines import GEVAL, HELMET_NAMES, NO_REFERENCE
@@ -262,6 +262,10 @@ METRICS = [
     *(metric for name in DIMENSIONS for metric in _of_dimension(name)),
     Metric("claims_mean", claims_mean, better=None),
     Metric("no_claims", no_claims, better=False),
+    *refusals(
+        "refusals",
+        {f"{n}_valid": functools.partial(rating_means.mean_valid, n) for n in DIMENSIONS},
+    ),
     *_texts(),
     *(metric for name in (*geval.MODES, *HELMET_NAMES) for metric in _of_baseline(name)),
 ]

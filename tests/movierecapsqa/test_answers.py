@@ -99,7 +99,6 @@ def test_what_is_no_answer_costs_no_call() -> None:
     for reply, status, score in (
         ("", "empty", 0),
         (" \n", "empty", 0),
-        ("I'm sorry, but I can't watch videos.", "refused", 0),
         ("<think>never closed", "truncated", 0),
         ("[LMMS_EVAL_REQUEST_FAILED after 3 retries] x", "model_error", None),
     ):

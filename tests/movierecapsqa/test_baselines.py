@@ -193,7 +193,6 @@ def test_what_is_asked_and_saved_failures_stand() -> None:
 def test_what_is_no_answer_costs_no_call() -> None:
     for reply, status in (
         ("", "empty"),
-        ("I'm sorry, but I can't help with that.", "refused"),
         ("<think>never closed", "truncated"),
         ("[LMMS_EVAL_REQUEST_FAILED after 3 retries] x", "model_error"),
     ):
