@@ -11,7 +11,8 @@ import pytest
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.host import plugin, replies
-from lmms_eval_tasks.runs import score_again
+from lmms_eval_tasks.maia.tasks import BENCHMARK
+from lmms_eval_tasks.runs import rescore
 from lmms_eval_tasks.utils import saved_runs
 
 TASK, DOCS = "maia_unimodal", 200
@@ -24,7 +25,7 @@ Reply = Callable[[int], str]  # of the number of a request, from 0, in all runs 
 def play(
     sample_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[Reply], dict[str, Any]]:
-    """Runs a model that gives a reply to each number; `play.asked` counts requests."""
+    """Runs a model that gives a reply to each number; `play.model.asked` counts requests."""
     monkeypatch.setenv(settings.DATA, str(sample_root))
     monkeypatch.setenv(settings.CACHE, str(tmp_path))
     plugin.install()
@@ -39,17 +40,11 @@ def play(
             self.reply = reply
 
         def generate_until(self, requests: list[Any]) -> list[str]:
-            found = []
-            for _ in requests:
-                Model.asked += 1
-                found.append(self.reply(Model.asked - 1))
-            return found
+            Model.asked += len(requests)
+            first = Model.asked - len(requests)
+            return [self.reply(first + number) for number in range(len(requests))]
 
-        def loglikelihood(self, requests: Any) -> Any:
-            raise NotImplementedError
-
-        def generate_until_multi_round(self, requests: Any) -> Any:
-            raise NotImplementedError
+        loglikelihood = generate_until_multi_round = None
 
     def run(reply: Reply) -> dict[str, Any]:
         made = evaluator.simple_evaluate(
@@ -67,8 +62,7 @@ def letters(number: int) -> str:
 
 
 def statuses(results: dict[str, Any]) -> dict[str, int]:
-    section = results["lmms_eval_tasks"]["maia"]["details"][TASK]
-    return dict(section["status"])
+    return dict(results["lmms_eval_tasks"]["maia"]["details"][TASK]["status"])
 
 
 def test_a_run_that_was_stopped_goes_on(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,11 +113,7 @@ def test_nothing_works(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("lost", [5, 40])
 def test_failures_that_a_class_hides(
-    play: Any,
-    lost: int,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    play: Any, lost: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An error in its log and an empty text; above 5 % of them the numbers are invalid."""
     from loguru import logger
@@ -145,31 +135,10 @@ def test_failures_that_a_class_hides(
     assert "CUDA out of memory" in line
     assert (TASK in section["invalid"]) == (lost == 40)
     # Computed again, it is as invalid as it was.
-    found = score_again_of(results, tmp_path)
-    capsys.readouterr()
-    code = 0
-    try:
-        score_again.score_again([("maia", [found])], None, None, judge_run())
-    except SystemExit as stop:
-        code = int(str(stop.code))
-    assert code == (3 if lost == 40 else 0)
-    assert f"{lost} of {DOCS} requests" in "".join(capsys.readouterr())
-
-
-def judge_run() -> Any:
-    from lmms_eval_tasks.judges import run
-
-    run.forget()
-    return run.current()
-
-
-def score_again_of(results: dict[str, Any], folder: Path) -> saved_runs.Run:
-    import json
-
-    file = folder / f"1_samples_{TASK}.jsonl"
-    lines = [json.dumps(sample, default=str) for sample in results["samples"][TASK]]
-    file.write_text("\n".join(lines), encoding="utf-8")
-    return saved_runs.read(file)
+    saved = saved_runs.Run(TASK, tmp_path, results["samples"][TASK], model=None, saved={})
+    again = rescore.rescore_saved(BENCHMARK, [saved], None)
+    assert (TASK in again.problems) == (lost == 40)
+    assert any(f"{lost} of {DOCS} requests" in note for note in again.notes)
 
 
 def test_empty_answers_are_answers_unless_all_are(play: Any) -> None:
@@ -184,9 +153,6 @@ def test_a_reply_too_few(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(play.model, "generate_until", lambda self, asked: whole(self, asked)[1:])
     with pytest.raises(replies.RequestsFailedError, match="19 replies to 20 requests"):
         play(letters)
-
-
-# --- what the command line makes of it ------------------------------------------------------------
 
 
 def test_where_nothing_can_be_saved(tmp_path: Path) -> None:
