@@ -19,9 +19,6 @@ class Clock:
         return self.now
 
 
-# share
-
-
 # Rate
 
 
