@@ -77,6 +77,8 @@ def test_every_status_is_recorded() -> None:
             for path, count in numbers.leaves(one["tasks"]):
                 if path[1] in found and {"status", "by_status", "ratings"} & {*path} and count:
                     found[path[1]].add(path[-1])
+                if path[-1] == "refusals" and count:  # where answers are judged
+                    found["details"].add("refused")
         own = {"ok", "empty", "refused", "truncated", "model_error"}
         assert not own - found["details"], benchmark
         assert not {"ok", "api_error", "parse_failure", "refused"} - found["judged"], benchmark

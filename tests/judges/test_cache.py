@@ -449,21 +449,3 @@ def test_line_that_is_no_export_is_named_and_nothing_loaded(tmp_path, spoil):
     assert (empty["replies"], empty["judges"], empty["first"]) == (0, {}, None)
     refused(JudgeError, r"none\.jsonl", replies.load, tmp_path / "none.jsonl", cache)
     cache.close()
-
-
-def test_summary(tmp_path):
-    file = tmp_path / "replies.sqlite3"
-    fill(file)
-    held = replies.summary(file)
-    stored = sorted(line["stored"] for line in exported(file))
-    assert held == {
-        "replies": len(REPLIES) + 2,
-        "paid_again": 1,
-        "prompt_tokens": 822,
-        "completion_tokens": 8,
-        "unreported": len(REPLIES),
-        "judges": {"gpt-4o": {"acceptance": len(REPLIES) + 1}, "other": {"acceptance": 1}},
-        "bytes": file.stat().st_size,
-        "first": stored[0],
-        "last": stored[-1],
-    }

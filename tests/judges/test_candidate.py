@@ -56,8 +56,9 @@ def done(judge: Scripted, reply: str, saved: Verdict | None = None, **fields: st
 def test_what_is_no_answer_costs_no_call(reply, status):
     judge = Scripted(OK)
     assert done(judge, reply, question="q") == Judged("", status, 0.0, None)
-    # Nor does a saved verdict turn it into one.
+    # Nor does a saved verdict turn it into one; what looks like a refusal is an answer.
     assert done(judge, reply, saved=OK).verdict is None
+    assert done(Scripted(OK), "I'm sorry, but I can't help with that.").score == 1.0
     assert judge.asked == []
 
 

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from lmms_eval_tasks.judges.asking import WARM, Gate
-from lmms_eval_tasks.judges.limits import Breaker, Budget, Rate, call_with_retries, share
+from lmms_eval_tasks.judges.limits import Breaker, Budget, Rate, call_with_retries
 from lmms_eval_tasks.judges.verdict import ProviderError, Status
 from tests.checks import table
 
@@ -17,16 +17,6 @@ class Clock:
 
     def __call__(self):
         return self.now
-
-
-# share
-
-
-def test_shares_add_up():
-    for total, world in ((16, 3), (2, 4), (0, 2)):
-        parts = [share(total, rank, world) for rank in range(world)]
-        assert sum(parts) == total
-        assert parts == sorted(parts, reverse=True)
 
 
 # Rate

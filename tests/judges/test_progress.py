@@ -2,9 +2,7 @@
 
 import io
 import threading
-import time
 
-from lmms_eval_tasks.judges import report as module
 from lmms_eval_tasks.judges.report import Progress
 from lmms_eval_tasks.judges.run import Ledger
 from lmms_eval_tasks.judges.verdict import Reply
@@ -73,23 +71,6 @@ def test_line():
         "judging: 122 of 500 verdicts, 90 cached, 3 failed, $1.20, about 13 min left"
     )
     bar.close()
-
-
-def test_bar_on_a_terminal(monkeypatch):
-    monkeypatch.setattr(module, "BAR_SECONDS", 0.01)
-    ledger, stream = Ledger(), Terminal()
-    bar = Progress(ledger, stream=stream)
-    bar.expect(8)
-    paid(ledger, cost=0.16)
-    for number in range(8):
-        done(bar, ledger, cached=number > 3, failed=number == 5)
-        time.sleep(0.01)
-    bar.close()
-    drawn = stream.getvalue().split("\r")
-    assert len(drawn) > 3
-    assert "8/8" in drawn[-1]
-    assert "4 cached, 1 failed, $0.16" in drawn[-1]
-    assert drawn[-1].endswith("\n")
 
 
 @table("options", [{"enabled": False}, {"rank": 1, "world": 2}])
