@@ -131,6 +131,11 @@ def reply_status(text: str) -> str:
     return shape(text).status
 
 
+def is_model_error(text: str) -> bool:
+    """Whether a reply is the host's text for a request that failed."""
+    return patterns.HOST_FAILURE.match(patterns.INVISIBLE.sub("", text)) is not None
+
+
 def to_judge(text: str) -> tuple[str, str]:
     """What of a free-text reply is put to a judge: `("ok", text without reasoning)`.
 
@@ -462,7 +467,7 @@ class Reply:
 
 def shape(text: str) -> Reply:
     """A model's text as the parsers take it. No text raises."""
-    if patterns.HOST_FAILURE.match(patterns.INVISIBLE.sub("", text)):
+    if is_model_error(text):
         return Reply("model_error", "")
     reply, unclosed = strip_reasoning(text)
     if unclosed:

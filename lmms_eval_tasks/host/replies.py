@@ -121,11 +121,13 @@ class _Asked:
         while left:
             places, left = left[:size], left[size:]
             size = self._portion
+            failures = []
             for place, reply in zip(places, self._ask([requests[p] for p in places]), strict=True):
                 replies[place] = reply
-                if _failed(reply) is None:
+                failures.append(_failed(reply))
+                if failures[-1] is None:
                     self.kept.add(requests[place].task_name, keys[place], _text(reply))
-            self._stop_if_nothing_works([replies[place] for place in places], len(left))
+            self._stop_if_nothing_works(failures, len(left))
         self._count_tokens([(requests[place], replies[place]) for place in own])
         texts = [_text(replies[place]) for place in own]
         if cut_replies.opened_in_prompt(self._lm, texts):
@@ -166,9 +168,8 @@ class _Asked:
         lost = f"[LMMS_EVAL_REQUEST_FAILED] {errors[-1]}"
         return [one if (_text(one) or "").strip() else lost for one in found]
 
-    def _stop_if_nothing_works(self, replies: Sequence[Any], left: int) -> None:
-        for reply in replies:
-            why = _failed(reply)
+    def _stop_if_nothing_works(self, failures: Sequence[str | None], left: int) -> None:
+        for why in failures:
             self._failed_in_a_row = 0 if why is None else self._failed_in_a_row + 1
             if self._stop_after and self._failed_in_a_row >= self._stop_after:
                 raise RequestsFailedError(
@@ -236,7 +237,7 @@ def _text(reply: Any) -> str | None:
 def _failed(reply: Any) -> str | None:
     """What went wrong with a request, in one line; None for an answer, be it empty."""
     text = _text(reply)
-    if text is None or answers.reply_status(text) != "model_error":
+    if text is None or not answers.is_model_error(text):
         return None
     return " ".join(text.split())[:300].rstrip(".")
 
