@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import filecmp
+import io
 import json
 import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -157,6 +159,38 @@ def read_lines(file: Path) -> Iterator[tuple[int, Any]]:
                 yield number, json.loads(line)
             except (ValueError, RecursionError) as error:
                 raise DataError(f"{file}, line {number}: not valid JSON: {error}") from None
+
+
+def read_table(file: Path) -> list[Any]:
+    """The rows of a table: JSON or CSV, one object a line in JSON Lines, or parquet.
+
+    Rows are as the file has them: what CSV holds is text.
+
+    Raises:
+        DataError: the file cannot be read, or is no list; names it.
+    """
+    if file.suffix == ".jsonl":
+        return [content for _, content in read_lines(file)]
+    if file.suffix == ".csv":
+        lines = csv.DictReader(io.StringIO(read_text(file), newline=""))
+        try:
+            return list(lines)
+        except csv.Error as error:
+            raise DataError(
+                f"{file}, line {lines.line_num}: not readable as CSV: {error}"
+            ) from None
+    if file.suffix == ".parquet":
+        from pyarrow import ArrowException, parquet
+
+        try:
+            rows: Any = parquet.ParquetFile(file).read().to_pylist()
+        except (ArrowException, OSError) as error:
+            raise DataError(f"{file}: not a readable parquet file: {error}") from None
+    else:
+        rows = read_json(file)
+    if not isinstance(rows, list):
+        raise DataError(f"{file}: expected a list of rows")
+    return rows
 
 
 def in_words(error: ValidationError) -> str:

@@ -85,10 +85,10 @@ def judge_command(
     set_limits(max_calls, max_cost, concurrency)
     saved = _read(logs)
     spec = judge or _the_judge(saved)
-    first = logs[0].absolute()
-    save = save or (first if first.is_dir() else first.parent).with_name(
-        f"{(first if first.is_dir() else first.parent).name}_judged"
-    )
+    if save is None:
+        place = logs[0].absolute()
+        place = place if place.is_dir() else place.parent
+        save = place.with_name(f"{place.name}_judged")
     if batch is not None:
         write_batch(saved, spec, batch)
     elif batch_results is not None:

@@ -215,27 +215,9 @@ def _rows(file: Path) -> list[Any]:
     Raises:
         DataError: it cannot be read, or is no list of rows; names the place.
     """
-    if file.suffix == ".parquet":
-        found: Any = _parquet(file)
-    elif file.suffix == ".jsonl":
-        found = [content for _, content in released_files.read_lines(file)]
-    else:
-        found = released_files.read_json(file)
-    if not isinstance(found, list):
-        raise DataError(f"{file}: expected a list of {{Q, A, VideoID}}")
+    found = released_files.read_table(file)
     if not found:
         raise DataError(f"{file}: holds no questions")
-    return found
-
-
-def _parquet(file: Path) -> list[Any]:
-    import pyarrow
-    from pyarrow import parquet
-
-    try:
-        found: list[Any] = parquet.ParquetFile(file).read().to_pylist()
-    except (pyarrow.ArrowException, OSError) as error:
-        raise DataError(f"{file}: not a readable parquet file: {error}") from None
     return found
 
 

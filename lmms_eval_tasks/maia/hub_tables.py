@@ -7,7 +7,6 @@ several (train and test).
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar
@@ -176,7 +175,7 @@ def _statements(place: str, pool: Mapping[int, _Pair]) -> dict[str, list[Any]]:
 def _rows(files: Sequence[Path], model: type[Row]) -> Iterator[tuple[str, Row]]:
     """Each row of the files, with its place for messages."""
     for file in files:
-        for number, values in enumerate(_read(file), 1):
+        for number, values in enumerate(released_files.read_table(file), 1):
             place = f"{file}, row {number}"
             try:
                 row = model.model_validate(values)
@@ -196,19 +195,3 @@ def _columns(file: Path) -> set[str]:
             return set(next(csv.reader(text), []))
     except (OSError, ValueError, csv.Error):  # pyarrow's ArrowInvalid is a ValueError
         return set()
-
-
-def _read(file: Path) -> Iterator[dict[str, Any]]:
-    if file.suffix == ".parquet":
-        from pyarrow import parquet
-
-        try:
-            yield from parquet.read_table(file).to_pylist()
-        except (OSError, ValueError) as error:
-            raise DataError(f"{file}: cannot be read as parquet: {error}") from None
-        return
-    lines = csv.DictReader(io.StringIO(released_files.read_text(file), newline=""))
-    try:
-        yield from lines
-    except csv.Error as error:
-        raise DataError(f"{file}, line {lines.line_num}: cannot be read as CSV: {error}") from None

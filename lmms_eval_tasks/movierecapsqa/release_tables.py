@@ -9,10 +9,8 @@ whole movie's, and a segment's part is cut out by its times in the movie.
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Iterator, Mapping
-from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -174,7 +172,7 @@ def _subtitle(recap: Row, folder: Path) -> Subtitle:
 
 def _rows(table: str, file: Path) -> Iterator[Row]:
     """The rows of a table, with ids as text; only what is needed of them."""
-    found = _content(file)
+    found = released_files.read_table(file)
     if not found:
         raise DataError(f"{file}: holds no rows")
     for number, row in enumerate(found, 1):
@@ -184,26 +182,6 @@ def _rows(table: str, file: Path) -> Iterator[Row]:
         if lost := [name for name in NEEDED[table] if name not in row]:
             raise DataError(f"{place}: no {lost[0]}")
         yield {name: _value(name, row[name], place) for name in NEEDED[table]}
-
-
-def _content(file: Path) -> list[Any]:
-    if file.suffix == ".parquet":
-        import pyarrow
-        from pyarrow import parquet
-
-        try:
-            rows: list[Any] = parquet.ParquetFile(file).read().to_pylist()
-        except (pyarrow.ArrowException, OSError) as error:
-            raise DataError(f"{file}: not a readable parquet file: {error}") from None
-        return rows
-    if file.suffix == ".csv":
-        return list(csv.DictReader(StringIO(released_files.read_text(file), newline="")))
-    if file.suffix == ".jsonl":
-        return [content for _, content in released_files.read_lines(file)]
-    found = released_files.read_json(file)
-    if not isinstance(found, list):
-        raise DataError(f"{file}: expected a list of rows")
-    return found
 
 
 def _value(name: str, value: Any, place: str) -> Any:

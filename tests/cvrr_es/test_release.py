@@ -127,7 +127,7 @@ def test_a_bad_row_is_told_in_one_line_and_the_others_stay(tmp_path: Path) -> No
 
 def test_what_is_no_list_of_rows_stops(tmp_path: Path) -> None:
     for name, content, told in (
-        (f"{PART}/annotations_{PART}.json", b"{}", "expected a list of {Q, A, VideoID}"),
+        (f"{PART}/annotations_{PART}.json", b"{}", "expected a list of rows"),
         (f"{PART}.json", b"[]", "holds no questions"),
         (f"{PART}.json", b'[{"Q": "a"}, 3]', "not one of 2 rows can be used; .*entry 1: A: the"),
         (f"{PART}.jsonl", b"{}\n{\n", "line 2: not valid JSON"),

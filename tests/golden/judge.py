@@ -39,7 +39,12 @@ def reply(request: Json) -> str | Fault:
     first = _REPAIR.sub("", asked)
     # Two models are two judges, who differ now and then; only `good` never fails.
     number = drawn(system, first, *({request["model"]} - {"drawn"}))
-    valid = json.dumps(_reply(request, f"{system}\n{first}", number))
+    form = request.get("response_format", {}).get("json_schema")
+    if form is None:  # MAIA's judge says a word
+        name, valid = "", "Correct" if number % 3 else "incorrect."
+    else:
+        name = form["name"]
+        valid = json.dumps(_reply(form["schema"], f"{system}\n{first}", number))
     failures: dict[int, str | Fault] = {
         0: "hard to say",
         1: server.refused(),
@@ -47,12 +52,12 @@ def reply(request: Json) -> str | Fault:
         3: server.error(404, "no such deployment"),
         4: Fault(content="", finish_reason="content_filter"),
         5: Fault(),
-        6: valid.replace(":", " is", 1),
+        6: valid.replace(":", " is", 1) if form else f"{valid} or not",
         11: server.error(404, "no such deployment"),
     }
     if request["model"] == "good":
         return _with_samples(request, valid, number)
-    few = request["response_format"]["json_schema"]["name"].startswith(("cvrr", "haven"))
+    few = name.startswith(("cvrr", "haven"))
     place = number % (_EVERY_OF_FEW if few else _EVERY)
     if place in failures:
         return failures[place]
@@ -63,8 +68,8 @@ def reply(request: Json) -> str | Fault:
 
 def _with_samples(request: Json, valid: str, number: int) -> str | Fault:
     """As many choices as were asked for; log-probabilities for two of three requests for them."""
-    score = json.loads(valid).get("score")
     if request.get("logprobs") and number // _EVERY % 3:
+        score = json.loads(valid)["score"]
         share = (number // 1000 % 90 + 5) / 100
         return server.stated(
             score, {str(score): share, str(score % 5 + 1): 0.97 - share, "x": 0.02}
@@ -76,8 +81,7 @@ def _with_samples(request: Json, valid: str, number: int) -> str | Fault:
     return server.completion([server.choice(text) for text in texts], {"prompt_tokens": 9})
 
 
-def _reply(request: Json, text: str, number: int) -> dict[str, Any]:
-    schema = request["response_format"]["json_schema"]["schema"]
+def _reply(schema: Json, text: str, number: int) -> dict[str, Any]:
     if "claims" in schema["properties"]:
         found = _CANDIDATE.search(text)
         claims = [part for part in (found[2] if found else text).split(". ") if part]
