@@ -132,12 +132,13 @@ class TestPreferences:
 
 class TestLeniency:
     def test_by_hand(self) -> None:
-        """Differences 2, 0 on a video, 2 on another: se^2 = 2 * (4/9 + 4/9) / 9, t(1) = 12.706."""
-        made = study({"J": {"A": [4, 5, 3, None, 2]}}, {"A": [2, 5, 1, 1, None]})
+        """Differences 2, 0 on a video, 2 on another, 3: se^2 = 1.5 * (36 + 1 + 25) / 16 / 16."""
+        made = study({"J": {"A": [4, 5, 3, None, 4]}}, {"A": [2, 5, 1, 1, 1]})
         found = leniency.leniency(made, of(made), made.items)
-        assert (found["value"], found["n"], found["reason"]) == (4 / 3, 3, "")
-        assert found["interval"]["se"] == pytest.approx(4 / 9)
-        assert found["interval"]["high"] - 4 / 3 == pytest.approx(12.706 * 4 / 9, abs=1e-3)
+        assert (found["value"], found["n"], found["reason"]) == (7 / 4, 4, "")
+        se = (1.5 * 62) ** 0.5 / 16
+        assert found["interval"]["se"] == pytest.approx(se)
+        assert found["interval"]["high"] - 7 / 4 == pytest.approx(4.3027 * se, abs=1e-3)  # t(2)
         for judge, reference, value in (
             ([4.5, 1], [4, 1], 0.25),
             ([1, 2], [3, 3], -1.5),
