@@ -67,7 +67,9 @@ def score_again(
         show(console, after.chosen_tables(benchmark, [("", shown)]))
         label = config.label if judge else None  # the short form may hold a password
         judged = {task for task, pairs in done.verdicts.items() if pairs}
-        for line in [*done.notes, *compared(own, done.numbers, label, judged)]:
+        described = before.describe_judge(benchmark, judge) if judge else {}
+        warned = [described["warning"]] if described.get("warning") else []
+        for line in [*warned, *done.notes, *compared(own, done.numbers, label, judged)]:
             print(line)
         found = {
             task: two_judges.compared(pairs, run.prices) for task, pairs in done.verdicts.items()
@@ -80,7 +82,7 @@ def score_again(
             "details": done.sidecar,
             "notes": done.notes,
             "invalid": bad,
-            "judge": judges.describe(config) if judge else None,
+            "judge": described or None,
             "judges_compared": side_by_side if judge else {},
             "verdicts": {
                 task: [
@@ -90,8 +92,7 @@ def score_again(
                 for task, pairs in done.verdicts.items()
             },
         }
-        described = before.describe_judge(benchmark, judge) if judge else None
-        parts.append(save_again.Part(benchmark, own, done, described, bad))
+        parts.append(save_again.Part(benchmark, own, done, described or None, bad))
     rows = [row for row in run.ledger.rows() if row.judge != "none"]
     written["usage"] = [row.as_dict() for row in rows]
     if output is not None:
