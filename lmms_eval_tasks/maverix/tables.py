@@ -75,7 +75,7 @@ def tables(rows: Sequence[tuple[str, Numbers]]) -> list[Table]:
         *_categories(found),
         *_in_modes(
             found,
-            "a question and its paraphrase (correctness; ours)",
+            "a question and its paraphrase (one rating of both, and of correctness, ours)",
             {"open": [("", _ROBUST)]},
         ),
         *_in_modes(
@@ -430,6 +430,10 @@ def _categories(found: Sequence[Entry]) -> list[Table]:
 
 
 _ROBUST = (
+    ("consistency_valid", "consistency\n(0 to 5)", _rating),
+    ("consistency_authors", "as the\nauthors count", _rating),
+    ("consistency_coverage", "rated\n(%)", _percent),
+    ("consistency_failed", "without\na rating", _count),
     ("robust_both", "both 4 or\nmore (%)", _percent),
     ("robust_diff", "mean\ndifference", _rating),
     ("robust_n", "pairs", _count),
