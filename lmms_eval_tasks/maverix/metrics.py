@@ -333,22 +333,34 @@ def _mean(dimension: str) -> Statistic:
     return _of_known(functools.partial(rating_means.mean_valid, dimension))
 
 
-def _rated(dimension: str) -> Iterator[Metric]:
+def _rated(dimension: str, where: Callable[[Item], bool], *, shown: bool) -> Iterator[Metric]:
     def of(statistic: Callable[[str, Items], Any]) -> Statistic:
         return _of_known(functools.partial(statistic, dimension))
 
-    together = dimension == CONSISTENCY
-    where = _kept_for_both if together else None
-    shown = None if together else (f"dimensions.{dimension}", "withheld")
-    mean, interval = _mean(dimension), of(rating_means.interval)
-    yield Metric(f"{dimension}_valid", mean, where, shown=shown, interval=interval)
+    yield Metric(
+        f"{dimension}_valid",
+        _mean(dimension),
+        where,
+        shown=(f"dimensions.{dimension}", "withheld") if shown else None,
+        interval=of(rating_means.interval),
+    )
     yield Metric(f"{dimension}_failed", of(rating_means.count_failed), where, better=False)
     yield Metric(f"{dimension}_coverage", of(rating_means.coverage), where)
+
+
+_is_first = value_is("version", VERSIONS[0])
 
 
 def _kept_for_both(item: Item) -> bool:
     """Whether it has the rating of both answers to its question: the first wording's item."""
     return CONSISTENCY in (item.get("dimensions") or {})
+
+
+def _only(metric: Metric, takes: Callable[[Item], bool]) -> Metric:
+    """The same number, of those of its items that `takes` says."""
+    where = metric.where
+    both_take = takes if where is None else lambda item: takes(item) and where(item)
+    return dataclasses.replace(metric, where=both_take)
 
 
 def _authors(dimension: str) -> Metric:
@@ -363,17 +375,20 @@ def _authors(dimension: str) -> Metric:
             return None
         return aggregate.mean(rating_means.value(dimension, item) or 0.0 for item in items)
 
-    first = _kept_for_both if dimension == CONSISTENCY else value_is("version", VERSIONS[0])
+    first = _kept_for_both if dimension == CONSISTENCY else _is_first
     return Metric(f"{dimension}_authors", _of_known(of), first)
 
 
+# Ratings are those of the first wording, as in Tables 6, 8 and 9: means over 852 answers.
 _OPEN = [
-    *(metric for name in (*DIMENSIONS, CONSISTENCY) for metric in _rated(name)),
+    *(metric for name in DIMENSIONS for metric in _rated(name, _is_first, shown=True)),
+    *_rated(CONSISTENCY, _kept_for_both, shown=False),
     *(
-        Metric(f"{name}_valid_{slug}", _mean(name), _of_label("agentic", slug))
+        _only(Metric(f"{name}_valid_{slug}", _mean(name), _of_label("agentic", slug)), _is_first)
         for name in DIMENSIONS
         for slug in SPLITS["agentic"]
     ),
+    *(Metric(f"{name}_both_wordings", _mean(name)) for name in DIMENSIONS),
     _robust("robust_both", lambda pair: pair.good, better=True),
     _robust("robust_diff", lambda pair: pair.gap, better=False),
     Metric("robust_n", _of_known(lambda items: len(_judged(items))), better=None),
@@ -382,7 +397,10 @@ _OPEN = [
         _of_known(lambda items: len(pairs(items)) - len(_judged(items))),
         better=False,
     ),
-    *refusals("refusals", {f"{name}_valid": _mean(name) for name in DIMENSIONS}),
+    *(
+        _only(metric, _is_first)
+        for metric in refusals("refusals", {f"{name}_valid": _mean(name) for name in DIMENSIONS})
+    ),
     *_LENGTHS,
 ]
 
@@ -390,19 +408,7 @@ _OPEN = [
 def _own_words(metric: Metric) -> Metric:
     """The same number without answers to another question; of pairs without those of such ones."""
     pair = metric.name.startswith("robust_")
-
-    def keeps(item: Item) -> bool:
-        return not (item.get("borrowed") and (pair or item["version"] == VERSIONS[0]))
-
-    def own(statistic: Statistic) -> Statistic:
-        return lambda items: statistic([item for item in items if keeps(item)])
-
-    return dataclasses.replace(
-        metric,
-        of=own(metric.of),
-        interval=metric.interval and own(metric.interval),
-        shown=metric.shown and (*metric.shown, "borrowed", "version"),
-    )
+    return _only(metric, lambda item: not (item.get("borrowed") and (pair or _is_first(item))))
 
 
 OPEN = [*map(_own_words, _OPEN), *map(_authors, (*DIMENSIONS, CONSISTENCY)), *_COUNTS]
@@ -414,9 +420,7 @@ def with_borrowed(items: Items) -> list[Metric]:
         return []
     return [
         *(dataclasses.replace(one, name=f"{one.name}_with_borrowed") for one in _OPEN),
-        _count(
-            "n_borrowed", lambda item: bool(item.get("borrowed")) and item["version"] == VERSIONS[0]
-        ),
+        _count("n_borrowed", lambda item: bool(item.get("borrowed")) and _is_first(item)),
     ]
 
 

@@ -424,6 +424,7 @@ def _categories(found: Sequence[Entry]) -> list[Table]:
                     (title, f"{name}_valid_{slug}", _rating)
                     for slug, title in SPLITS["agentic"].items()
                 ),
+                ("both wordings", f"{name}_both_wordings", _rating),
                 ("as the authors count", f"{name}_authors", _rating),
                 ("with refusals as 0", f"{name}_valid_refusals_wrong", _rating),
                 ("rated (%)", f"{name}_coverage", _percent),

@@ -84,7 +84,7 @@ def test_what_costs_no_call() -> None:
 
 def test_a_refusal_is_judged_and_counted() -> None:
     """As the authors' judge was asked about every answer; the numbers stand with it at 0 too."""
-    docs = runs.docs("maverix_s_oe")[:2]
+    docs = runs.docs("maverix_s_oe")[:4:2]
     item, chats = judged(docs[0], REFUSAL, lambda _: '{"score": 3}')
     assert (len(chats), item["status"], item["refused"]) == (4, "ok", True)
     other, _ = judged(docs[1], "It is red.", lambda _: '{"score": 5}')
