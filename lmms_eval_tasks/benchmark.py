@@ -141,6 +141,8 @@ class Task:
         metrics: its numbers.
         more: further numbers, which depend on what the items are of (candidates of a run); they
             stand in our section alone.
+        together: what is scored of several items at once, when all are there: each scoring returns
+            further fields of one item, whose id stands before it. Not in the host's table.
         asks: names of its asks, and under which name two judges are compared on them: "" is the
             task's own, None is no rating. Empty where nothing is judged.
         blank: what an item has whose scoring broke.
@@ -157,6 +159,7 @@ class Task:
     metrics: Sequence[Metric]
     more: Callable[[Items], Sequence[Metric]] = lambda items: ()  # noqa: ARG005
     handed: Callable[[Doc], dict[str, Any]] = lambda doc: {}  # noqa: ARG005
+    together: Callable[[Items], Iterable[tuple[str, Scoring]]] = lambda items: ()  # noqa: ARG005
     asks: Mapping[str, str | None] = field(default_factory=dict)
     blank: Mapping[str, Any] = field(default_factory=dict)
     details: Callable[[Items], dict[str, Any]] = lambda items: {}  # noqa: ARG005

@@ -240,6 +240,8 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
                 given["process_docs_parallel"] = judged.threads(asked, HOST_THREADS)
             with right_frames(), replies.kept(given, tasks) as lengths:
                 results = evaluate(**given)
+                if results is not None:  # on rank 0, which has all items
+                    after.score_together(results, tasks)
             work = judged.end()
             if results is not None:
                 after.annotate(results, tasks, work, lengths)

@@ -31,7 +31,8 @@ from lmms_eval_tasks.maverix.labels import LETTERS, N_OPTIONS, SPLITS, duration_
 from lmms_eval_tasks.utils.validation import FileName, Text, told
 
 _CLOCK = re.compile(r"(?:(\d{1,4}):)?(\d{1,4}):([0-5]\d(?:\.\d{1,9})?)")
-_FILLER = "unsure"  # stands for each missing option in the released lines
+# Stand for missing options in the released lines, of first and of second questions.
+_FILLERS = ("unsure", "nan")
 _LETTERED = re.compile(r"\(?([A-H])[.):]\s*(\S.*)", re.DOTALL)
 
 
@@ -121,7 +122,7 @@ class Item(BaseModel):
         places: dict[str, str] = {}
         for letter, option in zip(LETTERS, value, strict=True):
             first = places.setdefault(folded(option), letter)
-            if first != letter and folded(option) != _FILLER:
+            if first != letter and folded(option) not in _FILLERS:
                 raise ValueError(f"{first} and {letter} are the same text")
         return value
 

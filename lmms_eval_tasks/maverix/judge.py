@@ -1,15 +1,24 @@
-"""What MAVERIX asks of a judge: four ratings of an open answer, one request each (paper, C.2)."""
+"""What MAVERIX asks of a judge, a request each.
+
+Four ratings of an open answer (paper, C.2), and how consistent the answers to a question's two
+wordings are (the authors' code).
+"""
 
 from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from lmms_eval_tasks.judges import Criterion
-from lmms_eval_tasks.maverix.labels import DIMENSIONS
+from lmms_eval_tasks.maverix.labels import CONSISTENCY, DIMENSIONS
 from lmms_eval_tasks.utils import prompts
 
 _USER = ("question", "reference", "candidate")
-_PLACEHOLDERS = {**dict.fromkeys(DIMENSIONS, ()), "user": _USER}
+_ANSWERS = ("candidate", "candidate_paraphrase")  # a model under test wrote them
+_PLACEHOLDERS = {
+    **dict.fromkeys((*DIMENSIONS, CONSISTENCY), ()),
+    "user": _USER,
+    f"user_{CONSISTENCY}": ("question", "paraphrase", "reference", *_ANSWERS),
+}
 # A user's file may have one for each dimension, as the authors' code does; `user` is for the rest.
 _OWN_USER = {f"user_{dimension}": _USER for dimension in DIMENSIONS}
 
@@ -34,19 +43,20 @@ def prompt() -> prompts.Prompt:
 
 @prompts.once
 def criteria() -> dict[str, Criterion]:
-    """The criterion of each dimension; fields `question`, `reference`, `candidate`."""
+    """The criterion of each dimension and of consistency; the fields are _PLACEHOLDERS."""
     given = prompt()
     return {
-        dimension: Criterion(
-            name=f"maverix_{dimension}",
-            system=given.text[dimension],
-            template=given.text.get(f"user_{dimension}", given.text["user"]),
+        name: Criterion(
+            name=f"maverix_{name}",
+            system=given.text[name],
+            template=given.text.get(f"user_{name}", given.text["user"]),
             schema=Rating,
             score=_score,
             prompt_hash=given.hash,
+            untrusted=_ANSWERS if name == CONSISTENCY else _ANSWERS[:1],
             bare="score",
         )
-        for dimension in DIMENSIONS
+        for name in (*DIMENSIONS, CONSISTENCY)
     }
 
 

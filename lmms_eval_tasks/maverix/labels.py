@@ -123,3 +123,4 @@ SPLITS: dict[str, dict[str, str]] = {
 }
 
 DIMENSIONS = ("correctness", "detail", "context", "temporal")  # of open answers, 0 to 5 each
+CONSISTENCY = "consistency"  # of a question's two open answers, 0 to 5 as well

@@ -4,7 +4,8 @@ Three kinds of task, each with its metrics:
 - choice: `acc` in three forms (Table 3), by label (`acc_<split>_<slug>`, Tables 4, 5, 10), and the
   joined `best_uni`, `best_multi`, `delta_multi`;
 - circular: all eight rotations of a question, and where the model likes to answer (ours);
-- open: four rated dimensions, and a question beside its paraphrase (robustness, ours).
+- open: four rated dimensions, and a question beside its paraphrase: their consistency, rated in
+  one request (the authors' code), and robustness (ours).
 All have the length of replies in words (Table 6 counts tokens and names no tokenizer), the number
 of withheld items, and how many items' sound did not arrive or may not have.
 
@@ -27,6 +28,7 @@ from typing import Any, NamedTuple
 
 from lmms_eval_tasks.benchmark import Item, Items, Metric, refusals, value_is
 from lmms_eval_tasks.maverix.labels import (
+    CONSISTENCY,
     DIMENSIONS,
     LETTERS,
     MODES,
@@ -285,21 +287,31 @@ def pairs(items: Items) -> list[Pair]:
 
     The paper names robustness without defining it.
     """
-    groups: dict[str, dict[str, list[Item]]] = {}
-    for item in items:
-        versions = groups.setdefault(item["question_id"], {})
-        versions.setdefault(item["version"], []).append(item)
     waiting = rating_means.is_unjudged("correctness", items)
-    return [_pair(versions, waiting) for _, versions in sorted(groups.items())]
+    return [_pair(own, waiting) for own in questions(items)]
 
 
-def _pair(versions: Mapping[str, Items], waiting: bool) -> Pair:
-    # Two items of one version are not a pair, and which of them came first must not matter.
-    single = [own[0] for name in VERSIONS if len(own := versions.get(name, [])) == 1]
-    values = [None if waiting else rating_means.value("correctness", item) for item in single]
-    rated = [value for value in values if value is not None]
-    video = min(item["video"] for own in versions.values() for item in own)
-    return Pair(video, tuple(rated) if len(rated) == len(VERSIONS) else ())
+def _pair(own: Items, waiting: bool) -> Pair:
+    values = [None if waiting else rating_means.value("correctness", item) for item in both(own)]
+    rated = tuple(value for value in values if value is not None)
+    return Pair(min(item["video"] for item in own), rated if len(rated) == len(VERSIONS) else ())
+
+
+def questions(items: Items) -> list[Items]:
+    """The items of each question, sorted by question."""
+    groups: dict[str, list[Item]] = {}
+    for item in items:
+        groups.setdefault(item["question_id"], []).append(item)
+    return [own for _, own in sorted(groups.items())]
+
+
+def both(own: Items) -> Items:
+    """A question's items in the order of VERSIONS; () unless it has one of each.
+
+    Two items of one version are not a pair, and which of them came first must not matter.
+    """
+    found = sorted(own, key=lambda item: VERSIONS.index(item["version"]))
+    return found if tuple(item["version"] for item in found) == VERSIONS else ()
 
 
 def _judged(items: Items) -> list[Pair]:
@@ -321,21 +333,34 @@ def _mean(dimension: str) -> Statistic:
     return _of_known(functools.partial(rating_means.mean_valid, dimension))
 
 
-def _rated(dimension: str) -> Iterator[Metric]:
+def _rated(dimension: str, where: Callable[[Item], bool], *, shown: bool) -> Iterator[Metric]:
     def of(statistic: Callable[[str, Items], Any]) -> Statistic:
         return _of_known(functools.partial(statistic, dimension))
 
-    mean = _mean(dimension)
     yield Metric(
         f"{dimension}_valid",
-        mean,
-        shown=(f"dimensions.{dimension}", "withheld"),
+        _mean(dimension),
+        where,
+        shown=(f"dimensions.{dimension}", "withheld") if shown else None,
         interval=of(rating_means.interval),
     )
-    yield Metric(f"{dimension}_failed", of(rating_means.count_failed), better=False)
-    yield Metric(f"{dimension}_coverage", of(rating_means.coverage))
-    for slug in SPLITS["agentic"]:
-        yield Metric(f"{dimension}_valid_{slug}", mean, _of_label("agentic", slug))
+    yield Metric(f"{dimension}_failed", of(rating_means.count_failed), where, better=False)
+    yield Metric(f"{dimension}_coverage", of(rating_means.coverage), where)
+
+
+_is_first = value_is("version", VERSIONS[0])
+
+
+def _kept_for_both(item: Item) -> bool:
+    """Whether it has the rating of both answers to its question: the first wording's item."""
+    return CONSISTENCY in (item.get("dimensions") or {})
+
+
+def _only(metric: Metric, takes: Callable[[Item], bool]) -> Metric:
+    """The same number, of those of its items that `takes` says."""
+    where = metric.where
+    both_take = takes if where is None else lambda item: takes(item) and where(item)
+    return dataclasses.replace(metric, where=both_take)
 
 
 def _authors(dimension: str) -> Metric:
@@ -350,12 +375,20 @@ def _authors(dimension: str) -> Metric:
             return None
         return aggregate.mean(rating_means.value(dimension, item) or 0.0 for item in items)
 
-    first = value_is("version", VERSIONS[0])
+    first = _kept_for_both if dimension == CONSISTENCY else _is_first
     return Metric(f"{dimension}_authors", _of_known(of), first)
 
 
+# Ratings are those of the first wording, as in Tables 6, 8 and 9: means over 852 answers.
 _OPEN = [
-    *(metric for dimension in DIMENSIONS for metric in _rated(dimension)),
+    *(metric for name in DIMENSIONS for metric in _rated(name, _is_first, shown=True)),
+    *_rated(CONSISTENCY, _kept_for_both, shown=False),
+    *(
+        _only(Metric(f"{name}_valid_{slug}", _mean(name), _of_label("agentic", slug)), _is_first)
+        for name in DIMENSIONS
+        for slug in SPLITS["agentic"]
+    ),
+    *(Metric(f"{name}_both_wordings", _mean(name)) for name in DIMENSIONS),
     _robust("robust_both", lambda pair: pair.good, better=True),
     _robust("robust_diff", lambda pair: pair.gap, better=False),
     Metric("robust_n", _of_known(lambda items: len(_judged(items))), better=None),
@@ -364,7 +397,10 @@ _OPEN = [
         _of_known(lambda items: len(pairs(items)) - len(_judged(items))),
         better=False,
     ),
-    *refusals("refusals", {f"{name}_valid": _mean(name) for name in DIMENSIONS}),
+    *(
+        _only(metric, _is_first)
+        for metric in refusals("refusals", {f"{name}_valid": _mean(name) for name in DIMENSIONS})
+    ),
     *_LENGTHS,
 ]
 
@@ -372,22 +408,10 @@ _OPEN = [
 def _own_words(metric: Metric) -> Metric:
     """The same number without answers to another question; of pairs without those of such ones."""
     pair = metric.name.startswith("robust_")
-
-    def keeps(item: Item) -> bool:
-        return not (item.get("borrowed") and (pair or item["version"] == VERSIONS[0]))
-
-    def own(statistic: Statistic) -> Statistic:
-        return lambda items: statistic([item for item in items if keeps(item)])
-
-    return dataclasses.replace(
-        metric,
-        of=own(metric.of),
-        interval=metric.interval and own(metric.interval),
-        shown=metric.shown and (*metric.shown, "borrowed", "version"),
-    )
+    return _only(metric, lambda item: not (item.get("borrowed") and (pair or _is_first(item))))
 
 
-OPEN = [*map(_own_words, _OPEN), *map(_authors, DIMENSIONS), *_COUNTS]
+OPEN = [*map(_own_words, _OPEN), *map(_authors, (*DIMENSIONS, CONSISTENCY)), *_COUNTS]
 
 
 def with_borrowed(items: Items) -> list[Metric]:
@@ -396,20 +420,26 @@ def with_borrowed(items: Items) -> list[Metric]:
         return []
     return [
         *(dataclasses.replace(one, name=f"{one.name}_with_borrowed") for one in _OPEN),
-        _count(
-            "n_borrowed", lambda item: bool(item.get("borrowed")) and item["version"] == VERSIONS[0]
-        ),
+        _count("n_borrowed", lambda item: bool(item.get("borrowed")) and _is_first(item)),
     ]
 
 
 def open_details(items: Items) -> dict[str, Any]:
     """Counts by status of every rating, too."""
     some = _known(items)
+    rated = {**dict.fromkeys(DIMENSIONS, some), CONSISTENCY: [*filter(_kept_for_both, some)]}
     ratings = {
-        dimension: aggregate.by_status([rating_means.rating(dimension, item) for item in some])
-        for dimension in DIMENSIONS
+        name: aggregate.by_status([rating_means.rating(name, item) for item in own])
+        for name, own in rated.items()
     }
     return {**details(items), "ratings": ratings}
+
+
+def open_notes(items: Items) -> list[str]:
+    """Why there is no consistency."""
+    if any(map(both, questions(items))) or not _known(items):
+        return []
+    return [f"no {CONSISTENCY}: no question was asked in both wordings"]
 
 
 # --- Table 3: best unimodal, best multimodal and their difference, over the five modes -----------

@@ -18,38 +18,46 @@ MARKS = {
     "*": "* the sound does not reach this model: S stands for A, and V+S for V+A",
     "?": "? whether the sound reached this model is not known",
     "~": "~ left out: modes whose sound does not reach the model (what they measure is no sound)",
+    "!": "! INVALID: too many failures of the model or of the judge",
 }
 _STANDS_IN = {"a": "s", "av": "vs"}
+_INVALID = "INVALID"  # behind the name of a task too many of whose requests or verdicts failed
 
 
 @dataclass
 class Entry:
     """One model's numbers with one length of video."""
 
-    label: str  # as given, with what was added to its tasks' names; "" for a single run
+    label: str  # as given, with the model behind its tasks' names; "" for a single run
     length: str
     tasks: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)  # (kind, mode)
     sound: dict[str, str] = field(default_factory=dict)  # mode -> metrics.SOUND
     silent: set[str] = field(default_factory=set)  # modes whose sound does not arrive
+    invalid: set[tuple[str, str]] = field(default_factory=set)  # of `tasks`
 
     @property
     def title(self) -> str:
         """What stands in a table's first column."""
-        return f"this run {self.label}".strip() if self.label in ("", "INVALID") else self.label
+        return self.label or "this run"
 
     def value(self, kind: str, mode: str, metric: str) -> float | None:
         """A metric of the mode's own task, or None."""
         return number(self.tasks.get((kind, mode), {}).get(metric))
 
-    def stands(self, mode: str) -> tuple[str, str]:
-        """The mode whose numbers stand in a mode's column, and their mark ("" for its own)."""
+    def stands(self, kind: str, mode: str) -> tuple[str, str]:
+        """The mode whose numbers stand in a mode's column, and their marks ("" for its own)."""
+        mark = "?" if self.sound.get(mode) == "unknown" else ""
         if mode in self.silent:
-            return _STANDS_IN[mode], "*"
-        return mode, "?" if self.sound.get(mode) == "unknown" else ""
+            mode, mark = _STANDS_IN[mode], "*"
+        return mode, mark + self.doubt(kind, mode)
+
+    def doubt(self, kind: str, *modes: str) -> str:
+        """The mark of numbers that rest on these modes, if a task of theirs is invalid."""
+        return "!" if any((kind, mode) in self.invalid for mode in modes) else ""
 
     def shown(self, kind: str, mode: str, metric: str) -> tuple[float | None, str]:
         """What stands in a mode's column: the value and its mark."""
-        mode, mark = self.stands(mode)
+        mode, mark = self.stands(kind, mode)
         return self.value(kind, mode, metric), mark
 
     def modes(self, kind: str) -> list[str]:
@@ -60,9 +68,9 @@ class Entry:
         """Whether `modes` leaves out a task."""
         return any((kind, mode) in self.tasks for mode in self.silent)
 
-    def mode_title(self, mode: str) -> str:
-        """The paper's title of a mode, marked where nobody knows about its sound."""
-        return MODES[mode].title + self.stands(mode)[1]
+    def mode_title(self, kind: str, mode: str) -> str:
+        """The paper's title of a mode, with its marks."""
+        return MODES[mode].title + self.stands(kind, mode)[1]
 
 
 def entries(rows: Sequence[tuple[str, Numbers]]) -> list[Entry]:
@@ -73,13 +81,15 @@ def entries(rows: Sequence[tuple[str, Numbers]]) -> list[Entry]:
     found: dict[str, dict[str, Entry]] = {}  # label -> length -> entry
     for label, numbers in rows:
         for name, values in numbers.items():
-            # Behind it: ` INVALID`, or the model where several were rescored.
+            # Behind it: the model where several were rescored, and ` INVALID`.
             task, _, added = name.partition(" ")
             if task in TASKS:
-                full = f"{label} {added}".strip()
+                full = f"{label} {added.removesuffix(_INVALID)}".strip()
                 length = FULL if length_of(task) == "long" else SHORT
                 entry = found.setdefault(full, {}).setdefault(length, Entry(full, length))
-                entry.tasks[kind_of(task), mode_of(task).slug] = values
+                at = kind_of(task), mode_of(task).slug
+                entry.tasks[at] = values
+                entry.invalid |= {at} if added.endswith(_INVALID) else set()
     for lengths in found.values():
         tasks = [(mode, own) for one in lengths.values() for (_, mode), own in one.tasks.items()]
         known = {mode: _state(mode, tasks) for mode in WITH_SOUND}

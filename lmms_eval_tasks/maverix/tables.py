@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.benchmark import Numbers
 from lmms_eval_tasks.maverix import metrics
-from lmms_eval_tasks.maverix.labels import DIMENSIONS, LETTERS, MODES, SPLITS
+from lmms_eval_tasks.maverix.labels import (
+    DIMENSIONS,
+    LETTERS,
+    MODES,
+    MULTIMODAL,
+    SPLITS,
+    UNIMODAL,
+)
 from lmms_eval_tasks.maverix.table_rows import FULL, MARKS, SHORT, Cell, Entry, entries
 from lmms_eval_tasks.report.paper_tables import by_row, empty, has_numbers, signed
 
@@ -75,7 +82,7 @@ def tables(rows: Sequence[tuple[str, Numbers]]) -> list[Table]:
         *_categories(found),
         *_in_modes(
             found,
-            "a question and its paraphrase (correctness; ours)",
+            "a question and its paraphrase (one rating of both, and of correctness, ours)",
             {"open": [("", _ROBUST)]},
         ),
         *_in_modes(
@@ -147,7 +154,7 @@ def _by_label(
     from rich.markup import escape
 
     shown = [(entry, mode) for entry in found for mode in entry.modes(kind)]
-    columns = [f"{entry.title}\n{entry.length}\n{entry.mode_title(mode)}" for entry, mode in shown]
+    columns = [f"{one.title}\n{one.length}\n{one.mode_title(kind, mode)}" for one, mode in shown]
     texts = [
         (
             heading,
@@ -191,7 +198,7 @@ def _marks(texts: Sequence[str], more: str) -> str:
     """The notes for the marks at the end of texts, and for those in `more`."""
     used = set(more)
     for text in texts:
-        used |= set(text[len(text.rstrip("*?")) :])
+        used |= set(text[len(text.rstrip("*?!")) :])
     return "\n".join(note for mark, note in MARKS.items() if mark in used)
 
 
@@ -215,7 +222,7 @@ def _in_modes(
     """
     rows = [
         (
-            (*_head(entry), entry.mode_title(mode), *([what] if name else [])),
+            (*_head(entry), entry.mode_title(kind, mode), *([what] if name else [])),
             [form((entry.value(kind, mode, metric), "")) for metric, _, form in columns],
         )
         for entry in found
@@ -247,16 +254,18 @@ def _modes(found: Sequence[Entry]) -> list[Table]:
 def _best(entry: Entry, name: str) -> Cell:
     """A joined number from the modes' own tasks.
 
-    Marked where it is another one if a mode whose sound nobody knows of turns out to have none.
+    Marked where it is another one if a mode whose sound nobody knows of turns out to have none, and
+    where one of its modes is invalid.
     """
     accuracies = {mode: entry.value("choice", mode, "acc") for mode in MODES}
     value = metrics.joined(accuracies, entry.sound)[name]
-    rests = {"best_uni": ("a",), "best_multi": ("av",)}.get(name, metrics.WITH_SOUND)
+    rests = {"best_uni": UNIMODAL, "best_multi": MULTIMODAL}.get(name, tuple(MODES))
     unknown = [mode for mode in rests if entry.sound.get(mode) == "unknown"]
     if value is None:
         return None, ""
     silent = {**entry.sound, **dict.fromkeys(unknown, "not delivered")}
-    return value, "" if metrics.joined(accuracies, silent)[name] == value else "?"
+    unsure = "" if metrics.joined(accuracies, silent)[name] == value else "?"
+    return value, unsure + entry.doubt("choice", *(one for one in rests if one not in entry.silent))
 
 
 def _difficulty(found: Sequence[Entry]) -> list[Table]:
@@ -349,7 +358,7 @@ def _lengths(found: Sequence[Entry]) -> list[Table]:
         for mode in short.modes("choice"):
             both = zip(_agentic(full[short.label], mode), _agentic(short, mode), strict=True)
             changes = [_points(_minus(long, brief)) for long, brief in both]
-            rows.append(((short.title, short.mode_title(mode)), changes))
+            rows.append(((short.title, short.mode_title("choice", mode)), changes))
     title = "change of accuracy (points) from localized to full length (the paper's Figure 4a)"
     columns = [*_AGENTIC, "Overall"]
     return _by_model(title, columns, rows, ("model", "mode"), _hidden(found, "choice"))
@@ -415,6 +424,7 @@ def _categories(found: Sequence[Entry]) -> list[Table]:
                     (title, f"{name}_valid_{slug}", _rating)
                     for slug, title in SPLITS["agentic"].items()
                 ),
+                ("both wordings", f"{name}_both_wordings", _rating),
                 ("as the authors count", f"{name}_authors", _rating),
                 ("with refusals as 0", f"{name}_valid_refusals_wrong", _rating),
                 ("rated (%)", f"{name}_coverage", _percent),
@@ -430,6 +440,10 @@ def _categories(found: Sequence[Entry]) -> list[Table]:
 
 
 _ROBUST = (
+    ("consistency_valid", "consistency\n(0 to 5)", _rating),
+    ("consistency_authors", "as the\nauthors count", _rating),
+    ("consistency_coverage", "rated\n(%)", _percent),
+    ("consistency_failed", "without\na rating", _count),
     ("robust_both", "both 4 or\nmore (%)", _percent),
     ("robust_diff", "mean\ndifference", _rating),
     ("robust_n", "pairs", _count),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from lmms_eval_tasks import running, settings
@@ -31,6 +31,7 @@ from lmms_eval_tasks.maverix import data, files, metrics
 from lmms_eval_tasks.maverix import judge as judging
 from lmms_eval_tasks.maverix import tables as layouts
 from lmms_eval_tasks.maverix.labels import (
+    CONSISTENCY,
     DIMENSIONS,
     LETTERS,
     MODES,
@@ -40,6 +41,7 @@ from lmms_eval_tasks.maverix.labels import (
     mode_of,
 )
 from lmms_eval_tasks.utils import answers, prompts, segments, sound_files
+from lmms_eval_tasks.utils.aggregate import CANDIDATE_FAILURES
 from lmms_eval_tasks.utils.prompts import Prompt
 
 # --- what the model is given --------------------------------------------------------------------
@@ -229,7 +231,7 @@ def open_answer(doc: Item, reply: str) -> Scoring:
         if status == "ok":
             fields = {name: doc[name] for name in ("question", "reference")}
             fields["candidate"] = candidate
-            asked = [Ask(name, one, fields) for name, one in judging.criteria().items()]
+            asked = [Ask(name, judging.criteria()[name], fields) for name in DIMENSIONS]
             verdicts = yield asked
             done = {
                 ask.name: graded(ask.fields["candidate"], verdict)
@@ -239,12 +241,35 @@ def open_answer(doc: Item, reply: str) -> Scoring:
     return {
         "candidate": candidate,
         "status": status,
-        "dimensions": {
-            name: {"score": None if one.score is None else int(one.score), "status": one.status}
-            for name, one in done.items()
-        },
+        "dimensions": {name: _rating(one) for name, one in done.items()},
         "words": _words(reply),
     }
+
+
+def consistency(items: Items) -> Iterator[tuple[str, Scoring]]:
+    """One rating of the answers to both wordings of a question, kept by the first wording's."""
+    for first, second in filter(None, map(metrics.both, metrics.questions(items))):
+        if not first["withheld"]:
+            yield first["id"], _consistent(first, second)
+
+
+def _consistent(first: Item, second: Item) -> Scoring:
+    """Nobody is asked where one of the two is no answer: 0, or none where its request failed."""
+    lost = [one["status"] for one in (first, second) if not one["candidate"]]
+    done = Judged("", min(lost, key=CANDIDATE_FAILURES.__contains__, default=""), 0.0, None)
+    if not lost:
+        fields = {
+            **{name: first[name] for name in ("question", "reference", "candidate")},
+            "paraphrase": second["question"],
+            "candidate_paraphrase": second["candidate"],
+        }
+        (verdict,) = yield [Ask(CONSISTENCY, judging.criteria()[CONSISTENCY], fields)]
+        done = graded(first["candidate"], verdict)
+    return {"dimensions": {**first["dimensions"], CONSISTENCY: _rating(done)}}
+
+
+def _rating(done: Judged) -> dict[str, Any]:
+    return {"score": None if done.score is None else int(done.score), "status": done.status}
 
 
 def _words(reply: str) -> int:
@@ -274,7 +299,9 @@ def _tasks() -> dict[str, Task]:
             metrics=metrics.OPEN,
             more=metrics.with_borrowed,
             details=metrics.open_details,
-            asks=dict.fromkeys(DIMENSIONS, ""),
+            notes=metrics.open_notes,
+            together=consistency,
+            asks=dict.fromkeys((*DIMENSIONS, CONSISTENCY), ""),
             blank={"candidate": "", "dimensions": no_rating, "words": 0},
             # The reference in the place of the model's answer: as long as people's.
             stand_in=lambda doc, number: str(doc["reference"]),  # noqa: ARG005
@@ -323,11 +350,11 @@ class Maverix(Benchmark):
         return {"task": task_prompts()}
 
     def criteria(self) -> Sequence[Criterion]:
-        """The four ratings."""
+        """The four ratings, and that of two answers."""
         return list(judging.criteria().values())
 
     def judge_prompt(self) -> Prompt:
-        """Of the four ratings."""
+        """Of all ratings."""
         return judging.prompt()
 
     def is_judged(self, found: Found) -> bool:
@@ -356,6 +383,7 @@ class Maverix(Benchmark):
         if found is not None:
             section, more = data.describe(cast(data.Checked, found), names, left_out)
             warnings += [*more, *metrics.unlike_notes(asked)]
+        warnings += [f"{n}: {x}" for n, own in asked.items() for x in self.tasks[n].notes(own)]
         pictures = {mode_of(name).picture for name in _sound(names)}
         heard = [running.sound_warning(with_picture) for with_picture in sorted(pictures)]
         section |= {

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lmms_eval_tasks import __version__, benchmarks, settings
-from lmms_eval_tasks.benchmark import Benchmark, Items, Numbers
+from lmms_eval_tasks.benchmark import Benchmark, Item, Numbers
 from lmms_eval_tasks.console import say, table_console
+from lmms_eval_tasks.judges.asking import Asker, usable
 from lmms_eval_tasks.report.fold import show
 from lmms_eval_tasks.runs import before, invalid, scoring
 from lmms_eval_tasks.runs.invalid import Lengths
@@ -68,6 +70,35 @@ def annotate(
     last_results = results
 
 
+def score_together(results: dict[str, Any], tasks: Sequence[str]) -> None:
+    """What is scored of several items at once, now that the host has those of every process.
+
+    Args:
+        results: the host's; items and samples get what comes of it.
+        tasks: names of the leaf tasks of ours.
+    """
+    for benchmark, names in benchmarks.chosen(tasks):
+        asker = functools.partial(_asker, benchmark)
+        for name in names:
+            carried = _carried(results, name)
+            if carried is None:
+                continue
+            try:
+                made = scoring.scored_together(benchmark.tasks[name], carried.items, asker)
+            except Exception:  # as in `annotate`
+                say(f"{name}: what is scored of several answers at once could not be")
+                traceback.print_exc()
+                continue
+            carried.items = made
+            own = {item["id"]: item for item in made}
+            for sample in results.get("samples", {}).get(name, ()):
+                sample[saved.CARRIER] = own[sample[saved.CARRIER]["id"]]
+
+
+def _asker(benchmark: Benchmark, _: Item) -> Asker:
+    return Asker(usable(lambda: before.run_judge(benchmark)))
+
+
 def _of_benchmark(
     benchmark: Benchmark,
     results: dict[str, Any],
@@ -82,7 +113,8 @@ def _of_benchmark(
     the check before the run found them: a file that has gone since is a warning, since the answers
     are paid for. Tasks whose model failed too often are added to `problems`.
     """
-    items = {name: found for name in names if (found := _items(results, name))}
+    carried = {name: _carried(results, name) for name in names}
+    items = {name: one.items for name, one in carried.items() if one is not None}
     unpack(results, names)
     made = {name: benchmark.tasks[name] for name in items}
     # First of all: what a metric was computed with is noted while it is (provenance.note).
@@ -121,9 +153,9 @@ def _of_benchmark(
     return section
 
 
-def _items(results: Mapping[str, Any], task: str) -> Items | None:
+def _carried(results: Mapping[str, Any], task: str) -> Carried | None:
     values = results["results"].get(task, {}).values()
-    return next((one.items for one in values if isinstance(one, Carried) and not one.task), None)
+    return next((one for one in values if isinstance(one, Carried) and not one.task), None)
 
 
 def unpack(results: Mapping[str, Any], names: Sequence[str]) -> None:

@@ -72,8 +72,12 @@ def requests(task: Task, docs: Sequence[Doc]) -> list[tuple[Criterion, Mapping[s
         # With an expectation no samples are drawn; `stand_in` is what the next list rests on.
         return [Verdict(1.0, "ok", raw=ask.stand_in, expected=1.0) for ask in asks]
 
+    items = []
     for number, doc in enumerate(docs if task.asks else ()):
-        settle(task.score(task.keep(doc), task.stand_in(doc, number)), answer)
+        kept = task.keep(doc)
+        items.append({**kept, **settle(task.score(kept, task.stand_in(doc, number)), answer)})
+    for _, scoring in task.together(items):
+        settle(scoring, answer)
     return asked
 
 

@@ -132,7 +132,7 @@ def _again(
     judge: Judge,
     *,
     missing_only: bool,
-) -> tuple[list[dict[str, Any]], dict[str, list[Pair]]]:
+) -> tuple[Items, dict[str, list[Pair]]]:
     """The items again, and each verdict as saved and as given now, by what it is compared on."""
     keeps = given_by(judge, missing_only=missing_only)
 
@@ -144,7 +144,9 @@ def _again(
 
     if not task.asks:
         return [score(place) for place in range(len(saved))], {}
-    items = ordered_map(score, range(len(saved)), task.name)
+    items: Items = ordered_map(score, range(len(saved)), task.name)
+    had = {item["id"]: old for item, old in zip(items, given, strict=True)}
+    items = scoring.scored_together(task, items, lambda one: Asker(judge, had[one["id"]], keeps))
     pairs: dict[str, list[Pair]] = {}
     for item, old in zip(items, given, strict=True):
         new = verdicts(item)

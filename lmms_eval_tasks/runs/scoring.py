@@ -10,6 +10,8 @@ from typing import Any
 from lmms_eval_tasks.benchmark import NOT_RUN, Item, Items, Join, Task
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.judges.asking import Answer, settle
+from lmms_eval_tasks.judges.run import ordered_map
+from lmms_eval_tasks.judges.verdict import Scoring
 from lmms_eval_tasks.utils import aggregate, answers
 from lmms_eval_tasks.utils.saved_runs import CARRIER
 
@@ -26,12 +28,41 @@ def scored(task: Task, kept: Item, reply: str, answer: Answer) -> dict[str, Any]
     try:
         made = settle(task.score(kept, reply), answer)
     except Exception:
-        say(f"scoring {kept['id']} failed; kept as status error")
-        traceback.print_exc()
+        _tell_failed(kept)
         made = {**task.blank, "status": "error"}
     if task.asks and answers.reply_status(reply) == "refused":
         made["refused"] = True  # judged like any answer; the numbers are given without it too
     return {**kept, **made, "reply": reply}
+
+
+def scored_together(task: Task, items: Items, asker: Callable[[Item], Answer]) -> Items:
+    """Items with what is scored of several at once (`Task.together`), in their order.
+
+    Args:
+        task: theirs.
+        items: all of them.
+        asker: gives the verdicts that an item keeps.
+    """
+    if not (wanted := list(task.together(items))):
+        return items
+    found = {item["id"]: item for item in items}
+
+    def scored_one(one: tuple[str, Scoring]) -> Item:
+        item = found[one[0]]
+        try:
+            made = settle(one[1], asker(item))
+        except Exception:
+            _tell_failed(item)
+            return {**item, "status": "error"}
+        return {**item, **made, "verdicts": {**item.get("verdicts", {}), **made["verdicts"]}}
+
+    found |= {item["id"]: item for item in ordered_map(scored_one, wanted, task.name)}
+    return list(found.values())
+
+
+def _tell_failed(item: Item) -> None:
+    say(f"scoring {item['id']} failed; kept as status error")
+    traceback.print_exc()
 
 
 def count_failed(items: Items) -> int:

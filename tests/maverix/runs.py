@@ -10,7 +10,7 @@ from typing import Any
 
 from lmms_eval_tasks.judges.asking import Asker, usable
 from lmms_eval_tasks.maverix import judge
-from lmms_eval_tasks.maverix.labels import DIMENSIONS, LETTERS
+from lmms_eval_tasks.maverix.labels import LETTERS
 from lmms_eval_tasks.maverix.tasks import BENCHMARK
 from lmms_eval_tasks.runs import before, scoring
 from lmms_eval_tasks.utils import saved_runs
@@ -66,14 +66,18 @@ def wrong(doc: Doc) -> str:
 
 
 def score(docs: Sequence[Doc], reply: Callable[[Doc], str]) -> list[Item]:
-    """The items of the docs' replies, through JSON as in the log."""
-    made = []
+    """The items of the replies to docs of one task, through JSON as in the log."""
+    made: list[Item] = []
+
+    def asker(_: Any = None) -> Asker:
+        return Asker(usable(lambda: before.judge_config(BENCHMARK)))
+
     for doc in docs:
         task = BENCHMARK.tasks[doc["task"]]
         kept = {**task.keep(doc), **task.handed(doc)}
-        asker = Asker(usable(lambda: before.judge_config(BENCHMARK)))
-        made.append(json.loads(json.dumps(scoring.scored(task, kept, reply(doc), asker))))
-    return made
+        made.append(scoring.scored(task, kept, reply(doc), asker()))
+    found: list[Item] = json.loads(json.dumps(scoring.scored_together(task, made, asker)))
+    return found
 
 
 def numbers(task: str, items: Sequence[Item]) -> dict[str, Any]:
@@ -92,12 +96,12 @@ def fail(*_: object, **__: object) -> Any:
 
 @functools.cache
 def systems() -> dict[str, str]:
-    """The judge's system prompt of each dimension -> the dimension."""
-    return {judge.criteria()[name].system: name for name in DIMENSIONS}
+    """The judge's system prompt of each dimension and of consistency -> its name."""
+    return {criterion.system: name for name, criterion in judge.criteria().items()}
 
 
 def dimension_of(request: Mapping[str, Any]) -> str:
-    """Which dimension a recorded request asks for."""
+    """Which dimension, or consistency, a recorded request asks for."""
     system = request["messages"][0]["content"]
     (found,) = [name for text, name in systems().items() if text.strip() in system]
     return found

@@ -247,8 +247,12 @@ class TestReleasedLines:
         assert own.borrowed == []
 
     def test_what_does_not_fit(self, tmp_path: Path) -> None:
+        fillers = ["C. Unsure.", "Unsure.", "E. nan", "F. nan", "G. nan", "H. nan"]
+        row, *rest = lines(1, questions=1)
+        (item,) = self.read(tmp_path, {**row, "options": ["A. x", "B. y", *fillers]}, *rest).items
+        assert item.options == ("x", "y", "Unsure.", "Unsure.", *["nan"] * 4)
         for changed, says in (
-            ({"options": ["A. x", "B. x", *("Unsure." for _ in range(6))]}, "A and B are the same"),
+            ({"options": ["A. x", "B. x", *fillers]}, "A and B are the same"),
             ({"options": None}, "options: expected a list of 8 texts"),
             ({"answer": "J"}, "answer: is none of the options"),
         ):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,8 +12,11 @@ import pytest
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.judges import reader
 from lmms_eval_tasks.judges.verdict import Verdict
-from lmms_eval_tasks.maverix import judge
-from lmms_eval_tasks.maverix.labels import DIMENSIONS
+from lmms_eval_tasks.maverix import judge, metrics
+from lmms_eval_tasks.maverix.labels import CONSISTENCY, DIMENSIONS
+from tests.checks import table
+from tests.conftest import Launch, host
+from tests.golden.command import tasks_command
 from tests.local_endpoint import Fault, LocalEndpoint, error, last_user_text, refused, truncated
 from tests.maverix import runs
 from tests.maverix.runs import REFUSAL
@@ -23,13 +28,21 @@ def judged(
     doc: runs.Doc, reply: str, answer: Callable[[str], str | Fault]
 ) -> tuple[runs.Item, list[dict[str, Any]]]:
     """The item of a reply, and the requests of a judge who answers by dimension."""
+    (item,), chats = all_judged([doc], [reply], answer)
+    return item, chats
+
+
+def all_judged(
+    docs: Sequence[runs.Doc], replies: Sequence[str], answer: Callable[[str], str | Fault]
+) -> tuple[list[runs.Item], list[dict[str, Any]]]:
+    given = {doc["id"]: reply for doc, reply in zip(docs, replies, strict=True)}
     with (
         LocalEndpoint(lambda request: answer(runs.dimension_of(request))) as endpoint,
         pytest.MonkeyPatch.context() as patch,
     ):
         patch.setenv(settings.JUDGE, f"rater@{endpoint.url}")
-        (item,) = runs.score([doc], lambda _: reply)
-    return item, [chat.json for chat in endpoint.chats]
+        items = runs.score(docs, lambda doc: given[doc["id"]])
+    return items, [chat.json for chat in endpoint.chats]
 
 
 def test_one_request_for_each_dimension() -> None:
@@ -71,7 +84,7 @@ def test_what_costs_no_call() -> None:
 
 def test_a_refusal_is_judged_and_counted() -> None:
     """As the authors' judge was asked about every answer; the numbers stand with it at 0 too."""
-    docs = runs.docs("maverix_s_oe")[:2]
+    docs = runs.docs("maverix_s_oe")[:4:2]
     item, chats = judged(docs[0], REFUSAL, lambda _: '{"score": 3}')
     assert (len(chats), item["status"], item["refused"]) == (4, "ok", True)
     other, _ = judged(docs[1], "It is red.", lambda _: '{"score": 5}')
@@ -108,3 +121,93 @@ def test_which_replies_are_a_rating() -> None:
         found = runs.numbers("maverix_s_oe", [item])
         assert (found["context_valid"], found["context_failed"]) == (None, 1)
         assert {found[f"{n}_valid"] for n in DIMENSIONS if n != "context"} == {4}
+
+
+def five(name: str) -> str:
+    return f'{{"score": {3 if name == CONSISTENCY else 5}}}'
+
+
+def test_both_wordings_in_one_request() -> None:
+    """Their questions, their answers and the reference; the first wording's item keeps it."""
+    docs = runs.docs("maverix_s_oe")[:2]
+    (first, second), chats = all_judged(docs[::-1], ["It is blue.", "It is red."], five)[::1]
+    (text,) = [last_user_text(one) for one in chats if runs.dimension_of(one) == CONSISTENCY]
+    places = [text.index(part) for part in ("It is red.", "It is blue.")]
+    assert places == sorted(places)
+    assert all(part in text for part in (*(doc["question"] for doc in docs), first["reference"]))
+    assert (len(chats), first["version"], CONSISTENCY in first["dimensions"]) == (
+        9,
+        "paraphrase",
+        False,
+    )
+    assert second["dimensions"][CONSISTENCY] == {"score": 3, "status": "ok"}
+    assert [*second["verdicts"]] == [*DIMENSIONS, CONSISTENCY]
+
+
+REQUEST_FAILED = "[LMMS_EVAL_REQUEST_FAILED after 3 retries] x"
+
+
+@table(
+    "replies, says, value, failed, authors",
+    [
+        (("red", "blue"), '{"score": 2}', 2, 0, 2),
+        (("red", "blue"), "hard to say", None, 1, 0),
+        (("red", ""), None, 0, 0, 0),
+        (("<think>never closed", "blue"), None, 0, 0, 0),
+        (("red", REQUEST_FAILED), None, None, 1, 0),
+        (("", REQUEST_FAILED), None, None, 1, 0),
+    ],
+)
+def test_whose_fault_a_pair_without_a_rating_is(
+    replies: Sequence[str], says: str | None, value: float | None, failed: int, authors: float
+) -> None:
+    """Nobody is asked about a pair with what is no answer."""
+    docs = runs.docs("maverix_s_oe")[:2]
+    items, chats = all_judged(docs, replies, lambda n: (n == CONSISTENCY and says) or five(n))
+    asked = [one for one in chats if runs.dimension_of(one) == CONSISTENCY]
+    assert bool(asked) == (says is not None)
+    found = runs.numbers("maverix_s_oe", items)
+    assert found["consistency_valid"] == value
+    assert (found["consistency_failed"], found["consistency_authors"]) == (failed, authors)
+    assert found["consistency_coverage"] == 1 - failed
+
+
+def test_where_there_is_no_pair() -> None:
+    """One wording alone, with the reason; withheld references; a judge who comes later."""
+    docs = runs.docs("maverix_s_oe")[:3]
+    items, chats = all_judged(docs[1:], ["red"] * 2, five)
+    assert len(chats) == 8
+    assert not [name for name in runs.numbers("maverix_s_oe", items) if CONSISTENCY in name]
+    assert metrics.open_notes(items) == ["no consistency: no question was asked in both wordings"]
+    hidden, chats = all_judged([runs.withheld(doc) for doc in docs], ["red"] * 3, five)
+    assert (chats, metrics.open_notes(hidden)) == ([], [])
+    items = runs.score(docs, lambda _: "red")
+    found = runs.numbers("maverix_s_oe", items)
+    assert (found["consistency_valid"], found["consistency_authors"]) == (None, None)
+    assert {item["status"] for item in items} == {"unjudged"}
+
+
+@pytest.mark.host
+def test_pairs_over_processes(launch: Launch, cache: Path, tmp_path: Path) -> None:
+    """Each process has one wording of every pair: the same requests and numbers as of one."""
+    found = []
+    task = "maverix_s_oe"
+    for processes in (1, 2):
+        out = tmp_path / str(processes)
+        with LocalEndpoint(lambda request: five(runs.dimension_of(request))) as endpoint:
+            env = {settings.JUDGE: f"m@{endpoint.url}", settings.JUDGE_CACHE: str(out / "kept")}
+            command = host("--model", "tasks_scripted", "--tasks", task, "--limit", "5")
+            command += ["--log_samples", "--output_path", str(out)]
+            done = launch(command, out, env=env, processes=processes)
+        assert done.code == 0, done.stderr[-3000:]
+        kept = {item["id"]: sorted(item["verdicts"]) for item in done.items(task)}
+        found.append((done.numbers[task], kept, len(endpoint.chats)))
+        (row,) = done.results["lmms_eval_tasks"]["judges"]["usage"]
+        assert row["verdicts"] == len(endpoint.chats) == 5 * 4 + 2
+    assert found[0] == found[1]
+    assert (found[0][0]["consistency_valid"], found[0][0]["robust_n"]) == (3, 2)
+    saved = tmp_path / "again.json"
+    said = tasks_command("rescore", tmp_path / "2", "--output", saved, cache=cache)
+    assert "numbers equal" in said.stdout
+    assert "differing" not in said.stdout
+    assert json.loads(saved.read_text())["maverix"]["numbers"][task] == found[1][0]

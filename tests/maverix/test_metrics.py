@@ -182,11 +182,13 @@ class TestOpen:
         """Left out of ours, with their pair; every number stands with them too, and theirs is."""
         items = pair("a", "54") + pair("b", "13", borrowed=True)
         found = numbers("open", items)
-        assert (found["correctness_valid"], found["correctness_authors"]) == (4, 3)
+        assert (found["correctness_valid"], found["correctness_authors"]) == (5, 3)
+        assert found["correctness_both_wordings"] == (5 + 4 + 3) / 3
         assert (found["robust_n"], found["robust_both"], found["robust_failed"]) == (1, 1, 0)
         task = BENCHMARK.tasks["maverix_s_oe"]
         found = scoring.numbers(task, items)
-        assert found["correctness_valid_with_borrowed"] == (5 + 4 + 1 + 3) / 4
+        assert found["correctness_valid_with_borrowed"] == 3
+        assert found["correctness_both_wordings_with_borrowed"] == (5 + 4 + 1 + 3) / 4
         assert (found["robust_n_with_borrowed"], found["n_borrowed"]) == (2, 1)
         some = {one.name for one in metrics.OPEN if not one.name.startswith("n_sound")}
         some -= {name for name in some if name.endswith("_authors") or name == "n_withheld"}
@@ -203,7 +205,7 @@ class TestOpen:
     def test_withheld(self) -> None:
         hidden = pair("w", "55", withheld=True, dimensions={})
         found = numbers("open", pair("q", "42") + hidden)
-        assert (found["correctness_valid"], found["correctness_failed"]) == (3, 0)
+        assert (found["correctness_valid"], found["correctness_failed"]) == (4, 0)
         assert (found["robust_failed"], found["n_withheld"]) == (0, 2)
         for name, value in numbers("open", hidden).items():
             if not name.startswith(("n_", "words_", "failed")) and name != "refusals":
@@ -309,7 +311,7 @@ def test_intervals() -> None:
     assert (found["pools"], found["intervals"]["circ_acc"]["estimate"]) == (2, 0.5)
     found = details("open", pair("a", "54") + pair("b", "4j") + pair("c", "03"))
     assert found["ratings"]["detail"] == {"judge_api_error": 1, "ok": 5}
-    assert found["intervals"]["correctness_valid"]["n"] == 5
+    assert found["intervals"]["correctness_valid"]["n"] == 3
     robust = [found["intervals"][f"robust_{name}"]["estimate"] for name in ("both", "diff")]
     assert robust == [0.5, 2]
     for kind, nothing in (

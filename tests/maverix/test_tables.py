@@ -108,16 +108,27 @@ class TestTable3:
             assert noted(of(printed([("x", modes())], sound), "Table 3"), "?")
 
     def test_names_with_more_behind_them(self) -> None:
-        """Several models rescored at once, and a run whose judge failed."""
+        """Several models rescored at once."""
         numbers = {"maverix_v m1": {"acc": 0.25}, "maverix_long_v m1": {"acc": 0.5}}
         lines = of(printed([("", numbers)]), "Table 3")
         assert cells(lines, "m1 localized")[2] == "25.0"
         assert cells(lines, "m1 full length")[2] == "50.0"
-        invalid = {"maverix_v_oe INVALID": {"correctness_valid": 2.0}}
-        assert "this run INVALID" in " ".join(of(printed([("", invalid)]), "Table 6"))
         brackets = printed([("m[bold]", {"maverix_av": {"acc": 0.5}})])  # rich's markup
         assert cells(of(brackets, "Table 3"), "m[bold] localized")[5] == "50.0"
         assert any("m[bold]" in line for line in of(brackets, "Tables 5 and 10"))
+
+    def test_an_invalid_mode_stays_in_its_row(self) -> None:
+        """Its cells are marked, and what rests on them; of one model of two, and of one kind."""
+        numbers = {f"{task} m": values for task, values in modes().items()}
+        numbers["maverix_v m INVALID"] = numbers.pop("maverix_v m")
+        numbers |= {"maverix_v_oe m": {"correctness_valid": 2.0}}
+        shown = printed([("", {**numbers, "maverix_s n": {"acc": 0.25}})])
+        lines = of(shown, "Table 3")
+        found = ["46.5", "41.4", "35.4!", "46.5!", "57.9", "49.5", "57.9", "+11.4!"]
+        assert (cells(lines, "m localized"), cells(lines, "n localized")[1]) == (found, "25.0")
+        assert noted(lines, "!")
+        assert cells(of(shown, "Table 6)"), "m localized")[1] == "2.0"
+        assert any(" V! " in f"{line} " for line in of(shown, "Tables 5 and 10"))
 
 
 class TestLabels:

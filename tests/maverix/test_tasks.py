@@ -64,6 +64,7 @@ class TestPrompts:
         file.write_text(f"{text}\nuser_detail: '{own}'\n", encoding="utf-8")
         templates = {name: one.template for name, one in judge.criteria().items()}
         assert templates.pop("detail") == own
+        assert templates.pop("consistency") == judge.prompt().text["user_consistency"]
         assert {*templates.values()} == {judge.prompt().text["user"]}
         prompts.forget()
         file.write_text(f"{text}\nuser_details: '{own}'\n", encoding="utf-8")

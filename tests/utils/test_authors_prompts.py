@@ -107,7 +107,12 @@ def test_one_text_for_each_dimension(tmp_path: Path) -> None:
         f'            {{"role": "user", "content": f"{name}: {{question}} {{answer}} {{pred}}"}}]\n'
         for name in DIMENSIONS
     )
-    code = f"def get_eval_generic(question, answer, pred, task):\n{branches}"
+    code = (
+        f"def get_eval_generic(question, answer, pred, task):\n{branches}"
+        "def get_eval_consistency(question1, question2, answer, pred1, pred2):\n"
+        '    messages = [{"role": "system", "content": "Compare."}, {"role": "user",\n'
+        '        "content": f"{question1} {question2} {answer} {pred1} {pred2}"}]\n'
+    )
     file.write_text(code, encoding="utf-8")
     authors_prompts.write("maverix", tmp_path / "clone", tmp_path)
     with pytest.MonkeyPatch.context() as patch:
@@ -116,3 +121,5 @@ def test_one_text_for_each_dimension(tmp_path: Path) -> None:
     for name in DIMENSIONS:
         assert found[name].system == f"Rate {name}."
         assert found[name].template == f"{name}: {{question}} {{reference}} {{candidate}}"
+    both = "{question} {paraphrase} {reference} {candidate} {candidate_paraphrase}"
+    assert (found["consistency"].system, found["consistency"].template) == ("Compare.", both)
