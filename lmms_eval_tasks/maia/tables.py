@@ -41,7 +41,9 @@ SIMILARITY = (
     ("bertscore", "BERTScore"),
     ("bleu_13a", "BLEU\n13a"),
     ("bleu", "BLEU"),
+    ("meteor_wordnet", "METEOR\nWordNet"),
     ("meteor", "METEOR"),
+    ("cider_ptb", "CIDEr\nPTB"),
     ("cider", "CIDEr"),
 )
 
