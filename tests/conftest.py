@@ -18,6 +18,7 @@ import pytest
 from lmms_eval_tasks.host import plugin
 from lmms_eval_tasks.host.imports import when_imported
 from tests import warm
+from tests.utils import tiny_nltk
 
 if TYPE_CHECKING:
     from tests.golden.run import Golden
@@ -196,6 +197,7 @@ def environment(cache: Path) -> dict[str, str]:
         "LMMS_EVAL_TASKS_DATA": "sample",
         "LMMS_EVAL_TASKS_JUDGE": "none",
         "HF_HOME": str(cache / "huggingface"),
+        "NLTK_DATA": str(tiny_nltk.build(cache / "nltk")),  # before the developer's own
     }
 
 

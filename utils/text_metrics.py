@@ -1,15 +1,13 @@
-"""ROUGE-L, METEOR, BLEU and CIDEr of free answers against several references (metrics.md, "Text").
+"""ROUGE, METEOR, BLEU and CIDEr of free answers against several references (metrics.md, "Text").
 
 MAIA's paper prints these numbers beside its judge (section 5.2, Table 4) and names neither the
-implementations nor their options, so ours are named in `IMPLEMENTATIONS`. The authors' later code
-has ROUGE-1 and BLEU as in `rouge_1` and `bleu_13a`; with the others the paper's compare in size
-only: its CIDEr, 0.65 to 1.18, has the size of pycocoevalcap's own scale, on which identical corpora
-reach 10 and which is ours.
-BERTScore needs an encoder and has a module of its own, `bertscore`.
+implementations nor their options, so all are named in `IMPLEMENTATIONS`. `rouge_1`, `bleu_13a`,
+`meteor_wordnet` and `cider_ptb` are those of the authors' later code, with tokenizers made for
+English; the others are ours. BERTScore needs an encoder and has a module of its own, `bertscore`.
 
-One tokenizer serves all but those two: Unicode words in NFC and lower case. Punctuation never
-counts, an apostrophe separates words (`l'uomo` is `l`, `uomo`, with either form of the apostrophe),
-and an accented letter is another letter (`è` is not `e`).
+One tokenizer serves all of ours: Unicode words in NFC and lower case. Punctuation never counts, an
+apostrophe separates words (`l'uomo` is `l`, `uomo`, with either form of the apostrophe), and an
+accented letter is another letter (`è` is not `e`).
 
 What holds for these:
 - A candidate without a single word scores 0: it answered nothing, and that is its own failure.
@@ -26,7 +24,7 @@ import operator
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -64,6 +62,15 @@ IMPLEMENTATIONS: dict[str, str] = {
         "frequencies of the scored corpus's references; not the PTB tokenizer, not comparable "
         "between corpora (so not between a run and its --limit)"
     ),
+    "meteor_wordnet": (
+        "as Hugging Face's evaluate: NLTK meteor_score with its English words, Porter stems and "
+        "WordNet, mean of items, 0..1"
+    ),
+    "cider_ptb": (
+        "as cider, on words like those of Stanford's English PTB tokenizer in lower case without "
+        "punctuation (in all 11,026 texts of the authors' 20 % sample the same; English "
+        "contractions and abbreviations, addresses and tags are not split as there)"
+    ),
     "bertscore": (
         "bert-score's greedy matching, F1 of the best reference, not rescaled, no idf weights, in "
         "NFC; encoder, layer and hash are given with each result; not torchmetrics"
@@ -85,6 +92,37 @@ def tokenize(text: str) -> list[str]:
     words.
     """
     return re.findall(r"\w+", unicodedata.normalize("NFC", text).lower())
+
+
+# Elisions of one letter stay ("l'uomo", but "all", "uomo"), and so does what points, hyphens or
+# strokes join; slang is split: "gonna", an Italian skirt, is "gon", "na".
+_PTB_WORD = re.compile(
+    r"""
+    (?:gon|wan)(?=na(?![\w-])) | got(?=ta(?![\w-])) | (?:gim|lem)(?=me(?![\w-]))
+    | (?:[a-z]\.)+(?!\w)
+    | [dl]['’](?![^\W_]{2})
+    | (?:[dlno]['’](?=[^\W_]{2}))? [^\W_]+ (?:[-./&_]\w+ | (?<=\d)[,:]\d+)*
+    | ['’]\d\d(?!\S)
+    | [?!]+ | ([^\w\s])\1*
+    """,
+    re.VERBOSE,
+)
+_PTB_DROPPED = re.compile(r"[.,:;'\"`…–—«»“”‘’-]+|[?!]")  # "?!" is a word
+_PTB_NAMES = {
+    "(": "-lrb-",
+    ")": "-rrb-",
+    "[": "-lsb-",
+    "]": "-rsb-",
+    "{": "-lcb-",
+    "}": "-rcb-",
+    "€": "$",
+}
+
+
+def ptb_words(text: str) -> list[str]:
+    """Words of `text` as pycocoevalcap has them from Stanford's tokenizer, which is in Java."""
+    words = (found[0] for found in _PTB_WORD.finditer(text.lower()))
+    return [_PTB_NAMES.get(word, word) for word in words if not _PTB_DROPPED.fullmatch(word)]
 
 
 def rouge_l(candidate: str, references: Sequence[str]) -> float:
@@ -173,6 +211,37 @@ def meteor(candidate: str, references: Sequence[str]) -> float:
     )
 
 
+def meteor_wordnet(
+    candidates: Sequence[str], references: Sequence[Sequence[str]]
+) -> tuple[float | None, str]:
+    """METEOR in 0..1 as Hugging Face's `evaluate` has it: English words, stems and synonyms.
+
+    Returns:
+        The mean over items of the reference that fits best; or None and the reason: NLTK's data
+        are not on this machine. Nothing is downloaded.
+
+    Raises:
+        ValueError: there is no item, the lengths differ, or an item has no reference.
+    """
+    from nltk import word_tokenize
+    from nltk.corpus import wordnet
+    from nltk.translate.meteor_score import meteor_score
+
+    check_corpus(candidates, references)
+    try:
+        wordnet.ensure_loaded()
+        scores = [
+            meteor_score([word_tokenize(ref) for ref in refs], word_tokenize(candidate))
+            for candidate, refs in zip(candidates, references, strict=True)
+        ]
+    # Damaged data raise what they like, and that would cost the host's whole run (bertscore.py).
+    except Exception as error:
+        what = "are not all here" if isinstance(error, LookupError) else f"cannot be used ({error})"
+        get = "python -m nltk.downloader wordnet punkt_tab"
+        return None, f"not computed: NLTK's WordNet and punkt_tab {what}; to get them: {get}"
+    return math.fsum(scores) / len(scores), IMPLEMENTATIONS["meteor_wordnet"]
+
+
 def corpus_bleu(candidates: Sequence[str], references: Sequence[Sequence[str]]) -> float:
     """Corpus BLEU-4 in 0..1 (counts are summed over all items before anything is divided).
 
@@ -230,7 +299,11 @@ def _ngrams(words: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
     return Counter(tuple(words[at : at + n]) for at in range(len(words) - n + 1))
 
 
-def corpus_cider(candidates: Sequence[str], references: Sequence[Sequence[str]]) -> float:
+def corpus_cider(
+    candidates: Sequence[str],
+    references: Sequence[Sequence[str]],
+    words: Callable[[str], list[str]] = tokenize,
+) -> float:
     """CIDEr in 0..10 of the whole corpus: pycocoevalcap's scale, where identical corpora reach 10.
 
     Words are weighed by how few items' references have them, so the items must come all at once:
@@ -240,13 +313,14 @@ def corpus_cider(candidates: Sequence[str], references: Sequence[Sequence[str]])
         candidates: one text per item.
         references: per item one or more texts. The score of an item is the mean over them, not the
             best, and a repeated reference counts as often as it is given.
+        words: of a text.
 
     Raises:
         ValueError: there is no item, the lengths differ, or an item has no reference.
     """
     from pycocoevalcap.cider.cider_scorer import CiderScorer
 
-    items = _corpus(candidates, references)
+    items = _corpus(candidates, references, words)
     if not any(any(refs) for _, refs in items):
         return 0.0  # the scorer takes the maximum over no words
     scorer = CiderScorer()
@@ -255,6 +329,11 @@ def corpus_cider(candidates: Sequence[str], references: Sequence[Sequence[str]])
     _, scores = scorer.compute_score()
     # The library's own mean depends on the order of the items in its last digits; fsum does not.
     return math.fsum(float(score) for score in scores) / len(items)
+
+
+def cider_ptb(candidates: Sequence[str], references: Sequence[Sequence[str]]) -> float:
+    """CIDEr as the authors' code has it."""
+    return corpus_cider(candidates, references, ptb_words)
 
 
 def check_corpus(candidates: Sequence[str], references: Sequence[Sequence[str]]) -> None:
@@ -284,21 +363,23 @@ def _distinct(references: Sequence[str]) -> list[str]:
 
 
 def _corpus(
-    candidates: Sequence[str], references: Sequence[Sequence[str]]
+    candidates: Sequence[str],
+    references: Sequence[Sequence[str]],
+    words: Callable[[str], list[str]] = tokenize,
 ) -> list[tuple[str, list[str]]]:
     """Per item the candidate and its references as words joined by blanks; "" if none has a word.
 
     References are sorted, because sums over them round differently in another order.
     """
     check_corpus(candidates, references)
+
+    def joined(text: str) -> str:
+        return " ".join(words(text))
+
     return [
-        (_joined(text), sorted(filter(None, map(_joined, refs))) or [""])
+        (joined(text), sorted(filter(None, map(joined, refs))) or [""])
         for text, refs in zip(candidates, references, strict=True)
     ]
-
-
-def _joined(text: str) -> str:
-    return " ".join(tokenize(text))
 
 
 @lru_cache(maxsize=8)

@@ -98,17 +98,25 @@ def find(folder: Path) -> Tables | None:
 
 
 def in_cache(source: Path) -> Path:
-    """The folder that a source stands for.
+    """The folder that a source stands for; nothing is fetched.
 
     Args:
-        source: a folder; or that of a data set in the hub's cache; or the name of one that is in
-            the user's cache ("giobin/MAIA").
+        source: a file or folder; or that of a data set in the hub's cache; or the name of one that
+            is in the user's cache ("giobin/MAIA").
+
+    Raises:
+        DataError: it can be a name, and neither a folder nor such a data set has it.
     """
     if not source.exists() and not source.is_absolute() and len(source.parts) == 2:
         from huggingface_hub.constants import HF_HUB_CACHE
 
         cached = Path(HF_HUB_CACHE) / f"datasets--{'--'.join(source.parts)}"
-        source = cached if cached.is_dir() else source
+        if not cached.is_dir():
+            raise DataError(
+                f"{source}: no such file or folder, and no data set of this name in the hub's "
+                f"cache ({HF_HUB_CACHE}); to get one: hf download --repo-type dataset {source}"
+            )
+        source = cached
     snapshots = source / "snapshots"
     if not snapshots.is_dir():
         return source

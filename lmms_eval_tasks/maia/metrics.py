@@ -15,7 +15,7 @@ from typing import Any
 from lmms_eval_tasks.benchmark import Item, Items, Metric, refusals, value_is
 from lmms_eval_tasks.maia.categories import CAUSAL_KINDS, SLUGS
 from lmms_eval_tasks.maia.schema import POOL_SIZE
-from lmms_eval_tasks.utils import aggregate, stats
+from lmms_eval_tasks.utils import aggregate, provenance, stats, text_metrics
 
 Statistic = Callable[[Items], Any]
 
@@ -111,32 +111,22 @@ def _texts(items: Items) -> tuple[list[str], list[list[str]]]:
     return [item["candidate"] for item in ordered], [list(item["references"]) for item in ordered]
 
 
-def bleu(items: Items) -> float:
-    """Corpus BLEU-4 in 0..1 against the eight references."""
-    from lmms_eval_tasks.utils import text_metrics
-
-    return text_metrics.corpus_bleu(*_texts(items))
+def _of_all(score: Callable[[list[str], list[list[str]]], float]) -> Statistic:
+    """Of all items at once: their counts are summed, or weigh words by all references."""
+    return lambda items: score(*_texts(items))
 
 
-def bleu_13a(items: Items) -> float:
-    """Corpus BLEU as the authors' code has it."""
-    from lmms_eval_tasks.utils import text_metrics
-
-    return text_metrics.bleu_13a(*_texts(items))
-
-
-def cider(items: Items) -> float:
-    """CIDEr over all items at once: its document frequencies need the whole corpus."""
-    from lmms_eval_tasks.utils import text_metrics
-
-    return text_metrics.corpus_cider(*_texts(items))
+def meteor_wordnet(items: Items) -> float | None:
+    """METEOR with English resources, or None where they are not at hand (never 0)."""
+    value, how = text_metrics.meteor_wordnet(*_texts(items))
+    provenance.note("meteor_wordnet", how)
+    return value
 
 
 def bertscore(items: Items) -> float | None:
     """Mean best BERTScore F1, or None where no encoder is at hand (never 0)."""
     from lmms_eval_tasks import settings
     from lmms_eval_tasks.utils import bertscore as implementation
-    from lmms_eval_tasks.utils import provenance
 
     candidates, references = _texts(items)
     score = implementation.bert_score(
@@ -157,9 +147,11 @@ ANSWERS = [
     Metric("rouge_1", _mean_of("rouge_1")),
     Metric("rouge_l", _mean_of("rouge_l"), shown=("rouge_l",), mean="rouge_l"),
     Metric("meteor", _mean_of("meteor"), shown=("meteor",), mean="meteor"),
-    Metric("bleu", bleu, _scored),
-    Metric("bleu_13a", bleu_13a, _scored),
-    Metric("cider", cider, _scored),
+    Metric("meteor_wordnet", meteor_wordnet, _scored),
+    Metric("bleu", _of_all(text_metrics.corpus_bleu), _scored),
+    Metric("bleu_13a", _of_all(text_metrics.bleu_13a), _scored),
+    Metric("cider", _of_all(text_metrics.corpus_cider), _scored),
+    Metric("cider_ptb", _of_all(text_metrics.cider_ptb), _scored),
     Metric("bertscore", bertscore, _scored),
 ]
 

@@ -286,8 +286,8 @@ class Maia(Benchmark):
     ) -> tuple[dict[str, Any], list[str]]:
         """Data, left-out videos, and how texts were compared."""
         section, warnings = data.describe(found) if found else ({}, [])
-        notes = {k: fact for k, fact in provenance.notes().items() if k == "bertscore"}
-        return {**section, "implementations": {**text_metrics.IMPLEMENTATIONS, **notes}}, warnings
+        how, noted = text_metrics.IMPLEMENTATIONS, provenance.notes()
+        return {**section, "implementations": {k: noted.get(k, how[k]) for k in how}}, warnings
 
 
 BENCHMARK = Maia()

@@ -153,12 +153,22 @@ def test_the_hubs_tables(
     found = data.status(tmp_path / "root")
     assert (found.counts["pairs"], found.videos, found.missing) == (384, 2, {})
 
+    # As the hub's client lays it out: `main` is the newer of two snapshots, of links to blobs.
     cache = tmp_path / "hub" / "datasets--giobin--MAIA"
+    (cache / "snapshots" / "b0b0").mkdir(parents=True)
     for kind in rows:
-        write_table(cache / "snapshots" / "4f2a" / kind / "train-0.parquet", rows[kind])
+        write_table(cache / "blobs" / f"{kind}.parquet", rows[kind])
+        place = cache / "snapshots" / "4f2a" / kind
+        place.mkdir(parents=True)
+        (place / "train-0.parquet").symlink_to(f"../../../blobs/{kind}.parquet")
+    (cache / "refs").mkdir()
+    (cache / "refs" / "main").write_text("4f2a")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(cache.parent))
-    data.prepare(Path("giobin/MAIA"), tmp_path / "cached", link=False)
-    assert data.status(tmp_path / "cached").version == found.version
+    for name, link in (("giobin/MAIA", False), (str(cache), True)):
+        data.prepare(Path(name), tmp_path / f"cached{link}", link)
+        assert data.status(tmp_path / f"cached{link}").version == found.version
+    says = "no data set of this name in the hub's cache .*hf download --repo-type dataset giobin/X"
+    refused(DataError, says, data.prepare, Path("giobin/X"), tmp_path / "none", False)
 
     plain = schema.read(sample_root / "maia")
     tables = schema.read(tmp_path / "root" / "maia")

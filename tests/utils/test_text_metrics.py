@@ -6,6 +6,7 @@ import itertools
 import json
 import random
 import unicodedata
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from lmms_eval_tasks.utils import text_metrics
 from lmms_eval_tasks.utils.text_metrics import ROUGE_KINDS as KINDS
 from lmms_eval_tasks.utils.text_metrics import rouge
 from tests.checks import in_threads, refused, table
+from tests.utils import tiny_nltk
 
 FILE = Path(__file__).resolve().parent.parent / "cases" / "text_metrics.json"
 CASES = json.loads(FILE.read_text(encoding="utf-8"))
@@ -85,7 +87,7 @@ def test_same_numbers_as_the_libraries() -> None:
 # --- order, form, company ---------------------------------------------------------------------
 
 
-@table("metric", CORPUS_METRICS)
+@table("metric", [*CORPUS_METRICS, text_metrics.cider_ptb])
 def test_order_changes_no_bit_of_a_corpus_metric(metric) -> None:
     rng = random.Random(11)
     topics = [[f"w{rng.randint(0, 40)}" for _ in range(8)] for _ in range(60)]
@@ -141,6 +143,64 @@ def test_threads_agree() -> None:
         return [f(a, [b]) for f in ITEM_METRICS for a, b in itertools.pairwise(texts)]
 
     assert in_threads(8, work) == [work(0)] * 8
+
+
+# --- as in the code of MAIA's authors ---------------------------------------------------------
+
+
+@pytest.fixture
+def nltk_paths(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Where NLTK looks for its data: nowhere, until a test adds a folder."""
+    from nltk import tokenize
+    from nltk.corpus import wordnet
+
+    paths: list[str] = []
+    monkeypatch.setattr("nltk.data.path", paths)
+    yield paths
+    wordnet._unload()
+    tokenize._get_punkt_tokenizer.cache_clear()
+
+
+def test_meteor_with_the_data_of_nltk(nltk_paths: list[str], tmp_path: Path) -> None:
+    """Words, stems and synonyms; the last text is that of `evaluate`'s card, with its number."""
+    from nltk.corpus import wordnet
+
+    score = text_metrics.meteor_wordnet
+    value, reason = score(["gatto"], [["gatto"]])
+    assert value is None
+    assert "not all here; to get them: python -m nltk.downloader wordnet punkt_tab" in reason
+    nltk_paths.append(str(tiny_nltk.build(tmp_path)))
+    for candidate, references, expected in [
+        ("Il felino dorme.", ["un cane", "il gatto dorme."], 1 - 0.5 / 4**3),
+        ("cats", ["cat"], 0.5),  # English stems
+        ("Sì. No.", ["Sì . No ."], 1 - 0.5 / 4**3),  # two sentences
+        ("", ["a"], 0.0),
+    ]:
+        value, how = score([candidate, "x"], [references, ["y"]])
+        assert value == pytest.approx(expected / 2)
+        assert how == text_metrics.IMPLEMENTATIONS["meteor_wordnet"]
+    guide = "It is a guide to action which ensures that the military always obeys the commands of"
+    other = "It is a guide to action that ensures that the military will forever heed Party"
+    value, _ = score([f"{guide} the party"], [[f"{other} commands"]])
+    assert value == pytest.approx(0.6944, abs=5e-5)
+    (tmp_path / "corpora" / "wordnet" / "lexnames").write_text("damaged")
+    wordnet._unload()
+    assert "cannot be used (" in score(["a"], [["a"]])[1]
+
+
+@table("text, words")
+def test_words_as_stanfords_tokenizer_has_them(text: str, words: str) -> None:
+    """What Java's said of each, in lower case and without punctuation."""
+    assert " ".join(text_metrics.ptb_words(text)) == words
+
+
+def test_cider_of_these_words() -> None:
+    """Where our tokenizer sees the same words, the apostrophe is all that differs."""
+    candidates, references = plain_corpus(random.Random(6), 20)
+    same = text_metrics.corpus_cider(candidates, references)
+    assert text_metrics.cider_ptb(candidates, references) == pytest.approx(same)
+    items = ["l'uomo", "un gatto"], [["uomo"], ["un gatto"]]
+    assert text_metrics.cider_ptb(*items) < text_metrics.corpus_cider(*items)
 
 
 # --- ROUGE-1, 2 and L of one summary -----------------------------------------------------------
