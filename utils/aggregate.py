@@ -25,7 +25,8 @@ from lmms_eval_tasks.utils import stats
 
 Item = Mapping[str, Any]
 
-CANDIDATE_FAILURES = frozenset({"empty", "refused", "truncated", "no_claims"})
+NO_CLAIMS = "no_claims"  # status: an answer in which the judge finds nothing claimed
+CANDIDATE_FAILURES = frozenset({"empty", "refused", "truncated", NO_CLAIMS})
 NOT_JUDGED = "unjudged"  # nobody was meant to judge now: judge `none`
 
 
@@ -47,6 +48,23 @@ def is_unjudged(items: Sequence[Item]) -> bool:
     """
     asked = [item for item in items if item["status"] not in CANDIDATE_FAILURES]
     return bool(asked) and all(item["status"] == NOT_JUDGED for item in asked)
+
+
+def is_claimless(items: Sequence[Item]) -> bool:
+    """Whether a judge found no claim in any answer: then it failed, and not the candidate.
+
+    Answers that look like refusals may all claim nothing.
+    """
+    empty_handed = any(item["status"] == NO_CLAIMS and not item.get("refused") for item in items)
+    return empty_handed and not any(item.get("n_claims") for item in items)
+
+
+def as_counted(items: Sequence[Item]) -> Sequence[Item]:
+    """All items of a task as its numbers count them: `is_claimless` is the judge's failure."""
+    if not is_claimless(items):
+        return items
+    failed = {"status": f"judge_{NO_CLAIMS}", "dimensions": {}}
+    return [{**item, **failed} if item["status"] == NO_CLAIMS else item for item in items]
 
 
 def accuracy(items: Sequence[Item]) -> float | None:

@@ -44,11 +44,10 @@ from lmms_eval_tasks.judges.verdict import (
     graded,
 )
 from lmms_eval_tasks.utils import answers, prompts
-from lmms_eval_tasks.utils.aggregate import CANDIDATE_FAILURES, NOT_JUDGED
+from lmms_eval_tasks.utils.aggregate import CANDIDATE_FAILURES, NO_CLAIMS, NOT_JUDGED
 
 CLAIMS = "movierecapsqa_claims"  # names of the criteria
 LABELS = "movierecapsqa_labels"
-NO_CLAIMS = "no_claims"  # of an item: an answer in which the judge finds nothing claimed
 
 # A reply grows with the number of claims: one for a long answer does not fit the judges' defaults
 # (512 tokens, 60 seconds), which stand for "the user has set nothing". 4,096 tokens hold about 300

@@ -25,7 +25,7 @@ from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import geval
 from lmms_eval_tasks.movierecapsqa.baselines import GEVAL, HELMET_NAMES, NO_REFERENCE
 from lmms_eval_tasks.movierecapsqa.data import task_name
-from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, NO_CLAIMS
+from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS
 from lmms_eval_tasks.utils import aggregate, provenance, rating_means, text_metrics, text_scores
 from lmms_eval_tasks.utils.text_scores import Pair, TextScores
@@ -78,7 +78,7 @@ def claims_mean(items: Items) -> float | None:
 
 def no_claims(items: Items) -> int:
     """Number of answers in which the judge found no claim at all."""
-    return sum(item["status"] == NO_CLAIMS for item in items)
+    return sum(item["status"] == aggregate.NO_CLAIMS for item in items)
 
 
 def _of_dimension(name: str) -> list[Metric]:
@@ -92,7 +92,13 @@ def _of_dimension(name: str) -> list[Metric]:
         return (len(items) - failed(items)) / len(items) if items else None
 
     mean = functools.partial(mean_answered, name)
-    shown = ("status", f"dimensions.{name}.score", f"dimensions.{name}.status")
+    shown = (
+        "status",
+        "refused",
+        "n_claims",
+        f"dimensions.{name}.score",
+        f"dimensions.{name}.status",
+    )
     return [
         Metric(f"{name}_valid", mean, shown=shown, interval=of(rating_means.interval)),
         Metric(f"{name}_valid_empty_wrong", functools.partial(rating_means.mean_valid, name)),

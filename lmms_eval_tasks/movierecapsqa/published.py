@@ -24,7 +24,7 @@ from lmms_eval_tasks.movierecapsqa.data import options as data_options
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS as JUDGED_DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.judge import Context
 from lmms_eval_tasks.movierecapsqa.schema import Answer, Question, Segment
-from lmms_eval_tasks.utils import answers, rating_means
+from lmms_eval_tasks.utils import aggregate, answers, rating_means
 from lmms_eval_tasks.utils.video_checks import bad_items, stop
 
 Item = Mapping[str, Any]
@@ -178,7 +178,7 @@ def checks(judged_answers: Sequence[tuple[Released, Item]]) -> list[str]:
     set (judge.bounds).
     """
     claims = [done["n_claims"] for _, done in judged_answers if done["n_claims"]]
-    without = sum(done["status"] == judge.NO_CLAIMS for _, done in judged_answers)
+    without = sum(done["status"] == aggregate.NO_CLAIMS for _, done in judged_answers)
     lines = [
         f"claims: {sum(claims) / len(claims):.1f} in each of {len(claims)} answers"
         if claims

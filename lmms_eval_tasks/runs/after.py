@@ -141,7 +141,7 @@ def _of_benchmark(
             section["judge"] = judge
             warnings += [judge["warning"]] if judge.get("warning") else []
     for name, own in items.items():
-        problems |= invalid.of_model(name, own)
+        problems |= invalid.of_items(name, own)
         warnings += [line] if (line := invalid.requests_failed(name, own)) else []
         warnings += [line] if (line := invalid.replies_cut(name, own, lengths.get(name))) else []
     section["warnings"] = list(dict.fromkeys(warnings))

@@ -9,6 +9,7 @@ from typing import Any
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import NOT_RUN, Items
 from lmms_eval_tasks.console import say
+from lmms_eval_tasks.utils import aggregate
 
 INVALID = 3  # exit code of a command whose numbers are
 MANY_CUT = 0.05  # share of replies at the token limit above which a run warns
@@ -55,11 +56,11 @@ def of_judge(usage: Iterable[Mapping[str, Any]], labels: Collection[str]) -> dic
     return found
 
 
-def of_model(name: str, items: Items) -> dict[str, str]:
-    """The task, if the share of requests that failed passes the limit, or every reply is empty.
+def of_items(name: str, items: Items) -> dict[str, str]:
+    """The task, if the share of requests that failed passes the limit, or all items tell of one.
 
-    Classes that swallow a failure return an empty text: of one such reply nothing can be told, of
-    all of them it can.
+    Classes that swallow a failure return an empty text, and a judge that fails finds no claims: of
+    one such reply nothing can be told, of all of them it can.
 
     Args:
         name: of the task.
@@ -77,6 +78,11 @@ def of_model(name: str, items: Items) -> dict[str, str]:
         return {
             name: f"{name}: all {len(asked)} replies are empty: the model's class or endpoint "
             "failed, or its answers are cut away"
+        }
+    if aggregate.is_claimless(asked):
+        return {
+            name: f"{name}: the judge found no claim in any of {len(asked)} answers: it failed, or "
+            "its prompt did"
         }
     return {}
 

@@ -90,7 +90,7 @@ def rescore_saved(
             done.notes.append(f"{label}: not run: {items[0]['not_run']}")
             continue
         done.notes += [f"{label}: {note}" for note in task.notes(items)]
-        done.problems |= invalid.of_model(label, items)
+        done.problems |= invalid.of_items(label, items)
         done.notes += [line] if (line := invalid.requests_failed(label, items)) else []
         for name, own in pairs.items():
             done.verdicts[f"{label} {name}".strip()] = own

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks.benchmark import NOT_RUN, Item, Items, Join, Task
+from lmms_eval_tasks.benchmark import NOT_RUN, Item, Items, Join, Metric, Task
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.judges.asking import Answer, settle
 from lmms_eval_tasks.judges.run import ordered_map
@@ -73,7 +73,7 @@ def count_failed(items: Items) -> int:
 def numbers(task: Task, items: Items) -> dict[str, Any]:
     """Every number of a task's items, by name; those of which it has no item are left out."""
     found = {}
-    ran = [item for item in items if item["status"] != NOT_RUN]
+    ran = aggregate.as_counted([item for item in items if item["status"] != NOT_RUN])
     for metric in (*task.metrics, *task.more(ran)):
         if own := metric.own(ran):
             found[metric.name] = aggregate.never_raises(metric.of, metric.name)(own)
@@ -85,7 +85,7 @@ def details(task: Task, items: Items) -> dict[str, Any]:
     why = next((item["not_run"] for item in items if item["status"] == NOT_RUN), None)
     if why is not None:
         return {"items": 0, "not_run": why}
-    ordered = sorted(items, key=lambda item: str(item["id"]))
+    ordered = sorted(aggregate.as_counted(items), key=lambda item: str(item["id"]))
     intervals = {}
     for metric in task.metrics:
         if metric.interval is not None and (own := metric.own(ordered)):
@@ -186,7 +186,7 @@ def _short(item: Item, needs: Sequence[str]) -> dict[str, Any]:
 def metric_list(task: Task, joins: Sequence[Join]) -> list[dict[str, Any]]:
     """The host's `metric_list` of a task."""
     rows: list[tuple[str, Callable[[Items], Any], bool | None]] = [(CARRIER, carried, False)]
-    rows += [(one.name, one.of, one.better) for one in task.metrics if one.shown is not None]
+    rows += [(one.name, _whole(one), one.better) for one in task.metrics if one.shown is not None]
     for join in joins:
         if task.name in join.tasks:
             rows += [(name, _side(task.name), True) for name in join.shown]
@@ -198,6 +198,11 @@ def metric_list(task: Task, joins: Sequence[Join]) -> list[dict[str, Any]]:
         }
         for name, aggregation, better in rows
     ]
+
+
+def _whole(metric: Metric) -> Callable[[Items], Any]:
+    """A metric of all items that the host hands over."""
+    return lambda items: metric.of(aggregate.as_counted(items))
 
 
 def _side(task: str) -> Callable[[Items], Carried]:

@@ -64,6 +64,11 @@ def test_ratings_by_hand() -> None:
     items = [answer("a.1/0", n_claims=4), answer("a.1/1", n_claims=1), *answers("nejs")]
     found = numbers(items)
     assert (found["claims_mean"], found["no_claims"]) == (2.5, 1)
+    # No claim in any answer is the judge's failure, unless they look like refusals.
+    found = numbers(answers("nne"))
+    assert (found["factuality_valid"], found["relevance_valid_empty_wrong"]) == (None, 0)
+    assert (found["factuality_failed"], found["factuality_valid_modality_unlabelled"]) == (3, None)
+    assert numbers([answer("v.1/0", "n", refused=True)])["factuality_valid"] == 0
     # A run that waits for its judge has no number.
     found = numbers(answers("sses"))
     for form in ("valid", "var", "low", "high", "valid_modality_unlabelled"):
