@@ -28,7 +28,7 @@ from lmms_eval_tasks.judges.verdict import (
     failure_of,
     total_usage,
 )
-from lmms_eval_tasks.utils.prompts import Prompt, fill, load, placeholders
+from lmms_eval_tasks.utils.prompts import Prompt, fill, load
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -67,14 +67,8 @@ def load_prompts(override_dir: Path | None = None) -> Prompt:
     Raises:
         PromptError: a part or a placeholder is missing or unknown.
     """
-    prompts = load("judges", "debate", _PARTS, override_dir)
-    for part, text in prompts.text.items():
-        if part not in _PARTS and (not _is_persona(part) or placeholders(text)):
-            raise PromptError(
-                f"{prompts.source}: part {part!r}: only personas without placeholders can be added "
-                "(persona_3, persona_4, ...)"
-            )
-    return prompts
+    personas: dict[str, tuple[str, ...]] = {f"persona_{n}": () for n in range(3, len(_NAMES) + 1)}
+    return load("judges", "debate", _PARTS, override_dir, optional=personas)
 
 
 class DebateJudge(Judge):
@@ -112,7 +106,7 @@ class DebateJudge(Judge):
         self.config = config
         self._agents = {f"Agent {_NAMES[place]}": agent for place, agent in enumerate(agents)}
         self._consolidator, self._prompts = consolidator, load_prompts()
-        personas = [part for part in self._prompts.text if _is_persona(part)]
+        personas = [part for part in self._prompts.text if part.startswith("persona_")]
         personas.sort(key=lambda part: int(part.rpartition("_")[2]))
         self._personas = [self._prompts.text[part].strip() for part in personas]
 
@@ -309,10 +303,6 @@ def _with_reasons(fields: Mapping[str, Any], seen: Sequence[_Turn]) -> dict[str,
 def _turn_name(criterion: str) -> str:
     """A turn is another kind of verdict: recordings of the criterion itself hold none of it."""
     return f"{criterion}_debate"
-
-
-def _is_persona(part: str) -> bool:
-    return re.fullmatch(r"persona_[1-9][0-9]*", part) is not None
 
 
 @lru_cache(maxsize=32)

@@ -132,12 +132,12 @@ class TestPreferences:
 
 class TestLeniency:
     def test_by_hand(self) -> None:
-        """Differences 2, 0 on a video, 2 on another: se^2 = 2 * (4/9 + 4/9) / 9, t(1) = 12.706."""
+        """Differences 2, 0 on a video, 2 on another: se^2 = 2 * (4/9 + 4/9) / 9."""
         made = study({"J": {"A": [4, 5, 3, None, 2]}}, {"A": [2, 5, 1, 1, None]})
         found = leniency.leniency(made, of(made), made.items)
         assert (found["value"], found["n"], found["reason"]) == (4 / 3, 3, "")
         assert found["interval"]["se"] == pytest.approx(4 / 9)
-        assert found["interval"]["high"] - 4 / 3 == pytest.approx(12.706 * 4 / 9, abs=1e-3)
+        assert found["interval"]["high"] is None  # two videos are too few
         for judge, reference, value in (
             ([4.5, 1], [4, 1], 0.25),
             ([1, 2], [3, 3], -1.5),
