@@ -126,10 +126,15 @@ class OpenAIProvider:
                 continue
             renaming = name == "max_tokens" and name not in renamed
             return form, {**renamed, name: "max_completion_tokens" if renaming else None}
-        # No parameter is named: perhaps the reply's form, unless it has worked here before.
+        # No parameter is named: perhaps the reply's form, unless it has worked here before. Another
+        # request may have learned meanwhile that a later one does.
         about_form = not self._form_known or named.startswith("response_format")
-        if "response_format" in body and form + 1 < len(FORMS) and about_form:
-            return form + 1, dict(renamed)
+        if (
+            "response_format" in body
+            and form + 1 < len(FORMS)
+            and (about_form or form < self._form)
+        ):
+            return max(form + 1, self._form), dict(renamed)
         return None
 
     def _learn(self, form: int, renamed: Mapping[str, str | None], *, with_schema: bool) -> None:

@@ -54,12 +54,15 @@ def write(benchmark: str, clone: Path, folder: Path) -> list[str]:
     """
     place = resources.files(f"lmms_eval_tasks.{benchmark}") / "prompts"
     if not (place / "authors.json").is_file():
-        raise PromptError(f"{benchmark}: the authors have published no prompts that we know of")
+        raise PromptError(f"{benchmark}: nobody here has seen the authors' texts; write your own")
     known = json.loads((place / "authors.json").read_text(encoding="utf-8"))
     own = [one for one in known if any((clone / file).is_file() for file in _files(one))]
     if not own:
-        where = " or ".join(f"https://github.com/{one['repository']}" for one in known)
-        raise PromptError(f"{clone}: none of the authors' files is there; clone {where}")
+        where = "; ".join(
+            f"{', '.join(sorted(_files(one)))} of https://github.com/{one['repository']}"
+            for one in known
+        )
+        raise PromptError(f"{clone}: another repository, or an older state of it; wanted: {where}")
     told, made = [], {}
     for name, parts in [pair for one in own for pair in one["files"].items()]:
         text = yaml.safe_load((place / name).read_text(encoding="utf-8"))
@@ -72,13 +75,21 @@ def write(benchmark: str, clone: Path, folder: Path) -> list[str]:
                     raise PromptError(f"{name}, {part}: the authors' text lacks {sorted(lost)}")
         told += [f"{name}, {part}: ours (the authors have none)" for part in text.keys() - parts]
         made[name] = text
+    packaged = {file.name for file in place.iterdir() if file.name.endswith(".yml")}
+    if kept := packaged - made.keys():
+        told.append(f"{', '.join(sorted(kept))}: ours (no text for them is known there)")
     target = folder / benchmark
     target.mkdir(parents=True, exist_ok=True)
     for name, text in made.items():
         lines = yaml.safe_dump(text, allow_unicode=True, sort_keys=False, width=10_000)
         (target / name).write_text(lines, encoding="utf-8")
     files = ", ".join(str(target / name) for name in made)
-    return [f"written: {files}", *told, f"use them with --prompts {folder}"]
+    return [
+        f"written: {files}",
+        *told,
+        "what a model wrote stands between two tagged lines in them, as in ours",
+        f"use them with --prompts {folder}",
+    ]
 
 
 def _files(known: Mapping[str, Any]) -> set[str]:

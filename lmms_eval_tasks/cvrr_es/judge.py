@@ -41,8 +41,7 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
         "no_reason": ("name", "rating"),
     },
     "reference": {
-        "system": ("rubric",),
-        **dict.fromkeys(("rubric", "empty"), ()),
+        **dict.fromkeys(("system", "empty"), ()),
         "user": ("question", "reference", "candidate", "remark"),
     },
 }

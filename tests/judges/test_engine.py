@@ -2,6 +2,9 @@
 
 import dataclasses
 import json
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from faults import AGREEMENT
@@ -119,6 +122,26 @@ def test_the_reply_format_falls_back_and_is_remembered(accepts, first, later):
         assert forms(endpoint) == first
         assert asked.verdict(AGREEMENT, FIELDS).score == 1.0
         assert forms(endpoint) == [*first, later]
+
+
+def test_a_request_under_way_while_another_learns_the_form_is_sent_again():
+    learned = threading.Event()
+    with LocalEndpoint(lambda request: RIGHT, accepts=("text",)) as endpoint:
+        asked, record = judge(endpoint.url), endpoint.record
+
+        def late(request):
+            record(request)
+            if "a late answer" in json.dumps(request.json):
+                learned.wait(10)
+
+        endpoint.record = late
+        with ThreadPoolExecutor(1) as pool:
+            slow = pool.submit(asked.verdict, AGREEMENT, {**FIELDS, "candidate": "a late answer"})
+            while not endpoint.chats:
+                time.sleep(0.001)
+            assert asked.verdict(AGREEMENT, FIELDS).score == 1.0
+            learned.set()
+            assert slow.result(10).status == "ok"
 
 
 def test_a_400_about_something_else_does_not_cost_the_schema():

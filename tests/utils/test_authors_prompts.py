@@ -41,6 +41,26 @@ def annotate(rows):
             {"role": "user", "content": "Pair:\\n" f"Q {question} A {answer} P {pred}"},
         ])
 """
+STUDY = """
+def get_prompt():
+    prompt = {"start": "Rate it. ", "tasks": {"score": "\\nPoor (1) to Excellent (5).\\n"}}
+    return prompt
+
+def construct_input(prompt_dict, judge_mode, reference, instruction, responses):
+    prompt = prompt_dict["start"] + "How:\\n" + prompt_dict["tasks"][judge_mode] + "\\nInput:\\n"
+    if judge_mode == "score":
+        prompt += f"[I]{instruction}[/I][The Start of Assistant\u2019s Answer]{responses[0]}[/A]"
+    else:
+        prompt += f\"\"\"[I]{instruction}[/I]
+[The Start of Assistant\u2019s Answer]{responses[0]}[The End of Assistant\u2019s Answer]
+Others:\\n\"\"\"
+
+def evaluate(cli_args):
+    question_new = construct_input(None)
+    question_new = construct_input(None)
+    question_new += "\\nReply: {{'rating': 'number'}}"
+"""
+DEBATE = CVRR.replace("annotate(rows)", "get_gpt_eval(question, answer, pred)")
 
 
 @pytest.fixture
@@ -72,6 +92,26 @@ def test_messages_and_braces(clone: Path, tmp_path: Path) -> None:
     assert prompts.fill(found.text["user"], values) == "Pair:\nQ 1 A 2 P 3"
 
 
+def test_texts_put_together_of_others(tmp_path: Path) -> None:
+    for file, code in (
+        ("lmms_eval/evaluator", STUDY),
+        ("logs_phase1/correct/correct_debate", DEBATE),
+    ):
+        path = tmp_path / "src" / f"{file}.py"
+        path.parent.mkdir(parents=True)
+        path.write_text(code, encoding="utf-8")
+    told = authors_prompts.write("cvrr_es", tmp_path, tmp_path)
+    assert "hint.yml, judge.yml, task.yml: ours (no text for them is known there)" in told
+    prompts.load("cvrr_es", "reference", cvrr_judge.PARTS["reference"], tmp_path)
+    text = prompts.load("cvrr_es", "rating", cvrr_judge.PARTS["rating"], tmp_path).text
+    assert (text["role"], text["material"]) == ("Rate it. How:\n", "\nInput:\n")
+    assert text["rubric"] == "\nPoor (1) to Excellent (5).\n"
+    assert text["instruction"] == "[I]{question}[/I]"
+    assert text["answer"] == "[The Start of Assistant\u2019s Answer]{answer}[/A]"
+    assert text["others"] == "\nOthers:\n{ratings}"
+    assert text["reply"] == "\nReply: {{'rating': 'number'}}"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
@@ -92,9 +132,12 @@ def test_what_is_not_of_a_known_form_is_named(
 
 
 def test_no_clone(tmp_path: Path) -> None:
-    with pytest.raises(PromptError, match=r"clone https://github\.com/Caput97/MAIA"):
+    wanted = (
+        r"older state of it; wanted: compute.*, eval_model\.py of https://github\.com/Caput97/M"
+    )
+    with pytest.raises(PromptError, match=wanted):
         authors_prompts.write("maia", tmp_path, tmp_path / "own")
-    with pytest.raises(PromptError, match="have published no prompts"):
+    with pytest.raises(PromptError, match="nobody here has seen"):
         authors_prompts.write("haven", tmp_path, tmp_path / "own")
 
 

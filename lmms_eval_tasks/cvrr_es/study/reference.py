@@ -16,7 +16,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from pydantic.json_schema import SkipJsonSchema
 
 from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.cvrr_es.judge import prompt
@@ -28,7 +29,6 @@ from lmms_eval_tasks.judges.config import KEY
 from lmms_eval_tasks.judges.costs import REPLY_TOKENS, at_best, enlarged, plan, summary
 from lmms_eval_tasks.judges.costs import Asked as Request
 from lmms_eval_tasks.judges.verdict import DEBATE, NONE, PANEL
-from lmms_eval_tasks.utils import prompts
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.cvrr_es.candidates import Aligned
@@ -48,7 +48,10 @@ class ReferenceRating(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     reason: str
-    rating: int = Field(ge=min(RATINGS), le=max(RATINGS))
+    rating: int = Field(
+        ge=min(RATINGS), le=max(RATINGS), validation_alias=AliasChoices("rating", "score")
+    )
+    pred: SkipJsonSchema[str] = ""  # the authors' text asks for it, and for the rating as `score`
 
 
 class Asked(NamedTuple):
@@ -163,7 +166,7 @@ def criterion() -> Criterion:
     own = prompt(ROUND)
     return Criterion(
         name=NAME,
-        system=prompts.fill(own.text["system"], {"rubric": own.text["rubric"].strip()}),
+        system=own.text["system"],
         template=own.text["user"],
         schema=ReferenceRating,
         score=_rating,

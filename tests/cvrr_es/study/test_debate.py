@@ -163,7 +163,8 @@ def test_a_debate_as_published(study: Study) -> None:
         found = CANDIDATE.search(last_user_text(request))
         assert found
         more = request["model"] == "small" and found[2] not in alpha
-        return json.dumps({"reason": "so", "rating": wanted(found[2]) + more})
+        # In the form that the authors' own text asks for.
+        return str({"pred": "correct", "score": wanted(found[2]) + more, "reason": "so"})
 
     study.player = play
     planned = study("--dry-run", "--judge", str(file)).output
