@@ -55,7 +55,8 @@ def is_claimless(items: Sequence[Item]) -> bool:
 
     Answers that look like refusals may all claim nothing.
     """
-    empty_handed = any(item["status"] == NO_CLAIMS and not item.get("refused") for item in items)
+    told = [item for item in items if item.get("status") == NO_CLAIMS]  # a metric's own: without
+    empty_handed = not all(item.get("refused") for item in told)
     return empty_handed and not any(item.get("n_claims") for item in items)
 
 
