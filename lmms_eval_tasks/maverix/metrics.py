@@ -271,16 +271,6 @@ class Pair(NamedTuple):
     video: str
     both: tuple[float, ...]
 
-    @property
-    def good(self) -> float:
-        """1 if both answers have a correctness of 4 or more, else 0."""
-        return float(bool(self.both) and min(self.both) >= GOOD)
-
-    @property
-    def gap(self) -> float:
-        """Absolute difference of the two ratings."""
-        return abs(self.both[0] - self.both[1])
-
 
 def pairs(items: Items) -> list[Pair]:
     """Questions with their two answers, sorted by question; none counts in a run not judged.
@@ -389,8 +379,8 @@ _OPEN = [
         for slug in SPLITS["agentic"]
     ),
     *(Metric(f"{name}_both_wordings", _mean(name)) for name in DIMENSIONS),
-    _robust("robust_both", lambda pair: pair.good, better=True),
-    _robust("robust_diff", lambda pair: pair.gap, better=False),
+    _robust("robust_both", lambda pair: float(min(pair.both) >= GOOD), better=True),
+    _robust("robust_diff", lambda pair: max(pair.both) - min(pair.both), better=False),
     Metric("robust_n", _of_known(lambda items: len(_judged(items))), better=None),
     Metric(
         "robust_failed",
