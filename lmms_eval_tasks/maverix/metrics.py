@@ -19,6 +19,7 @@ answers; each stands once more as `<name>_with_borrowed`.
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import functools
 import statistics
@@ -346,6 +347,14 @@ def _kept_for_both(item: Item) -> bool:
     return CONSISTENCY in (item.get("dimensions") or {})
 
 
+def score_of_authors(raw: str) -> float:
+    """What the authors' code makes of a judge's reply: the whole part of a dict's `score`, or 0."""
+    try:
+        return float(int(ast.literal_eval(raw).get("score", 0)))
+    except Exception:  # whatever a judge may write
+        return 0.0
+
+
 def _only(metric: Metric, takes: Callable[[Item], bool]) -> Metric:
     """The same number, of those of its items that `takes` says."""
     where = metric.where
@@ -354,16 +363,22 @@ def _only(metric: Metric, takes: Callable[[Item], bool]) -> Metric:
 
 
 def _authors(dimension: str) -> Metric:
-    """Mean over the first wordings, with every rating that could not be had as 0.
+    """Mean over the first wordings, with ratings that we do not have as their code has them.
 
     Borrowed ones are among them. None in a run that waits for its judge. Their code has a rubric
     for time that no metric of it uses, and Table 8 has its means, over 852 answers as the others.
     """
 
+    def score(item: Item) -> float:
+        value = rating_means.value(dimension, item)
+        if value is not None:
+            return value
+        return score_of_authors(item.get("verdicts", {}).get(dimension, {}).get("raw", ""))
+
     def of(items: Items) -> float | None:
         if rating_means.is_unjudged(dimension, items):
             return None
-        return aggregate.mean(rating_means.value(dimension, item) or 0.0 for item in items)
+        return aggregate.mean(map(score, items))
 
     first = _kept_for_both if dimension == CONSISTENCY else _is_first
     return Metric(f"{dimension}_authors", _of_known(of), first)
