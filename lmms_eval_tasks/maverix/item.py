@@ -114,7 +114,7 @@ class Item(BaseModel):
             raise ValueError(f"expected a list of {N_OPTIONS} texts")
         if len(value) != N_OPTIONS:
             raise ValueError(f"expected {N_OPTIONS} texts, found {len(value)}")
-        return _without_letters(value)
+        return tuple(_without_letters(value))
 
     @field_validator("options")
     @classmethod
@@ -231,16 +231,30 @@ def _labels(split: str) -> dict[str, str]:
 
 
 _LABELS = {split: _labels(split) for split in SPLITS}
+# Where the released lines' words are not the paper's.
+_LABELS["topic"] |= {
+    "movies, tv, and animation": "movies",
+    "low-quality and extended content": "extended",
+}
 
 
-def _without_letters(options: list[Any]) -> tuple[Any, ...]:
-    """The options without the letters in front, if all eight carry their own."""
+def _without_letters(options: list[Any], *, each: bool = False) -> list[Any]:
+    """The options without the letters in front: of all eight or none, or of each that has its own.
+
+    Args:
+        options: eight.
+        each: as in the released lines, where the filler of a missing one may have none.
+    """
     found = [
         _LETTERED.fullmatch(text.strip()) if isinstance(text, str) else None for text in options
     ]
-    if all(match and match[1] == letter for match, letter in zip(found, LETTERS, strict=True)):
-        return tuple(match[2] for match in found if match)
-    return tuple(options)
+    own = [match and match[1] == letter for letter, match in zip(LETTERS, found, strict=True)]
+    if not each and not all(own):
+        return options
+    return [
+        match[2] if match and is_own else text
+        for match, is_own, text in zip(found, own, options, strict=True)
+    ]
 
 
 # --- the released lines -------------------------------------------------------------------------
@@ -306,6 +320,9 @@ def from_released(
     entries, answered_twice = [], []
     for name, own in parts.items():
         choice, opened, second = (own.get(part, {}) for part in "123")
+        options = choice.get("options")
+        if isinstance(options, list) and len(options) == N_OPTIONS:
+            options = _without_letters(options, each=True)
         first = parts.get(f"{name[:4]}_1", {})
         agentic = list(dict.fromkeys(labels("agentic", choice.get("domain"))))
         if _text(opened, "answer") != _text(second, "answer"):
@@ -323,7 +340,7 @@ def from_released(
                 and _text(opened, "question") == _text(first.get("2", {}), "question")
                 and _text(choice, "question") != _text(first.get("1", {}), "question"),
                 "paraphrase": second.get("question"),
-                "options": _without_own_letters(choice.get("options")),
+                "options": options,
                 "answer": _place(choice.get("answer")),
                 "reference": opened.get("answer"),
                 "agentic": agentic[0] if agentic else None,
@@ -347,19 +364,6 @@ def from_released(
 
 def _text(line: Mapping[str, Any], name: str) -> str:
     return folded(str(line.get(name)))
-
-
-def _without_own_letters(options: Any) -> Any:
-    """Options without each one's letter; the filler of a missing one may have none."""
-    if not isinstance(options, list) or len(options) != N_OPTIONS:
-        return options
-    found = [
-        _LETTERED.fullmatch(text.strip()) if isinstance(text, str) else None for text in options
-    ]
-    return [
-        match[2] if match and match[1] == letter else text
-        for letter, match, text in zip(LETTERS, found, options, strict=True)
-    ]
 
 
 def _place(answer: Any) -> Any:

@@ -19,6 +19,7 @@ answers; each stands once more as `<name>_with_borrowed`.
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import functools
 import statistics
@@ -271,16 +272,6 @@ class Pair(NamedTuple):
     video: str
     both: tuple[float, ...]
 
-    @property
-    def good(self) -> float:
-        """1 if both answers have a correctness of 4 or more, else 0."""
-        return float(bool(self.both) and min(self.both) >= GOOD)
-
-    @property
-    def gap(self) -> float:
-        """Absolute difference of the two ratings."""
-        return abs(self.both[0] - self.both[1])
-
 
 def pairs(items: Items) -> list[Pair]:
     """Questions with their two answers, sorted by question; none counts in a run not judged.
@@ -356,6 +347,14 @@ def _kept_for_both(item: Item) -> bool:
     return CONSISTENCY in (item.get("dimensions") or {})
 
 
+def score_of_authors(raw: str) -> float:
+    """What the authors' code makes of a judge's reply: the whole part of a dict's `score`, or 0."""
+    try:
+        return float(int(ast.literal_eval(raw).get("score", 0)))
+    except Exception:  # whatever a judge may write
+        return 0.0
+
+
 def _only(metric: Metric, takes: Callable[[Item], bool]) -> Metric:
     """The same number, of those of its items that `takes` says."""
     where = metric.where
@@ -364,16 +363,22 @@ def _only(metric: Metric, takes: Callable[[Item], bool]) -> Metric:
 
 
 def _authors(dimension: str) -> Metric:
-    """Mean over the first wordings, with every rating that could not be had as 0.
+    """Mean over the first wordings, with ratings that we do not have as their code has them.
 
     Borrowed ones are among them. None in a run that waits for its judge. Their code has a rubric
     for time that no metric of it uses, and Table 8 has its means, over 852 answers as the others.
     """
 
+    def score(item: Item) -> float:
+        value = rating_means.value(dimension, item)
+        if value is not None:
+            return value
+        return score_of_authors(item.get("verdicts", {}).get(dimension, {}).get("raw", ""))
+
     def of(items: Items) -> float | None:
         if rating_means.is_unjudged(dimension, items):
             return None
-        return aggregate.mean(rating_means.value(dimension, item) or 0.0 for item in items)
+        return aggregate.mean(map(score, items))
 
     first = _kept_for_both if dimension == CONSISTENCY else _is_first
     return Metric(f"{dimension}_authors", _of_known(of), first)
@@ -389,8 +394,8 @@ _OPEN = [
         for slug in SPLITS["agentic"]
     ),
     *(Metric(f"{name}_both_wordings", _mean(name)) for name in DIMENSIONS),
-    _robust("robust_both", lambda pair: pair.good, better=True),
-    _robust("robust_diff", lambda pair: pair.gap, better=False),
+    _robust("robust_both", lambda pair: float(min(pair.both) >= GOOD), better=True),
+    _robust("robust_diff", lambda pair: max(pair.both) - min(pair.both), better=False),
     Metric("robust_n", _of_known(lambda items: len(_judged(items))), better=None),
     Metric(
         "robust_failed",

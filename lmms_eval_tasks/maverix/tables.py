@@ -424,6 +424,7 @@ def _categories(found: Sequence[Entry]) -> list[Table]:
                     (title, f"{name}_valid_{slug}", _rating)
                     for slug, title in SPLITS["agentic"].items()
                 ),
+                ("with borrowed wordings", f"{name}_valid_with_borrowed", _rating),
                 ("both wordings", f"{name}_both_wordings", _rating),
                 ("as the authors count", f"{name}_authors", _rating),
                 ("with refusals as 0", f"{name}_valid_refusals_wrong", _rating),
@@ -433,7 +434,11 @@ def _categories(found: Sequence[Entry]) -> list[Table]:
         )
         for name in DIMENSIONS
     ]
-    overall = [("answer withheld", "n_withheld", _count), ("refusals", "refusals", _count)]
+    overall = [
+        ("answer withheld", "n_withheld", _count),
+        ("borrowed wordings", "n_borrowed", _count),
+        ("refusals", "refusals", _count),
+    ]
     blocks.append(("Overall", overall))
     title = "ratings of open answers by agentic category, 0 to 5 (the paper's C.4)"
     return _by_label(title, found, "open", blocks)

@@ -94,21 +94,20 @@ def test_a_refusal_is_judged_and_counted() -> None:
 
 
 def test_which_replies_are_a_rating() -> None:
-    """A failure is the judge's and keeps its reason; the other dimensions have their ratings."""
+    """A failure is the judge's and keeps its reason; the authors' code may still read it."""
     criterion = judge.criteria()["detail"]
     for score in range(6):
         for text in (f'{{"score": {score}}}', f"{{'score': {score}}}"):
             assert criterion.score(reader.read(text, criterion.schema, bare="score")) == score
     doc = runs.docs("maverix_s_oe")[0]
-    for reply, status in (
-        ('{"score": 4.5}', "judge_parse_failure"),
-        ('{"score": 6}', "judge_parse_failure"),
-        ('{"score": -1}', "judge_parse_failure"),
-        ('{"score": 4, "why": "x"}', "judge_parse_failure"),
-        ("It is good.", "judge_parse_failure"),
-        (truncated('{"score'), "judge_truncated"),
-        (refused(), "judge_refused"),
-        (error(400), "judge_api_error"),
+    for reply, status, authors in (
+        ('{"score": 4.5}', "judge_parse_failure", 4),
+        ('{"score": 6}', "judge_parse_failure", 6),
+        ('{"score": 4, "why": "x"}', "judge_parse_failure", 4),
+        ("It is good.", "judge_parse_failure", 0),
+        (truncated('{"score'), "judge_truncated", 0),
+        (refused(), "judge_refused", 0),
+        (error(400), "judge_api_error", 0),
     ):
         item, _ = judged(
             doc, "red", lambda name, reply=reply: reply if name == "context" else '{"score": 4}'
@@ -120,6 +119,7 @@ def test_which_replies_are_a_rating() -> None:
         assert verdict.reason
         found = runs.numbers("maverix_s_oe", [item])
         assert (found["context_valid"], found["context_failed"]) == (None, 1)
+        assert found["context_authors"] == authors
         assert {found[f"{n}_valid"] for n in DIMENSIONS if n != "context"} == {4}
 
 
