@@ -197,6 +197,7 @@ class Benchmark:
     joins: Sequence[Join] = ()
     # What is done before the model is loaded, counted; and what cannot be done with a task's items.
     cuts: ClassVar[tuple[str, str]] = ("segments cut", "segments of {} can be cut")
+    whole_videos: ClassVar[bool] = False  # a cut's name is a video's: a user allows it as such
 
     # --- data: what is there, what can be asked ------------------------------------------------
 

@@ -61,9 +61,13 @@ class Checked(Found):
     videos: Sequence[schema.Video]
     problems: Mapping[str, str]
 
+    def left_out(self, task: str) -> Mapping[str, str]:  # noqa: ARG002 - of all tasks
+        """Videos that cannot be used."""
+        return self.problems
+
 
 def look(
-    names: Sequence[str],  # noqa: ARG001 - all tasks show all videos
+    names: Sequence[str],
     *,
     videos: bool = True,
     only: Collection[str] | None = None,
@@ -77,7 +81,8 @@ def look(
     options()
     files = "ROOT/maia/data.json or the hub's tables, and ROOT/maia/videos/N.mp4"
     release = schema.read(released_files.required_folder("maia", "MAIA", HOW_TO_GET, files))
-    problems = video_problems(release, only) if videos else {}
+    shown = videos and set(names) != {"maia_unimodal"}
+    problems = video_problems(release, only) if shown else {}
     what = f"of {len(release.videos)} MAIA videos cannot be used"
     video_checks.stop(release.files[0], video_checks.missing_videos(problems, what))
     left = [video for video in release.videos if video.video not in problems]
@@ -172,21 +177,25 @@ def questions(found: Found, setting: str) -> list[dict[str, Any]]:
     ]
 
 
-def describe(found: Found) -> tuple[dict[str, Any], list[str]]:
-    """Data and left-out videos for the results, and what warns of them."""
-    known = cast(Checked, found)
-    release, left_out = known.release, known.problems
-    lost = sum(len(v.questions) for v in release.videos if v.video in left_out)
+def describe(
+    found: Found, left_out: Mapping[str, Mapping[str, str]]
+) -> tuple[dict[str, Any], list[str]]:
+    """Data and left-out videos, by task, for the results, and what warns of them."""
+    release = cast(Checked, found).release
+    lost = {video: why for own in left_out.values() for video, why in own.items()}
+    questions = sum(len(v.questions) for v in release.videos if v.video in lost)
     section = {
         "data": {"file": str(release.files[0]), "hash": release.digest, **release.counts},
         "options": options(),
-        "left_out": dict(left_out),
-        "questions_left_out": lost,
+        "left_out": lost,
+        "questions_left_out": questions,
     }
-    if not left_out:
+    if not lost:
         return section, []
-    names = ", ".join(left_out)
-    return section, [f"{lost} questions of {len(left_out)} videos left out: {names}"]
+    told = f"{questions} questions of {len(lost)} videos left out: {', '.join(lost)}"
+    if whole := [task for task, own in left_out.items() if own.keys() != lost.keys()]:
+        told += f" (not all of them in {', '.join(whole)})"
+    return section, [told]
 
 
 # --- the user's data --------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.benchmark import Benchmark, Doc, Found, Item, Items, Join, Part, Task
+from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found, Item, Items, Join, Part, Task
 from lmms_eval_tasks.judges.asking import judged
 from lmms_eval_tasks.judges.verdict import Criterion, Scoring
 from lmms_eval_tasks.maia import data, metrics
@@ -88,7 +88,7 @@ def _fitted(picture: Image) -> Image:
 
 @functools.lru_cache(maxsize=2)  # a video's questions follow each other
 def _taken(path: str, n_frames: int) -> tuple[Image, ...]:
-    return tuple(map(_fitted, clips.images(_made(path, "32frames", n_frames, False))))
+    return tuple(map(_fitted, clips.images(_made(path, recipe("32frames", n_frames)))))
 
 
 def media_of(doc: Doc) -> media.Media:
@@ -97,12 +97,14 @@ def media_of(doc: Doc) -> media.Media:
     Raises:
         MediaError: the video cannot be read; the message names it.
     """
-    return _made(doc["video_path"], doc["setting"], doc["n_frames"], settings.still_clip())
+    return _made(doc["video_path"], _recipe_of(doc))
 
 
-@functools.lru_cache(maxsize=4096)
-def _made(path: str, setting: str, n_frames: int, still: bool) -> media.Media:
-    return media.make(path, recipe(setting, n_frames, still))
+def _recipe_of(doc: Doc) -> media.Recipe:
+    return recipe(doc["setting"], doc["n_frames"], settings.still_clip())
+
+
+_made = functools.lru_cache(maxsize=4096)(media.make)
 
 
 def recipe(setting: str, n_frames: int, still: bool = False) -> media.Recipe:
@@ -245,6 +247,8 @@ class Maia(Benchmark):
     title = "MAIA"
     how_to_get = data.HOW_TO_GET
     paper_judge = "gpt-4o"  # paper, 4.2; it names no dated version
+    cuts = ("videos read", "videos of {} can be read")
+    whole_videos = True
 
     tasks = _tasks()
     joins = tuple(_join(f"{setting}{end}") for end in LANGUAGES for setting in SETTINGS)
@@ -264,6 +268,13 @@ class Maia(Benchmark):
         kind = "maia_oevqa" if make is data.questions else "maia_vsv"
         return make(found, SETTINGS[plain.removeprefix(kind)])
 
+    def cut(self, found: Found, task: str, doc: Doc) -> Cut | None:  # noqa: ARG002
+        """The clip or image of its video, the same for all docs of a setting; none of a text."""
+        if doc["setting"] == "text":
+            return None
+        media_is = (doc["video_path"], _recipe_of(doc))
+        return Cut(doc["video"], media_is, functools.partial(_made, *media_is))
+
     def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:
         """The instructions, by language."""
         languages = {"en" if name.endswith("_en") else "it" for name in names}
@@ -281,11 +292,11 @@ class Maia(Benchmark):
         self,
         found: Found | None,
         names: Sequence[str],  # noqa: ARG002
-        left_out: Mapping[str, Mapping[str, str]],  # noqa: ARG002
+        left_out: Mapping[str, Mapping[str, str]],
         asked: Mapping[str, Items],  # noqa: ARG002
     ) -> tuple[dict[str, Any], list[str]]:
         """Data, left-out videos, and how texts were compared."""
-        section, warnings = data.describe(found) if found else ({}, [])
+        section, warnings = data.describe(found, left_out) if found else ({}, [])
         how, noted = text_metrics.IMPLEMENTATIONS, provenance.notes()
         return {**section, "implementations": {k: noted.get(k, how[k]) for k in how}}, warnings
 

@@ -12,7 +12,7 @@ from lmms_eval_tasks.judges import JudgeConfig
 from lmms_eval_tasks.judges.verdict import NONE
 from lmms_eval_tasks.runs import media
 from lmms_eval_tasks.utils import prompts
-from lmms_eval_tasks.utils.video_checks import bad_items, stop
+from lmms_eval_tasks.utils.video_checks import bad_items, missing_videos, stop
 
 
 class Checked:
@@ -146,8 +146,8 @@ def make_media(tasks: Sequence[str], limit: float | None = None) -> None:
         limit: as the host's `--limit`; only what the docs that it leaves need is made.
 
     Raises:
-        DataError: something cannot be made and `--allow-bad-items` was not given, or nothing else
-            is left of a task.
+        DataError: something cannot be made and the user did not allow it (`--allow-bad-items`, or
+            `--allow-missing-videos` of whole videos), or nothing else is left of a task.
     """
     for benchmark, names in benchmarks.chosen(tasks):
         known = checked(benchmark, names)
@@ -162,7 +162,8 @@ def make_media(tasks: Sequence[str], limit: float | None = None) -> None:
         known.lost = media.make(parts, benchmark.title, done)
         lost = media.lost(parts, known.lost, impossible)
         total = len({cut.name for part in parts for cut in part.cuts})
-        stop(benchmark.title, bad_items(lost, f"of {total} items cannot be shown"))
+        complain = missing_videos if benchmark.whole_videos else bad_items
+        stop(benchmark.title, complain(lost, f"of {total} items cannot be shown"))
 
 
 # --- the judge ----------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from datasets import Dataset
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.maia import data, schema, tasks
 from lmms_eval_tasks.maia.categories import SLUGS
-from lmms_eval_tasks.runs import given
+from lmms_eval_tasks.runs import before, given
 from tests.checks import refused, table
 
 SAME = ("id", "answer", "options")  # of a pair in each setting
@@ -327,6 +327,40 @@ def test_unreadable_videos_are_told_from_missing_ones(sample_root: Path, tmp_pat
     found = data.status(tmp_path)
     assert (list(found.missing), list(found.unreadable)) == (["video2"], ["video1"])
     assert found.videos == 0
+
+
+def test_a_video_damaged_in_its_middle(
+    sample_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found before the model is loaded, where it matters; and a file shorter than its header."""
+    shutil.copytree(sample_root / "maia", tmp_path / "maia")
+    file = tmp_path / "maia" / "videos" / "2.mp4"
+    whole = file.read_bytes()
+    half = len(whole) // 2
+    file.write_bytes(whole[:half] + bytes(half // 4) + whole[half + half // 4 :])
+    monkeypatch.setenv("LMMS_EVAL_TASKS_DATA", str(tmp_path))
+    monkeypatch.setenv("LMMS_EVAL_TASKS_FRAMES", "4")
+    names = ["maia_vsv", "maia_vsv_1frame", "maia_unimodal"]
+    before.check(names)
+    with pytest.raises(
+        DataError, match=f"1 of 2 items .*\n  video2: {file}.*\n.*--allow-missing-v"
+    ):
+        before.make_media(names)
+    before.make_media(names, 8)  # it is not needed
+    monkeypatch.setenv("LMMS_EVAL_TASKS_ALLOW_MISSING_VIDEOS", "1")
+    before.make_media(names)
+    assert [len(before.docs(tasks.BENCHMARK, name)) for name in names] == [192, 384, 384]
+    known = before.checked(tasks.BENCHMARK, names)
+    left_out = {name: before.left_out(tasks.BENCHMARK, known, name) for name in names}
+    section, told = data.describe(known.found, left_out)
+    assert (list(section["left_out"]), section["questions_left_out"]) == (["video2"], 24)
+    assert told[0].endswith("left out: video2 (not all of them in maia_vsv_1frame, maia_unimodal)")
+
+    file.write_bytes(whole[: half * 3 // 2])
+    assert data.look(["maia_unimodal"]).problems == {}  # it shows none
+    monkeypatch.delenv("LMMS_EVAL_TASKS_ALLOW_MISSING_VIDEOS")
+    with pytest.raises(DataError, match=r"video2: unreadable: .*2\.mp4"):
+        before.check(names)
 
 
 @table("link", [False, True])
