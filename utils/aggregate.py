@@ -56,7 +56,8 @@ def is_claimless(items: Sequence[Item]) -> bool:
     Answers that look like refusals may all claim nothing.
     """
     empty_handed = any(item["status"] == NO_CLAIMS and not item.get("refused") for item in items)
-    return empty_handed and not any(item.get("n_claims") for item in items)
+    rated = (one for item in items for one in (item.get("dimensions") or {}).values())
+    return empty_handed and not any(one["status"] == "ok" for one in rated)
 
 
 def as_counted(items: Sequence[Item]) -> Sequence[Item]:

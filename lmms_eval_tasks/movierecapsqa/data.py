@@ -270,11 +270,8 @@ def look(
     told = bad_items(release.problems, f"of {total} MovieRecapsQA segments cannot be used")
     if not asked(release):
         told.append("its segments have no questions")
-    if chosen.facts == ALIGNED and any(q.aligned is None for _, q in release.questions()):
-        told.append(
-            f"{settings.MOVIERECAPSQA}=facts={ALIGNED} needs the facts of each question, "
-            "which the four tables have and the site's segments.json has not"
-        )
+    if chosen.facts == ALIGNED and (lacking := without_own(release)):
+        told.append(lacking)
     silent = unspoken(release, chosen, names)
     cure = "The addresses are all in data status. Put them there"
     told += missing_videos(silent, "segments have no dialogue at hand", cure)
@@ -285,6 +282,17 @@ def look(
         told += _complaints(f"{SOURCES[source]} ({', '.join(tasks)})", source, found[source])
     stop(release.file, told)
     return Checked(release, release.digest, found, chosen)
+
+
+def without_own(release: Release) -> str:
+    """That questions have no facts of their own, which `facts=aligned` needs; "" if none."""
+    lacking = [s.question_id(q) for s, q in release.questions() if q.aligned is None]
+    if not lacking:
+        return ""
+    return (
+        f"{settings.MOVIERECAPSQA}=facts={ALIGNED}: {len(lacking)} questions, such as "
+        f"{lacking[0]}, have no facts of their own (aligned_fact_ids, alignedFacts or factsUsed)"
+    )
 
 
 def _complaints(what: str, source: str, found: Held) -> list[str]:
@@ -448,6 +456,8 @@ def prepare(source: Path, root: Path, link: bool) -> str:
     release = schema.read(source.expanduser().resolve())
     target = root / "movierecapsqa"
     places = {path.name: path for path in release.tables} or {schema.FILE_NAMES[0]: release.file}
+    if release.labels is not None:
+        places[release.labels.name] = release.labels
     fixed = list(places)
     for one in release.subtitles.values():
         if one.path is not None:

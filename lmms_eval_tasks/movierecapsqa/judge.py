@@ -464,7 +464,11 @@ def _about_claims(
     if not claims:
         turn = _unknown(found)
     fields = asked(context, dimension, question, claims)
-    return Ask(dimension, criterion, fields, reads=True, rests_on="claims", before=turn)
+    likely = [{"id": number, "label": WORDS[dimension][0]} for number, _ in enumerate(claims, 1)]
+    stand_in = json.dumps({"labels": likely, "reason": "word " * 20, "score": HIGHEST})
+    return Ask(
+        dimension, criterion, fields, reads=True, rests_on="claims", before=turn, stand_in=stand_in
+    )
 
 
 def _unknown(claims: Verdict) -> Callable[[Judge, Callable[[], Verdict]], Verdict]:

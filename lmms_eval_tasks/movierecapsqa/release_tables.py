@@ -2,6 +2,7 @@
 
     ROOT/movierecapsqa/{recaps,segments,questions,facts}.{json,jsonl,csv,parquet}   or in data/
     ROOT/movierecapsqa/subtitles/VIDEOID.srt   the movie's subtitles; MOVIE_VIDEOID.srt as well
+    ROOT/movierecapsqa/labels.csv   or another ending: the user's labels, if any
 
 Subtitles are not released: each recap names an address, and the user fetches them. They are the
 whole movie's, and a segment's part is cut out by its times in the movie.
@@ -21,6 +22,8 @@ from lmms_eval_tasks.utils import released_files, subtitles
 from lmms_eval_tasks.utils.subtitle_formats import clock
 from lmms_eval_tasks.utils.subtitles import Cue
 
+SPLIT = ("modality", "category")
+LABELS = "labels"  # a fifth table, of the user's own: `id` is a question's in results
 NEEDED = {
     "recaps": ("video_id", "movie_name", "subtitle_url"),
     "segments": (
@@ -31,6 +34,7 @@ NEEDED = {
         *("video_id", "segment_id", "question_id", "question", "answer", "aligned_fact_ids"),
     ),
     "facts": ("fact_id", "fact"),
+    LABELS: ("id", *SPLIT),
 }
 _ENDINGS = ("json", "jsonl", "csv", "parquet")
 _LISTS = ("fact_ids", "aligned_fact_ids")
@@ -50,10 +54,9 @@ class Subtitle(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """Segments as schema.py reads them, from which files, and the subtitles by recap video."""
+    """Segments as schema.py reads them, and the subtitles by recap video."""
 
     entries: list[Row]
-    files: tuple[Path, ...]
     subtitles: Mapping[str, Subtitle]
 
 
@@ -64,15 +67,35 @@ def find(folder: Path) -> dict[str, Path] | None:
         DataError: a table is there twice, or not all of them are there.
     """
     for base in (folder, folder / "data"):
-        there = {name: list(_of(base, name)) for name in NEEDED}
+        there = {name: list(_of(base, name)) for name in NEEDED if name != LABELS}
         if not there["questions"] or not there["facts"]:
             continue
         for name, files in there.items():
             if len(files) != 1:
                 what = ", ".join(file.name for file in files) or f"no table {name}"
-                raise DataError(f"{base}: expected one file of each of {', '.join(NEEDED)}: {what}")
+                raise DataError(f"{base}: expected one file of each of {', '.join(there)}: {what}")
         return {name: files[0] for name, files in there.items()}
     return None
+
+
+def labels_file(folder: Path) -> Path | None:
+    """The user's labels, beside the data."""
+    return next(_of(folder, LABELS), None)
+
+
+def add_labels(entries: list[Any], file: Path) -> None:
+    """Put the user's labels into the questions of segments.
+
+    Raises:
+        DataError: the file cannot be read, or labels what is no question.
+    """
+    labels = {row["id"]: {name: row[name] for name in SPLIT} for row in _rows(LABELS, file)}
+    for entry in entries:
+        for asked in (entry.get("questions") or []) if isinstance(entry, dict) else []:
+            if isinstance(asked, dict):
+                asked.update(labels.pop(f"{entry.get('id')}/{asked.get('qid')}", {}))
+    if labels:
+        raise DataError(f"{file}: there is no question {next(iter(labels))!r}")
 
 
 def _of(base: Path, name: str) -> Iterator[Path]:
@@ -138,7 +161,7 @@ def read(files: Mapping[str, Path], folder: Path) -> Tables:
     if asked:
         video, segment = next(iter(asked))
         raise DataError(f"{files['questions']}: {video}.{segment} is no segment")
-    return Tables(entries, tuple(files.values()), spoken)
+    return Tables(entries, spoken)
 
 
 def _said(cues: list[Cue], row: Row) -> str:

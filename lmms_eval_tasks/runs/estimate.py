@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import benchmarks
-from lmms_eval_tasks.benchmark import NOT_RUN, Doc, Task
+from lmms_eval_tasks.benchmark import NOT_RUN, Doc, Item, Task
 from lmms_eval_tasks.judges import JudgeConfig
 from lmms_eval_tasks.judges.asking import settle
 from lmms_eval_tasks.judges.costs import (
@@ -19,7 +19,7 @@ from lmms_eval_tasks.judges.costs import (
     calls_per_verdict,
     plus,
 )
-from lmms_eval_tasks.judges.verdict import DEBATE, Asks, Criterion, Verdict
+from lmms_eval_tasks.judges.verdict import DEBATE, Ask, Asks, Criterion, Verdict
 from lmms_eval_tasks.report.paper_tables import empty
 from lmms_eval_tasks.runs import media
 from lmms_eval_tasks.runs.given import text_of
@@ -65,16 +65,24 @@ def requests(task: Task, docs: Sequence[Doc]) -> list[tuple[Criterion, Mapping[s
 
     Empty where nothing is judged, as where the reference is withheld.
     """
-    asked: list[tuple[Criterion, Mapping[str, Any]]] = []
+    replies = (
+        (task.keep(doc), task.stand_in(doc, number))
+        for number, doc in enumerate(docs if task.asks else ())
+    )
+    return [(ask.criterion, ask.fields) for one in replies for ask in asks(task, *one)]
 
-    def answer(asks: Asks) -> list[Verdict]:
-        asked.extend((ask.criterion, ask.fields) for ask in asks)
+
+def asks(task: Task, kept: Item, reply: str) -> list[Ask]:
+    """What the judge is asked about one reply; stand-ins are the verdicts."""
+    found: list[Ask] = []
+
+    def answer(asked: Asks) -> list[Verdict]:
+        found.extend(asked)
         # With an expectation no samples are drawn; `stand_in` is what the next list rests on.
-        return [Verdict(1.0, "ok", raw=ask.stand_in, expected=1.0) for ask in asks]
+        return [Verdict(1.0, "ok", raw=ask.stand_in, expected=1.0) for ask in asked]
 
-    for number, doc in enumerate(docs if task.asks else ()):
-        settle(task.score(task.keep(doc), task.stand_in(doc, number)), answer)
-    return asked
+    settle(task.score(kept, reply), answer)
+    return found
 
 
 def table(estimates: Sequence[Estimate], rate: float) -> Table:

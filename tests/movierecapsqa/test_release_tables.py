@@ -183,7 +183,7 @@ def test_what_the_judge_is_shown(
         # The model's own dialogue is another matter.
         assert doc["dialogue"] == "In the first.\nAstride."
     monkeypatch.setenv(settings.DATA, str(root))
-    with pytest.raises(DataError, match="facts=aligned needs the facts of each question"):
+    with pytest.raises(DataError, match="have no facts of their own"):
         data.look([name])
     for text, said in (
         ("fact=all", "is none of facts, dialogue"),
