@@ -431,7 +431,8 @@ def _notes(release: Release) -> Iterator[str]:
         for name, why in own.bad.items():
             yield f"{name}: {title}: {why}"
     yield "tasks that end in _dialogue need no video"
-    if silent := sum(not segment.dialogue for segment in release.segments):
+    unknown = release.without_subtitles
+    if silent := sum(not one.dialogue and one.id not in unknown for one in release.segments):
         yield f"segments without dialogue: {silent:,} (the prompt says so)"
     for split in SPLITS:
         unlabelled = sum(not getattr(question, split) for _, question in release.questions())

@@ -113,12 +113,12 @@ _LETTERS = re.compile(r"\s*\([A-Z]{1,2}\)$")
 def label(dimension: str, written: str) -> str:
     """The label of `dimension` that a judge wrote: case, spaces, hyphens and underscores are free.
 
-    So are the letters behind a word ("SUPPORTED (S)").
+    So are stars around it, and the letters behind a word ("SUPPORTED (S)").
 
     Raises:
         ValueError: it is none; the message does not repeat it.
     """
-    found = _GAP.sub("_", _LETTERS.sub("", written.strip()).casefold())
+    found = _GAP.sub("_", _LETTERS.sub("", written.strip()).strip("*").casefold())
     found = _ALIASES.get(dimension, {}).get(found, found)
     if found not in WORDS[dimension]:
         raise ValueError(f"a label that is none of {', '.join(WORDS[dimension])}")

@@ -33,14 +33,13 @@ NEEDED = {
     "questions": (
         *("video_id", "segment_id", "question_id", "question", "answer", "aligned_fact_ids"),
     ),
-    "facts": ("fact_id", "fact"),
+    "facts": ("video_id", "segment_id", "fact_id", "fact"),
     LABELS: ("id", *SPLIT),
 }
 _ENDINGS = ("json", "jsonl", "csv", "parquet")
 _LISTS = ("fact_ids", "aligned_fact_ids")
-_NUMBERS = (
-    *("movie_start_time", "movie_end_time", "recap_start_time", "recap_end_time", "question_id"),
-)
+_NUMBERS = (*("movie_start_time", "movie_end_time", "recap_start_time", "recap_end_time"),)
+_IDS = ("video_id", "segment_id", "question_id", "fact_id")
 Row = dict[str, Any]
 
 
@@ -102,7 +101,8 @@ def _of(base: Path, name: str) -> Iterator[Path]:
     for ending in _ENDINGS:
         if (base / f"{name}.{ending}").is_file():
             yield base / f"{name}.{ending}"
-    yield from sorted(base.glob(f"{name}-*.parquet"))  # the hub's own name
+    for form in (f"{name}-*.parquet", f"{name}/*.parquet"):  # the hub's own
+        yield from sorted(base.glob(form))
 
 
 def subtitle_files(folder: Path) -> list[Path]:
@@ -122,7 +122,9 @@ def read(files: Mapping[str, Path], folder: Path) -> Tables:
             the place.
     """
     rows = {name: list(_rows(name, file)) for name, file in files.items()}
-    known = {row["fact_id"]: row["fact"] for row in rows["facts"]}
+    known: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in rows["facts"]:
+        known.setdefault(_segment(row), {})[row["fact_id"]] = row["fact"]
     recaps = {row["video_id"]: row for row in rows["recaps"]}
     spoken = {video: _subtitle(row, folder) for video, row in recaps.items()}
     cues = {
@@ -135,9 +137,9 @@ def read(files: Mapping[str, Path], folder: Path) -> Tables:
             "qid": row["question_id"],
             "question": row["question"],
             "datasetAnswer": row["answer"] or "",
-            "alignedFacts": _facts(row["aligned_fact_ids"], known, place),
+            "alignedFacts": _facts(row["aligned_fact_ids"], known.get(_segment(row), {}), place),
         }
-        asked.setdefault((row["video_id"], row["segment_id"]), []).append(question)
+        asked.setdefault(_segment(row), []).append(question)
     entries = []
     for number, row in enumerate(rows["segments"], 1):
         place = f"{files['segments']}, row {number}"
@@ -153,15 +155,20 @@ def read(files: Mapping[str, Path], folder: Path) -> Tables:
                 "movieId": _file_name(spoken[row["video_id"]].movie),
                 "movieStartTime": row["movie_start_time"],
                 "movieEndTime": row["movie_end_time"],
-                "facts": _facts(row["fact_ids"], known, place),
+                "facts": _facts(row["fact_ids"], known.get(_segment(row), {}), place),
                 "srt": _said(cues.get(row["video_id"], []), row),
-                "questions": asked.pop((row["video_id"], row["segment_id"]), []),
+                "questions": asked.pop(_segment(row), []),
             }
         )
     if asked:
         video, segment = next(iter(asked))
         raise DataError(f"{files['questions']}: {video}.{segment} is no segment")
     return Tables(entries, spoken)
+
+
+def _segment(row: Row) -> tuple[str, str]:
+    """Whose row it is; ids of facts and questions are looked up within a segment."""
+    return row["video_id"], row["segment_id"]
 
 
 def _said(cues: list[Cue], row: Row) -> str:
@@ -231,7 +238,7 @@ def _content(file: Path) -> list[Any]:
 
 def _value(name: str, value: Any, place: str) -> Any:
     """A value as JSON has it: CSV has numbers and lists as text."""
-    if name in ("video_id", "segment_id", "fact_id"):
+    if name in _IDS:
         return str(value).strip()
     if isinstance(value, str) and (name in _LISTS or name in _NUMBERS):
         try:

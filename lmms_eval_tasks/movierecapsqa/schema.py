@@ -119,7 +119,7 @@ class Question(_Entry):
     readings fit it is `unsure`, and `aligned` has the facts of both.
     """
 
-    qid: int
+    qid: int | str
     question: Text
     reference: str = Field(default="", alias="datasetAnswer")
     human_answers: tuple[Answer, ...] = ()
@@ -242,7 +242,7 @@ class Segment(_Entry):
             if not self.movie_id:
                 raise ValueError("movieStartTime needs movieId, the movie's file in movies/")
         numbers = [question.qid for question in self.questions]
-        if twice := sorted({number for number in numbers if numbers.count(number) > 1}):
+        if twice := [number for number in numbers if numbers.count(number) > 1]:
             raise ValueError(f"qid {twice[0]} occurs twice")
         return self
 
@@ -314,8 +314,9 @@ class Release:
         place = released_files.video_path([self.folder / "recaps", self.folder], segment.video)
         if place.is_file() or not self.tables:
             return place
-        name = glob.escape(segment.video)
-        return next(iter(sorted((self.folder / "recaps").glob(f"*_{name}.*"))), place)
+        named = sorted((self.folder / "recaps").glob(f"*_{glob.escape(segment.video)}.*"))
+        videos = (one for one in named if one.suffix.lower() in released_files.VIDEO_ENDINGS)
+        return next(videos, place)
 
     def movie_path(self, segment: Segment) -> Path | None:
         """Where the movie of a segment is, or would be; None if the segment names no movie."""

@@ -7,6 +7,7 @@ the judge alone: nothing here hands them to a model.
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -244,18 +245,33 @@ class MovieRecapsQA(Benchmark):
     def reread(self, items: Sequence[dict[str, Any]], *, judged: bool) -> list[dict[str, Any]]:
         """The judged baselines that a run has are kept; with a judge those asked for now come too.
 
+        A judge is shown what the user chooses now, or what the run's was.
+
         Raises:
-            DataError: an item lacks what these tasks write.
+            DataError: an item lacks what these tasks write, or the facts that the judge is to see.
         """
         for item in items:
             lacking = [name for name, kind in _KEPT.items() if not isinstance(item.get(name), kind)]
             if lacking:
                 told = f"{item['id']} has no `{lacking[0]}`"
                 raise DataError(f"{told}; take its line out or run the task again")
+        if judged and os.environ.get(settings.MOVIERECAPSQA):
+            items = [_shown_anew(item, data.options()) for item in items]
         wanted = {name for item in items for name in item["judged_baselines"]}
         wanted |= set(settings.judged_baselines() if judged else ())
         which = [name for name in settings.JUDGED_BASELINES if name in wanted]
         return [{**item, "judged_baselines": which} for item in items]
+
+
+def _shown_anew(item: dict[str, Any], chosen: data.Options) -> dict[str, Any]:
+    """An item whose judge is to be shown something else: what it said of that falls."""
+    if chosen.facts == data.ALIGNED and not item.get("aligned"):
+        raise DataError(f"{item['id']} has no facts of its own ({settings.MOVIERECAPSQA})")
+    if data.Options(**item.get("shown", {})) == chosen:
+        return item
+    kept = (item.get("verdicts") or {}).items()
+    stands = {name: one for name, one in kept if name not in judging.WITH_CONTEXT}
+    return {**item, "shown": chosen._asdict(), "verdicts": stands}
 
 
 def _frames(found: Found | None, names: Sequence[str]) -> dict[str, Any]:
