@@ -92,6 +92,9 @@ GIVEN, NONE = "given", "none"
 _VALUES = {"facts": (ALL, ALIGNED), "dialogue": (GIVEN, NONE)}
 
 
+BOTH_READINGS = "both readings of their indexes (from 0, from 1)"
+
+
 class Options(NamedTuple):
     """What the judge is shown beside question and claims (`--movierecapsqa NAME=VALUE,...`).
 

@@ -216,13 +216,15 @@ class MovieRecapsQA(Benchmark):
         if found is not None:
             release = found.release
             about = {"file": str(release.file), "hash": release.digest, **release.counts}
-            section |= {"judge_shown": cast(data.Checked, found).options._asdict()}
             section |= {"data": about, "left_out": {name: dict(left_out[name]) for name in names}}
             warnings += [
                 f"{task}: {len(own)} segments left out: {', '.join(sorted(own)[:NAMED])}"
                 for task, own in left_out.items()
                 if own
             ]
+            own_facts = cast(data.Checked, found).options.facts == data.ALIGNED
+            if own_facts and (unsure := sum(one.unsure for _, one in release.questions())):
+                warnings.append(f"{unsure} questions' own facts are those of {data.BOTH_READINGS}")
         warnings += self.notes(asked)
         section["frames"] = _frames(found, names)
         made = provenance.known("baselines", self._baselines, warnings)
@@ -239,8 +241,16 @@ class MovieRecapsQA(Benchmark):
         return baselines.describe(settings.judged_baselines(), config)
 
     def notes(self, asked: Mapping[str, Items]) -> list[str]:
-        """Conditions of a source that were not asked the same questions."""
-        return layouts.unlike(asked)
+        """What else than usual the judge is shown; conditions that were asked other questions."""
+        shown = {task: items[0].get("shown", {}) for task, items in asked.items() if items}
+        return [
+            *(
+                f"{task}: the judge is shown facts={one['facts']}, dialogue={one['dialogue']}"
+                for task, one in shown.items()
+                if data.Options(**one) != data.Options()
+            ),
+            *layouts.unlike(asked),
+        ]
 
     def reread(self, items: Sequence[dict[str, Any]], *, judged: bool) -> list[dict[str, Any]]:
         """The judged baselines that a run has are kept; with a judge those asked for now come too.

@@ -111,8 +111,9 @@ def test_what_the_judge_is_shown_can_be_chosen_for_a_saved_run(
         run = saved_run(TASK, score(TASK, reply))
         before = len(endpoint.chats)
         monkeypatch.setenv(settings.MOVIERECAPSQA, "dialogue=none")
-        again(run, judge=judge, missing_only=True)
+        done = again(run, judge=judge, missing_only=True)
         assert asked(endpoint, before) == {"factuality": 3, "relevance": 3}
+        assert done.notes[-1] == f"{TASK}: the judge is shown facts=all, dialogue=none"
         monkeypatch.setenv(settings.MOVIERECAPSQA, "facts=aligned")
         with pytest.raises(DataError, match="has no facts of its own"):
             again(run, judge=judge)

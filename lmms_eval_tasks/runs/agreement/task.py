@@ -17,6 +17,7 @@ from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import Criterion, Judge
 from lmms_eval_tasks.judges.asking import Asker
 from lmms_eval_tasks.movierecapsqa import published
+from lmms_eval_tasks.movierecapsqa.data import BOTH_READINGS
 from lmms_eval_tasks.movierecapsqa.published import PEOPLE, Data, Released
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from lmms_eval_tasks.runs import scoring
@@ -146,7 +147,7 @@ def coverage(task: Task) -> list[str]:
         lines.append(line + (f"; without: {', '.join(why)}" if why else ""))
     shown = ", ".join(task.data.ways)
     if task.data.unsure and any("own" in title for title in task.data.ways):
-        shown += f"; own facts of {task.data.unsure} questions: of both readings of their indexes"
+        shown += f"; own facts of {task.data.unsure} questions: of {BOTH_READINGS}"
     return [*lines, f"the judge is shown: {shown}"]
 
 
