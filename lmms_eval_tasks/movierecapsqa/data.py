@@ -459,7 +459,8 @@ def prepare(source: Path, root: Path, link: bool) -> str:
     """
     release = schema.read(source.expanduser().resolve())
     target = root / "movierecapsqa"
-    places = {path.name: path for path in release.tables} or {schema.FILE_NAMES[0]: release.file}
+    places = {f"{name}{path.suffix}": path for name, path in release.tables.items()}
+    places = places or {schema.FILE_NAMES[0]: release.file}
     if release.labels is not None:
         places[release.labels.name] = release.labels
     fixed = list(places)

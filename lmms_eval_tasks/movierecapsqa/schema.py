@@ -268,7 +268,7 @@ class Release:
         digest: first 12 hex digits of the SHA-256 of the content, independent of formatting.
         segments: the good ones, in the file's order.
         problems: id of a bad segment -> what is wrong with it, in one line.
-        tables: the files of the four tables; of the site's form none.
+        tables: the files of the four tables, by name; of the site's form none.
         labels: the user's file of modalities and categories, or None.
         subtitles: of the tables, by recap video.
     """
@@ -278,7 +278,7 @@ class Release:
     segments: tuple[Segment, ...]
     problems: Mapping[str, str]
     folder: Path  # of videos and subtitles
-    tables: tuple[Path, ...] = ()
+    tables: Mapping[str, Path] = field(default_factory=dict)
     labels: Path | None = None
     subtitles: Mapping[str, release_tables.Subtitle] = field(default_factory=dict)
 
@@ -358,7 +358,7 @@ def _read(
         segments,
         problems,
         folder,
-        tuple(dict(files).values()),
+        dict(files),
         labels,
         tables.subtitles if tables else {},
     )

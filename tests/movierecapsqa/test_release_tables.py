@@ -105,6 +105,9 @@ def test_four_forms_of_the_tables_are_one_release(tmp_path: Path) -> None:
         release = schema.read(folder)
         digests.add(release.digest)
     assert len(digests) == 1
+    data.prepare(folder, tmp_path / "root", link=True)
+    made = (tmp_path / "root" / "movierecapsqa").glob("*.parquet")
+    assert {path.stem for path in made} == set(TABLES)
     first, second, third = release.segments
     assert (first.id, first.video, first.movie_id) == ("abC-1.0", "abC-1", "Talk: I_II")
     assert (first.start, first.end, first.movie_start, first.movie_end) == (0, 2, 600, 660)
