@@ -117,6 +117,7 @@ def _agree(
     from lmms_eval_tasks.judges import make
     from lmms_eval_tasks.judges.run import ordered_map
     from lmms_eval_tasks.movierecapsqa import published
+    from lmms_eval_tasks.movierecapsqa.tables import grouped
     from lmms_eval_tasks.runs import invalid
     from lmms_eval_tasks.runs.agreement import task as agreement
     from lmms_eval_tasks.runs.agreement.order import order
@@ -152,7 +153,7 @@ def _agree(
             own,
             task.models,
             published.PEOPLE,
-            published.groups(),
+            grouped(task.models),
             scale=published.SCALE,
             resamples=RESAMPLES,
         )

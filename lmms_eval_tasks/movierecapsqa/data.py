@@ -90,8 +90,6 @@ def shows(task: str) -> bool:
 ALL, ALIGNED = "all", "aligned"
 GIVEN, NONE = "given", "none"
 _VALUES = {"facts": (ALL, ALIGNED), "dialogue": (GIVEN, NONE)}
-
-
 BOTH_READINGS = "both readings of their indexes (from 0, from 1)"
 
 
@@ -108,21 +106,6 @@ class Options(NamedTuple):
 
     facts: str = ALL
     dialogue: str = GIVEN
-
-    def shown(
-        self, facts: Sequence[str], aligned: Sequence[str], dialogue: str
-    ) -> tuple[Sequence[str], str]:
-        """Facts and dialogue as the judge gets them.
-
-        Args:
-            facts: of the segment.
-            aligned: of the question.
-            dialogue: of the segment.
-        """
-        return (
-            aligned if self.facts == ALIGNED else facts,
-            dialogue if self.dialogue == GIVEN else "",
-        )
 
 
 def options() -> Options:

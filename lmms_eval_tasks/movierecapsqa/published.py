@@ -118,14 +118,3 @@ def read(source: Path) -> Data:
             raise DataError(f"{release.file}: {lacking}")
     unsure = sum(question.unsure for _, question in release.questions())
     return Data(release.file, release.digest, tuple(found), release.problems, unsure, ways)
-
-
-def groups() -> dict[str, tuple[str, ...]]:
-    """The paper's groups of models (5.1) with the names that their models have here."""
-    table = leaderboards.leaderboard("movierecapsqa").tables[4]
-    found: dict[str, tuple[str, ...]] = {}
-    for row in table.rows:
-        if row.identity:
-            title = table.groups[row.group]
-            found[title] = (*found.get(title, ()), row.identity)
-    return found

@@ -115,9 +115,9 @@ def score(doc: Item, reply: str) -> Generator[Asks, Sequence[Verdict], dict[str,
 
 def _shown(doc: Item) -> judging.Context:
     """What the judge is shown (data.Options); of an older run all there is."""
-    facts, dialogue = data.Options(**doc.get("shown", {})).shown(
-        doc["facts"], doc.get("aligned", ()), doc["dialogue"]
-    )
+    chosen = data.Options(**doc.get("shown", {}))
+    facts = doc["aligned"] if chosen.facts == data.ALIGNED else doc["facts"]
+    dialogue = doc["dialogue"] if chosen.dialogue == data.GIVEN else ""
     return judging.Context(doc["segment"], facts, dialogue)
 
 
