@@ -165,6 +165,11 @@ def test_every_metric_in_every_way(at: Any, tmp_path: Path) -> None:
     assert numbers["GPT-4o"]["factuality_valid_category_sta"] == (5 + 3) / 2
     for shown in ("Table 4", "Table 5", "Vision", "STA", "by what the judge is shown"):
         assert shown in done.output
+    # A judge that finds no claims has failed.
+    done, _, found = at(play=lambda _: '{"claims": []}')
+    assert (done.exit_code, found["numbers"]["GPT-4o"]["factuality_valid"]) == (3, None)
+    assert found["dimensions"]["factuality"]["rows"]["all models"]["n"] == 0
+    assert "found no claim in any of 17 answers" in found["invalid"]["movierecapsqa_agreement"]
     # One way alone, if the user says which; and a label of no question.
     env = {settings.MOVIERECAPSQA: "facts=aligned"}
     _, endpoint, found = at("--models", "GPT-4o", **env)
