@@ -56,8 +56,9 @@ def is_claimless(items: Sequence[Item]) -> bool:
     Answers that look like refusals may all claim nothing.
     """
     told = [item for item in items if item.get("status") == NO_CLAIMS]  # a metric's own: without
+    rated = (one for item in items for one in (item.get("dimensions") or {}).values())
     empty_handed = not all(item.get("refused") for item in told)
-    return empty_handed and not any(item.get("n_claims") for item in items)
+    return empty_handed and not any(one["status"] == "ok" for one in rated)
 
 
 def as_counted(items: Sequence[Item]) -> Sequence[Item]:

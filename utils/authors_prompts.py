@@ -11,8 +11,8 @@ value `ask.user[1]`), a key in a literal dict (`get.prompt.tasks.score`), or the
 (`ask.system`). Without it the file is a whole jinja template. `names` are our placeholders: by
 theirs, or a list for `{}` in order. `joined` is ours for what they join from a list. The text is
 cut where one of ours `starts` (or `after` it) and where one `ends`; `then` is put behind it. In
-these and in names `@PLACE` is the text that stands at that place. `ours` keeps our part and says
-why.
+these and in names `@PLACE` is the text that stands at that place. `ours` keeps our part, where
+no file of `in` is there, and says why.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ def write(benchmark: str, clone: Path, folder: Path) -> list[str]:
     for name, parts in [pair for one in own for pair in one["files"].items()]:
         text = yaml.safe_load((place / name).read_text(encoding="utf-8"))
         for part, source in parts.items():
-            if "ours" in source:
+            there = any((clone / file).is_file() for file in source.get("in", ()))
+            if "ours" in source and not there:
                 told.append(f"{name}, {part}: ours ({source['ours']})")
             else:
                 text[part] = _part(clone, f"{name}, {part}", source)

@@ -15,6 +15,7 @@ from typing import Any
 from lmms_eval_tasks.utils import stats
 from lmms_eval_tasks.utils.aggregate import mean
 from lmms_eval_tasks.utils.agreement import kappa
+from lmms_eval_tasks.utils.rating_means import variance
 from lmms_eval_tasks.utils.stats import Interval
 
 # Below it a percentile bootstrap over clusters is known to be too narrow: said beside the interval.
@@ -54,6 +55,8 @@ class Row:
     absolute: float | None  # mean |ours - published|
     ours: float | None  # means
     published: float | None
+    ours_var: float | None  # the population's variances
+    published_var: float | None
     intervals: Mapping[str, Interval]
 
     def as_dict(self) -> dict[str, Any]:
@@ -96,6 +99,8 @@ def row(pairs: Sequence[Pair], scale: Sequence[int], resamples: int = 1000) -> R
         **{name: statistic(both) for name, statistic in computed.items()},
         ours=mean(ours for ours, _ in both),
         published=mean(published for _, published in both),
+        ours_var=variance([ours for ours, _ in both]),
+        published_var=variance([published for _, published in both]),
         intervals=intervals,
     )
 
@@ -141,7 +146,7 @@ def rows(
 
 def mean_row(rows: Sequence[Row]) -> Row:
     """Mean of each number over models, where all of them have it; `n` and `missing` are sums."""
-    names = ("kappa", "rho", "absolute", "ours", "published")
+    names = ("kappa", "rho", "absolute", "ours", "published", "ours_var", "published_var")
     values = {name: [getattr(one, name) for one in rows] for name in names}
     return Row(
         n=sum(one.n for one in rows),

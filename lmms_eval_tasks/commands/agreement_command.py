@@ -55,9 +55,9 @@ def agreement_command(
     from lmms_eval_tasks.judges import announcement, costs, run
     from lmms_eval_tasks.judges.config import KEY
     from lmms_eval_tasks.judges.verdict import NONE
-    from lmms_eval_tasks.movierecapsqa import published
     from lmms_eval_tasks.runs import before
     from lmms_eval_tasks.runs.agreement import task as agreement_task
+    from lmms_eval_tasks.runs.agreement.task import ASSUMED, planned
     from lmms_eval_tasks.utils.json_files import check_output
     from lmms_eval_tasks.utils.released_files import user_folder
 
@@ -83,14 +83,12 @@ def agreement_command(
         if config.provider == NONE:
             raise JudgeError("agreement is between a judge and the paper's: none is no judge")
         print("\n".join(agreement_task.coverage(task)))
-        requests = [request for answer in task.asked for request in published.requests(answer)]
+        requests = [one for answer in task.asked for one in planned(answer, task.data)]
         estimate = costs.plan(config, requests)
-        summary = f"{len(task.asked)} answers to judge: {costs.summary(estimate)}"
+        summary = f"{task.texts} answers to judge: {costs.summary(estimate)}"
         if dry_run:
-            whole = costs.enlarged(estimate, published.FULL_SET / len(task.asked))
             notes = [
-                f"{published.FULL_SET_IS}, were they like these: {costs.summary(whole)}",
-                f"assumed: {published.ASSUMED}; no repairs",
+                f"assumed: {ASSUMED}; no repairs",
                 *estimate.notes,
                 *costs.at_best(estimate),
                 f"cost: {current.prices.origin}; replies in the cache are free",
@@ -100,6 +98,7 @@ def agreement_command(
         before.check_judge(whose, judge)
         say(announcement(config, before.judge_prompt(whose)))
         say(summary)
+        current.progress.expect(len(requests) - len(task.asked))  # ordered_map: 1 for each
         _agree(task, config, before.describe_judge(whose, judge), current, output)
 
 
@@ -118,57 +117,83 @@ def _agree(
     from lmms_eval_tasks.judges import make
     from lmms_eval_tasks.judges.run import ordered_map
     from lmms_eval_tasks.movierecapsqa import published
+    from lmms_eval_tasks.movierecapsqa.tables import grouped
     from lmms_eval_tasks.runs import invalid
+    from lmms_eval_tasks.runs.agreement import task as agreement
     from lmms_eval_tasks.runs.agreement.order import order
     from lmms_eval_tasks.runs.agreement.tables import agreement_table, order_table
-    from lmms_eval_tasks.runs.agreement.task import coverage
     from lmms_eval_tasks.utils.json_files import write_json
-    from lmms_eval_tasks.utils.score_agreement import rows
+    from lmms_eval_tasks.utils.score_agreement import row, rows
 
     data, judge = task.data, make(config)
-    current.progress.expect((published.VERDICTS - 1) * len(task.asked))  # ordered_map: 1 for each
     name = f"{BENCHMARK}_agreement"
-    done = ordered_map(lambda answer: published.judged(judge, answer), task.asked, name)
+    by_answer = ordered_map(lambda one: agreement.judged(judge, one, data), task.asked, name)
     current.progress.close()
-    judged = list(zip(task.asked, done, strict=True))
-    console, dimensions = table_console(), {}
+    items = [list(own) for own in zip(*by_answer, strict=True)]  # by way
+    usage = current.ledger.as_dicts()
+    problems = invalid.of_judge(usage, {config.label}) | invalid.of_items(name, items[0])
+    numbers = task.numbers(items[0])
+    mark = f"{published.TASK} INVALID" if problems else published.TASK
+    console = table_console()
+    show(console, benchmarks.load(BENCHMARK).tables([(by, {mark: n}) for by, n in numbers.items()]))
+    dimensions = {}
+    questions = len({answer.doc["id"] for answer in data.answers})
+    wanted = {answer.by for answer in task.asked}
     for dimension in published.DIMENSIONS:
-        own, whole = task.numbers(judged, dimension)
+        by_way = [task.pairs(own, dimension) for own in items]
+        own = [pair for pair in by_way[0] if pair.rater in wanted]
+        who = set(task.models) or wanted
+        ways = {
+            title: row(
+                [pair for pair in found if pair.rater in who], published.SCALE, resamples=RESAMPLES
+            )
+            for title, found in zip(data.ways, by_way, strict=True)
+        }
         found = rows(
             own,
             task.models,
             published.PEOPLE,
-            published.groups(),
+            grouped(task.models),
             scale=published.SCALE,
             resamples=RESAMPLES,
         )
-        ordered = order(whole, data.models, task.models, resamples=RESAMPLES)
-        questions = len({answer.question_id for answer in data.answers})
-        show(console, [agreement_table(dimension, found), ""])
+        ordered = order(by_way[0], data.models, task.models, resamples=RESAMPLES)
+        title = f"{dimension}: our judge beside the published scores"
+        show(console, [agreement_table(title, "answers of", found), ""])
         if task.models:
             show(console, [order_table(dimension, ordered, questions, len(data.models)), ""])
+        if len(ways) > 1:
+            title = f"{dimension}: the same by what the judge is shown, {_whose(task)}"
+            show(console, [agreement_table(title, "the judge is shown", ways), ""])
         dimensions[dimension] = {
             "rows": {title: row.as_dict() for title, row in found.items()},
             "order": ordered.as_dict(),
+            "ways": {title: row.as_dict() for title, row in ways.items()},
         }
-    statuses = Counter(one["status"] for one in done)
+    statuses = Counter(one["status"] for one in items[0])
     told = ", ".join(f"{n} {status}" for status, n in statuses.most_common())
-    notes = [f"answers judged: {len(done)} ({told})", *published.checks(judged)]
+    notes = [f"answers: {len(task.asked)} ({told})", agreement.outside(task.asked, items[0])]
     print("\n".join([*notes, *current.told()]))
-    usage = current.ledger.as_dicts()
-    problems = invalid.of_judge(usage, {config.label})
     if output is not None:
         content = {
             "benchmark": BENCHMARK,
             "data": {"file": str(data.file), "digest": data.digest},
-            "coverage": coverage(task),
+            "coverage": agreement.coverage(task),
             "judge": described,
             "dimensions": dimensions,
+            "numbers": numbers,
             "statuses": dict(statuses),
             "notes": notes,
             "usage": usage,
             "invalid": problems,
-            "answers": [published.as_dict(answer, found) for answer, found in judged],
+            "answers": [
+                agreement.as_dict(answer, own, list(data.ways))
+                for answer, own in zip(task.asked, by_answer, strict=True)
+            ],
         }
         write_json(output, content)
     invalid.stop(problems)
+
+
+def _whose(task: Task) -> str:
+    return f"answers of {len(task.models)} models" if task.models else "people's answers"

@@ -90,6 +90,7 @@ def shows(task: str) -> bool:
 ALL, ALIGNED = "all", "aligned"
 GIVEN, NONE = "given", "none"
 _VALUES = {"facts": (ALL, ALIGNED), "dialogue": (GIVEN, NONE)}
+BOTH_READINGS = "both readings of their indexes (from 0, from 1)"
 
 
 class Options(NamedTuple):
@@ -105,21 +106,6 @@ class Options(NamedTuple):
 
     facts: str = ALL
     dialogue: str = GIVEN
-
-    def shown(
-        self, facts: Sequence[str], aligned: Sequence[str], dialogue: str
-    ) -> tuple[Sequence[str], str]:
-        """Facts and dialogue as the judge gets them.
-
-        Args:
-            facts: of the segment.
-            aligned: of the question.
-            dialogue: of the segment.
-        """
-        return (
-            aligned if self.facts == ALIGNED else facts,
-            dialogue if self.dialogue == GIVEN else "",
-        )
 
 
 def options() -> Options:
@@ -270,11 +256,8 @@ def look(
     told = bad_items(release.problems, f"of {total} MovieRecapsQA segments cannot be used")
     if not asked(release):
         told.append("its segments have no questions")
-    if chosen.facts == ALIGNED and any(q.aligned is None for _, q in release.questions()):
-        told.append(
-            f"{settings.MOVIERECAPSQA}=facts={ALIGNED} needs the facts of each question, "
-            "which the four tables have and the site's segments.json has not"
-        )
+    if chosen.facts == ALIGNED and (lacking := without_own(release)):
+        told.append(lacking)
     silent = unspoken(release, chosen, names)
     cure = "The addresses are all in data status. Put them there"
     told += missing_videos(silent, "segments have no dialogue at hand", cure)
@@ -285,6 +268,17 @@ def look(
         told += _complaints(f"{SOURCES[source]} ({', '.join(tasks)})", source, found[source])
     stop(release.file, told)
     return Checked(release, release.digest, found, chosen)
+
+
+def without_own(release: Release) -> str:
+    """That questions have no facts of their own, which `facts=aligned` needs; "" if none."""
+    lacking = [s.question_id(q) for s, q in release.questions() if q.aligned is None]
+    if not lacking:
+        return ""
+    return (
+        f"{settings.MOVIERECAPSQA}=facts={ALIGNED}: {len(lacking)} questions, such as "
+        f"{lacking[0]}, have no facts of their own (aligned_fact_ids, alignedFacts or factsUsed)"
+    )
 
 
 def _complaints(what: str, source: str, found: Held) -> list[str]:
@@ -423,7 +417,8 @@ def _notes(release: Release) -> Iterator[str]:
         for name, why in own.bad.items():
             yield f"{name}: {title}: {why}"
     yield "tasks that end in _dialogue need no video"
-    if silent := sum(not segment.dialogue for segment in release.segments):
+    unknown = release.without_subtitles
+    if silent := sum(not one.dialogue and one.id not in unknown for one in release.segments):
         yield f"segments without dialogue: {silent:,} (the prompt says so)"
     for split in SPLITS:
         unlabelled = sum(not getattr(question, split) for _, question in release.questions())
@@ -447,7 +442,10 @@ def prepare(source: Path, root: Path, link: bool) -> str:
     """
     release = schema.read(source.expanduser().resolve())
     target = root / "movierecapsqa"
-    places = {path.name: path for path in release.tables} or {schema.FILE_NAMES[0]: release.file}
+    places = {f"{name}{path.suffix}": path for name, path in release.tables.items()}
+    places = places or {schema.FILE_NAMES[0]: release.file}
+    if release.labels is not None:
+        places[release.labels.name] = release.labels
     fixed = list(places)
     for one in release.subtitles.values():
         if one.path is not None:

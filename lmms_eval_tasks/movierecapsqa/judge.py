@@ -113,12 +113,12 @@ _LETTERS = re.compile(r"\s*\([A-Z]{1,2}\)$")
 def label(dimension: str, written: str) -> str:
     """The label of `dimension` that a judge wrote: case, spaces, hyphens and underscores are free.
 
-    So are the letters behind a word ("SUPPORTED (S)").
+    So are stars around it, and the letters behind a word ("SUPPORTED (S)").
 
     Raises:
         ValueError: it is none; the message does not repeat it.
     """
-    found = _GAP.sub("_", _LETTERS.sub("", written.strip()).casefold())
+    found = _GAP.sub("_", _LETTERS.sub("", written.strip()).strip("*").casefold())
     found = _ALIASES.get(dimension, {}).get(found, found)
     if found not in WORDS[dimension]:
         raise ValueError(f"a label that is none of {', '.join(WORDS[dimension])}")
@@ -464,7 +464,11 @@ def _about_claims(
     if not claims:
         turn = _unknown(found)
     fields = asked(context, dimension, question, claims)
-    return Ask(dimension, criterion, fields, reads=True, rests_on="claims", before=turn)
+    likely = [{"id": number, "label": WORDS[dimension][0]} for number, _ in enumerate(claims, 1)]
+    stand_in = json.dumps({"labels": likely, "reason": "word " * 20, "score": HIGHEST})
+    return Ask(
+        dimension, criterion, fields, reads=True, rests_on="claims", before=turn, stand_in=stand_in
+    )
 
 
 def _unknown(claims: Verdict) -> Callable[[Judge, Callable[[], Verdict]], Verdict]:

@@ -95,7 +95,6 @@ def _of_dimension(name: str) -> list[Metric]:
     shown = (
         "status",
         "refused",
-        "n_claims",
         f"dimensions.{name}.score",
         f"dimensions.{name}.status",
     )

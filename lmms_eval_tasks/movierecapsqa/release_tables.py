@@ -2,6 +2,7 @@
 
     ROOT/movierecapsqa/{recaps,segments,questions,facts}.{json,jsonl,csv,parquet}   or in data/
     ROOT/movierecapsqa/subtitles/VIDEOID.srt   the movie's subtitles; MOVIE_VIDEOID.srt as well
+    ROOT/movierecapsqa/labels.csv   or another ending: the user's labels, if any
 
 Subtitles are not released: each recap names an address, and the user fetches them. They are the
 whole movie's, and a segment's part is cut out by its times in the movie.
@@ -19,6 +20,8 @@ from lmms_eval_tasks.utils import released_files, subtitles
 from lmms_eval_tasks.utils.subtitle_formats import clock
 from lmms_eval_tasks.utils.subtitles import Cue
 
+SPLIT = ("modality", "category")
+LABELS = "labels"  # a fifth table, of the user's own: `id` is a question's in results
 NEEDED = {
     "recaps": ("video_id", "movie_name", "subtitle_url"),
     "segments": (
@@ -28,13 +31,13 @@ NEEDED = {
     "questions": (
         *("video_id", "segment_id", "question_id", "question", "answer", "aligned_fact_ids"),
     ),
-    "facts": ("fact_id", "fact"),
+    "facts": ("video_id", "segment_id", "fact_id", "fact"),
+    LABELS: ("id", *SPLIT),
 }
 _ENDINGS = ("json", "jsonl", "csv", "parquet")
 _LISTS = ("fact_ids", "aligned_fact_ids")
-_NUMBERS = (
-    *("movie_start_time", "movie_end_time", "recap_start_time", "recap_end_time", "question_id"),
-)
+_NUMBERS = (*("movie_start_time", "movie_end_time", "recap_start_time", "recap_end_time"),)
+_IDS = ("video_id", "segment_id", "question_id", "fact_id")
 Row = dict[str, Any]
 
 
@@ -48,10 +51,9 @@ class Subtitle(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """Segments as schema.py reads them, from which files, and the subtitles by recap video."""
+    """Segments as schema.py reads them, and the subtitles by recap video."""
 
     entries: list[Row]
-    files: tuple[Path, ...]
     subtitles: Mapping[str, Subtitle]
 
 
@@ -62,22 +64,43 @@ def find(folder: Path) -> dict[str, Path] | None:
         DataError: a table is there twice, or not all of them are there.
     """
     for base in (folder, folder / "data"):
-        there = {name: list(_of(base, name)) for name in NEEDED}
+        there = {name: list(_of(base, name)) for name in NEEDED if name != LABELS}
         if not there["questions"] or not there["facts"]:
             continue
         for name, files in there.items():
             if len(files) != 1:
                 what = ", ".join(file.name for file in files) or f"no table {name}"
-                raise DataError(f"{base}: expected one file of each of {', '.join(NEEDED)}: {what}")
+                raise DataError(f"{base}: expected one file of each of {', '.join(there)}: {what}")
         return {name: files[0] for name, files in there.items()}
     return None
+
+
+def labels_file(folder: Path) -> Path | None:
+    """The user's labels, beside the data."""
+    return next(_of(folder, LABELS), None)
+
+
+def add_labels(entries: list[Any], file: Path) -> None:
+    """Put the user's labels into the questions of segments.
+
+    Raises:
+        DataError: the file cannot be read, or labels what is no question.
+    """
+    labels = {row["id"]: {name: row[name] for name in SPLIT} for row in _rows(LABELS, file)}
+    for entry in entries:
+        for asked in (entry.get("questions") or []) if isinstance(entry, dict) else []:
+            if isinstance(asked, dict):
+                asked.update(labels.pop(f"{entry.get('id')}/{asked.get('qid')}", {}))
+    if labels:
+        raise DataError(f"{file}: there is no question {next(iter(labels))!r}")
 
 
 def _of(base: Path, name: str) -> Iterator[Path]:
     for ending in _ENDINGS:
         if (base / f"{name}.{ending}").is_file():
             yield base / f"{name}.{ending}"
-    yield from sorted(base.glob(f"{name}-*.parquet"))  # the hub's own name
+    for form in (f"{name}-*.parquet", f"{name}/*.parquet"):  # the hub's own
+        yield from sorted(base.glob(form))
 
 
 def subtitle_files(folder: Path) -> list[Path]:
@@ -97,7 +120,9 @@ def read(files: Mapping[str, Path], folder: Path) -> Tables:
             the place.
     """
     rows = {name: list(_rows(name, file)) for name, file in files.items()}
-    known = {row["fact_id"]: row["fact"] for row in rows["facts"]}
+    known: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in rows["facts"]:
+        known.setdefault(_segment(row), {})[row["fact_id"]] = row["fact"]
     recaps = {row["video_id"]: row for row in rows["recaps"]}
     spoken = {video: _subtitle(row, folder) for video, row in recaps.items()}
     cues = {
@@ -110,9 +135,9 @@ def read(files: Mapping[str, Path], folder: Path) -> Tables:
             "qid": row["question_id"],
             "question": row["question"],
             "datasetAnswer": row["answer"] or "",
-            "alignedFacts": _facts(row["aligned_fact_ids"], known, place),
+            "alignedFacts": _facts(row["aligned_fact_ids"], known.get(_segment(row), {}), place),
         }
-        asked.setdefault((row["video_id"], row["segment_id"]), []).append(question)
+        asked.setdefault(_segment(row), []).append(question)
     entries = []
     for number, row in enumerate(rows["segments"], 1):
         place = f"{files['segments']}, row {number}"
@@ -128,15 +153,20 @@ def read(files: Mapping[str, Path], folder: Path) -> Tables:
                 "movieId": _file_name(spoken[row["video_id"]].movie),
                 "movieStartTime": row["movie_start_time"],
                 "movieEndTime": row["movie_end_time"],
-                "facts": _facts(row["fact_ids"], known, place),
+                "facts": _facts(row["fact_ids"], known.get(_segment(row), {}), place),
                 "srt": _said(cues.get(row["video_id"], []), row),
-                "questions": asked.pop((row["video_id"], row["segment_id"]), []),
+                "questions": asked.pop(_segment(row), []),
             }
         )
     if asked:
         video, segment = next(iter(asked))
         raise DataError(f"{files['questions']}: {video}.{segment} is no segment")
-    return Tables(entries, tuple(files.values()), spoken)
+    return Tables(entries, spoken)
+
+
+def _segment(row: Row) -> tuple[str, str]:
+    """Whose row it is; ids of facts and questions are looked up within a segment."""
+    return row["video_id"], row["segment_id"]
 
 
 def _said(cues: list[Cue], row: Row) -> str:
@@ -186,7 +216,7 @@ def _rows(table: str, file: Path) -> Iterator[Row]:
 
 def _value(name: str, value: Any, place: str) -> Any:
     """A value as JSON has it: CSV has numbers and lists as text."""
-    if name in ("video_id", "segment_id", "fact_id"):
+    if name in _IDS:
         return str(value).strip()
     if isinstance(value, str) and (name in _LISTS or name in _NUMBERS):
         try:

@@ -3,6 +3,7 @@
     ROOT/movierecapsqa/segments.json      the list of segments
     ROOT/movierecapsqa/recaps/VIDEOID.mp4 recap videos; beside segments.json as well
     ROOT/movierecapsqa/movies/MOVIEID.mp4 the user's own copies of the movies
+    ROOT/movierecapsqa/labels.csv         the user's labels, if any: none are released
 
 The full release has four tables instead of segments.json (release_tables.py), which are put
 together to the same form. Released on the site: id, movie, videoId, startTime, endTime (seconds in
@@ -111,17 +112,23 @@ class Answer(_Entry):
 
 
 class Question(_Entry):
-    """One question. `factsUsed` is not read: the release mixes 0- and 1-based indexes in it."""
+    """One question.
 
-    qid: int
+    `aligned` are the facts that it was made from: alignedFacts, or those that factsUsed counts;
+    None where nobody says. The site counts from 0 and from 1, even within a segment: where both
+    readings fit it is `unsure`, and `aligned` has the facts of both.
+    """
+
+    qid: int | str
     question: Text
     reference: str = Field(default="", alias="datasetAnswer")
     human_answers: tuple[Answer, ...] = ()
     model_answers: tuple[Answer, ...] = Field(default=(), alias="modelAnswers")
     modality: str = ""
     category: str = ""
-    # The facts that it was made from, as the tables have them; None where nobody says.
     aligned: tuple[Text, ...] | None = Field(default=None, alias="alignedFacts")
+    used: tuple[int, ...] = Field(default=(), alias="factsUsed")
+    unsure: bool = False
 
     @model_validator(mode="before")
     @classmethod
@@ -131,6 +138,24 @@ class Question(_Entry):
             return value
         several, one = value.get("humanAnswers") or [], value.get("humanAnswer")
         return {**value, "human_answers": [*([one] if one else []), *several]}
+
+    def with_own(self, facts: tuple[str, ...]) -> Question:
+        """With the facts of its segment that it was made from."""
+        fits = [
+            {place - first for place in self.used}
+            for first in (0, 1)
+            if self.used and set(self.used) <= set(range(first, first + len(facts)))
+        ]
+        if self.aligned is not None or not fits:
+            return self
+        own = tuple(facts[place] for place in sorted(set().union(*fits)))
+        return self.model_copy(update={"aligned": own, "unsure": len(fits) > 1})
+
+    @field_validator("used", mode="before")
+    @classmethod
+    def _whole(cls, value: Any) -> list[int]:
+        whole = isinstance(value, list) and all(type(place) is int for place in value)
+        return value if whole else []
 
     @field_validator("modality", "category", mode="before")
     @classmethod
@@ -195,6 +220,13 @@ class Segment(_Entry):
             raise ValueError(str(error).removeprefix("srt, ")) from None
         return "\n".join(cue.text for cue in cues)
 
+    @field_validator("questions")
+    @classmethod
+    def _own_facts(
+        cls, questions: tuple[Question, ...], info: ValidationInfo
+    ) -> tuple[Question, ...]:
+        return tuple(one.with_own(info.data.get("facts", ())) for one in questions)
+
     @model_validator(mode="after")
     def _consistent(self) -> Segment:
         if self.start >= self.end:
@@ -210,7 +242,7 @@ class Segment(_Entry):
             if not self.movie_id:
                 raise ValueError("movieStartTime needs movieId, the movie's file in movies/")
         numbers = [question.qid for question in self.questions]
-        if twice := sorted({number for number in numbers if numbers.count(number) > 1}):
+        if twice := [number for number in numbers if numbers.count(number) > 1]:
             raise ValueError(f"qid {twice[0]} occurs twice")
         return self
 
@@ -236,7 +268,8 @@ class Release:
         digest: first 12 hex digits of the SHA-256 of the content, independent of formatting.
         segments: the good ones, in the file's order.
         problems: id of a bad segment -> what is wrong with it, in one line.
-        tables: the files of the four tables; of the site's form none.
+        tables: the files of the four tables, by name; of the site's form none.
+        labels: the user's file of modalities and categories, or None.
         subtitles: of the tables, by recap video.
     """
 
@@ -245,7 +278,8 @@ class Release:
     segments: tuple[Segment, ...]
     problems: Mapping[str, str]
     folder: Path  # of videos and subtitles
-    tables: tuple[Path, ...] = ()
+    tables: Mapping[str, Path] = field(default_factory=dict)
+    labels: Path | None = None
     subtitles: Mapping[str, release_tables.Subtitle] = field(default_factory=dict)
 
     @property
@@ -280,8 +314,9 @@ class Release:
         place = released_files.video_path([self.folder / "recaps", self.folder], segment.video)
         if place.is_file() or not self.tables:
             return place
-        name = glob.escape(segment.video)
-        return next(iter(sorted((self.folder / "recaps").glob(f"*_{name}.*"))), place)
+        named = sorted((self.folder / "recaps").glob(f"*_{glob.escape(segment.video)}.*"))
+        videos = (one for one in named if one.suffix.lower() in released_files.VIDEO_ENDINGS)
+        return next(videos, place)
 
     def movie_path(self, segment: Segment) -> Path | None:
         """Where the movie of a segment is, or would be; None if the segment names no movie."""
@@ -296,30 +331,37 @@ def read(path: Path) -> Release:
     Raises:
         DataError: no list of segments, two of one id, or none that can be used; names the place.
     """
-    if path.is_dir() and (tables := release_tables.find(path)):
-        there = [*tables.values(), *release_tables.subtitle_files(path)]
-        state = (tuple(there), released_files.state(*there))
-        return _read_tables(path, tuple(tables.items()), state)
-    file = released_files.find_file(path, FILE_NAMES)
-    return _read(file, released_files.state(file))
+    tables = release_tables.find(path) if path.is_dir() else None
+    file = tables["segments"] if tables else released_files.find_file(path, FILE_NAMES)
+    folder = path if tables else file.parent
+    labels = release_tables.labels_file(folder)
+    there = [*(tables or {"": file}).values(), *([labels] if labels else [])]
+    there += release_tables.subtitle_files(folder) if tables else []
+    items = tuple(tables.items()) if tables else ()
+    return _read(file, folder, items, labels, (tuple(there), released_files.state(*there)))
 
 
 @lru_cache(maxsize=8)
-def _read_tables(folder: Path, files: tuple[tuple[str, Path], ...], _state: object) -> Release:
-    tables = release_tables.read(dict(files), folder)
-    file = dict(files)["segments"]
-    segments, problems = good_entries(file, tables.entries, Segment)
-    digest = _digest(tables.entries)
-    return Release(file, digest, segments, problems, folder, tables.files, tables.subtitles)
-
-
-@lru_cache(maxsize=8)
-def _read(file: Path, _state: object) -> Release:
-    content = released_files.read_json(file)
+def _read(
+    file: Path, folder: Path, files: tuple[tuple[str, Path], ...], labels: Path | None, _: object
+) -> Release:
+    tables = release_tables.read(dict(files), folder) if files else None
+    content = tables.entries if tables else released_files.read_json(file)
     if not isinstance(content, list):
         raise DataError(f"{file}: expected a list of segments")
+    if labels is not None:
+        release_tables.add_labels(content, labels)
     segments, problems = good_entries(file, content, Segment)
-    return Release(file, _digest(content), segments, problems, file.parent)
+    return Release(
+        file,
+        _digest(content),
+        segments,
+        problems,
+        folder,
+        dict(files),
+        labels,
+        tables.subtitles if tables else {},
+    )
 
 
 def _digest(content: Any) -> str:

@@ -112,13 +112,23 @@ def _ordered(found: Sequence[Entry]) -> list[Entry]:
 _NAMES = ("model", "source", "input")
 
 
+def _by_row(
+    title: str, columns: Sequence[str], rows: Sequence[tuple[Sequence[str], list[str]]], notes: str
+) -> list[Table]:
+    """A table; source and input stand below it where several rows share both."""
+    if len(rows) < 2 or len({tuple(names[1:]) for names, _ in rows}) > 1:
+        return by_row(title, _NAMES, columns, rows, notes)
+    _, source, condition = rows[0][0]
+    notes = f"all rows: {source}, {condition}\n{notes}".strip()
+    return by_row(title, _NAMES[:1], columns, [(names[:1], cells) for names, cells in rows], notes)
+
+
 def _overall(found: Sequence[Entry]) -> list[Table]:
     metrics = {**_BASELINES, "factuality_valid": "Factuality", "relevance_valid": "Relevance"}
     used = [name for name in metrics if any(entry.value(name) is not None for entry in found)]
     rows = [(entry.names, [_with_variance(entry, name) for name in used]) for entry in found]
-    return by_row(
+    return _by_row(
         "MovieRecapsQA: every metric, mean ± variance (the paper's Table 4)",
-        _NAMES,
         [metrics[name] for name in used],
         rows,
         "HELMET correctness 0 to 3, factuality and relevance 0 to 5, all others 0 to 1",
@@ -129,7 +139,7 @@ def _with_variance(entry: Entry, metric: str) -> str:
     # Without spaces: with them nine columns do not fit, and the last one loses a digit.
     mean = entry.value(metric)
     variance = entry.value(f"{metric.removesuffix('_valid')}_var")
-    return NONE if mean is None else f"{mean:.2f}±{fixed(variance)}"
+    return fixed(mean) if variance is None else f"{fixed(mean)}±{fixed(variance)}"
 
 
 def _labelled(found: Sequence[Entry]) -> list[Table]:
@@ -156,10 +166,9 @@ def _labelled(found: Sequence[Entry]) -> list[Table]:
                 for key in ["", *(f"_{key}" for key, _ in used)]
             ]
             rows.append((entry.names, cells))
-        made += by_row(
+        made += _by_row(
             f"MovieRecapsQA: {dimension}, 0 to 5, by question type and category (the paper's "
             "Table 5)",
-            _NAMES,
             ["all", *(heading for _, heading in used)],
             rows,
             "with a sign: the difference to the same model with both\n"
@@ -186,11 +195,11 @@ def _difference(entry: Entry, base: Entry | None, metric: str) -> str:
 def _coherence(found: Sequence[Entry]) -> list[Table]:
     """Apart, as in the paper (4.2), which publishes no figures in its main part."""
     rows = [(entry.names, [_with_variance(entry, "coherence_valid")]) for entry in found]
-    return by_row(
+    return _by_row(
         "MovieRecapsQA: coherence, 0 to 5, mean ± variance (no published figures)",
-        _NAMES,
         ["Coherence"],
         rows,
+        "",
     )
 
 
@@ -212,9 +221,8 @@ def _checks(found: Sequence[Entry]) -> list[Table]:
         cells.append(fixed(entry.value("claims_mean"), 1))
         rows.append((entry.names, cells))
     heads = [f"{name[:4]}.\n{what}" for name in DIMENSIONS for what in ("failed", "off", "bounds")]
-    return by_row(
+    return _by_row(
         "MovieRecapsQA: the judge's scores beside the bounds that their own labels set",
-        _NAMES,
         [*heads, "empty", "without\nclaims", "claims"],
         rows,
         "failed: answers without a score: empty, or through the judge or the host\n"

@@ -7,6 +7,7 @@ the judge alone: nothing here hands them to a model.
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -114,9 +115,9 @@ def score(doc: Item, reply: str) -> Generator[Asks, Sequence[Verdict], dict[str,
 
 def _shown(doc: Item) -> judging.Context:
     """What the judge is shown (data.Options); of an older run all there is."""
-    facts, dialogue = data.Options(**doc.get("shown", {})).shown(
-        doc["facts"], doc.get("aligned", ()), doc["dialogue"]
-    )
+    chosen = data.Options(**doc.get("shown", {}))
+    facts = doc["aligned"] if chosen.facts == data.ALIGNED else doc["facts"]
+    dialogue = doc["dialogue"] if chosen.dialogue == data.GIVEN else ""
     return judging.Context(doc["segment"], facts, dialogue)
 
 
@@ -215,13 +216,15 @@ class MovieRecapsQA(Benchmark):
         if found is not None:
             release = found.release
             about = {"file": str(release.file), "hash": release.digest, **release.counts}
-            section |= {"judge_shown": cast(data.Checked, found).options._asdict()}
             section |= {"data": about, "left_out": {name: dict(left_out[name]) for name in names}}
             warnings += [
                 f"{task}: {len(own)} segments left out: {', '.join(sorted(own)[:NAMED])}"
                 for task, own in left_out.items()
                 if own
             ]
+            own_facts = cast(data.Checked, found).options.facts == data.ALIGNED
+            if own_facts and (unsure := sum(one.unsure for _, one in release.questions())):
+                warnings.append(f"{unsure} questions' own facts are those of {data.BOTH_READINGS}")
         warnings += self.notes(asked)
         section["frames"] = _frames(found, names)
         made = provenance.known("baselines", self._baselines, warnings)
@@ -238,24 +241,47 @@ class MovieRecapsQA(Benchmark):
         return baselines.describe(settings.judged_baselines(), config)
 
     def notes(self, asked: Mapping[str, Items]) -> list[str]:
-        """Conditions of a source that were not asked the same questions."""
-        return layouts.unlike(asked)
+        """What else than usual the judge is shown; conditions that were asked other questions."""
+        shown = {task: items[0].get("shown", {}) for task, items in asked.items() if items}
+        return [
+            *(
+                f"{task}: the judge is shown facts={one['facts']}, dialogue={one['dialogue']}"
+                for task, one in shown.items()
+                if data.Options(**one) != data.Options()
+            ),
+            *layouts.unlike(asked),
+        ]
 
     def reread(self, items: Sequence[dict[str, Any]], *, judged: bool) -> list[dict[str, Any]]:
         """The judged baselines that a run has are kept; with a judge those asked for now come too.
 
+        A judge is shown what the user chooses now, or what the run's was.
+
         Raises:
-            DataError: an item lacks what these tasks write.
+            DataError: an item lacks what these tasks write, or the facts that the judge is to see.
         """
         for item in items:
             lacking = [name for name, kind in _KEPT.items() if not isinstance(item.get(name), kind)]
             if lacking:
                 told = f"{item['id']} has no `{lacking[0]}`"
                 raise DataError(f"{told}; take its line out or run the task again")
+        if judged and os.environ.get(settings.MOVIERECAPSQA):
+            items = [_shown_anew(item, data.options()) for item in items]
         wanted = {name for item in items for name in item["judged_baselines"]}
         wanted |= set(settings.judged_baselines() if judged else ())
         which = [name for name in settings.JUDGED_BASELINES if name in wanted]
         return [{**item, "judged_baselines": which} for item in items]
+
+
+def _shown_anew(item: dict[str, Any], chosen: data.Options) -> dict[str, Any]:
+    """An item whose judge is to be shown something else: what it said of that falls."""
+    if chosen.facts == data.ALIGNED and not item.get("aligned"):
+        raise DataError(f"{item['id']} has no facts of its own ({settings.MOVIERECAPSQA})")
+    if data.Options(**item.get("shown", {})) == chosen:
+        return item
+    kept = (item.get("verdicts") or {}).items()
+    stands = {name: one for name, one in kept if name not in judging.WITH_CONTEXT}
+    return {**item, "shown": chosen._asdict(), "verdicts": stands}
 
 
 def _frames(found: Found | None, names: Sequence[str]) -> dict[str, Any]:

@@ -6,11 +6,11 @@ reasons) is assumed and said.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import benchmarks
-from lmms_eval_tasks.benchmark import NOT_RUN, Doc, Task
+from lmms_eval_tasks.benchmark import NOT_RUN, Doc, Item, Task
 from lmms_eval_tasks.judges import JudgeConfig
 from lmms_eval_tasks.judges.asking import settle
 from lmms_eval_tasks.judges.costs import (
@@ -19,7 +19,7 @@ from lmms_eval_tasks.judges.costs import (
     calls_per_verdict,
     plus,
 )
-from lmms_eval_tasks.judges.verdict import DEBATE, Asks, Criterion, Verdict
+from lmms_eval_tasks.judges.verdict import DEBATE, Ask, Asks, Criterion, Verdict
 from lmms_eval_tasks.report.paper_tables import empty
 from lmms_eval_tasks.runs import media
 from lmms_eval_tasks.runs.given import text_of
@@ -65,20 +65,33 @@ def requests(task: Task, docs: Sequence[Doc]) -> list[tuple[Criterion, Mapping[s
 
     Empty where nothing is judged, as where the reference is withheld.
     """
-    asked: list[tuple[Criterion, Mapping[str, Any]]] = []
-
-    def answer(asks: Asks) -> list[Verdict]:
-        asked.extend((ask.criterion, ask.fields) for ask in asks)
-        # With an expectation no samples are drawn; `stand_in` is what the next list rests on.
-        return [Verdict(1.0, "ok", raw=ask.stand_in, expected=1.0) for ask in asks]
-
+    asked: list[Ask] = []
     items = []
     for number, doc in enumerate(docs if task.asks else ()):
         kept = task.keep(doc)
-        items.append({**kept, **settle(task.score(kept, task.stand_in(doc, number)), answer)})
+        made = settle(task.score(kept, task.stand_in(doc, number)), _stand_ins(asked))
+        items.append({**kept, **made})
     for _, scoring in task.together(items):
-        settle(scoring, answer)
-    return asked
+        settle(scoring, _stand_ins(asked))
+    return [(ask.criterion, ask.fields) for ask in asked]
+
+
+def asks(task: Task, kept: Item, reply: str) -> list[Ask]:
+    """What the judge is asked about one reply."""
+    found: list[Ask] = []
+    settle(task.score(kept, reply), _stand_ins(found))
+    return found
+
+
+def _stand_ins(found: list[Ask]) -> Callable[[Asks], list[Verdict]]:
+    """Verdicts that nobody gave; what was asked is found there."""
+
+    def answer(asked: Asks) -> list[Verdict]:
+        found.extend(asked)
+        # With an expectation no samples are drawn; `stand_in` is what the next list rests on.
+        return [Verdict(1.0, "ok", raw=ask.stand_in, expected=1.0) for ask in asked]
+
+    return answer
 
 
 def table(estimates: Sequence[Estimate], rate: float) -> Table:

@@ -46,6 +46,7 @@ def release(folder: Path) -> Path:
         questions = [
             question(
                 number,
+                factsUsed=[number],  # from 0 in the one, from 1 in the other
                 humanAnswer=...,
                 humanAnswers=[with_scores(given) for given in PEOPLE[2 * place + number]],
                 modelAnswers=[

@@ -18,10 +18,19 @@ from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
 from lmms_eval_tasks.judges.engine import block
 from lmms_eval_tasks.movierecapsqa import published
-from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from lmms_eval_tasks.runs.agreement import task as agreement_task
-from tests.local_endpoint import Fault, LocalEndpoint, choice, completion, last_user_text
-from tests.movierecapsqa.asking import BEST, claimed, claims_of, kind, labelled
+from tests.local_endpoint import Fault, LocalEndpoint, choice, completion, drawn, last_user_text
+from tests.movierecapsqa.asking import (
+    BEST,
+    GEVAL,
+    HELMET,
+    asked_for,
+    claimed,
+    claims_of,
+    graded,
+    kind,
+    labelled,
+)
 from tests.movierecapsqa.entries import SPOKEN, entry, question, write
 from tests.movierecapsqa.small_release import MODELS, PEOPLE, SCORED, release
 
@@ -53,13 +62,14 @@ def plays(request: dict[str, Any]) -> str | Fault:
         (found,) = {answer for answer in answers if block("candidate", answer) in text}
         return completion([choice(claimed([found]))], USAGE)
     (claim,) = claims_of(request)
-    score = int(claim[-1]) if about == "factuality" else 4
+    score = int(claim[-1] if claim[-1].isdigit() else 0) if about == "factuality" else 4
     label = BEST[about]
     if about == "factuality":
         label = {0: "unsupported", 5: "supported"}.get(score, "partially_supported")
     return completion([choice(labelled([label], score))], USAGE_OF_CACHE)
 
 
+NO_BASELINES = {settings.BASELINES: "none"}
 Play = Callable[[dict[str, Any]], "str | Fault"]
 
 
@@ -76,7 +86,7 @@ def at(tmp_path: Path) -> Iterator[Callable[..., tuple[Result, LocalEndpoint, di
         out = tmp_path / "out.json"
         out.unlink(missing_ok=True)
         spec = ("--judge", f"m@{endpoint.url}", "--from", str(tmp_path / "data"))
-        done = agreement(*spec, "--output", str(out), *arguments, **env)
+        done = agreement(*spec, "--output", str(out), *arguments, **NO_BASELINES | env)
         written = json.loads(out.read_text(encoding="utf-8")) if out.exists() else {}
         return done, endpoint, written
 
@@ -88,9 +98,10 @@ def at(tmp_path: Path) -> Iterator[Callable[..., tuple[Result, LocalEndpoint, di
 def test_a_judge_at_an_endpoint(at: Any) -> None:
     done, endpoint, found = at()
     assert done.exit_code == 0, (done.output, done.exception)
-    # The answers without scores cost nothing.
+    # An answer that looks like a refusal is judged too; the ways share claims and coherence.
     counts = Counter(kind(request.json) for request in endpoint.chats)
-    assert counts == dict.fromkeys(("claims", *DIMENSIONS), SCORED)
+    asked = dict.fromkeys(("claims", "coherence"), SCORED + 1)
+    assert counts == {**asked, **dict.fromkeys(published.DIMENSIONS, 4 * (SCORED + 1))}
     rows = found["dimensions"]["factuality"]["rows"]
     # Ours 5 4 3 against 5 4 4; 2 0 4 1 against 3 0 4 1; 1 1 2 against 1 2 2.
     assert (rows["GPT-4o"]["n"], rows["GPT-4o"]["absolute"]) == (3, pytest.approx(1 / 3))
@@ -114,7 +125,59 @@ def test_a_judge_at_an_endpoint(at: Any) -> None:
     relevance = found["dimensions"]["relevance"]
     assert (relevance["rows"]["all models"]["rho"], relevance["order"]["tau"]) == (None, None)
     assert relevance["rows"]["all models"]["kappa"] == 0
-    assert f"{3 * SCORED * 64:,} of the prompts' from the endpoint's own cache" in done.output
+    assert f"{9 * (SCORED + 1) * 64:,} of the prompts' from the endpoint's own cache" in done.output
+
+
+def test_every_metric_in_every_way(at: Any, tmp_path: Path) -> None:
+    """Without the dialogue nothing is supported; labels are of the user's own file."""
+
+    def play(request: dict[str, Any]) -> str | Fault:
+        about = asked_for(request)
+        if about in HELMET:
+            return graded(1)
+        if about in GEVAL:
+            return drawn(request, [3])
+        if about == "factuality" and SPOKEN not in last_user_text(request):
+            return labelled(["unsupported"], 0)
+        return plays(request)
+
+    labels = tmp_path / "data" / "labels.csv"
+    lines = ["id,modality,category", *(f"talk.{n}/0,vision,STA" for n in (1, 2))]
+    labels.write_text("\n".join(lines), encoding="utf-8")
+    done, endpoint, found = at("--models", "GPT-4o,people", play=play, **{settings.BASELINES: ""})
+    assert done.exit_code == 0, (done.output, done.exception)
+    asked = Counter(asked_for(request.json) for request in endpoint.chats)
+    assert asked == {
+        **dict.fromkeys(("claims", "coherence", *HELMET), 3 + 5),
+        **dict.fromkeys(published.DIMENSIONS, 4 * (3 + 5)),
+        **dict.fromkeys(GEVAL, 2 * (3 + 5)),  # no log-probabilities, then samples in one request
+    }
+    ways = {title: row["ours"] for title, row in found["dimensions"]["factuality"]["ways"].items()}
+    assert list(ways) == list(published.WAYS)
+    assert [*ways.values()] == [4, 0, 4, 0]
+    numbers = found["numbers"]
+    best, average = (numbers[f"people, {name} of each question"] for name in ("best", "average"))
+    assert (best["factuality_valid"], best["factuality_var"]) == (3, (25 + 16 + 9) / 4 - 9)
+    assert average["factuality_valid"] == (3.5 + 4 + 3 + 0) / 4
+    assert average["helmet_fluency"] == numbers["people"]["helmet_fluency"] == 1
+    assert average["geval_samples"] == 0.5
+    assert numbers["GPT-4o"]["factuality_valid_modality_vision"] == (5 + 3) / 2
+    assert numbers["GPT-4o"]["factuality_valid_category_sta"] == (5 + 3) / 2
+    for shown in ("Table 4", "Table 5", "Vision", "STA", "by what the judge is shown"):
+        assert shown in done.output
+    # A judge that finds no claims has failed.
+    done, _, found = at(play=lambda _: '{"claims": []}')
+    assert (done.exit_code, found["numbers"]["GPT-4o"]["factuality_valid"]) == (3, None)
+    assert found["dimensions"]["factuality"]["rows"]["all models"]["n"] == 0
+    assert "found no claim in any of 17 answers" in found["invalid"]["movierecapsqa_agreement"]
+    # One way alone, if the user says which; and a label of no question.
+    env = {settings.MOVIERECAPSQA: "facts=aligned"}
+    _, endpoint, found = at("--models", "GPT-4o", **env)
+    assert list(found["dimensions"]["factuality"]["ways"]) == ["own facts + dialogue"]
+    assert len(endpoint.chats) == 4 * 3
+    labels.write_text("\n".join([*lines, "talk.9/0,vision,STA"]), encoding="utf-8")
+    done, _, _ = at()
+    assert "labels.csv: there is no question 'talk.9/0'" in refused(done, DataError)
 
 
 def test_answers_that_the_judge_fails_on_leave_the_agreement(at: Any) -> None:
@@ -136,12 +199,14 @@ def test_answers_that_the_judge_fails_on_leave_the_agreement(at: Any) -> None:
     assert [second["rows"]["GPT-4o"][key] for key in ("n", "missing", "ours")] == [1, 2, 4]
     assert (first["order"]["complete"], first["order"]["judged"]) == (2, 1)
     assert (second["order"]["judged"], second["order"]["tau"]) == (0, None)
-    assert found["statuses"] == {"ok": 13, "judge_parse_failure": 2}
+    assert found["statuses"] == {"ok": 14, "empty": 1, "judge_parse_failure": 2}
     assert "2 judge_parse_failure" in done.output
-    # One for the claims, three dimensions that could not be asked, one label too many.
+    # One for the claims, 3 + 3 x 2 that could not be asked, four times a label too many.
     done, _, found = at(play=fails, **{settings.MAX_FAILED: "0.08"})
     assert done.exit_code == 3
-    assert f"5 of {4 * SCORED} verdicts failed" in found["invalid"]["movierecapsqa_agreement"]
+    assert (
+        f"14 of {10 * (SCORED + 1)} verdicts failed" in found["invalid"]["movierecapsqa_agreement"]
+    )
     assert found["dimensions"] != {}  # what there is is written all the same
 
 
@@ -183,9 +248,9 @@ def test_names_are_those_of_table_4_and_people_are_one_row(tmp_path: Path) -> No
     )
     assert found.models == ["LLaVA-NeXT-Video", "Amazon Nova Lite", "mine"]
     first = found.answers[0]
-    assert (first.question_id, first.video, first.text) == ("talk.1/7", "talk", "a")
+    assert (first.doc["id"], first.doc["video"], first.text) == ("talk.1/7", "talk", "a")
     assert first.scores == GOOD
-    assert (first.context.segment, first.context.dialogue) == ("talk.1", SPOKEN)
+    assert (first.doc["segment"], first.doc["dialogue"]) == ("talk.1", SPOKEN)
     people = [answer for answer in found.answers if answer.by == published.PEOPLE]
     assert [(a.text, a.number, a.is_scored) for a in people] == [
         ("first", 0, True),

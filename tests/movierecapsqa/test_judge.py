@@ -86,7 +86,7 @@ def test_claim_text_and_a_reason_with_each_label() -> None:
     """As judges like to reply, and as the authors' texts ask for it."""
     ours = [
         {"id": n, "claim": text, "label": label, "reason": "so"}
-        for n, (text, label) in enumerate(zip(CLAIMS, ("SUPPORTED (S)", "NC"), strict=True), 1)
+        for n, (text, label) in enumerate(zip(CLAIMS, ("*SUPPORTED* (S)", "NC"), strict=True), 1)
     ]
     theirs = [
         {

@@ -27,8 +27,8 @@ TABLES: dict[str, list[dict[str, Any]]] = {
         }
         for video, number, ids in (
             ("abC-1", 0, ["f1", "f2"]),
-            ("abC-1", 1, ["f3"]),
-            ("xyz", 0, ["f4"]),
+            ("abC-1", 1, ["f1"]),
+            ("xyz", 0, ["f1"]),
         )
     ],
     "questions": [
@@ -40,13 +40,18 @@ TABLES: dict[str, list[dict[str, Any]]] = {
         for video, segment, number, ids in (
             ("abC-1", 0, 0, ["f2"]),
             ("abC-1", 0, 1, ["f1", "f2"]),
-            ("abC-1", 1, 0, ["f3"]),
-            ("xyz", 0, 0, ["f4"]),
+            ("abC-1", 1, 0, ["f1"]),
+            ("xyz", 0, 0, ["f1"]),
         )
     ],
     "facts": [
-        {"fact_id": f"f{number}", "video_id": "v", "segment_id": 0, "fact": f"Fact {number}."}
-        for number in (1, 2, 3, 4)
+        {"fact_id": fact, "video_id": video, "segment_id": segment, "fact": text}
+        for video, segment, fact, text in (  # an id may come again in another segment
+            ("abC-1", 0, "f1", "Fact 1."),
+            ("abC-1", 0, "f2", "Fact 2."),
+            ("abC-1", 1, "f1", "Fact 3."),
+            ("xyz", 0, "f1", "Fact 4."),
+        )
     ],
 }
 SRT = "".join(
@@ -93,10 +98,16 @@ def test_four_forms_of_the_tables_are_one_release(tmp_path: Path) -> None:
     for ending in ("json", "jsonl", "csv", "parquet"):
         folder = tmp_path / ending
         write(folder / "data" if ending == "parquet" else folder, ending)
+        if ending == "parquet":  # the hub's own places
+            (folder / "data" / "facts").mkdir()
+            (folder / "data" / "facts.parquet").rename(folder / "data/facts/train-0-of-1.parquet")
         subtitle(folder, "Talk_abC-1.srt")
         release = schema.read(folder)
         digests.add(release.digest)
     assert len(digests) == 1
+    data.prepare(folder, tmp_path / "root", link=True)
+    made = (tmp_path / "root" / "movierecapsqa").glob("*.parquet")
+    assert {path.stem for path in made} == set(TABLES)
     first, second, third = release.segments
     assert (first.id, first.video, first.movie_id) == ("abC-1.0", "abC-1", "Talk: I_II")
     assert (first.start, first.end, first.movie_start, first.movie_end) == (0, 2, 600, 660)
@@ -114,14 +125,26 @@ def test_tables_that_do_not_fit_stop(tmp_path: Path) -> None:
     rows = TABLES["questions"]
     for number, (changes, said) in enumerate(
         (
-            ({"facts": TABLES["facts"][:2]}, "row 3: no fact f3"),
+            ({"facts": TABLES["facts"][:2]}, "row 3: no fact f1"),
             ({"recaps": TABLES["recaps"][:1]}, "'xyz' is in no row"),
-            ({"questions": [{**rows[0], "segment_id": 9}]}, "abC-1.9 is no segment"),
+            (
+                {"questions": [{**rows[0], "segment_id": 9, "aligned_fact_ids": []}]},
+                "abC-1.9 is no segment",
+            ),
             ({"questions": [{"question": "Who?"}]}, "row 1: no video_id"),
         )
     ):
         with pytest.raises(DataError, match=said):
             schema.read(write(tmp_path / str(number), "json", **changes))
+    named = [{**row, "question_id": f"q-{row['question_id']}"} for row in rows]
+    made = schema.read(write(tmp_path / "named", "csv", questions=named))
+    assert [made.segments[0].question_id(one) for one in made.segments[0].questions] == [
+        "abC-1.0/q-0",
+        "abC-1.0/q-1",
+    ]
+    (tmp_path / "named" / "recaps").mkdir()
+    (tmp_path / "named" / "recaps" / "Talk_abC-1.info.json").write_text("{}")
+    assert made.recap_path(made.segments[0]).name == "abC-1.mp4"  # where it would be
     twice = write(write(tmp_path / "twice", "json"), "csv")
     with pytest.raises(DataError, match="one file of each"):
         schema.read(twice)
@@ -183,7 +206,7 @@ def test_what_the_judge_is_shown(
         # The model's own dialogue is another matter.
         assert doc["dialogue"] == "In the first.\nAstride."
     monkeypatch.setenv(settings.DATA, str(root))
-    with pytest.raises(DataError, match="facts=aligned needs the facts of each question"):
+    with pytest.raises(DataError, match="have no facts of their own"):
         data.look([name])
     for text, said in (
         ("fact=all", "is none of facts, dialogue"),

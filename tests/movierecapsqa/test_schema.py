@@ -102,6 +102,28 @@ def test_a_bad_segment_is_told_in_one_line(
     assert len(said) < 300
 
 
+@pytest.mark.parametrize(
+    ("used", "own", "unsure"),
+    [
+        ([0, 1], "ab", False),
+        ([3], "c", False),
+        ([2, 1], "abc", True),
+        ([0, 3], None, False),
+        ([4], None, False),
+        (["1"], None, False),
+        ([], None, False),
+        (None, None, False),
+    ],
+)
+def test_own_facts_by_either_reading_of_indexes(
+    used: Any, own: str | None, unsure: bool, tmp_path: Path
+) -> None:
+    given = [question(1, factsUsed=used), question(2, factsUsed=used, alignedFacts=["c"])]
+    first, second = one(tmp_path, facts=["a", "b", "c"], questions=given).questions
+    assert (first.aligned, first.unsure) == (own and tuple(own), unsure)
+    assert (second.aligned, second.unsure) == (("c",), False)
+
+
 def test_answers_of_people_and_models(tmp_path: Path) -> None:
     several = [{"answer": "Two", "scores": {"factuality": 5, "relevance": 5}}]
     answers = [{"model": "m", "answer": None, "scores": None}, {"model": "n", "answer": ""}]

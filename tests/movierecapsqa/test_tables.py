@@ -7,7 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks.movierecapsqa import published, tables
+from lmms_eval_tasks import leaderboards
+from lmms_eval_tasks.movierecapsqa import tables
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from tests import checks
 from tests.checks import lines_of as of
@@ -133,7 +134,10 @@ def test_groups_of_models_by_their_names() -> None:
     found = tables.grouped([QWEN, GPT, LLAVA, served, *others, gemini, GPT])
     assert found == {"open-source": [QWEN, LLAVA, served], "proprietary": [GPT, gemini]}
     assert tables.grouped([QWEN, GPT]) == {}  # one model is no group
-    papers = {group: list(models) for group, models in published.groups().items()}
+    table, papers = leaderboards.leaderboard("movierecapsqa").tables[4], {}
+    for row in table.rows:
+        if row.identity:
+            papers.setdefault(table.groups[row.group], []).append(row.identity)
     assert tables.grouped(name for models in papers.values() for name in models) == papers
     one = {"factuality_valid": 3.0, "factuality_var": 1.0, "relevance_valid": 4.0}
     two = {"factuality_valid": 4.0, "factuality_var": 2.0, "relevance_valid": None}

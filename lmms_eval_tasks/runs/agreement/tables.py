@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from lmms_eval_tasks.report.paper_tables import NONE, empty, fixed, signed
+from lmms_eval_tasks.report.paper_tables import NONE, empty, fixed
 from lmms_eval_tasks.runs.agreement.order import Order
 from lmms_eval_tasks.utils.score_agreement import FEW_CLUSTERS, Row
 
@@ -16,37 +16,35 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.utils.stats import Interval
 
 
-def agreement_table(dimension: str, rows: Mapping[str, Row]) -> Table:
-    """A dimension's coefficients, a row for each model, group and for people."""
-    table = empty(
-        f"{dimension}: our judge beside the published scores", _about(list(rows.values()))
-    )
-    table.add_column("answers of", overflow="fold", min_width=20)
-    for title in ("n", "judge\nfailed", "kappa", "rho", "|difference|"):
-        table.add_column(title, justify="right", no_wrap=True)
-    for title in ("mean\nours", "mean\npublished", "ours -\npublished"):
-        table.add_column(title, justify="right", no_wrap=True)
+def agreement_table(title: str, names: str, rows: Mapping[str, Row]) -> Table:
+    """A dimension's coefficients, a row for each model, group and for people, or each way.
+
+    Args:
+        title: of the table.
+        names: heading of the rows' names.
+        rows: by name.
+    """
+    table = empty(title, _about(list(rows.values())))
+    table.add_column(names, overflow="fold", min_width=20)
+    heads = ("n", "judge\nfailed", "kappa", "rho", "|diff.|", "ours", "published")
+    for heading in heads:
+        table.add_column(heading, justify="right", no_wrap=True)
     for name, row in rows.items():
         table.add_row(
             name,
             str(row.n),
             str(row.missing),
-            *(
-                _with_interval(value, row.intervals.get(key))
-                for key, value in (("kappa", row.kappa), ("rho", row.rho))
-            ),
-            _with_interval(row.absolute, row.intervals.get("absolute")),
-            fixed(row.ours),
-            fixed(row.published),
-            _difference(row),
+            _with_interval(row.kappa, row.intervals.get("kappa")),
+            fixed(row.rho),
+            fixed(row.absolute),
+            _with_variance(row.ours, row.ours_var),
+            _with_variance(row.published, row.published_var),
         )
     return table
 
 
-def _difference(row: Row) -> str:
-    if row.ours is None or row.published is None:
-        return NONE
-    return signed(row.ours - row.published, 2)
+def _with_variance(mean: float | None, variance: float | None) -> str:
+    return NONE if mean is None else f"{mean:.2f}±{fixed(variance)}"
 
 
 def _with_interval(value: float | None, interval: Interval | None) -> str:
@@ -62,11 +60,12 @@ def _about(rows: Sequence[Row]) -> str:
         return ""
     videos = max(interval.clusters for interval in intervals)
     lines = [
-        "kappa: quadratic weights, over the whole scale; rho: Spearman's; |difference|: its mean.",
+        "kappa: quadratic weights, over the whole scale; rho: Spearman's; |diff.|: mean distance;",
+        "ours, published: mean±variance.",
         f"[low, high]: {intervals[0].method}, over up to {videos} videos.",
     ]
     if videos == 1:
-        lines[1] = "No intervals: all answers are about one video."
+        lines[2] = "No intervals: all answers are about one video."
     elif videos < FEW_CLUSTERS:
         lines.append(f"Fewer than {FEW_CLUSTERS} videos: these intervals are too narrow.")
     if undefined := max(interval.undefined for interval in intervals):

@@ -29,18 +29,20 @@ def printed(table: Table) -> list[list[str]]:
 
 
 def test_a_row_of_numbers() -> None:
-    made = printed(agreement_table("factuality", _rows(GIVEN)))
+    made = printed(agreement_table("factuality", "answers of", _rows(GIVEN)))
     (first,) = [cells for cells in made if cells[:1] == ["b"]]
     assert first[:3] == ["b", "2", "0"]
-    assert first[-3:] == ["2.50", "4.00", "-1.50"]
+    assert first[-2:] == ["2.50±2.25", "4.00±0.00"]
     (third,) = [cells for cells in made if cells[:1] == ["c"]]
     assert third[:3] == ["c", "2", "1"]
     # One video gives an interval no width, and no scores give no number.
-    alone = printed(agreement_table("factuality", _rows([Pair("a", "q", "v", 5, 4)])))
-    assert ["a", "1", "0", "0.00", "-", "1.00", "5.00", "4.00", "+1.00"] in alone
+    alone = printed(agreement_table("factuality", "answers of", _rows([Pair("a", "q", "v", 5, 4)])))
+    assert ["a", "1", "0", "0.00", "-", "1.00", "5.00±0.00", "4.00±0.00"] in alone
     assert "No intervals: all answers are about one video." in map(" ".join, alone)
-    nothing = printed(agreement_table("factuality", _rows([Pair("a", "q", "v", None, 4)])))
-    assert ["a", "0", "1", *["-"] * 6] in nothing
+    nothing = printed(
+        agreement_table("factuality", "answers of", _rows([Pair("a", "q", "v", None, 4)]))
+    )
+    assert ["a", "0", "1", *["-"] * 5] in nothing
 
 
 def _rows(pairs: list[Pair]) -> dict[str, Row]:
