@@ -36,6 +36,7 @@ from lmms_eval_tasks.haven.options import (
     PAPER_COUNTS,
     REFERENCE,
     SELECTIONS,
+    SENTENCES,
     SHOTS,
     SOURCES,
     SUMMARIES,
@@ -216,6 +217,8 @@ def _reasons(every: Checked, task: str, found: Mapping[str, str]) -> dict[str, s
             continue
         if why := record.gaps.get(task.removeprefix("haven_")):
             reasons[record.id] = why
+        elif _by_sentence(variant, every.options) and len(record.document) < 2:
+            reasons[record.id] = "aligned_full_document: fewer than two sentences"
         elif most and (needed := make_doc(given, variant, every.options)["n_images"]) > most:
             reasons[record.id] = (
                 f"not run: needs {needed} images, the model's limit is {most} (max_images)"
@@ -291,7 +294,8 @@ def make_doc(given: Mapping[str, Any], task: Variant, chosen: Options) -> Row:
     Adds `kind`, `text` (text proxy), `with_document`; `budget` (K); `n_sentences` asked for;
     `units`: the shots or document sentences shown, by number, in the order shown; `unit_frames`:
     the frames whose pictures are shown of each unit; `n_images`: how many pictures are shown;
-    `sentences`: the summary sentences shown; `document_last`: the document follows the shots;
+    `by_sentence`: they are sentences; `sentences`: the summary sentences shown; `document_last`:
+    the document follows the shots;
     `not_run`, which is empty here.
     """
     units, shots = _units(given, task, chosen), given["shots"]
@@ -307,6 +311,7 @@ def make_doc(given: Mapping[str, Any], task: Variant, chosen: Options) -> Row:
         "budget": budget(len(given["picks"]), chosen.budget),
         "n_sentences": asked if task.kind in SUMMARIES else 0,
         "units": units,
+        "by_sentence": _by_sentence(task, chosen),
         "unit_frames": pictures,
         "n_images": 0 if task.text else sum(map(len, pictures)) or len(given["picks"]),
         "sentences": _sentences(given, chosen) if task.kind == "grounding" else [],
@@ -321,11 +326,15 @@ def _sentences(given: Mapping[str, Any], chosen: Options) -> list[int]:
     return drawn(known, chosen.max_sentences, given, chosen, kind="grounding", what="summary")
 
 
+def _by_sentence(task: Variant, chosen: Options) -> bool:
+    return task.kind == "temporal" and task.text and chosen.temporal_text == SENTENCES
+
+
 def _units(given: Mapping[str, Any], task: Variant, chosen: Options) -> list[int]:
     """Numbers of what is shown, in order: shots, or the document's sentences (temporal proxy)."""
     if task.kind not in (*ORDERS, "grounding"):
         return []
-    sentences = task.kind == "temporal" and task.text
+    sentences = _by_sentence(task, chosen)
     units = list(range(1, 1 + len(given["document" if sentences else "shots"])))
     if task.kind == "grounding":
         return units  # its clips stay in order, and all of them are needed

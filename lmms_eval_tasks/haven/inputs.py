@@ -38,7 +38,8 @@ _LAYOUTS: dict[str, tuple[str, ...]] = {
     "v2t_text": ("v2t_text_open", _SHOWN, "v2t_text_ask"),
     "v2v_text": ("v2v_text_open", _SHOWN, "v2v_text_ask"),
     "v2vt_text": ("v2vt_text_open", _SHOWN, "v2vt_text_ask"),
-    "temporal_text": ("temporal_text_open", _SHOWN, "temporal_text_ask"),
+    "temporal_text": ("temporal_open", _SHOWN, "temporal_ask"),
+    "temporal_sentences": ("temporal_text_open", _SHOWN, "temporal_text_ask"),
     "grounding_text": ("grounding_text_open", _SHOWN, "grounding_sentences", "grounding_ask"),
     "saliency_text": ("saliency_text_open", _SHOWN, "saliency_text_ask"),
 }
@@ -174,7 +175,8 @@ def _pieces(doc: Doc, said: Mapping[str, str], *, simple: bool) -> list[str | _P
     """Paragraphs and groups of pictures in their order."""
     values = _values(doc)
     made: list[str | _Pictures] = []
-    for part in _LAYOUTS[doc["kind"] + ("_text" if doc["text"] else "")]:
+    form = "_sentences" if doc["by_sentence"] else "_text" if doc["text"] else ""
+    for part in _LAYOUTS[doc["kind"] + form]:
         if part != _SHOWN:
             if _stands(doc, part):
                 made.append(prompts.fill(said[part.removesuffix("_last")], values))
@@ -209,10 +211,10 @@ def _shown(doc: Doc) -> list[_Pictures]:
 
 
 def _descriptions(doc: Doc) -> list[str]:
-    """What a text proxy shows in place of pictures, in the order shown (Appendix C)."""
+    """What a text proxy shows in place of pictures, in the order shown."""
     if _by_frame(doc):
         return list(doc["descriptions"])
-    texts = doc["document" if doc["kind"] == "temporal" else "shot_texts"]
+    texts = doc["document" if doc["by_sentence"] else "shot_texts"]
     return [texts[unit - 1] for unit in doc["units"]]
 
 
@@ -222,7 +224,7 @@ def _by_frame(doc: Doc) -> bool:
 
 
 def _unit(doc: Doc) -> str:
-    if doc["kind"] == "temporal" and doc["text"]:
+    if doc["by_sentence"]:
         return "Sentence"
     return {"temporal": "Shot", "saliency": "Shot", "grounding": "Clip"}.get(doc["kind"], "Frame")
 

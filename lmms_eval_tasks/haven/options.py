@@ -49,7 +49,7 @@ ORDERS = ("temporal", "saliency")  # kinds whose replies are an order of all tha
 class Variant:
     """One task: `haven_KIND`, with `_doc` (the document is given) or `_text` (text proxy).
 
-    A text proxy shows descriptions in place of pictures (Appendix C); none is given the document.
+    A text proxy shows descriptions in place of pictures (4.3); none is given the document.
     """
 
     kind: str
@@ -93,6 +93,7 @@ def budget(n_frames: int, rounding: str = "ceil") -> int:
 
 
 REFERENCE = "reference"
+SENTENCES = "sentences"
 AUTHORS = "authors"
 # Shots to order or to rank, and frames of a clip to ground in: a share of them, within bounds.
 SHOTS = {"temporal": 5, "saliency": 8}
@@ -121,6 +122,8 @@ class Options:
         shotless: whether a summary sentence that belongs to no shot may be among them, `ask` or
             `drop`; whatever is said of it, its F1 and Hit@1 are 0.
         document: whether it stands `after` the shots to order, or `before`.
+        temporal_text: what the proxy of temporal order shows, descriptions of the same `shots`, or
+            the document's `sentences` (Appendix C).
         draws: `authors` are their code's, `hash` follow a SHA-256.
         budget: how K is rounded, `ceil` or `floor`.
         ids: files that name the videos of a source, in place of all or of its subset.
@@ -138,6 +141,7 @@ class Options:
     max_sentences: int = 3
     shotless: str = "ask"
     document: str = "after"
+    temporal_text: str = "shots"
     draws: str = AUTHORS
     budget: str = "ceil"
     ids: tuple[str, ...] = ()
@@ -153,6 +157,7 @@ class Options:
 _WORDS = {
     "shotless": ("ask", "drop"),
     "document": ("after", "before"),
+    "temporal_text": ("shots", SENTENCES),
     "draws": (AUTHORS, "hash"),
     "budget": ("ceil", "floor"),
     "sentences": (REFERENCE,),

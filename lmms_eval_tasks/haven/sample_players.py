@@ -384,7 +384,7 @@ def reply(doc: Doc, worth: str) -> str:
         right = worth == "right"
         request = Request(
             doc["kind"],
-            "Sentence" if doc["kind"] == "temporal" and doc["text"] else "Shot",
+            "Sentence" if doc["by_sentence"] else "Shot",
             n_sentences=doc["n_sentences"],
             numbered=doc["text"] or doc["kind"] == "v2vt",
             named=not doc["text"],

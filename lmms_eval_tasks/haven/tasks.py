@@ -32,7 +32,7 @@ V2T_SENTENCES = (3, 5)  # asked for by V2T's prompt with pictures (Appendix C)
 _LISTS = ("keyframes", "shots", "importance", "document", "summary", "summary_shots", "units")
 _IDENTITY = (
     *("id", "source", "kind", "text", "with_document", "record", "key_shots", *_LISTS),
-    *("budget", "n_sentences"),
+    *("budget", "n_sentences", "by_sentence"),
 )
 # What `score` reads of an item: in a saved one nothing may be another kind of thing.
 _KEPT: Mapping[str, type] = {
@@ -200,7 +200,8 @@ def _temporal(doc: Item, reply: str) -> dict[str, Any]:
     """Units are named by place shown; the unit with the lowest number comes first in time."""
     by_number = sorted(doc["units"])
     truth = [float(1 + by_number.index(unit)) for unit in doc["units"]]
-    return _order(doc, reply, truth, "Sentence" if doc["text"] else "Shot")
+    # Before 2.0 every text proxy showed sentences.
+    return _order(doc, reply, truth, "Sentence" if doc.get("by_sentence", doc["text"]) else "Shot")
 
 
 def _saliency(doc: Item, reply: str) -> dict[str, Any]:
