@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.errors import TasksError, nearest
 
 OWN = "own"  # a user's own videos (`lmms-eval-tasks haven build`), which are no part of the paper
 # Slug, which is the name of the files too -> title; the paper's six in its order (Table 1).
@@ -197,7 +197,8 @@ def parse(text: str) -> Options:
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, _, value = (piece.strip() for piece in part.partition("="))
         if name not in names:
-            raise _wrong(text, f"{name!r} is none of {', '.join(names)}")
+            told = f"{name!r} is none of {', '.join(names)}{nearest(name, names)}"
+            raise _wrong(text, told)
         if name in given:
             raise _wrong(text, f"{name} is given twice")
         given[name] = _READERS.get(name, _value)(text, name, value)
