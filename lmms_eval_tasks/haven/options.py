@@ -93,7 +93,6 @@ def budget(n_frames: int, rounding: str = "ceil") -> int:
 
 
 REFERENCE = "reference"
-SENTENCES = "sentences"
 AUTHORS = "authors"
 # Shots to order or to rank, and frames of a clip to ground in: a share of them, within bounds.
 SHOTS = {"temporal": 5, "saliency": 8}
@@ -153,11 +152,23 @@ class Options:
         return {**asdict(self), **lists}
 
 
+OF_SENTENCES = "temporal_sentences"  # the layout of the one proxy that shows no shots
+
+
+def layout(task: Variant, chosen: Options) -> str:
+    """The name of what a request holds, and in which order (inputs.py)."""
+    if task.name == "haven_temporal_text" and chosen.temporal_text == "sentences":
+        return OF_SENTENCES
+    if task.kind == "temporal" and not task.text and chosen.document == "before":
+        return "temporal_before"
+    return task.kind + ("_text" if task.text else "")
+
+
 # Options that are words, and words that an option that is a number takes too.
 _WORDS = {
     "shotless": ("ask", "drop"),
     "document": ("after", "before"),
-    "temporal_text": ("shots", SENTENCES),
+    "temporal_text": ("shots", "sentences"),
     "draws": (AUTHORS, "hash"),
     "budget": ("ceil", "floor"),
     "sentences": (REFERENCE,),

@@ -120,7 +120,7 @@ def test_every_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         own_prompts(tmp_path, patched, **TAGS)
         for task in TASKS:
             assert chat(doc(task, frames=7 if "v2" in task else 12)) == STRUCTURES[task], task
-        assert chat(doc("haven_temporal_text", by_sentence=True)) == [
+        assert chat(doc("haven_temporal_text", layout="temporal_sentences")) == [
             "<temporal_text_open n=4>\n\n"
             "Sentence 1: In the story, thing ca appears.\n"
             "Sentence 2: In the story, thing ea appears.\n"
@@ -128,7 +128,7 @@ def test_every_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             "Sentence 4: In the story, thing da appears."
             f"\n\n<temporal_text_ask {ORDERING.replace('Shot', 'Sentence')}"
         ]
-        first = chat(doc("haven_temporal_doc", document_last=False))[0]
+        first = chat(doc("haven_temporal_doc", layout="temporal_before"))[0]
         assert first == (
             f"<temporal_open n=4>\n\n<temporal_document document={DOCUMENT}>\n\nShot 1:\n"
         )

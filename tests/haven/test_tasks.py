@@ -116,7 +116,7 @@ def test_temporal_order() -> None:
         expected = {"spearman_random": 0, "kendall_identity": 0, "kendall_best": 1}
         assert picked(right, *expected) == close(**expected)
     reply = "Sentence 3 > Sentence 1 > Sentence 4 > Sentence 2"
-    found = whole("haven_temporal_text", reply, by_sentence=True)
+    found = whole("haven_temporal_text", reply, layout="temporal_sentences")
     assert found["scores"]["spearman"] == pytest.approx(1)
     assert whole("haven_temporal", reply)["status"] == "unparsed"
     # Of twelve shots 9, 3 and 6 are shown; identity is 1, 2, 3 against 3, 1, 2.
