@@ -54,7 +54,7 @@ def write(benchmark: str, clone: Path, folder: Path) -> list[str]:
     """
     place = resources.files(f"lmms_eval_tasks.{benchmark}") / "prompts"
     if not (place / "authors.json").is_file():
-        raise PromptError(f"{benchmark}: nobody here has seen the authors' texts; write your own")
+        raise PromptError(f"{benchmark}: no way from the authors' texts to ours is known")
     known = json.loads((place / "authors.json").read_text(encoding="utf-8"))
     own = [one for one in known if any((clone / file).is_file() for file in _files(one))]
     if not own:
@@ -88,7 +88,7 @@ def write(benchmark: str, clone: Path, folder: Path) -> list[str]:
     return [
         f"written: {files}",
         *told,
-        "what a model wrote stands between two tagged lines in them, as in ours",
+        "as in ours, what a model wrote stands between tagged lines, and lists are numbered 1., 2.",
         f"use them with --prompts {folder}",
     ]
 

@@ -26,7 +26,7 @@ from lmms_eval_tasks.judges.engine import block
 from lmms_eval_tasks.utils import aggregate, answers, prompts
 
 NAME = "cvrr_es"
-PAPER_JUDGE = "gpt-3.5-turbo"  # of the published judgements, which name no dated version
+PAPER_JUDGE = "gpt-3.5-turbo"  # theirs was -0125, which the plain name stands for
 # File of prompts -> part -> its placeholders.
 PARTS: dict[str, dict[str, tuple[str, ...]]] = {
     "task": {"question": ("question",)},

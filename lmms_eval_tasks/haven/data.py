@@ -31,6 +31,7 @@ from lmms_eval_tasks.haven.options import (
     CLIP_MOST,
     CLIP_SHARE,
     LARGE_SOURCES,
+    OF_SENTENCES,
     ORDERS,
     OWN,
     PAPER_COUNTS,
@@ -43,6 +44,7 @@ from lmms_eval_tasks.haven.options import (
     Options,
     Variant,
     budget,
+    layout,
 )
 from lmms_eval_tasks.haven.records import release as released
 from lmms_eval_tasks.haven.records.record import Record
@@ -216,6 +218,8 @@ def _reasons(every: Checked, task: str, found: Mapping[str, str]) -> dict[str, s
             continue
         if why := record.gaps.get(task.removeprefix("haven_")):
             reasons[record.id] = why
+        elif layout(variant, every.options) == OF_SENTENCES and len(record.document) < 2:
+            reasons[record.id] = "aligned_full_document: fewer than two sentences"
         elif most and (needed := make_doc(given, variant, every.options)["n_images"]) > most:
             reasons[record.id] = (
                 f"not run: needs {needed} images, the model's limit is {most} (max_images)"
@@ -291,8 +295,8 @@ def make_doc(given: Mapping[str, Any], task: Variant, chosen: Options) -> Row:
     Adds `kind`, `text` (text proxy), `with_document`; `budget` (K); `n_sentences` asked for;
     `units`: the shots or document sentences shown, by number, in the order shown; `unit_frames`:
     the frames whose pictures are shown of each unit; `n_images`: how many pictures are shown;
-    `sentences`: the summary sentences shown; `document_last`: the document follows the shots;
-    `not_run`, which is empty here.
+    `sentences`: the summary sentences shown; `layout` of the request (inputs.py); `not_run`, which
+    is empty here.
     """
     units, shots = _units(given, task, chosen), given["shots"]
     of_shots = task.kind not in SUMMARIES + SELECTIONS and not task.text
@@ -310,7 +314,7 @@ def make_doc(given: Mapping[str, Any], task: Variant, chosen: Options) -> Row:
         "unit_frames": pictures,
         "n_images": 0 if task.text else sum(map(len, pictures)) or len(given["picks"]),
         "sentences": _sentences(given, chosen) if task.kind == "grounding" else [],
-        "document_last": task.kind == "temporal" and chosen.document == "after",
+        "layout": layout(task, chosen),
     }
 
 
@@ -325,7 +329,7 @@ def _units(given: Mapping[str, Any], task: Variant, chosen: Options) -> list[int
     """Numbers of what is shown, in order: shots, or the document's sentences (temporal proxy)."""
     if task.kind not in (*ORDERS, "grounding"):
         return []
-    sentences = task.kind == "temporal" and task.text
+    sentences = layout(task, chosen) == OF_SENTENCES
     units = list(range(1, 1 + len(given["document" if sentences else "shots"])))
     if task.kind == "grounding":
         return units  # its clips stay in order, and all of them are needed

@@ -25,20 +25,21 @@ if TYPE_CHECKING:
 Piece = str | int  # a text, or the number of a sampled frame whose picture is shown
 
 _SHOWN = ""  # in a layout: the pictures or descriptions
-_LAST = "temporal_document_last"  # the same text behind the shots
-# Kind of task, `_text` for its proxy -> parts of the prompt file in their order. A part
-# `KIND_document` is there only where the task gives the document, and in one place.
+# What a doc's `layout` names -> parts of the prompt file in their order. A part `KIND_document` is
+# there only where the task gives the document.
 _LAYOUTS: dict[str, tuple[str, ...]] = {
     "v2t": ("v2t_open", _SHOWN, "v2t_ask"),
     "v2v": ("v2v_open", _SHOWN, "v2v_ask"),
     "v2vt": (_SHOWN, "v2vt_ask"),
-    "temporal": ("temporal_open", "temporal_document", _SHOWN, _LAST, "temporal_ask"),
+    "temporal": ("temporal_open", _SHOWN, "temporal_document", "temporal_ask"),
+    "temporal_before": ("temporal_open", "temporal_document", _SHOWN, "temporal_ask"),
     "grounding": ("grounding_open", _SHOWN, "grounding_sentences", "grounding_ask"),
     "saliency": ("saliency_document", "saliency_open", _SHOWN, "saliency_ask"),
     "v2t_text": ("v2t_text_open", _SHOWN, "v2t_text_ask"),
     "v2v_text": ("v2v_text_open", _SHOWN, "v2v_text_ask"),
     "v2vt_text": ("v2vt_text_open", _SHOWN, "v2vt_text_ask"),
-    "temporal_text": ("temporal_text_open", _SHOWN, "temporal_text_ask"),
+    "temporal_text": ("temporal_open", _SHOWN, "temporal_ask"),
+    options.OF_SENTENCES: ("temporal_text_open", _SHOWN, "temporal_text_ask"),
     "grounding_text": ("grounding_text_open", _SHOWN, "grounding_sentences", "grounding_ask"),
     "saliency_text": ("saliency_text_open", _SHOWN, "saliency_text_ask"),
 }
@@ -174,10 +175,10 @@ def _pieces(doc: Doc, said: Mapping[str, str], *, simple: bool) -> list[str | _P
     """Paragraphs and groups of pictures in their order."""
     values = _values(doc)
     made: list[str | _Pictures] = []
-    for part in _LAYOUTS[doc["kind"] + ("_text" if doc["text"] else "")]:
+    for part in _LAYOUTS[doc["layout"]]:
         if part != _SHOWN:
-            if _stands(doc, part):
-                made.append(prompts.fill(said[part.removesuffix("_last")], values))
+            if doc["with_document"] or not part.endswith("_document"):
+                made.append(prompts.fill(said[part], values))
         elif doc["text"]:
             made.append(_lines(_unit(doc), _descriptions(doc)))
         else:
@@ -186,13 +187,6 @@ def _pieces(doc: Doc, said: Mapping[str, str], *, simple: bool) -> list[str | _P
                 made.append(prompts.fill(said["frame_images"], values))
             made += shown
     return made
-
-
-def _stands(doc: Doc, part: str) -> bool:
-    """Whether a part of the layout is in this request: one place of the document, if any."""
-    if "_document" not in part:
-        return True
-    return bool(doc["with_document"] and doc["document_last"] == part.endswith("_last"))
 
 
 def _shown(doc: Doc) -> list[_Pictures]:
@@ -209,10 +203,10 @@ def _shown(doc: Doc) -> list[_Pictures]:
 
 
 def _descriptions(doc: Doc) -> list[str]:
-    """What a text proxy shows in place of pictures, in the order shown (Appendix C)."""
+    """What a text proxy shows in place of pictures, in the order shown."""
     if _by_frame(doc):
         return list(doc["descriptions"])
-    texts = doc["document" if doc["kind"] == "temporal" else "shot_texts"]
+    texts = doc["document" if doc["layout"] == options.OF_SENTENCES else "shot_texts"]
     return [texts[unit - 1] for unit in doc["units"]]
 
 
@@ -222,7 +216,7 @@ def _by_frame(doc: Doc) -> bool:
 
 
 def _unit(doc: Doc) -> str:
-    if doc["kind"] == "temporal" and doc["text"]:
+    if doc["layout"] == options.OF_SENTENCES:
         return "Sentence"
     return {"temporal": "Shot", "saliency": "Shot", "grounding": "Clip"}.get(doc["kind"], "Frame")
 

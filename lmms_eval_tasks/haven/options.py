@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.errors import TasksError, nearest
 
 OWN = "own"  # a user's own videos (`lmms-eval-tasks haven build`), which are no part of the paper
 # Slug, which is the name of the files too -> title; the paper's six in its order (Table 1).
@@ -49,7 +49,7 @@ ORDERS = ("temporal", "saliency")  # kinds whose replies are an order of all tha
 class Variant:
     """One task: `haven_KIND`, with `_doc` (the document is given) or `_text` (text proxy).
 
-    A text proxy shows descriptions in place of pictures (Appendix C); none is given the document.
+    A text proxy shows descriptions in place of pictures (4.3); none is given the document.
     """
 
     kind: str
@@ -121,6 +121,8 @@ class Options:
         shotless: whether a summary sentence that belongs to no shot may be among them, `ask` or
             `drop`; whatever is said of it, its F1 and Hit@1 are 0.
         document: whether it stands `after` the shots to order, or `before`.
+        temporal_text: what the proxy of temporal order shows, descriptions of the same `shots`, or
+            the document's `sentences` (Appendix C).
         draws: `authors` are their code's, `hash` follow a SHA-256.
         budget: how K is rounded, `ceil` or `floor`.
         ids: files that name the videos of a source, in place of all or of its subset.
@@ -138,6 +140,7 @@ class Options:
     max_sentences: int = 3
     shotless: str = "ask"
     document: str = "after"
+    temporal_text: str = "shots"
     draws: str = AUTHORS
     budget: str = "ceil"
     ids: tuple[str, ...] = ()
@@ -149,10 +152,23 @@ class Options:
         return {**asdict(self), **lists}
 
 
+OF_SENTENCES = "temporal_sentences"  # the layout of the one proxy that shows no shots
+
+
+def layout(task: Variant, chosen: Options) -> str:
+    """The name of what a request holds, and in which order (inputs.py)."""
+    if task.name == "haven_temporal_text" and chosen.temporal_text == "sentences":
+        return OF_SENTENCES
+    if task.kind == "temporal" and not task.text and chosen.document == "before":
+        return "temporal_before"
+    return task.kind + ("_text" if task.text else "")
+
+
 # Options that are words, and words that an option that is a number takes too.
 _WORDS = {
     "shotless": ("ask", "drop"),
     "document": ("after", "before"),
+    "temporal_text": ("shots", "sentences"),
     "draws": (AUTHORS, "hash"),
     "budget": ("ceil", "floor"),
     "sentences": (REFERENCE,),
@@ -192,7 +208,8 @@ def parse(text: str) -> Options:
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, _, value = (piece.strip() for piece in part.partition("="))
         if name not in names:
-            raise _wrong(text, f"{name!r} is none of {', '.join(names)}")
+            told = f"{name!r} is none of {', '.join(names)}{nearest(name, names)}"
+            raise _wrong(text, told)
         if name in given:
             raise _wrong(text, f"{name} is given twice")
         given[name] = _READERS.get(name, _value)(text, name, value)

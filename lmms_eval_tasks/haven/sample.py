@@ -169,7 +169,7 @@ def _clips(story: Story) -> Iterator[dict[str, Any]]:
         levels = [story.frames[frame - 1] for frame in frames]
         yield {
             "clip_id": number - 1,
-            "summary": stories.shot(scene, levels),
+            "summary": stories.shot(number - 1, scene, levels),
             "gt": _truth(story, number in story.key_shots),
             "frames": [story.picks[frame - 1] for frame in frames],
             "frame_count": len(frames),

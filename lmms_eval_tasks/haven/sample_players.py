@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.haven import sample, sample_stories
-from lmms_eval_tasks.haven.options import ORDERS, SELECTIONS, Variant
+from lmms_eval_tasks.haven.options import OF_SENTENCES, ORDERS, SELECTIONS, Variant
 from lmms_eval_tasks.haven.sample import Mark
 from lmms_eval_tasks.haven.sample_stories import SCENES, FrameText, Scene
 from lmms_eval_tasks.sample.players import UNREADABLE
@@ -384,7 +384,7 @@ def reply(doc: Doc, worth: str) -> str:
         right = worth == "right"
         request = Request(
             doc["kind"],
-            "Sentence" if doc["kind"] == "temporal" and doc["text"] else "Shot",
+            "Sentence" if doc["layout"] == OF_SENTENCES else "Shot",
             n_sentences=doc["n_sentences"],
             numbered=doc["text"] or doc["kind"] == "v2vt",
             named=not doc["text"],

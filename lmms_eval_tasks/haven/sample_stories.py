@@ -8,8 +8,8 @@ that the key shots are the only best ones. `gtscore` is a level / 8, which binar
 exactly: shots that tie here tie in the files.
 
 A text says what its text proxy is asked about, so that a reader who sees nothing else can be right:
-a frame's description its level, a shot's the sum of its levels and its length, a document's
-sentence its place, a summary's sentence what its shots show.
+a frame's description its level, a shot's its place, the sum of its levels and its length, a
+document's sentence its place, a summary's sentence what its shots show.
 """
 
 from __future__ import annotations
@@ -211,11 +211,11 @@ def frame(scene: Scene, level: int, key: bool) -> str:
     return f"{_capital(str(scene))}, marked {level} of {TOP} for importance{highlight}."
 
 
-def shot(scene: Scene, levels: Sequence[int]) -> str:
-    """The description of a shot."""
+def shot(place: int, scene: Scene, levels: Sequence[int]) -> str:
+    """The description of a shot; its number is its first word."""
     return (
-        f"{_capital(str(scene))} moves for {len(levels)} sampled frames; its marks for importance "
-        f"add up to {sum(levels)}."
+        f"{PLACES[place]}, {scene} moves for {len(levels)} sampled frames; its marks for "
+        f"importance add up to {sum(levels)}."
     )
 
 
@@ -272,7 +272,7 @@ def read_importance(text: str) -> Fraction | None:
 
 
 def read_place(text: str) -> int | None:
-    """The place in its document that a sentence tells, from 0; None for any other text."""
+    """The place that a sentence or a shot's description tells, from 0; None for any other text."""
     word = text.strip().partition(",")[0]
     return PLACES.index(word) if word in PLACES else None
 

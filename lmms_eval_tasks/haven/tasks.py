@@ -17,7 +17,14 @@ from lmms_eval_tasks.haven import data, inputs, metrics
 from lmms_eval_tasks.haven import judge as judging
 from lmms_eval_tasks.haven import tables as layouts
 from lmms_eval_tasks.haven.metrics import ORDER
-from lmms_eval_tasks.haven.options import KINDS, SELECTIONS, SUMMARIES, TASKS, Variant
+from lmms_eval_tasks.haven.options import (
+    KINDS,
+    OF_SENTENCES,
+    SELECTIONS,
+    SUMMARIES,
+    TASKS,
+    Variant,
+)
 from lmms_eval_tasks.haven.records.prepare import prepare
 from lmms_eval_tasks.judges import Criterion, geval
 from lmms_eval_tasks.judges.verdict import Scoring
@@ -32,7 +39,7 @@ V2T_SENTENCES = (3, 5)  # asked for by V2T's prompt with pictures (Appendix C)
 _LISTS = ("keyframes", "shots", "importance", "document", "summary", "summary_shots", "units")
 _IDENTITY = (
     *("id", "source", "kind", "text", "with_document", "record", "key_shots", *_LISTS),
-    *("budget", "n_sentences"),
+    *("budget", "n_sentences", "layout"),
 )
 # What `score` reads of an item: in a saved one nothing may be another kind of thing.
 _KEPT: Mapping[str, type] = {
@@ -200,7 +207,9 @@ def _temporal(doc: Item, reply: str) -> dict[str, Any]:
     """Units are named by place shown; the unit with the lowest number comes first in time."""
     by_number = sorted(doc["units"])
     truth = [float(1 + by_number.index(unit)) for unit in doc["units"]]
-    return _order(doc, reply, truth, "Sentence" if doc["text"] else "Shot")
+    # Before 2.0 the text proxy showed sentences.
+    layout = doc.get("layout", OF_SENTENCES if doc["text"] else "")
+    return _order(doc, reply, truth, "Sentence" if layout == OF_SENTENCES else "Shot")
 
 
 def _saliency(doc: Item, reply: str) -> dict[str, Any]:

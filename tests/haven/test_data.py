@@ -236,7 +236,7 @@ def test_shuffles_and_draws_by_hand() -> None:
     hashed = functools.partial(made, draws="hash")
     every = functools.partial(hashed, max_shots=30, max_sentences=0)
     assert every("haven_temporal")["units"] == by_hand(shots, "shuffled shot")
-    assert every("haven_temporal_text")["units"] == by_hand(shots, "shuffled sentence")
+    assert every("haven_temporal_text")["units"] == by_hand(shots, "shuffled shot")
     shown = every("haven_grounding", row(shots=4, sentences=4))["sentences"]
     assert shown == by_hand(range(1, 5), "shuffled summary")
     for kind in ("temporal", "saliency"):
@@ -248,13 +248,15 @@ def test_shuffles_and_draws_by_hand() -> None:
     assert hashed("haven_saliency", max_shots=5)["units"] == sorted(drawn)
     assert hashed("haven_temporal", max_shots=5)["units"] == by_hand(drawn, "shuffled shot")
     sentences = by_hand(shots, "drawn sentence")[:5]
-    found = hashed("haven_temporal_text", max_shots=5)["units"]
-    assert found == by_hand(sentences, "shuffled sentence")
+    by_sentence = {"temporal_text": "sentences"}
+    found = hashed("haven_temporal_text", max_shots=5, **by_sentence)
+    assert found["units"] == by_hand(sentences, "shuffled sentence")
     assert hashed("haven_saliency", max_shots=12)["units"] == list(shots)
     found = hashed("haven_grounding", row(shots=12, sentences=9), max_shots=2, max_sentences=0)
     assert (found["units"], sorted(found["sentences"])) == (list(shots), list(range(1, 10)))
     # A document may have more sentences than the video has shots.
-    told = every("haven_temporal_text", row(shots=3, document=["One."] * 9))
+    given = row(shots=3, document=["One."] * 9)
+    told = every("haven_temporal_text", given, **by_sentence)
     assert (sorted(told["units"]), told["n_images"]) == (list(range(1, 10)), 0)
     # A sentence without shots is not asked about.
     given = row(shots=4, sentences=4, summary_shots=[[1, 2], [], [4], []])

@@ -96,10 +96,10 @@ STRUCTURES: dict[str, list[str | int]] = {
         f"<v2vt_text_open n_frames=7>\n\n{VIEWS}\n\n<v2vt_text_ask {JOINT} picked=X, Y>"
     ],
     "haven_temporal_text": [
-        "<temporal_text_open n=4>\n\n"
-        "Sentence 1: In the story, thing ca appears.\nSentence 2: In the story, thing ea appears.\n"
-        "Sentence 3: In the story, thing ba appears.\nSentence 4: In the story, thing da appears."
-        f"\n\n<temporal_text_ask {ORDERING.replace('Shot', 'Sentence')}"
+        "<temporal_open n=4>\n\n"
+        "Shot 1: Somebody handles thing ca.\nShot 2: Somebody handles thing ea.\n"
+        "Shot 3: Somebody handles thing ba.\nShot 4: Somebody handles thing da."
+        f"\n\n<temporal_ask {ORDERING}"
     ],
     "haven_grounding_text": [
         f"<grounding_text_open n=4>\n\n{SHOTS.replace('Shot', 'Clip')}\n\n"
@@ -120,7 +120,15 @@ def test_every_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         own_prompts(tmp_path, patched, **TAGS)
         for task in TASKS:
             assert chat(doc(task, frames=7 if "v2" in task else 12)) == STRUCTURES[task], task
-        first = chat(doc("haven_temporal_doc", document_last=False))[0]
+        assert chat(doc("haven_temporal_text", layout="temporal_sentences")) == [
+            "<temporal_text_open n=4>\n\n"
+            "Sentence 1: In the story, thing ca appears.\n"
+            "Sentence 2: In the story, thing ea appears.\n"
+            "Sentence 3: In the story, thing ba appears.\n"
+            "Sentence 4: In the story, thing da appears."
+            f"\n\n<temporal_text_ask {ORDERING.replace('Shot', 'Sentence')}"
+        ]
+        first = chat(doc("haven_temporal_doc", layout="temporal_before"))[0]
         assert first == (
             f"<temporal_open n=4>\n\n<temporal_document document={DOCUMENT}>\n\nShot 1:\n"
         )

@@ -108,7 +108,7 @@ def test_keyframes() -> None:
 
 def test_temporal_order() -> None:
     """Shown are shots 2, 4, 1, 3: the third place comes first in time."""
-    for name in ("haven_temporal", "haven_temporal_doc"):
+    for name in ("haven_temporal", "haven_temporal_doc", "haven_temporal_text"):
         right = whole(name, "Shot 3 > Shot 1 > Shot 4 > Shot 2")
         assert (right["scores"], right["ranked"]) == (close(spearman=1, kendall=1), [1, 2, 3, 4])
         wrong = whole(name, "Shot 2 > Shot 4 > Shot 1 > Shot 3")
@@ -116,7 +116,8 @@ def test_temporal_order() -> None:
         expected = {"spearman_random": 0, "kendall_identity": 0, "kendall_best": 1}
         assert picked(right, *expected) == close(**expected)
     reply = "Sentence 3 > Sentence 1 > Sentence 4 > Sentence 2"
-    assert whole("haven_temporal_text", reply)["scores"]["spearman"] == pytest.approx(1)
+    found = whole("haven_temporal_text", reply, layout="temporal_sentences")
+    assert found["scores"]["spearman"] == pytest.approx(1)
     assert whole("haven_temporal", reply)["status"] == "unparsed"
     # Of twelve shots 9, 3 and 6 are shown; identity is 1, 2, 3 against 3, 1, 2.
     given = {"frames": 24, "shots": 12, "units": [9, 3, 6]}

@@ -137,7 +137,7 @@ def test_no_clone(tmp_path: Path) -> None:
     )
     with pytest.raises(PromptError, match=wanted):
         authors_prompts.write("maia", tmp_path, tmp_path / "own")
-    with pytest.raises(PromptError, match="nobody here has seen"):
+    with pytest.raises(PromptError, match="no way from the authors"):
         authors_prompts.write("haven", tmp_path, tmp_path / "own")
 
 

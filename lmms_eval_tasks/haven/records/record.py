@@ -124,13 +124,13 @@ class Record:
 
 
 _FRAME_TEXTS = ("v2t_text", "v2v_text", "v2vt_text")
-_SHOT_TEXTS = ("grounding_text", "saliency_text")
+_SHOT_TEXTS = ("temporal_text", "grounding_text", "saliency_text")
 _SALIENCY = ("saliency", "saliency_doc", "saliency_text")
 _GROUNDING = ("grounding", "grounding_text")
 _OF_SUMMARY = ("v2t", "v2vt", "v2t_text", "v2vt_text", *_GROUNDING)
 _OF_KEYFRAMES = ("v2v", "v2vt", "v2v_text", "v2vt_text")
-_OF_SHOTS = ("temporal", "temporal_doc", *_GROUNDING, *_SALIENCY)
-_OF_DOCUMENT = ("temporal_doc", "saliency_doc", "temporal_text")
+_OF_SHOTS = ("temporal", "temporal_doc", "temporal_text", *_GROUNDING, *_SALIENCY)
+_OF_DOCUMENT = ("temporal_doc", "saliency_doc")
 
 
 @dataclass(frozen=True)
@@ -281,8 +281,6 @@ def _gaps(record: Record, origin: Origin, kept: Sequence[int], unscored: str) ->
         lacks(f"{name}, clips: none is a key shot (gt)", _OF_KEYFRAMES)
     if not record.document:
         lacks(f"{name}, aligned_full_document: there is none", _OF_DOCUMENT)
-    elif len(record.document) == 1:
-        lacks(f"{name}, aligned_full_document: only one sentence", ("temporal_text",))
     for number, frame in enumerate(record.frames, 1):
         if not frame.description:
             lacks(f"{name}, frames, entry {number}, description: there is none", _FRAME_TEXTS)

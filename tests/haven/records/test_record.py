@@ -19,11 +19,11 @@ from tests.haven.records.test_json_file import put
 from tests.haven.release_files import content
 
 FRAME_TEXTS = {"v2t_text", "v2v_text", "v2vt_text"}
-SHOT_TEXTS = {"grounding_text", "saliency_text"}
+SHOT_TEXTS = {"temporal_text", "grounding_text", "saliency_text"}
 GROUNDING = {"grounding", "grounding_text"}
 SALIENCY = {"saliency", "saliency_doc", "saliency_text"}
 SUMMARY = {"v2t", "v2vt", "v2t_text", "v2vt_text", *GROUNDING}
-DOCUMENT = {"temporal_doc", "saliency_doc", "temporal_text"}
+DOCUMENT = {"temporal_doc", "saliency_doc"}
 Video = dict[str, Any]
 Change = Callable[[Video, Video], object]
 ORIGIN = Origin("tvsum_data.json", "tvsum.h5", "tvsum.h5: no such file, so no importance")
@@ -222,8 +222,7 @@ def no_key_shot(video: Video, arrays: Video) -> None:
         clip["gt"] = False
 
 
-ONE = {"sentences": ["All."], "alignments": [{"sentence_id": 0, "shot_ids": [0]}]}
-ONE_SHOT = {"temporal", "temporal_doc", *GROUNDING, *SALIENCY}
+ONE_SHOT = {"temporal", "temporal_doc", "temporal_text", *GROUNDING, *SALIENCY}
 OF_FRAMES = {"v2v", "v2vt", "v2v_text", "v2vt_text"}
 UNALIGNED = "aligned_text_summary, alignments: no sentence has a shot"
 UNDESCRIBED = "frames, entry 4, description: there is none"
@@ -235,10 +234,6 @@ FILTERED = given("clips.1.summary", "[CONTENT_FILTERED]")
     [
         (given("aligned_text_summary", None), SUMMARY, "aligned_text_summary: there is none"),
         (given("aligned_full_document", None), DOCUMENT, "aligned_full_document: there is none"),
-        (
-            *(given("aligned_full_document", ONE), {"temporal_text"}),
-            "aligned_full_document: only one sentence",
-        ),
         (one_shot, ONE_SHOT, "clips: only one shot has sampled frames"),
         (given("aligned_text_summary.alignments", []), GROUNDING, UNALIGNED),
         (no_key_shot, OF_FRAMES, "clips: none is a key shot (gt)"),
