@@ -148,7 +148,7 @@ def _saved(desk: Desk, runs: Mapping[str, HostRun]) -> None:
             name = f"rescore, {spec.partition('@')[0]}"
             desk(name, "rescore", *files, "--judge", spec, "--output", out)
             desk.said[name]["files"] = desk.normal(_judged(out))
-        desk("judge", "judge", *logs, "--judge", other)
+        desk("judge", "judge", *logs, "--judge", other, "--save", desk.folder / "judged")
     asked = ("judge", *logs, "--judge", "other@http://127.0.0.1:9/v1", "--batch", batch)
     desk("judge, a batch", *asked, files=(batch,))
     for name in ("chat", "faulty"):
