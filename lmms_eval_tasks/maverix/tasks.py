@@ -143,21 +143,21 @@ def cut(path: str, start: float | None, end: float | None) -> segments.Segment:
 
 # --- what the reply is worth --------------------------------------------------------------------
 
-_KEPT = ("id", "question_id", "video", "mode", "length", "start", "end", "data", *SPLITS)
-_KEPT = (*_KEPT, "more_agentic", "borrowed")
+_KEPT = (
+    *("id", "question_id", "video", "mode", "length", "start", "end", "data"),
+    *(*SPLITS, "more_agentic", "borrowed"),
+    *("options", "file_letters", "rotation"),  # of choices
+)
 
 
 def keep(doc: Doc) -> dict[str, Any]:
     """What the log keeps of a doc: all that `rescore` and `submit` need, in plain types."""
-    truth = "answer" if "options" in doc else "reference"
-    own = ["options", "file_letters", "rotation"]
-    if truth == "reference":
-        own = ["question", "version"]
-    kept = {name: doc[name] for name in (*_KEPT, *own, truth) if name in doc}
+    own = ["answer"] if "options" in doc else ["question", "version", "reference"]
+    kept = {name: doc[name] for name in (*_KEPT, *own) if name in doc}
     # Nothing is known of the run's sound and media, unless `handed` tells of them.
     hears = dict.fromkeys(metrics.WITH_SOUND, "unknown")
     unknown = {"hears": hears, "sound": hears.get(doc["mode"], ""), "media": None}
-    return {**kept, "withheld": not doc[truth], **unknown}
+    return {**kept, "withheld": not doc[own[-1]], **unknown}
 
 
 def handed(doc: Doc) -> dict[str, Any]:

@@ -80,17 +80,11 @@ def score_together(results: dict[str, Any], tasks: Sequence[str]) -> None:
     for benchmark, names in benchmarks.chosen(tasks):
         asker = functools.partial(_asker, benchmark)
         for name in names:
-            carried = _carried(results, name)
-            if carried is None:
+            if (carried := _carried(results, name)) is None:
                 continue
-            try:
-                made = scoring.scored_together(benchmark.tasks[name], carried.items, asker)
-            except Exception:  # as in `annotate`
-                say(f"{name}: what is scored of several answers at once could not be")
-                traceback.print_exc()
-                continue
-            carried.items = made
-            own = {item["id"]: item for item in made}
+            task = benchmark.tasks[name]
+            carried.items = scoring.scored_together(task, carried.items, asker)
+            own = {item["id"]: item for item in carried.items}
             for sample in results.get("samples", {}).get(name, ()):
                 sample[saved.CARRIER] = own[sample[saved.CARRIER]["id"]]
 

@@ -28,7 +28,8 @@ def scored(task: Task, kept: Item, reply: str, answer: Answer) -> dict[str, Any]
     try:
         made = settle(task.score(kept, reply), answer)
     except Exception:
-        _tell_failed(kept)
+        say(f"scoring {kept['id']} failed; kept as status error")
+        traceback.print_exc()
         made = {**task.blank, "status": "error"}
     if task.asks and answers.reply_status(reply) == "refused":
         made["refused"] = True  # judged like any answer; the numbers are given without it too
@@ -43,26 +44,21 @@ def scored_together(task: Task, items: Items, asker: Callable[[Item], Answer]) -
         items: all of them.
         asker: gives the verdicts that an item keeps.
     """
-    if not (wanted := list(task.together(items))):
+    listed = aggregate.never_raises(lambda: list(task.together(items)), task.name)
+    if not (wanted := listed()):
         return items
     found = {item["id"]: item for item in items}
 
     def scored_one(one: tuple[str, Scoring]) -> Item:
-        item = found[one[0]]
-        try:
-            made = settle(one[1], asker(item))
-        except Exception:
-            _tell_failed(item)
+        name, scoring = one
+        item = found[name]
+        made = aggregate.never_raises(lambda: settle(scoring, asker(item)), name)()
+        if made is None:
             return {**item, "status": "error"}
         return {**item, **made, "verdicts": {**item.get("verdicts", {}), **made["verdicts"]}}
 
     found |= {item["id"]: item for item in ordered_map(scored_one, wanted, task.name)}
     return list(found.values())
-
-
-def _tell_failed(item: Item) -> None:
-    say(f"scoring {item['id']} failed; kept as status error")
-    traceback.print_exc()
 
 
 def count_failed(items: Items) -> int:

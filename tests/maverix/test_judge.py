@@ -12,7 +12,7 @@ import pytest
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.judges import reader
 from lmms_eval_tasks.judges.verdict import Verdict
-from lmms_eval_tasks.maverix import judge, metrics
+from lmms_eval_tasks.maverix import judge, metrics, tasks
 from lmms_eval_tasks.maverix.labels import CONSISTENCY, DIMENSIONS
 from tests.checks import table
 from tests.conftest import Launch, host
@@ -172,8 +172,8 @@ def test_whose_fault_a_pair_without_a_rating_is(
     assert found["consistency_coverage"] == 1 - failed
 
 
-def test_where_there_is_no_pair() -> None:
-    """One wording alone, with the reason; withheld references; a judge who comes later."""
+def test_where_there_is_no_pair(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One wording alone, with the reason; withheld references; a judge who comes later; a bug."""
     docs = runs.docs("maverix_s_oe")[:3]
     items, chats = all_judged(docs[1:], ["red"] * 2, five)
     assert len(chats) == 8
@@ -185,6 +185,8 @@ def test_where_there_is_no_pair() -> None:
     found = runs.numbers("maverix_s_oe", items)
     assert (found["consistency_valid"], found["consistency_authors"]) == (None, None)
     assert {item["status"] for item in items} == {"unjudged"}
+    monkeypatch.setattr(tasks, "_consistent", runs.fail)
+    assert [item["status"] for item in runs.score(docs, lambda _: "red")] == ["unjudged"] * 3
 
 
 @pytest.mark.host
