@@ -94,7 +94,8 @@ def reply_tokens(model: JudgeConfig, criteria: set[str]) -> tuple[float, str]:
     if is_reasoning(model.model):
         assumed = REPLY_TOKENS + REASONING_TOKENS
         return assumed, f"{assumed} tokens assumed, most of them reasoning"
-    return REPLY_TOKENS, f"{REPLY_TOKENS} tokens assumed"
+    assumed = min(REPLY_TOKENS, model.sampling.max_tokens or REPLY_TOKENS)  # MAIA's says one word
+    return assumed, f"{assumed} tokens assumed"
 
 
 def plus(one: float | None, other: float | None) -> float | None:

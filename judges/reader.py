@@ -159,8 +159,8 @@ def read(
         schema: what it should say; each field's range comes from here.
         untrusted: texts that the judge was shown and may quote.
         bare: the schema's field that a rating without an object fills.
-        labels: words and what each says: a reply that is one of them and nothing more, whatever its
-            case and with or without a full stop, says that.
+        labels: words and what each says: a reply that begins with one of them, in whatever case and
+            marks, says that; not if another word or a stroke follows in its line.
 
     Raises:
         UnreadableError: with the reason, short and without the reply's text.
@@ -171,7 +171,7 @@ def read(
     names = _names(schema)
     text = _without_reasoning(reply, names, sources)
     for label, meaning in labels:
-        if text.strip().removesuffix(".").casefold() == label.casefold():
+        if re.match(rf"[\W_]*{label}(?![^\S\n]*[\w/|])", text, re.IGNORECASE):
             return meaning
     spans = list(objects(text, names))
     verdicts: list[dict[str, Any]] = []

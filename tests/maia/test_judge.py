@@ -41,15 +41,18 @@ def test_everything_reaches_the_judge() -> None:
         ("CORRECT", "ok", 1.0),
         ("<think>Uguale alla terza.</think>Correct", "ok", 1.0),
         (JSON, "ok", 1.0),
-        ("Correct, since it says so", "parse_failure", None),
+        ("Correct, since it says so", "ok", 1.0),  # the first word counts
+        ("**Incorrect**\n\nThe correct place is another.", "ok", 0.0),
         ("Correct or Incorrect", "parse_failure", None),
+        ("Correct/Incorrect", "parse_failure", None),
+        ("Correct answers name the place", "parse_failure", None),
         ("The answer is Correct.", "parse_failure", None),
         ("Correctly", "parse_failure", None),
         ("Not correct", "parse_failure", None),
         ("", "parse_failure", None),
     ],
 )
-def test_a_label_alone_is_a_verdict(reply: str, status: str, score: float | None) -> None:
+def test_a_label_is_a_verdict(reply: str, status: str, score: float | None) -> None:
     found = reader.judged(judge.criterion(), FIELDS, Reply(reply), "judge")
     assert (found.status, found.score) == (status, score)
 
