@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -312,6 +313,27 @@ def check() -> None:
     model_stop_after()
     judged_baselines()
     all_tables()
+
+
+def chosen(variable: str, choices: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """The user's choices, as `NAME=VALUE,...` in a variable; the first value of each unless told.
+
+    Args:
+        variable: its name.
+        choices: values by name.
+
+    Raises:
+        TasksError: an option is unknown, given twice, or has none of its values.
+    """
+    text = os.environ.get(variable, "")
+    given: dict[str, str] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, _, value = (piece.strip() for piece in part.partition("="))
+        if value not in choices.get(name, ()) or name in given:
+            forms = ", ".join(f"{one}={'|'.join(values)}" for one, values in choices.items())
+            raise TasksError(f"{variable}={text!r}: {part}: expected each once of {forms}")
+        given[name] = value
+    return {name: given.get(name, values[0]) for name, values in choices.items()}
 
 
 def _flag(name: str) -> bool:

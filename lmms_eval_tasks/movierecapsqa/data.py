@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import math
-import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any, NamedTuple, cast
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Cut, Doc, Found
-from lmms_eval_tasks.errors import DataError, TasksError
+from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.movierecapsqa import schema
 from lmms_eval_tasks.movierecapsqa.schema import (
     PAPER_COUNTS,
@@ -114,23 +113,7 @@ def options() -> Options:
     Raises:
         TasksError: an option is unknown, given twice, or has another value.
     """
-    text = os.environ.get(settings.MOVIERECAPSQA, "")
-    given: dict[str, str] = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        name, _, value = (piece.strip() for piece in part.partition("="))
-        expected = _VALUES.get(name)
-        if expected is None:
-            raise _wrong(text, f"{name!r} is none of {', '.join(_VALUES)}")
-        if name in given:
-            raise _wrong(text, f"{name} is given twice")
-        if value not in expected:
-            raise _wrong(text, f"{name}={value}: expected {' or '.join(expected)}")
-        given[name] = value
-    return Options(**given)
-
-
-def _wrong(text: str, why: str) -> TasksError:
-    return TasksError(f"{settings.MOVIERECAPSQA}={text!r}: {why}")
+    return Options(**settings.chosen(settings.MOVIERECAPSQA, _VALUES))
 
 
 # --- what of a source is there ------------------------------------------------------------------

@@ -208,11 +208,7 @@ def test_what_the_judge_is_shown(
     monkeypatch.setenv(settings.DATA, str(root))
     with pytest.raises(DataError, match="have no facts of their own"):
         data.look([name])
-    for text, said in (
-        ("fact=all", "is none of facts, dialogue"),
-        ("facts=some", "expected all or aligned"),
-        ("facts=all,facts=all", "twice"),
-    ):
+    for text in ("fact=all", "facts=some", "facts=all,facts=all"):
         monkeypatch.setenv(settings.MOVIERECAPSQA, text)
-        with pytest.raises(TasksError, match=said):
+        with pytest.raises(TasksError, match="expected each once of"):
             data.options()

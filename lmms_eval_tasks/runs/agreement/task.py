@@ -68,9 +68,10 @@ class Task(NamedTuple):
         for one, item in zip(self.asked, items, strict=True):
             own.setdefault(one.by, []).append(item)
         theirs: dict[str, list[Item]] = {}
-        for item in own.get(PEOPLE, []):
+        answered = [one for one in own.get(PEOPLE, []) if one["dimensions"] and one["candidate"]]
+        for item in answered:
             theirs.setdefault(item["id"], []).append(item)
-        if len(theirs) < len(own.get(PEOPLE, [])):
+        if len(theirs) < len(answered):
             for title, pick in (("average", statistics.fmean), ("best", max)):
                 merged = [_merged(given, pick) for given in theirs.values()]
                 own[f"{PEOPLE}, {title} of each question"] = merged
@@ -84,21 +85,21 @@ def _place(answer: Released) -> tuple[str, str]:
 def _merged(given: Items, pick: Callable[[Sequence[float]], float]) -> dict[str, Any]:
     """One item of several people's answers to a question."""
 
-    def rated(ratings: Sequence[Item]) -> dict[str, Any]:
-        known = [one["score"] for one in ratings if one["score"] is not None]
-        statuses = [one["status"] for one in ratings if one["score"] is not None or not known]
-        status = "ok" if known else statuses[0]
-        return {**ratings[0], "status": status, "score": pick(known) if known else None}
+    def picked(ratings: Items, name: str) -> float | None:
+        known = [one[name] for one in ratings if one.get(name) is not None]
+        return pick(known) if known else None
 
-    first, texts = given[0], [one["rouge_l"] for one in given if one["rouge_l"] is not None]
-    return {
-        **first,
-        **{"status": "ok", "reference": "", "rouge_l": pick(texts) if texts else None},
-        **{
-            part: {name: rated([one[part][name] for one in given]) for name in first[part]}
-            for part in ("dimensions", "baselines")
-        },
+    def rated(ratings: Items) -> dict[str, Any]:
+        made = {name: picked(ratings, name) for name in ("score", "low", "high")}
+        status = ratings[0]["status"] if made["score"] is None else "ok"
+        return {"mode": ratings[0].get("mode"), "status": status, **made}
+
+    parts = {
+        part: {name: rated([one[part][name] for one in given]) for name in given[0][part]}
+        for part in ("dimensions", "baselines")
     }
+    alone = {"status": "ok", "reference": "", "n_claims": 0, "rouge_l": picked(given, "rouge_l")}
+    return {**given[0], **alone, **parts}
 
 
 def load(source: Path, models: str | None) -> Task:
