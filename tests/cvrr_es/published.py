@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from lmms_eval_tasks.cvrr_es import judge, release, sample
 from lmms_eval_tasks.cvrr_es.candidates import align, read
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS
-from tests.conftest import SHARED
+from tests.conftest import REPOSITORY
 from tests.cvrr_es.release_files import asked, real_data, release_from_judgements
 
 
@@ -28,16 +28,25 @@ class Published(NamedTuple):
     items: int
 
 
-def write(model: str, folder: Path, dimensions: Sequence[str] = tuple(DIMENSIONS)) -> Published:
-    """Write all of it; the answers are those of the predictions, which must be the judged ones."""
-    results = real_data() / "judge_results"
+def write(
+    model: str, folder: Path, dimensions: Sequence[str] = tuple(DIMENSIONS), kind: str = ""
+) -> Published:
+    """Write all of it; the answers are those of the predictions, which must be the judged ones.
+
+    Args:
+        model: of the published ones.
+        folder: where.
+        dimensions: which.
+        kind: of prompting, "" (standard) or two_step.
+    """
+    results = real_data() / kind / "judge_results"
     folder.mkdir(parents=True, exist_ok=True)
     clip = folder / "clip.mp4"
     sample.write_video("box.mp4", clip)
     place = folder / "root" / "cvrr_es"
     release_from_judgements(results, place, clip, model=model, dimensions=dimensions)
     read_again = release.read(place)
-    (candidate,) = read([real_data() / "predictions" / model])
+    (candidate,) = read([real_data() / kind / "predictions" / model])
     found = align(candidate, read_again)
     assert not found.problems
     judged = {dimension: _rows(results, model, dimension) for dimension in dimensions}
@@ -73,21 +82,19 @@ def _rows(results: Path, model: str, dimension: str) -> list[Any]:
     return rows
 
 
-def figures() -> Mapping[str, Mapping[str, str]]:
-    """Model -> dimension, or `mean` -> the accuracy in % as the data's README prints it."""
-    lines = (SHARED / "data" / "README.md").read_text(encoding="utf-8").splitlines()
-    start = next(n for n, line in enumerate(lines) if line.startswith("| dimension |"))
-    models = _cells(lines[start])[1:]
-    rows = {}
-    for line in lines[start + 2 : start + 3 + len(DIMENSIONS)]:
-        name, *values = _cells(line)
-        rows[name] = values
-    assert rows.keys() == {*DIMENSIONS, "mean"}
+def figures(kind: str = "") -> Mapping[str, Mapping[str, str]]:
+    """Model -> dimension, or `average` -> the published accuracy in %, as leaderboards/ has it.
+
+    Args:
+        kind: "" or two_step.
+    """
+    file = REPOSITORY / "leaderboards" / "cvrr_es.json"
+    board = json.loads(file.read_text(encoding="utf-8"))["beside"]
+    table = board["release_two_step" if kind else "release"]
     return {
-        model: {name: values[place] for name, values in rows.items()}
-        for place, model in enumerate(models)
+        row["name"]: {
+            name: f"{cell:.2f}" for name, cell in zip(table["columns"], row["cells"], strict=True)
+        }
+        for row in table["rows"]
+        if row["name"] != "questions"
     }
-
-
-def _cells(line: str) -> list[str]:
-    return [cell.strip() for cell in line.strip("|").split("|")]
