@@ -50,7 +50,7 @@ class Folder:
         benchmark: Benchmark,
         runs: Sequence[Run],
         done: Rescored,
-        judge: Mapping[str, Any] | None,
+        judge: Mapping[str, Any],
     ) -> None:
         """Write the results files of one benchmark's runs.
 
@@ -58,7 +58,7 @@ class Folder:
             benchmark: whose tasks were run.
             runs: as they were saved.
             done: their numbers now.
-            judge: who judged now (`before.describe_judge`); None if nobody did.
+            judge: who judged now (`before.describe_judge`); empty if nobody did.
         """
         for run in runs:
             if run.results:
@@ -74,14 +74,14 @@ def _renew(
     benchmark: Benchmark,
     run: Run,
     done: Rescored,
-    judge: Mapping[str, Any] | None,
+    judge: Mapping[str, Any],
 ) -> None:
     """One task in a results file: its numbers, those of its groups, and what they rest on."""
     label = done.labels[run.file]
     ours = results.setdefault("lmms_eval_tasks", {})
     section = ours.setdefault(benchmark.name, {})
-    section["warnings"] = run.conditions(benchmark.name, judged_anew=judge is not None)
-    if judge is not None:
+    section["warnings"] = run.conditions(benchmark.name, judged_anew=bool(judge))
+    if judge:
         section["judge"] = judge
         ours.pop("judges", None)  # what the judge before did
         section["warnings"] += [judge["warning"]] if judge.get("warning") else []

@@ -64,12 +64,13 @@ def score_again(
             done = rescore_saved(benchmark, own, judge, missing_only=missing_only, take=found.take)
             run.progress.close()
             done.notes += saved_files.unknown(own, name)
+            described = before.describe_judge(benchmark, judge) if judge and done.judged else {}
+            done.notes += [described["warning"]] if described.get("warning") else []
             problems |= done.problems
             _print(benchmark, own, done, config.label if judge else None)
             if found.compared and judge and not missing_only:
                 show(table_console(), [two_judges.table(found.compared)])
             if folder is not None:
-                described = before.describe_judge(benchmark, judge) if judge else None
                 folder.finish(benchmark, own, done, described)
             written[name] = {
                 "numbers": done.numbers,
