@@ -210,12 +210,14 @@ def marked(benchmark: Benchmark, numbers: Numbers, problems: Mapping[str, str]) 
         numbers: by task or group; in front of what else a label says.
         problems: by task, likewise.
     """
-    bad = {name.split()[0] for name in problems}
-    bad |= {join.group for join in benchmark.joins if bad & set(join.tasks)}
-    return {
-        f"{name} INVALID" if name.split()[0] in bad else name: values
-        for name, values in numbers.items()
-    }
+    groups = {join.group: join.tasks for join in benchmark.joins}
+
+    def is_bad(name: str) -> bool:
+        task, _, added = name.partition(" ")
+        tasks = groups.get(task, (task,))
+        return any(invalid.of_label(problems, f"{one} {added}".strip()) for one in tasks)
+
+    return {f"{n} INVALID" if is_bad(n) else n: values for n, values in numbers.items()}
 
 
 def chosen_tables(benchmark: Benchmark, rows: Sequence[tuple[str, Numbers]]) -> list[Any]:

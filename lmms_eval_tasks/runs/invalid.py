@@ -81,6 +81,11 @@ def of_model(name: str, items: Items) -> dict[str, str]:
     return {}
 
 
+def of_label(problems: Mapping[str, str], label: str) -> list[str]:
+    """The problems of a task, or of one model's (`TASK MODEL`), whatever else their names say."""
+    return [why for name, why in problems.items() if f"{name} ".startswith(f"{label} ")]
+
+
 def requests_failed(name: str, items: Items) -> str:
     """How many requests to the model failed, and why the last one did; "" if none."""
     lost = [item for item in items if item["status"] == LOST]

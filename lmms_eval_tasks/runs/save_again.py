@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lmms_eval_tasks.benchmark import Benchmark
-from lmms_eval_tasks.runs import scoring
+from lmms_eval_tasks.runs import invalid, scoring
 from lmms_eval_tasks.runs.rescore import Rescored
 from lmms_eval_tasks.utils.json_files import write_json, write_lines
 from lmms_eval_tasks.utils.saved_runs import CARRIER, Run
@@ -64,8 +64,7 @@ def _renew(results: dict[str, Any], part: Part, run: Run, label: str) -> None:
         section["judge"] = part.judge
         section["warnings"] += [part.judge["warning"]] if part.judge.get("warning") else []
     ours.setdefault("invalid", {}).pop(run.task, None)
-    found = {why for name, why in part.problems.items() if name.split()[0] == run.task}
-    if found:
+    if found := {*invalid.of_label(part.problems, label)}:
         ours["invalid"][run.task] = "; ".join(sorted(found))
     section.setdefault("details", {})[run.task] = part.done.sidecar[label]
     groups = [join.group for join in part.benchmark.joins if run.task in join.tasks]

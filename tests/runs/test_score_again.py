@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks.runs import score_again
+from lmms_eval_tasks.maverix import tasks as maverix
+from lmms_eval_tasks.runs import after, score_again
 from lmms_eval_tasks.utils import saved_runs
 
 SAVED = {"acc": 0.5, "kappa": None, "leniency": None}
@@ -28,6 +29,13 @@ def test_what_came_since_is_no_difference(now: dict[str, Any], line: str) -> Non
     run = saved_runs.Run("cvrr_judge", Path("x_samples_cvrr_judge.jsonl"), [], "m", SAVED)
     numbers = {"cvrr_judge": {**SAVED, **now}}
     assert score_again.compared([run], numbers, None) == [f"cvrr_judge: {line}"]
+
+
+def test_one_model_s_failures_do_not_mark_another_s_numbers() -> None:
+    names = [f"{name} {model} (x)" for model in "mn" for name in ("maverix_v", "maverix_table3")]
+    bad = {"maverix_v m (x) ask": "too many failed"}
+    found = after.marked(maverix.BENCHMARK, dict.fromkeys(names, SAVED), bad)
+    assert list(found) == [*(f"{name} INVALID" for name in names[:2]), *names[2:]]
 
 
 def test_the_judge_is_named_where_it_judged() -> None:
