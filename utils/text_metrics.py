@@ -133,10 +133,7 @@ def rouge_l(candidate: str, references: Sequence[str]) -> float:
     Raises:
         ValueError: no reference is given.
     """
-    scorer = rouge_scorer("rougeL")
-    return max(
-        float(scorer.score(ref, candidate)["rougeL"].fmeasure) for ref in _distinct(references)
-    )
+    return _best_f1(rouge_scorer("rougeL"), candidate, references)
 
 
 def rouge_1(candidate: str, references: Sequence[str]) -> float:
@@ -145,17 +142,12 @@ def rouge_1(candidate: str, references: Sequence[str]) -> float:
     Raises:
         ValueError: no reference is given.
     """
-    scorer = _plain_rouge()
-    return max(
-        float(scorer.score(ref, candidate)["rouge1"].fmeasure) for ref in _distinct(references)
-    )
+    return _best_f1(rouge_scorer("rouge1", plain=True), candidate, references)
 
 
-@lru_cache(maxsize=1)
-def _plain_rouge() -> Any:
-    from rouge_score.rouge_scorer import RougeScorer
-
-    return RougeScorer(["rouge1"], use_stemmer=False)
+def _best_f1(scorer: Any, candidate: str, references: Sequence[str]) -> float:
+    (found,) = scorer.score_multi(_distinct(references), candidate).values()
+    return float(found.fmeasure)
 
 
 class Rouge(NamedTuple):
@@ -383,14 +375,16 @@ def _corpus(
 
 
 @lru_cache(maxsize=8)
-def rouge_scorer(*kinds: str) -> Any:
-    """rouge-score's scorer of some kinds (rouge1, rougeL), with `tokenize` and no stemmer.
+def rouge_scorer(*kinds: str, plain: bool = False) -> Any:
+    """rouge-score's scorer of some kinds (rouge1, rougeL), without stemmer.
 
-    Shared between threads: scoring reads the object and changes nothing in it.
+    With `tokenize`, or `plain` with its own tokenizer. Shared between threads: scoring reads the
+    object and changes nothing in it.
     """
     from rouge_score.rouge_scorer import RougeScorer
 
-    return RougeScorer(list(kinds), use_stemmer=False, tokenizer=_Tokenizer())
+    tokenizer = None if plain else _Tokenizer()
+    return RougeScorer(list(kinds), use_stemmer=False, tokenizer=tokenizer)
 
 
 class _Tokenizer:
