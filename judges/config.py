@@ -70,14 +70,14 @@ def short_form(spec: str | None, env: Mapping[str, str], *, default_model: str) 
     if spec == NONE:
         return JudgeConfig(NONE)
     if "@" not in spec and ":" not in spec and spec.lower() != default_model.lower():
-        near = nearest(spec, (NONE, "offline", default_model)) if not _OPENAI.match(spec) else ""
-        if near and spec != "offline":
+        if nearest(spec, ["offline"]):  # the rules of earlier versions
+            raise JudgeError(
+                f"there is no judge {spec!r}: offline is gone; name none to judge later, hf:MODEL, "
+                "or an endpoint MODEL@BASE_URL"
+            )
+        near = nearest(spec, (NONE, default_model)) if not _OPENAI.match(spec) else ""
+        if near:
             raise JudgeError(f"there is no judge {spec!r}{near} {_FORMS}")
-    if spec == "offline":  # the rules of earlier versions
-        raise JudgeError(
-            "the judge offline is gone: name none to judge later, hf:MODEL, or an endpoint "
-            "MODEL@BASE_URL"
-        )
     refuse_key(spec, env)
     kind, _, rest = spec.partition(":")
     if kind in ("hf", REPLAY) and not rest and ":" in spec:

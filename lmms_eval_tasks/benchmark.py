@@ -344,7 +344,7 @@ class Benchmark:
         return items
 
     def notes(self, asked: Mapping[str, Items]) -> Sequence[str]:  # noqa: ARG002
-        """What to tell of the numbers of a model's saved runs, from the items of each task."""
+        """What to tell of a model's saved runs together; an item has `id` and `status` here."""
         return ()
 
     def submission(self, runs: Sequence[SavedRun]) -> Mapping[str, Any] | None:  # noqa: ARG002

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from typing import cast
 
 from lmms_eval_tasks.benchmark import Benchmark
+from lmms_eval_tasks.errors import DataError, nearest
 
 # Folder name under lmms_eval_tasks/, which is also the folder name under the data root.
 NAMES: tuple[str, ...] = ("maia", "maverix", "movierecapsqa", "haven", "cvrr_es")
@@ -17,6 +18,18 @@ _ALSO = {"cvrr_judge": "cvrr_es"}
 def load(name: str) -> Benchmark:
     """The benchmark of that name, imported on demand."""
     return cast(Benchmark, importlib.import_module(f"lmms_eval_tasks.{name}.tasks").BENCHMARK)
+
+
+def named(name: str) -> Benchmark:
+    """The benchmark that a user names.
+
+    Raises:
+        DataError: there is none of that name.
+    """
+    if name not in NAMES:
+        near = nearest(name, NAMES)
+        raise DataError(f"no benchmark {name!r}{near or ': ' + ', '.join(NAMES)}")
+    return load(name)
 
 
 def of_task_name(task: str) -> str | None:

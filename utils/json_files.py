@@ -21,8 +21,12 @@ def check_output(output: Path) -> None:
 
 
 def write_json(output: Path, content: Any) -> None:
-    """Write a whole file or none: an earlier one stays until the new one is complete."""
-    _write(output, [json.dumps(content, indent=2, ensure_ascii=False)])
+    """Write a whole file or none: an earlier one stays until the new one is complete.
+
+    A function in `content` stands for what it returns, which is made when its turn comes.
+    """
+    made = json.JSONEncoder(indent=2, ensure_ascii=False, default=lambda later: later())
+    _write(output, made.iterencode(content))
 
 
 def write_lines(output: Path, entries: Iterable[Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,35 @@ _SAMPLES = re.compile(r"^(?P<run>.+)_samples_(?P<task>.+)\.jsonl$")
 
 
 @dataclass(frozen=True)
+class Lines:
+    """The samples of a file, read each time they are gone through: runs are larger than memory."""
+
+    file: Path
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """One sample after another.
+
+        Raises:
+            DataError: a line is not of the host's form; names it.
+        """
+        with self.file.open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                try:
+                    sample = json.loads(line)
+                except json.JSONDecodeError as error:
+                    raise DataError(f"{self.file}, line {number}: not JSON ({error.msg})") from None
+                if not isinstance(sample, dict):
+                    raise DataError(f"{self.file}, line {number}: expected an object")
+                yield sample
+
+
+@dataclass(frozen=True)
 class Run:
     """The saved samples of one task in one run of the host."""
 
     task: str
     file: Path
-    samples: list[dict[str, Any]]
+    samples: Iterable[dict[str, Any]]
     model: str | None  # as `name (arguments)`; None without the run's results file
     saved: dict[str, Any]  # the metrics of the run's results file, by name without the filter
     saved_groups: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -45,6 +68,16 @@ class Run:
         section = self.results.get("lmms_eval_tasks", {}).get(benchmark, {})
         old = (section.get("judge") or {}).get("warning") if judged_anew else None
         return [line for line in section.get("warnings", ()) if line != old]
+
+
+def unknown(runs: Iterable[Run], benchmark: str) -> list[str]:
+    """Of which runs nobody knows what their numbers rest on, and why."""
+    return [
+        f"{run.file.name}: what its numbers rest on is not known: "
+        + ("the run had no hook of ours" if run.results else "its results file is not beside it")
+        for run in runs
+        if benchmark not in run.results.get("lmms_eval_tasks", {})
+    ]
 
 
 def find(paths: Iterable[Path]) -> list[Path]:
@@ -79,17 +112,8 @@ def read(file: Path) -> Run:
     match = _SAMPLES.match(file.name)
     if match is None:
         raise DataError(f"{file}: expected a name like DATE_samples_TASK.jsonl")
-    samples = []
-    with file.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, 1):
-            try:
-                sample = json.loads(line)
-            except json.JSONDecodeError as error:
-                raise DataError(f"{file}, line {number}: not JSON ({error.msg})") from None
-            if not isinstance(sample, dict):
-                raise DataError(f"{file}, line {number}: expected an object")
-            samples.append(sample)
-    if not samples:
+    samples = Lines(file)
+    if not sum(1 for _ in samples):  # all of them are looked at before anything is made of one
         raise DataError(f"{file}: no samples")
     task = match["task"]
     results_file = file.with_name(f"{match['run']}_results.json")
@@ -183,13 +207,6 @@ def _own_numbers(results: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         if isinstance(section, dict):
             found |= section.get("numbers", {})
     return found
-
-
-def invalid_names(results: Mapping[str, Any]) -> set[str]:
-    """Tasks with too many failed verdicts, and the groups they are part of."""
-    tasks = results.get("lmms_eval_tasks", {}).get("invalid", {}).keys()
-    groups = results.get("group_subtasks", {}).items()
-    return {*tasks, *(name for name, members in groups if tasks & set(members))}
 
 
 def difference(saved: Mapping[str, Any], again: Mapping[str, Any]) -> list[str]:

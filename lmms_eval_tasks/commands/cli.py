@@ -106,9 +106,7 @@ def prepare(
     link: Annotated[bool, typer.Option(help="Link instead of copying.")] = False,
 ) -> None:
     """Validate a benchmark's release and put it under the data root."""
-    if benchmark not in benchmarks.NAMES:
-        raise DataError(f"no benchmark {benchmark!r}; known: {', '.join(benchmarks.NAMES)}")
-    print(benchmarks.load(benchmark).prepare(source, _users_root(), link))
+    print(benchmarks.named(benchmark).prepare(source, _users_root(), link))
 
 
 _WHISPER = (
@@ -126,10 +124,8 @@ def subtitles(
     """Transcribe the videos that have no subtitles, with Whisper; can be resumed."""
     from lmms_eval_tasks.utils import transcribers
 
-    if benchmark not in benchmarks.NAMES:
-        raise DataError(f"no benchmark {benchmark!r}; known: {', '.join(benchmarks.NAMES)}")
     transcriber = transcribers.make(model, device=device, language=language)
-    if benchmarks.load(benchmark).make_subtitles(_users_root(), transcriber):
+    if benchmarks.named(benchmark).make_subtitles(_users_root(), transcriber):
         raise typer.Exit(1)
 
 

@@ -11,7 +11,7 @@ import typer
 
 from lmms_eval_tasks import benchmarks, settings
 from lmms_eval_tasks.console import table_console
-from lmms_eval_tasks.errors import JudgeError, TasksError
+from lmms_eval_tasks.errors import JudgeError, TasksError, nearest
 from lmms_eval_tasks.report.fold import show
 
 cache_app = typer.Typer(
@@ -45,7 +45,8 @@ def estimate_command(
     manager = TaskManager("ERROR")
     names = [name.strip() for name in tasks.split(",") if name.strip()]
     if unknown := [name for name in names if name not in manager.all_tasks]:
-        raise TasksError(f"no task or group is called {', '.join(unknown)}")
+        near = nearest(unknown[0], manager.all_tasks) if len(unknown) == 1 else ""
+        raise TasksError(f"no task or group is called {', '.join(unknown)}{near}")
     if not (chosen := plugin.selected_tasks(names, manager)):
         raise TasksError(f"none of {tasks} is a task of this suite")
     if rate is not None and rate <= 0:

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from lmms_eval_tasks import benchmarks
-from lmms_eval_tasks.errors import PromptError
 
 prompts_app = typer.Typer(help="The texts that models and judges are given.", no_args_is_help=True)
 
@@ -27,7 +26,5 @@ def import_command(
     """Write the authors' exact wording, out of your clone of their repository, for --prompts."""
     from lmms_eval_tasks.utils import authors_prompts
 
-    if benchmark not in benchmarks.NAMES:
-        raise PromptError(f"no benchmark is called {benchmark}: {', '.join(benchmarks.NAMES)}")
-    for line in authors_prompts.write(benchmark, clone, to):
+    for line in authors_prompts.write(benchmarks.named(benchmark).name, clone, to):
         print(line)

@@ -242,9 +242,9 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
                 results = evaluate(**given)
                 if results is not None:  # on rank 0, which has all items
                     after.score_together(results, tasks)
-            work = judged.end()
-            if results is not None:
-                after.annotate(results, tasks, work, lengths)
+                work = judged.end()
+                if results is not None:
+                    after.annotate(results, tasks, work, lengths)
         return results
 
     setattr(simple_evaluate, _MARK, True)
@@ -279,7 +279,7 @@ def _running(given: Mapping[str, Any]) -> Model | None:
         try:
             arguments = simple_parse_args_string(arguments)
         except ValueError:  # a class may read its arguments itself, as `lm_pairs` does
-            arguments = {}
+            arguments = {"": arguments}
     interface = interface_of(name, bool(given.get("force_simple")))
     return running.Model(name, interface, arguments)
 

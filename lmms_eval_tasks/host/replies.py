@@ -12,12 +12,15 @@ import functools
 import hashlib
 import inspect
 import json
+import os
+import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
-from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks import benchmarks, running, settings
 from lmms_eval_tasks.benchmark import NOT_RUN
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
@@ -29,6 +32,9 @@ from lmms_eval_tasks.utils import answers
 PORTION = 64  # requests, for each one that the class asks at once; what a kill can lose
 # Arguments of the host's classes for endpoints that say how many requests are under way.
 _AT_ONCE = ("num_concurrent", "num_cpus", "concurrency", "max_workers")
+# What else decides on replies: of the environment, and of the host's arguments.
+_ADDRESSES = ("OPENAI_API_BASE", "OPENAI_BASE_URL", "AZURE_OPENAI_ENDPOINT")
+_CHOSEN = ("force_simple", "gen_kwargs", "system_instruction", "apply_chat_template")
 _DONE = ".done"  # of a run that got its results: nothing to go on with
 
 
@@ -97,7 +103,7 @@ class _Asked:
         self._portion = PORTION * _at_once(run)
         self._stop_after = settings.model_stop_after()
         self._failed_in_a_row = 0
-        self.kept = Kept(_identity(run), tasks, int(getattr(lm, "rank", 0) or 0))
+        self.kept = Kept(_identity(run, lm), tasks, int(getattr(lm, "rank", 0) or 0))
 
     def generate_until(self, requests: list[Any]) -> list[Any]:
         """The host's call: replies in the order of the requests."""
@@ -108,13 +114,14 @@ class _Asked:
             found = self._generate([requests[place] for place in others])
             for place, reply in zip(others, found, strict=True):
                 replies[place] = reply
-        keys = {place: self._key(requests[place]) for place in own}
+        keys = dict(zip(own, self._keys([requests[place] for place in own]), strict=True))
         for place in own:
             replies[place] = self.kept.get(keys[place])
-        if had := sum(replies[place] is not None for place in own):
+        answered = [place for place in own if replies[place] is not None]
+        if answered:
             say(
-                f"{had} of {len(own)} replies were kept of a run that was stopped: going on from "
-                f"there (--fresh asks all of them anew)"
+                f"{len(answered)} of {len(own)} replies were kept of a run that was stopped: going "
+                "on from there (--fresh asks all of them anew)"
             )
         left = [place for place in own if replies[place] is None]
         size = min(self._portion, self._stop_after or self._portion)
@@ -126,24 +133,22 @@ class _Asked:
                 replies[place] = reply
                 failures.append(_failed(reply))
                 if failures[-1] is None:
+                    answered.append(place)
                     self.kept.add(requests[place].task_name, keys[place], _text(reply))
             self._stop_if_nothing_works(failures, len(left))
-        self._count_tokens([(requests[place], replies[place]) for place in own])
-        texts = [_text(replies[place]) for place in own]
-        if cut_replies.opened_in_prompt(self._lm, texts):
-            for place, text in zip(own, texts, strict=True):
-                if _failed(replies[place]) is None:
-                    replies[place] = cut_replies.with_opening(replies[place], text)
+        texts = {place: _text(replies[place]) for place in answered}
+        for place in answered:
+            self._count_tokens(requests[place], replies[place])
+        if cut_replies.opened_in_prompt(self._lm, list(texts.values())):
+            for place, text in texts.items():
+                replies[place] = cut_replies.with_opening(replies[place], text)
         return replies
 
-    def _count_tokens(self, answered: Sequence[tuple[Any, Any]]) -> None:
-        for request, reply in answered:
-            limit = _sampling(request).get("max_new_tokens")
-            if not limit or _failed(reply) is not None:
-                continue
-            number = cut_replies.tokens(self._lm, reply)
-            if number is not None:
-                self._lengths.setdefault(request.task_name, Lengths()).add(number, int(limit))
+    def _count_tokens(self, request: Any, reply: Any) -> None:
+        limit = _sampling(request).get("max_new_tokens")
+        number = cut_replies.tokens(self._lm, reply) if limit else None
+        if limit and number is not None:
+            self._lengths.setdefault(request.task_name, Lengths()).add(number, int(limit))
 
     def _ask(self, requests: list[Any]) -> list[Any]:
         """The replies of one portion; a failure that the class hides stands in its reply's place.
@@ -152,7 +157,10 @@ class _Asked:
             RequestsFailedError: as many replies as requests did not come back.
         """
         try:
-            with _logged_errors() as errors:
+            # Some classes return an empty text after an error.
+            with logged(
+                "ERROR", lambda one: (one["name"] or "").startswith("lmms_eval.models")
+            ) as (errors):
                 found = self._generate(requests)
         except BaseException:
             say(self.kept.told())
@@ -177,11 +185,22 @@ class _Asked:
                     f"{why}. {self.kept.told()} (--model-stop-after 0 goes on whatever fails)"
                 )
 
+    def _keys(self, requests: Sequence[Any]) -> list[str]:
+        """What each is kept under: of requests that are repeated, each has its own."""
+        times: Counter[str] = Counter()
+        found = []
+        for one in requests:
+            key = self._key(one)
+            times[key] += 1
+            found.append(key if times[key] == 1 else f"{key}.{times[key]}")
+        return found
+
     def _key(self, request: Any) -> str:
         """What decides on a reply, beside the model: the doc, its text, its media, the sampling."""
         *_, doc_id, name, split = request.args
         doc = self._lm.task_dict[name][split][doc_id]
         task = benchmarks.of(name).tasks[name]
+        request.doc = task.keep(doc)  # for `doc_hash`: the host hashes it, and leaves it empty
         sampling = _sampling(request)
         shown: list[Any] = []
         try:
@@ -200,30 +219,20 @@ def _sampling(request: Any) -> dict[str, Any]:
 
 def _at_once(run: Mapping[str, Any]) -> int:
     """How many requests the class asks together, as far as the arguments say."""
-    arguments = _arguments(run)
-    found = [run.get("batch_size"), *(arguments.get(name) for name in _AT_ONCE)]
+    model = running.current()
+    found = [run.get("batch_size"), *(model.arguments.get(name) for name in _AT_ONCE if model)]
     return max([1, *(int(one) for one in map(str, found) if one.isdecimal())])
 
 
-def _arguments(run: Mapping[str, Any]) -> Mapping[str, Any]:
-    from lmms_eval.utils import simple_parse_args_string
-
-    told = run.get("model_args") or {}
-    if isinstance(told, str):
-        try:
-            return dict(simple_parse_args_string(told))
-        except ValueError:  # a class may read its arguments itself
-            return {"": told}
-    return dict(told)
-
-
-def _identity(run: Mapping[str, Any]) -> str:
-    """The model in words: whose replies they are."""
-    model = run.get("model")
-    name = model if isinstance(model, str) else type(model).__qualname__
-    told = {k: str(v) for k, v in sorted(_arguments(run).items()) if "key" not in k.lower()}
-    chosen = {"force_simple": bool(run.get("force_simple")), "gen_kwargs": run.get("gen_kwargs")}
-    return json.dumps([name, told, chosen], sort_keys=True, default=str)
+def _identity(run: Mapping[str, Any], lm: Any) -> str:
+    """The model in words: whose replies they are. Of an object nothing is known but itself."""
+    if (model := running.current()) is None:
+        named: list[Any] = [vars(lm).setdefault("_lmms_eval_tasks_name", uuid.uuid4().hex)]
+    else:
+        told = model.arguments.items()
+        named = [model.name, {k: str(v) for k, v in told if not k.lower().endswith("key")}]
+    named += [os.environ.get(name) for name in _ADDRESSES]
+    return json.dumps([*named, *(run.get(name) for name in _CHOSEN)], sort_keys=True, default=str)
 
 
 def _text(reply: Any) -> str | None:
@@ -243,15 +252,15 @@ def _failed(reply: Any) -> str | None:
 
 
 @contextmanager
-def _logged_errors() -> Iterator[list[str]]:
-    """Errors that the host's model classes log: some return an empty text after one."""
+def logged(level: str, wanted: Callable[[Any], bool]) -> Iterator[list[str]]:
+    """What the host logs within: it goes on after trouble, and tells it nobody else."""
     from loguru import logger
 
     found: list[str] = []
     sink = logger.add(
         lambda message: found.append(" ".join(message.record["message"].split())[:300]),
-        level="ERROR",
-        filter=lambda record: (record["name"] or "").startswith("lmms_eval.models"),
+        level=level,
+        filter=wanted,
     )
     try:
         yield found

@@ -3,7 +3,7 @@
 - finds our tasks in every subcommand, also when another package's broken entry point switched the
   host's plugins off;
 - exits non-zero when a run failed (the host prints the error and exits with 0), and with 3 when
-  more verdicts of a judge failed than `--max-failed` allows;
+  more requests to the model, or verdicts of its judge, failed than `--max-failed` allows;
 - a folder in the working directory that bears a task's name does not hijack `--tasks`;
 - takes our options beside the host's, and prints the papers' tables below the host's table.
 """
@@ -11,13 +11,11 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import functools
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -102,6 +100,8 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
 
     @functools.wraps(evaluate)
     def cli_evaluate_single(args: Any = None) -> Any:
+        from lmms_eval_tasks.host import replies
+
         try:
             _check_folder(args.output_path)
             if args.tasks is None:
@@ -109,7 +109,7 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
             elif _is_hijacked(args.tasks):
                 # A list of names is never taken for a folder, and the host drops repetitions.
                 args.tasks = f"{args.tasks},{args.tasks}"
-            with _unsaved() as lost:
+            with replies.logged("WARNING", _is_loss) as lost:
                 found = evaluate(args)
             if lost:
                 raise OSError(f"the results were not saved: {lost[0]}")
@@ -121,11 +121,9 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
             if outcome.failed and not stop.code:
                 raise SystemExit(1) from None
             raise
-        except Exception:
-            from lmms_eval_tasks.host.replies import Kept
-
+        except BaseException:
             outcome.failed = True
-            Kept.reopen()
+            replies.Kept.reopen()
             raise
 
     module.cli_evaluate_single = cli_evaluate_single  # type: ignore[attr-defined]
@@ -147,22 +145,9 @@ def _check_folder(output: str | None) -> None:
         raise TasksError(f"--output_path {output}: cannot be written ({error.strerror})") from None
 
 
-@contextmanager
-def _unsaved() -> Iterator[list[str]]:
-    """What the host failed to write: it logs a warning and goes on."""
-    from loguru import logger
-
-    found: list[str] = []
-    sink = logger.add(
-        lambda message: found.append(message.record["message"]),
-        level="WARNING",
-        filter=lambda record: record["message"].startswith("Could not save "),
-    )
-    try:
-        yield found
-    finally:
-        with contextlib.suppress(ValueError):  # the host takes all sinks away
-            logger.remove(sink)
+def _is_loss(record: Any) -> bool:
+    """The host logs a warning of what it failed to write, and goes on."""
+    return bool(record["message"].startswith("Could not save "))
 
 
 def _is_hijacked(tasks: str) -> bool:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from lmms_eval_tasks import __version__, benchmarks, settings
-from lmms_eval_tasks.benchmark import Benchmark, Item, Numbers
+from lmms_eval_tasks.benchmark import Benchmark, Item, Items, Numbers
 from lmms_eval_tasks.console import say, table_console
 from lmms_eval_tasks.judges.asking import Asker, usable
 from lmms_eval_tasks.report.fold import show
@@ -20,6 +20,7 @@ from lmms_eval_tasks.utils import provenance
 from lmms_eval_tasks.utils import saved_runs as saved
 
 SAMPLE = "made with the packaged sample: not a benchmark result"
+_MARK = " [INVALID]"
 PARTLY = "of a part of the docs (--limit, --offset): not a benchmark result"
 
 
@@ -51,15 +52,19 @@ def annotate(
             "given_up": list(judged.given_up),
             "prices": judged.prices,
         }
-    section["invalid"] = problems = invalid.of_judge(judged.usage, judged.labels)
+    problems = invalid.of_judge(judged.usage, judged.labels)
     for benchmark, names in benchmarks.chosen(tasks):
         try:
-            made = _of_benchmark(benchmark, results, names, problems, lengths or {})
-            section[benchmark.name] = made
+            carried = {name: _carried(results, name) for name in names}
+            items = {name: one.items for name, one in carried.items() if one is not None}
+            found = (invalid.of_items(name, own) for name, own in items.items())
+            problems = invalid.together(problems, *found)
+            section[benchmark.name] = _of_benchmark(benchmark, results, names, items, lengths or {})
         except Exception:  # the answers are paid for: a mistake of ours must not lose them
             say(f"{benchmark.name}: what is known about this run could not be added to its results")
             traceback.print_exc()
-    _mark(results)
+    section["invalid"] = problems
+    mark(results)
     for line in judged.given_up:
         say(
             f"gave up on the judge {line}; everything is kept: judge what is missing with "
@@ -97,7 +102,7 @@ def _of_benchmark(
     benchmark: Benchmark,
     results: dict[str, Any],
     names: Sequence[str],
-    problems: dict[str, str],
+    items: Mapping[str, Items],
     lengths: Mapping[str, Lengths],
 ) -> dict[str, Any]:
     """What we know of one benchmark's part of a run.
@@ -105,10 +110,8 @@ def _of_benchmark(
     `numbers` has every number by task or group, `details` counts and intervals, `warnings` what
     makes a number not comparable; beside them stand data, prompts and judge. Tells of the data as
     the check before the run found them: a file that has gone since is a warning, since the answers
-    are paid for. Tasks whose model failed too often are added to `problems`.
+    are paid for.
     """
-    carried = {name: _carried(results, name) for name in names}
-    items = {name: one.items for name, one in carried.items() if one is not None}
     unpack(results, names)
     made = {name: benchmark.tasks[name] for name in items}
     # First of all: what a metric was computed with is noted while it is (provenance.note).
@@ -135,7 +138,6 @@ def _of_benchmark(
             section["judge"] = judge
             warnings += [judge["warning"]] if judge.get("warning") else []
     for name, own in items.items():
-        problems |= invalid.of_items(name, own)
         warnings += [line] if (line := invalid.requests_failed(name, own)) else []
         warnings += [line] if (line := invalid.replies_cut(name, own, lengths.get(name))) else []
     section["warnings"] = list(dict.fromkeys(warnings))
@@ -181,13 +183,23 @@ def _show_groups(
                 row[key] = numbers[join.group][name]
 
 
-def _mark(results: dict[str, Any]) -> None:
-    """Show it in the host's own table too: its first column is the alias."""
-    names = saved.invalid_names(results)
+def mark(results: dict[str, Any]) -> None:
+    """Show what is invalid in the host's own table too: its first column is the alias."""
+    names = invalid_names(results)
     for table in (results["results"], results.get("groups", {})):
         for name, values in table.items():
-            if name in names:
-                values["alias"] = f"{values.get('alias', name)} [INVALID]"
+            plain = str(values.get("alias", name)).removesuffix(_MARK)
+            if name in names or values.get("alias", plain) != plain:
+                values["alias"] = f"{plain}{_MARK}" if name in names else plain
+
+
+def invalid_names(results: Mapping[str, Any]) -> set[str]:
+    """Tasks of the host's results that are invalid, and the groups they are part of."""
+    tasks = results["lmms_eval_tasks"].get("invalid", {}).keys()
+    groups = dict(results.get("group_subtasks", {}))
+    for benchmark, _ in benchmarks.chosen(tasks):
+        groups |= {join.group: join.tasks for join in benchmark.joins}
+    return {*tasks, *(name for name, members in groups.items() if tasks & set(members))}
 
 
 # --- tables -------------------------------------------------------------------------------------
@@ -197,25 +209,13 @@ def tables(benchmark: Benchmark, results: Mapping[str, Any]) -> list[Any]:
     """The paper's tables for the host's results, with the warnings that belong to them."""
     section = results["lmms_eval_tasks"][benchmark.name]
     numbers = dict(sorted(section["numbers"].items()))
-    problems = results["lmms_eval_tasks"].get("invalid", {})
-    shown = chosen_tables(benchmark, [("", marked(benchmark, numbers, problems))])
+    shown = chosen_tables(benchmark, [("", marked(numbers, invalid_names(results)))])
     return [*shown, *(f"Note: {warning}" for warning in section["warnings"])]
 
 
-def marked(benchmark: Benchmark, numbers: Numbers, problems: Mapping[str, str]) -> Numbers:
-    """The numbers by name, which says it of those that are invalid, groups of such tasks too.
-
-    Args:
-        benchmark: theirs.
-        numbers: by task or group; in front of what else a label says.
-        problems: by task, likewise.
-    """
-    bad = {name.split()[0] for name in problems}
-    bad |= {join.group for join in benchmark.joins if bad & set(join.tasks)}
-    return {
-        f"{name} INVALID" if name.split()[0] in bad else name: values
-        for name, values in numbers.items()
-    }
+def marked(numbers: Numbers, bad: Collection[str]) -> Numbers:
+    """The numbers by name, which says it of those that are invalid."""
+    return {f"{name} INVALID" if name in bad else name: values for name, values in numbers.items()}
 
 
 def chosen_tables(benchmark: Benchmark, rows: Sequence[tuple[str, Numbers]]) -> list[Any]:

@@ -113,6 +113,15 @@ def replies_cut(name: str, items: Items, lengths: Lengths | None) -> str:
     return f"{name}: {number} of {total} replies {why} and may be cut; {room} gives them room"
 
 
+def together(*found: Mapping[str, str]) -> dict[str, str]:
+    """What is invalid for several reasons, with all of them."""
+    made: dict[str, str] = {}
+    for problems in found:
+        for name, why in problems.items():
+            made[name] = f"{made[name]}; {why}" if name in made else why
+    return made
+
+
 def stop(problems: Mapping[str, str]) -> None:
     """End a command with the code INVALID if there are problems, with a line for each."""
     for line in problems.values():

@@ -5,75 +5,96 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from lmms_eval_tasks.benchmark import Benchmark
-from lmms_eval_tasks.runs import scoring
-from lmms_eval_tasks.runs.rescore import Rescored
+from lmms_eval_tasks.runs import after, scoring
+from lmms_eval_tasks.runs.rescore import Again, Rescored
 from lmms_eval_tasks.utils.json_files import write_json, write_lines
 from lmms_eval_tasks.utils.saved_runs import CARRIER, Run
 
 
-class Part(NamedTuple):
-    """One benchmark's part of the runs.
-
-    Attributes:
-        benchmark: whose tasks were run.
-        runs: as they were saved.
-        done: their items and numbers now.
-        judge: who judged now (`before.describe_judge`); None if nobody did.
-        problems: invalid tasks, with the reason.
-    """
-
-    benchmark: Benchmark
-    runs: Sequence[Run]
-    done: Rescored
-    judge: Mapping[str, Any] | None
-    problems: Mapping[str, str]
-
-
-def save(folder: Path, parts: Sequence[Part]) -> None:
-    """Write `folder/DATE_samples_TASK.jsonl` and `..._results.json`, of several folders below each.
+class Folder:
+    """Where `DATE_samples_TASK.jsonl` and `..._results.json` go, of several folders below each.
 
     Files of the same names are replaced.
     """
-    several = len({run.file.parent for part in parts for run in part.runs}) > 1
-    written: dict[Path, dict[str, Any]] = {}
-    for part in parts:
-        for run, label, items in zip(part.runs, part.done.labels, part.done.items, strict=True):
-            place = folder / run.file.parent.name if several else folder
-            place.mkdir(parents=True, exist_ok=True)
-            task, joins = part.benchmark.tasks[run.task], part.benchmark.joins
-            own = {item["id"]: scoring.spread(task, joins, item) for item in items}
-            lines = ({**sample, **own[sample[CARRIER]["id"]]} for sample in run.samples)
-            write_lines(place / run.file.name, lines)
+
+    def __init__(self, folder: Path, runs: Sequence[Run]) -> None:
+        """Nothing is written yet.
+
+        Args:
+            folder: made if it is not there.
+            runs: all that will be saved.
+        """
+        several = len({run.file.parent for run in runs}) > 1
+        self._places = {
+            run.file: folder / run.file.parent.name if several else folder for run in runs
+        }
+        self._results: dict[Path, dict[str, Any]] = {}
+
+    def add(self, benchmark: Benchmark, again: Again) -> None:
+        """Write the samples of one run."""
+        run, task = again.run, benchmark.tasks[again.run.task]
+        place = self._places[run.file]
+        place.mkdir(parents=True, exist_ok=True)
+        own = {item["id"]: item for item in again.items}
+        lines = (
+            {**sample, **scoring.spread(task, benchmark.joins, own[sample[CARRIER]["id"]])}
+            for sample in run.samples
+        )
+        write_lines(place / run.file.name, lines)
+
+    def finish(
+        self,
+        benchmark: Benchmark,
+        runs: Sequence[Run],
+        done: Rescored,
+        judge: Mapping[str, Any],
+    ) -> None:
+        """Write the results files of one benchmark's runs.
+
+        Args:
+            benchmark: whose tasks were run.
+            runs: as they were saved.
+            done: their numbers now.
+            judge: who judged now (`before.describe_judge`); empty if nobody did.
+        """
+        for run in runs:
             if run.results:
-                file = place / run.results_file.name
-                results = written.setdefault(file, copy.deepcopy(run.results))
-                _renew(results, part, run, label)
-    for file, results in written.items():
-        write_json(file, results)
+                file = self._places[run.file] / run.results_file.name
+                results = self._results.setdefault(file, copy.deepcopy(run.results))
+                _renew(results, benchmark, run, done, judge)
+        for file, results in self._results.items():
+            write_json(file, results)
 
 
-def _renew(results: dict[str, Any], part: Part, run: Run, label: str) -> None:
+def _renew(
+    results: dict[str, Any],
+    benchmark: Benchmark,
+    run: Run,
+    done: Rescored,
+    judge: Mapping[str, Any],
+) -> None:
     """One task in a results file: its numbers, those of its groups, and what they rest on."""
+    label = done.labels[run.file]
     ours = results.setdefault("lmms_eval_tasks", {})
-    section = ours.setdefault(part.benchmark.name, {})
-    section["warnings"] = run.conditions(part.benchmark.name, judged_anew=part.judge is not None)
-    if part.judge is not None:
-        section["judge"] = part.judge
-        section["warnings"] += [part.judge["warning"]] if part.judge.get("warning") else []
+    section = ours.setdefault(benchmark.name, {})
+    section["warnings"] = run.conditions(benchmark.name, judged_anew=bool(judge))
+    if judge:
+        section["judge"] = judge
+        ours.pop("judges", None)  # what the judge before did
+        section["warnings"] += [judge["warning"]] if judge.get("warning") else []
     ours.setdefault("invalid", {}).pop(run.task, None)
-    found = {why for name, why in part.problems.items() if name.split()[0] == run.task}
-    if found:
-        ours["invalid"][run.task] = "; ".join(sorted(found))
-    section.setdefault("details", {})[run.task] = part.done.sidecar[label]
-    groups = [join.group for join in part.benchmark.joins if run.task in join.tasks]
-    for name, shown in ((run.task, label), *((group, group) for group in groups)):
-        if shown in part.done.numbers:
-            section.setdefault("numbers", {})[name] = dict(part.done.numbers[shown])
-            for rows in (results.get("results", {}), results.get("groups", {})):
-                _row(rows.get(name, {}), part.done.numbers[shown])
+    if label in done.problems:
+        ours["invalid"][run.task] = done.problems[label]
+    section.setdefault("details", {})[run.task] = done.sidecar[label]
+    for shown in (label, *(group for group, own in done.groups.items() if label in own)):
+        name = shown.split()[0]
+        section.setdefault("numbers", {})[name] = dict(done.numbers[shown])
+        for rows in (results.get("results", {}), results.get("groups", {})):
+            _row(rows.get(name, {}), done.numbers[shown])
+    after.mark(results)
 
 
 def _row(row: dict[str, Any], numbers: Mapping[str, Any]) -> None:

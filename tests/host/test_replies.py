@@ -34,9 +34,7 @@ def play(
     class Model(lmms):
         asked = 0
 
-        def __init__(self, reply: Reply) -> None:
-            super().__init__()
-            self.reply = reply
+        reply: Reply
 
         def generate_until(self, requests: list[Any]) -> list[str]:
             found = []
@@ -51,10 +49,11 @@ def play(
         def generate_until_multi_round(self, requests: Any) -> Any:
             raise NotImplementedError
 
-    def run(reply: Reply) -> dict[str, Any]:
-        made = evaluator.simple_evaluate(
-            model=Model(reply), tasks=[TASK], limit=DOCS, verbosity="ERROR"
-        )
+    lm = Model()  # replies are kept for the same object only: of another one nothing is known
+
+    def run(reply: Reply, lm: Model = lm) -> dict[str, Any]:
+        lm.reply = reply
+        made = evaluator.simple_evaluate(model=lm, tasks=[TASK], limit=DOCS, verbosity="ERROR")
         assert made is not None
         return dict(made)
 
@@ -88,9 +87,16 @@ def test_a_run_that_was_stopped_goes_on(play: Any, monkeypatch: pytest.MonkeyPat
     replied = [s["failed"]["reply"] for s in results["samples"][TASK]]
     assert replied == [s["failed"]["reply"] for s in whole["samples"][TASK]]
 
+    hashes = {one["doc_hash"] for one in whole["samples"][TASK]}
+    assert len(hashes) == DOCS
+    assert hashes == {one["doc_hash"] for one in results["samples"][TASK]}
+
     play.model.asked = 0
     with pytest.raises(KeyboardInterrupt):
         play(stopped)
+    play.model.asked = kept
+    play(letters, play.model())
+    assert play.model.asked == kept + DOCS
     monkeypatch.setenv(settings.FRESH, "1")
     play.model.asked = 0
     play(letters)

@@ -120,3 +120,34 @@ def test_a_run_that_is_judged_later_is_a_run(
     assert all(line.split()[1] == line.split()[3] for line in counts)
     for condition in ("packaged sample", "--limit", "judged by"):
         assert sum(condition in line for line in told.splitlines()) == 1, told
+
+
+def test_of_many_models_one_is_held_at_a_time(folder: Path, tmp_path: Path) -> None:
+    """Whole runs of a paper's models are larger than memory."""
+    import tracemalloc
+
+    from lmms_eval_tasks import benchmarks
+    from lmms_eval_tasks.runs import rescore
+    from lmms_eval_tasks.utils import saved_runs
+
+    for number in range(6):
+        root = Path(shutil.copytree(folder / GROUP, tmp_path / str(number)))
+        for file in root.rglob("*_results.json"):
+            edit(file, '"model": "tasks_scripted"', f'"model": "m{number}"')
+        for file in root.rglob("*_samples_*.jsonl"):
+            lines = map(json.loads, file.read_text(encoding="utf-8").splitlines())
+            rows = [{**one, "failed": {**one["failed"], "more": "x" * 50_000}} for one in lines]
+            file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+
+    def peak(models: int) -> int:
+        places = [tmp_path / str(number) for number in range(models)]
+        tracemalloc.start()
+        runs = [saved_runs.read(file) for file in saved_runs.find(places)]
+        done = rescore.rescore_saved(benchmarks.load("maia"), runs, None)
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert len(done.numbers) == models * 3
+        return found
+
+    peak(1)  # imports
+    assert peak(6) < 1.5 * peak(1)

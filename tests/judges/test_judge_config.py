@@ -89,12 +89,11 @@ def test_one_judge_for_one_config_and_what_it_can_decide(tmp_path):
     words = "cannot decide helpfulness, style"
     refused(JudgeError, words, judges.preflight, resolved(f"replay:{file}"), asked)
     words = "none to judge later, hf:MODEL, or an endpoint"
-    refused(JudgeError, words, resolved, "offline", KEY)
+    for gone in ("offline", "ofline"):
+        refused(JudgeError, words, resolved, gone, KEY)
 
 
-@table(
-    "spec, meant", [("ofline", "offline"), ("None", "none"), ("nome", "none"), ("gtp-4o", "gpt-4o")]
-)
+@table("spec, meant", [("None", "none"), ("nome", "none"), ("gtp-4o", "gpt-4o")])
 def test_a_misspelt_judge_is_an_error_with_a_suggestion(spec, meant):
     refused(JudgeError, f"no judge {spec!r}; did you mean {meant}?", resolved, spec, KEY)
     assert resolved(f"{spec}@http://localhost:8001/v1", KEY).model == spec  # an endpoint's own name

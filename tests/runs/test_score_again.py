@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks.runs import score_again
+from lmms_eval_tasks.runs.rescore import Rescored
 from lmms_eval_tasks.utils import saved_runs
 
 SAVED = {"acc": 0.5, "kappa": None, "leniency": None}
@@ -26,20 +27,28 @@ SAVED = {"acc": 0.5, "kappa": None, "leniency": None}
 )
 def test_what_came_since_is_no_difference(now: dict[str, Any], line: str) -> None:
     run = saved_runs.Run("cvrr_judge", Path("x_samples_cvrr_judge.jsonl"), [], "m", SAVED)
-    numbers = {"cvrr_judge": {**SAVED, **now}}
-    assert score_again.compared([run], numbers, None) == [f"cvrr_judge: {line}"]
+    done = Rescored({"cvrr_judge": {**SAVED, **now}}, labels={run.file: "cvrr_judge"})
+    assert score_again.compared([run], done, None) == [f"cvrr_judge: {line}"]
 
 
 def test_the_judge_is_named_where_it_judged() -> None:
     """A task of choices in the same group has nothing of it."""
+    tasks = ("maia_vsv", "maia_oevqa")
     runs = [
         saved_runs.Run(task, Path(f"x_samples_{task}.jsonl"), [], "m", SAVED, {"maia": SAVED})
-        for task in ("maia_vsv", "maia_oevqa")
+        for task in tasks
     ]
-    numbers = dict.fromkeys(("maia_vsv", "maia_oevqa", "maia"), SAVED)
     equal = "3 of 3 numbers equal the saved ones"
-    assert score_again.compared(runs, numbers, "gpt", {"maia_oevqa"}) == [
-        f"maia_vsv: {equal}",
-        f"maia: {equal} (judged by gpt)",
-        f"maia_oevqa: {equal} (judged by gpt)",
-    ]
+    for model in ("", " m"):  # several models' runs have the model in their labels
+        task, other, group = (f"{name}{model}" for name in (*tasks, "maia"))
+        done = Rescored(
+            dict.fromkeys((task, other, group), SAVED),
+            labels=dict(zip((run.file for run in runs), (task, other), strict=True)),
+            groups={group: [task, other]},
+            judged={other},
+        )
+        assert score_again.compared(runs, done, "gpt") == [
+            f"{task}: {equal}",
+            f"{group}: {equal} (judged by gpt)",
+            f"{other}: {equal} (judged by gpt)",
+        ]
