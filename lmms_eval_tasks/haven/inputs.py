@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Piece = str | int  # a text, or the number of a sampled frame whose picture is shown
 
 _SHOWN = ""  # in a layout: the pictures or descriptions
+_NONE = "(not described)"  # in place of a description that the release lacks
 # What a doc's `layout` names -> parts of the prompt file in their order. A part `KIND_document` is
 # there only where the task gives the document.
 _LAYOUTS: dict[str, tuple[str, ...]] = {
@@ -205,9 +206,9 @@ def _shown(doc: Doc) -> list[_Pictures]:
 def _descriptions(doc: Doc) -> list[str]:
     """What a text proxy shows in place of pictures, in the order shown."""
     if _by_frame(doc):
-        return list(doc["descriptions"])
+        return [text or _NONE for text in doc["descriptions"]]
     texts = doc["document" if doc["layout"] == options.OF_SENTENCES else "shot_texts"]
-    return [texts[unit - 1] for unit in doc["units"]]
+    return [texts[unit - 1] or _NONE for unit in doc["units"]]
 
 
 def _by_frame(doc: Doc) -> bool:

@@ -141,8 +141,8 @@ def test_every_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(pictures) == given["n_images"]
         assert simple(given)[:-1] == pictures
         assert (DOCUMENT in text(given)) == task.endswith("_doc")
-    broken = doc("haven_v2v_text", descriptions=["One\n\nFrame 2: two", *["x"] * 11])
-    assert "\nFrame 1: One Frame 2: two\nFrame 2: x\n" in text(broken)
+    broken = doc("haven_v2v_text", descriptions=["One\n\nFrame 2: two", "", *["x"] * 10])
+    assert "\nFrame 1: One Frame 2: two\nFrame 2: (not described)\nFrame 3: x" in text(broken)
     told = text(doc("haven_saliency_doc", document=["A sign says {n} and {nobody}."]))
     assert "A sign says {n} and {nobody}." in told
 

@@ -3,8 +3,8 @@
 Read are the fields below; others, among them `status` (a flag of the annotators' filter, whose
 values the release does not explain), are let be.
 
-A description that is absent, null, blank or taken by the filter is a gap of the tasks that need it
-(joining.py), and so is a document or a summary that is absent or has no sentence with a text. A
+A description may be absent, null, blank or taken by the filter. A document or a summary that is
+absent or has no sentence with a text is a gap of the tasks that need it (record.py). A
 sentence without a text among others is an error: to drop it would shorten the reference unseen.
 What cannot be is refused with the place of the first error; entries count from 1.
 """

@@ -28,7 +28,7 @@ class Frame:
     """A sampled frame.
 
     pick: its index among the frames of the original video, counted from 0.
-    description: what it shows; "" only where the release has none (`Record.gaps`).
+    description: what it shows; "" where the release has none.
     keyframe: whether `is_gt` calls it a keyframe.
     importance: `gtscore` of HDF5; None without HDF5.
     """
@@ -44,7 +44,7 @@ class Shot:
     """A shot (the release says clip) and the sampled frames inside it.
 
     frames: numbers of sampled frames, ascending from 1; at least one.
-    description: what happens in it; "" only where the release has none.
+    description: what happens in it; "" where the release has none.
     key: whether it is a key shot, whose frames are the true keyframes (not used for ranking).
     """
 
@@ -197,7 +197,7 @@ def join(
         n_frames=arrays.n_frames if arrays else None,
         gaps={},
     )
-    record.gaps.update(_gaps(record, origin, kept, unscored))
+    record.gaps.update(_gaps(record, origin, unscored))
     return record
 
 
@@ -256,7 +256,7 @@ def _sentences(block: Block, renumbered: dict[int, int]) -> tuple[Sentence, ...]
     )
 
 
-def _gaps(record: Record, origin: Origin, kept: Sequence[int], unscored: str) -> dict[str, str]:
+def _gaps(record: Record, origin: Origin, unscored: str) -> dict[str, str]:
     """What single tasks need and the record lacks -> why, by the task's name without `haven_`.
 
     Of several reasons for one task the first below is told. Importances that are all equal are no
@@ -281,10 +281,8 @@ def _gaps(record: Record, origin: Origin, kept: Sequence[int], unscored: str) ->
         lacks(f"{name}, clips: none is a key shot (gt)", _OF_KEYFRAMES)
     if not record.document:
         lacks(f"{name}, aligned_full_document: there is none", _OF_DOCUMENT)
-    for number, frame in enumerate(record.frames, 1):
-        if not frame.description:
-            lacks(f"{name}, frames, entry {number}, description: there is none", _FRAME_TEXTS)
-    for place, shot in zip(kept, record.shots, strict=True):
-        if not shot.description:
-            lacks(f"{name}, clips, entry {place + 1}, summary: there is none", _SHOT_TEXTS)
+    if not any(frame.description for frame in record.frames):
+        lacks(f"{name}, frames: none has a description", _FRAME_TEXTS)
+    if not any(shot.description for shot in record.shots):
+        lacks(f"{name}, clips: none has a summary", _SHOT_TEXTS)
     return found

@@ -27,7 +27,7 @@ RECORD = Record(
     document=(Sentence("Doc one.", (1, 2)), Sentence("Doc two.", (3,))),
     summary=(Sentence("Sum & one.", (2,)), Sentence("Nothing aligned.", ())),
     n_frames=90,
-    gaps={"saliency_text": "clips, entry 2, summary: there is none"},
+    gaps={"saliency_text": "clips: none has a summary"},
 )
 IMAGES = {number: f"data:image/jpeg;base64,A{number}" for number in range(1, 7)}
 
@@ -49,7 +49,7 @@ def test_texts_are_escaped_and_gaps_told() -> None:
     assert "Boats &amp; &lt;friends&gt;" in page
     assert "One &lt;b&gt;." in page
     assert "&#34;Frame&#34; 2" in page
-    assert "saliency_text: clips, entry 2, summary: there is none" in page
+    assert "saliency_text: clips: none has a summary" in page
     assert "no description" in page
     assert "there are no pictures" in picture.html(RECORD, {})
     assert "importance of a frame" not in picture.html(

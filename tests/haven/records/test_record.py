@@ -225,8 +225,16 @@ def no_key_shot(video: Video, arrays: Video) -> None:
 ONE_SHOT = {"temporal", "temporal_doc", "temporal_text", *GROUNDING, *SALIENCY}
 OF_FRAMES = {"v2v", "v2vt", "v2v_text", "v2vt_text"}
 UNALIGNED = "aligned_text_summary, alignments: no sentence has a shot"
-UNDESCRIBED = "frames, entry 4, description: there is none"
-FILTERED = given("clips.1.summary", "[CONTENT_FILTERED]")
+
+
+def undescribed(video: Video, arrays: Video) -> None:
+    for one in video["frames"]:
+        one["description"] = ""
+
+
+def filtered(video: Video, arrays: Video) -> None:
+    for one in video["clips"]:
+        one["summary"] = "[CONTENT_FILTERED]"
 
 
 @table(
@@ -237,8 +245,9 @@ FILTERED = given("clips.1.summary", "[CONTENT_FILTERED]")
         (one_shot, ONE_SHOT, "clips: only one shot has sampled frames"),
         (given("aligned_text_summary.alignments", []), GROUNDING, UNALIGNED),
         (no_key_shot, OF_FRAMES, "clips: none is a key shot (gt)"),
-        (given("frames.3.description", ""), FRAME_TEXTS, UNDESCRIBED),
-        (FILTERED, SHOT_TEXTS, "clips, entry 2, summary: there is none"),
+        (undescribed, FRAME_TEXTS, "frames: none has a description"),
+        (filtered, SHOT_TEXTS, "clips: none has a summary"),
+        (given("frames.3.description", ""), set(), ""),
         (scores(slice(4, 6), math.nan), SALIENCY, "gtscore, entry 5: nan, no finite number"),
         (scores(0, -math.inf), SALIENCY, "gtscore, entry 1: -inf, no finite number"),
         (lambda g, a: a.pop("gtscore"), SALIENCY, "gtscore: the dataset is missing"),
