@@ -28,7 +28,7 @@ from lmms_eval_tasks.judges.verdict import (
     failure_of,
     total_usage,
 )
-from lmms_eval_tasks.utils.prompts import Prompt, fill, load, placeholders
+from lmms_eval_tasks.utils.prompts import Prompt, fill, load
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -67,14 +67,8 @@ def load_prompts(override_dir: Path | None = None) -> Prompt:
     Raises:
         PromptError: a part or a placeholder is missing or unknown.
     """
-    prompts = load("judges", "debate", _PARTS, override_dir)
-    for part, text in prompts.text.items():
-        if part not in _PARTS and (not _is_persona(part) or placeholders(text)):
-            raise PromptError(
-                f"{prompts.source}: part {part!r}: only personas without placeholders can be added "
-                "(persona_3, persona_4, ...)"
-            )
-    return prompts
+    more = {f"persona_{number}": () for number in range(3, len(_NAMES) + 1)}
+    return load("judges", "debate", _PARTS, override_dir, optional=more)
 
 
 class DebateJudge(Judge):
