@@ -29,6 +29,14 @@ class PromptError(TasksError):
     """A prompt file that the user put in place of ours does not fit."""
 
 
+def about_file(error: OSError | RuntimeError) -> str:
+    """Python's own error about a file of the user's, in one line; "" for another one."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    # Path.resolve before Python 3.13
+    return str(error) if str(error).startswith("Symlink loop") else ""
+
+
 def nearest(name: str, known: Iterable[str], prefix: str = "") -> str:
     """For a message about a name that does not exist: "; did you mean X?", or nothing.
 

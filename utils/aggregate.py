@@ -5,7 +5,7 @@ verdict). All functions are pure, do not depend on the order of the items (sums 
 values, groups are keyed), and return None where a number does not exist.
 
 The three forms (metrics.md): the plain number counts every failed item as wrong; `_valid` leaves
-out items that could not be read or judged; `_failed` counts all items with a status other than ok.
+out items that could not be read or judged; `_failed` counts those that `_valid` leaves out.
 What the candidate did itself (answered or claimed nothing, refused, was cut off) is 0 in both
 forms: abstaining must not pay.
 """
@@ -119,8 +119,8 @@ def if_refusals_wrong(statistic: Callable[[Sequence[Item]], Any]) -> Callable[..
 
 
 def count_failed(items: Sequence[Item]) -> int:
-    """Number of items with a status other than ok."""
-    return sum(item["status"] != "ok" for item in items)
+    """Number of items that leave `_valid`: those that could not be read, judged or asked."""
+    return sum(not is_valid(item) for item in items)
 
 
 def by_status(items: Iterable[Item]) -> dict[str, int]:

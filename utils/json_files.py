@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,20 @@ def check_output(output: Path) -> None:
     """
     if output.is_dir() or not output.absolute().parent.is_dir():
         raise TasksError(f"{output}: not a file in a folder that is there to write to")
+
+
+def check_folder(folder: Path, option: str) -> None:
+    """Stop before work is done whose results could not be saved; the folder is made.
+
+    Raises:
+        TasksError: nothing can be written there.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise TasksError(f"{option} {folder}: cannot be written ({error.strerror})") from None
 
 
 def write_json(output: Path, content: Any) -> None:

@@ -26,7 +26,7 @@ from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.utils import media_cache, worker_call
 
 # Raise when a probe can say something else about the same file.
-_VERSION = 1
+_VERSION = 2
 _TIME_LIMIT = 60.0  # seconds for one file
 _PATIENCE = 120.0  # seconds to wait for another process that looks at videos
 _FEW = 4  # files for which another child process is not worth its start

@@ -106,13 +106,19 @@ def forget() -> None:
 
 
 def _read(benchmark: str, file: str, override_dir: Path | None) -> tuple[bytes, str]:
+    ours = resources.files(f"lmms_eval_tasks.{benchmark}") / "prompts"
     if override_dir is not None:
         if not override_dir.is_dir():
             raise PromptError(f"{override_dir}: the folder of prompts does not exist")
+        known = {one.name for one in ours.iterdir()}
+        for stray in sorted((override_dir / benchmark).glob("*.y*ml")):
+            if stray.name not in known:  # it would have no effect
+                near = nearest(stray.name, known) or f"; known: {', '.join(sorted(known))}"
+                raise PromptError(f"{stray}: no prompts of {benchmark} are called so{near}")
         own = override_dir / benchmark / file
         if own.is_file():
             return own.read_bytes(), str(own)
-    packaged = resources.files(f"lmms_eval_tasks.{benchmark}") / "prompts" / file
+    packaged = ours / file
     source = f"lmms_eval_tasks/{benchmark}/prompts/{file}"
     if not packaged.is_file():
         raise PromptError(f"{source}: no such prompt file")

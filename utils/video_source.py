@@ -24,6 +24,7 @@ T = TypeVar("T")
 _DECORD_PATIENCE = 20.0  # seconds, in case that decord hangs on a file that PyAV opens
 _TOLERANCE = 1e-3  # seconds; decord's times are 32-bit floats
 MAX_THREADS = 4  # several ranks may decode at the same time
+_ROUNDED = 1.0  # seconds that a file may be shorter than its header says
 _TEXT_CODECS = {"ansi", "bintext", "idf", "xbin"}  # FFmpeg draws plain text as if it were video
 LOOK = 48  # frames that tell whether a file's times can be used; more than a second of most
 _EVEN = Fraction(2, 1000)  # seconds that equal gaps may differ by, as containers round times
@@ -192,6 +193,33 @@ def _video_stream(container: Any) -> Any:
     raise MediaError("holds no video")
 
 
+def _check_length(path: str, container: Any, end: float) -> None:
+    """Is the file as long as its header says?
+
+    Args:
+        path: of the file.
+        container: opened.
+        end: of its picture, in seconds; its sound may go on.
+
+    Raises:
+        MediaError: it is cut short.
+    """
+    import av
+
+    # Of other formats FFmpeg tells a last packet that is not whole, or guesses the length itself.
+    told = (container.duration or 0) / av.time_base if "matroska" in container.format.name else 0
+    if told - end > _ROUNDED:
+        with av.open(path) as again:
+            times = (
+                float((one.pts + (one.duration or 0)) * one.time_base)
+                for one in again.demux()
+                if one.pts is not None and one.size
+            )
+            end = max(times, default=0.0)
+    if told - end > _ROUNDED:
+        raise MediaError(f"is cut short: it ends at {end:.1f} s of {told:.1f} s")
+
+
 def _packet_table(path: str) -> FrameTable | None:
     """Times of all packets; None if packets do not carry usable times."""
     shown, keys = [], []
@@ -211,6 +239,8 @@ def _packet_table(path: str) -> FrameTable | None:
         rate = stream.average_rate or Fraction(25)
         base, has_audio = stream.time_base, bool(container.streams.audio)
         reorders = bool(stream.codec_context.has_b_frames)
+        last_shown = max((t + length for t, length in shown if t is not None), default=0)
+        _check_length(path, container, float(last_shown * (base or 0)))
     if count < promised:
         raise MediaError(f"is cut short: {count} of {promised} frames are there")
     if not shown:

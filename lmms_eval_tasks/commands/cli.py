@@ -21,7 +21,7 @@ from lmms_eval_tasks.commands import (
     saved_runs,
 )
 from lmms_eval_tasks.console import say, table_console
-from lmms_eval_tasks.errors import DataError, TasksError
+from lmms_eval_tasks.errors import DataError, TasksError, about_file
 from lmms_eval_tasks.report.fold import show
 
 app = typer.Typer(
@@ -43,6 +43,11 @@ def main() -> None:
         app()
     except TasksError as error:
         say(str(error))
+        sys.exit(2)
+    except (OSError, RuntimeError) as error:
+        if not (told := about_file(error)):
+            raise
+        say(told)
         sys.exit(2)
 
 

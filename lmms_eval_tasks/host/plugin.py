@@ -27,7 +27,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.console import say
-from lmms_eval_tasks.errors import TasksError, nearest
+from lmms_eval_tasks.errors import TasksError, about_file, nearest
 from lmms_eval_tasks.host.imports import when_imported
 from lmms_eval_tasks.running import KNOWN_HOSTS, host_version
 
@@ -259,10 +259,11 @@ def _one_message(manager: Any) -> Iterator[None]:
     """
     try:
         yield
-    except TasksError as error:
-        if not getattr(manager, _COMMAND_LINE, False):
+    except (TasksError, RuntimeError) as error:
+        told = str(error) if isinstance(error, TasksError) else about_file(error)
+        if not told or not getattr(manager, _COMMAND_LINE, False):
             raise
-        say(str(error))
+        say(told)
         raise SystemExit(2) from None
 
 

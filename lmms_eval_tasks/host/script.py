@@ -14,7 +14,6 @@ import argparse
 import functools
 import os
 import sys
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -25,6 +24,7 @@ from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import plugin
 from lmms_eval_tasks.host.imports import when_imported
+from lmms_eval_tasks.utils.json_files import check_folder
 
 _OTHER_SUBCOMMANDS = {"tasks", "models", "ui", "serve", "power", "version", "tui", "mcp"}
 
@@ -103,7 +103,8 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
         from lmms_eval_tasks.host import replies
 
         try:
-            _check_folder(args.output_path)
+            if args.output_path:
+                check_folder(Path(args.output_path), "--output_path")
             if args.tasks is None:
                 outcome.failed = True  # the host prints an error and exits with 0
             elif _is_hijacked(args.tasks):
@@ -127,22 +128,6 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
             raise
 
     module.cli_evaluate_single = cli_evaluate_single  # type: ignore[attr-defined]
-
-
-def _check_folder(output: str | None) -> None:
-    """Results are saved last: whether they can be is known first.
-
-    Raises:
-        TasksError: nothing can be written there.
-    """
-    if not output:
-        return
-    try:
-        Path(output).mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=output):
-            pass
-    except OSError as error:
-        raise TasksError(f"--output_path {output}: cannot be written ({error.strerror})") from None
 
 
 def _is_loss(record: Any) -> bool:

@@ -15,7 +15,7 @@ from lmms_eval_tasks.report.fold import show
 from lmms_eval_tasks.runs import after, before, save_again, two_judges
 from lmms_eval_tasks.runs.rescore import Again, Pair, Rescored, rescore_saved
 from lmms_eval_tasks.utils import saved_runs as saved_files
-from lmms_eval_tasks.utils.json_files import check_output, write_json
+from lmms_eval_tasks.utils.json_files import check_folder, check_output, write_json
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.benchmark import Benchmark
@@ -51,6 +51,8 @@ def score_again(
         benchmark = benchmarks.load(name)
         if any(benchmark.tasks[one.task].asks for one in own if one.task in benchmark.tasks):
             before.check_judge(benchmark, judge)
+    if save is not None:
+        check_folder(save, "--save")
     folder = save_again.Folder(save, [one for _, own in saved for one in own]) if save else None
     written: dict[str, Any] = {}
     problems: dict[str, str] = {}

@@ -47,7 +47,7 @@ class TestAnswers:
         assert found["acc"] == pytest.approx(2 / 7)
         assert found["acc_valid"] == pytest.approx(2 / 5)
         assert found["acc_skip_empty"] == pytest.approx(2 / 4)
-        assert (found["acc_failed"], found["failed"], found["empty"]) == (3, 3, 1)
+        assert (found["acc_failed"], found["failed"], found["empty"]) == (2, 3, 1)
         assert (found["refusals"], found["acc_skip_empty_refusals_wrong"]) == (1, 2 / 4)
         assert found["score_valid"] == pytest.approx((5 + 4.5 + 1) / 5)
         assert found["score_skip_empty"] == pytest.approx((5 + 4.5 + 1) / 4)

@@ -201,11 +201,12 @@ def test_where_nothing_can_be_saved(tmp_path: Path) -> None:
 
     from lmms_eval_tasks.errors import TasksError
     from lmms_eval_tasks.host import script
+    from lmms_eval_tasks.utils.json_files import check_folder
 
     (tmp_path / "file").write_text("")
     with pytest.raises(TasksError, match=r"--output_path .*file: cannot be written"):
-        script._check_folder(str(tmp_path / "file"))
-    script._check_folder(str(tmp_path / "new" / "folder"))
+        check_folder(tmp_path / "file", "--output_path")
+    check_folder(tmp_path / "new" / "folder", "--output_path")
 
     outcome = SimpleNamespace(failed=False)
     module = ModuleType("host")

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from lmms_eval_tasks import benchmarks
-from lmms_eval_tasks.errors import JudgeError
+from lmms_eval_tasks.errors import JudgeError, about_file
 from lmms_eval_tasks.judges import asking
 from lmms_eval_tasks.runs import before
 
@@ -43,3 +43,16 @@ def test_without_a_usable_judge_nothing_is_lost(capsys: pytest.CaptureFixture[st
     said = capsys.readouterr().err
     assert said.count("answers are not judged now") == 1
     assert "OPENAI_API_KEY" in said
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (OSError(2, "No such file", "x/y"), "x/y: No such file"),
+        (RuntimeError("Symlink loop from 'x'"), "Symlink loop from 'x'"),
+        (RuntimeError("CUDA out of memory"), ""),
+        (ConnectionError("refused"), ""),
+    ],
+)
+def test_pythons_own_errors_about_files_are_one_line(error: OSError, told: str) -> None:
+    assert about_file(error) == told

@@ -66,3 +66,12 @@ def test_fill_reads_no_value_as_a_template():
     filled = prompts.fill(template, {"x": "{y}", "y": "\\1"})
     assert filled == 'a {y} \\1 {"json": 1} {} {0} {{y}}'
     refused(PromptError, r"\{y\}", prompts.fill, template, {"x": ""})
+
+
+@table(
+    "name, near", [("jugde.yml", "judge.yml"), ("judge.yaml", "judge.yml"), ("IT.yml", "it.yml")]
+)
+def test_a_file_that_would_have_no_effect_is_an_error(tmp_path, name, near):
+    (own(tmp_path, GOOD) / "maia" / name).write_text(GOOD)
+    words = rf"maia/{name}: no prompts of maia are called so; did you mean {near}\?"
+    refused(PromptError, words, prompts.load, "maia", "judge", PARTS, tmp_path)
