@@ -232,9 +232,7 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
             running.limited(given.get("limit"), given.get("offset") or 0),
         ):
             before.check(tasks)
-            # With an offset the host takes other items than the first ones.
-            limit = None if given.get("offset") else given.get("limit")
-            before.make_media(tasks, limit)
+            before.make_media(tasks, given.get("limit"))
             if judged.begin():
                 asked = given.get("process_docs_parallel", HOST_THREADS)
                 given["process_docs_parallel"] = judged.threads(asked, HOST_THREADS)

@@ -127,6 +127,14 @@ def stand_in(doc: Doc, number: int) -> str:  # noqa: ARG001
     return reference if answers.reply_status(reference) == "ok" else str(doc["question"])
 
 
+def told_shown(items: Items) -> list[str]:
+    """What else than usual the judge is shown."""
+    chosen = data.Options(**items[0].get("shown", {}))
+    if chosen == data.Options():
+        return []
+    return [f"the judge is shown facts={chosen.facts}, dialogue={chosen.dialogue}"]
+
+
 # --- the tasks --------------------------------------------------------------------------------
 
 # Two judges are compared on one scale at a time; the number of claims is no rating.
@@ -154,6 +162,7 @@ def _task(name: str) -> Task:
         blank=_BLANK,
         details=metrics.count_ratings,
         stand_in=stand_in,
+        notes=told_shown,
     )
 
 
@@ -225,6 +234,7 @@ class MovieRecapsQA(Benchmark):
             own_facts = cast(data.Checked, found).options.facts == data.ALIGNED
             if own_facts and (unsure := sum(one.unsure for _, one in release.questions())):
                 warnings.append(f"{unsure} questions' own facts are those of {data.BOTH_READINGS}")
+        warnings += [f"{n}: {one}" for n, own in asked.items() for one in told_shown(own)]
         warnings += self.notes(asked)
         section["frames"] = _frames(found, names)
         made = provenance.known("baselines", self._baselines, warnings)
@@ -240,17 +250,9 @@ class MovieRecapsQA(Benchmark):
         config = self.suited(judges.configured(self.paper_judge))
         return baselines.describe(settings.judged_baselines(), config)
 
-    def notes(self, asked: Mapping[str, Items]) -> list[str]:
-        """What else than usual the judge is shown; conditions that were asked other questions."""
-        shown = {task: items[0].get("shown", {}) for task, items in asked.items() if items}
-        return [
-            *(
-                f"{task}: the judge is shown facts={one['facts']}, dialogue={one['dialogue']}"
-                for task, one in shown.items()
-                if data.Options(**one) != data.Options()
-            ),
-            *layouts.unlike(asked),
-        ]
+    def notes(self, asked: Mapping[str, Items]) -> Sequence[str]:
+        """Conditions that were asked other questions."""
+        return layouts.unlike(asked)
 
     def reread(self, items: Sequence[dict[str, Any]], *, judged: bool) -> list[dict[str, Any]]:
         """The judged baselines that a run has are kept; with a judge those asked for now come too.

@@ -143,7 +143,8 @@ def make_media(tasks: Sequence[str], limit: float | None = None) -> None:
 
     Args:
         tasks: their names.
-        limit: as the host's `--limit`; only what the docs that it leaves need is made.
+        limit: as the host's `--limit`; only what the docs that it and the offset leave need is
+            made.
 
     Raises:
         DataError: something cannot be made and the user did not allow it (`--allow-bad-items`, or
@@ -153,9 +154,9 @@ def make_media(tasks: Sequence[str], limit: float | None = None) -> None:
         known = checked(benchmark, names)
         docs_of = {name: benchmark.docs(known.found, name) for name in names}
         asked = media.asked([len(own) for own in docs_of.values()], limit)
-        parts = []
+        first, parts = running.docs().start or 0, []
         for (name, own), count in zip(docs_of.items(), asked, strict=True):
-            cuts = (benchmark.cut(known.found, name, doc) for doc in own)
+            cuts = (benchmark.cut(known.found, name, doc) for doc in own[first:])
             if needed := [cut for cut in cuts if cut is not None]:
                 parts.append(media.Needs(name, needed, count))
         done, impossible = benchmark.cuts

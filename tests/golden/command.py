@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
 
+import nltk.data
+
 from tests.conftest import OFFLINE
+from tests.utils import tiny_nltk
 
 
 class Said(NamedTuple):
@@ -32,6 +35,7 @@ def tasks_command(*arguments: object, cache: Path, env: Mapping[str, str] | None
     out, err, code = io.StringIO(), io.StringIO(), 0
     with (
         mock.patch.dict(os.environ, environment, clear=True),
+        mock.patch.object(nltk.data, "path", [str(tiny_nltk.build(cache / "nltk"))]),
         mock.patch.object(sys, "argv", ["lmms-eval-tasks", *map(str, arguments)]),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),

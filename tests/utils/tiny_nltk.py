@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 KINDS = ("noun", "verb", "adj", "adv")
@@ -21,6 +22,9 @@ def build(folder: Path) -> Path:
         *((wordnet / name, text) for name, text in files.items()),
         *((english / name, "") for name in empty),
     ]:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text, encoding="utf-8")
+        if not place.exists():  # processes side by side make it, and read it
+            place.parent.mkdir(parents=True, exist_ok=True)
+            made = place.with_name(f"{place.name}.{os.getpid()}")
+            made.write_text(text, encoding="utf-8")
+            made.replace(place)
     return folder
