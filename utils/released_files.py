@@ -326,6 +326,14 @@ def stem(video: str) -> str:
     return path.stem if path.suffix.lower() in VIDEO_ENDINGS else video
 
 
+def real(path: Path) -> Path:
+    """The file that a link stands for; links in a circle, which stand for none, as they are."""
+    try:
+        return path.resolve()
+    except RuntimeError:  # before Python 3.13
+        return path.absolute()
+
+
 def video_path(folders: Sequence[Path], name: str) -> Path:
     """The file of a video in the first of `folders` that has it; where it would be if none has.
 

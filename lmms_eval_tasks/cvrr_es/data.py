@@ -24,7 +24,7 @@ from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
 from lmms_eval_tasks.cvrr_es.study.selection import Material, Rated
 from lmms_eval_tasks.cvrr_es.study.study import Place
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.utils import video_checks
+from lmms_eval_tasks.utils import released_files, video_checks
 from lmms_eval_tasks.utils.video_checks import bad_items, missing_videos, stop
 
 NAMED = 20  # questions of one warning
@@ -218,7 +218,7 @@ def _doc(found: Checked, one: Question, lure: str) -> dict[str, Any]:
         "id": one.id,
         "dimension": one.dimension,
         "video": one.video_id,
-        "video_path": str(found.release.video_path(one).resolve()),
+        "video_path": str(released_files.real(found.release.video_path(one))),
         "start": None,
         "end": None,
         "n_frames": settings.frames_for(one.video, default=0),

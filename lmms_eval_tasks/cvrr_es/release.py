@@ -259,7 +259,9 @@ def status(root: Path) -> DataStatus:
 
 def _seen(place: Path) -> Seen:
     release = read(place)
-    videos = {one.video_id: release.video_path(one).resolve() for one in release.questions}
+    videos = {
+        one.video_id: released_files.real(release.video_path(one)) for one in release.questions
+    }
     found, problems = video_checks.look(videos)
     return Seen(
         release.folder, release.digest, release.counts, len(found), problems, _notes(release)

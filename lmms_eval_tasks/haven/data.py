@@ -177,7 +177,7 @@ def troubles(records: Iterable[Record], only: Collection[str] | None = None) -> 
     """
     known = {record.id: record for record in records}
     infos, found = video_checks.look(
-        {name: record.path.resolve() for name, record in known.items() if record.path is not None},
+        {n: released_files.real(one.path) for n, one in known.items() if one.path is not None},
         only,
     )
     found |= {name: "missing: no path" for name, record in known.items() if record.path is None}
@@ -284,7 +284,7 @@ def row(record: Record, digest: str) -> Row:
     return {
         **content,
         "record": fingerprint[:12],
-        "video_path": "" if record.path is None else str(record.path.resolve()),
+        "video_path": "" if record.path is None else str(released_files.real(record.path)),
         "data": digest,
     }
 

@@ -128,7 +128,7 @@ def _asked(found: Found, setting: str) -> Iterator[tuple[Question, dict[str, Any
         n_frames = {"32frames": settings.frames_for(video.video), "text": 0}.get(setting, 1)
         if setting == "black" and settings.still_clip():
             n_frames = settings.frames_for(video.video)
-        path = str(known.release.path_of(video.video).resolve())
+        path = str(released_files.real(known.release.path_of(video.video)))
         for question in video.questions:
             yield (
                 question,

@@ -203,8 +203,8 @@ def _row(release: Release, item: Item, infos: Mapping[str, VideoInfo]) -> Row:
 def _files(release: Release, video: str, length: str) -> dict[str, str]:
     path = release.subtitles_of(video, length)
     return {
-        "video_path": str(release.path_of(video, length).resolve()),
-        "subtitle_path": "" if path is None else str(path.resolve()),
+        "video_path": str(released_files.real(release.path_of(video, length))),
+        "subtitle_path": "" if path is None else str(released_files.real(path)),
     }
 
 

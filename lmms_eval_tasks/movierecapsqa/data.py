@@ -148,7 +148,7 @@ def held(release: Release, source: str, only: Collection[str] | None = None) -> 
     wanted = {segment.id: _wanted(release, segment, source) for segment in asked(release)}
     paths = {one[0] for one in wanted.values() if not isinstance(one, str)}
     # As they are handed over (resolved), so that a whole movie is listed once in a process.
-    resolved = {str(path): path.resolve() for path in sorted(paths)}
+    resolved = {str(path): released_files.real(path) for path in sorted(paths)}
     infos, troubles = video_checks.look(resolved, only)
     ends = {path: infos[path].end if path in infos else math.inf for path in resolved}
     result = Held({}, {}, {})
@@ -163,7 +163,7 @@ def held(release: Release, source: str, only: Collection[str] | None = None) -> 
             result.bad[name] = why
         else:
             last = None if end is None else min(end, ends[str(path)])
-            result.windows[name] = (str(path.resolve()), start, last)
+            result.windows[name] = (str(released_files.real(path)), start, last)
     return result
 
 
@@ -366,7 +366,7 @@ def status(root: Path) -> DataStatus:
 
 def _seen(place: Path) -> Seen:
     release = schema.read(place)
-    videos = {name: path.resolve() for name, path in _videos(release).items()}
+    videos = {name: released_files.real(path) for name, path in _videos(release).items()}
     found, problems = video_checks.look(videos)
     return Seen(release.file, release.digest, release.counts, len(found), problems, _notes(release))
 

@@ -101,3 +101,13 @@ def test_our_numbers_outrank_the_hosts() -> None:
     }
     found = saved_runs.numbers(results)
     assert found == {"maia_b": {"acc": 1.0, "acc_valid": 0.5}, "other": {"x": 2}}
+
+
+def test_links_in_a_circle_are_a_missing_file(tmp_path: Path) -> None:
+    first, second, link = (tmp_path.resolve() / name for name in ("a.mp4", "b.mp4", "c.mp4"))
+    first.symlink_to(second)
+    second.symlink_to(first)
+    assert not released_files.real(first).is_file()
+    (tmp_path / "d.mp4").touch()
+    link.symlink_to("d.mp4")
+    assert released_files.real(link) == tmp_path.resolve() / "d.mp4"
