@@ -152,13 +152,18 @@ def test_threads_agree() -> None:
 def nltk_paths(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Where NLTK looks for its data: nowhere, until a test adds a folder."""
     from nltk import tokenize
-    from nltk.corpus import wordnet
+    from nltk.corpus import LazyCorpusLoader, wordnet
+
+    def forget() -> None:
+        if type(wordnet) is not LazyCorpusLoader:  # another test has read it
+            wordnet._unload()
+        tokenize._get_punkt_tokenizer.cache_clear()
 
     paths: list[str] = []
     monkeypatch.setattr("nltk.data.path", paths)
+    forget()
     yield paths
-    wordnet._unload()
-    tokenize._get_punkt_tokenizer.cache_clear()
+    forget()
 
 
 def test_meteor_with_the_data_of_nltk(nltk_paths: list[str], tmp_path: Path) -> None:
