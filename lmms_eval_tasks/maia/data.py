@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any, cast
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Found
-from lmms_eval_tasks.errors import DataError, TasksError
+from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maia import hub_tables, schema
 from lmms_eval_tasks.maia.schema import PAPER_COUNTS, POOL_SIZE, Question, Release
 from lmms_eval_tasks.utils import released_files, video_checks
@@ -36,15 +35,7 @@ def options() -> dict[str, str]:
     Raises:
         TasksError: an option is unknown, given twice, or has none of its values.
     """
-    text = os.environ.get(settings.MAIA, "")
-    given: dict[str, str] = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        name, _, value = (piece.strip() for piece in part.partition("="))
-        if value not in CHOICES.get(name, ()) or name in given:
-            forms = ", ".join(f"{one}={'|'.join(values)}" for one, values in CHOICES.items())
-            raise TasksError(f"{settings.MAIA}={text!r}: {part}: expected each once of {forms}")
-        given[name] = value
-    return {name: given.get(name, values[0]) for name, values in CHOICES.items()}
+    return settings.chosen(settings.MAIA, CHOICES)
 
 
 def video_problems(release: Release, only: Collection[str] | None = None) -> dict[str, str]:
