@@ -158,9 +158,7 @@ class _Asked:
         """
         try:
             # Some classes return an empty text after an error.
-            with logged(
-                "ERROR", lambda one: (one["name"] or "").startswith("lmms_eval.models")
-            ) as (errors):
+            with logged("ERROR", _is_of_a_model) as errors:
                 found = self._generate(requests)
         except BaseException:
             say(self.kept.told())
@@ -249,6 +247,10 @@ def _failed(reply: Any) -> str | None:
     if text is None or not answers.is_model_error(text):
         return None
     return " ".join(text.split())[:300].rstrip(".")
+
+
+def _is_of_a_model(record: Any) -> bool:
+    return (record["name"] or "").startswith("lmms_eval.models")
 
 
 @contextmanager

@@ -88,8 +88,11 @@ def score_together(results: dict[str, Any], tasks: Sequence[str]) -> None:
             if (carried := _carried(results, name)) is None:
                 continue
             task = benchmark.tasks[name]
-            carried.items = scoring.scored_together(task, carried.items, asker)
-            own = {item["id"]: item for item in carried.items}
+            made = scoring.scored_together(task, carried.items, asker)
+            if made is carried.items:  # as in nearly all tasks
+                continue
+            carried.items = made
+            own = {item["id"]: item for item in made}
             for sample in results.get("samples", {}).get(name, ()):
                 sample[saved.CARRIER] = own[sample[saved.CARRIER]["id"]]
 
