@@ -110,7 +110,7 @@ def _read(benchmark: str, file: str, override_dir: Path | None) -> tuple[bytes, 
     if override_dir is not None:
         if not override_dir.is_dir():
             raise PromptError(f"{override_dir}: the folder of prompts does not exist")
-        known = {one.name for one in ours.iterdir()}
+        known = {one.name for one in ours.iterdir() if one.name.endswith(".yml")}
         for stray in sorted((override_dir / benchmark).glob("*.y*ml")):
             if stray.name not in known:  # it would have no effect
                 near = nearest(stray.name, known) or f"; known: {', '.join(sorted(known))}"
