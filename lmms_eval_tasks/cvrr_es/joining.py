@@ -4,7 +4,8 @@ Questions repeat ("What is happening in the video?" is asked of many videos), fi
 orders than the annotations, and an answer at the wrong question is never seen again. So an answer
 is joined by what shows where it belongs, the surest first; what nothing shows is not joined:
 
-1. order: all questions are the annotations', place by place.
+1. order: all questions are the annotations', place by place; what stands in front of one is the
+   context that two-step prompting put there.
 2. text: the question is unique in the dimension, in the annotations and among the answers.
 3. neighbours: up to the next unique question on either side all questions are the same.
 4. last: as many answers as questions of this text are left, and it makes no difference which is
@@ -95,7 +96,8 @@ def join(said: Sequence[tuple[str, str]], places: Sequence[str]) -> Joined:
     answers, asked = _by_question(questions), _by_question(places)
     found: dict[int, int] = {}
     ways: Counter[str] = Counter()
-    if questions == list(places):
+    in_order = len(questions) == len(places)
+    if in_order and all(map(str.endswith, questions, places)):
         found = {number: number for number in range(len(places))}
         ways["order"] = len(found)
     else:
