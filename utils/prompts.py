@@ -110,11 +110,15 @@ def _read(benchmark: str, file: str, override_dir: Path | None) -> tuple[bytes, 
     if override_dir is not None:
         if not override_dir.is_dir():
             raise PromptError(f"{override_dir}: the folder of prompts does not exist")
+        package = resources.files("lmms_eval_tasks")
+        folders = {one.name for one in package.iterdir() if (one / "prompts").is_dir()}
+        folders.add("judges")  # beside the others in a checkout
         known = {one.name for one in ours.iterdir() if one.name.endswith(".yml")}
-        for stray in sorted((override_dir / benchmark).glob("*.y*ml")):
-            if stray.name not in known:  # it would have no effect
-                near = nearest(stray.name, known) or f"; known: {', '.join(sorted(known))}"
-                raise PromptError(f"{stray}: no prompts of {benchmark} are called so{near}")
+        for stray in sorted(override_dir.glob("*/*.y*ml")):  # what would have no effect
+            if stray.parent.name not in folders:
+                raise _unknown(stray.parent, "this package", folders)
+            if stray.parent.name == benchmark and stray.name not in known:
+                raise _unknown(stray, benchmark, known)
         own = override_dir / benchmark / file
         if own.is_file():
             return own.read_bytes(), str(own)
@@ -123,6 +127,11 @@ def _read(benchmark: str, file: str, override_dir: Path | None) -> tuple[bytes, 
     if not packaged.is_file():
         raise PromptError(f"{source}: no such prompt file")
     return packaged.read_bytes(), source
+
+
+def _unknown(stray: Path, whose: str, known: Collection[str]) -> PromptError:
+    near = nearest(stray.name, known) or f"; known: {', '.join(sorted(known))}"
+    return PromptError(f"{stray}: no prompts of {whose} are called so{near}")
 
 
 def _parts(content: bytes, source: str) -> dict[str, str]:

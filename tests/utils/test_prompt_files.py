@@ -75,3 +75,10 @@ def test_a_file_that_would_have_no_effect_is_an_error(tmp_path, name, near):
     (own(tmp_path, GOOD) / "maia" / name).write_text(GOOD)
     words = rf"maia/{name}: no prompts of maia are called so; did you mean {near}\?"
     refused(PromptError, words, prompts.load, "maia", "judge", PARTS, tmp_path)
+
+
+@table("name, near", [("miaa", "did you mean maia"), ("old", "known: cvrr_es, haven, judges, m")])
+def test_a_folder_that_would_have_no_effect_is_an_error(tmp_path, name, near):
+    (own(tmp_path, GOOD) / "maia").rename(tmp_path / name)
+    words = rf"/{name}: no prompts of this package are called so; {near}"
+    refused(PromptError, words, prompts.load, "haven", "task", PARTS, tmp_path)
