@@ -20,6 +20,8 @@ from lmms_eval_tasks.judges import geval
 from lmms_eval_tasks.judges.verdict import Criterion, Reply, Status, Usage, Verdict, first_problem
 
 _MAX_REASON = 300  # characters of what went wrong that a verdict keeps
+# Keys beside those of a schema whose texts are no second verdict, as one under `rating` may be.
+_REASONS = {"reason", "reasons", "reasoning", "explanation", "justification", "rationale"}
 _REASONING = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
 _MAX_REPLY = 200_000  # characters; a longer reply is no verdict and not worth scanning
 
@@ -144,7 +146,8 @@ def read(
 
     Types are strict, with these exceptions: "true" and "false" for a boolean; a number in quotes,
     also over its scale's end ("4/5"), for a number; 4.0 for a whole number; a label in other case.
-    Unknown keys and repeated keys are failures.
+    Repeated keys are failures, and unknown ones; but a reason's text that nobody asked for is left
+    out.
 
     With `bare`, a reply without such an object may state its rating in one of these forms: `[[4]]`,
     `\\boxed{4}`, `Rating: 4` (also Score or the field's name, at the start of a sentence), or the
@@ -328,9 +331,12 @@ def _validate(value: dict[str, Any], schema: type[BaseModel], bare: str | None) 
             there = value.keys() & set(field.validation_alias.choices)
             same = {key for key in there if name not in value or value[key] == value[name]}
             value = {name if key in same else key: part for key, part in value.items()}
-    if unknown := value.keys() - schema.model_fields.keys():
+    beside = value.keys() - schema.model_fields.keys()
+    reasons = {key for key in beside & _REASONS if isinstance(value[key], str)}
+    if unknown := beside - reasons:
         raise UnreadableError(f"{len(unknown)} unknown keys in the verdict")
-    value = {name: _typed(part, schema.model_fields[name]) for name, part in value.items()}
+    fields = schema.model_fields.items()
+    value = {name: _typed(value[name], field) for name, field in fields if name in value}
     reason = schema.model_fields.get("reason")
     if bare and reason and reason.annotation is str and value.get("reason") is None:
         value["reason"] = ""

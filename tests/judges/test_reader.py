@@ -89,6 +89,14 @@ LISTS = "{{'claims': ['a \\'b\\'', \"it's\",], 'reason': {}}}"
             (Levels, f'{{"level": {given}}}', {"level": 2})
             for given in ("2", '"2"', "2.0", '"2/2"')
         ],
+        *[
+            (Levels, f'{{"level": 2, {beside}}}', value)
+            for beside, value in [
+                ("'reason': 'Not 1.'", {"level": 2}),
+                *[(f'"{key}": 1', None) for key in ("rating", "reason", "sure")],
+                *[(f'"rating": "{text}"', None) for text in ("1", "low", "2")],
+            ]
+        ],
         *[(Levels, f'{{"level": {no}}}', None) for no in ("3", "true", "1.5", '"1/3"', '"one"')],
         *[
             (Free, f"{{{quote}count{quote}: {count}, {quote}share{quote}: {share}}}", None)
