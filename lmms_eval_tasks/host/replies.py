@@ -77,6 +77,12 @@ def kept(run: Mapping[str, Any], tasks: Sequence[str]) -> Iterator[Mapping[str, 
     evaluator.evaluate = through_us
     try:
         yield lengths
+    except RequestsFailedError:  # which tells it
+        raise
+    except BaseException:  # while replies come, or are scored
+        for one in asked:
+            say(one.kept.told())
+        raise
     finally:
         evaluator.evaluate = evaluate
     for one in asked:
@@ -103,7 +109,8 @@ class _Asked:
         self._portion = PORTION * _at_once(run)
         self._stop_after = settings.model_stop_after()
         self._failed_in_a_row = 0
-        self.kept = Kept(_identity(run, lm), tasks, int(getattr(lm, "rank", 0) or 0))
+        # Not the model's own rank, which the host sets later.
+        self.kept = Kept(_identity(run, lm), tasks, int(os.environ.get("RANK", "0")))
 
     def generate_until(self, requests: list[Any]) -> list[Any]:
         """The host's call: replies in the order of the requests."""
@@ -156,13 +163,9 @@ class _Asked:
         Raises:
             RequestsFailedError: as many replies as requests did not come back.
         """
-        try:
-            # Some classes return an empty text after an error.
-            with logged("ERROR", _is_of_a_model) as errors:
-                found = self._generate(requests)
-        except BaseException:
-            say(self.kept.told())
-            raise
+        # Some classes return an empty text after an error.
+        with logged("ERROR", _is_of_a_model) as errors:
+            found = self._generate(requests)
         if len(found) != len(requests):
             raise RequestsFailedError(
                 f"the model's class gave {len(found)} replies to {len(requests)} requests, so that "
@@ -297,7 +300,6 @@ class Kept:
         self._files: dict[str, IO[str]] = {}
         self._writable = True
         self._found: dict[str, str] = {}
-        self._added = 0
         if settings.fresh():
             for file in self._there():
                 file.unlink(missing_ok=True)
@@ -325,14 +327,13 @@ class Kept:
                 self._files[task] = path.open("a", encoding="utf-8")
             self._files[task].write(json.dumps({"key": key, "reply": reply}) + "\n")
             self._files[task].flush()
-            self._added += 1
         except OSError as error:
             self._writable = False
             say(f"replies cannot be kept as they arrive: {error}")
 
     def told(self) -> str:
         """For a run that ends early: what is there, and what to do."""
-        number = len(self._found) + self._added
+        number = sum(1 for file in self._there() for _ in file.open(encoding="utf-8"))
         if not number:
             return "No reply had come"
         return f"{number} replies are kept in {self.folder}; the same command goes on from there"
