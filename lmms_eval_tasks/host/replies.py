@@ -13,6 +13,7 @@ import hashlib
 import inspect
 import json
 import os
+import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,7 +30,9 @@ from lmms_eval_tasks.runs import given
 from lmms_eval_tasks.runs.invalid import Lengths
 from lmms_eval_tasks.utils import answers
 
-PORTION = 64  # requests, for each one that the class asks at once; what a kill can lose
+# What a kill can lose: so many requests, for each one that the class asks at once, or what takes
+# this many seconds.
+PORTION, SECONDS = 64, 30.0
 # Arguments of the host's classes for endpoints that say how many requests are under way.
 _AT_ONCE = ("num_concurrent", "num_cpus", "concurrency", "max_workers")
 # What else decides on replies: of the environment, and of the host's arguments.
@@ -106,7 +109,7 @@ class _Asked:
         self._lm, self._tasks = lm, frozenset(tasks)
         self._lengths = lengths
         self._generate: Callable[[list[Any]], list[Any]] = lm.generate_until
-        self._portion = PORTION * _at_once(run)
+        self._at_once = _at_once(run)
         self._stop_after = settings.model_stop_after()
         self._failed_in_a_row = 0
         # Not the model's own rank, which the host sets later.
@@ -131,11 +134,10 @@ class _Asked:
                 "on from there (--fresh asks all of them anew)"
             )
         left = [place for place in own if replies[place] is None]
-        size = min(self._portion, self._stop_after or self._portion)
+        size = self._portion(0, 0)
         while left:
             places, left = left[:size], left[size:]
-            size = self._portion
-            failures = []
+            failures, started = [], time.monotonic()
             for place, reply in zip(places, self._ask([requests[p] for p in places]), strict=True):
                 replies[place] = reply
                 failures.append(_failed(reply))
@@ -143,6 +145,7 @@ class _Asked:
                     answered.append(place)
                     self.kept.add(requests[place].task_name, keys[place], _text(reply))
             self._stop_if_nothing_works(failures, len(left))
+            size = self._portion(len(places), time.monotonic() - started)
         texts = {place: _text(replies[place]) for place in answered}
         for place in answered:
             self._count_tokens(requests[place], replies[place])
@@ -150,6 +153,20 @@ class _Asked:
             for place, text in texts.items():
                 replies[place] = cut_replies.with_opening(replies[place], text)
         return replies
+
+    def _portion(self, asked: int, took: float) -> int:
+        """How many requests go out next, after so many that took these seconds.
+
+        Not more than it takes to see that all fails. Several processes take the same portions: some
+        classes wait for each other with every call.
+        """
+        whole = PORTION * self._at_once
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            return whole if asked else min(whole, self._stop_after or whole)
+        size = min(whole, round(asked * SECONDS / max(took, 1e-3)) // self._at_once * self._at_once)
+        if self._stop_after and (self._failed_in_a_row or not asked):
+            whole = self._stop_after - self._failed_in_a_row
+        return min(max(size, self._at_once), whole)
 
     def _count_tokens(self, request: Any, reply: Any) -> None:
         limit = _sampling(request).get("max_new_tokens")

@@ -81,8 +81,8 @@ def test_a_run_that_was_stopped_goes_on(
 ) -> None:
     with pytest.raises(KeyboardInterrupt):
         play(stopped)
-    assert "84 replies are kept in" in capsys.readouterr().err
-    kept = 20 + replies.PORTION  # the first portion is as long as it takes to see that all fails
+    assert "65 replies are kept in" in capsys.readouterr().err
+    kept = 1 + replies.PORTION  # the first one tells how long a reply takes
     play.model.asked = kept
     results = play(letters)
     assert play.model.asked == DOCS
@@ -120,6 +120,15 @@ def test_each_process_keeps_its_own_and_a_stop_while_scoring_tells_of_all(
     with pytest.raises(KeyboardInterrupt):
         play(letters)
     assert f"{DOCS} replies are kept" in capsys.readouterr().err
+
+
+def test_slow_replies_are_kept_one_by_one(
+    play: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(replies, "SECONDS", 0)
+    with pytest.raises(KeyboardInterrupt):
+        play(stopped)
+    assert "100 replies are kept" in capsys.readouterr().err
 
 
 def test_results_that_were_not_saved_are_not_lost(play: Any) -> None:
@@ -207,7 +216,7 @@ def test_empty_answers_are_answers_unless_all_are(play: Any) -> None:
 def test_a_reply_too_few(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = play.model.generate_until
     monkeypatch.setattr(play.model, "generate_until", lambda self, asked: whole(self, asked)[1:])
-    with pytest.raises(replies.RequestsFailedError, match="19 replies to 20 requests"):
+    with pytest.raises(replies.RequestsFailedError, match="0 replies to 1 requests"):
         play(letters)
 
 
