@@ -55,6 +55,7 @@ BLANK: Mapping[str, Any] = {
     "violations": {},  # kind -> how often
     "undefined": "",  # why no reply can have a score
     "scores": {},
+    "authors": {},  # scores of the order that their code reads
     "baselines": {},
     "candidate": "",
     "sentences": [],
@@ -73,6 +74,7 @@ def keep(doc: Doc) -> dict[str, Any]:
     """
     return {
         **{name: doc[name] for name in _IDENTITY},
+        **({"tagged": doc["tagged"]} if doc["tagged"] else {}),
         "release": doc["data"],
         "asked": doc["sentences"],  # an item's `sentences` are the reply's
         "video": doc["id"],
@@ -102,7 +104,7 @@ def score_summary(doc: Item, reply: str) -> Scoring:
     """
     made = score(doc, reply)
     shown = {
-        "reference": " ".join(doc["summary"]),
+        "reference": judging.reference(doc),
         "document": " ".join(doc["document"]).strip() or judging.prompt().text["no_document"],
     }
     asked = {judging.GEVAL: judging.criterion()}
@@ -131,7 +133,7 @@ def _v2t(doc: Item, reply: str) -> dict[str, Any]:
 def _summary(
     doc: Item, read: video_summaries.Summary, candidate: str, violations: Mapping[str, int]
 ) -> dict[str, Any]:
-    found = text_metrics.rouge(candidate, " ".join(doc["summary"]))
+    found = text_metrics.rouge(candidate, judging.reference(doc))
     return {
         "parts": {"summary": read.status},
         "candidate": candidate,
@@ -227,6 +229,8 @@ def _order(doc: Item, reply: str, truth: list[float], unit: str) -> dict[str, An
         worth = dict.fromkeys(ORDER)
     elif len(read.units) < 2:  # an order of fewer than two units is worth 0 (metrics.md)
         worth = dict.fromkeys(ORDER, 0.0)
+    theirs = rankings.authors_order(reply, n, unit, in_time=doc["kind"] == "temporal")
+    by_theirs = rankings.correlations(rankings.predicted_ranks(theirs, n), truth)
     baselines = {
         "random": rankings.chance(truth),
         "identity": rankings.identity(truth),
@@ -238,6 +242,7 @@ def _order(doc: Item, reply: str, truth: list[float], unit: str) -> dict[str, An
         "violations": dict(read.violations),
         "undefined": best.reason,
         "scores": worth,
+        "authors": {name: getattr(by_theirs, name) for name in ORDER} if theirs else {},
         "baselines": _flat(
             **{name: {one: getattr(own, one) for one in ORDER} for name, own in baselines.items()}
         ),
