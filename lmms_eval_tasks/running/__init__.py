@@ -114,3 +114,10 @@ def frames() -> dict[str, Any]:
     from lmms_eval_tasks.running import frame_options
 
     return frame_options.describe(_model)
+
+
+def most_frames() -> int | None:
+    """The most frames of a video that the running model takes, if its arguments say it."""
+    from lmms_eval_tasks.running import frame_options
+
+    return frame_options.most(_model)

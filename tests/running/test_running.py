@@ -152,3 +152,6 @@ def test_what_is_given_goes_before_the_default(host: None) -> None:
         "defaults": {"fps": None},
     }
     assert frame_options.describe(None) == {"given": {}, "defaults": frame_options.NOT_READ}
+    assert frame_options.most(Model("Base", "chat", arguments)) == 8
+    assert frame_options.most(Model("Passing", "chat")) == 4
+    assert [frame_options.most(one) for one in (Model("Closed", "chat"), None)] == [None, None]

@@ -271,6 +271,18 @@ def test_from_files_to_page(files: Path) -> None:
     assert found["reference"]["counts"]["rated"] == 8
 
 
+def test_what_a_saved_run_told_of_its_numbers(tmp_path: Path) -> None:
+    lines = [json.dumps({"failed": row.as_dict()}) for row in given("J", LENIENT)]
+    (tmp_path / "1_samples_cvrr_judge.jsonl").write_text("\n".join(lines))
+    section = {"cvrr_es": {"warnings": ["the sample"]}, "invalid": {"cvrr_judge": "all failed"}}
+    (tmp_path / "1_results.json").write_text(json.dumps({"lmms_eval_tasks": section}))
+    result = run(tmp_path, "--html", tmp_path / "report.html")
+    assert result.exit_code == 3
+    for text in (result.output, (tmp_path / "report.html").read_text(encoding="utf-8")):
+        assert "the sample" in text
+        assert "INVALID: all failed" in text
+
+
 def test_refused_before_any_work(files: Path) -> None:
     write_ratings(files / "s.ref", given("GPT-3.5", LENIENT, round="reference"))
     write_ratings(files / "z.ref", [replace(row, candidate="Z") for row in referred()[:4]])
