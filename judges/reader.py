@@ -97,7 +97,17 @@ def judged(criterion: Criterion, fields: Mapping[str, Any], reply: Reply, label:
         value = read(reply.text, criterion.schema, sources, criterion.bare, criterion.labels)
     except UnreadableError as problem:
         return failure(problem.status, str(problem))
-    rating = _expected(criterion, value, reply)
+    rating = None
+    if (field := criterion.bare) and criterion.top_logprobs:
+
+        def stated(text: str) -> int | None:
+            try:
+                again = read(text, criterion.schema, sources, field, criterion.labels)
+            except UnreadableError:
+                return None
+            return int(getattr(again, field))
+
+        rating = geval.expected(reply, geval.scale(criterion.schema, field), stated)
     return Verdict(
         float(criterion.score(value)),
         Status.OK,
@@ -109,14 +119,6 @@ def judged(criterion: Criterion, fields: Mapping[str, Any], reply: Reply, label:
         expected=None if rating is None else rating.value,
         expected_mass=None if rating is None else rating.mass,
     )
-
-
-def _expected(criterion: Criterion, value: BaseModel, reply: Reply) -> geval.Expected | None:
-    """G-Eval's rating, if its token is the one that states what the reader read."""
-    if not criterion.top_logprobs or criterion.bare is None:
-        return None
-    found = geval.expected(reply, criterion.schema, criterion.bare)
-    return found if found and found.chosen == getattr(value, criterion.bare) else None
 
 
 def quotable(criterion: Criterion, fields: Mapping[str, Any]) -> list[str]:
