@@ -10,7 +10,7 @@ The five rules, in the order in which they are tried:
 5. Of several statements the last counts; a statement that names two letters is unparsed.
 
 A letter is never guessed. Guards keep words and names from being read as letters ("A man runs",
-"E poi", "G major", "Team B"; an option's text is compared before its first letter is believed), and
+"E poi", "G major", "Team B": they stand for the option whose whole text they are, if any), and
 drop statements that deny ("the answer is not A"), ask ("the answer is A?") or suppose ("if the
 answer is A"). A letter beyond the item's options, or one followed by another option's text, is
 unparsed. The patterns are in `answer_patterns.py`; replies that are refusals or failures of the
@@ -321,6 +321,8 @@ def _counted(statements: Sequence[_Statement]) -> _Statement:
 
 def _settle(statement: _Statement, item: _Item, rule: int) -> Choice:
     """The statement's letter, unless it is out of range, one of two, or against its own text."""
+    if _is_name(statement, item) and (named := _named(statement, item)):
+        return Choice(named, "ok", rule)
     if not _in_range(statement.letter, item) or _is_name(statement, item):
         return _UNPARSED
     if _names_two(statement, item) or _contradicts(statement, item):
@@ -347,9 +349,12 @@ def _find_statements(text: str, item: _Item) -> list[_Statement]:
             )
             expected = pattern in patterns.LETTER_EXPECTED
             plain = patterns.PLAIN_LETTERS if expected else frozenset()
-            if statement.is_verdict and _is_name(statement, item):
-                continue  # its subject: "B. Team B is correct"
-            if statement.is_verdict or not _is_word(statement, item, patterns.END, plain):
+            word = (
+                _is_name(statement, item)  # its subject: "B. Team B is correct"
+                if statement.is_verdict
+                else _is_word(statement, item, patterns.END, plain)
+            )
+            if not word or _named(statement, item):
                 found.setdefault(at, statement)
     return [found[at] for at in sorted(found)]
 
@@ -384,6 +389,14 @@ def _is_name(statement: _Statement, item: _Item) -> bool:
     word = patterns.NEXT_WORD.match(statement.after)
     named = patterns.NAMED_AFTER.match(statement.after)
     return bool(named or (word and item.hold(statement.letter, word[1])))
+
+
+def _named(statement: _Statement, item: _Item) -> str | None:
+    """The option whose whole text is the name that holds the letter ("The answer is G major")."""
+    line = statement.before.rpartition("\n")[2] if statement.is_verdict else ""
+    name = fold(line + statement.letter + ("" if statement.is_verdict else statement.after))
+    same = [x for x, text in zip(item.letters, item.texts, strict=True) if text == name]
+    return same[0] if len(same) == 1 and not statement.after.endswith("?") else None
 
 
 def _is_negated(statement: _Statement, item: _Item) -> bool:

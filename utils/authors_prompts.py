@@ -11,8 +11,9 @@ value `ask.user[1]`), a key in a literal dict (`get.prompt.tasks.score`), or the
 (`ask.system`). Without it the file is a whole jinja template. `names` are our placeholders: by
 theirs, or a list for `{}` in order. `joined` is ours for what they join from a list. The text is
 cut where one of ours `starts` (or `after` it) and where one `ends`; `then` is put behind it. In
-these and in names `@PLACE` is the text that stands at that place. `ours` keeps our part, where
-no file of `in` is there, and says why.
+these and in names `@PLACE` is the text that stands at that place. `of` lists instead what a text
+that their code puts together of several places consists of; a place of a YAML file of the same
+folder is `@FILE:key.key`. `ours` keeps our part, where no file of `in` is there, and says why.
 """
 
 from __future__ import annotations
@@ -109,11 +110,15 @@ def _part(clone: Path, part: str, source: Mapping[str, Any]) -> str:
         raise PromptError(f"{part}: {clone} has no {' or '.join(source['in'])}")
     try:
         content = files[0].read_text(encoding="utf-8")
+        if "of" in source:
+            tree = ast.parse(content)
+            text = "".join(_piece(one, source, tree, files[0].parent) for one in source["of"])
+            return _cut(text, source, tree)
         if "at" not in source:
             return _cut(_jinja(content, source), source, None)
         tree = ast.parse(content)
         return _cut(_python(tree, source), source, tree)
-    except (_CannotReadError, SyntaxError, UnicodeDecodeError) as error:
+    except (_CannotReadError, OSError, SyntaxError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise PromptError(f"{part}: {files[0]}: {error}; its form is not the one we know") from None
 
 
@@ -129,6 +134,28 @@ def _named(name: str, source: Mapping[str, Any]) -> str:
     if name not in names:
         raise _CannotReadError(f"the placeholder {name!r}")
     return f"{{{names[name]}}}"
+
+
+def _piece(piece: str, source: Mapping[str, Any], tree: ast.AST, folder: Path) -> str:
+    """A piece of ours as it is, or the text at a place."""
+    if not piece.startswith("@"):
+        return piece
+    file, colon, keys = piece[1:].partition(":")
+    if not colon:
+        return _string(_find(tree, piece[1:]), source, tree)
+    here: Any = yaml.load((folder / file).read_text(encoding="utf-8"), _Yaml)  # noqa: S506
+    for key in keys.split("."):
+        here = here.get(key) if isinstance(here, dict) else None
+    if not isinstance(here, str):
+        raise _CannotReadError(f"{file}: no text at {keys}")
+    return here
+
+
+class _Yaml(yaml.SafeLoader):
+    """Reads a task's YAML without what it calls."""
+
+
+_Yaml.add_multi_constructor("!", lambda *_: None)
 
 
 def _cut(text: str, source: Mapping[str, Any], tree: ast.AST | None) -> str:
@@ -194,6 +221,8 @@ def _inside(here: ast.AST, name: str) -> Iterator[ast.AST]:
 
 def _string(node: ast.expr, source: Mapping[str, Any], tree: ast.AST) -> str:
     """The text of constants, f-strings and what is put together of them."""
+    while isinstance(node, ast.BoolOp):  # "... or DEFAULT"
+        node = node.values[-1]
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr):

@@ -71,8 +71,8 @@ def load(
     Args:
         benchmark: subpackage of lmms_eval_tasks, and subfolder of the user's folder.
         name: file name, with or without `.yml`.
-        required: for each part its placeholders. No others are allowed in it: a misspelt one would
-            reach the model.
+        required: for each part its placeholders, "a|b" for at least one of two. No others are
+            allowed in it: a misspelt one would reach the model.
         override_dir: the user's folder, that of the settings unless told; a file it lacks is ours.
         optional: parts that may be there too, likewise.
 
@@ -110,7 +110,7 @@ def _read(benchmark: str, file: str, override_dir: Path | None) -> tuple[bytes, 
     if override_dir is not None:
         if not override_dir.is_dir():
             raise PromptError(f"{override_dir}: the folder of prompts does not exist")
-        known = {one.name for one in ours.iterdir()}
+        known = {one.name for one in ours.iterdir() if one.name.endswith(".yml")}
         for stray in sorted((override_dir / benchmark).glob("*.y*ml")):
             if stray.name not in known:  # it would have no effect
                 near = nearest(stray.name, known) or f"; known: {', '.join(sorted(known))}"
@@ -160,12 +160,13 @@ def _check(
         if part not in text:
             continue
         place, found = f"{source}, part {part!r}", placeholders(text[part])
-        if missing := set(names) - found:
+        if missing := [name for name in names if not found & set(name.split("|"))]:
             raise PromptError(f"{place}: the placeholder {_braced(missing)} is missing")
-        if unknown := found - set(names):
-            known = _braced(names) or "none"
+        allowed = {one for name in names for one in name.split("|")}
+        if unknown := found - allowed:
+            known = _braced(allowed) or "none"
             raise PromptError(f"{place}: unknown placeholder {_braced(unknown)}; known: {known}")
 
 
 def _braced(names: Collection[str]) -> str:
-    return ", ".join(f"{{{name}}}" for name in sorted(names))
+    return ", ".join(f"{{{name}}}".replace("|", "} or {") for name in sorted(names))

@@ -14,7 +14,9 @@ segment_sound.py (downmix, gaps, resampling).
 
 from __future__ import annotations
 
+import heapq
 import math
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,6 +132,46 @@ def sound_file(path: str | Path, cache: Path | None = None) -> str:
         make=lambda *at: media_cache.write_one(job, at, _AT_MOST),
     )
     return str(folder / entry["file"])
+
+
+def join(picture: Path, sound: Path, out: Path) -> None:
+    """Write one file of the picture of one and the sound of another, packet by packet.
+
+    Args:
+        picture: a video file; sound of its own is left out.
+        sound: a file with sound, such as an mp3.
+        out: the file, of the picture's container; written as a whole or not at all.
+
+    Raises:
+        MediaError: one of them cannot be read, or the container cannot hold both; names them.
+    """
+    import av
+
+    def packets(source: Any, stream: Any, track: Any) -> Iterator[Any]:
+        for packet in source.demux(stream):
+            if packet.dts is not None:
+                packet.stream = track
+                yield packet
+
+    part = out.with_name(f".part-{out.name}")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with (
+            av.open(str(picture)) as one,
+            av.open(str(sound)) as other,
+            av.open(str(part), "w") as file,
+        ):
+            found = [(one, one.streams.video[0]), (other, other.streams.audio[0])]
+            tracks = [packets(*pair, file.add_stream_from_template(pair[1])) for pair in found]
+            for packet in heapq.merge(*tracks, key=lambda packet: packet.dts * packet.time_base):
+                file.mux(packet)
+        part.replace(out)
+    except (av.error.FFmpegError, IndexError, ValueError) as error:
+        raise MediaError(
+            f"{picture} and {sound}: cannot be joined ({error}); take the broken one away"
+        ) from None
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _window(video: Path, start: float | None, end: float | None) -> tuple[str, str | None]:

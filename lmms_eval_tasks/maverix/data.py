@@ -281,19 +281,17 @@ def _without(row: Row, *names: str) -> Row:
 # --- subtitles ----------------------------------------------------------------------------------
 
 
-def subtitle_text(doc: Doc) -> str:
-    """The cues of the doc's segment, rebased to its beginning, one a line; "" if there are none."""
-    return _subtitle_text(doc["subtitle_path"], doc["start"], doc["end"])
+def cues(doc: Doc) -> Sequence[subtitles.Cue]:
+    """Those of the doc's segment, rebased to its beginning."""
+    return _cues(doc["subtitle_path"], doc["start"], doc["end"])
 
 
 @functools.lru_cache(maxsize=4096)
-def _subtitle_text(path: str, start: float | None, end: float | None) -> str:
-    if not path:
-        return ""
-    cues = subtitles.read(Path(path))
-    if start is not None and end is not None:
-        cues = subtitles.cut(cues, start, end)
-    return subtitles.render(cues)
+def _cues(path: str, start: float | None, end: float | None) -> Sequence[subtitles.Cue]:
+    found = subtitles.read(Path(path)) if path else []
+    if start is None or end is None:
+        return found
+    return subtitles.cut(found, start, end)
 
 
 def subtitle_notes(release: Release, rows: Sequence[Row], lengths: Iterable[str]) -> dict[str, Any]:
@@ -312,16 +310,15 @@ def subtitle_notes(release: Release, rows: Sequence[Row], lengths: Iterable[str]
     for video, length in sorted(itertools.product(videos, own)):
         path = release.subtitles_of(video, length)
         kinds[NO_FILE if path is None else path.suffix.lower().removeprefix(".")] += 1
-        cues = [] if path is None else subtitles.read(path)
-        said = [[cue.start, cue.end, cue.text] for cue in cues]
+        every = [] if path is None else subtitles.read(path)
+        said = [[cue.start, cue.end, cue.text] for cue in every]
         digest.update(json.dumps([video, said], ensure_ascii=True).encode() + b"\n")
         if path is not None and (maker := _made_by(path)):
             makers[json.dumps(maker, sort_keys=True)] += 1
     return {
         "items": len(rows),
         "without": {
-            length: sum(not subtitle_text(_windowed(row, length)) for row in rows)
-            for length in lengths
+            length: sum(not cues(_windowed(row, length)) for row in rows) for length in lengths
         },
         "videos": dict(sorted(kinds.items())),
         "made_by": [{**json.loads(maker), "videos": n} for maker, n in sorted(makers.items())],

@@ -31,7 +31,7 @@ from lmms_eval_tasks.maverix.item import (
     is_released,
     read_columns,
 )
-from lmms_eval_tasks.utils import released_files, subtitles, video_checks
+from lmms_eval_tasks.utils import released_files, segments, subtitles, video_checks
 from lmms_eval_tasks.utils.released_files import DataStatus, Seen
 from lmms_eval_tasks.utils.validation import good_entries, quoted
 
@@ -270,7 +270,7 @@ def _notes(release: Release) -> Iterator[str]:
 # --- putting a release in place -----------------------------------------------------------------
 
 # A folder beside the data file -> where it goes; the paper announces `vid` (A), and so is released.
-# Muted videos and sounds alone (vid_only, audio_only) are not taken: both are made of `vid`.
+# What it lacks is joined of `vid_only` and `audio_only`, its picture and its sound.
 _MEDIA = {
     f"{theirs}{full}": f"{ours}{full}"
     for full in ("", "_full")
@@ -297,9 +297,14 @@ def prepare(source: Path, root: Path, link: bool) -> str:
     name, other = reversed(forms) if file.suffix.lower() == ".jsonl" else forms
     if (target / other).exists():
         raise DataError(f"{target / other}: is in the way of {file}; remove it first")
-    places = {name: release.file, COLUMNS_FILE: mapped, **_media(folder)}
+    apart = _apart(folder)
+    alone = {place: picture for place, (picture, sound) in apart.items() if sound is None}
+    places = {name: release.file, COLUMNS_FILE: mapped, **_media(folder), **alone}
     places = {place: path for place, path in places.items() if path.is_file()}
     done = released_files.place(target, places, link, fixed=[name])
+    for place, (picture, sound) in apart.items():
+        if sound is not None:
+            segments.join(picture, sound, target / place)
     if not mapped.is_file():
         # Of another release, or of an older state of this one: it would change what is read.
         (target / COLUMNS_FILE).unlink(missing_ok=True)
@@ -308,6 +313,10 @@ def prepare(source: Path, root: Path, link: bool) -> str:
         f"{done}: {len(release.items)} items, {len(release.problems)} with problems; "
         f"{RELEASED if release.released else OUR_SCHEMA}"
     ]
+    if joined := len(apart) - len(alone):
+        told.append(f"{joined} videos were joined of vid_only and audio_only")
+    if alone:
+        told.append(f"{len(alone)} videos are vid_only alone: without sound, which A and V+A need")
     videos = sorted({item.video for item in placed.items})
     for length in placed.lengths:
         full = "full " if length == "long" else ""
@@ -336,7 +345,8 @@ def _laid_out(source: Path) -> tuple[Path, Path]:
         known = next((path for path in named if path.is_file()), source)
         file = released_files.find_file(known, FILE_NAMES)
     above = file.parent.parent
-    announced = file.parent.name == "data" and any((above / name).is_dir() for name in _MEDIA)
+    media = (*_MEDIA, "vid_only", "vid_only_full")
+    announced = file.parent.name == "data" and any((above / name).is_dir() for name in media)
     return file, above if announced else file.parent
 
 
@@ -347,6 +357,18 @@ def _media(folder: Path) -> dict[str, Path]:
         for name, place in _MEDIA.items()
         for path in sorted(folder.glob(f"{name}/*"))
     }
+
+
+def _apart(folder: Path) -> dict[str, tuple[Path, Path | None]]:
+    """Place -> picture and sound, of the videos of which `vid` has no file; no sound is None."""
+    found: dict[str, tuple[Path, Path | None]] = {}
+    for full in ("", "_full"):
+        whole = {path.stem for name in ("vid", "videos") for path in folder.glob(f"{name}{full}/*")}
+        sounds = {path.stem: path for path in folder.glob(f"audio_only{full}/*")}
+        for path in sorted(folder.glob(f"vid_only{full}/*")):
+            if path.stem not in whole:
+                found[f"videos{full}/{path.name}"] = path, sounds.get(path.stem)
+    return found
 
 
 def _check_placed(release: Release, target: Path) -> Release:

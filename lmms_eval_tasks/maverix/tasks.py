@@ -40,7 +40,7 @@ from lmms_eval_tasks.maverix.labels import (
     kind_of,
     mode_of,
 )
-from lmms_eval_tasks.utils import answers, prompts, segments, sound_files
+from lmms_eval_tasks.utils import answers, prompts, segments, sound_files, subtitles
 from lmms_eval_tasks.utils.aggregate import CANDIDATE_FAILURES
 from lmms_eval_tasks.utils.prompts import Prompt
 
@@ -89,14 +89,23 @@ def _sounding(path: str | None, doc: Doc) -> str:
 def _text(doc: Doc) -> str:
     """Subtitles or that there are none, instruction, question, closing cue (paper, C.1)."""
     parts = task_prompts().text
-    cues = data.subtitle_text(doc) if MODES[doc["mode"]].subtitles else ""
-    told = prompts.fill(parts["subtitles"], {"cues": cues}) if cues else parts["no_subtitles"]
+    cues = data.cues(doc) if MODES[doc["mode"]].subtitles else []
+    shown = {"cues": subtitles.render(cues), "texts": "\n".join(cue.text for cue in cues)}
+    told = prompts.fill(parts["subtitles"], shown) if cues else parts["no_subtitles"]
     values = {"subtitles": told, "question": doc["question"]}
     if "options" not in doc:
         return prompts.fill(parts["open"], values)
     lettered = zip(LETTERS, doc["options"], strict=False)
     values["options"] = "\n".join(f"{letter}. {option}" for letter, option in lettered)
     return prompts.fill(parts["choice"], values)
+
+
+PARTS: dict[str, set[str]] = {
+    "subtitles": {"cues|texts"},  # with their times, or without
+    "no_subtitles": set(),
+    "choice": {"subtitles", "question", "options"},
+    "open": {"subtitles", "question"},
+}
 
 
 @prompts.once
@@ -106,13 +115,7 @@ def task_prompts() -> Prompt:
     Raises:
         PromptError: the user's file lacks a text or a placeholder.
     """
-    required = {
-        "subtitles": {"cues"},
-        "no_subtitles": set(),
-        "choice": {"subtitles", "question", "options"},
-        "open": {"subtitles", "question"},
-    }
-    return prompts.load("maverix", "task", required)
+    return prompts.load("maverix", "task", PARTS)
 
 
 def media_of(doc: Doc) -> segments.Segment:
@@ -173,7 +176,7 @@ def _media(doc: Doc) -> dict[str, Any] | None:
     """None where a file is gone by now: the answer still counts."""
     mode = MODES[doc["mode"]]
     try:
-        shown = mode.subtitles and bool(data.subtitle_text(doc))
+        shown = mode.subtitles and bool(data.cues(doc))
         if not mode.picture and not mode.sound:
             return {"subtitles": shown}
         made = media_of(doc)

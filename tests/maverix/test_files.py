@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import re
@@ -10,10 +11,12 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.errors import DataError, MediaError
 from lmms_eval_tasks.maverix import files
 from lmms_eval_tasks.maverix.item import Item
 from lmms_eval_tasks.maverix.labels import SPLITS
+from lmms_eval_tasks.utils import probes, segments
+from lmms_eval_tasks.utils.sound_files import samples
 from tests.maverix import runs
 from tests.maverix.entries import CASES, entry, lines, write, write_lines
 from tests.maverix.runs import edit, without_sound
@@ -295,7 +298,7 @@ class TestReleasedLines:
         for theirs, ours in (
             ("vid/clip.mp4", "videos/lights-1.mp4"),
             ("vid_full/clip.mp4", "videos/lights-2.mp4"),
-            ("vid_only/clip.mp4", "videos/lights-1.mp4"),
+            ("vid_only/clip.mp4", "videos/lights-2.mp4"),  # there is a whole one
             ("subtitle/clip.srt", "subtitles/lights-1.srt"),
         ):
             (release / theirs).parent.mkdir(parents=True)
@@ -332,6 +335,47 @@ class TestReleasedLines:
         assert f"{borrowed}: 0003_2" in notes
         with pytest.raises(DataError, match=r"data\.jsonl: is in the way of .*data\.json"):
             files.prepare(source, root, link=False)
+
+    @pytest.mark.parametrize("sound", [True, False])
+    def test_picture_and_sound_apart(
+        self, root: Path, source: Path, tmp_path: Path, sound: bool
+    ) -> None:
+        """Of who fetched `vid_only` and `audio_only` alone."""
+        release, whole = tmp_path / "released", source / "videos" / "lights-1.mp4"
+        for folder in ("vid_only", "audio_only"):
+            (release / folder).mkdir(parents=True)
+        without_sound(whole, release / "vid_only" / "clip.mp4")
+        if sound:
+            (release / "audio_only" / "clip.mp3").write_bytes(whole.read_bytes())
+        write_lines(release / "test_full.jsonl", lines(3))
+        for _ in range(2):
+            said = files.prepare(release, root, link=True)
+        assert ("1 videos were joined of vid_only and audio_only" in said) == sound
+        assert ("1 videos are vid_only alone" in said) != sound
+        placed = probes.probe(root / "maverix" / "videos" / "clip.mp4")
+        assert placed == dataclasses.replace(probes.probe(whole), has_audio=sound, end=placed.end)
+        assert len(runs.docs("maverix_v")) == 2
+        if sound:
+            heard = [
+                Path(str(segments.segment(one).sound))
+                for one in (whole, root / "maverix" / "videos" / "clip.mp4")
+            ]
+            assert abs(len(samples(heard[0])) - len(samples(heard[1]))) < 100
+        else:
+            with pytest.raises(DataError, match="its video has no audio stream"):
+                runs.docs("maverix_a")
+
+    def test_picture_and_sound_that_cannot_be_joined(
+        self, root: Path, source: Path, tmp_path: Path
+    ) -> None:
+        for folder in ("vid_only", "audio_only"):
+            (tmp_path / folder).mkdir()
+        without_sound(source / "videos" / "lights-1.mp4", tmp_path / "vid_only" / "clip.mp4")
+        (tmp_path / "audio_only" / "clip.mp3").write_bytes(b"no sound")
+        write_lines(tmp_path / "test_full.jsonl", lines(3))
+        with pytest.raises(MediaError, match=r"clip.mp4 and .*clip.mp3: cannot be joined \("):
+            files.prepare(tmp_path, root, link=False)
+        assert not list((root / "maverix" / "videos").glob("*"))
 
 
 class TestPrepare:

@@ -73,6 +73,22 @@ class TestPrompts:
         ):
             before.check(["maverix_s_oe"])
 
+    def test_subtitles_without_their_times(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """As the authors' code has them."""
+        doc = runs.docs("maverix_s")[0]
+        timed = str(tasks.prompt(doc)[-1].given).split("\n\n")[0].splitlines()[1:]
+        text = (Path(tasks.__file__).parent / "prompts" / "task.yml").read_text(encoding="utf-8")
+        file = tmp_path / "maverix" / "task.yml"
+        file.parent.mkdir()
+        file.write_text(text.replace("{cues}", "{texts}"), encoding="utf-8")
+        monkeypatch.setenv(settings.PROMPTS, str(tmp_path))
+        prompts.forget()
+        bare = str(tasks.prompt(doc)[-1].given).split("\n\n")[0].splitlines()[1:]
+        assert bare == [line.partition("] ")[2] for line in timed]
+        assert all(bare)
+
     def test_no_sound_is_an_error_that_names_the_video(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:

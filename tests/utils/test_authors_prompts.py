@@ -11,6 +11,7 @@ from lmms_eval_tasks.cvrr_es import judge as cvrr_judge
 from lmms_eval_tasks.errors import PromptError
 from lmms_eval_tasks.maia import judge as maia_judge
 from lmms_eval_tasks.maverix import judge as maverix_judge
+from lmms_eval_tasks.maverix import tasks as maverix_tasks
 from lmms_eval_tasks.maverix.labels import DIMENSIONS
 from lmms_eval_tasks.utils import authors_prompts, prompts
 
@@ -141,7 +142,7 @@ def test_no_clone(tmp_path: Path) -> None:
         authors_prompts.write("haven", tmp_path, tmp_path / "own")
 
 
-def test_one_text_for_each_dimension(tmp_path: Path) -> None:
+def test_one_text_for_each_dimension_and_what_a_task_joins(tmp_path: Path) -> None:
     file = tmp_path / "clone" / "lmms_eval" / "tasks" / "maverix" / "utils.py"
     file.parent.mkdir(parents=True)
     branches = "".join(
@@ -155,9 +156,29 @@ def test_one_text_for_each_dimension(tmp_path: Path) -> None:
         "def get_eval_consistency(question1, question2, answer, pred1, pred2):\n"
         '    messages = [{"role": "system", "content": "Compare."}, {"role": "user",\n'
         '        "content": f"{question1} {question2} {answer} {pred1} {pred2}"}]\n'
+        "def mmug_doc_to_text_subtitle_builder(folder):\n"
+        "    def helper(doc, given):\n"
+        '        subtitles_prompt = "Said:\\n"\n'
+        '        option_prompt = "Pick one."\n'
+        '        post_prompt = given[0] or "Which?"\n'
+        '        post_prompt = given[1] or " Say:"\n'
+        'def mmug_doc_to_text_wo_subtitle(doc):\n    subtitles_prompt = "Nothing said:\\n"\n'
     )
     file.write_text(code, encoding="utf-8")
+    with pytest.raises(PromptError, match=r"task\.yml, choice: .*_default_template_yaml"):
+        authors_prompts.write("maverix", tmp_path / "clone", tmp_path)
+    (file.parent / "_default_template_yaml").write_text(
+        "process_results: !function utils.made\n"
+        'lmms_eval_specific_kwargs: {default: {post_prompt: "\\nIts letter.$"}}\n',
+        encoding="utf-8",
+    )
     authors_prompts.write("maverix", tmp_path / "clone", tmp_path)
+    assert prompts.load("maverix", "task", maverix_tasks.PARTS, tmp_path).text == {
+        "subtitles": "Said:\n{texts}",
+        "no_subtitles": "Nothing said:\n",
+        "choice": "{subtitles}\nPick one.\n{question}\n{options}\n\nIts letter.",
+        "open": "{subtitles}\n{question} Say:",
+    }
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(settings.PROMPTS, str(tmp_path))
         found = maverix_judge.criteria()
