@@ -59,8 +59,6 @@ def short_form(spec: str | None, env: Mapping[str, str], *, default_model: str) 
     without a dot.
 
     Args:
-        spec: `settings.judge_spec()`.
-        env: where the key is looked up, usually os.environ.
         default_model: the judge of the benchmark's paper; it alone is `comparable`.
 
     Raises:

@@ -89,7 +89,6 @@ class DebateJudge(Judge):
         Args:
             config: its label is the debate's name, and it says how many rounds there are.
             agents: the same judge may appear several times, since name and persona differ.
-            consolidator: who gives the final rating.
 
         Raises:
             JudgeError: too many agents, or not two where `rounds` says nothing.

@@ -184,11 +184,7 @@ def _place(
 
 
 def describe(config: JudgeConfig) -> dict[str, Any]:
-    """How ratings are made, for a run's results, as plain types.
-
-    Args:
-        config: the judge, which is described elsewhere.
-    """
+    """How ratings are made, for a run's results, as plain types."""
     drawn = sampling(config)
     return {
         "top_logprobs": TOP_LOGPROBS,
@@ -213,8 +209,6 @@ def rated(
     Args:
         asked: each dimension's criterion, by the name of its ask; of schema `Rating`, with `bare`
             set to its score and `top_logprobs` to `TOP_LOGPROBS`.
-        fields: the criteria's fields but `candidate`.
-        reply: the model's text.
         status: of the text where it was parsed from a reply; other than ok, nobody is asked.
 
     Returns:
@@ -266,10 +260,6 @@ def column(metric: str, results: Iterable[Mapping[str, Any]]) -> list[Mapping[st
     Texts that were not rated have no mode: they are in the column of a run's mode, and in both
     if it has both. One of the other mode has no score here and the status `other_mode`. If
     none has the metric's mode the column is empty: there is no such number.
-
-    Args:
-        metric: a member of MODES.
-        results: what `rate` returned for each item.
     """
     given, mode = list(results), MODES[metric]
     if all(one["mode"] != mode for one in given):
@@ -299,9 +289,6 @@ def drawn(
 
     Args:
         judge: who is asked; drawn at `TEMPERATURE`.
-        criterion: what is asked.
-        fields: its placeholders.
-        samples: how many to draw, at least 1.
         first: the verdict without log-probabilities that this follows; its usage counts here.
     """
     return _mean(first, _sampler(judge).verdicts(criterion, fields, samples))

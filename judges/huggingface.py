@@ -149,13 +149,7 @@ _WHOLE, _END = 64 << 20, 1 << 20  # bytes
 
 
 class Checkpoint:
-    """Every property raises JudgeError, in one line, where the checkpoint cannot be used.
-
-    Args:
-        name: a folder, or a name on the Hub.
-        revision: branch, tag or commit on the Hub; not for folders.
-        trust_remote_code: run Python code that comes with the checkpoint.
-    """
+    """Every property raises JudgeError, in one line, where the checkpoint cannot be used."""
 
     def __init__(self, name: str, revision: str | None, trust_remote_code: bool) -> None:
         self.name, self._revision, self._remote = name, revision, trust_remote_code
@@ -345,11 +339,6 @@ def encode(front: Any, request: Request, *, sees: bool) -> dict[str, Any]:
     The tokenizer's special tokens inside a message's text are split by a space after the first
     character, whichever they are: text cannot end a turn or stand for an image. Where the template
     refuses or drops a system message, its text opens the first message after it.
-
-    Args:
-        front: the tokenizer, or for a model that sees its processor.
-        request: messages of text parts and, if `sees`, of `engine.image_part`s.
-        sees: whether the model takes images.
 
     Raises:
         ProviderError: an image for a model that takes none.

@@ -96,7 +96,6 @@ class PriceList:
         is listed itself.
 
         Args:
-            model: as asked for.
             base_url: None is OpenAI's own endpoint.
         """
         endpoint = _endpoint(base_url)

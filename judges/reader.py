@@ -66,10 +66,8 @@ def judged(criterion: Criterion, fields: Mapping[str, Any], reply: Reply, label:
     without a reason has `reason == ""`, so that such verdicts can be counted.
 
     Args:
-        criterion: what was asked.
         fields: what it was asked about; texts of `criterion.untrusted` may be quoted in the reply.
         reply: what came back. Its text is kept in `raw` in every case.
-        label: who was asked (`JudgeConfig.label`).
     """
 
     def failure(status: Status, reason: str) -> Verdict:
@@ -157,10 +155,8 @@ def read(
     quotation: it is never a verdict.
 
     Args:
-        reply: the judge's text.
         schema: what it should say; each field's range comes from here.
         untrusted: texts that the judge was shown and may quote.
-        bare: the schema's field that a rating without an object fills.
         labels: words and what each says: a reply that begins with one of them, in whatever case and
             marks, says that; not if another word or a stroke follows in its line.
 

@@ -40,8 +40,6 @@ def writer(
     The user's setting of the judge is not looked at: who writes and who judges are two decisions.
 
     Args:
-        spec: as the user named it.
-        env: where keys are looked up.
         option: by which it was named, for messages.
         writes: who writes what, for messages.
         default_model: of an endpoint that is named alone.
@@ -66,12 +64,6 @@ def writer(
 
 def reply(judge: Judge, asked: Criterion, fields: Mapping[str, Any], schema: type[R]) -> R:
     """What the model replies.
-
-    Args:
-        judge: the model.
-        asked: what it is asked, of `schema`.
-        fields: the criterion's placeholders.
-        schema: of the reply.
 
     Raises:
         FailedError: there is no reply that can be used.
@@ -101,7 +93,6 @@ def estimate(
     """The work of each step, and of `all` of them.
 
     Args:
-        config: the model.
         asked: each step's requests, with stand-ins for what is not known before.
         picture_tokens: of a step's pictures, which its requests leave out.
     """

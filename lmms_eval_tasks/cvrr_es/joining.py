@@ -165,12 +165,7 @@ Found = tuple[dict[str, Answer], Mapping[str, int], list[str]]
 
 
 def joined(given: Answers, places: Sequence[Asked]) -> Found:
-    """Put answers to the questions of their dimension: by ids if they have any, else by joining.
-
-    Args:
-        given: the file.
-        places: what stands at each place of the annotations, in their order.
-    """
+    """Put answers to the questions of their dimension: by ids if they have any, else by joining."""
     has_ids = any(one.id for one in given.entries)
     found, ways, problems = (_by_id if has_ids else _by_text)(given, places)
     if bad := [one for one in given.entries if one.text is None]:

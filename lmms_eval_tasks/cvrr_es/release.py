@@ -290,8 +290,6 @@ def prepare(source: Path, root: Path, link: bool) -> str:
 
     Args:
         source: the folder with the dimensions, or the folder that holds CVRR-ES.
-        root: the data root.
-        link: link instead of copying.
 
     Raises:
         DataError: the source is not there, does not fit, or other data is in the way.

@@ -139,12 +139,7 @@ def load(paths: Sequence[Path]) -> Loaded:
 
 
 def notes(rows: Sequence[RatingRow], items: Collection[Item]) -> list[str]:
-    """What to know of ratings that can be used: a line each.
-
-    Args:
-        rows: of any judges and rounds; those of other items are not counted.
-        items: everything there is to rate.
-    """
+    """What to know of ratings that can be used: a line each."""
     every = set(items)
     by_judge: dict[tuple[str, str], list[RatingRow]] = {}
     for row in rows:

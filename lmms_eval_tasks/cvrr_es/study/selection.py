@@ -177,10 +177,8 @@ def choices(
 
     Args:
         ratings: of the judges to choose from, the final judge's own where it may be shown.
-        reference: may lack items; those are not chosen by.
         strata: of all items that are to be rated, which may be more than have ratings; the folds
             are not looked at with cross_fit=no.
-        selection: the rule.
 
     Raises:
         DataError: no judges, no reference ratings, cross-fitting with one fold.
@@ -324,10 +322,6 @@ class Material:
 
 def make(task: str, given: Material) -> Rated:
     """What one judge task rates.
-
-    Args:
-        task: one of labels.JUDGE_TASKS.
-        given: candidates and ratings.
 
     Raises:
         DataError: ratings of others, or a reference, are needed and not there; the reference is

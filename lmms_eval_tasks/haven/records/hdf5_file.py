@@ -48,10 +48,6 @@ class _WrongError(Exception):
 def read(file: Path, videos: Sequence[str]) -> dict[str, Arrays | str]:
     """The arrays of some videos, or in one line what is wrong with them.
 
-    Args:
-        file: SOURCE.h5, one group per video.
-        videos: the groups to read; one that is not there is not in the result.
-
     Raises:
         DataError: the file is no HDF5 file or is cut off.
     """

@@ -23,8 +23,6 @@ def prepare(source: Path, root: Path, link: bool) -> str:
     Args:
         source: the release's `data` folder, the folder that holds it, a clone of the hub copy, one
             SOURCE_data.json or one SOURCE.h5.
-        root: the data root.
-        link: link instead of copying.
 
     Raises:
         DataError: there is no such file, it does not fit the schema or other data is in the way.

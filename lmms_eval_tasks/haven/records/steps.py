@@ -145,12 +145,7 @@ def prompt() -> prompts.Prompt:
 
 
 def criterion(step: str, schema: type[BaseModel] | None = None) -> Criterion:
-    """One step as the judges' layer asks it; its score says only that there is a reply.
-
-    Args:
-        step: one of STEPS.
-        schema: that of the step, perhaps with a check of numbers.
-    """
+    """One step as the judges' layer asks it; its score says only that there is a reply."""
     given, shown = prompt(), _SHOWN[step]
     pictures = shown != "shots"
     return Criterion(
@@ -166,12 +161,7 @@ def criterion(step: str, schema: type[BaseModel] | None = None) -> Criterion:
 
 
 def fields(step: str, shown: Sequence[Any]) -> dict[str, Any]:
-    """What a step is asked about.
-
-    Args:
-        step: one of STEPS.
-        shown: pictures, or descriptions of shots.
-    """
+    """What a step is asked about."""
     return {_SHOWN[step]: list(shown), "words": WORDS}
 
 
@@ -183,10 +173,7 @@ def write(
     The document and the summary wait for all descriptions that they are made of.
 
     Args:
-        judge: a single model.
-        made: frames and shots.
         images: called from several threads.
-        have: texts that are there.
 
     Returns:
         The texts, and what failed: place -> why.

@@ -92,8 +92,6 @@ def narrated(recap: Recap, source: Path, subtitles_of_movie: Path | None = None)
     """The recap's segments, each checked as the released form wants it.
 
     Args:
-        recap: what the user gave.
-        source: its file, for messages.
         subtitles_of_movie: the whole movie's, cut to the window of each segment that has one and
             no `srt` of its own.
 
@@ -180,8 +178,6 @@ def read_transcript(file: Path, video: str, movie: str = "", seconds: float = SE
 
     Args:
         file: srt or vtt, with times in the recap video.
-        video: the recap video's id.
-        movie: the movie's title.
         seconds: about how long a segment is to be, above 0.
 
     Raises:
