@@ -196,17 +196,12 @@ def _entries(file: Path) -> Iterator[tuple[str, Any]]:
     if samples is not None:
         if samples["task"] not in JUDGE_TASKS:
             raise DataError(f"{file}: {samples['task']} is no task of judges")
-        for number, sample in enumerate(saved_runs.read(file).samples, 1):
-            item = next(filter(_is_item, sample.values()), None)
-            row = item and {name: value for name, value in item.items() if name in _FIELDS}
-            yield f"{file}, line {number}", row
+        for item in saved_runs.saved_items(saved_runs.read(file)):
+            row = {name: value for name, value in item.items() if name in _FIELDS}
+            yield f"{file}, {item['id']}", row
         return
     for number, entry in read_lines(file):
         yield f"{file}, line {number}", entry
-
-
-def _is_item(value: object) -> bool:
-    return isinstance(value, dict) and value.keys() >= set(_REQUIRED)
 
 
 def _row(entry: Any) -> tuple[RatingRow | None, str]:
