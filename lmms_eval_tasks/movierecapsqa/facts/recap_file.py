@@ -79,11 +79,10 @@ def read(file: Path) -> Recap:
     Raises:
         DataError: it is none; names the file and the field.
     """
-    content = _yaml(file) if file.suffix in (".yml", ".yaml") else released_files.read_json(file)
-    if not isinstance(content, dict):
-        raise DataError(f"{file}: expected one recap with videoId and segments")
     try:
-        return Recap.model_validate(content)
+        if file.suffix in (".yml", ".yaml"):
+            return Recap.model_validate(released_files.read_yaml(file, "one recap"))
+        return Recap.model_validate(released_files.read_json(file))
     except ValidationError as error:
         raise DataError(f"{file}: {told(error)}") from None
 
@@ -144,17 +143,6 @@ def _checked(released: Mapping[str, Any], place: str) -> Segment:
         return Segment.model_validate({**released, "facts": ["-"], "questions": []})
     except ValidationError as error:
         raise DataError(f"{place}: {told(error)}") from None
-
-
-def _yaml(file: Path) -> Any:
-    import yaml
-
-    try:
-        return yaml.safe_load(file.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise DataError(f"{file}: {error.strerror}") from None
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
-        raise DataError(f"{file}: not YAML in UTF-8 ({' '.join(str(error).split())})") from None
 
 
 def _srt(cues: Sequence[Cue], start: float, end: float) -> str:
