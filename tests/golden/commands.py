@@ -234,7 +234,7 @@ def _haven(desk: Desk, _: Mapping[str, HostRun]) -> None:
          "--judge", "gpt-4o")  # fmt: skip
     for name, change in (("haven build", None), ("haven build, a gap", _third_shot_fails)):
         out = desk.folder / name.replace(", ", "-").replace(" ", "-")
-        with desk.endpoint(haven_desk.Writer(change)) as other:
+        with desk.endpoint(haven_desk.Describer(change)) as other:
             made = out / "processed" / "own_data.json"
             desk(name, *command, "--out", out, "--judge", other, "--keep-gaps", files=(made,))
     sheets = desk.folder / "sheets"
