@@ -7,10 +7,12 @@ where each part of its prompt files stands in the authors' files; Python is read
         "in": ["eval/judge.py"], "at": "ask.system", "names": {"pred": "candidate"}}}}}]
 
 `at` is a constant's name, or a function's and what stands in it: a variable (`ask.user`, its second
-value `ask.user[1]`), a key in a literal dict (`get.prompt.tasks.score`), or the role of a message
-(`ask.system`). Without it the file is a whole jinja template. `names` are our placeholders: by
-theirs, or a list for `{}` in order. `joined` is ours for what they join from a list. The text is
-cut where one of ours `starts` (or `after` it) and where one `ends`; `then` is put behind it. In
+value `ask.user[1]`), a key in a literal dict (`get.prompt.tasks.score`), the role of a message
+(`ask.system`), a message's `text`, what is given to `append`, or its `return`. Without it the file
+is a whole jinja template. `names` are our placeholders: by theirs, or a list for `{}` in order; ""
+is for what is left out. `joined` is ours for what they join from a list. The text is cut where one
+of ours `starts` (or `after` it) and where one `ends`, blanks around it too if so told (`strip`);
+`then` is put behind it. In
 these and in names `@PLACE` is the text that stands at that place. `of` lists instead what a text
 that their code puts together of several places consists of; a place of a YAML file of the same
 folder is `@FILE:key.key`. `ours` keeps our part, where no file of `in` is there, and says why.
@@ -75,7 +77,8 @@ def write(benchmark: str, clone: Path, folder: Path) -> list[str]:
                 text[part] = _part(clone, f"{name}, {part}", source)
                 if lost := set(source.get("needs", ())) - placeholders(text[part]):
                     raise PromptError(f"{name}, {part}: the authors' text lacks {sorted(lost)}")
-        told += [f"{name}, {part}: ours (the authors have none)" for part in text.keys() - parts]
+        own_parts = [part for part in text if part not in parts]
+        told += [f"{name}, {part}: ours (the authors have none)" for part in own_parts]
         made[name] = text
     packaged = {file.name for file in place.iterdir() if file.name.endswith(".yml")}
     if kept := packaged - made.keys():
@@ -133,7 +136,7 @@ def _named(name: str, source: Mapping[str, Any]) -> str:
     names = source.get("names", {})
     if name not in names:
         raise _CannotReadError(f"the placeholder {name!r}")
-    return f"{{{names[name]}}}"
+    return f"{{{names[name]}}}" if names[name] else ""
 
 
 def _piece(piece: str, source: Mapping[str, Any], tree: ast.AST, folder: Path) -> str:
@@ -168,7 +171,7 @@ def _cut(text: str, source: Mapping[str, Any], tree: ast.AST | None) -> str:
             if not parts[1]:
                 raise _CannotReadError(f"{source[kind]!r} does not stand in it")
             text = "".join(parts[keep])
-    return f"{text}{source.get('then', '')}"
+    return f"{text.strip() if 'strip' in source else text}{source.get('then', '')}"
 
 
 # --- Python ---------------------------------------------------------------------------------------
@@ -213,6 +216,12 @@ def _inside(here: ast.AST, name: str) -> Iterator[ast.AST]:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             if any(name in (getattr(one, "id", ""), getattr(one, "attr", "")) for one in targets):
                 yield node.value
+        elif isinstance(node, ast.Return) and name == "return" and node.value:
+            yield node.value
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == name == "append":
+            yield node.args[0]
+        elif isinstance(node, ast.Dict) and name == "text":
+            yield from _inside(node, name)
         elif isinstance(node, ast.Dict):
             roles = list(_inside(node, "role"))
             if any(isinstance(one, ast.Constant) and one.value == name for one in roles):
@@ -221,22 +230,32 @@ def _inside(here: ast.AST, name: str) -> Iterator[ast.AST]:
 
 def _string(node: ast.expr, source: Mapping[str, Any], tree: ast.AST) -> str:
     """The text of constants, f-strings and what is put together of them."""
-    while isinstance(node, ast.BoolOp):  # "... or DEFAULT"
-        node = node.values[-1]
+    while isinstance(node, ast.BoolOp | ast.IfExp):  # "... or USUAL", "... if special else USUAL"
+        node = node.values[-1] if isinstance(node, ast.BoolOp) else node.orelse
+    if isinstance(node, ast.JoinedStr):
+        pieces = node.values
+    elif isinstance(node, ast.List):
+        pieces = node.elts
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        pieces = [node.left, node.right]
+    else:
+        return _single(node, source, tree)
+    return "".join(_string(piece, source, tree) for piece in pieces)
+
+
+def _single(node: ast.expr, source: Mapping[str, Any], tree: ast.AST) -> str:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
-    if isinstance(node, ast.JoinedStr):
-        return "".join(_string(part, source, tree) for part in node.values)
     if isinstance(node, ast.FormattedValue):
         return _named(ast.unparse(node.value), source)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        return _string(node.left, source, tree) + _string(node.right, source, tree)
     if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".join"):
         if "joined" not in source:
             raise _CannotReadError(f"line {node.lineno}: a list that is joined")
         return f"{{{source['joined']}}}"
     names = source.get("names", {})
-    place = names.get(ast.unparse(node), "") if isinstance(names, dict) else ""
-    if place.startswith("@"):
+    place = names.get(ast.unparse(node)) if isinstance(names, dict) else None
+    if place == "":
+        return ""
+    if place and place.startswith("@"):
         return _string(_find(tree, place[1:]), source, tree)
     raise _CannotReadError(f"line {node.lineno}: {ast.unparse(node)[:60]}")

@@ -71,8 +71,8 @@ def load(
     Args:
         benchmark: subpackage of lmms_eval_tasks, and subfolder of the user's folder.
         name: file name, with or without `.yml`.
-        required: for each part its placeholders, "a|b" for at least one of two. No others are
-            allowed in it: a misspelt one would reach the model.
+        required: for each part its placeholders, "a|b" for at least one of two, "a|" for one that
+            may lack. No others are allowed in it: a misspelt one would reach the model.
         override_dir: the user's folder, that of the settings unless told; a file it lacks is ours.
         optional: parts that may be there too, likewise.
 
@@ -160,9 +160,9 @@ def _check(
         if part not in text:
             continue
         place, found = f"{source}, part {part!r}", placeholders(text[part])
-        if missing := [name for name in names if not found & set(name.split("|"))]:
+        if missing := [name for name in names if not {*found, ""} & set(name.split("|"))]:
             raise PromptError(f"{place}: the placeholder {_braced(missing)} is missing")
-        allowed = {one for name in names for one in name.split("|")}
+        allowed = {one for name in names for one in name.split("|") if one}
         if unknown := found - allowed:
             known = _braced(allowed) or "none"
             raise PromptError(f"{place}: unknown placeholder {_braced(unknown)}; known: {known}")

@@ -286,6 +286,7 @@ def row(record: Record, digest: str) -> Row:
         "record": fingerprint[:12],
         "video_path": "" if record.path is None else str(released_files.real(record.path)),
         "data": digest,
+        "tagged": record.tagged,
     }
 
 
@@ -295,16 +296,20 @@ def make_doc(given: Mapping[str, Any], task: Variant, chosen: Options) -> Row:
     Adds `kind`, `text` (text proxy), `with_document`; `budget` (K); `n_sentences` asked for;
     `units`: the shots or document sentences shown, by number, in the order shown; `unit_frames`:
     the frames whose pictures are shown of each unit; `n_images`: how many pictures are shown;
-    `sentences`: the summary sentences shown; `layout` of the request (inputs.py); `not_run`, which
+    `sentences`: the summary sentences shown; `tagged`: the reference if it is the text with tags of
+    shots, else ""; `layout` of the request (inputs.py); `not_run`, which
     is empty here.
     """
     units, shots = _units(given, task, chosen), given["shots"]
     of_shots = task.kind not in SUMMARIES + SELECTIONS and not task.text
     pictures = [shown(shots[n - 1], chosen.frames_per_shot, task.kind) for n in units if of_shots]
+    in_shots = [number for own in shots for number in own]
+    tagged = chosen.reference == "tagged" and (task.kind == "v2vt" or task.text)
     asked = len(given["summary"]) if chosen.sentences == REFERENCE else int(chosen.sentences)
     return {
         **given,
         NOT_RUN: "",
+        "tagged": given["tagged"] if tagged else "",
         "kind": task.kind,
         "text": task.text,
         "with_document": task.document,
@@ -314,7 +319,7 @@ def make_doc(given: Mapping[str, Any], task: Variant, chosen: Options) -> Row:
         "unit_frames": pictures,
         "n_images": 0 if task.text else sum(map(len, pictures)) or len(given["picks"]),
         "sentences": _sentences(given, chosen) if task.kind == "grounding" else [],
-        "layout": layout(task, chosen),
+        "layout": layout(task, chosen, by_shot=in_shots == [*range(1, len(given["picks"]) + 1)]),
     }
 
 

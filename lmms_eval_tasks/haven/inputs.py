@@ -29,9 +29,10 @@ _NONE = "(not described)"  # in place of a description that the release lacks
 # What a doc's `layout` names -> parts of the prompt file in their order. A part `KIND_document` is
 # there only where the task gives the document.
 _LAYOUTS: dict[str, tuple[str, ...]] = {
-    "v2t": ("v2t_open", _SHOWN, "v2t_ask"),
+    "v2t": (_SHOWN, "v2t_open", "v2t_ask"),
     "v2v": ("v2v_open", _SHOWN, "v2v_ask"),
-    "v2vt": (_SHOWN, "v2vt_ask"),
+    "v2vt": ("v2vt_open", _SHOWN, "v2vt_ask"),
+    "v2vt_frames": (_SHOWN, "v2vt_ask"),
     "temporal": ("temporal_open", _SHOWN, "temporal_document", "temporal_ask"),
     "temporal_before": ("temporal_open", "temporal_document", _SHOWN, "temporal_ask"),
     "grounding": ("grounding_open", _SHOWN, "grounding_sentences", "grounding_ask"),
@@ -44,17 +45,19 @@ _LAYOUTS: dict[str, tuple[str, ...]] = {
     "grounding_text": ("grounding_text_open", _SHOWN, "grounding_sentences", "grounding_ask"),
     "saliency_text": ("saliency_text_open", _SHOWN, "saliency_text_ask"),
 }
-_JOINT = {"n_sentences", "k", "names", "numbered", "picked"}
-_PICKING = {"k", "example", "n_example"}
-_ORDERING = {"n", "names", "form"}
+# What ours says of formats, from how many there are, is fixed in the authors' texts.
+_JOINT = {"n_sentences", "k", "n_frames|", "names|", "numbered|", "picked|"}
+_PICKING = {"k", "n_frames|", "example|", "n_example|"}
+_ORDERING = {"n", "names", "form|"}
 _PLACEHOLDERS: dict[str, set[str]] = {
-    **{"v2t_open": set(), "v2t_ask": set()},
-    **{"v2v_open": {"n_frames"}, "v2v_ask": _PICKING, "v2vt_ask": _JOINT},
+    **{"v2t_open": {"n_frames|"}, "v2t_ask": set()},
+    **{"v2v_open": {"n_frames"}, "v2v_ask": _PICKING},
+    **{"v2vt_open": {"n_frames"}, "v2vt_ask": _JOINT},
     **{"temporal_open": {"n"}, "temporal_document": {"document"}, "temporal_ask": _ORDERING},
     **{"grounding_open": {"n"}, "grounding_sentences": {"n_sentences", "lines"}},
     "grounding_ask": set(),
     **{"saliency_document": {"document"}, "saliency_open": {"n"}, "saliency_ask": _ORDERING},
-    **{"v2t_text_open": set(), "v2t_text_ask": {"n_sentences", "numbered"}},
+    **{"v2t_text_open": set(), "v2t_text_ask": {"n_sentences", "numbered|"}},
     **{"v2v_text_open": set(), "v2v_text_ask": _PICKING},
     **{"v2vt_text_open": {"n_frames"}, "v2vt_text_ask": _JOINT},
     **{"temporal_text_open": {"n"}, "temporal_text_ask": _ORDERING},
@@ -142,8 +145,8 @@ def _joined(doc: Doc, *, simple: bool) -> list[Piece]:
     said = task_prompts().text
     made: list[Piece] = [""]
     n = 0
-    for place, piece in enumerate(_pieces(doc, said, simple=simple)):
-        made.append("\n\n" if place else "")
+    for piece in _pieces(doc, said, simple=simple):
+        made.append("\n\n" if any(isinstance(one, str) and one for one in made) else "")
         if isinstance(piece, str):
             made.append(piece)
             continue
@@ -200,7 +203,14 @@ def _shown(doc: Doc) -> list[_Pictures]:
     numbers = list(range(1, len(doc["picks"]) + 1))
     if doc["kind"] == "v2t":
         return [_Pictures("", numbers)]
+    if doc["layout"] == "v2vt":
+        return [_Pictures(f"Shot {n} ({_span(own)})", own) for n, own in enumerate(doc["shots"], 1)]
     return [_Pictures(f"{_unit(doc)} {number}", [number]) for number in numbers]
+
+
+def _span(frames: Sequence[int]) -> str:
+    first, last = frames[0], frames[-1]
+    return f"Frame {first}" if first == last else f"Frames {first}-{last}"
 
 
 def _descriptions(doc: Doc) -> list[str]:

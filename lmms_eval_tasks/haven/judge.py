@@ -150,12 +150,17 @@ def doubts() -> list[str]:
     return [one for one in told if any(mark in one for mark in marks)]
 
 
+def reference(item: Item) -> str:
+    """The summary that a reply is compared with."""
+    return str(item.get("tagged") or " ".join(item["summary"]))
+
+
 # --- BERTScore ----------------------------------------------------------------------------------
 
 
 def bertscore(items: Items) -> list[float | None]:
     """BERTScore F1 of each item's summary against the release's; 0 where there is none."""
-    pairs = [(item["candidate"], " ".join(item["summary"])) for item in items]
+    pairs = [(item["candidate"], reference(item)) for item in items]
     asked = sorted(set(pairs))
     if not asked:
         return []  # nothing is told of it either

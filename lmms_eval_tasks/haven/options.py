@@ -123,6 +123,10 @@ class Options:
         document: whether it stands `after` the shots to order, or `before`.
         temporal_text: what the proxy of temporal order shows, descriptions of the same `shots`, or
             the document's `sentences` (Appendix C).
+        reference: of v2vt and of text proxies: the summary's sentences, `plain`, or `tagged`, its
+            text with tags of shots, which the authors' code takes there.
+        joint: what v2vt labels: `shots`, with the numbers of their frames, or the `frames`, as it
+            does anyway where a frame is of no shot. What is asked for are frames all the same.
         draws: `authors` are their code's, `hash` follow a SHA-256.
         budget: how K is rounded, `ceil` or `floor`.
         ids: files that name the videos of a source, in place of all or of its subset.
@@ -141,6 +145,8 @@ class Options:
     shotless: str = "ask"
     document: str = "after"
     temporal_text: str = "shots"
+    reference: str = "plain"
+    joint: str = "shots"
     draws: str = AUTHORS
     budget: str = "ceil"
     ids: tuple[str, ...] = ()
@@ -155,12 +161,18 @@ class Options:
 OF_SENTENCES = "temporal_sentences"  # the layout of the one proxy that shows no shots
 
 
-def layout(task: Variant, chosen: Options) -> str:
-    """The name of what a request holds, and in which order (inputs.py)."""
+def layout(task: Variant, chosen: Options, *, by_shot: bool = True) -> str:
+    """The name of what a request holds, and in which order (inputs.py).
+
+    Args:
+        by_shot: whether each of the video's frames is of a shot.
+    """
     if task.name == "haven_temporal_text" and chosen.temporal_text == "sentences":
         return OF_SENTENCES
     if task.kind == "temporal" and not task.text and chosen.document == "before":
         return "temporal_before"
+    if task.name == "haven_v2vt" and (chosen.joint == "frames" or not by_shot):
+        return "v2vt_frames"
     return task.kind + ("_text" if task.text else "")
 
 
@@ -169,6 +181,8 @@ _WORDS = {
     "shotless": ("ask", "drop"),
     "document": ("after", "before"),
     "temporal_text": ("shots", "sentences"),
+    "reference": ("plain", "tagged"),
+    "joint": ("shots", "frames"),
     "draws": (AUTHORS, "hash"),
     "budget": ("ceil", "floor"),
     "sentences": (REFERENCE,),

@@ -37,9 +37,10 @@ if TYPE_CHECKING:
 PLACEHOLDER = "<image>"  # where a simple request has a picture, which then comes before the text
 _KEY_SHOTS = 2  # of a made-up summary
 
-# `Shot 2:`, in a simple request `Shot 2 (images 5 to 8):`, or `2.`
+# `Shot 2:`, `Shot 2 (Frames 5-8):`, in a simple request `Shot 2 (images 5 to 8):`, or `2.`
 _LABEL = re.compile(
-    r"\s*(?:(Shot|Clip|Frame|Sentence|Summary) )?(\d+)(?: \(images? [^)]*\))?[:.)](?:\s+(.*))?$"
+    r"\s*(?:(Shot|Clip|Frame|Sentence|Summary) )?(\d+)(?: \((?:image|Frame)s? [^)]*\))?"
+    r"[:.)](?:\s+(.*))?$"
 )
 _BUDGET = re.compile(r"\bexactly (\d+) (?:[\w-]+ ){0,3}?(?:frame|element|integer)", re.IGNORECASE)
 _SENTENCES = re.compile(r"\bexactly (\d+) (?:[\w-]+ ){0,3}?sentence", re.IGNORECASE)
@@ -118,7 +119,7 @@ def _choice(
     kind: str, prompt: str, labelled: Iterable[_Labelled], loose: Sequence[Image]
 ) -> Request | None:
     """A summary, keyframes or both."""
-    frames = _frames([one for one in labelled if one.word == "Frame"], loose)
+    frames = _frames([one for one in labelled if one.word in ("Frame", "Shot")], loose)
     budget, n_sentences = (
         int(found[1]) if (found := pattern.search(prompt)) else 0
         for pattern in (_BUDGET, _SENTENCES)

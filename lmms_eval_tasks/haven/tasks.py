@@ -72,6 +72,7 @@ def keep(doc: Doc) -> dict[str, Any]:
     """
     return {
         **{name: doc[name] for name in _IDENTITY},
+        **({"tagged": doc["tagged"]} if doc["tagged"] else {}),
         "release": doc["data"],
         "asked": doc["sentences"],  # an item's `sentences` are the reply's
         "video": doc["id"],
@@ -101,7 +102,7 @@ def score_summary(doc: Item, reply: str) -> Scoring:
     """
     made = score(doc, reply)
     shown = {
-        "reference": " ".join(doc["summary"]),
+        "reference": judging.reference(doc),
         "document": " ".join(doc["document"]).strip() or judging.prompt().text["no_document"],
     }
     asked = {judging.GEVAL: judging.criterion()}
@@ -130,7 +131,7 @@ def _v2t(doc: Item, reply: str) -> dict[str, Any]:
 def _summary(
     doc: Item, read: video_summaries.Summary, candidate: str, violations: Mapping[str, int]
 ) -> dict[str, Any]:
-    found = text_metrics.rouge(candidate, " ".join(doc["summary"]))
+    found = text_metrics.rouge(candidate, judging.reference(doc))
     return {
         "parts": {"summary": read.status},
         "candidate": candidate,

@@ -54,6 +54,7 @@ def doc(
         "summary_shots": [[n] for n in range(1, sentences + 1)],
         "data": "0123456789ab",
         "record": "fedcba987654",
+        "tagged": "",
     }
     chosen = Options(frames_per_shot=2, max_shots=shots, sentences=4, max_sentences=0, draws="hash")
     made = data.make_doc(row, task, chosen)

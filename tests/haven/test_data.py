@@ -224,6 +224,14 @@ def test_k_and_the_number_of_sentences() -> None:
                 assert made("haven_v2v", given, budget=rounding)["budget"] == k
     assert made("haven_v2vt", row())["n_sentences"] == 3
     for task, variant in TASKS.items():
+        given = {**row(), "tagged": "In short [1]: thing ba."}
+        tagged = made(task, given, reference="tagged")
+        shown = "In short [1]: thing ba." if variant.text or variant.kind == "v2vt" else ""
+        assert (tagged["tagged"], made(task, given)["tagged"]) == (shown, "")
+    gap = made("haven_v2vt", {**row(), "shots": [[1, 2], [4, 5]]})
+    found = [made("haven_v2vt", row(), joint=way) for way in ("shots", "frames")]
+    assert [one["layout"] for one in (*found, gap)] == ["v2vt", "v2vt_frames", "v2vt_frames"]
+    for task, variant in TASKS.items():
         summary = variant.kind in ("v2t", "v2vt")
         for option, n in ((4, 4), (7, 7), ("reference", 3)):
             found = made(task, row(), sentences=option)

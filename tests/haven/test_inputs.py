@@ -19,9 +19,16 @@ DOCUMENT = (
     "In the story, thing ba appears. In the story, thing ca appears. "
     "In the story, thing da appears. In the story, thing ea appears."
 )
+
+
+def _always(names: set[str]) -> set[str]:
+    """Placeholders of our own text, of which `n_frames` lacks where it may."""
+    return {name.rstrip("|") for name in names if name != "n_frames|"}
+
+
 # Each part of the prompt file as its own name and values, so that a request shows its structure.
 TAGS = {
-    part: f"<{part}{''.join(f' {name}={{{name}}}' for name in sorted(names))}>"
+    part: f"<{part}{''.join(f' {name}={{{name}}}' for name in sorted(_always(names)))}>"
     for part, names in inputs._PLACEHOLDERS.items()
 }
 
@@ -56,13 +63,23 @@ NUMBERED = "numbered=1. [sentence 1]\n2. [sentence 2]\n...\n4. [sentence 4]"
 JOINT = f"k=2 n_sentences=4 names=Frame 1, Frame 2, ..., Frame 7 {NUMBERED}"
 
 STRUCTURES: dict[str, list[str | int]] = {
-    "haven_v2t": ["<v2t_open>\n\n", *range(1, 8), "\n\n<v2t_ask>"],
+    "haven_v2t": [*range(1, 8), "<v2t_open>\n\n<v2t_ask>"],
     "haven_v2v": [
         "<v2v_open n_frames=7>\n\nFrame 1:\n",
         *FRAMES,
         "\n\n<v2v_ask example=[1, 5] k=2 n_example=2>",
     ],
-    "haven_v2vt": ["Frame 1:\n", *FRAMES, f"\n\n<v2vt_ask {JOINT} picked=Frame X, Frame Y>"],
+    "haven_v2vt": [
+        "<v2vt_open n_frames=7>\n\nShot 1 (Frame 1):\n",
+        1,
+        "\n\nShot 2 (Frames 2-3):\n",
+        *(2, 3),
+        "\n\nShot 3 (Frames 4-5):\n",
+        *(4, 5),
+        "\n\nShot 4 (Frames 6-7):\n",
+        *(6, 7),
+        f"\n\n<v2vt_ask {JOINT} picked=Frame X, Frame Y>",
+    ],
     "haven_temporal": [
         "<temporal_open n=4>\n\nShot 1:\n",
         *SHUFFLED,
@@ -120,6 +137,8 @@ def test_every_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         own_prompts(tmp_path, patched, **TAGS)
         for task in TASKS:
             assert chat(doc(task, frames=7 if "v2" in task else 12)) == STRUCTURES[task], task
+        by_frame = ["Frame 1:\n", *FRAMES, STRUCTURES["haven_v2vt"][-1]]
+        assert chat(doc("haven_v2vt", frames=7, layout="v2vt_frames")) == by_frame
         assert chat(doc("haven_temporal_text", layout="temporal_sentences")) == [
             "<temporal_text_open n=4>\n\n"
             "Sentence 1: In the story, thing ca appears.\n"
@@ -187,11 +206,13 @@ def test_the_same_text_with_placeholders() -> None:
         asked = "".join(part if isinstance(part, str) else "<image>" for part in chat(given))
         told = text(given)
         bare = re.sub(r" \(images? \d+( to \d+)?\)(?=:\n)", "", told)
+        placed = task != "haven_v2t"  # one text behind all pictures needs no placeholders
+        asked = asked if placed else asked.replace("<image>", "")
         bare = bare.replace("Image i of this request is Frame i, for i from 1 to 12.\n\n", "")
         assert bare == asked
-        assert told.count("<image>") == given["n_images"]
+        assert told.count("<image>") == given["n_images"] * placed
         assert (told == asked) == (task == "haven_v2t" or task in PROXIES)
-        assert ("image" in told.lower()) == (task not in PROXIES)
+        assert ("image" in told.lower()) == (placed and task not in PROXIES)
 
 
 def test_where_pictures_are() -> None:
@@ -207,7 +228,7 @@ def test_where_pictures_are() -> None:
 
 def test_the_users_text_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = own_prompts(tmp_path, monkeypatch, v2t_ask="Mine.", more_images="({first} bis {last})")
-    assert chat(doc("haven_v2t"))[-1] == "\n\nMine."
+    assert chat(doc("haven_v2t"))[-1].endswith("\n\nMine.")
     assert "\nShot 2 (3 bis 4):\n" in text(doc("haven_temporal"))
     assert inputs.task_prompts().source == str(file)
     file = own_prompts(tmp_path / "other", monkeypatch, temporal_open="{n} of {id}:")

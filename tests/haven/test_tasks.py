@@ -214,6 +214,8 @@ def test_joint_replies() -> None:
     # Of eight words "thing" counts three times and "ba" once: P = 4/8, R = 4/12.
     assert picked(found, "f1", "rouge1") == close(f1=2 / 3, rouge1=2 / 5)
     assert found["sentences"] == ["Thing ba."] * 4
+    tagged = whole("haven_v2vt", full, tagged="Thing ba. [2] " * 4)
+    assert tagged["scores"]["rouge1"] == pytest.approx(4 / 5)  # eight words of twelve
     assert (found["status"], found["violations"]) == ("ok", {})
     found = whole("haven_v2vt", "IMPORTANT FRAMES: [Frame 1, Frame 4]", **FRAMES)
     assert found["parts"] == {"summary": "unparsed", "frames": "ok"}

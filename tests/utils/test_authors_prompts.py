@@ -9,6 +9,7 @@ import pytest
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es import judge as cvrr_judge
 from lmms_eval_tasks.errors import PromptError
+from lmms_eval_tasks.haven import inputs as haven_inputs
 from lmms_eval_tasks.maia import judge as maia_judge
 from lmms_eval_tasks.maverix import judge as maverix_judge
 from lmms_eval_tasks.maverix import tasks as maverix_tasks
@@ -138,8 +139,6 @@ def test_no_clone(tmp_path: Path) -> None:
     )
     with pytest.raises(PromptError, match=wanted):
         authors_prompts.write("maia", tmp_path, tmp_path / "own")
-    with pytest.raises(PromptError, match="no way from the authors"):
-        authors_prompts.write("haven", tmp_path, tmp_path / "own")
 
 
 def test_one_text_for_each_dimension_and_what_a_task_joins(tmp_path: Path) -> None:
@@ -187,3 +186,98 @@ def test_one_text_for_each_dimension_and_what_a_task_joins(tmp_path: Path) -> No
         assert found[name].template == f"{name}: {{question}} {{reference}} {{candidate}}"
     both = "{question} {paraphrase} {reference} {candidate} {candidate_paraphrase}"
     assert (found["consistency"].system, found["consistency"].template) == ("Compare.", both)
+
+
+HAVEN = {
+    "exp1_v2t/run_qwen": """
+def overall_prompt(n_frames, doc_text):
+    return f"{n_frames} views.\\n\\n" + _doc_prefix(doc_text) + "Sum up.\\nBriefly."
+""",
+    "exp2_v2v/run_qwen": """
+def build_frame_mode_content(n_total):
+    content = [{"type": "text", "text": f"Here are {n}:\\n"}]
+    content.append({"type": "text", "text": f"View {i}"})
+    content.append({"type": "text", "text": (
+        "\\n" + _doc_prefix(doc_text) + (f"of {n_total}" if n_total else "") + f"Choose {n_select}."
+    )})
+""",
+    "exp3_alignment/run_qwen": """
+def build_content():
+    content = [{"type": "text", "text": f"{total_frames} by shot:\\n"}]
+    content.append({"type": "text", "text": f"Shot {i}"})
+    content.append({"type": "text", "text": (
+        budget_note + f"{n_summary_sentences} and {n_select_frames}:\\n"
+        + "\\n".join(str(i) for i in range(n)) + "\\nEnd."
+    )})
+""",
+    "exp4_temporal_understanding/run_qwen": """
+def build_content_shot_reorder():
+    content = [{"type": "text", "text": f"{n} shots:\\n"}, {"type": "text", "text": f"Shot {i}"}]
+    content.append({"type": "text", "text": f"\\nAll of it: {document_text}\\n"})
+    content.append({"type": "text", "text": f"\\nOrder {n}: {shot_list}"})
+def build_content_sentence_text_only():
+    content = [{"type": "text", "text": f"{n} sentences:\\n"}]
+def _sentence_reorder_instruction(n):
+    return f"Order {n} sentences: {sentence_list}"
+""",
+    "exp5_direct_alignment/run_qwen": """
+def build_content():
+    content.append({"type": "text", "text": f"{n_clips} clips:\\n"})
+    content.append({"type": "text", "text": f"Clip {i}"})
+    content.append({"type": "text", "text": (
+        f"\\n{n_sents} sentences:\\n\\n{sents_formatted}\\n\\nWhich clips?\\n"
+        + "\\n".join(str(i) for i in range(n))
+    )})
+""",
+    "exp5_direct_alignment/run_gpt_baseline": """
+def build_prompt():
+    return f"{n_clips} told:\\n\\n{clips_block}\\n\\n{n_sents}: {sents_block}{format_example}"
+""",
+    "exp6_salience_ranking/run_qwen": """
+def build_ranking_instruction(n):
+    return f"\\nRank {n}: {shot_list}"
+def build_content():
+    content.append({"type": "text", "text": f"Background: {doc_text}\\n\\n"})
+    content.append({"type": "text", "text": f"{len(selected_shots)} of it:\\n"})
+""",
+    "exp6_salience_ranking/run_gpt_baseline": """
+def build_ranking_instruction(n):
+    return f"\\nRank {n} told: {shot_list}"
+def build_prompt():
+    lines.append(f"Background: {doc_text}")
+    lines.append(f"{len(selected_shots)} told:\\n")
+""",
+    "exp7_text_only/run_gpt": """
+def build_prompt(n_summary_sentences, n_select_frames):
+    lines = [f"{n} views are told:\\n"]
+    lines.append(f"View {i}")
+    lines.append(f"\\n{n_summary_sentences} and {n_select_frames}")
+""",
+}
+
+
+def test_what_a_function_appends_and_returns(tmp_path: Path) -> None:
+    for name, code in HAVEN.items():
+        file = tmp_path / "experiments" / "codes" / f"{name}.py"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(code, encoding="utf-8")
+    told = authors_prompts.write("haven", tmp_path, tmp_path)
+    assert "task.yml, v2t_text_open: ours (the authors have none)" in told
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(settings.PROMPTS, str(tmp_path))
+        text = haven_inputs.task_prompts().text
+    assert (text["v2t_open"], text["v2t_ask"]) == ("{n_frames} views.", "Sum up.\nBriefly.")
+    assert (text["v2v_open"], text["v2v_ask"]) == ("Here are {n_frames}:", "Choose {k}.")
+    assert text["v2vt_open"] == "{n_frames} by shot:"
+    assert text["v2vt_ask"] == "{n_sentences} and {k}:\n{numbered}\nEnd."
+    assert text["temporal_document"] == "All of it: {document}"
+    assert text["temporal_ask"] == "Order {n}: {names}"
+    assert text["temporal_text_ask"] == "Order {n} sentences: {names}"
+    assert text["grounding_sentences"] == "{n_sentences} sentences:\n\n{lines}"
+    assert text["grounding_ask"] == "Which clips?\nSummary 1: Clip X, Clip Y"
+    assert text["grounding_text_open"] == "{n} told:"
+    assert (text["saliency_open"], text["saliency_text_open"]) == ("{n} of it:", "{n} told:")
+    assert (text["v2vt_text_open"], text["v2vt_text_ask"]) == (
+        "{n_frames} views are told:",
+        "{n_sentences} and {k}",
+    )

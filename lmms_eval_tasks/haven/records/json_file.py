@@ -105,6 +105,7 @@ class Block(_Entry):
 
     sentences: tuple[Text, ...]
     alignments: tuple[Alignment, ...]
+    raw_text: str | None = None  # the sentences with tags of their shots
 
     def shots(self) -> list[tuple[int, ...]]:
         """Of each sentence the shots from 0, ascending; a sentence without alignment has none."""

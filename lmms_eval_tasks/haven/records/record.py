@@ -72,6 +72,7 @@ class Record:
         frames: sampled frames in order.
         shots: in order; shots without a sampled frame are dropped and do not count.
         document, summary: sentences in order.
+        tagged: the summary as one text with tags of its shots, "" if the release has none.
         n_frames: number of frames of the original video (HDF5); None without HDF5.
         gaps: task without `haven_` -> what it needs and the record lacks: such items are left out
             of that task and counted.
@@ -88,6 +89,7 @@ class Record:
     n_frames: int | None
     gaps: dict[str, str]
     path: Path | None = None
+    tagged: str = ""
 
     @property
     def id(self) -> str:
@@ -192,6 +194,7 @@ def join(
         summary=_sentences(given.aligned_text_summary, renumbered),
         n_frames=arrays.n_frames if arrays else None,
         gaps={},
+        tagged=given.aligned_text_summary.raw_text or "",
     )
     record.gaps.update(_gaps(record, origin, unscored))
     return record
