@@ -108,13 +108,10 @@ class ReplayJudge(Judge):
         self, criterion: Criterion, fields: Mapping[str, Any], samples: int
     ) -> Sequence[Verdict]:
         """Each of the samples has a recording of its own; `skipped` where there is none."""
-        return [self._verdict(criterion, fields, sample) for sample in range(samples)]
-
-    def _verdict(self, criterion: Criterion, fields: Mapping[str, Any], sample: int) -> Verdict:
-        reply = self.recordings.find(criterion, fields, sample)
-        if reply is None:
-            return Verdict(None, Status.SKIPPED, "no recorded reply", judge=self.config.label)
-        return judged(criterion, fields, reply, self.config.label)
+        label = self.config.label
+        nothing = Verdict(None, Status.SKIPPED, "no recorded reply", judge=label)
+        found = (self.recordings.find(criterion, fields, sample) for sample in range(samples))
+        return [(one and judged(criterion, fields, one, label)) or nothing for one in found]
 
 
 def _key(criterion: str, fields: Mapping[str, Any], sample: int) -> bytes:
