@@ -111,7 +111,7 @@ class ReplayJudge(Judge):
         label = self.config.label
         nothing = Verdict(None, Status.SKIPPED, "no recorded reply", judge=label)
         found = (self.recordings.find(criterion, fields, sample) for sample in range(samples))
-        return [(one and judged(criterion, fields, one, label)) or nothing for one in found]
+        return [judged(criterion, fields, one, label) if one else nothing for one in found]
 
 
 def _key(criterion: str, fields: Mapping[str, Any], sample: int) -> bytes:
