@@ -39,8 +39,7 @@ def test_who_needs_a_key():
 
 @table("spec")
 def test_bad_forms(spec):
-    with pytest.raises(JudgeError, match="MODEL@http"):
-        resolved(spec, KEY)
+    refused(JudgeError, "MODEL@http", resolved, spec, KEY)
 
 
 @table(
