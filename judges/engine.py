@@ -345,7 +345,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def render(criterion: Criterion, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Chat messages (system, user) that ask `criterion` about `fields`.
+    """Chat messages (system, if it has a text, and user) that ask `criterion` about `fields`.
 
     A field is a text, or a list of texts, which becomes a numbered list. A field of
     `criterion.images` is a list of pictures (Pillow's): where its placeholder stands in the
@@ -369,10 +369,10 @@ def render(criterion: Criterion, fields: Mapping[str, Any]) -> list[dict[str, An
         elif text := fill(piece, values):
             content.append({"type": "text", "text": text})
     texts = [part["text"] for part in content if part["type"] == "text"]
-    return [
-        {"role": "system", "content": fill(criterion.system, values)},
-        {"role": "user", "content": "".join(texts) if len(texts) == len(content) else content},
-    ]
+    user = {"role": "user", "content": "".join(texts) if len(texts) == len(content) else content}
+    # Endpoints refuse a message without a text; a user's prompts may have no system text.
+    system = fill(criterion.system, values)
+    return [*([{"role": "system", "content": system}] if system else []), user]
 
 
 def _split(template: str, names: Sequence[str]) -> list[str]:

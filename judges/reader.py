@@ -322,9 +322,10 @@ def _names(schema: type[BaseModel]) -> set[str]:
 
 def _validate(value: dict[str, Any], schema: type[BaseModel], bare: str | None) -> BaseModel:
     for name, field in schema.model_fields.items():
-        if isinstance(field.validation_alias, AliasChoices) and name not in value:
-            for alias in value.keys() & set(field.validation_alias.choices):
-                value = {name if key == alias else key: part for key, part in value.items()}
+        if isinstance(field.validation_alias, AliasChoices):
+            there = value.keys() & set(field.validation_alias.choices)
+            same = {key for key in there if name not in value or value[key] == value[name]}
+            value = {name if key in same else key: part for key, part in value.items()}
     if unknown := value.keys() - schema.model_fields.keys():
         raise UnreadableError(f"{len(unknown)} unknown keys in the verdict")
     value = {name: _typed(part, schema.model_fields[name]) for name, part in value.items()}

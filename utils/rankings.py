@@ -109,6 +109,21 @@ def read_order(text: str, n: int, unit: str) -> Order:
     return Order(units, "ok" if complete else "unparsed", answers.nonzero(violations))
 
 
+def authors_order(text: str, n: int, unit: str, *, in_time: bool) -> tuple[int, ...]:
+    """The order that the code of HAVEN's authors reads in a reply; () where it reads none.
+
+    Every number behind the unit's name counts, wherever it stands: all units, and no other. In time
+    one that comes again is too much, and without the name bare numbers will do.
+    """
+    reply = answers.shape(text).text
+    digits = re.findall(rf"{unit}\s+([0-9]+)", reply, re.IGNORECASE)
+    if in_time and not digits:
+        digits = re.findall(r"\b[0-9]+\b", reply)
+    units = tuple(dict.fromkeys(map(answers.number, digits)))
+    repeated = in_time and len(units) < len(digits)
+    return () if repeated or {*units} != {*range(1, n + 1)} else units
+
+
 @lru_cache(maxsize=8)
 def _grammar(unit: str) -> _Grammar:
     name = rf"{re.escape(unit)}s?[ #_-]{{0,2}}"

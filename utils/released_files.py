@@ -52,12 +52,13 @@ class Seen(NamedTuple):
     notes: Iterable[str]
 
 
-def find_file(folder: Path, names: Sequence[str]) -> Path:
+def find_file(folder: Path, names: Sequence[str], *forms: str) -> Path:
     """The data file in a folder: of a known name, the first one first, or else the only JSON file.
 
     Args:
         folder: where the data are; or the file itself.
         names: under which they are released; the first one is ours.
+        forms: what else a folder may hold, for the message.
 
     Raises:
         DataError: there is none, or more than one and none has a known name.
@@ -77,7 +78,7 @@ def find_file(folder: Path, names: Sequence[str]) -> Path:
             f"{folder}: more than one JSON file ({', '.join(p.name for p in others)}); "
             f"rename the data file to {names[0]}"
         )
-    raise DataError(f"{folder}: no data file (expected {' or '.join(names)})")
+    raise DataError(f"{folder}: no data file (expected {' or '.join((*names, *forms))})")
 
 
 def user_folder(benchmark: str) -> Path:

@@ -9,6 +9,8 @@ is joined by what shows where it belongs, the surest first; what nothing shows i
 3. neighbours: up to the next unique question on either side all questions are the same.
 4. last: as many answers as questions of this text are left, and it makes no difference which is
    whose: there is one of each, or all these answers are the same.
+
+A question may stand behind the context that two-step prompting put in front of it.
 """
 
 from __future__ import annotations
@@ -91,7 +93,7 @@ def join(said: Sequence[tuple[str, str]], places: Sequence[str]) -> Joined:
         said: (question, answer), folded, in the file's order.
         places: the annotations' questions, folded, in their order.
     """
-    questions = [question for question, _ in said]
+    questions = [_alone(question, places) for question, _ in said]
     answers, asked = _by_question(questions), _by_question(places)
     found: dict[int, int] = {}
     ways: Counter[str] = Counter()
@@ -131,6 +133,13 @@ def join(said: Sequence[tuple[str, str]], places: Sequence[str]) -> Joined:
         open=[number for number in left if times[number] > 1],
         missing=sorted(missing),
     )
+
+
+def _alone(question: str, places: Sequence[str]) -> str:
+    """A question without the context that may stand in front of it."""
+    if question in places:
+        return question
+    return next((own for own in places if question.endswith(f": {own}")), question)
 
 
 def _by_question(texts: Iterable[str]) -> dict[str, list[int]]:

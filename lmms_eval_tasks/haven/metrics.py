@@ -147,17 +147,10 @@ def clips_predicted(items: Items) -> float | None:
     )
 
 
-def complete_orders(items: Items) -> Items:
-    """The items whose order the authors' code scores: it leaves the others out of its mean.
-
-    All units that were shown, and none that was not; in time no unit twice.
-    """
-
-    def scored(item: Item) -> bool:
-        broken = {"unknown", "repeated"} if item["kind"] == "temporal" else {"unknown"}
-        return item["status"] == "ok" and not broken & item["violations"].keys()
-
-    return [item for item in items if scored(item)]
+def authors_mean(metric: str, items: Items) -> float | None:
+    """Mean over the replies in which the authors' code reads an order; the others are left out."""
+    found = (item.get("authors", {}).get(metric) for item in items)
+    return aggregate.mean(value for value in found if value is not None)
 
 
 def _failed_parts(part: str, items: Items) -> int:
@@ -180,10 +173,6 @@ def details(items: Items) -> dict[str, Any]:
             for part in sorted(parts)
         }
     return found
-
-
-def _of_complete(statistic: Statistic, items: Items) -> Any:
-    return statistic(complete_orders(items))
 
 
 # --- a task's metrics ---------------------------------------------------------------------------
@@ -272,9 +261,7 @@ def of_kind(kind: str) -> list[Metric]:
     if kind in ORDERS:
         found.append(Metric("undefined", undefined, better=None))
         for name in ORDER:
-            plain = functools.partial(mean, functools.partial(own_values, name))
-            of_complete = functools.partial(_of_complete, plain)
-            found.append(Metric(f"{name}_authors", of_complete))
+            found.append(Metric(f"{name}_authors", functools.partial(authors_mean, name)))
     if kind == "grounding":
         found.append(Metric("clips_predicted", clips_predicted, better=None))
     return found

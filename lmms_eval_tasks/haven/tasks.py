@@ -54,6 +54,7 @@ BLANK: Mapping[str, Any] = {
     "violations": {},  # kind -> how often
     "undefined": "",  # why no reply can have a score
     "scores": {},
+    "authors": {},  # scores of the order that their code reads
     "baselines": {},
     "candidate": "",
     "sentences": [],
@@ -227,6 +228,8 @@ def _order(doc: Item, reply: str, truth: list[float], unit: str) -> dict[str, An
         worth = dict.fromkeys(ORDER)
     elif len(read.units) < 2:  # an order of fewer than two units is worth 0 (metrics.md)
         worth = dict.fromkeys(ORDER, 0.0)
+    theirs = rankings.authors_order(reply, n, unit, in_time=doc["kind"] == "temporal")
+    by_theirs = rankings.correlations(rankings.predicted_ranks(theirs, n), truth)
     baselines = {
         "random": rankings.chance(truth),
         "identity": rankings.identity(truth),
@@ -238,6 +241,7 @@ def _order(doc: Item, reply: str, truth: list[float], unit: str) -> dict[str, An
         "violations": dict(read.violations),
         "undefined": best.reason,
         "scores": worth,
+        "authors": {name: getattr(by_theirs, name) for name in ORDER} if theirs else {},
         "baselines": _flat(
             **{name: {one: getattr(own, one) for one in ORDER} for name, own in baselines.items()}
         ),

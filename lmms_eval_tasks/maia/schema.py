@@ -104,7 +104,8 @@ def read(path: Path) -> Release:
     folder = path.parent if is_table or path.is_file() else path
     has_json = path.is_file() or any((folder / name).is_file() for name in FILE_NAMES)
     tables = hub_tables.find(folder) if is_table or not has_json else None
-    files = (*tables.gen, *tables.mc) if tables else (released_files.find_file(path, FILE_NAMES),)
+    files: tuple[Path, ...] = (*tables.gen, *tables.mc) if tables else ()
+    files = files or (released_files.find_file(path, FILE_NAMES, "the tables gen and mc"),)
     return _read(folder, files, tables, released_files.state(*files))
 
 

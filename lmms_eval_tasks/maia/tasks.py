@@ -161,7 +161,8 @@ def vsv(doc: Item, reply: str) -> dict[str, Any]:
         return {"letter": letter, "status": status, "right": right, "lm_scores": lm_scores}
     choice = answers.read_choice(reply, doc["options"])
     right = int(choice.status == "ok" and choice.letter == doc["answer"])
-    first = _FIRST_LETTER.search(reply)
+    answered = choice.status != "model_error"  # an error's text may hold a letter
+    first = _FIRST_LETTER.search(reply) if answered else None
     return {
         "letter": choice.letter,
         "status": choice.status,

@@ -332,7 +332,10 @@ def read(path: Path) -> Release:
         DataError: no list of segments, two of one id, or none that can be used; names the place.
     """
     tables = release_tables.find(path) if path.is_dir() else None
-    file = tables["segments"] if tables else released_files.find_file(path, FILE_NAMES)
+    if tables:
+        file = tables["segments"]
+    else:
+        file = released_files.find_file(path, FILE_NAMES, "the four tables")
     folder = path if tables else file.parent
     labels = release_tables.labels_file(folder)
     there = [*(tables or {"": file}).values(), *([labels] if labels else [])]

@@ -153,6 +153,8 @@ def make_media(tasks: Sequence[str], limit: float | None = None) -> None:
     for benchmark, names in benchmarks.chosen(tasks):
         known = checked(benchmark, names)
         docs_of = {name: benchmark.docs(known.found, name) for name in names}
+        empty = [name for name, own in docs_of.items() if not own]
+        stop(benchmark.title, [f"nothing is left of {', '.join(empty)}"] if empty else [])
         asked = media.asked([len(own) for own in docs_of.values()], limit)
         first, parts = running.docs().start or 0, []
         for (name, own), count in zip(docs_of.items(), asked, strict=True):

@@ -43,6 +43,12 @@ def test_what_is_joined_and_what_is_told() -> None:
         assert {name: list(getattr(found, name)) for name in told} == told, answers
 
 
+def test_a_context_may_stand_in_front_of_questions() -> None:
+    found = join([("Context: a. Question: b", "B"), ("a", "A")], ["b", "a"])
+    assert (found.places, found.ways) == ({0: 0, 1: 1}, {"order": 2})
+    assert not join([("A context for b", "B")], ["b", "a"]).places
+
+
 def test_last_with_equal_answers() -> None:
     found = join([("b", "B"), ("x", ""), ("a", "A"), ("x", "")], list("axbx"))
     assert {found.places[1], found.places[3]} == {1, 3}

@@ -129,17 +129,25 @@ def test_intervals() -> None:
     assert (valid["estimate"], valid["low"], valid["high"]) == (0.5, 0.0, 1.0)
 
 
-def test_orders_that_the_authors_code_scores() -> None:
-    """Of 1, -1, 0.5 and 0: missing shots leave its mean, and repeated ones in time alone."""
+def test_orders_as_the_authors_code_reads_them() -> None:
+    """Missing shots leave its mean; shots that come again, and numbers alone, by the task."""
     reverse = "Shot 1 > Shot 2 > Shot 3 > Shot 4"
-    some = [RIGHT, reverse, f"{RIGHT} > Shot 4", f"{RIGHT} > Shot 5", "Shot 4 > Shot 3", "", FAILED]
-    for task, expected in (("haven_saliency", 1 / 3), ("haven_temporal", 0.0)):
+    some = [
+        RIGHT,
+        reverse,
+        f"{RIGHT} > Shot 4",
+        f"{RIGHT}\nShot 1 is the last.",
+        f"{RIGHT} > Shot 5",
+    ]
+    some += ["First Shot 1, then Shot 2, Shot 3 and Shot 4.", "1 > 2 > 3 > 4"]
+    some += ["Shot 4 > Shot 3", "", FAILED]
+    for task, expected in (("haven_saliency", 1 / 5), ("haven_temporal", -1 / 2)):
         given = [
             whole(task, reply, **video(n), units=[4, 3, 2, 1] if "temp" in task else None)
             for n, reply in enumerate(some)
         ]
         assert numbers(task, given)["kendall_authors"] == pytest.approx(expected)
-        assert numbers(task, given[4:])["spearman_authors"] is None
+        assert numbers(task, given[-3:])["spearman_authors"] is None
 
 
 # --- G-Eval ---------------------------------------------------------------------------------------

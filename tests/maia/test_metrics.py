@@ -72,6 +72,7 @@ def test_three_forms() -> None:
         ("Direi la seconda: B.", 0, 0),
         ("A destra c'è un gatto, quindi B", 0, 1),  # the preposition
         ("Option_A", 0, 0),
+        ("[LMMS_EVAL_REQUEST_FAILED] A server error", 0, 0),
         ("", 0, 0),
     ],
 )

@@ -106,6 +106,7 @@ def test_claim_text_and_a_reason_with_each_label() -> None:
         {"labels": ours, "score": 3},
         {"labels": ours, "reason": "some", "score": 3},
         {"claim_evaluations": theirs, "factuality_score": 3, **told},
+        {"claim_evaluations": theirs, "factuality_score": 3, "score": 3},
         f"```json\n{json.dumps({'claim_evaluations': theirs, 'factuality_score': 3, **told})}\n```",
     ):
         found: Any = read("factuality", reply)
@@ -115,6 +116,7 @@ def test_claim_text_and_a_reason_with_each_label() -> None:
         {"claim_evaluations": theirs, "relevance_score": 3, **told},  # another dimension's
         {"claim_evaluations": theirs[:1], "factuality_score": 3, **told},
         {"claim_evaluations": theirs, "factuality_score": 9, **told},
+        {"claim_evaluations": theirs, "factuality_score": 3, "score": 4},
     ):
         with pytest.raises(reader.UnreadableError):
             read("factuality", bad)
@@ -243,8 +245,8 @@ def test_the_authors_own_texts_are_whole_requests(
             assert claims.template.startswith("Split {candidate}, for {question}")
         for dimension in WORDS:
             asked = judge.asked(CONTEXT, dimension, "Who?", CLAIMS)
-            system, user = render(judge.dimension_criterion(dimension, 2), asked)
-            assert (system["content"], user["content"][:15]) == ("", "Mark it.\nWho?\n<")
+            (user,) = render(judge.dimension_criterion(dimension, 2), asked)
+            assert user["content"].startswith("Mark it.\nWho?\n<")
             assert '{"claim_evaluations": [{"claim_number": 1}]}' in user["content"]
             shown = "Tommy was a scientist." in user["content"]
             assert shown is (dimension != "coherence")

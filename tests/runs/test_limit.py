@@ -10,6 +10,7 @@ import pytest
 
 from lmms_eval_tasks import benchmarks, running, settings
 from lmms_eval_tasks.benchmark import Benchmark, Found
+from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.utils import probes
 
@@ -99,3 +100,11 @@ def test_which_videos_are_looked_at(
     with running.limited(limit, offset):
         before.checked(benchmark, list(benchmark.letters))
     assert benchmark.looked == {*looked}
+
+
+def test_a_task_without_items_stops_before_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(before, "_checked", {})
+    noting = Noting(["Xa", "Y"], leaves_out=True)
+    monkeypatch.setattr(benchmarks, "chosen", lambda _: [(noting, ["0", "1"])])
+    with pytest.raises(DataError, match=r"noting: nothing is left of 1$"):
+        before.make_media(["0", "1"])
