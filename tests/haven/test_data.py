@@ -23,6 +23,7 @@ from lmms_eval_tasks.haven.options import TASKS, Options, budget
 from lmms_eval_tasks.haven.tasks import BENCHMARK
 from lmms_eval_tasks.runs import after, before
 from lmms_eval_tasks.utils import indexed_frames
+from tests.checks import refused
 from tests.haven.docs import doc
 from tests.haven.release_files import write
 
@@ -145,8 +146,7 @@ def test_what_stops_before_a_model_is_loaded(
         else:
             before.check([name])
     monkeypatch.setenv(settings.PROMPTS, str(tmp_path / "none"))
-    with pytest.raises(PromptError, match="folder of prompts does not exist"):
-        before.check(["haven_v2v"])
+    refused(PromptError, "folder of prompts does not exist", before.check, ["haven_v2v"])
     for options, told in (
         ("sources=ovp", "no file of ovp (expected processed/ovp_data.json"),
         ("shots=2", "'shots' is none of"),

@@ -143,12 +143,7 @@ def load(paths: Sequence[Path]) -> Loaded:
 
 
 def notes(rows: Sequence[RatingRow], items: Collection[Item]) -> list[str]:
-    """What to know of ratings that can be used: a line each.
-
-    Args:
-        rows: of any judges and rounds; those of other items are not counted.
-        items: everything there is to rate.
-    """
+    """What to know of ratings that can be used: a line each."""
     every = set(items)
     by_judge: dict[tuple[str, str], list[RatingRow]] = {}
     for row in rows:
@@ -209,21 +204,16 @@ def _saved(file: Path) -> saved_runs.Run | None:
 
 
 def _of_run(run: saved_runs.Run) -> Iterator[tuple[str, Any]]:
-    """Place of every sample, and of its item what a row needs."""
-    for number, sample in enumerate(run.samples, 1):
-        item = next(filter(_is_item, sample.values()), None)
-        row = item and {name: value for name, value in item.items() if name in _FIELDS}
-        yield f"{run.file}, line {number}", row
+    """Place of every saved item, and of it what a row needs."""
+    for item in saved_runs.saved_items(run):
+        row = {name: value for name, value in item.items() if name in _FIELDS}
+        yield f"{run.file}, {item['id']}", row
 
 
 def _entries(file: Path) -> Iterator[tuple[str, Any]]:
     """Place and content of every line of a file."""
     for number, entry in read_lines(file):
         yield f"{file}, line {number}", entry
-
-
-def _is_item(value: object) -> bool:
-    return isinstance(value, dict) and value.keys() >= set(_REQUIRED)
 
 
 def _row(entry: Any) -> tuple[RatingRow | None, str]:
