@@ -272,7 +272,9 @@ def test_from_files_to_page(files: Path) -> None:
 
 
 def test_what_a_saved_run_told_of_its_numbers(tmp_path: Path) -> None:
-    lines = [json.dumps({"failed": row.as_dict()}) for row in given("J", LENIENT)]
+    kept = {"reply": "4", "status": "ok"}
+    rows = [row.as_dict() for row in given("J", LENIENT)]
+    lines = [json.dumps({"failed": {**kept, **row, "id": str(n)}}) for n, row in enumerate(rows)]
     (tmp_path / "1_samples_cvrr_judge.jsonl").write_text("\n".join(lines))
     section = {"cvrr_es": {"warnings": ["the sample"]}, "invalid": {"cvrr_judge": "all failed"}}
     (tmp_path / "1_results.json").write_text(json.dumps({"lmms_eval_tasks": section}))
