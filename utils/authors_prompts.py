@@ -12,10 +12,10 @@ value `ask.user[1]`), a key in a literal dict (`get.prompt.tasks.score`), the ro
 is a whole jinja template. `names` are our placeholders: by theirs, or a list for `{}` in order; ""
 is for what is left out. `joined` is ours for what they join from a list. The text is cut where one
 of ours `starts` (or `after` it) and where one `ends`, blanks around it too if so told (`strip`);
-`then` is put behind it. In
-these and in names `@PLACE` is the text that stands at that place. `of` lists instead what a text
-that their code puts together of several places consists of; a place of a YAML file of the same
-folder is `@FILE:key.key`. `ours` keeps our part, where no file of `in` is there, and says why.
+`then` is put behind it. In these and in names `@PLACE` is the text that stands at that place. `of`
+lists instead what a text that their code puts together of several places consists of; a place of a
+YAML file of the same folder is `@FILE:key.key`. `ours` keeps our part, where no file of `in` is
+there, and says why. A file of another package than the benchmark's is `judges/debate.yml`.
 """
 
 from __future__ import annotations
@@ -68,7 +68,9 @@ def write(benchmark: str, clone: Path, folder: Path) -> list[str]:
         raise PromptError(f"{clone}: another repository, or an older state of it; wanted: {where}")
     told, made = [], {}
     for name, parts in [pair for one in own for pair in one["files"].items()]:
-        text = yaml.safe_load((place / name).read_text(encoding="utf-8"))
+        owner, file = _place(benchmark, name)
+        ours = resources.files(f"lmms_eval_tasks.{owner}") / "prompts" / file
+        text = yaml.safe_load(ours.read_text(encoding="utf-8"))
         for part, source in parts.items():
             there = any((clone / file).is_file() for file in source.get("in", ()))
             if "ours" in source and not there:
@@ -83,18 +85,22 @@ def write(benchmark: str, clone: Path, folder: Path) -> list[str]:
     packaged = {file.name for file in place.iterdir() if file.name.endswith(".yml")}
     if kept := packaged - made.keys():
         told.append(f"{', '.join(sorted(kept))}: ours (no text for them is known there)")
-    target = folder / benchmark
-    target.mkdir(parents=True, exist_ok=True)
-    for name, text in made.items():
+    written = [folder.joinpath(*_place(benchmark, name)) for name in made]
+    for target, text in zip(written, made.values(), strict=True):
+        target.parent.mkdir(parents=True, exist_ok=True)
         lines = yaml.safe_dump(text, allow_unicode=True, sort_keys=False, width=10_000)
-        (target / name).write_text(lines, encoding="utf-8")
-    files = ", ".join(str(target / name) for name in made)
+        target.write_text(lines, encoding="utf-8")
     return [
-        f"written: {files}",
+        f"written: {', '.join(map(str, written))}",
         *told,
         "as in ours, what a model wrote stands between tagged lines, and lists are numbered 1., 2.",
         f"use them with --prompts {folder}",
     ]
+
+
+def _place(benchmark: str, name: str) -> tuple[str, ...]:
+    """The package and the file that a name of authors.json stands for."""
+    return Path(benchmark, name).parts[-2:]
 
 
 def _files(known: Mapping[str, Any]) -> set[str]:

@@ -43,15 +43,10 @@ SOURCES = {
     "scenes": "aligned movie scenes",
     "movie": "full movie",
 }
-_RECAPS = "recap videos in recaps/, or beside the data file, named by videoId"
-# What a source is read from, for messages.
-NEEDS = {
-    "segment": _RECAPS,
-    "recap": _RECAPS,
-    "scenes": "movieId, movieStartTime and movieEndTime in the data file (seconds in the movie; "
-    "fields of this suite's own) and the movie in movies/, named by movieId",
-    "movie": "movieId in the data file (a field of this suite's own) and the movie in movies/, "
-    "named by movieId",
+# What of the movie a segment has to name; the site's file does not.
+_FIELDS = {
+    "scenes": "movieId, movieStartTime and movieEndTime (seconds in the movie)",
+    "movie": "movieId",
 }
 
 
@@ -184,6 +179,16 @@ def _wanted(
     return movie, segment.movie_start, segment.movie_end
 
 
+def _needs(release: Release, source: str) -> str:
+    """What a source is read from, for messages: fields only if a segment lacks them."""
+    if source not in _FIELDS:
+        return "recap videos in recaps/, or beside the data file, named by videoId"
+    wanted = (_wanted(release, segment, source) for segment in asked(release))
+    lacking = any(isinstance(one, str) for one in wanted)
+    fields = f"{_FIELDS[source]} in the data, and " if lacking else ""
+    return f"{fields}the movie in movies/, named by movieId"
+
+
 # --- the check before a run ---------------------------------------------------------------------
 
 
@@ -248,7 +253,8 @@ def look(
         told.append("no segment is left: fetch subtitles (data status lists them)")
     found = {source: held(release, source, only) for source in shown}
     for source, tasks in shown.items():
-        told += _complaints(f"{SOURCES[source]} ({', '.join(tasks)})", source, found[source])
+        needed = f"This source needs {_needs(release, source)}"
+        told += _complaints(f"{SOURCES[source]} ({', '.join(tasks)})", needed, found[source])
     stop(release.file, told)
     return Checked(release, release.digest, found, chosen)
 
@@ -264,20 +270,20 @@ def without_own(release: Release) -> str:
     )
 
 
-def _complaints(what: str, source: str, found: Held) -> list[str]:
+def _complaints(what: str, needed: str, found: Held) -> list[str]:
     """What the user has to mend, or to allow, before the tasks of a source can run."""
     windows, absent, bad = found
     total = len(windows) + len(absent) + len(bad)
     if total and not windows:
         return [
             f"none of {total} segments can be shown as the {what}:\n{listed({**absent, **bad})}\n"
-            f"This source needs {NEEDS[source]}. Tasks that end in _dialogue need no video"
+            f"{needed}. Tasks that end in _dialogue need no video"
         ]
     return [
         *missing_videos(
             absent,
             f"of {total} segments cannot be shown as the {what}",
-            f"This source needs {NEEDS[source]}. Put it there",
+            f"{needed}. Put it there",
         ),
         *bad_items(bad, f"of {total} segments are not inside the {what}"),
     ]
@@ -396,7 +402,7 @@ def _notes(release: Release) -> Iterator[str]:
         own = held(release, source)
         shown = total.format(sum(questions[name] for name in own.windows))
         line = f"movierecapsqa_{source} ({title}): can be run for {len(own.windows):,} {shown}"
-        yield line if own.windows else f"{line}; not held, it needs {NEEDS[source]}"
+        yield line if own.windows else f"{line}; not held, it needs {_needs(release, source)}"
         for name, why in own.bad.items():
             yield f"{name}: {title}: {why}"
     yield "tasks that end in _dialogue need no video"

@@ -10,6 +10,7 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es import judge as cvrr_judge
 from lmms_eval_tasks.errors import PromptError
 from lmms_eval_tasks.haven import inputs as haven_inputs
+from lmms_eval_tasks.judges import debate
 from lmms_eval_tasks.maia import judge as maia_judge
 from lmms_eval_tasks.maverix import judge as maverix_judge
 from lmms_eval_tasks.maverix import tasks as maverix_tasks
@@ -63,6 +64,12 @@ def evaluate(cli_args):
     question_new += "\\nReply: {{'rating': 'number'}}"
 """
 DEBATE = CVRR.replace("annotate(rows)", "get_gpt_eval(question, answer, pred)")
+DEBATE += """
+    said = [{"role": "user", "content": "Well?"}]
+    said.append({"role": "assistant", "content": f"1 again: {one}"})
+    said.append({"role": "user", "content": "And you?"})
+    said.append({"role": "user", "content": "Like {'pred': 'correct'}."})
+"""
 
 
 @pytest.fixture
@@ -105,6 +112,9 @@ def test_texts_put_together_of_others(tmp_path: Path) -> None:
     told = authors_prompts.write("cvrr_es", tmp_path, tmp_path)
     assert "hint.yml, judge.yml, task.yml: ours (no text for them is known there)" in told
     prompts.load("cvrr_es", "reference", cvrr_judge.PARTS["reference"], tmp_path)
+    turns = debate.load_prompts(tmp_path).text
+    said = [turns[part].split("\n\n") for part in ("answer", "revision", "consolidation")]
+    assert [one[-1] for one in said] == ["Well?", "And you?", "Like {'pred': 'correct'}."]
     text = prompts.load("cvrr_es", "rating", cvrr_judge.PARTS["rating"], tmp_path).text
     assert (text["role"], text["material"]) == ("Rate it. How:\n", "\nInput:\n")
     assert text["rubric"] == "\nPoor (1) to Excellent (5).\n"
