@@ -59,8 +59,6 @@ def configured(
     """The judge of `spec`, or of the user's setting, or the paper's.
 
     Args:
-        paper: the model that judges in a benchmark's paper.
-        spec: short form or file.
         env: resolve now, with the keys of these variables; None resolves once for the process's
             run, with those of os.environ.
 
@@ -146,12 +144,7 @@ def _warning(config: JudgeConfig) -> str | None:
 
 
 def announcement(config: JudgeConfig, prompt: str = "") -> str:
-    """One line about the judge, said before a run.
-
-    Args:
-        config: the judge.
-        prompt: its prompt's file and hash.
-    """
+    """One line about the judge, said before a run."""
     from lmms_eval_tasks.judges import run
 
     asked = f", prompt {prompt}" if prompt else ""

@@ -80,13 +80,6 @@ class Asker:
         saved: Mapping[str, Verdict] | None = None,
         keeps: Callable[[Ask, Verdict], bool] = lambda ask, verdict: True,  # noqa: ARG005
     ) -> None:
-        """Make one.
-
-        Args:
-            judge: who is asked.
-            saved: verdicts by the name of their ask.
-            keeps: whether a saved verdict is wanted at all; all are unless told.
-        """
         self._judge, self._saved, self._keeps = judge, dict(saved or {}), keeps
         self._anew: set[str] = set()  # names of what the judge was asked
 
@@ -194,9 +187,6 @@ def judged(
     """Put a model's reply to a judge (asking.py); a reply that is no answer is not worth a call.
 
     Args:
-        name: of the ask.
-        criterion: its placeholder for the answer is `candidate`.
-        fields: the criterion's other fields.
         reply: the model's text, as the host hands it over.
     """
     status, candidate = answers.to_judge(reply)
@@ -227,9 +217,6 @@ class Gate:
 
     A call that fails lets the others through too: to wait for a success could take the retries of
     every call one after another. Thread-safe.
-
-    Args:
-        clock: seconds, never going back.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

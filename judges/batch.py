@@ -19,6 +19,7 @@ from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges.cache import key
 from lmms_eval_tasks.judges.openai_provider import OpenAIProvider
 from lmms_eval_tasks.judges.verdict import ProviderError, Reply, Request, Status
+from lmms_eval_tasks.utils.released_files import read_lines
 
 _MAX_MESSAGE = 300  # characters of a failed request's error that are kept
 
@@ -73,33 +74,22 @@ class Results:
     """A batch's results by custom_id.
 
     Raises:
-        JudgeError: a line is none of a batch's results; the message names it.
+        TasksError: a line is none of a batch's results; the message names it.
     """
 
     def __init__(self, path: Path) -> None:
         self._lines: dict[str, Mapping[str, Any]] = {}
         self.used: set[str] = set()
-        try:
-            with path.open(encoding="utf-8") as lines:
-                for number, line in enumerate(lines, 1):
-                    if line.strip():
-                        self._add(line, f"{path}, line {number}")
-        except (OSError, UnicodeDecodeError) as error:
-            raise JudgeError(f"{path}: the batch's results cannot be read ({error})") from None
+        for number, value in read_lines(path):
+            place = f"{path}, line {number}"
+            if not isinstance(value, dict) or not isinstance(value.get("custom_id"), str):
+                raise JudgeError(f"{place}: no result of a batch: custom_id is missing")
+            if "body" in value and "response" not in value:
+                raise JudgeError(f"{place}: this is a batch's input; name the file of its results")
+            self._lines[value["custom_id"]] = value
 
     def __len__(self) -> int:
         return len(self._lines)
-
-    def _add(self, line: str, place: str) -> None:
-        try:
-            value = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise JudgeError(f"{place}: not JSON ({error.msg})") from None
-        if not isinstance(value, dict) or not isinstance(value.get("custom_id"), str):
-            raise JudgeError(f"{place}: no result of a batch: custom_id is missing")
-        if "body" in value and "response" not in value:
-            raise JudgeError(f"{place}: this is a batch's input; name the file of its results")
-        self._lines[value["custom_id"]] = value
 
     def reply(self, name: str, provider: OpenAIProvider) -> Reply:
         """The reply to one request.

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from lmms_eval_tasks import console, settings
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges.verdict import Reply, Request, Sampling, Token
+from lmms_eval_tasks.utils.released_files import read_lines
 
 if TYPE_CHECKING:
     import sqlite3
@@ -311,26 +312,22 @@ def load(path: Path, cache: Cache) -> dict[str, int]:
     """Put exported replies into a cache; may be repeated. Counts of `new` and `known` ones.
 
     Raises:
-        JudgeError: a line is none of `export`'s; nothing is taken over then.
+        TasksError: a line is none of `export`'s; nothing is taken over then.
     """
 
     def lines() -> Iterator[dict[str, Any]]:
-        number = 0
-        try:
-            with path.open(encoding="utf-8") as texts:
-                for number, text in enumerate(texts, 1):  # noqa: B007 - for the message
-                    line = json.loads(text)
-                    reply_of(line["reply"])
-                    datetime.fromisoformat(line["stored"])
-                    if any(not isinstance(line[name], str) for name in ("key", *ABOUT)):
-                        raise ValueError("a text is missing")
-                    yield {**line, "request": dict(line["request"])}
-        except OSError as error:
-            raise JudgeError(f"{path}: the export cannot be read ({error.strerror})") from error
-        except (ValueError, TypeError, KeyError) as error:
-            raise JudgeError(
-                f"{path}, line {number}: not an exported reply ({error!r}); nothing was loaded"
-            ) from error
+        for number, line in read_lines(path):
+            try:
+                reply_of(line["reply"])
+                datetime.fromisoformat(line["stored"])
+                if any(not isinstance(line[name], str) for name in ("key", *ABOUT)):
+                    raise ValueError("a text is missing")
+                found = {**line, "request": dict(line["request"])}
+            except (ValueError, TypeError, KeyError) as error:
+                raise JudgeError(
+                    f"{path}, line {number}: not an exported reply ({error!r}); nothing was loaded"
+                ) from error
+            yield found
 
     return cache.add(lines())
 

@@ -30,6 +30,7 @@ from lmms_eval_tasks.judges.verdict import (
     Sampling,
     first_problem,
 )
+from lmms_eval_tasks.utils.released_files import read_yaml
 
 KEY, AZURE_KEY = "OPENAI_API_KEY", "AZURE_OPENAI_API_KEY"
 AZURE_HOSTS = (".openai.azure.com", ".cognitiveservices.azure.com")
@@ -59,8 +60,6 @@ def short_form(spec: str | None, env: Mapping[str, str], *, default_model: str) 
     without a dot.
 
     Args:
-        spec: `settings.judge_spec()`.
-        env: where the key is looked up, usually os.environ.
         default_model: the judge of the benchmark's paper; it alone is `comparable`.
 
     Raises:
@@ -298,17 +297,7 @@ _KINDS: dict[str, type[_Panel] | type[_Debate]] = {"panel": _Panel, "debate": _D
 
 
 def _load(path: Path) -> dict[str, Any]:
-    import yaml
-
-    try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise JudgeError(f"{path}: the judge's file cannot be read ({error.strerror})") from None
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
-        raise JudgeError(f"{path}: not YAML in UTF-8 ({' '.join(str(error).split())})") from None
-    if not isinstance(values, dict):
-        raise JudgeError(f"{path}: expected keys such as `model: gpt-4o`")
-    return values
+    return read_yaml(path, "keys such as `model: gpt-4o`")
 
 
 def _member(

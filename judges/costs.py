@@ -51,15 +51,7 @@ def add_judge(
     calls: int,
     count: Counter,
 ) -> None:
-    """Add what one model is asked to an estimate.
-
-    Args:
-        found: the estimate.
-        model: one language model.
-        judged: every request, with stand-ins for what is not known before.
-        calls: how often it is asked for one of them.
-        count: how tokens are counted.
-    """
+    """Add what one model is asked to an estimate."""
     from lmms_eval_tasks.judges import run
     from lmms_eval_tasks.judges.engine import render
     from lmms_eval_tasks.judges.tokens import count_messages
@@ -145,8 +137,6 @@ def plan(config: JudgeConfig, asked: Sequence[Asked], picture_tokens: int = 0) -
     Without repairs and without what is in our own cache already.
 
     Args:
-        config: one judge.
-        asked: all requests, with stand-ins for what is not known before.
         picture_tokens: of all their pictures, which they leave out.
     """
     from lmms_eval_tasks.judges import run
@@ -224,10 +214,6 @@ def repeated_tokens(texts: Sequence[str], count: Counter) -> int:
     """Tokens at the beginning of requests that an earlier one began with as well.
 
     In sorted order the longest such beginning is the one shared with the neighbour before.
-
-    Args:
-        texts: all requests.
-        count: how tokens are counted.
     """
     ordered, total = sorted(texts), 0
     for neighbours in itertools.pairwise(ordered):

@@ -89,7 +89,6 @@ class DebateJudge(Judge):
         Args:
             config: its label is the debate's name, and it says how many rounds there are.
             agents: the same judge may appear several times, since name and persona differ.
-            consolidator: who gives the final rating.
 
         Raises:
             JudgeError: too many agents, or not two where `rounds` says nothing.
@@ -128,11 +127,14 @@ class DebateJudge(Judge):
         turns = discuss(criterion, fields)
         if failure := self._failure(turns):
             return failure
-        if not self.config.rounds and turns[-1].round == 1:
-            return self._agreed(turns)
-        return self._conclude(
-            turns, self._consolidator.verdict(*self._last(criterion, fields, turns))
-        )
+        parts = tuple(map(_spoken, turns))
+        final = turns[-1].verdict  # where both agree at once
+        if self.config.rounds or turns[-1].round > 1:
+            role = self._prompts.text["consolidator"]
+            asked = self._turn(criterion, role, "consolidation", turns)
+            final = self._consolidator.verdict(asked, _with_reasons(fields, turns))
+            parts = (*parts, replace(final, judge=f"{_CONSOLIDATOR}: {final.judge}"))
+        return replace(final, judge=self.config.label, usage=total_usage(parts), parts=parts)
 
     def verdicts(
         self, criterion: Criterion, fields: Mapping[str, Any], samples: int
@@ -168,24 +170,10 @@ class DebateJudge(Judge):
             turns.append(_Turn(2, name, judge.verdict(turn, _with_reasons(fields, turns))))
         return turns
 
-    def _agreed(self, turns: Sequence[_Turn]) -> Verdict:
-        """The second agent's verdict, which is the first one's too, in the debate's name."""
-        parts = tuple(map(_spoken, turns))
-        return replace(
-            turns[-1].verdict, judge=self.config.label, usage=total_usage(parts), parts=parts
-        )
-
     @staticmethod
     def _plain(turn: Criterion) -> Criterion:
         """Without log-probabilities, which nobody reads in a discussion."""
         return replace(turn, top_logprobs=0)
-
-    def _last(
-        self, criterion: Criterion, fields: Mapping[str, Any], turns: Sequence[_Turn]
-    ) -> tuple[Criterion, dict[str, Any]]:
-        """What the consolidator is asked."""
-        role = self._prompts.text["consolidator"]
-        return self._turn(criterion, role, "consolidation", turns), _with_reasons(fields, turns)
 
     def _turn(self, base: Criterion, role: str, part: str, seen: Sequence[_Turn]) -> Criterion:
         """The base criterion with a role behind its system text and a part behind its template.
@@ -243,12 +231,6 @@ class DebateJudge(Judge):
             usage=total_usage(parts),
             parts=parts,
         )
-
-    def _conclude(self, turns: Sequence[_Turn], final: Verdict) -> Verdict:
-        """The consolidator's verdict in the debate's name."""
-        last = replace(final, judge=f"{_CONSOLIDATOR}: {final.judge}")
-        parts = (*(_spoken(turn) for turn in turns), last)
-        return replace(final, judge=self.config.label, usage=total_usage(parts), parts=parts)
 
 
 def transcript(verdict: Verdict) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any, Literal, get_args, get_origin
@@ -66,10 +66,6 @@ def stated(reply: Rating) -> float:
 # What a token may carry beside its number, in JSON, in a list and in Markdown.
 _AROUND = " \t\r\n\"'`:,{}[]*"
 _INTEGER = r"[-+]?[0-9]{1,9}"
-_VALUE = re.compile(rf"[\s\"'*]*({_INTEGER})(?![\w%]|\.0*[1-9])")
-_REASONING = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
-_COLON = re.compile(r"\s*:")
-_LEXEME = re.compile(r'"(?:[^"\\]|\\.)*"|' r"'(?:[^'\\]|\\.)*'|[{}\[\]]", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +74,11 @@ class Expected:
 
     value: float  # within the scale
     mass: float  # (0, 1]: the probability that lies on numbers of the scale; the rest is left out
-    chosen: int  # the rating that the reply states
 
 
-def expected(reply: Reply, schema: type[BaseModel], field: str) -> Expected | None:
+def expected(
+    reply: Reply, numbers: Sequence[int], read: Callable[[str], int | None]
+) -> Expected | None:
     """The mean of `field` over the probabilities of the token that states it.
 
     At that token's place every listed token counts that shows one number of the scale, whatever
@@ -89,24 +86,22 @@ def expected(reply: Reply, schema: type[BaseModel], field: str) -> Expected | No
     are normalised over the numbers found. Tokens that show no number yet (a space, a quote) lie
     outside `mass`, as do those that the endpoint does not list.
 
-    The rating is the value of `field` in an outermost object that is closed, or without one a bare
-    rating: `[[4]]`, `\\boxed{4}`, `Rating: 4`, `Score: 4`, the field's name, or a number alone.
+    The rating's token is the first one that decides what is read: with another number in its place
+    the reply would say something else.
 
-    None where the reply has no log-probabilities, states no rating of the scale or several, or
-    where one token does not tell the number: it spans several tokens, or a listed number begins a
-    longer one of the scale (1 and 10) and no token listed there is as long, so that the judge may
-    write digit by digit.
+    None where the reply has no log-probabilities, or where one token does not tell the number: it
+    spans several tokens, or a listed number begins a longer one of the scale (1 and 10) and no
+    token listed there is as long, so that the judge may write digit by digit.
 
-    Raises:
-        ValueError: `field` has no scale of whole numbers (`scale`).
+    Args:
+        reply: with tokens.
+        numbers: of the scale, ascending (`scale`).
+        read: what a text states, None where that is no one rating (judges/reader.py).
     """
-    numbers = scale(schema, field)
-    if not reply.tokens:
+    chosen = read(reply.text or "") if reply.tokens else None
+    token = None if chosen is None else _place(reply.tokens or (), chosen, numbers, read)
+    if token is None:
         return None
-    place = _place(reply.tokens, field)
-    if place is None:
-        return None
-    token, chosen = place
     listed = list(token.top)
     if all(text != token.text for text, _ in listed):  # a sample from further down the list
         listed.append((token.text, token.logprob))
@@ -127,7 +122,7 @@ def expected(reply: Reply, schema: type[BaseModel], field: str) -> Expected | No
         return None
     value = math.fsum(number * weight for number, weight in sums.items()) / mass
     # Rounding must not carry the mean past an end.
-    return Expected(min(max(value, min(sums)), max(sums)), min(mass, 1.0), chosen)
+    return Expected(min(max(value, min(sums)), max(sums)), min(mass, 1.0))
 
 
 def scale(schema: type[BaseModel], field: str) -> Sequence[int]:
@@ -168,80 +163,28 @@ def scaled(value: float, low: float, high: float) -> float:
     return (value - low) / (high - low)
 
 
-def _place(tokens: Sequence[Token], field: str) -> tuple[Token, int] | None:
-    """The token that holds the whole number of the rating, and that number."""
-    text = "".join(token.text for token in tokens)
-    found = list(_ratings(text, _start(text), field))
-    if len({int(match[1]) for match in found}) != 1:
-        return None
-    begin, end = found[0].span(1)  # the others repeat what is already said
-    position = 0
-    for token in tokens:
-        if position <= begin < position + len(token.text):
-            return (token, int(found[0][1])) if end <= position + len(token.text) else None
-        position += len(token.text)
+def _place(
+    tokens: Sequence[Token],
+    chosen: int,
+    numbers: Sequence[int],
+    read: Callable[[str], int | None],
+) -> Token | None:
+    """The token that shows the rating and decides what is read; None if no single one does."""
+    texts = [token.text for token in tokens]
+    other = str(next(number for number in numbers if number != chosen))
+    for place, text in enumerate(texts):
+        if text.strip(_AROUND) == str(chosen):
+            changed = [*texts[:place], text.replace(str(chosen), other), *texts[place + 1 :]]
+            if read("".join(changed)) != chosen:
+                return tokens[place]
     return None
-
-
-def _start(text: str) -> int:
-    """Where the reply begins after its reasoning, as the reader has it; its end if in the midst."""
-    if match := _REASONING.match(text):
-        return match.end()
-    if text.lstrip().startswith("<think>"):
-        return len(text)
-    if text.lstrip().startswith(("{", "```")):
-        return 0
-    return text.rfind("</think>") + len("</think>") if "</think>" in text else 0
-
-
-def _ratings(text: str, start: int, field: str) -> Iterator[re.Match[str]]:
-    """Matches of `_VALUE` or a bare form; group 1 is the number."""
-    values = list(_values(text, start, field))
-    if values:
-        for value in values:
-            if match := _VALUE.match(text, value):
-                yield match
-        return
-    names = f"rating|score|{re.escape(field)}"
-    alone = re.compile(rf"[\s\"'*`]*({_INTEGER})[\s\"'*`.]*\Z")
-    if match := alone.match(text, start):
-        yield match
-        return
-    stated = rf"(?:\[\[|\\boxed\{{|(?<![\"'])\b(?:{names})\b[\"'*]*\s*[:=])" + _VALUE.pattern
-    yield from re.compile(stated, re.IGNORECASE).finditer(text, start)
-
-
-def _values(text: str, start: int, field: str) -> Iterator[int]:
-    """Where the values of the key `field` begin, in outermost objects that are closed."""
-    opening = text.find("{", start)
-    while opening >= 0:
-        depth, end, values = 0, -1, []
-        for lexeme in _LEXEME.finditer(text, opening):
-            if lexeme[0] in "{[":
-                depth += 1
-            elif lexeme[0] in "}]":
-                depth -= 1
-                if depth == 0:
-                    end = lexeme.end()
-                    break
-            elif depth == 1 and lexeme[0][1:-1] == field:
-                colon = _COLON.match(text, lexeme.end())
-                values += [colon.end()] if colon else []
-        if end < 0:
-            return
-        yield from values
-        opening = text.find("{", end)
 
 
 # --- the ratings of one text ----------------------------------------------------------------------
 
 
 def describe(config: JudgeConfig) -> dict[str, Any]:
-    """How ratings are made, for a run's results, as plain types.
-
-    Args:
-        config: the judge, which is described elsewhere.
-    """
+    """How ratings are made, for a run's results, as plain types."""
     drawn = sampling(config)
     return {
         "top_logprobs": TOP_LOGPROBS,
@@ -266,8 +209,6 @@ def rated(
     Args:
         asked: each dimension's criterion, by the name of its ask; of schema `Rating`, with `bare`
             set to its score and `top_logprobs` to `TOP_LOGPROBS`.
-        fields: the criteria's fields but `candidate`.
-        reply: the model's text.
         status: of the text where it was parsed from a reply; other than ok, nobody is asked.
 
     Returns:
@@ -319,10 +260,6 @@ def column(metric: str, results: Iterable[Mapping[str, Any]]) -> list[Mapping[st
     Texts that were not rated have no mode: they are in the column of a run's mode, and in both
     if it has both. One of the other mode has no score here and the status `other_mode`. If
     none has the metric's mode the column is empty: there is no such number.
-
-    Args:
-        metric: a member of MODES.
-        results: what `rate` returned for each item.
     """
     given, mode = list(results), MODES[metric]
     if all(one["mode"] != mode for one in given):
@@ -352,9 +289,6 @@ def drawn(
 
     Args:
         judge: who is asked; drawn at `TEMPERATURE`.
-        criterion: what is asked.
-        fields: its placeholders.
-        samples: how many to draw, at least 1.
         first: the verdict without log-probabilities that this follows; its usage counts here.
     """
     return _mean(first, _sampler(judge).verdicts(criterion, fields, samples))

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges.verdict import (
@@ -30,7 +30,6 @@ from lmms_eval_tasks.judges.verdict import (
     ProviderError,
     Reply,
     Request,
-    Sampling,
     Token,
 )
 
@@ -81,8 +80,8 @@ class HuggingFaceProvider:
     def complete(self, request: Request, samples: Sequence[int]) -> list[Reply]:
         """The reply of the first of `samples`; greedy if the temperature is 0 or None.
 
-        Sample i of a request is drawn from a generator of its own, seeded with (seed or 0, i): on
-        the same machine it is the same whenever and in whichever order it is asked for. A schema
+        Sample i of a request is drawn after seeding with (seed or 0, i): on the same machine it is
+        the same whenever and in whichever order it is asked for. A schema
         is not enforced (form `text`). Special tokens are left out of the text, reasoning markers
         stay. Log-probabilities are those of the model's own distribution, before temperature and
         top_p.
@@ -150,13 +149,7 @@ _WHOLE, _END = 64 << 20, 1 << 20  # bytes
 
 
 class Checkpoint:
-    """Every property raises JudgeError, in one line, where the checkpoint cannot be used.
-
-    Args:
-        name: a folder, or a name on the Hub.
-        revision: branch, tag or commit on the Hub; not for folders.
-        trust_remote_code: run Python code that comes with the checkpoint.
-    """
+    """Every property raises JudgeError, in one line, where the checkpoint cannot be used."""
 
     def __init__(self, name: str, revision: str | None, trust_remote_code: bool) -> None:
         self.name, self._revision, self._remote = name, revision, trust_remote_code
@@ -340,25 +333,12 @@ def _missing_weights(folder: Path) -> str:
 _MARKERS = {"<think>", "</think>"}  # stay in the text: the reader drops what is between them
 
 
-class _Place(NamedTuple):
-    """A drawn token and the most probable ones at its place, as ids."""
-
-    id: int
-    logprob: float
-    top: list[tuple[int, float]]
-
-
 def encode(front: Any, request: Request, *, sees: bool) -> dict[str, Any]:
     """The model's inputs for a request, through the checkpoint's own chat template.
 
     The tokenizer's special tokens inside a message's text are split by a space after the first
     character, whichever they are: text cannot end a turn or stand for an image. Where the template
     refuses or drops a system message, its text opens the first message after it.
-
-    Args:
-        front: the tokenizer, or for a model that sees its processor.
-        request: messages of text parts and, if `sees`, of `engine.image_part`s.
-        sees: whether the model takes images.
 
     Raises:
         ProviderError: an image for a model that takes none.
@@ -396,11 +376,12 @@ def generate(
 ) -> Reply:
     """Draw one sample; the context's end cuts a reply like its token limit does.
 
+    The random state of the process, from which other threads draw, is what it was afterwards.
+
     Raises:
         ProviderError: the prompt leaves no room in the context.
     """
     import torch
-    from transformers import LogitsProcessorList
 
     tokenizer, sampling = getattr(front, "tokenizer", front), request.sampling
     length, wanted = inputs["input_ids"].shape[1], sampling.max_tokens or MAX_TOKENS
@@ -415,96 +396,64 @@ def generate(
         for name, value in inputs.items()
         if name not in unknown
     }
-    draw = _Draw(sampling, sample, request.top_logprobs)
-    with torch.inference_mode():
-        model.generate(
+    drawn: dict[str, Any] = {"do_sample": bool(sampling.temperature)}
+    if sampling.temperature:
+        drawn |= {"temperature": sampling.temperature, "top_p": sampling.top_p or 1.0, "top_k": 0}
+    devices = [model.device] if model.device.type == "cuda" else []
+    with torch.random.fork_rng(devices), torch.inference_mode():
+        torch.manual_seed(random.Random(f"{sampling.seed or 0}/{sample}").getrandbits(63))
+        made = model.generate(
             **moved,
-            do_sample=False,
+            **drawn,
             max_new_tokens=min(wanted, room),
-            logits_processor=LogitsProcessorList([draw]),
+            return_dict_in_generate=True,
+            output_logits=bool(request.top_logprobs),
         )
+    ids = made.sequences[0, length:].tolist()
     ends = model.generation_config.eos_token_id or []
-    stopped = draw.places[-1].id in ends
     hidden = {id_ for id_, text in _specials(tokenizer).items() if text not in _MARKERS}.union(ends)
-    places = [place for place in draw.places if place.id not in hidden]
+    shown = [place for place, id_ in enumerate(ids) if id_ not in hidden]
+    kept = [ids[place] for place in shown]
+    tokens = None
+    if request.top_logprobs:
+        rows = [torch.log_softmax(made.logits[place][0].float(), -1) for place in shown]
+        tokens = tuple(_tokens(tokenizer, kept, rows, request.top_logprobs))
     return Reply(
-        text=_decode(tokenizer, [place.id for place in places]),
-        finish="stop" if stopped else "length",
+        text=_decode(tokenizer, kept),
+        finish="stop" if ids[-1] in ends else "length",
         form="text",
         prompt_tokens=length,
-        completion_tokens=len(draw.places),
-        tokens=tuple(_tokens(tokenizer, places)) if request.top_logprobs else None,
+        completion_tokens=len(ids),
+        tokens=tokens,
     )
 
 
-class _Draw:
-    """Chooses each token and notes the log-probabilities at its place.
-
-    A logits processor of a greedy `generate`: it gets the model's logits (1, vocabulary) and leaves
-    only the token it chose. Its own generator, on the CPU, neither depends on nor moves the random
-    state of the process, from which other threads draw.
-    """
-
-    def __init__(self, sampling: Sampling, sample: int, top: int) -> None:
-        import torch
-
-        self._temperature, self._top_p, self._top = sampling.temperature, sampling.top_p, top
-        seed = random.Random(f"{sampling.seed or 0}/{sample}").getrandbits(63)
-        self._generator = torch.Generator().manual_seed(seed)
-        self.places: list[_Place] = []
-
-    def __call__(self, input_ids: Any, scores: Any) -> Any:  # noqa: ARG002 - as called
-        import torch
-
-        logits = scores[0].float()
-        chosen = self._choose(logits)
-        logprob: float = 0.0
-        top: list[tuple[int, float]] = []
-        if self._top:
-            logprobs = torch.log_softmax(logits, -1)
-            values, ids = logprobs.topk(min(self._top, len(logprobs)))
-            logprob, top = (
-                logprobs[chosen].item(),
-                list(zip(ids.tolist(), values.tolist(), strict=True)),
-            )
-        self.places.append(_Place(chosen, logprob, top))
-        only = torch.full_like(scores, -torch.inf)
-        only[0, chosen] = 0
-        return only
-
-    def _choose(self, logits: Any) -> int:
-        import torch
-
-        if not self._temperature:
-            return int(logits.argmax())
-        probs = torch.softmax(logits / self._temperature, -1).cpu()
-        if self._top_p is not None and self._top_p < 1:
-            ordered, order = probs.sort(descending=True, stable=True)
-            # The fewest tokens whose probability together reaches top_p, and at least one.
-            kept = ordered.cumsum(0) - ordered < self._top_p
-            kept[0] = True
-            probs = torch.zeros_like(probs).scatter(0, order[kept], ordered[kept])
-        return int(torch.multinomial(probs, 1, generator=self._generator))
-
-
-def _tokens(tokenizer: Any, places: Sequence[_Place]) -> Iterator[Token]:
+def _tokens(
+    tokenizer: Any, ids: Sequence[int], rows: Sequence[Any], number: int
+) -> Iterator[Token]:
     """Texts of tokens in their context, such that they concatenate to the reply's text.
 
     A character that several tokens make up is the last one's text, the others' is empty.
+
+    Args:
+        tokenizer: of the model.
+        ids: the reply's.
+        rows: log-probabilities (vocabulary,) at each one's place.
+        number: of the most probable tokens to list there.
     """
-    ids = [place.id for place in places]
     begin = done = 0  # the tokens from `begin` to `done` are context: they decide about spaces
-    for index, (id_, logprob, top) in enumerate(places):
+    for index, (id_, row) in enumerate(zip(ids, rows, strict=True)):
         known = len(_decode(tokenizer, ids[begin:done]))
         pending = ids[begin:index]
         text = _decode(tokenizer, [*pending, id_])[known:]
         # A character has at most four bytes: what is not whole by then will never be.
         whole = not text.endswith("\ufffd") or index - done >= 3 or index == len(ids) - 1
         text = text if whole else ""
-        others = {other: _decode(tokenizer, [*pending, other])[known:] for other, _ in top}
-        yield Token(
-            text, logprob, tuple(((others | {id_: text})[other], value) for other, value in top)
-        )
+        values, others = (found.tolist() for found in row.topk(min(number, len(row))))
+        texts = {other: _decode(tokenizer, [*pending, other])[known:] for other in others}
+        texts[id_] = text
+        listed = tuple((texts[other], value) for other, value in zip(others, values, strict=True))
+        yield Token(text, row[id_].item(), listed)
         if whole:
             begin, done = done, index + 1
 

@@ -288,10 +288,6 @@ def chat_body(
     """The JSON of a chat completion request.
 
     Args:
-        model: as the endpoint knows it.
-        request: the question.
-        count: number of samples.
-        form: a member of FORMS.
         renamed: other names of parameters at this endpoint; None leaves one out.
     """
     sampling = request.sampling
@@ -325,8 +321,6 @@ def read_chat(data: object, form: str, clean: Callable[[str], str]) -> list[Repl
     are spread evenly, so that sums over replies are what was billed.
 
     Args:
-        data: the response's body.
-        form: how the schema was asked for.
         clean: makes an endpoint's own words fit for a message.
 
     Raises:

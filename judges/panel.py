@@ -41,7 +41,6 @@ def combine(
         tie: which score is taken if several are equally frequent, or if the two middle ones of a
             median differ: the lower (default: a tie never pays), the higher, the mean of the tied
             ones (for the median: the usual one), or none, with status `tie`.
-        judge: the panel's label.
     """
     votes = _votes(verdicts)
     usage = total_usage(verdicts)

@@ -11,12 +11,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges.verdict import DEFAULT_BASE_URL
+from lmms_eval_tasks.utils.released_files import read_yaml
 from lmms_eval_tasks.utils.validation import told
 
 ANY = "*"  # every endpoint but OpenAI's
@@ -96,7 +97,6 @@ class PriceList:
         is listed itself.
 
         Args:
-            model: as asked for.
             base_url: None is OpenAI's own endpoint.
         """
         endpoint = _endpoint(base_url)
@@ -147,19 +147,8 @@ def _endpoint(base_url: str | None) -> str:
 
 
 def _read(path: Path) -> _File:
-    import yaml
-
+    form = "`models:` with entries such as `gpt-4o: {input: 2.5, output: 10}`"
     try:
-        values: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise JudgeError(f"{path}: the prices cannot be read ({error.strerror})") from None
-    except (ValueError, yaml.YAMLError) as error:  # not UTF-8, a date such as 2026-13-01, no YAML
-        raise JudgeError(f"{path}: not YAML in UTF-8 ({' '.join(str(error).split())})") from None
-    if not isinstance(values, dict):
-        raise JudgeError(
-            f"{path}: expected `models:` with entries such as `gpt-4o: {{input: 2.5, output: 10}}`"
-        )
-    try:
-        return _File.model_validate(values)
+        return _File.model_validate(read_yaml(path, form))
     except ValidationError as error:
         raise JudgeError(f"{path}: {told(error)}") from None

@@ -68,10 +68,8 @@ def judged(criterion: Criterion, fields: Mapping[str, Any], reply: Reply, label:
     without a reason has `reason == ""`, so that such verdicts can be counted.
 
     Args:
-        criterion: what was asked.
         fields: what it was asked about; texts of `criterion.untrusted` may be quoted in the reply.
         reply: what came back. Its text is kept in `raw` in every case.
-        label: who was asked (`JudgeConfig.label`).
     """
 
     def failure(status: Status, reason: str) -> Verdict:
@@ -99,7 +97,17 @@ def judged(criterion: Criterion, fields: Mapping[str, Any], reply: Reply, label:
         value = read(reply.text, criterion.schema, sources, criterion.bare, criterion.labels)
     except UnreadableError as problem:
         return failure(problem.status, str(problem))
-    rating = _expected(criterion, value, reply)
+    rating = None
+    if (field := criterion.bare) and criterion.top_logprobs:
+
+        def stated(text: str) -> int | None:
+            try:
+                again = read(text, criterion.schema, sources, field, criterion.labels)
+            except UnreadableError:
+                return None
+            return int(getattr(again, field))
+
+        rating = geval.expected(reply, geval.scale(criterion.schema, field), stated)
     return Verdict(
         float(criterion.score(value)),
         Status.OK,
@@ -111,14 +119,6 @@ def judged(criterion: Criterion, fields: Mapping[str, Any], reply: Reply, label:
         expected=None if rating is None else rating.value,
         expected_mass=None if rating is None else rating.mass,
     )
-
-
-def _expected(criterion: Criterion, value: BaseModel, reply: Reply) -> geval.Expected | None:
-    """G-Eval's rating, if its token is the one that states what the reader read."""
-    if not criterion.top_logprobs or criterion.bare is None:
-        return None
-    found = geval.expected(reply, criterion.schema, criterion.bare)
-    return found if found and found.chosen == getattr(value, criterion.bare) else None
 
 
 def quotable(criterion: Criterion, fields: Mapping[str, Any]) -> list[str]:
@@ -158,10 +158,8 @@ def read(
     quotation: it is never a verdict.
 
     Args:
-        reply: the judge's text.
         schema: what it should say; each field's range comes from here.
         untrusted: texts that the judge was shown and may quote.
-        bare: the schema's field that a rating without an object fills.
         labels: words and what each says: a reply that begins with one of them, in whatever case and
             marks, says that; not if another word or a stroke follows in its line.
 

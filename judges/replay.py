@@ -19,6 +19,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges.reader import judged
 from lmms_eval_tasks.judges.verdict import (
@@ -30,17 +32,20 @@ from lmms_eval_tasks.judges.verdict import (
     Status,
     Verdict,
 )
+from lmms_eval_tasks.utils.released_files import read_lines
+from lmms_eval_tasks.utils.validation import told
 
-_KINDS: dict[str, tuple[type, ...]] = {
-    "criterion": (str,),
-    "fields": (dict,),
-    "reply": (str, type(None)),
-    "model": (str,),
-    "finish": (str,),
-    "refusal": (str,),
-    "sample": (int,),
-}
-_REQUIRED = ("criterion", "fields", "reply")
+
+class _Recording(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    criterion: str
+    shown: dict[str, Any] = Field(alias="fields")
+    reply: str | None
+    model: str = ""
+    finish: str = "stop"
+    refusal: str = ""
+    sample: int = 0
 
 
 @dataclass(frozen=True)
@@ -55,28 +60,27 @@ class Recordings:
         """Read a file; blank lines are skipped, equal lines count once.
 
         Raises:
-            JudgeError: the file cannot be read, a line is no recording, or two lines give different
+            TasksError: the file cannot be read, a line is no recording, or two lines give different
                 replies to the same question; naming the file and the lines.
         """
         path = Path(path)
         lines: dict[bytes, int] = {}
         replies: dict[bytes, Reply] = {}
         criteria: set[str] = set()
-        try:
-            with path.open(encoding="utf-8") as file:
-                for number, line in enumerate(file, 1):
-                    if not line.strip():
-                        continue
-                    criterion, key, reply = _recording(line, f"{path}, line {number}")
-                    if replies.setdefault(key, reply) != reply:
-                        raise JudgeError(
-                            f"{path}, lines {lines[key]} and {number}: different replies to the "
-                            f"same question of {criterion}; keep one, or number them by `sample`"
-                        )
-                    lines.setdefault(key, number)
-                    criteria.add(criterion)
-        except (OSError, UnicodeDecodeError) as error:
-            raise JudgeError(f"{path}: no readable file of recordings ({error})") from error
+        for number, line in read_lines(path):
+            try:
+                one = _Recording.model_validate(line)
+            except ValidationError as error:
+                raise JudgeError(f"{path}, line {number}: {told(error)}") from None
+            key = _key(one.criterion, one.shown, one.sample)
+            reply = Reply(one.reply, finish=one.finish, model=one.model, refusal=one.refusal)
+            if replies.setdefault(key, reply) != reply:
+                raise JudgeError(
+                    f"{path}, lines {lines[key]} and {number}: different replies to the same "
+                    f"question of {one.criterion}; keep one, or number them by `sample`"
+                )
+            lines.setdefault(key, number)
+            criteria.add(one.criterion)
         if not replies:
             raise JudgeError(f"{path}: no recordings; expected one JSON object a line")
         return cls(frozenset(criteria), replies)
@@ -104,38 +108,10 @@ class ReplayJudge(Judge):
         self, criterion: Criterion, fields: Mapping[str, Any], samples: int
     ) -> Sequence[Verdict]:
         """Each of the samples has a recording of its own; `skipped` where there is none."""
-        return [self._verdict(criterion, fields, sample) for sample in range(samples)]
-
-    def _verdict(self, criterion: Criterion, fields: Mapping[str, Any], sample: int) -> Verdict:
-        reply = self.recordings.find(criterion, fields, sample)
-        if reply is None:
-            return Verdict(None, Status.SKIPPED, "no recorded reply", judge=self.config.label)
-        return judged(criterion, fields, reply, self.config.label)
-
-
-def _recording(line: str, place: str) -> tuple[str, bytes, Reply]:
-    """Criterion, key and reply of one line; `place` names it in errors."""
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise JudgeError(f"{place}: no JSON ({error})") from error
-    if not isinstance(record, dict):
-        raise JudgeError(f"{place}: expected a JSON object")
-    for name, kind in _KINDS.items():
-        if name not in record and name in _REQUIRED:
-            raise JudgeError(f"{place}: `{name}` is missing")
-        if name in record and type(record[name]) not in kind:
-            raise JudgeError(f"{place}: `{name}` has the wrong type")
-    if unknown := sorted(record.keys() - _KINDS.keys()):
-        raise JudgeError(f"{place}: unknown key `{unknown[0]}`; known: {', '.join(_KINDS)}")
-    reply = Reply(
-        record["reply"],
-        finish=record.get("finish", "stop"),
-        model=record.get("model", ""),
-        refusal=record.get("refusal", ""),
-    )
-    name = record["criterion"]
-    return name, _key(name, record["fields"], record.get("sample", 0)), reply
+        label = self.config.label
+        nothing = Verdict(None, Status.SKIPPED, "no recorded reply", judge=label)
+        found = (self.recordings.find(criterion, fields, sample) for sample in range(samples))
+        return [judged(criterion, fields, one, label) if one else nothing for one in found]
 
 
 def _key(criterion: str, fields: Mapping[str, Any], sample: int) -> bytes:

@@ -31,12 +31,7 @@ class Progress:
         waits: it is to be shown, and the next verdict starts it.
 
     Args:
-        ledger: where verdicts and their cost are counted.
-        enabled: False shows nothing.
         rank: this process's rank; only rank 0 shows anything, and of its own share only.
-        world: number of ranks.
-        stream: where to; None is stderr.
-        clock: seconds, for tests.
     """
 
     def __init__(
@@ -186,10 +181,6 @@ def lines(rows: Sequence[Row], prices: str = "") -> list[str]:
     """What is printed after a run: a line for each task and judge, and their total if several.
 
     A judge whose replies name more than one model has them in its lines: it changed in the run.
-
-    Args:
-        rows: `Ledger.rows()`.
-        prices: where prices are from (`PriceList.origin`), added to known costs.
     """
     answered: dict[str, Counter[str]] = {}
     for row in rows:

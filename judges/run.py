@@ -145,9 +145,6 @@ class Ledger:
     Attributes:
         done: verdicts that tasks got, of them `cached` without any call and `failed` without a
             score; the latest came at `last`, by the clock.
-
-    Args:
-        clock: seconds, never going back.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -263,11 +260,7 @@ class Run:
     """Limits are a run's: each of its processes (torchrun's ranks) takes its share.
 
     Args:
-        limits: of the whole run.
         cache: folder of the replies; None keeps none.
-        prices: the user's file over the packaged one.
-        env: where torchrun's variables are looked up.
-        progress: whether to show a bar.
         wrap: puts something between engine and endpoints (batch.py).
 
     Raises:

@@ -447,7 +447,6 @@ class Provider(Protocol):
         """One attempt to get replies for some samples of a request.
 
         Args:
-            request: the question.
             samples: indices of the samples wanted, at least one.
 
         Returns:

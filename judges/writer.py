@@ -6,11 +6,11 @@ So a run that was ended goes on where it stopped, and nothing is paid for twice.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from pydantic import BaseModel
+from pydantic import AfterValidator, BaseModel, ConfigDict, create_model, model_validator
 
 from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.errors import JudgeError
@@ -22,10 +22,41 @@ if TYPE_CHECKING:
 
     from lmms_eval_tasks.judges.costs import Asked, Plan
 
+R = TypeVar("R", bound=BaseModel)
+
+
+def _line(value: str) -> str:
+    if not (line := " ".join(value.split())):
+        raise ValueError("an empty text")
+    return line
+
+
+def _some(values: list[Any]) -> list[Any]:
+    if not values:
+        raise ValueError("an empty list")
+    return values
+
+
+Line = Annotated[str, AfterValidator(_line)]
+SOME = AfterValidator(_some)  # of a list
+
+
+class Form(BaseModel):
+    """What such a model has to fill in."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+def checked(schema: type[R], check: Callable[[R], R]) -> type[R]:
+    """A schema with a check in Python: what is sent is the same, so that it is compiled once."""
+    validators: dict[str, Any] = {"check": model_validator(mode="after")(check)}
+    return create_model(
+        schema.__name__, __base__=schema, __doc__=schema.__doc__, __validators__=validators
+    )
+
+
 REPLY_TOKENS = 4096  # a document is longer than a verdict
 SECONDS = 300.0  # that one reply may take: several times as long as a verdict
-
-R = TypeVar("R", bound=BaseModel)
 
 
 class FailedError(Exception):
@@ -40,8 +71,6 @@ def writer(
     The user's setting of the judge is not looked at: who writes and who judges are two decisions.
 
     Args:
-        spec: as the user named it.
-        env: where keys are looked up.
         option: by which it was named, for messages.
         writes: who writes what, for messages.
         default_model: of an endpoint that is named alone.
@@ -66,12 +95,6 @@ def writer(
 
 def reply(judge: Judge, asked: Criterion, fields: Mapping[str, Any], schema: type[R]) -> R:
     """What the model replies.
-
-    Args:
-        judge: the model.
-        asked: what it is asked, of `schema`.
-        fields: the criterion's placeholders.
-        schema: of the reply.
 
     Raises:
         FailedError: there is no reply that can be used.
@@ -101,7 +124,6 @@ def estimate(
     """The work of each step, and of `all` of them.
 
     Args:
-        config: the model.
         asked: each step's requests, with stand-ins for what is not known before.
         picture_tokens: of a step's pictures, which its requests leave out.
     """

@@ -264,6 +264,12 @@ def frames_for(video: str, default: int = 32) -> int:
     return frames
 
 
+def told(variable: str) -> list[str]:
+    """For what a run's numbers rest on: that the user set one of the variables."""
+    value = os.environ.get(variable)
+    return [f"made with {variable}={value}: not the default"] if value else []
+
+
 def framed_videos() -> list[str]:
     """The videos that have a number of frames of their own.
 

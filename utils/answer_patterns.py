@@ -57,19 +57,23 @@ MARKDOWN = re.compile(r"[*`$~]|(?<!\w)_+|_{1,3}(?!\w)|(?m:^[#>]+)|\\(?=[()\[\]])
 
 # Vocabulary.
 NOUN = _words(
-    "answer choice option statement letter response solution selection pick "
-    "(?:correct|right|true|best)_one ans\\.? risp\\.? "
+    "answer choice option statement letter response solution selection pick description "
+    "(?:correct|right|true|best)_one best_(?:match|fit) ans\\.? risp\\.? "
     "risposta scelta opzione alternativa affermazione lettera soluzione frase enunciato "
-    "asserzione quell[ao]_(?:corrett|giust|ver|esatt)[ao]"
+    "descrizione asserzione quell[ao]_(?:corrett|giust|ver|esatt)[ao]"
 )
-PLURAL = _words("answers choices options statements letters risposte scelte opzioni alternative "
-                "affermazioni frasi lettere")  # fmt: skip
+PLURAL = _words("answers choices options statements letters descriptions risposte scelte opzioni "
+                "alternative affermazioni frasi lettere descrizioni")  # fmt: skip
 FALSE = _words(
-    "wrong incorrect false untrue sbagliat[aoei] errat[aoei] fals[aoei] (?:s|in)corrett[aoei] "
+    "wrong incorrect false untrue excluded ruled_out eliminated nope sbagliat[aoei] errat[aoei] "
+    "fals[aoei] (?:s|in)corrett[aoei] esclus[aoei] scartat[aoei] eliminat[aoei] "
+    "da_(?:escludere|scartare) "
     "(?:least|less|meno)_(?:accurate|correct|likely|plausible|probable|suitable|appropriate|true"
     "|accurat[ao]|corrett[ao]|giust[ao]|ver[ao]|esatt[ao]|adatt[ao]|plausibile|probabile)"
 )
 OTHER = _words("other altr[aoei]")
+# "least describes", "descrive meno"; not "at least", "più o meno", "a meno che".
+_LEAST = r"(?<!\bat )\bleast\b|(?<!\ba )(?<!\bo )\bmeno\b"
 NOT = (
     r"(?:n't|\b(?:not|cannot|never|neither|nor|non(?! (?:c'è|v'è|ci sono) dubbi)|né|mai"
     r"|nessun[ao]?|(?<!no )(?<!without a )doubt|dubito))\b"
@@ -80,6 +84,8 @@ TRUE = _words(
     "option|statement|one) answer corrett[ao] giust[ao] ver[ao] esatt[ao] veritier[ao] "
     "(?:la_)?(?:risposta|scelta|opzione|soluzione|affermazione)"
 )
+_YES = r"(?:true|correct|right|yes|ver[ao]|corrett[ao]|giust[ao]|esatt[ao]|sì)"
+_NO = rf"(?:no|{FALSE})"
 _VERB = (
     r"(?<!\w)(?:is|è|e'|sia|(?:would|should|must|will) be|sarebbe|dovrebbe essere|deve essere)"
     r"(?!\w)"
@@ -104,7 +110,7 @@ LETTER = (
 )
 # Between a noun and its letter: no end of a clause, second noun, verb, denial or other letter.
 _GAP = (
-    rf"(?:(?!\b(?:{NOUN}|{PLURAL}|{FALSE}|{OTHER})\b|{NOT}|{_VERB}|(?-i:\b[A-Z]\b))"
+    rf"(?:(?!\b(?:{NOUN}|{PLURAL}|{FALSE}|{OTHER})\b|{NOT}|{_LEAST}|{_VERB}|(?-i:\b[A-Z]\b))"
     r"[^.!?:;=>\n(){}\"]){0,60}?"
 )
 _NOUN = rf"(?<![^\W_])(?<!/){NOUN}(?!\w)"
@@ -144,14 +150,19 @@ CONTRAST = _compile(
     r"(?:(?:but|ma|bensì)(?: (?:it is|it's|è))?|it is|it's|è|e')"
     rf" {FILLER}(?=[(\"'\[]*(?-i:[A-Z])){LETTER}"
 )
-STATEMENTS = (LABEL, COPULA, BOXED, CHOOSING, CLOSING, HEADING, INVERTED, CONTRAST)
+# "B è falsa, quindi A." as the reply's end.
+CONCLUSION = _compile(
+    r"(?:\b(?:quindi|dunque|perciò|allora|therefore|hence|thus|so),? |[.;!,\n] ?(?:but |ma )?"
+    rf"(?:it's|it is|è) ){FILLER}(?=[(\"'\[]*(?-i:[A-Z])){LETTER}(?=[)\]\"'.!]*\Z)"
+)
+STATEMENTS = (LABEL, COPULA, BOXED, CHOOSING, CLOSING, HEADING, INVERTED, CONTRAST, CONCLUSION)
 # After these a capital in front of more words is taken for a letter too ("Answer: B The man runs");
 # after "I think B ..." it may be the subject of a sentence.
 LETTER_EXPECTED = (LABEL, COPULA, BOXED)
 VERDICT = _compile(
-    r"(?<!\w)[(\"'\[]?(?-i:(?P<letter>[A-Z]))[)\"'\]]? (?:is|è|e'|sarebbe|would be) "
-    r"(?:l'|(?:the|la|il|quella|my|indeed|clearly|definitely|certainly|sicuramente|chiaramente"
-    rf"|certamente|effettivamente) ){{0,3}}{TRUE}(?!\w)"
+    r"(?<!\w)[(\"'\[]?(?-i:(?P<letter>[A-Z]))[)\"'\]]? (?:is|seems|è|e'|sembra|sarebbe|would be) "
+    r"(?:l'|l'unica |(?:the|only|la|il|quella|sola|my|indeed|clearly|definitely|certainly"
+    rf"|sicuramente|chiaramente|certamente|effettivamente) ){{0,3}}{TRUE}(?!\w)"
     rf"(?! (?:(?:that|which|che) (?:is|è) |(?:più|most) )?{FALSE}\b)"
 )
 # Names that are no letters: "Team B", "B flat", "B. B. King".
@@ -168,11 +179,19 @@ NEXT_WORD = re.compile(r"(?:\. ?| )(\w{1,40})")
 
 # Rule 3. `lead` is what may stand before the letter: "Option", "L'opzione", "La", "It's".
 WHOLE = _compile(
-    r"(?:(?:assistant|assistente|model|bot|ai) ?:[ \n]?)?(?:[-•] )?"
+    r"(?:(?:assistant|assistente|model|bot|ai)(?: ?:[ \n]?|\n))?(?:[-•] )?"
+    r"(?:(?:secondo me|rispondo|solo|only|sicuramente|probabilmente|definitely|probably"
+    r"|(?:most )?likely)(?: ?[:,])? (?=(?-i:[A-Z])))?"
     r"(?P<lead>(?:it is |it's |è |e' )?(?:the |la |l')?"
     rf"(?:{_words('final correct best')} )?(?P<noun>{NOUN} )?){LETTER}"
 )
 
+# Both options judged: "A: falso. B: vero."
+JUDGED = _compile(
+    rf"(?:{NOUN} )?[(\"']?(?-i:(?P<letter>[A-Z]))[)\"']? ?(?:[:.=-]+|is|è) ?"
+    rf"(?:(?P<right>{_YES})|{_NO})(?!\w)"
+    rf"|(?:(?P<first>{_YES})|{_NO}) ?: ?(?-i:(?P<named>[A-Z]))(?!\w)"
+)
 # What follows a letter that is no word of a sentence. After a whole reply's letter a comma is not
 # enough: "E, come si vede, ...".
 END = _compile(rf"[ \"'>]*(?:\Z|[\n,:;!?<|()\]}}\"]|\.(?!\.)|- |-\Z)|{REASON}")
@@ -187,7 +206,13 @@ CLAUSE_END = _compile(
 DENIED_BEFORE = _compile(
     rf"{NOT}|\b(?:{FALSE}|{OTHER})(?: (?:that|che)(?: [\w']{{1,20}}){{0,2}})? ?\Z"
     rf"|\b(?:{FALSE}|{OTHER})(?: \w{{1,20}}){{0,2}} (?:is|è|e') ?\Z"
-    rf"|\b{_words('if se whether suppose assuming unless qualora')}\b"
+    rf"|\b{_words('if se whether suppose assuming unless qualora')}\b|{_LEAST}"
+    r"|\b(?:opposite of|contrario d)"
+    # What somebody else says: "the user thinks", "qualcuno potrebbe dire".
+    r"|\b(?:you|some(?:one|body|body else)?|someone else|others|people|many|the user) "
+    r"(?:might|may|could|would|thinks?|says?|believes?|claims?)\b"
+    r"|\b(?:qualcuno|alcuni|altri|l'utente|si) (?:potrebbe|potrebbero|direbbe|direbbero|pensa"
+    r"|pensano|dice|dicono)\b"
 )
 _CLOSERS = r"[)\]}\"']*"
 # An option's text may itself begin with "Se ..." or "Non è ...": these two deny only in lower case,
@@ -197,11 +222,24 @@ DENIED_AFTER = _compile(
     r"|(?:is|was|would be|è|sarebbe|risulta)(?: (?:clearly|definitely|obviously|chiaramente))? ?"
     rf"(?:not\b|n't\b|{FALSE}\b))"
     r"|[\"']?(?-i: non (?:è|sia|sarebbe|può)|,? (?:only |solo )?(?:if|unless|se|a meno che))\b"
-    # "A. Falso.", "A. Non è corretta", "A. This is wrong", "A: no."
-    rf"|[.:,-] ?(?:(?:(?:this|that|it|quest[ao])(?: {NOUN})?(?: is|'s| è)?|è|is|{NOUN}) )?"
+    # "A. Falso.", "A (incorrect)", "A - non è corretta", "A. This is wrong", "A: no."
+    rf"|[)\]]? ?(?:[.:,(-] ?)?"
+    rf"(?:(?:(?:this|that|it|quest[ao])(?: {NOUN})?(?: is|'s| è)?|è|is|{NOUN}) )?"
     rf"(?:(?:(?:is|è) )?{FALSE}|(?:is not|isn't|not|non è|non) (?:the |la |l'|quella )?{TRUE}|no)"
-    rf"(?= ?(?:[.!,;)\n]|\Z)|{REASON})"
+    rf"(?= ?(?:[.!,;:)\n]|\Z)|{REASON})"
 )
+# A sentence that says of the option before it that the video does not have it: "This is not what
+# the video shows", "non si vede".
+UNSHOWN = _compile(
+    rf"[)\]]? ?(?:[.:,-] ?)?(?:(?:this|that|it|the (?:video|clip|{NOUN})|quest[ao]"
+    rf"|(?:il|nel) (?:video|filmato)|l'{NOUN}|la {NOUN})(?: {NOUN})? ?)?"
+    r"(?:(?:does|is|was|did) not|doesn't|isn't|wasn't|didn't|non)\b [^.!?:;,\n]{0,30}?"
+    r"\b(?:not what|" + _words("shows? shown supported support correspond match happen appear seen "
+    "visible depicted depict present mostra mostrato corrisponde corrispondente supportat[ao] "
+    "present[ei] accade succede vede visibile appare")
+    + r")\b(?: (?:(?:by|in|to) )?(?:this|that|it|the (?:video|clip)|quest[ao]"
+    r"|(?:al|nel|dal) video))? ?(?:[.!]|\Z)"
+)  # fmt: skip
 ASKED = _compile(rf"{_CLOSERS} ?\?")
 ASKED_VERDICT = _compile(r"[^.!?\n]{0,80}\?")
 

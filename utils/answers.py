@@ -67,6 +67,13 @@ class _Item:
         own = dict(zip(self.letters, self.texts, strict=True)).get(letter.upper())
         return bool(own) and f"{fold(text[: 2 * self.longest + AFTER])} ".startswith(f"{own} ")
 
+    def behind(self, letter: str, text: str) -> str | None:
+        """What stands behind the letter's own option where `text` opens with all of that."""
+        own = dict(zip(self.letters, self.texts, strict=True)).get(letter.upper())
+        window = text[: 2 * self.longest + AFTER]
+        ends = [m.start() for m in re.finditer(r"[.!?;\n]| - ", window)][:12]
+        return next((window[end:] for end in ends if own and fold(window[:end]) == own), None)
+
     def hold(self, first: str, second: str) -> bool:
         """Whether these two words stand side by side in an option's text."""
         pair = f" {fold(first)} {fold(second)} "
@@ -282,6 +289,16 @@ def _rule_2(text: str, item: _Item) -> Choice | None:
     return _settle(_counted(found), item, rule=2) if found else None
 
 
+def _judged(text: str, item: _Item) -> Choice | None:
+    """Nothing but a verdict on each letter, of which one is right: "A: falso. B: vero"."""
+    found = list(patterns.JUDGED.finditer(text))
+    letters = [match["letter"] or match["named"] for match in found]
+    if sorted(letters) != list(item.letters) or has_words(patterns.JUDGED.sub("", text)):
+        return None
+    right = [x for x, match in zip(letters, found, strict=True) if match["right"] or match["first"]]
+    return Choice(right[0], "ok", 2) if len(right) == 1 else None
+
+
 def _rule_3(text: str, item: _Item) -> Choice | None:
     """The whole reply is a letter, with its option's text or a reason after it or not."""
     match = patterns.WHOLE.match(text)
@@ -311,7 +328,7 @@ def _rule_4(text: str, item: _Item) -> Choice | None:
 
 
 Rule = Callable[[str, _Item], Choice | None]
-RULES: tuple[tuple[int, Rule], ...] = ((2, _rule_2), (3, _rule_3), (4, _rule_4))
+RULES: tuple[tuple[int, Rule], ...] = ((2, _rule_2), (2, _judged), (3, _rule_3), (4, _rule_4))
 
 
 def _counted(statements: Sequence[_Statement]) -> _Statement:
@@ -407,8 +424,11 @@ def _is_negated(statement: _Statement, item: _Item) -> bool:
     question = patterns.ASKED_VERDICT if statement.is_verdict else patterns.ASKED
     if question.match(statement.after):
         return True
-    denied = patterns.DENIED_AFTER.match(statement.after)
-    return bool(denied) and not item.follows(statement.letter, statement.after)
+    behind = item.behind(statement.letter, statement.after)
+    if behind is None and item.follows(statement.letter, statement.after):
+        return False
+    after = statement.after if behind is None else behind
+    return bool(patterns.DENIED_AFTER.match(after) or patterns.UNSHOWN.match(after))
 
 
 def _names_two(statement: _Statement, item: _Item) -> bool:

@@ -162,6 +162,23 @@ def read_lines(file: Path) -> Iterator[tuple[int, Any]]:
                 raise DataError(f"{file}, line {number}: not valid JSON: {error}") from None
 
 
+def read_yaml(file: Path, form: str) -> dict[str, Any]:
+    """The mapping in a YAML file in UTF-8.
+
+    Raises:
+        DataError: it is none; says that `form` was expected.
+    """
+    import yaml
+
+    try:
+        content = yaml.safe_load(read_text(file))
+    except (ValueError, yaml.YAMLError) as error:  # a date such as 2026-13-01, too
+        raise DataError(f"{file}: not YAML ({' '.join(str(error).split())})") from None
+    if not isinstance(content, dict):
+        raise DataError(f"{file}: expected {form}")
+    return content
+
+
 def read_table(file: Path) -> list[Any]:
     """The rows of a table: JSON or CSV, one object a line in JSON Lines, or parquet.
 

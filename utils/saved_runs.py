@@ -69,6 +69,11 @@ class Run:
         old = (section.get("judge") or {}).get("warning") if judged_anew else None
         return [line for line in section.get("warnings", ()) if line != old]
 
+    @property
+    def invalid(self) -> str:
+        """Why the run told that its numbers are; "" if they are not."""
+        return str(self.results.get("lmms_eval_tasks", {}).get("invalid", {}).get(self.task, ""))
+
 
 def unknown(runs: Iterable[Run], benchmark: str) -> list[str]:
     """Of which runs nobody knows what their numbers rest on, and why."""

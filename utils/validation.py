@@ -16,6 +16,7 @@ _SHOWN = 60  # characters of a value in a message
 _IN_WORDS = {
     "missing": "the field is missing",
     "extra_forbidden": "no such field",
+    "unexpected_keyword_argument": "no such name",
     "string_type": "expected a text",
     "string_too_short": "expected a text, found an empty one",
     "string_unicode": "holds half of a character (a lone surrogate)",

@@ -16,6 +16,7 @@ from lmms_eval_tasks.commands import (
     facts_command,
     haven_command,
     judge_commands,
+    models_command,
     prompts_command,
     reliability_command,
     saved_runs,
@@ -149,6 +150,7 @@ app.command("agreement")(agreement_command.agreement_command)
 app.command("debate")(debate_command.debate_command)
 app.command("facts")(facts_command.facts_command)
 app.command("reliability")(reliability_command.reliability_command)
+app.command("models")(models_command.models)
 app.add_typer(judge_commands.cache_app, name="cache")
 app.add_typer(haven_command.haven_app, name="haven")
 app.add_typer(prompts_command.prompts_app, name="prompts")

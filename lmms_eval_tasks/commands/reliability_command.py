@@ -15,10 +15,10 @@ from lmms_eval_tasks.cvrr_es.study import leniency, page, panel_sheets
 from lmms_eval_tasks.cvrr_es.study import ratings as rating_files
 from lmms_eval_tasks.cvrr_es.study import selection as mixture
 from lmms_eval_tasks.cvrr_es.study.kappas import RESAMPLES
-from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.cvrr_es.study.report import Options, report
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.report.fold import show
+from lmms_eval_tasks.runs.invalid import stop
 from lmms_eval_tasks.utils.json_files import check_output, write_json
 from lmms_eval_tasks.utils.video_checks import listed
 
@@ -71,9 +71,9 @@ def reliability_command(
         resamples=resamples,
         seed=seed,
     )
-    given, notes = _read(ratings)
-    compared, more = _read(reference) if reference else ([], [])
-    found = report(given, compared, options)
+    loaded, notes = _read(ratings)
+    compared, more = _read(reference) if reference else (None, [])
+    found = report(loaded.rows, compared.rows if compared else [], options)
     found["notes"] = [*notes, *more, *found["notes"]]
     console = table_console()
     for table in panel_sheets.tables(found):
@@ -86,10 +86,11 @@ def reliability_command(
     if html is not None:
         html.write_text(page.html(found), encoding="utf-8")
         print(f"{html}: the report as a page")
+    stop({f"{run.model}, {run.task}": run.invalid for run in loaded.runs if run.invalid})
 
 
-def _read(paths: Sequence[Path]) -> tuple[list[RatingRow], list[str]]:
-    """The rows of files, and lines on files without rows and rows that are left out.
+def _read(paths: Sequence[Path]) -> tuple[rating_files.Loaded, list[str]]:
+    """What is in files; lines on those without rows, rows that are left out, what runs told.
 
     Raises:
         DataError: as ratings.read.
@@ -99,4 +100,8 @@ def _read(paths: Sequence[Path]) -> tuple[list[RatingRow], list[str]]:
     if found.problems:
         # Of ratings off the scale the rows stay, as failures: the report counts them.
         notes += [f"left out: {line.strip()}" for line in listed(found.problems).split("\n")]
-    return found.rows, notes
+    for run in found.runs:
+        told = run.conditions("cvrr_es", judged_anew=True)  # of answers, not of its ratings
+        told += [f"INVALID: {run.invalid}"] if run.invalid else []
+        notes += [f"{run.model}: {line}" for line in told]
+    return found, list(dict.fromkeys(notes))

@@ -229,7 +229,7 @@ def _saved(files: Sequence[Path]) -> Iterator[Candidate]:
         dimension = dimension_of(run.task)
         if not dimension:
             raise DataError(f"{run.file}: {run.task} is no task with answers of CVRR-ES")
-        items = _items(run)
+        items = saved_runs.saved_items(run)
         name = _named(run, items)
         own = by_model.setdefault(name, {})
         if dimension in own:
@@ -240,30 +240,6 @@ def _saved(files: Sequence[Path]) -> Iterator[Candidate]:
         own[dimension] = Answers(run.file, tuple(map(_answer, itertools.count(1), items)))
     for name, found in by_model.items():
         yield Candidate(name, {slug: found[slug] for slug in DIMENSIONS if slug in found})
-
-
-def _items(run: saved_runs.Run) -> list[dict[str, Any]]:
-    """What our tasks wrote of each sample, from under the metric that has it whole.
-
-    Raises:
-        DataError: a sample lacks it; names the line.
-    """
-    found = []
-    for number, sample in enumerate(run.samples, 1):
-        item = next(filter(_is_item, sample.values()), None)
-        if item is None:
-            raise DataError(
-                f"{run.file}, line {number}: no item with `id`, `dimension` and `reply` of a "
-                f"{ANSWERS}* task"
-            )
-        found.append(item)
-    return found
-
-
-def _is_item(value: object) -> bool:
-    return isinstance(value, dict) and all(
-        isinstance(value.get(name), str) for name in ("id", "dimension", "reply")
-    )
 
 
 def _named(run: saved_runs.Run, items: Sequence[Mapping[str, Any]]) -> str:

@@ -249,7 +249,7 @@ def describe(
         if known.rated and not any(one.reference for one in known.rated.values()):
             warnings.append(NO_REFERENCE)
         warnings += [*_fell_back(known), *_without_own(known)]
-    return {**section, "frames": _frames()}, warnings
+    return {**section, "frames": _frames()}, [*warnings, *settings.told(settings.FRAMES)]
 
 
 def _fell_back(found: Checked) -> Iterator[str]:

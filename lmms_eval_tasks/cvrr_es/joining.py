@@ -174,12 +174,7 @@ Found = tuple[dict[str, Answer], Mapping[str, int], list[str]]
 
 
 def joined(given: Answers, places: Sequence[Asked]) -> Found:
-    """Put answers to the questions of their dimension: by ids if they have any, else by joining.
-
-    Args:
-        given: the file.
-        places: what stands at each place of the annotations, in their order.
-    """
+    """Put answers to the questions of their dimension: by ids if they have any, else by joining."""
     has_ids = any(one.id for one in given.entries)
     found, ways, problems = (_by_id if has_ids else _by_text)(given, places)
     if bad := [one for one in given.entries if one.text is None]:
@@ -219,30 +214,24 @@ def _by_text(given: Answers, places: Sequence[Asked]) -> Found:
 def _by_id(given: Answers, places: Sequence[Asked]) -> Found:
     """The same of saved samples, whose ids are the release's."""
     asked = {place.id: place.question for place in places}
-    by_id: dict[str, list[Answer]] = {}
-    unknown: list[Answer] = []
-    other: list[Answer] = []
-    for one in given.entries:
-        if one.id not in asked:
-            unknown.append(one)
-        elif one.question and fold(one.question) != fold(asked[one.id]):
-            other.append(one)
-        else:
-            by_id.setdefault(one.id, []).append(one)
-    several = [one for own in by_id.values() if len(own) > 1 for one in own]
-    found = {name: own[0] for name, own in by_id.items() if len(own) == 1}
+    said = {one.id: one for one in given.entries}
+    unknown = [name for name in said if name not in asked]
+    other = [
+        name
+        for name, one in said.items()
+        if one.question and name in asked and fold(one.question) != fold(asked[name])
+    ]
     problems = [
-        f"{_counted(entries)} {told}, first line {entries[0].entry} ({entries[0].id})"
-        for entries, told in (
+        f"{_counted(names)} {told}, first {names[0]}"
+        for names, told in (
             (unknown, "to an id that is not in the release"),
             (other, "to another question than the release has under its id: another version?"),
-            (several, "to a question that is answered more than once"),
         )
-        if entries
+        if names
     ]
-    seen = {one.id for one in given.entries}
-    if missing := [name for name in asked if name not in seen]:
+    if missing := [name for name in asked if name not in said]:
         problems.append(_unanswered(len(missing), missing[0]))
+    found = {name: one for name, one in said.items() if name not in {*unknown, *other}}
     return found, {BY_ID: len(found)} if found else {}, problems
 
 

@@ -128,7 +128,6 @@ def request(question: str, answer: str, others: Sequence[RatingRow] = ()) -> str
     """The text for one item; without `others` it is the first round's.
 
     Args:
-        question: the instruction about the video.
         answer: the candidate's; an empty one is shown, and said to be empty.
         others: their ratings of this answer, one of each judge and at most MOST; those without a
             rating are left out.

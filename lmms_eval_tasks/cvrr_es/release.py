@@ -290,8 +290,6 @@ def prepare(source: Path, root: Path, link: bool) -> str:
 
     Args:
         source: the folder with the dimensions, or the folder that holds CVRR-ES.
-        root: the data root.
-        link: link instead of copying.
 
     Raises:
         DataError: the source is not there, does not fit, or other data is in the way.
@@ -311,27 +309,19 @@ def prepare(source: Path, root: Path, link: bool) -> str:
             places[f"{question.dimension}/{path.name}"] = path
     # Videos are fixed as well: 2.mp4 of another copy may show something else.
     done = released_files.place(target, places, link, fixed=places)
-    _check_placed(release, target)
+    # Read again from its place: nothing that lies there may change what it says.
+    placed = read(target)
+    known = {question.id: question for question in placed.questions}
+    for question in release.questions:
+        if known.get(question.id) != question:
+            raise DataError(f"{target}: {question.id} is read otherwise than in {release.folder}")
+    released_files.check_placed(
+        (placed.video_path(one), release.video_path(one)) for one in release.questions
+    )
     return "\n".join(
         [
             f"{done}: {len(release.questions):,} questions of {len(release.files)} dimensions; "
             f"{len(release.problems):,} questions with problems",
             *status(root).notes,
         ]
-    )
-
-
-def _check_placed(release: Release, target: Path) -> None:
-    """The data read again from their place: nothing that lies there may change what they say.
-
-    Raises:
-        DataError: something does.
-    """
-    placed = read(target)
-    there = {question.id: question for question in placed.questions}
-    for question in release.questions:
-        if there.get(question.id) != question:
-            raise DataError(f"{target}: {question.id} is read otherwise than in {release.folder}")
-    released_files.check_placed(
-        (placed.video_path(one), release.video_path(one)) for one in release.questions
     )

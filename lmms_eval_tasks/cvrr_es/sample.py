@@ -17,17 +17,17 @@ release. The key is for the demo's oracle and for tests; no task reads it.
 
 from __future__ import annotations
 
-import json
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.cvrr_es import sample_answers
 from lmms_eval_tasks.sample import render
 from lmms_eval_tasks.sample.render import Canvas, Colour
 from lmms_eval_tasks.sample.second_code import PALETTE
+from lmms_eval_tasks.utils.json_files import write_json, write_lines
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,7 +51,7 @@ def write(folder: Path) -> None:
         place = folder / dimension
         place.mkdir()
         rows = [{"Q": o.question, "A": o.reference, "VideoID": o.video} for o in questions]
-        _write(place / f"annotations_{dimension}.json", _indented(rows))
+        write_json(place / f"annotations_{dimension}.json", rows)
         for name in dict.fromkeys(one.video for one in questions):
             if name in drawn:
                 shutil.copyfile(drawn[name], place / name)
@@ -62,12 +62,12 @@ def write(folder: Path) -> None:
         place = folder / PREDICTIONS / candidate
         place.mkdir(parents=True)
         for dimension, answers in sample_answers.predictions(candidate).items():
-            _write(place / f"{dimension}.json", _indented(answers))
+            write_json(place / f"{dimension}.json", answers)
     (folder / "ratings").mkdir()
-    _write(folder / FIRST, _lines(row.as_dict() for row in sample_answers.first_ratings()))
-    _write(folder / REFERENCE, _lines(row.as_dict() for row in sample_answers.reference_ratings()))
-    _write(folder / "key.json", _indented(key()))
-    _write(folder / REPLAY, _lines(sample_answers.recordings()))
+    write_lines(folder / FIRST, (row.as_dict() for row in sample_answers.first_ratings()))
+    write_lines(folder / REFERENCE, (row.as_dict() for row in sample_answers.reference_ratings()))
+    write_json(folder / "key.json", key())
+    write_lines(folder / REPLAY, sample_answers.recordings())
 
 
 def write_video(name: str, path: Path) -> None:
@@ -82,18 +82,6 @@ def key() -> dict[str, dict[str, str]]:
         "answers": {one.question: one.reference for one in asked},
         "lures": {one.question: one.lure for one in asked},
     }
-
-
-def _lines(entries: Iterable[Any]) -> str:
-    return "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries)
-
-
-def _indented(content: Any) -> str:
-    return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8", newline="\n")
 
 
 # --- the clips: six small scenes of coloured shapes; tests check them on decoded frames -----------

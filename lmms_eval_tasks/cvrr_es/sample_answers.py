@@ -185,12 +185,7 @@ def item(doc: Doc) -> str:
 
 
 def reply(doc: Doc, worth: str) -> str:
-    """A rating in JSON, or a text that holds none.
-
-    Args:
-        doc: of a judge task (data.docs).
-        worth: `right`, `wrong` or `unreadable`.
-    """
+    """A rating in JSON, or a text that holds none."""
     if worth == "unreadable":
         return UNREADABLE
     known = doc["reference_rating"]

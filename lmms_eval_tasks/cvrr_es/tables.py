@@ -12,19 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, HINT, JUDGE_TASKS, RATINGS
 from lmms_eval_tasks.cvrr_es.metrics import OF, PREFIX
-from lmms_eval_tasks.report.paper_tables import by_row, fixed, number
+from lmms_eval_tasks.report.paper_tables import INVALID, by_row, doubted, fixed, number
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 Numbers = Mapping[str, Mapping[str, Any]]  # task or group -> metric -> value
 _OWN = f"kappa{OF}"  # before a candidate's slug
-# Of a single run, which has no label. INVALID stands behind the name of a task too many of whose
-# verdicts failed (rescore.py).
-_MARKS = ("INVALID", "with hint")
+_WITH_HINT = "with hint"
 
-# A task's or group's name, then whatever was added to it: ` INVALID`, the model where several were
-# rescored.
+# A task's or group's name, then whatever was added to it: the model where several were rescored,
+# ` INVALID`.
 _OF_HINT = HINT.removesuffix("_")
 _STARTS = [f"{start}{one}" for start in (ANSWERS, HINT) for one in DIMENSIONS]
 _NAMES = sorted((*JUDGE_TASKS, "cvrr_es", _OF_HINT, *_STARTS), key=len)
@@ -42,15 +40,20 @@ class Model:
 
     label: str
     numbers: dict[str, Mapping[str, Any]] = field(default_factory=dict)  # by task or group
+    invalid: set[str] = field(default_factory=set)  # of `numbers`
 
     @property
     def title(self) -> str:
         """The label as the first column shows it."""
-        return (
-            f"this run {self.label}".strip()
-            if not self.label or self.label.startswith(_MARKS)
-            else self.label
-        )
+        return f"this run {self.label}".strip() if self.label in ("", _WITH_HINT) else self.label
+
+    def title_of(self, task: str) -> str:
+        """The same in a row of one task alone."""
+        return f"{self.title} {INVALID}" if task in self.invalid else self.title
+
+    def cell(self, task: str, metric: str, times: float = 1, decimals: int = 2) -> str:
+        """A metric in a row of several tasks."""
+        return doubted(fixed(self.value(task, metric, times), decimals), task in self.invalid)
 
     def value(self, task: str, metric: str, times: float = 1) -> float | None:
         """A metric of a task, or None."""
@@ -75,9 +78,13 @@ def _models(rows: Sequence[tuple[str, Numbers]]) -> list[Model]:
             if match := _NAME.fullmatch(name):
                 # With the hint the same model is another row.
                 task, hint = match["name"], match["name"].startswith(_OF_HINT)
-                full = f"{label}{match['rest'] or ''}{' with hint' if hint else ''}".strip()
+                rest = match["rest"] or ""
+                named = f"{label}{rest.removesuffix(INVALID)}".strip()
+                full = f"{named} {_WITH_HINT}".strip() if hint else named
                 plain = task.replace(_OF_HINT, "cvrr_es", 1) if hint else task
-                found.setdefault(full, Model(full)).numbers[plain] = values
+                model = found.setdefault(full, Model(full))
+                model.numbers[plain] = values
+                model.invalid |= {plain} if rest.endswith(INVALID) else set()
     return list(found.values())
 
 
@@ -108,11 +115,11 @@ def _answers(models: Sequence[Model]) -> list[Table]:
         for metric, title, times in [*_ANSWERS, *(_WITH_EMPTY if _has_empty(model) else ())]:
             count = metric in ("acc_failed", "empty")
             cells = [
-                fixed(model.value(f"{ANSWERS}{one}", metric, times), 0 if count else 2)
+                model.cell(f"{ANSWERS}{one}", metric, times, 0 if count else 2)
                 for one in DIMENSIONS
             ]
-            mean = model.value("cvrr_es", f"{PREFIX}{metric}", times)
-            rows.append(((model.title, title), [*cells, fixed(mean)]))
+            mean = model.cell("cvrr_es", f"{PREFIX}{metric}", times)
+            rows.append(((model.title, title), [*cells, mean]))
     return by_row(
         "CVRR-ES: answers by dimension",
         ("model", "metric"),
@@ -139,7 +146,10 @@ def _kappas(models: Sequence[Model]) -> list[Table]:
         ):
             cells = [fixed(model.value(task, f"{metric}_{one}", 100)) for one in DIMENSIONS]
             rows.append(
-                ((model.title, title, name), [*cells, fixed(model.value(task, metric, 100))])
+                (
+                    (model.title_of(task), title, name),
+                    [*cells, fixed(model.value(task, metric, 100))],
+                )
             )
     return by_row(
         "CVRR judges: quadratic weighted kappa with the reference, x100 (the paper's Tables 5-7)",
@@ -161,7 +171,7 @@ def _ratings(models: Sequence[Model]) -> list[Table]:
         ):
             ends = [*(f"_{one}" for one in DIMENSIONS), ""]
             cells = [fixed(model.value(task, f"{metric}{end}", times), digits) for end in ends]
-            rows.append(((model.title, title, name), cells))
+            rows.append(((model.title_of(task), title, name), cells))
     return by_row(
         "CVRR judges: ratings, 1 to 5 (the paper's Table 4)",
         ("judge", "round", ""),
@@ -192,11 +202,11 @@ def _candidates(models: Sequence[Model]) -> list[Table]:
             cells += [fixed(model.value(task, name, 100), 0) for name in percent]
             # Counts are of all answers alone: of a candidate there is no such metric.
             cells += [fixed(model.value(task, f"{name}{suffix}"), 0) for name in _COUNTS]
-            rows.append(((model.title, title, one), cells))
+            rows.append(((model.title_of(task), title, one), cells))
             if not suffix and any(model.value(task, f"empty_{what}") for what in _EMPTY):
                 without = fixed(model.value(task, "kappa_skip_empty", 100))
                 rest = ["-"] * (len(cells) - 1)
-                rows.append(((model.title, title, "without empty"), [without, *rest]))
+                rows.append(((model.title_of(task), title, "without empty"), [without, *rest]))
     return by_row(
         "CVRR judges: by candidate, and how the ratings are spread",
         ("judge", "round", "candidate"),

@@ -30,12 +30,7 @@ from lmms_eval_tasks.utils.prompts import Prompt
 
 
 def prompt(doc: Doc, file: str = "task") -> list[Part]:
-    """The muted video or its frames, then the question, or what a judge is asked of an answer.
-
-    Args:
-        doc: a question, or an answer to rate.
-        file: of prompts, for a question.
-    """
+    """The muted video or its frames, then the question, or what a judge is asked of an answer."""
     seen = Part("images" if doc["n_frames"] else "video", functools.partial(_seen, doc))
     return [seen, Part("text", _text(doc, file))]
 

@@ -35,6 +35,7 @@ from lmms_eval_tasks.judges.geval import HIGHEST, SAMPLES
 from lmms_eval_tasks.sample import render, second_code
 from lmms_eval_tasks.sample.render import Canvas
 from lmms_eval_tasks.sample.second_code import PALETTE
+from lmms_eval_tasks.utils.json_files import write_json, write_lines
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,10 +65,10 @@ def write(folder: Path) -> None:
         for story in own:
             write_video(story, folder / "videos" / source / f"{story.video}.mp4")
         annotations = {story.video: annotation(story) for story in own}
-        _write_json(folder / "processed" / f"{source}_data.json", annotations)
+        write_json(folder / "processed" / f"{source}_data.json", annotations)
         _write_h5(folder / source / "h5" / f"{source}.h5", own)
-    _write_json(folder / "key.json", {"pictures": ["haven"]})
-    _write(folder / "replay.jsonl", "".join(json.dumps(line) + "\n" for line in replay()))
+    write_json(folder / "key.json", {"pictures": ["haven"]})
+    write_lines(folder / "replay.jsonl", replay())
 
 
 def write_video(story: Story, path: Path) -> None:
@@ -197,14 +198,6 @@ def _write_h5(path: Path, own: list[Story]) -> None:
             made = file.create_group(story.video)
             for dataset, value in group(story).items():
                 made.create_dataset(dataset, data=value)
-
-
-def _write_json(path: Path, content: Any) -> None:
-    _write(path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8", newline="\n")
 
 
 # --- pictures ------------------------------------------------------------------------------------

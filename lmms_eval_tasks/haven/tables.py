@@ -10,16 +10,23 @@ from typing import TYPE_CHECKING, Any
 from lmms_eval_tasks.benchmark import Numbers
 from lmms_eval_tasks.haven.metrics import IS_GT, ORDER
 from lmms_eval_tasks.haven.options import KINDS, SOURCES, TASKS
-from lmms_eval_tasks.report.paper_tables import NONE, by_row, fixed, number, signed
+from lmms_eval_tasks.report.paper_tables import (
+    INVALID,
+    NONE,
+    by_row,
+    doubted,
+    fixed,
+    number,
+    signed,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-_INVALID = "INVALID"  # behind the name of a task too many of whose verdicts failed (rescore.py)
 _GROUPS = ("haven", "haven_text")
 
-# A task's or group's name, then whatever was added to it: ` INVALID`, the model where several were
-# rescored.
+# A task's or group's name, then whatever was added to it: the model where several were rescored,
+# ` INVALID`.
 _NAME = re.compile(
     rf"(?P<name>{'|'.join(sorted((*TASKS, *_GROUPS), key=len, reverse=True))})(?P<rest> .*)?",
     re.DOTALL,
@@ -35,12 +42,21 @@ class Model:
     text: bool
     numbers: dict[str, Mapping[str, Any]] = field(default_factory=dict)  # by kind with `_doc`
     joined: Mapping[str, Any] = field(default_factory=dict)
+    invalid: set[str] = field(default_factory=set)  # of `numbers`; "" is `joined`
 
     @property
     def title(self) -> str:
         """The label as the first column shows it."""
-        name = f"this run {self.label}".strip() if self.label in ("", _INVALID) else self.label
+        name = self.label or "this run"
         return f"{name} (text proxy)" if self.text else name
+
+    def title_of(self, task: str) -> str:
+        """The same in a row of one task alone."""
+        return f"{self.title} {INVALID}" if task in self.invalid else self.title
+
+    def cell(self, task: str, metric: str) -> str:
+        """A metric in a row of several tasks."""
+        return doubted(fixed(self.value(task, metric), 3), task in self.invalid)
 
     def value(self, task: str, metric: str) -> float | None:
         """A metric of a task, or None."""
@@ -70,14 +86,16 @@ def _models(rows: Sequence[tuple[str, Numbers]]) -> list[Model]:
             match = _NAME.fullmatch(name)
             if match is None:
                 continue
-            full = f"{label}{match['rest'] or ''}".strip()
+            rest = match["rest"] or ""
+            full = f"{label}{rest.removesuffix(INVALID)}".strip()
             text = match["name"].endswith("_text")
             model = found.setdefault((full, text), Model(full, text))
             if match["name"] in _GROUPS:
-                model.joined = values
+                short, model.joined = "", values
             else:
                 short = match["name"].removeprefix("haven_").removesuffix("_text")
                 model.numbers[short] = values
+            model.invalid |= {short} if rest.endswith(INVALID) else set()
     return list(found.values())
 
 
@@ -114,7 +132,7 @@ _TABLE_4 = (
 
 def _table3(models: Sequence[Model]) -> list[Table]:
     rows = [
-        ((model.title, over), [fixed(model.value(t, m + form), 3) for _, t, m in _TABLE_3])
+        ((model.title, over), [model.cell(t, m + form) for _, t, m in _TABLE_3])
         for model in models
         for form, over in _OVER.items()
     ]
@@ -140,9 +158,9 @@ def _table4(models: Sequence[Model]) -> list[Table]:
     rows = []
     for model in models:
         for form, over in _OVER.items():
-            cells = [fixed(model.value(task, metric + form), 3) for _, task, metric in used]
+            cells = [model.cell(task, metric + form) for _, task, metric in used]
             gain = NONE if form else _signed(model.joined.get("joined_clip_gain"))
-            rows.append(((model.title, over), [*cells, gain]))
+            rows.append(((model.title, over), [*cells, doubted(gain, "" in model.invalid)]))
     return by_row(
         "HAVEN: summaries (the paper's Table 4)",
         ("model", "mean over"),
@@ -172,7 +190,7 @@ _BASELINES = ("random", "identity", "uniform", "first", "all", "best")
 
 def _worth(models: Sequence[Model]) -> list[Table]:
     rows = [
-        ((model.title, task, metric), _worth_cells(model, task, metric))
+        ((model.title_of(task), task, metric), _worth_cells(model, task, metric))
         for model, task, metric in _measured(models)
     ]
     return by_row(
@@ -224,7 +242,7 @@ def _by_source(models: Sequence[Model]) -> list[Table]:
     ]
     rows = [
         (
-            (model.title, task, metric),
+            (model.title_of(task), task, metric),
             [fixed(model.value(task, f"{metric}_{source}"), 3) for source in used],
         )
         for model, task, metric in measured
@@ -245,7 +263,7 @@ def _consistency(models: Sequence[Model]) -> list[Table]:
                 continue
             videos = fixed(number(model.joined.get(f"joined_{name}_videos")), 0)
             cells += [fixed(share, 3), fixed(chance, 3), signed(share - chance, 3), videos]
-        rows.append(((model.title,), cells))
+        rows.append(((model.title_of(""),), cells))
     heads = ["inside", "by chance", "diff.", "videos"]
     return by_row(
         "HAVEN: do a model's keyframes agree with its other replies on the same video?",

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark, Cut, Doc, Found, Item, Items, Join, Task
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven import data, inputs, metrics
@@ -384,7 +385,7 @@ class Haven(Benchmark):
         section, warnings = data.describe(known, left_out) if known else ({}, [])
         if any(TASKS[name].kind in SUMMARIES for name in names):
             section["implementations"] = judging.implementations()
-        return section, [*warnings, *judging.doubts()]
+        return section, [*warnings, *settings.told(settings.HAVEN), *judging.doubts()]
 
     def reread(
         self,

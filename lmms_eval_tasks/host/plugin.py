@@ -33,7 +33,7 @@ from lmms_eval_tasks.running import KNOWN_HOSTS, host_version
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.running import Model
-    from lmms_eval_tasks.running.sound_table import Interface
+    from lmms_eval_tasks.running.class_table import Interface
 
 TASKS_PATH = Path(__file__).resolve().parent.parent
 HOST_THREADS = 4  # the host's default of process_docs_parallel

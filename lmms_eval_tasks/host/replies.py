@@ -13,6 +13,7 @@ import hashlib
 import inspect
 import json
 import os
+import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,7 +30,9 @@ from lmms_eval_tasks.runs import given
 from lmms_eval_tasks.runs.invalid import Lengths
 from lmms_eval_tasks.utils import answers
 
-PORTION = 64  # requests, for each one that the class asks at once; what a kill can lose
+# What a kill can lose: so many requests, for each one that the class asks at once, or what takes
+# this many seconds.
+PORTION, SECONDS = 64, 30.0
 # Arguments of the host's classes for endpoints that say how many requests are under way.
 _AT_ONCE = ("num_concurrent", "num_cpus", "concurrency", "max_workers")
 # What else decides on replies: of the environment, and of the host's arguments.
@@ -77,6 +80,12 @@ def kept(run: Mapping[str, Any], tasks: Sequence[str]) -> Iterator[Mapping[str, 
     evaluator.evaluate = through_us
     try:
         yield lengths
+    except RequestsFailedError:  # which tells it
+        raise
+    except BaseException:  # while replies come, or are scored
+        for one in asked:
+            say(one.kept.told())
+        raise
     finally:
         evaluator.evaluate = evaluate
     for one in asked:
@@ -100,10 +109,11 @@ class _Asked:
         self._lm, self._tasks = lm, frozenset(tasks)
         self._lengths = lengths
         self._generate: Callable[[list[Any]], list[Any]] = lm.generate_until
-        self._portion = PORTION * _at_once(run)
+        self._at_once = _at_once(run)
         self._stop_after = settings.model_stop_after()
         self._failed_in_a_row = 0
-        self.kept = Kept(_identity(run, lm), tasks, int(getattr(lm, "rank", 0) or 0))
+        # Not the model's own rank, which the host sets later.
+        self.kept = Kept(_identity(run, lm), tasks, int(os.environ.get("RANK", "0")))
 
     def generate_until(self, requests: list[Any]) -> list[Any]:
         """The host's call: replies in the order of the requests."""
@@ -124,11 +134,10 @@ class _Asked:
                 "on from there (--fresh asks all of them anew)"
             )
         left = [place for place in own if replies[place] is None]
-        size = min(self._portion, self._stop_after or self._portion)
+        size = self._portion(0, 0)
         while left:
             places, left = left[:size], left[size:]
-            size = self._portion
-            failures = []
+            failures, started = [], time.monotonic()
             for place, reply in zip(places, self._ask([requests[p] for p in places]), strict=True):
                 replies[place] = reply
                 failures.append(_failed(reply))
@@ -136,6 +145,7 @@ class _Asked:
                     answered.append(place)
                     self.kept.add(requests[place].task_name, keys[place], _text(reply))
             self._stop_if_nothing_works(failures, len(left))
+            size = self._portion(len(places), time.monotonic() - started)
         texts = {place: _text(replies[place]) for place in answered}
         for place in answered:
             self._count_tokens(requests[place], replies[place])
@@ -143,6 +153,20 @@ class _Asked:
             for place, text in texts.items():
                 replies[place] = cut_replies.with_opening(replies[place], text)
         return replies
+
+    def _portion(self, asked: int, took: float) -> int:
+        """How many requests go out next, after so many that took these seconds.
+
+        Not more than it takes to see that all fails. Several processes take the same portions: some
+        classes wait for each other with every call.
+        """
+        whole = PORTION * self._at_once
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            return whole if asked else min(whole, self._stop_after or whole)
+        size = min(whole, round(asked * SECONDS / max(took, 1e-3)) // self._at_once * self._at_once)
+        if self._stop_after and (self._failed_in_a_row or not asked):
+            whole = self._stop_after - self._failed_in_a_row
+        return min(max(size, self._at_once), whole)
 
     def _count_tokens(self, request: Any, reply: Any) -> None:
         limit = _sampling(request).get("max_new_tokens")
@@ -156,13 +180,9 @@ class _Asked:
         Raises:
             RequestsFailedError: as many replies as requests did not come back.
         """
-        try:
-            # Some classes return an empty text after an error.
-            with logged("ERROR", _is_of_a_model) as errors:
-                found = self._generate(requests)
-        except BaseException:
-            say(self.kept.told())
-            raise
+        # Some classes return an empty text after an error.
+        with logged("ERROR", _is_of_a_model) as errors:
+            found = self._generate(requests)
         if len(found) != len(requests):
             raise RequestsFailedError(
                 f"the model's class gave {len(found)} replies to {len(requests)} requests, so that "
@@ -297,7 +317,6 @@ class Kept:
         self._files: dict[str, IO[str]] = {}
         self._writable = True
         self._found: dict[str, str] = {}
-        self._added = 0
         if settings.fresh():
             for file in self._there():
                 file.unlink(missing_ok=True)
@@ -325,14 +344,13 @@ class Kept:
                 self._files[task] = path.open("a", encoding="utf-8")
             self._files[task].write(json.dumps({"key": key, "reply": reply}) + "\n")
             self._files[task].flush()
-            self._added += 1
         except OSError as error:
             self._writable = False
             say(f"replies cannot be kept as they arrive: {error}")
 
     def told(self) -> str:
         """For a run that ends early: what is there, and what to do."""
-        number = len(self._found) + self._added
+        number = sum(1 for file in self._there() for _ in file.open(encoding="utf-8"))
         if not number:
             return "No reply had come"
         return f"{number} replies are kept in {self.folder}; the same command goes on from there"

@@ -113,7 +113,10 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
             with replies.logged("WARNING", _is_loss) as lost:
                 found = evaluate(args)
             if lost:
-                raise OSError(f"the results were not saved: {lost[0]}")
+                raise OSError(
+                    f"the results were not saved ({lost[0]}); the replies are kept: the same "
+                    "command goes on from there"
+                )
             return found
         except TasksError as error:
             say(str(error))

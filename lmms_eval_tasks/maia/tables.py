@@ -138,7 +138,7 @@ def _setting(name: str) -> str:
     for kind in ("maia_vsv", "maia_oevqa", "maia_unimodal", "maia"):
         if name.startswith(kind):
             end = name.removeprefix(kind).removeprefix("_")
-            return end or ("no video" if kind == "maia_unimodal" else "32 frames")
+            return end or ("no video" if kind == "maia_unimodal" else "video")
     return name
 
 

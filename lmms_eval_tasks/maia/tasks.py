@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found, Item, Items, Join, Part, Task
 from lmms_eval_tasks.judges.asking import judged
 from lmms_eval_tasks.judges.verdict import Criterion, Scoring
@@ -294,12 +294,25 @@ class Maia(Benchmark):
         found: Found | None,
         names: Sequence[str],  # noqa: ARG002
         left_out: Mapping[str, Mapping[str, str]],
-        asked: Mapping[str, Items],  # noqa: ARG002
+        asked: Mapping[str, Items],
     ) -> tuple[dict[str, Any], list[str]]:
         """Data, left-out videos, and how texts were compared."""
         section, warnings = data.describe(found, left_out) if found else ({}, [])
+        warnings += [*_other_frames(asked), *settings.told(settings.MAIA)]
         how, noted = text_metrics.IMPLEMENTATIONS, provenance.notes()
         return {**section, "implementations": {k: noted.get(k, how[k]) for k in how}}, warnings
+
+
+def _other_frames(asked: Mapping[str, Items]) -> Iterator[str]:
+    """That a model saw other frames of a video than the paper's 32: by the user, by itself."""
+    items = (item for own in asked.values() for item in own if item["setting"] == "32frames")
+    numbers = {settings.frames_for(item["video"]) for item in items}
+    if numbers - {32}:
+        shown = " or ".join(map(str, sorted(numbers)))
+        yield f"videos of {shown} frames ({settings.FRAMES}), not of 32 as in the paper"
+    most = running.most_frames()
+    if most and most < max(numbers, default=0) and data.options()["media"] == "clip":
+        yield f"the model takes {most} frames of a video at most (its arguments, or defaults)"
 
 
 BENCHMARK = Maia()

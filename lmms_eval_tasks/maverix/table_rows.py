@@ -9,7 +9,7 @@ from typing import Any
 from lmms_eval_tasks.benchmark import Numbers
 from lmms_eval_tasks.maverix.labels import MODES, TASKS, kind_of, length_of, mode_of
 from lmms_eval_tasks.maverix.metrics import WITH_SOUND, left_out
-from lmms_eval_tasks.report.paper_tables import number
+from lmms_eval_tasks.report.paper_tables import DOUBT, INVALID, number
 
 Cell = tuple[float | None, str]  # a value and its mark
 
@@ -18,10 +18,9 @@ MARKS = {
     "*": "* the sound does not reach this model: S stands for A, and V+S for V+A",
     "?": "? whether the sound reached this model is not known",
     "~": "~ left out: modes whose sound does not reach the model (what they measure is no sound)",
-    "!": "! INVALID: too many failures of the model or of the judge",
+    "!": DOUBT,
 }
 _STANDS_IN = {"a": "s", "av": "vs"}
-_INVALID = "INVALID"  # behind the name of a task too many of whose requests or verdicts failed
 
 
 @dataclass
@@ -84,12 +83,12 @@ def entries(rows: Sequence[tuple[str, Numbers]]) -> list[Entry]:
             # Behind it: the model where several were rescored, and ` INVALID`.
             task, _, added = name.partition(" ")
             if task in TASKS:
-                full = f"{label} {added.removesuffix(_INVALID)}".strip()
+                full = f"{label} {added.removesuffix(INVALID)}".strip()
                 length = FULL if length_of(task) == "long" else SHORT
                 entry = found.setdefault(full, {}).setdefault(length, Entry(full, length))
                 at = kind_of(task), mode_of(task).slug
                 entry.tasks[at] = values
-                entry.invalid |= {at} if added.endswith(_INVALID) else set()
+                entry.invalid |= {at} if added.endswith(INVALID) else set()
     for lengths in found.values():
         tasks = [(mode, own) for one in lengths.values() for (_, mode), own in one.tasks.items()]
         known = {mode: _state(mode, tasks) for mode in WITH_SOUND}

@@ -53,7 +53,7 @@ def prompt(doc: Doc) -> list[Part]:
     The video is muted with sound too: chat classes read sound from the audio item alone, and one
     that did not would hear it twice. For simple classes, which use the first visual only (host.md),
     picture and sound travel as one mp4 with its track; sound alone is the wav's path, or its
-    samples for classes that take no path (running/sound.json).
+    samples for classes that take no path (running/classes.json).
     """
     mode = MODES[doc["mode"]]
     picture = Part("video", lambda: media_of(doc).video)

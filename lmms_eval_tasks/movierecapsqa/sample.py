@@ -33,6 +33,7 @@ from lmms_eval_tasks.movierecapsqa.sample_scenes import Scene, Story
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS, Segment
 from lmms_eval_tasks.sample import render
 from lmms_eval_tasks.sample.second_code import AAC, TICKS, X264
+from lmms_eval_tasks.utils.json_files import write_json, write_lines
 from lmms_eval_tasks.utils.subtitle_formats import clock
 
 # They decide the sample too: what recordings look like, how texts are cleaned, names of labels.
@@ -53,10 +54,9 @@ def write(folder: Path) -> None:
     for story in sample_scenes.stories():
         write_video(story, story.video, folder / "recaps" / f"{story.video}.mp4")
         write_video(story, story.movie_id, folder / "movies" / f"{story.movie_id}.mp4")
-    _write(folder / "segments.json", _indented(segments()))
-    _write(folder / "key.json", _indented(key()))
-    lines = (json.dumps(line, ensure_ascii=False) + "\n" for line in replay())
-    _write(folder / "replay.jsonl", "".join(lines))
+    write_json(folder / "segments.json", segments())
+    write_json(folder / "key.json", key())
+    write_lines(folder / "replay.jsonl", replay())
 
 
 def write_video(story: Story, name: str, path: Path) -> None:
@@ -149,14 +149,6 @@ def _question(number: int, qid: int, one: Asked, lure: str) -> dict[str, Any]:
         **said(number, one, lure),
         **(labels if one.category else {}),
     }
-
-
-def _indented(content: Any) -> str:
-    return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8", newline="\n")
 
 
 # --- dialogue, facts and questions --------------------------------------------------------------

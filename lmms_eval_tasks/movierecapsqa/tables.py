@@ -19,13 +19,11 @@ from lmms_eval_tasks.benchmark import Items, Numbers
 from lmms_eval_tasks.movierecapsqa.data import CONDITIONS, SOURCES, task_name
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS, UNLABELLED
-from lmms_eval_tasks.report.paper_tables import NONE, by_row, fixed, number, signed
+from lmms_eval_tasks.report.paper_tables import INVALID, NONE, by_row, fixed, number, signed
 from lmms_eval_tasks.utils import aggregate
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-_INVALID = "INVALID"  # behind the name of a task too many of whose verdicts failed (rescore.py)
 
 # A task's name, then whatever was added to it: ` INVALID`, the model where several were rescored.
 _TASK = re.compile(
@@ -59,13 +57,13 @@ class Entry:
     @property
     def names(self) -> tuple[str, str, str]:
         """Model, source and condition, as the first columns show them."""
-        title = f"this run {self.label}".strip() if self.label in ("", _INVALID) else self.label
+        title = f"this run {self.label}".strip() if self.label in ("", INVALID) else self.label
         return title, SOURCES[self.source], CONDITIONS[self.condition].title
 
     @property
     def model(self) -> str:
         """The label without the mark."""
-        return self.label.removesuffix(_INVALID).strip()
+        return self.label.removesuffix(INVALID).strip()
 
     def value(self, metric: str) -> float | None:
         """A metric, or None."""

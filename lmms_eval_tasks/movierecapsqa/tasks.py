@@ -237,6 +237,7 @@ class MovieRecapsQA(Benchmark):
         warnings += [f"{n}: {one}" for n, own in asked.items() for one in told_shown(own)]
         warnings += self.notes(asked)
         section["frames"] = _frames(found, names)
+        warnings += settings.told(settings.FRAMES) if any(map(data.shows, names)) else []
         made = provenance.known("baselines", self._baselines, warnings)
         if made is not None:
             section["baselines"] = {

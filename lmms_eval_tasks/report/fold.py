@@ -18,14 +18,15 @@ def show(console: Console, made: Iterable[Any]) -> None:
 
     for one in made:
         if not isinstance(one, Table):
-            console.print(one, highlight=False)
+            # As it is: a path or an error in brackets is no markup of rich's.
+            console.print(one, highlight=False, markup=False)
             continue
         if one.title:
-            console.print(one.title, style="table.title", highlight=False)
+            console.print(one.title, style="table.title", highlight=False, markup=False)
         for part in parts(one, console.width):
             console.print(part)
         if one.caption:
-            console.print(one.caption, style="table.caption", highlight=False)
+            console.print(one.caption, style="table.caption", highlight=False, markup=False)
 
 
 def parts(table: Table, width: int) -> list[Table]:

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 NONE = "-"
+INVALID = "INVALID"  # behind the name of a task whose numbers are (runs/after.py)
+DOUBT = "! INVALID: too many failures of the model or of the judge"
 
 
 def number(value: Any) -> float | None:
@@ -35,6 +37,11 @@ def signed(value: float, decimals: int = 1) -> str:
     return _without_zero_sign(f"{value:+.{decimals}f}")
 
 
+def doubted(cell: str, invalid: bool) -> str:
+    """The cell of a number, with a mark if it is invalid."""
+    return f"{cell}!" if invalid and cell != NONE else cell
+
+
 def _without_zero_sign(text: str) -> str:
     return text if float(text) else text.lstrip("+-")
 
@@ -53,13 +60,15 @@ def by_row(
         names: headings of the names.
         columns: headings of the numbers.
         rows: each row's names and its numbers as text; rows of dashes are left out.
-        notes: what stands below, a line each.
+        notes: what stands below, a line each; what the mark of invalid cells means is added.
     """
     from rich.markup import escape
 
     kept = [(head, cells) for head, cells in rows if has_numbers(cells)]
     if not kept:
         return []
+    if DOUBT not in notes and any(cell.endswith("!") for _, cells in kept for cell in cells):
+        notes = f"{notes}\n{DOUBT}".strip()
     table = empty(title, notes)
     for place, name in enumerate(names):
         table.add_column(escape(name), overflow="fold", min_width=0 if place else 12)

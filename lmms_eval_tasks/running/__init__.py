@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lmms_eval_tasks.running.sound_table import Interface, Way
+    from lmms_eval_tasks.running.class_table import Interface, Way
 
 
 KNOWN_HOSTS = ("0.7.3",)
@@ -79,7 +79,7 @@ def current() -> Model | None:
 
 def sound(with_picture: bool) -> str:
     """Whether sound reaches the running model: delivered, not delivered, raises, unknown."""
-    from lmms_eval_tasks.running import sound_table as table
+    from lmms_eval_tasks.running import class_table as table
 
     if _model is None:
         return "unknown"
@@ -94,7 +94,7 @@ def hears() -> dict[str, str]:
 
 def sound_warning(with_picture: bool) -> str | None:
     """The sentence that a result must carry; None where the sound is delivered."""
-    from lmms_eval_tasks.running import sound_table as table
+    from lmms_eval_tasks.running import class_table as table
 
     if _model is None:
         return "Whether the sound reached the model is not known: the host did not name it."
@@ -104,7 +104,7 @@ def sound_warning(with_picture: bool) -> str | None:
 
 def wants_samples() -> bool:
     """Whether the running model takes sound alone as samples only, not as a file's path."""
-    from lmms_eval_tasks.running import sound_table as table
+    from lmms_eval_tasks.running import class_table as table
 
     return _model is not None and table.wants_samples(_model.name)
 
@@ -114,3 +114,10 @@ def frames() -> dict[str, Any]:
     from lmms_eval_tasks.running import frame_options
 
     return frame_options.describe(_model)
+
+
+def most_frames() -> int | None:
+    """The most frames of a video that the running model takes, if its arguments say it."""
+    from lmms_eval_tasks.running import frame_options
+
+    return frame_options.most(_model)

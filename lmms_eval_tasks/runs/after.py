@@ -237,7 +237,7 @@ def print_tables(results: Mapping[str, Any]) -> None:
         if name in results.get("lmms_eval_tasks", {}):
             show(console, tables(benchmarks.load(name), results))
     for line in judge_lines(results):
-        console.print(line, highlight=False, soft_wrap=True)
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def judge_lines(results: Mapping[str, Any]) -> list[str]:

@@ -159,7 +159,9 @@ def _tell(benchmark: Benchmark, again: Again, done: Rescored, *, judged_anew: bo
     done.labels[run.file] = label
     done.judged |= {label} if pairs else set()
     task = benchmark.tasks[run.task]
-    done.notes += run.conditions(benchmark.name, judged_anew=judged_anew)
+    of = "" if label == run.task else f"{run.model}: "  # of several models
+    told = run.conditions(benchmark.name, judged_anew=judged_anew)
+    done.notes += [f"{of}{line}" for line in told]
     done.numbers[label] = scoring.numbers(task, items)
     done.sidecar[label] = scoring.details(task, items)
     if items[0]["status"] == NOT_RUN:

@@ -20,6 +20,7 @@ from lmms_eval_tasks.judges import Verdict, reader
 from lmms_eval_tasks.judges.engine import render, schema_of
 from lmms_eval_tasks.judges.panel import combine
 from lmms_eval_tasks.runs import before
+from tests.checks import refused
 from tests.cvrr_es.study import study_rows
 from tests.cvrr_es.study.study_rows import PARTIAL
 
@@ -83,8 +84,7 @@ def test_numbers_of_a_panel_and_of_a_debate() -> None:
 
 def test_the_papers_judge(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LMMS_EVAL_TASKS_JUDGE")
-    with pytest.raises(JudgeError, match=r"gpt-3\.5-turbo needs a key"):
-        before.check_judge(BENCHMARK)
+    refused(JudgeError, r"gpt-3\.5-turbo needs a key", before.check_judge, BENCHMARK)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-0123456789")
     before.check_judge(BENCHMARK)
     told = before.describe_judge(BENCHMARK)

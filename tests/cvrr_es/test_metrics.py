@@ -194,6 +194,20 @@ def test_tables_name_rounds_models_and_invalid_ones() -> None:
     several = ("cvrr_judge a (x)", "cvrr_judge b [y]", "cvrr_judge INVALID")
     made = tables([("", dict.fromkeys(several, own))])
     assert names(made[0])[::3] == ["a (x)", r"b \[y]", "this run INVALID"]
+    one, other = (f"cvrr_es_{name}" for name in ("partial_actions", "time_order_understanding"))
+    half = {
+        f"{one} INVALID": {"acc": 0.5},
+        other: {"acc": 0.5},
+        "cvrr_es INVALID": {"mean_acc": 0.5},
+    }
+    (whole,) = tables([("", half)])
+    assert [names(whole, place) for place in (0, 9, 10, 13)] == [
+        ["this run"],
+        ["50.00!"],
+        ["50.00"],
+        ["50.00!"],
+    ]
+    assert "! INVALID" in str(whole.caption)
     both = {"cvrr_es": {"mean_acc": 0.25}, "cvrr_es_hint": {"mean_acc": 0.5}}
     made = tables([("", both), ("a", both)])
     means = dict(zip(names(made[0]), names(made[0], 13), strict=True))

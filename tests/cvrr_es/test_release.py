@@ -15,6 +15,7 @@ from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS
 from lmms_eval_tasks.cvrr_es.release import Question, prepare, read, status
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.sample import players
+from tests.checks import refused
 from tests.cvrr_es.release_files import row, write
 from tests.cvrr_es.scored import PART, TIME
 
@@ -140,8 +141,7 @@ def test_what_is_no_list_of_rows_stops(tmp_path: Path) -> None:
             read(tmp_path)
         assert str(error.value).startswith(str(file))
         file.unlink()
-    with pytest.raises(DataError, match="no annotations of CVRR-ES"):
-        read(tmp_path)
+    refused(DataError, "no annotations of CVRR-ES", read, tmp_path)
 
 
 def test_the_packaged_sample(sample_folder: Path) -> None:
@@ -237,5 +237,4 @@ class TestPrepare:
         (own / "2.mp4").write_bytes(b"another cut")
         with pytest.raises(DataError, match=r"2\.mp4: is in the way of .*2\.mkv; remove it first"):
             prepare(source, root, link=True)
-        with pytest.raises(DataError, match="no annotations of CVRR-ES"):
-            prepare(source.parent, root, link=True)
+        refused(DataError, "no annotations of CVRR-ES", prepare, source.parent, root, link=True)

@@ -26,7 +26,7 @@ from tests.golden.run import GROUPS, environment
 from tests.haven.records import desk as haven_desk
 from tests.local_endpoint import Fault, LocalEndpoint, error
 from tests.movierecapsqa.facts import desk as facts_desk
-from tests.movierecapsqa.facts.writer import Writer as FactsWriter
+from tests.movierecapsqa.facts.desk import FactWriter
 from tests.movierecapsqa.small_release import release
 
 # Judged tasks whose saved answers another judge judges again; not all, to be cheap.
@@ -220,7 +220,7 @@ def _facts(desk: Desk, _: Mapping[str, HostRun]) -> None:
     recap, out = desk.folder / "recap.json", desk.folder / "segments.json"
     recap.write_text(json.dumps(facts_desk.RECAP), encoding="utf-8")
     desk("facts, what it costs", "facts", recap, "--out", out, "--dry-run")
-    with desk.endpoint(FactsWriter()) as other:
+    with desk.endpoint(FactWriter()) as other:
         desk("facts", "facts", recap, "--out", out, "--model", other, files=(out,))
 
 
@@ -234,7 +234,7 @@ def _haven(desk: Desk, _: Mapping[str, HostRun]) -> None:
          "--judge", "gpt-4o")  # fmt: skip
     for name, change in (("haven build", None), ("haven build, a gap", _third_shot_fails)):
         out = desk.folder / name.replace(", ", "-").replace(" ", "-")
-        with desk.endpoint(haven_desk.Writer(change)) as other:
+        with desk.endpoint(haven_desk.Describer(change)) as other:
             made = out / "processed" / "own_data.json"
             desk(name, *command, "--out", out, "--judge", other, "--keep-gaps", files=(made,))
     sheets = desk.folder / "sheets"

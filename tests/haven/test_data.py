@@ -23,6 +23,7 @@ from lmms_eval_tasks.haven.options import TASKS, Options, budget
 from lmms_eval_tasks.haven.tasks import BENCHMARK
 from lmms_eval_tasks.runs import after, before
 from lmms_eval_tasks.utils import indexed_frames
+from tests.checks import refused
 from tests.haven.docs import doc
 from tests.haven.release_files import write
 
@@ -104,7 +105,8 @@ def test_a_models_limit_of_pictures(user: Path, monkeypatch: pytest.MonkeyPatch)
     why = "not run: needs 40 images, the model's limit is 20 (max_images)"
     before.check(["haven_v2v"])
     assert annotated("haven_v2v")["warnings"] == [
-        f"haven_v2v: 1 videos left out (summe/video_1), such as summe/video_1: {why}"
+        f"haven_v2v: 1 videos left out (summe/video_1), such as summe/video_1: {why}",
+        f"made with {settings.HAVEN}=frames_per_shot=3,max_images=20: not the default",
     ]
     monkeypatch.setenv(settings.HAVEN, "max_images=11,frames_per_shot=3")
     said = stopped("haven_v2t", "haven_temporal")
@@ -144,8 +146,7 @@ def test_what_stops_before_a_model_is_loaded(
         else:
             before.check([name])
     monkeypatch.setenv(settings.PROMPTS, str(tmp_path / "none"))
-    with pytest.raises(PromptError, match="folder of prompts does not exist"):
-        before.check(["haven_v2v"])
+    refused(PromptError, "folder of prompts does not exist", before.check, ["haven_v2v"])
     for options, told in (
         ("sources=ovp", "no file of ovp (expected processed/ovp_data.json"),
         ("shots=2", "'shots' is none of"),
@@ -409,5 +410,6 @@ def test_the_section(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(before, "_checked", {})
     section = annotated("haven_v2v_text")
     assert not {"data", "options", "subsets", "left_out"} & section.keys()
-    (warning,) = section["warnings"]
+    warning, chosen = section["warnings"]
     assert warning.startswith("the data of this run cannot be told any more: no HAVEN data at")
+    assert f"{settings.HAVEN}=size=64,subset=2" in chosen

@@ -23,6 +23,7 @@ from lmms_eval_tasks.judges import run
 from lmms_eval_tasks.judges.asking import Asker, settle
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.settings import JudgeLimits
+from tests.checks import refused
 from tests.haven.docs import doc, own_prompts
 from tests.haven.scored import NOTHING, REFUSED
 from tests.local_endpoint import Fault, LocalEndpoint, choice, completion, error, last_user_text
@@ -130,16 +131,14 @@ def test_the_users_prompts_replace_ours(tmp_path: Path, monkeypatch: pytest.Monk
     ]
     for number, (changes, said) in enumerate(wrong):
         own_prompts(tmp_path / str(number), monkeypatch, "judge.yml", **changes)
-        with pytest.raises(PromptError, match=f"judge.yml.*{said}"):
-            before.check_judge(BENCHMARK, "none")
+        refused(PromptError, f"judge.yml.*{said}", before.check_judge, BENCHMARK, "none")
 
 
 # --- which judges ---------------------------------------------------------------------------------
 
 
 def test_ours_is_never_the_papers(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(JudgeError, match=r"gpt-4\.1-mini needs a key"):
-        before.check_judge(BENCHMARK)
+    refused(JudgeError, r"gpt-4\.1-mini needs a key", before.check_judge, BENCHMARK)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-0123456789")
     before.check_judge(BENCHMARK)
     described = before.describe_judge(BENCHMARK)

@@ -11,6 +11,7 @@ import pytest
 
 from lmms_eval_tasks.haven import judge as texts
 from lmms_eval_tasks.haven import metrics
+from lmms_eval_tasks.haven.tables import tables
 from lmms_eval_tasks.haven.tasks import BENCHMARK
 from lmms_eval_tasks.runs import scoring
 from tests.haven.docs import doc
@@ -317,3 +318,17 @@ def test_chance_is_the_mean_over_all_selections() -> None:
             shares = [one[0] for one in found if one is not None]
             assert found[0] is not None
             assert fmean(shares) == pytest.approx(found[0][1])
+
+
+def test_what_is_invalid_stays_in_its_models_row() -> None:
+    values = {"f1": 0.5, "videos": 2}
+    joined = {"joined_clip_gain": 0.25, "joined_saliency": 0.5, "joined_saliency_chance": 0.5}
+    mixed = {"haven_v2v": values, "haven_grounding INVALID": values, "haven INVALID": joined}
+    table3, table4, worth, *_, consistency = (
+        [[str(cell) for cell in column.cells] for column in one.columns]
+        for one in tables([("", mixed)])
+    )
+    assert table3[0] == ["this run"]
+    assert [table3[place] for place in (3, 10)] == [["0.500"], ["0.500!"]]
+    assert table4[-1] == ["+0.250!"]
+    assert (worth[0], consistency[0]) == (["this run", "this run INVALID"], ["this run INVALID"])

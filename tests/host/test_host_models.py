@@ -17,7 +17,7 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.maverix.labels import MODES
-from lmms_eval_tasks.running import sound_table
+from lmms_eval_tasks.running import class_table
 from lmms_eval_tasks.sample import players, tiny
 from tests.conftest import HostRun, Launch, cvrr_study, launch_all, recorded_judge
 from tests.cvrr_es import hosted
@@ -204,7 +204,7 @@ def test_a_run_says_that_the_sound_did_not_arrive(interface: Any, runs: dict[str
     for mode, status in {"a": alone, "av": "not delivered", "v": "", "s": "", "vs": ""}.items():
         items = run.items(f"maverix_{mode}")
         assert [item["sound"] for item in items] == [status] * N_DOCS
-    warning = sound_table.warning("openai", interface, "video_and_audio")
+    warning = class_table.warning("openai", interface, "video_and_audio")
     assert warning is not None
     assert warning in section["warnings"]
     if interface == INTERFACES[-1]:  # only of the last run are our tables printed

@@ -11,7 +11,7 @@ import pytest
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.host import plugin, replies
-from lmms_eval_tasks.runs import score_again
+from lmms_eval_tasks.runs import after, score_again
 from lmms_eval_tasks.utils import saved_runs
 
 TASK, DOCS = "maia_unimodal", 200
@@ -65,20 +65,24 @@ def letters(number: int) -> str:
     return "AB"[number % 2]
 
 
+def stopped(number: int) -> str:
+    if number == 100:
+        raise KeyboardInterrupt
+    return letters(number)
+
+
 def statuses(results: dict[str, Any]) -> dict[str, int]:
     section = results["lmms_eval_tasks"]["maia"]["details"][TASK]
     return dict(section["status"])
 
 
-def test_a_run_that_was_stopped_goes_on(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stopped(number: int) -> str:
-        if number == 100:
-            raise KeyboardInterrupt
-        return letters(number)
-
+def test_a_run_that_was_stopped_goes_on(
+    play: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(KeyboardInterrupt):
         play(stopped)
-    kept = 20 + replies.PORTION  # the first portion is as long as it takes to see that all fails
+    assert "65 replies are kept in" in capsys.readouterr().err
+    kept = 1 + replies.PORTION  # the first one tells how long a reply takes
     play.model.asked = kept
     results = play(letters)
     assert play.model.asked == DOCS
@@ -101,6 +105,30 @@ def test_a_run_that_was_stopped_goes_on(play: Any, monkeypatch: pytest.MonkeyPat
     play.model.asked = 0
     play(letters)
     assert play.model.asked == DOCS
+
+
+def test_each_process_keeps_its_own_and_a_stop_while_scoring_tells_of_all(
+    play: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RANK", "1")  # the host tells a model its rank later
+    with pytest.raises(KeyboardInterrupt):
+        play(stopped)
+    (file,) = settings.cache_dir().glob("replies/*/*.jsonl")
+    assert file.name == f"{TASK}.1.jsonl"
+    monkeypatch.delenv("RANK")
+    monkeypatch.setattr(after, "score_together", lambda *_: stopped(100))
+    with pytest.raises(KeyboardInterrupt):
+        play(letters)
+    assert f"{DOCS} replies are kept" in capsys.readouterr().err
+
+
+def test_slow_replies_are_kept_one_by_one(
+    play: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(replies, "SECONDS", 0)
+    with pytest.raises(KeyboardInterrupt):
+        play(stopped)
+    assert "100 replies are kept" in capsys.readouterr().err
 
 
 def test_results_that_were_not_saved_are_not_lost(play: Any) -> None:
@@ -188,7 +216,7 @@ def test_empty_answers_are_answers_unless_all_are(play: Any) -> None:
 def test_a_reply_too_few(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = play.model.generate_until
     monkeypatch.setattr(play.model, "generate_until", lambda self, asked: whole(self, asked)[1:])
-    with pytest.raises(replies.RequestsFailedError, match="19 replies to 20 requests"):
+    with pytest.raises(replies.RequestsFailedError, match="0 replies to 1 requests"):
         play(letters)
 
 

@@ -10,7 +10,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from lmms_eval_tasks.commands.cli import app
-from lmms_eval_tasks.errors import JudgeError, TasksError
+from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import resolve
 from lmms_eval_tasks.judges.batch import Results
 from lmms_eval_tasks.judges.openai_provider import OpenAIProvider
@@ -250,8 +250,8 @@ def test_what_cannot_work_is_said_before_anyone_is_asked(saved, endpoint):
 @table(
     "content, why",
     [
-        (b"not json\n", "line 1: not JSON"),
-        (b'\n{"custom_id": "a", "response": null, "error": null}\n{"cus', "line 3: not JSON"),
+        (b"not json\n", "line 1: not valid JSON"),
+        (b'\n{"custom_id": "a", "response": null, "error": null}\n{"cus', "line 3: not valid JSON"),
         (b'{"id": "batch_1"}\n', "line 1: no result of a batch"),
         (b'{"custom_id": "a", "method": "POST", "body": {}}\n', "line 1: this is a batch's input"),
         (None, ""),
@@ -261,7 +261,7 @@ def test_what_is_no_result_names_file_and_line(content, why, tmp_path):
     file = tmp_path / "results.jsonl"
     if content is not None:
         file.write_bytes(content)
-    assert why in refused(JudgeError, str(file), Results, file)
+    assert why in refused(TasksError, str(file), Results, file)
 
 
 @table("response")

@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 from forking import in_child
 
-from lmms_eval_tasks.errors import JudgeError
+from lmms_eval_tasks.errors import JudgeError, TasksError
 from lmms_eval_tasks.judges import cache as replies
 from lmms_eval_tasks.judges.cache import Cache
 from lmms_eval_tasks.judges.verdict import Reply, Request, Sampling, Token
@@ -443,9 +443,9 @@ def test_line_that_is_no_export_is_named_and_nothing_loaded(tmp_path, spoil):
     lines = tmp_path / "replies.jsonl"
     lines.write_text(f"{json.dumps(good[0])}\n{spoil(good[1])}\n", encoding="utf-8")
     cache = Cache(tmp_path / "there.sqlite3")
-    refused(JudgeError, r"replies\.jsonl, line 2", replies.load, lines, cache)
+    refused(TasksError, r"replies\.jsonl, line 2", replies.load, lines, cache)
     cache.close()
     empty = replies.summary(cache.path)
     assert (empty["replies"], empty["judges"], empty["first"]) == (0, {}, None)
-    refused(JudgeError, r"none\.jsonl", replies.load, tmp_path / "none.jsonl", cache)
+    refused(TasksError, r"none\.jsonl", replies.load, tmp_path / "none.jsonl", cache)
     cache.close()

@@ -5,14 +5,13 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
 from pydantic import BaseModel
 
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, Status, Verdict
 from lmms_eval_tasks.judges.asking import Asker, judged, settle
 from lmms_eval_tasks.judges.verdict import Judged
 from lmms_eval_tasks.utils import aggregate
-from tests.checks import table
+from tests.checks import refused, table
 
 
 class Reply(BaseModel):
@@ -75,8 +74,7 @@ def test_the_answer_is_judged_without_its_reasoning_unless_a_verdict_was_saved()
 def test_the_judges_failures_have_no_score(status):
     found = done(Scripted(Verdict(None, status)), "rosso")
     assert (found.status, found.score) == (f"judge_{status}", None)
-    with pytest.raises(ValueError, match="no score"):
-        Verdict(0.0, status)
+    refused(ValueError, "no score", Verdict, 0.0, status)
 
 
 def test_judge_none_leaves_no_number_and_a_skipped_verdict_is_a_failure():
@@ -97,5 +95,4 @@ def test_a_verdict_as_plain_types():
     assert value == {**wanted, "expected": 0.0}
     assert Verdict.from_dict(value) == zero
     for score in (None, math.nan, math.inf):
-        with pytest.raises(ValueError, match="finite"):
-            Verdict(score, "ok")
+        refused(ValueError, "finite", Verdict, score, "ok")

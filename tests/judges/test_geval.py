@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from lmms_eval_tasks.judges import geval
+from lmms_eval_tasks.judges import geval, reader
 from lmms_eval_tasks.judges.verdict import Reply, Token
 from tests.checks import refused, table
 
@@ -39,6 +39,18 @@ class Balance(BaseModel):
     score: Annotated[int, Field(gt=-3, lt=3)]
 
 
+def expected(given: Reply, schema: type[BaseModel] = Rating) -> geval.Expected | None:
+    """As the reader asks for it."""
+
+    def stated(text: str) -> int | None:
+        try:
+            return reader.read(text, schema, bare="score").score
+        except reader.UnreadableError:
+            return None
+
+    return geval.expected(given, geval.scale(schema, "score"), stated)
+
+
 def reply(*texts: str, top: dict[str, float] | list[tuple[str, float]], at: str) -> Reply:
     """A reply of these tokens; the one that equals `at` has the probabilities `top`."""
     pairs = list(top.items()) if isinstance(top, dict) else top
@@ -60,10 +72,9 @@ SPREAD = {"4": 0.6, "5": 0.3, "3": 0.1}
 def test_the_place_in_many_tokenisations(case):
     at = case["at"]
     top = {at.replace("4", number): probability for number, probability in SPREAD.items()}
-    found = geval.expected(reply(*case["tokens"], top=top, at=at), Rating, "score")
+    found = expected(reply(*case["tokens"], top=top, at=at))
     assert found is not None
     assert (found.value, found.mass) == (pytest.approx(4.2), pytest.approx(1.0))
-    assert found.chosen == 4
 
 
 @table("texts", CASES["no_single_place"])
@@ -71,12 +82,12 @@ def test_no_single_place(texts):
     """Off the scale, no whole number, in two tokens, two ratings, cut off, in reasoning."""
     at = next(text for text in texts if text in ("4", "7"))
     given = reply(*texts, top={"4": 0.5, "5": 0.3, "7": 0.2}, at=at)
-    assert geval.expected(given, Rating, "score") is None
+    assert expected(given) is None
 
 
 @table("top, value, mass")
 def test_means_by_hand(top, value, mass):
-    found = geval.expected(reply('{"score": ', "4", "}", top=top, at="4"), Rating, "score")
+    found = expected(reply('{"score": ', "4", "}", top=top, at="4"))
     assert found is not None
     assert (found.value, found.mass) == (pytest.approx(value), pytest.approx(mass))
 
@@ -91,7 +102,7 @@ def test_without_log_probabilities():
         reply('{"score": ', "1", "0", "}", top={"1": 0.8, "9": 0.2}, at="1"),  # 10 in two tokens
     ):
         schema = Tenth if "10" in (one.text or "") else Rating
-        assert geval.expected(one, schema, "score") is None
+        assert expected(one, schema) is None
 
 
 @table(
@@ -111,7 +122,7 @@ def test_without_log_probabilities():
     ],
 )
 def test_scales(schema, chosen, top, value):
-    found = geval.expected(reply('{"score": ', chosen, "}", top=top, at=chosen), schema, "score")
+    found = expected(reply('{"score": ', chosen, "}", top=top, at=chosen), schema)
     assert (found and found.value) == (value if value is None else pytest.approx(value))
 
 
@@ -131,7 +142,6 @@ def test_the_scale_comes_from_the_schema():
     assert list(geval.scale(Other, "half")) == [1, 2, 3]
     for name in ("share", "free", "above", "word", "mixed", "truth"):
         refused(ValueError, rf"Other\.{name}", geval.scale, Other, name)
-    refused(ValueError, "share", geval.expected, Reply("1"), Other, "share")
 
 
 TEXTS = st.sampled_from(["1", "2", " 3", '"4"', "4", "5}", " 5", "6", "x", "", ' "', "0", "10"])
@@ -145,20 +155,13 @@ TEXTS = st.sampled_from(["1", "2", " 3", '"4"', "4", "5}", " 5", "6", "x", "", '
 def test_on_the_scale_whatever_the_order(top, own, order):
     def found(pairs):
         tokens = (Token('{"score": ', 0.0, []), Token("4", own, pairs), Token("}", 0.0, []))
-        return geval.expected(Reply('{"score": 4}', tokens=tokens), Rating, "score")
+        return expected(Reply('{"score": 4}', tokens=tokens))
 
     first = found(top)
     assert first is not None
     assert 1 <= first.value <= 5
     assert 0 < first.mass <= 1
     assert found(order.sample(top, len(top))) == first
-
-
-@given(st.text(alphabet="{}[]\"'\\:, 4score<think>/", max_size=60))
-def test_any_reply_gets_an_answer_or_none(text):
-    tokens = tuple(Token(char, -0.1, [(char, -0.1)]) for char in text)
-    found = geval.expected(Reply(text, tokens=tokens), Rating, "score")
-    assert found is None or found.chosen == 4
 
 
 def test_the_share_of_the_scale():

@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel
 
 from lmms_eval_tasks import judges
-from lmms_eval_tasks.errors import JudgeError
+from lmms_eval_tasks.errors import JudgeError, TasksError
 from lmms_eval_tasks.judges.config import is_local, resolve
 from lmms_eval_tasks.judges.verdict import JudgeConfig
 from tests.checks import refused, table
@@ -39,8 +39,7 @@ def test_who_needs_a_key():
 
 @table("spec")
 def test_bad_forms(spec):
-    with pytest.raises(JudgeError, match="MODEL@http"):
-        resolved(spec, KEY)
+    refused(JudgeError, "MODEL@http", resolved, spec, KEY)
 
 
 @table(
@@ -176,8 +175,8 @@ TWO = "[a@http://localhost/v1, b@http://localhost/v1]"
 @table("text, place")
 def test_a_wrong_file_is_one_line_with_its_name_and_key(text, place, tmp_path):
     key = {"OPENAI_API_KEY": "another-key-0123"}
-    message = refused(JudgeError, place, from_file, tmp_path, text, **key)
+    message = refused(TasksError, place, from_file, tmp_path, text, **key)
     assert str(tmp_path) in message
     assert "planted" not in message
     missing = str(tmp_path / "no.yml")
-    refused(JudgeError, r"no\.yml: the judge's file cannot be read", resolved, missing)
+    refused(TasksError, r"no\.yml: No such file", resolved, missing)

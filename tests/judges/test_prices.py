@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lmms_eval_tasks.errors import JudgeError
+from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import prices
 from tests.checks import refused, table
 
@@ -82,5 +82,5 @@ def test_users_file_goes_over_the_packaged_one(tmp_path):
 @table("text, message")
 def test_a_wrong_file_is_named_with_the_entry(tmp_path, text, message):
     file = write(tmp_path, text)
-    assert refused(JudgeError, message, prices.load, file).startswith(f"{file}: ")
-    refused(JudgeError, "cannot be read", prices.load, tmp_path / "none.yml")
+    assert refused(TasksError, message, prices.load, file).startswith(f"{file}: ")
+    refused(TasksError, "No such file", prices.load, tmp_path / "none.yml")

@@ -13,7 +13,7 @@ from injections import Rating
 from pydantic import BaseModel, Field
 
 from lmms_eval_tasks.judges import reader
-from tests.checks import table
+from tests.checks import refused, table
 
 FOLDER = Path(__file__).parents[1] / "cases"
 REPLIES = json.loads((FOLDER / "judge_replies.json").read_text(encoding="utf-8"))
@@ -197,8 +197,7 @@ def test_hostile_texts_and_candidates_end_soon(piece):
 
 
 def test_why_a_reply_is_unreadable():
-    with pytest.raises(reader.UnreadableError, match="300000 characters"):
-        reader.read("x" * 300_000, Rating)
+    refused(reader.UnreadableError, "300000 characters", reader.read, "x" * 300_000, Rating)
     for bare in (None, "score"):  # the reason never repeats the reply
         with pytest.raises(reader.UnreadableError) as caught:
             reader.read('{"reason": "planted-text", "score": "planted-text"}', Rating, bare=bare)

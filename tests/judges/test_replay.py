@@ -4,7 +4,7 @@ import json
 
 from injections import Rating
 
-from lmms_eval_tasks.errors import JudgeError
+from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import Criterion, JudgeConfig
 from lmms_eval_tasks.judges.replay import Recordings, ReplayJudge
 from tests.checks import refused, table
@@ -68,7 +68,7 @@ def test_fields_are_compared_as_the_texts_of_the_prompt_and_images_are_not(tmp_p
 
 @table("lines, words")
 def test_a_bad_line_is_named(tmp_path, lines, words):
-    message = refused(JudgeError, words, judge, tmp_path, *lines)
+    message = refused(TasksError, words, judge, tmp_path, *lines)
     assert message.startswith(str(tmp_path / "recorded.jsonl"))
 
 
@@ -77,5 +77,5 @@ def test_a_file_without_recordings_is_named(tmp_path, content):
     path = tmp_path / "recorded.jsonl"
     if content is not None:
         path.write_bytes(content)
-    words = r"recorded\.jsonl, line 1: no JSON" if content == b"{" else r"recorded\.jsonl"
-    refused(JudgeError, words, Recordings.load, path)
+    words = r"recorded\.jsonl, line 1: not valid JSON" if content == b"{" else r"recorded\.jsonl"
+    refused(TasksError, words, Recordings.load, path)

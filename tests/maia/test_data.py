@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from datasets import Dataset
 
+from lmms_eval_tasks import running
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.maia import data, schema, tasks
 from lmms_eval_tasks.maia.categories import SLUGS
@@ -361,6 +362,33 @@ def test_a_video_damaged_in_its_middle(
     monkeypatch.delenv("LMMS_EVAL_TASKS_ALLOW_MISSING_VIDEOS")
     with pytest.raises(DataError, match=r"video2: unreadable: .*2\.mp4"):
         before.check(names)
+
+
+@table(
+    "frames, options, arguments, told",
+    [
+        ("", "", {}, []),
+        ("32", "", {"max_num_frames": 32}, []),
+        ("4,video2=2", "", {}, ["videos of 2 or 4 frames", "not of 32"]),
+        ("", "", {"max_frames_num": "8"}, ["at most"]),
+        ("", "media=images", {"max_frames_num": "8"}, ["MAIA=media=images: not the default"]),
+    ],
+)
+def test_other_frames_than_the_papers_are_told(
+    frames: str,
+    options: str,
+    arguments: dict[str, Any],
+    told: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("LMMS_EVAL_TASKS_FRAMES", frames)
+    monkeypatch.setenv("LMMS_EVAL_TASKS_MAIA", options)
+    items = [{"setting": "32frames", "video": video} for video in ("video1", "video2")]
+    asked = {"maia_vsv": items, "maia_unimodal": [{"setting": "text", "video": "video1"}]}
+    with running.model(running.Model("no model", "simple", arguments)):
+        _, warnings = tasks.BENCHMARK.describe(None, list(asked), {}, asked)
+    assert len(warnings) == bool(told)
+    assert all(piece in line for piece in told for line in warnings)
 
 
 @table("link", [False, True])

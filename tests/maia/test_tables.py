@@ -37,6 +37,15 @@ def test_a_narrow_terminal_folds(monkeypatch: pytest.MonkeyPatch) -> None:
     assert text.count("tiny maia_vsv") > 1
 
 
+def test_a_warning_is_shown_as_it_is() -> None:
+    """Whatever stands in it, on terminals of any width."""
+    line = "Note: 2 failed (the last: [errno 111] of [/data/x]), not a benchmark result"
+    for width in (40, 200):
+        sink = io.StringIO()
+        show(Console(file=sink, width=width), [line])
+        assert sink.getvalue().split() == line.split()
+
+
 def test_what_is_not_computed_is_a_dash() -> None:
     values = {"rouge_l": 0.5, "bertscore": None, "bleu": float("nan"), "meteor": 0.25, "cider": 1.5}
     text = printed([("", {"maia_oevqa": values})])

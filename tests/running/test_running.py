@@ -6,10 +6,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from lmms_eval_tasks import running
+from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.running import Model, frame_options
-from lmms_eval_tasks.running import sound_table as sound
+from lmms_eval_tasks.running import class_table as sound
 from tests.checks import table
 
 
@@ -91,6 +93,19 @@ def test_samples_for_classes_that_take_no_path() -> None:
             assert running.wants_samples() == (name in wanting)
 
 
+def test_what_is_told_of_a_model() -> None:
+    def told(*words: str) -> str:
+        found = CliRunner().invoke(app, ["models", *words])
+        return found.output if found.exception is None else str(found.exception)
+
+    assert told("qwen2_5_vl").startswith("qwen2_5_vl, lmms-eval 0.7.3\nloads models that these")
+    assert "\n  32 frames of a clip: max_frames_num=32" in told("openai_compatible")  # an alias
+    assert "\n\nglm4v, lmms-eval" in told("gemma3", "glm4v")
+    assert told("qwen_2_5_vl").endswith("has no such model; did you mean qwen2_5_vl?")
+    shown = told()
+    assert all(name in shown for name in ("qwen2_5_vl", "take none of our media: ", "whisper"))
+
+
 # --- how many frames: from a model's arguments and its class ------------------------------------
 
 
@@ -152,3 +167,6 @@ def test_what_is_given_goes_before_the_default(host: None) -> None:
         "defaults": {"fps": None},
     }
     assert frame_options.describe(None) == {"given": {}, "defaults": frame_options.NOT_READ}
+    assert frame_options.most(Model("Base", "chat", arguments)) == 8
+    assert frame_options.most(Model("Passing", "chat")) == 4
+    assert [frame_options.most(one) for one in (Model("Closed", "chat"), None)] == [None, None]

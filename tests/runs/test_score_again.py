@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from lmms_eval_tasks.maia.tasks import BENCHMARK
 from lmms_eval_tasks.runs import score_again
-from lmms_eval_tasks.runs.rescore import Rescored
+from lmms_eval_tasks.runs.rescore import Rescored, rescore_saved
 from lmms_eval_tasks.utils import saved_runs
 
 SAVED = {"acc": 0.5, "kappa": None, "leniency": None}
@@ -29,6 +30,20 @@ def test_what_came_since_is_no_difference(now: dict[str, Any], line: str) -> Non
     run = saved_runs.Run("cvrr_judge", Path("x_samples_cvrr_judge.jsonl"), [], "m", SAVED)
     done = Rescored({"cvrr_judge": {**SAVED, **now}}, labels={run.file: "cvrr_judge"})
     assert score_again.compared([run], done, None) == [f"cvrr_judge: {line}"]
+
+
+def test_of_several_models_each_has_its_own_conditions() -> None:
+    item = {"id": "video1/causal/x/0", "video": "video1", "category": "causal", "setting": "text"}
+    item |= {"options": ["x", "y"], "answer": "A", "data": "d", "reply": "A", "status": "ok"}
+    warned = {"lmms_eval_tasks": {"maia": {"warnings": ["the sample"]}}}
+    runs = [
+        saved_runs.Run(
+            "maia_unimodal", Path(f"{m}_samples_x.jsonl"), [{"failed": item}], m, {}, {}, told
+        )
+        for m, told in (("a", warned), ("b", {"lmms_eval_tasks": {"maia": {}}}))
+    ]
+    assert rescore_saved(BENCHMARK, runs, None).notes == ["a: the sample"]
+    assert rescore_saved(BENCHMARK, runs[:1], None).notes == ["the sample"]
 
 
 def test_the_judge_is_named_where_it_judged() -> None:

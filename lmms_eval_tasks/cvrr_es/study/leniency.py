@@ -73,12 +73,6 @@ def self_preference(
 ) -> Part | None:
     """Is a judge more lenient to its own answers? None if none of the candidates is the judge.
 
-    Args:
-        study: with the reference that leniency is measured against.
-        judge: its name.
-        ratings: what it gave.
-        resamples, seed: of the bootstrap over videos of the difference; 0 resamples for none.
-
     Returns:
         Its `candidates`; its leniency `toward_itself` and `toward_others`, and the `difference`,
         whose `n` counts both. Above 0 is no proof of vanity: answers that are truly good leave less
@@ -146,7 +140,6 @@ def against_kappa(
     """Rank correlation of judges' own accuracy with their agreement with the reference.
 
     Args:
-        kappas: judge -> kappa, None where it is undefined.
         accuracies: judge -> accuracy on the benchmark, all in % or all as shares; names may differ
             from the judges' in case and punctuation.
 

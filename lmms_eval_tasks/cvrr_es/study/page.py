@@ -33,11 +33,7 @@ _NUMBER = re.compile(r"[<>]?(-?\d+(?:\.\d+)?)")
 
 
 def html(report: Report) -> str:
-    """The page.
-
-    Args:
-        report: of report.report, or its JSON read again.
-    """
+    """The page."""
     about = (sheets.basis, sheets.compared, sheets.intervals, sheets.folds)
     bars = _bars(report) if report["reference"] is not None else []
     lowest = min([0.0, *(end for bar in bars for end in (bar["value"], bar["low"]) if end)])

@@ -32,11 +32,7 @@ PANEL_TITLES = {
 
 
 def all_sheets(report: Report) -> list[Sheet]:
-    """The report's tables in the order of the page; those without any number are left out.
-
-    Args:
-        report: of report.report, or its JSON read again.
-    """
+    """The report's tables in the order of the page; those without any number are left out."""
     found = [
         sheets.summary(report),
         sheets.agreement(report),

@@ -154,10 +154,8 @@ def naive_bayes(
     too high is thus corrected, and one that rates at random has no say.
 
     Args:
-        ratings: judge -> item -> 1 to 5, of both kinds of items.
         reference: of the items in `fitted_to`; others are not looked at.
         fitted_to: items to count; none of `items` if the result is to be scored.
-        items: items to rate.
     """
     prior = _shares([reference[item] for item in fitted_to])
     confusion: dict[str, list[Probabilities]] = {}
@@ -263,9 +261,6 @@ class Judges:
         mean where no judge of the answer has a positive weight, where no judge has a kappa, and
         where a dimension has no reference in other folds; the next best judge where the best one
         did not rate (of several without a kappa the first by name).
-
-        Args:
-            name: of PANELS.
         """
         notes: Counter[str] = Counter(
             {"ratings left out, being no whole number of the scale": self._off_scale}

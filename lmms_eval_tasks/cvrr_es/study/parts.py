@@ -43,14 +43,7 @@ def name_of(rater: Rater) -> str:
 
 
 def rater_part(study: Study, rater: Rater, folds: Folds, *, resamples: int, seed: int) -> Part:
-    """Everything about one rater: what it gave, and how far it can be relied on.
-
-    Args:
-        study: all items.
-        rater: one of the study's.
-        folds: of the study, for the offset.
-        resamples, seed: of every interval; 0 resamples for none.
-    """
+    """Everything about one rater: what it gave, and how far it can be relied on."""
     ratings = study.raters[rater]
     options = {"resamples": resamples, "seed": seed}
     corrected, offsets = comparisons.take_off(study, ratings, folds)
@@ -135,8 +128,6 @@ def all_panels(
     judges rated them. `best_judge` is the panel that had to choose on others.
 
     Args:
-        given: the judges.
-        rule: the mixture's, for the panels of selected judges.
         final_judges: whose own ratings the mixture does not select from if its rule says so.
         alone: kappa of each judge on its own items, to choose by where those that all rated give
             none.

@@ -94,11 +94,13 @@ class Loaded:
         rows: those that can be used; one off the scale has no rating and the status OFF_SCALE.
         problems: file and line -> what is wrong; nothing unless it is left out by the user's leave.
         blank: files without rows.
+        runs: saved ones among them.
     """
 
     rows: list[RatingRow]
     problems: Mapping[str, str]
     blank: list[Path]
+    runs: list[saved_runs.Run]
 
 
 def read(paths: Sequence[Path]) -> list[RatingRow]:
@@ -119,10 +121,12 @@ def load(paths: Sequence[Path]) -> Loaded:
     """
     good: list[tuple[str, RatingRow]] = []
     problems: dict[str, str] = {}
-    blank = []
+    blank, runs = [], []
     for file in _files(paths):
         place = ""
-        for place, entry in _entries(file):
+        saved = _saved(file)
+        runs += [saved] if saved else []
+        for place, entry in _of_run(saved) if saved else _entries(file):
             row, problem = _row(entry)
             if problem:
                 problems[place] = problem
@@ -135,16 +139,11 @@ def load(paths: Sequence[Path]) -> Loaded:
         told = next((f"; {place}: {why}" for place, why in problems.items()), "")
         raise DataError(f"{', '.join(map(str, paths))}: no ratings that can be used{told}")
     stop(", ".join(map(str, paths)), bad_items(problems, "ratings cannot be used"))
-    return Loaded(rows, problems, blank)
+    return Loaded(rows, problems, blank, runs)
 
 
 def notes(rows: Sequence[RatingRow], items: Collection[Item]) -> list[str]:
-    """What to know of ratings that can be used: a line each.
-
-    Args:
-        rows: of any judges and rounds; those of other items are not counted.
-        items: everything there is to rate.
-    """
+    """What to know of ratings that can be used: a line each."""
     every = set(items)
     by_judge: dict[tuple[str, str], list[RatingRow]] = {}
     for row in rows:
@@ -195,23 +194,26 @@ def _is_ours(file: Path) -> bool:
     return samples is None or samples["task"] in JUDGE_TASKS
 
 
-def _entries(file: Path) -> Iterator[tuple[str, Any]]:
-    """Place and content of every line of a file; of a saved item what a row needs."""
+def _saved(file: Path) -> saved_runs.Run | None:
     samples = _SAMPLES.search(file.name)
-    if samples is not None:
-        if samples["task"] not in JUDGE_TASKS:
-            raise DataError(f"{file}: {samples['task']} is no task of judges")
-        for number, sample in enumerate(saved_runs.read(file).samples, 1):
-            item = next(filter(_is_item, sample.values()), None)
-            row = item and {name: value for name, value in item.items() if name in _FIELDS}
-            yield f"{file}, line {number}", row
-        return
+    if samples is None:
+        return None
+    if samples["task"] not in JUDGE_TASKS:
+        raise DataError(f"{file}: {samples['task']} is no task of judges")
+    return saved_runs.read(file)
+
+
+def _of_run(run: saved_runs.Run) -> Iterator[tuple[str, Any]]:
+    """Place of every saved item, and of it what a row needs."""
+    for item in saved_runs.saved_items(run):
+        row = {name: value for name, value in item.items() if name in _FIELDS}
+        yield f"{run.file}, {item['id']}", row
+
+
+def _entries(file: Path) -> Iterator[tuple[str, Any]]:
+    """Place and content of every line of a file."""
     for number, entry in read_lines(file):
         yield f"{file}, line {number}", entry
-
-
-def _is_item(value: object) -> bool:
-    return isinstance(value, dict) and value.keys() >= set(_REQUIRED)
 
 
 def _row(entry: Any) -> tuple[RatingRow | None, str]:

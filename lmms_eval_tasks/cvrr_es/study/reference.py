@@ -75,11 +75,7 @@ class Rated(NamedTuple):
     verdict: Verdict
 
     def row(self, label: str) -> RatingRow:
-        """The rating as a line of a file; without one, its status says why.
-
-        Args:
-            label: the judge's name.
-        """
+        """The rating as a line of a file; without one, its status says why."""
         one, score = self.asked, self.verdict.score
         return RatingRow(
             dimension=one.of.dimension,
@@ -128,8 +124,6 @@ def config(spec: str | None, env: Mapping[str, str], *, single: bool = False) ->
 
     Args:
         spec: a judge in its short form, or a file; None for the paper's.
-        env: where keys are looked up, usually os.environ.
-        single: one model instead of a debate.
 
     Raises:
         JudgeError: it cannot be used as configured, or is of the other kind.
@@ -270,10 +264,6 @@ def estimate(config: JudgeConfig, asked: Sequence[Asked]) -> list[str]:
     """The work of rating `asked` in words: each model, all together, notes.
 
     Without repairs and without what is in the cache already.
-
-    Args:
-        config: from `config`.
-        asked: at least one answer.
     """
     from lmms_eval_tasks.judges import run
     from lmms_eval_tasks.judges.report import dollars

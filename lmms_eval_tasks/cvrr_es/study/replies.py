@@ -208,9 +208,6 @@ def reason(text: str) -> str:
     """What a reply without an object gives as its reason; "" if nothing.
 
     What follows `Reason:`, else all that is not the rating itself.
-
-    Args:
-        text: as `stated` leaves it.
     """
     labelled = _REASON.search(text)
     if labelled is None and (level(_unfenced(text)) is not None or _ONLY_SAID.fullmatch(text)):
@@ -288,7 +285,6 @@ def read(reply: str, shown: Sequence[str] = ()) -> RatingReply:
     what stands in a text of `shown`. A rating without a reason counts.
 
     Args:
-        reply: the model's text, as the host hands it over.
         shown: what the candidate wrote, which the judge may quote. Not what other judges said:
             agreeing with one of them word for word is a rating (the paper's Figure 7 has some).
     """

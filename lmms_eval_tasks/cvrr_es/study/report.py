@@ -50,11 +50,6 @@ def report(
 ) -> Report:
     """Compute everything; JSON knows all types in it.
 
-    Args:
-        rows: of all judges and rounds, each rating once.
-        reference: of one rater; none if it is still to come.
-        options: see there.
-
     Raises:
         DataError: as Study.of and leniency.against_kappa; a reference of several raters; no
             rater left but the reference itself; a final judge that is no rater.

@@ -17,10 +17,11 @@ is in a doc.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es import judge
@@ -33,6 +34,7 @@ from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
 from lmms_eval_tasks.cvrr_es.study.study import Place, Ratings, Stratum
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.utils import agreement
+from lmms_eval_tasks.utils.validation import told
 
 # --- what is taken from the reference: never from an item's own fold ------------------------------
 
@@ -109,16 +111,18 @@ class Selection:
     """How the mixture chooses its judges.
 
     Attributes:
-        theta: a kappa above it passes, -1..1.
+        theta: a kappa above it passes, -1..1 (the paper prints kappas times 100).
         top: how many judges at most, in place of `theta`.
         fallback: one of FALLBACKS, for where the rule leaves nobody.
         cross_fit: whether an item's judges are chosen on the other folds.
         own: whether the final judge's own first rating is chosen from, and shown.
     """
 
-    theta: float = THETA
-    top: int | None = None
-    fallback: str = "none"
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    theta: Annotated[float, Field(ge=-1, le=1)] = THETA
+    top: Annotated[int, Field(ge=1)] | None = None
+    fallback: Literal["all", "best", "none"] = "none"
     cross_fit: bool = True
     own: bool = True
 
@@ -148,55 +152,19 @@ def parse(text: str) -> Selection:
     Raises:
         TasksError: anything else; the message shows the form.
     """
-    given: dict[str, Any] = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        name, equals, value = (side.strip() for side in part.partition("="))
-        if not equals or name not in _READ:
-            raise _wrong(text, f"{part!r} is no setting of the mixture")
-        if name in given:
-            raise _wrong(text, f"{name} is given twice")
-        try:
-            given[name] = _READ[name](value)
-        except ValueError as error:
-            raise _wrong(text, f"{name}={value} is {error}") from None
-    if "theta" in given and "top" in given:
-        raise _wrong(text, "theta and top are two rules, of which one holds")
-    return Selection(**given)
-
-
-def _theta(value: str) -> float:
+    pairs = [part.partition("=")[::2] for part in text.split(",") if part.strip()]
+    given = {name.strip(): value.strip() for name, value in pairs}
+    why = ""
+    if len(given) < len(pairs):
+        why = "a setting is given twice"
+    elif given.keys() >= {"theta", "top"}:
+        why = "theta and top are two rules, of which one holds"
     try:
-        theta = float(value)
-    except ValueError:
-        theta = math.nan
-    if not -1 <= theta <= 1:
-        raise ValueError("no kappa in -1..1 (the paper prints it times 100)")
-    return theta
-
-
-def _top(value: str) -> int:
-    if not (value.isascii() and value.isdigit() and int(value)):
-        raise ValueError("no number of judges")
-    return int(value)
-
-
-def _fallback(value: str) -> str:
-    if value not in FALLBACKS:
-        raise ValueError(f"none of {', '.join(FALLBACKS)}")
-    return value
-
-
-def _yes(value: str) -> bool:
-    if value not in ("yes", "no"):
-        raise ValueError("neither yes nor no")
-    return value == "yes"
-
-
-_READ = {"theta": _theta, "top": _top, "fallback": _fallback, "cross_fit": _yes, "own": _yes}
-
-
-def _wrong(text: str, why: str) -> TasksError:
-    return TasksError(f"the mixture's selection {text!r}: {why}; {_FORM}")
+        if not why:
+            return TypeAdapter(Selection).validate_python(given)
+    except ValidationError as error:
+        why = told(error)
+    raise TasksError(f"the mixture's selection {text!r}: {why}; {_FORM}")
 
 
 def choices(
@@ -209,10 +177,8 @@ def choices(
 
     Args:
         ratings: of the judges to choose from, the final judge's own where it may be shown.
-        reference: may lack items; those are not chosen by.
         strata: of all items that are to be rated, which may be more than have ratings; the folds
             are not looked at with cross_fit=no.
-        selection: the rule.
 
     Raises:
         DataError: no judges, no reference ratings, cross-fitting with one fold.
@@ -356,10 +322,6 @@ class Material:
 
 def make(task: str, given: Material) -> Rated:
     """What one judge task rates.
-
-    Args:
-        task: one of labels.JUDGE_TASKS.
-        given: candidates and ratings.
 
     Raises:
         DataError: ratings of others, or a reference, are needed and not there; the reference is

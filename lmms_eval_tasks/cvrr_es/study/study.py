@@ -316,11 +316,6 @@ def folds(items: Iterable[Item], places: Mapping[str, Place], seed: int = 0) -> 
     So every dimension is spread over the folds, and within a dimension whose videos have no other
     the sizes differ by at most its largest video. The same items always give the same folds, in
     whatever order they come; more items may give others.
-
-    Args:
-        items: what is to be split.
-        places: dimension and video of every question; the video is "" where it is not known.
-        seed: other seeds give other folds.
     """
     units: dict[tuple[str, str], Counter[str]] = {}  # (kind, name) -> items by dimension
     of_unit: dict[str, tuple[str, str]] = {}

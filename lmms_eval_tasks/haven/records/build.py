@@ -67,10 +67,6 @@ def plan(
     """Look at the videos, at what is given with them, and at the files; nothing is decoded.
 
     Args:
-        videos: their files.
-        choices: how to make the records.
-        out: folder of the files.
-        source: slug.
         replace_old: whether a video that was made otherwise is made again.
         writes: whether a model is there that writes missing texts.
 
@@ -159,10 +155,6 @@ def build(
     """Make the videos one after the other, each written as soon as it is complete.
 
     Args:
-        jobs: of `plan`.
-        choices: as in `plan`.
-        out: folder of the files.
-        source: slug.
         config: the model that writes; None leaves all new texts out.
         keep_gaps: write a record also where texts failed.
 

@@ -68,10 +68,6 @@ def new_key(videos: Mapping[str, Any]) -> str:
 def texts_of(video: Mapping[str, Any], place: str) -> Texts:
     """The texts that a video of the file has.
 
-    Args:
-        video: as `record` makes it, perhaps corrected by hand.
-        place: for messages.
-
     Raises:
         DataError: it is damaged.
     """
@@ -92,14 +88,7 @@ def texts_of(video: Mapping[str, Any], place: str) -> Texts:
 
 
 def record(made: Structure, texts: Texts, name: str, build: Mapping[str, Any]) -> dict[str, Any]:
-    """A video as the JSON file has it.
-
-    Args:
-        made: its frames and shots.
-        texts: of which some may be missing.
-        name: the video's.
-        build: how it was made.
-    """
+    """A video as the JSON file has it."""
     picks, keyframes, key = made.sampled.picks, set(made.keyframes), set(made.key_shots)
     return {
         "video_name": name,

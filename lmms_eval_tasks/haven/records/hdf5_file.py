@@ -7,16 +7,48 @@ and `video_name` where they are. `n_steps` and `n_frame_per_seg` follow from the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError
 
 from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.haven.records.json_file import Flag
+from lmms_eval_tasks.utils.validation import told
 
-if TYPE_CHECKING:
-    import numpy as np
+
+def _ascending(picks: tuple[int, ...]) -> tuple[int, ...]:
+    for place, (before, pick) in enumerate(pairwise(picks), 2):
+        if pick <= before:
+            raise ValueError(f"entry {place}: {pick} comes after {before}; expected ascending")
+    return picks
+
+
+def _in_order(shots: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+    end = -1
+    for number, (first, last) in enumerate(shots, 1):
+        if last < first or first <= end:
+            raise ValueError(
+                f"entry {number}: {first} to {last} after {end}; expected ascending, apart"
+            )
+        end = last
+    return shots
+
+
+def _single(value: Any) -> Any:
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
+
+
+def _text(value: Any) -> Any:
+    """A name; some files hold it as bytes, some not at all."""
+    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    return text.strip() if isinstance(text, str) else ""
+
+
+Whole = Annotated[int, Field(ge=0)]  # of any numeric type
 
 
 @dataclass(frozen=True)
@@ -33,24 +65,28 @@ class Arrays:
         video_name: the original video's, "" without.
     """
 
-    picks: tuple[int, ...]
-    change_points: tuple[tuple[int, int], ...]
-    n_frames: int
-    gtscore: tuple[float, ...] | None
-    gtframe: tuple[bool, ...] | None
-    video_name: str
+    picks: Annotated[tuple[Whole, ...], Field(min_length=1), AfterValidator(_ascending)]
+    change_points: Annotated[
+        tuple[tuple[Whole, Whole], ...], Field(min_length=1), AfterValidator(_in_order)
+    ]
+    n_frames: Annotated[Whole, BeforeValidator(_single)]
+    gtscore: tuple[float, ...] | None = None
+    gtframe: tuple[Flag, ...] | None = None
+    video_name: Annotated[str, BeforeValidator(_text)] = ""
+
+    def __post_init__(self) -> None:
+        if (last := self.picks[-1]) >= self.n_frames:
+            raise ValueError(f"picks: frame {last} is beyond the end; n_frames is {self.n_frames}")
+        for name, own in (("gtscore", self.gtscore), ("gtframe", self.gtframe)):
+            if own is not None and len(own) != len(self.picks):
+                raise ValueError(f"{name}: {len(own)} values, but picks has {len(self.picks)}")
 
 
-class _WrongError(Exception):
-    """What is wrong with a video, in one line."""
+_ARRAYS = TypeAdapter(Arrays)
 
 
 def read(file: Path, videos: Sequence[str]) -> dict[str, Arrays | str]:
     """The arrays of some videos, or in one line what is wrong with them.
-
-    Args:
-        file: SOURCE.h5, one group per video.
-        videos: the groups to read; one that is not there is not in the result.
 
     Raises:
         DataError: the file is no HDF5 file or is cut off.
@@ -69,107 +105,16 @@ def _video(group: Any) -> Arrays | str:
 
     if not isinstance(group, h5py.Group):
         return "expected a group of datasets, found a dataset"
+    held = {one.name: group[one.name] for one in fields(Arrays) if one.name in group}
+    for name, one in held.items():
+        if not isinstance(one, h5py.Dataset):
+            return f"{name}: expected a dataset, found a group"
     try:
-        return _arrays(group)
-    except _WrongError as wrong:
-        return str(wrong)
+        values = {name: one[()] for name, one in held.items()}
     except OSError as error:  # a damaged block inside a file that opens
         return f"cannot be read: {error}"
-
-
-def _arrays(group: Any) -> Arrays:
-    picks = [int(value) for value in _whole(group, "picks", 1)]
-    if not picks:
-        raise _WrongError("picks: there are none")
-    for place, (before, pick) in enumerate(pairwise(picks), 2):
-        if pick <= before:
-            raise _WrongError(
-                f"picks, entry {place}: {pick} comes after {before}; expected ascending"
-            )
-    n_frames = int(_whole(group, "n_frames", 0)[0])
-    if picks[-1] >= n_frames:
-        place = next(i for i, pick in enumerate(picks, 1) if pick >= n_frames)
-        raise _WrongError(
-            f"picks, entry {place}: frame {picks[place - 1]} is beyond the end; n_frames is "
-            f"{n_frames}, counted from 0"
-        )
-    shots = [(int(first), int(last)) for first, last in _whole(group, "change_points", 2)]
-    _in_order(shots)
-    gtscore = gtframe = None
-    if "gtscore" in group:
-        gtscore = tuple(float(score) for score in _numbers(group, "gtscore", 1))
-    if "gtframe" in group:
-        gtframe = tuple(_flags(_whole(group, "gtframe", 1)))
-    for name, values in (("gtscore", gtscore), ("gtframe", gtframe)):
-        if values is not None and len(values) != len(picks):
-            raise _WrongError(f"{name}: {len(values)} values, but picks has {len(picks)}")
-    return Arrays(tuple(picks), tuple(shots), n_frames, gtscore, gtframe, _name(group))
-
-
-def _numbers(group: Any, name: str, ndim: int) -> np.ndarray[Any, Any]:
-    """A dataset of numbers: (n,), or (n, 2), or for `ndim` 0 a single one as (1,)."""
-    import h5py
-    import numpy as np
-
-    held = group.get(name)
-    if held is None:
-        raise _WrongError(f"{name}: the dataset is missing")
-    if not isinstance(held, h5py.Dataset):
-        raise _WrongError(f"{name}: expected a dataset, found a group")
-    shape, dtype = held.shape, held.dtype
-    if dtype.kind not in "biuf":  # bool, whole, unsigned, real
-        raise _WrongError(f"{name}: expected numbers, found {dtype}")
-    fits = shape is not None and (
-        shape in ((), (1,)) if ndim == 0 else len(shape) == ndim and shape[1:] in ((), (2,))
-    )
-    if not fits:
-        expected = ("one number", "a shape of (n,)", "a shape of (n, 2)")[ndim]
-        raise _WrongError(f"{name}: expected {expected}, found {shape or 'a single value'}")
-    return np.atleast_1d(np.asarray(held[()]))
-
-
-def _whole(group: Any, name: str, ndim: int) -> np.ndarray[Any, Any]:
-    """A dataset of whole numbers from 0 on, of any numeric type."""
-    import numpy as np
-
-    values = _numbers(group, name, ndim)
-    good = np.isfinite(values) & (values >= 0) & (values == np.floor(values))
-    if not good.all():
-        place = tuple(int(i) for i in np.argwhere(~good)[0])
-        where = f"{name}, entry {place[0] + 1}" if ndim else name
-        raise _WrongError(f"{where}: expected a whole number from 0 on, found {values[place]:g}")
-    return values
-
-
-def _in_order(shots: Sequence[tuple[int, int]]) -> None:
-    if not shots:
-        raise _WrongError("change_points: there are none, so the video has no shot")
-    end = -1
-    for number, (first, last) in enumerate(shots, 1):
-        if last < first:
-            raise _WrongError(
-                f"change_points, entry {number}: ends at {last}, before it begins at {first}"
-            )
-        if first <= end:
-            raise _WrongError(
-                f"change_points, entry {number}: begins at {first}, but the shot before it ends "
-                f"at {end}"
-            )
-        end = last
-
-
-def _flags(values: Iterable[Any]) -> list[bool]:
-    for place, value in enumerate(values, 1):
-        if value not in (0, 1):
-            raise _WrongError(f"gtframe, entry {place}: expected 0 or 1, found {value:g}")
-    return [bool(value) for value in values]
-
-
-def _name(group: Any) -> str:
-    """The original video's name; some files hold it as bytes, some not at all."""
-    import h5py
-
-    held = group.get("video_name")
-    value = held[()] if isinstance(held, h5py.Dataset) and held.shape == () else ""
-    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-    return text.strip() if isinstance(text, str) else ""
+    plain = {name: getattr(one, "tolist", lambda own=one: own)() for name, one in values.items()}
+    try:
+        return _ARRAYS.validate_python(plain)
+    except ValidationError as error:
+        return told(error)

@@ -29,7 +29,6 @@ def html(record: Record, images: Mapping[int, str]) -> str:
     """The page of a record.
 
     Args:
-        record: any good one; what it lacks is said in the page.
         images: data URIs of the sampled frames by number, from 1; those that are missing are shown
             as empty boxes.
     """

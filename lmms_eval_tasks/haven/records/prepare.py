@@ -23,8 +23,6 @@ def prepare(source: Path, root: Path, link: bool) -> str:
     Args:
         source: the release's `data` folder, the folder that holds it, a clone of the hub copy, one
             SOURCE_data.json or one SOURCE.h5.
-        root: the data root.
-        link: link instead of copying.
 
     Raises:
         DataError: there is no such file, it does not fit the schema or other data is in the way.
@@ -38,10 +36,16 @@ def prepare(source: Path, root: Path, link: bool) -> str:
     places = dict(_places(given, release))
     fixed = [name for name in places if not name.lower().endswith(released_files.VIDEO_ENDINGS)]
     done = released_files.place(target, places, link, fixed)
-    _check_placed(release, target, tuple(files.source for files in given), source)
+    # Read again from their place: nothing that lies there may change what they say.
+    sources = tuple(files.source for files in given)
+    placed = released.read(target, replace(options.current(), sources=sources))
+    if placed.digest != release.digest:
+        raise DataError(f"{target}: is read as other data than {source}; remove it first")
+    records = zip(placed.records, release.records, strict=True)
+    released_files.check_placed((there.path, own.path) for there, own in records)
     return (
         f"{done}: {len(release.records):,} videos of "
-        f"{', '.join(files.source for files in given)}; "
+        f"{', '.join(sources)}; "
         f"{len(release.problems):,} videos with problems"
     )
 
@@ -92,16 +96,3 @@ def _places(given: list[Files], release: Release) -> Iterator[tuple[str, Path]]:
     for record in release.records:
         if record.path is not None and record.path.is_file():
             yield f"videos/{record.source}/{record.path.name}", record.path
-
-
-def _check_placed(release: Release, target: Path, sources: tuple[str, ...], source: Path) -> None:
-    """The data read again from their place: nothing that lies there may change what they say.
-
-    Raises:
-        DataError: something does.
-    """
-    placed = released.read(target, replace(options.current(), sources=sources))
-    if placed.digest != release.digest:
-        raise DataError(f"{target}: is read as other data than {source}; remove it first")
-    records = zip(placed.records, release.records, strict=True)
-    released_files.check_placed((there.path, given.path) for there, given in records)

@@ -134,9 +134,7 @@ def draw(records: Sequence[Record], number: int, seed: int) -> Sheet:
     draw and counted.
 
     Args:
-        records: in any order.
         number: of videos, at least 1; fewer records give all of them, with a note.
-        seed: of the draw.
 
     Raises:
         DataError: no record has all texts, or a number below 1.
@@ -224,12 +222,7 @@ def evidence(drawn: Drawn) -> Evidence:
 
 
 def html(sheet: Sheet, evidence: Mapping[str, Evidence]) -> str:
-    """The page.
-
-    Args:
-        sheet: what is to be rated.
-        evidence: pictures by the video's id.
-    """
+    """The page."""
     rows = sheet.rows
     # Ratings of another sheet must not turn up in this one.
     name = hashlib.sha256(csv_text(rows).encode("utf-8", "replace")).hexdigest()[:12]

@@ -159,11 +159,7 @@ def join(
     """One video's record, or in one line where JSON and HDF5 first disagree.
 
     Args:
-        source: a slug of labels.SOURCES.
-        video: its key in the release.
-        given: its JSON.
         arrays: its HDF5; None without.
-        origin: names of the files.
         slack: by how many frames JSON and HDF5 may differ: in where things are in the video, and in
             how many are sampled, of which then what both have is taken.
     """

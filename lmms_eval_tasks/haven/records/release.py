@@ -115,12 +115,7 @@ def video_folders(folder: Path, source: str) -> list[Path]:
 
 
 def placed(folder: Path, records: Iterable[Record]) -> tuple[Record, ...]:
-    """The records with the path of their video: where it is, or where it would be.
-
-    Args:
-        folder: ROOT/haven.
-        records: of any sources.
-    """
+    """The records with the path of their video: where it is, or where it would be."""
     return tuple(
         replace(record, path=_path(video_folders(folder, record.source), record))
         for record in records
@@ -153,8 +148,6 @@ def chosen(source: str, videos: Iterable[str], options: Options) -> list[str]:
 
     Args:
         source: a slug of options.SOURCES; only the two large ones have a subset.
-        videos: all keys of its JSON file.
-        options: `seed` and `subset`; a subset of 0 is all. `ids`.
 
     Raises:
         DataError: a file of `ids` cannot be read, or names a video that is not there.
@@ -210,7 +203,6 @@ def read(folder: Path, options: Options) -> Release:
     """Read and validate the chosen videos below `folder`; kept while the files do not change.
 
     Args:
-        folder: ROOT/haven.
         options: `sources`; none named are those of the paper's six that are there, or a user's own
             videos where none of these is. `seed` and `subset`.
 
@@ -271,8 +263,6 @@ def _source(files: Files, options: Options, content: Any) -> list[tuple[str, Rec
     """Every chosen video of a source by its id: its record, or what is wrong with it.
 
     Args:
-        files: of the source.
-        options: which videos are chosen.
         content: a hash; what is read is added to it, in one form however files are formatted.
     """
     entries = read_texts(files.texts)

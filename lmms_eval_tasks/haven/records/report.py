@@ -94,8 +94,6 @@ def lines(done: Done, source: str, *, cached: bool) -> Iterator[str]:
     """The lines of one video, in order.
 
     Args:
-        done: what became of it.
-        source: slug.
         cached: whether replies were kept, so that a second run reads them again.
     """
     name = f"{source}/{done.key or '-'} ({done.job.name})"

@@ -14,49 +14,31 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, create_model, model_validator
+from pydantic import BaseModel
 
 from lmms_eval_tasks.haven.records.structure import Structure
 from lmms_eval_tasks.judges import Criterion, Judge, writer
+from lmms_eval_tasks.judges.writer import SOME, Form, Line
 from lmms_eval_tasks.utils import prompts
 
 
-def _line(value: str) -> str:
-    if not (line := " ".join(value.split())):
-        raise ValueError("an empty text")
-    return line
-
-
-def _some(values: list[Any]) -> list[Any]:
-    if not values:
-        raise ValueError("an empty list")
-    return values
-
-
-Line = Annotated[str, AfterValidator(_line)]
-
-
-class _Reply(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class Description(_Reply):
+class Description(Form):
     """Of a frame or of a shot."""
 
     description: Line
 
 
-class AlignedSentence(_Reply):
+class AlignedSentence(Form):
     """A sentence and the numbers of the shots that it tells about, as they were shown, from 1."""
 
     sentence: Line
-    shots: Annotated[list[int], AfterValidator(_some)]
+    shots: Annotated[list[int], SOME]
 
 
-class Sentences(_Reply):
+class Sentences(Form):
     """A document or a summary."""
 
-    sentences: Annotated[list[AlignedSentence], AfterValidator(_some)]
+    sentences: Annotated[list[AlignedSentence], SOME]
 
 
 @lru_cache(maxsize=256)
@@ -71,10 +53,7 @@ def sentences_on(shots: int) -> type[Sentences]:
                 raise ValueError(f"sentence {number} names a shot twice")
         return reply
 
-    validators: dict[str, Any] = {"check": model_validator(mode="after")(known)}
-    return create_model(
-        "Sentences", __base__=Sentences, __doc__=Sentences.__doc__, __validators__=validators
-    )
+    return writer.checked(Sentences, known)
 
 
 WORDS = 50  # of a shot's description at most; the paper gives no number
@@ -145,12 +124,7 @@ def prompt() -> prompts.Prompt:
 
 
 def criterion(step: str, schema: type[BaseModel] | None = None) -> Criterion:
-    """One step as the judges' layer asks it; its score says only that there is a reply.
-
-    Args:
-        step: one of STEPS.
-        schema: that of the step, perhaps with a check of numbers.
-    """
+    """One step as the judges' layer asks it; its score says only that there is a reply."""
     given, shown = prompt(), _SHOWN[step]
     pictures = shown != "shots"
     return Criterion(
@@ -166,12 +140,7 @@ def criterion(step: str, schema: type[BaseModel] | None = None) -> Criterion:
 
 
 def fields(step: str, shown: Sequence[Any]) -> dict[str, Any]:
-    """What a step is asked about.
-
-    Args:
-        step: one of STEPS.
-        shown: pictures, or descriptions of shots.
-    """
+    """What a step is asked about."""
     return {_SHOWN[step]: list(shown), "words": WORDS}
 
 
@@ -183,10 +152,7 @@ def write(
     The document and the summary wait for all descriptions that they are made of.
 
     Args:
-        judge: a single model.
-        made: frames and shots.
         images: called from several threads.
-        have: texts that are there.
 
     Returns:
         The texts, and what failed: place -> why.

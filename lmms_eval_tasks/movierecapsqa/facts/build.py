@@ -36,7 +36,6 @@ def model(spec: str | None, env: Mapping[str, str]) -> JudgeConfig:
 
     Args:
         spec: None for the paper's.
-        env: where keys are looked up.
 
     Raises:
         JudgeError: it cannot be used, or is no single language model.

@@ -28,13 +28,7 @@ _VERBOSE = 1.5  # length of a question before it is simplified; a guess
 def estimate(
     segments: Sequence[Narrated], given: Prompt, config: JudgeConfig
 ) -> tuple[dict[str, Plan], list[str]]:
-    """The work of each step and of `all` of them, and notes on how it was estimated.
-
-    Args:
-        segments: those that are to be asked about.
-        given: the instructions.
-        config: the model.
-    """
+    """The work of each step and of `all` of them, and notes on how it was estimated."""
     from lmms_eval_tasks.judges import run
     from lmms_eval_tasks.judges.config import is_reasoning
     from lmms_eval_tasks.judges.costs import REASONING_TOKENS

@@ -79,11 +79,10 @@ def read(file: Path) -> Recap:
     Raises:
         DataError: it is none; names the file and the field.
     """
-    content = _yaml(file) if file.suffix in (".yml", ".yaml") else released_files.read_json(file)
-    if not isinstance(content, dict):
-        raise DataError(f"{file}: expected one recap with videoId and segments")
     try:
-        return Recap.model_validate(content)
+        if file.suffix in (".yml", ".yaml"):
+            return Recap.model_validate(released_files.read_yaml(file, "one recap"))
+        return Recap.model_validate(released_files.read_json(file))
     except ValidationError as error:
         raise DataError(f"{file}: {told(error)}") from None
 
@@ -92,8 +91,6 @@ def narrated(recap: Recap, source: Path, subtitles_of_movie: Path | None = None)
     """The recap's segments, each checked as the released form wants it.
 
     Args:
-        recap: what the user gave.
-        source: its file, for messages.
         subtitles_of_movie: the whole movie's, cut to the window of each segment that has one and
             no `srt` of its own.
 
@@ -148,17 +145,6 @@ def _checked(released: Mapping[str, Any], place: str) -> Segment:
         raise DataError(f"{place}: {told(error)}") from None
 
 
-def _yaml(file: Path) -> Any:
-    import yaml
-
-    try:
-        return yaml.safe_load(file.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise DataError(f"{file}: {error.strerror}") from None
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
-        raise DataError(f"{file}: not YAML in UTF-8 ({' '.join(str(error).split())})") from None
-
-
 def _srt(cues: Sequence[Cue], start: float, end: float) -> str:
     """The cues of a window as SubRip, with the movie's times as in the released files."""
     inside = [cue for cue in cues if subtitles.cut([cue], start, end)]
@@ -180,8 +166,6 @@ def read_transcript(file: Path, video: str, movie: str = "", seconds: float = SE
 
     Args:
         file: srt or vtt, with times in the recap video.
-        video: the recap video's id.
-        movie: the movie's title.
         seconds: about how long a segment is to be, above 0.
 
     Raises:

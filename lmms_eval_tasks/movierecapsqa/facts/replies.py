@@ -6,32 +6,15 @@ and the same one for any number of facts, so that it is compiled once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    create_model,
-    model_validator,
-)
+from pydantic import BaseModel, BeforeValidator
+
+from lmms_eval_tasks.judges.writer import SOME, Form, Line, checked
 
 R = TypeVar("R", bound=BaseModel)
-
-
-def _text(value: str) -> str:
-    if not (line := " ".join(value.split())):
-        raise ValueError("an empty text")
-    return line
-
-
-def _some(values: list[Any]) -> list[Any]:
-    if not values:
-        raise ValueError("an empty list")
-    return values
 
 
 def _upper(value: Any) -> Any:
@@ -42,36 +25,31 @@ def _lower(value: Any) -> Any:
     return value.strip().lower() if isinstance(value, str) else value
 
 
-Line = Annotated[str, AfterValidator(_text)]
 Modality = Annotated[Literal["dialogue", "vision", "multimodal"], BeforeValidator(_lower)]
 Category = Annotated[Literal["NPA", "CRD", "TH", "STA", "TEMP"], BeforeValidator(_upper)]
 
 
-class _Reply(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class Facts(_Reply):
+class Facts(Form):
     """Atomic facts."""
 
-    facts: Annotated[list[Line], AfterValidator(_some)]
+    facts: Annotated[list[Line], SOME]
 
 
-class Pair(_Reply):
+class Pair(Form):
     """A question, its answer and the numbers of the facts they rest on, from 1."""
 
     question: Line
     answer: Line
-    facts: Annotated[list[int], AfterValidator(_some)]
+    facts: Annotated[list[int], SOME]
 
 
-class Pairs(_Reply):
+class Pairs(Form):
     """Question-answer pairs."""
 
-    pairs: Annotated[list[Pair], AfterValidator(_some)]
+    pairs: Annotated[list[Pair], SOME]
 
 
-class SimplePair(_Reply):
+class SimplePair(Form):
     """The simpler version of the pair with this number."""
 
     id: int
@@ -79,33 +57,33 @@ class SimplePair(_Reply):
     answer: Line
 
 
-class SimplePairs(_Reply):
+class SimplePairs(Form):
     """Simplified pairs."""
 
     pairs: list[SimplePair]
 
 
-class ModalityLabel(_Reply):
+class ModalityLabel(Form):
     """What the question with this number needs."""
 
     id: int
     label: Modality
 
 
-class Modalities(_Reply):
+class Modalities(Form):
     """Modality labels."""
 
     labels: list[ModalityLabel]
 
 
-class CategoryLabel(_Reply):
+class CategoryLabel(Form):
     """What the question with this number is about."""
 
     id: int
     label: Category
 
 
-class Categories(_Reply):
+class Categories(Form):
     """Category labels."""
 
     labels: list[CategoryLabel]
@@ -131,7 +109,7 @@ def pairs_on(facts: int) -> type[Pairs]:
                 raise ValueError(f"pair {number} names fact {wrong[0]} of {facts}")
         return reply
 
-    return _with_check(Pairs, known)
+    return checked(Pairs, known)
 
 
 @lru_cache(maxsize=256)
@@ -145,11 +123,4 @@ def numbered(schema: type[R], number: int) -> type[R]:
             raise ValueError(f"expected the numbers 1 to {number}, each once, found {ids[:50]}")
         return reply
 
-    return _with_check(schema, complete)
-
-
-def _with_check(schema: type[R], check: Callable[[R], R]) -> type[R]:
-    validators: dict[str, Any] = {"check": model_validator(mode="after")(check)}
-    return create_model(
-        schema.__name__, __base__=schema, __doc__=schema.__doc__, __validators__=validators
-    )
+    return checked(schema, complete)

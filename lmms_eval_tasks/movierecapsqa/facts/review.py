@@ -107,8 +107,6 @@ def lines(planned: Plan, result: Result, *, cached: bool) -> Iterator[str]:
     """The lines, in order.
 
     Args:
-        planned: what was to be done.
-        result: what became of it.
         cached: whether replies were kept, so that a second run reads them again.
     """
     entries = result.entries

@@ -49,13 +49,7 @@ def prompt() -> prompts.Prompt:
 
 
 def criterion(step: str, given: prompts.Prompt, schema: type[BaseModel] | None = None) -> Criterion:
-    """One step as the judges' layer asks it; its score is the number of items in the reply.
-
-    Args:
-        step: one of replies.SCHEMAS.
-        given: the instructions.
-        schema: that of the step, perhaps with a check of numbers.
-    """
+    """One step as the judges' layer asks it; its score is the number of items in the reply."""
     return Criterion(
         name=f"movierecapsqa_{step}",
         system=given.text[step],

@@ -12,6 +12,7 @@ from lmms_eval_tasks.cvrr_es.study import comparisons, leniency
 from lmms_eval_tasks.cvrr_es.study.leniency import against_kappa, read_accuracies
 from lmms_eval_tasks.cvrr_es.study.study import Folds, Study
 from lmms_eval_tasks.errors import DataError
+from tests.checks import refused
 from tests.cvrr_es.study.study_rows import KAPPA_A, PARTIAL, judged, of, referred, study
 
 KAPPAS = {"a": 0.1, "b": 0.3, "c": 0.2, "d": 0.4}
@@ -212,8 +213,7 @@ class TestAccuracies:
             ({"a": 0.75, "b": 33}, "all as shares"),
         ]
         for accuracies, message in bad:
-            with pytest.raises(DataError, match=message):
-                against_kappa(KAPPAS, accuracies)
+            refused(DataError, message, against_kappa, KAPPAS, accuracies)
 
     def test_files(self, tmp_path: Path) -> None:
         file = tmp_path / "a.json"
@@ -224,5 +224,4 @@ class TestAccuracies:
             ('{"J": true}', "J: expected a number, found True"),
         ):
             file.write_text(text)
-            with pytest.raises(DataError, match=rf"a\.json.*{told}"):
-                read_accuracies(file)
+            refused(DataError, rf"a\.json.*{told}", read_accuracies, file)

@@ -71,7 +71,7 @@ class TestRoundTrip:
             )
             assert (bad.rating, bad.status, bad.empty) == (None, "unparsed", True)
         file = lines(tmp_path / "x_samples_cvrr_judge.jsonl", {"failed": items[0]}, {"failed": {}})
-        with pytest.raises(DataError, match=r"line 2: expected an object with dimension, quest"):
+        with pytest.raises(DataError, match=r"line 2: no `failed` item of this suite"):
             read([file])
         other = lines(tmp_path / "x_samples_maia_oe.jsonl", {"failed": items[0]})
         with pytest.raises(DataError, match="maia_oe is no task of judges"):

@@ -23,6 +23,7 @@ from lmms_eval_tasks.cvrr_es.study.ratings import OFF_SCALE
 from lmms_eval_tasks.cvrr_es.study.report import NO_REFERENCE, Options, report
 from lmms_eval_tasks.cvrr_es.study.selection import Selection
 from lmms_eval_tasks.errors import DataError, TasksError
+from tests.checks import refused
 from tests.cvrr_es.scored import write_ratings
 from tests.cvrr_es.study.study_rows import (
     FOURS,
@@ -178,8 +179,7 @@ class TestLacks:
         names = [part["name"] for part in found["raters"]]
         assert names == ["J", "K", "GPT-3.5, with reference"]
         assert "debate (reference) made the reference: not compared with itself" in found["notes"]
-        with pytest.raises(DataError, match="no ratings but the reference's"):
-            report(referred(), referred())
+        refused(DataError, "no ratings but the reference's", report, referred(), referred())
 
 
 # --- the page -------------------------------------------------------------------------------------
@@ -269,6 +269,20 @@ def test_from_files_to_page(files: Path) -> None:
     assert (found["final_judges"], set(found["accuracy"]["pairs"])) == (["J"], {"J", "K"})
     assert found["selection"]["rule"].startswith("top=1,fallback=none")
     assert found["reference"]["counts"]["rated"] == 8
+
+
+def test_what_a_saved_run_told_of_its_numbers(tmp_path: Path) -> None:
+    kept = {"reply": "4", "status": "ok"}
+    rows = [row.as_dict() for row in given("J", LENIENT)]
+    lines = [json.dumps({"failed": {**kept, **row, "id": str(n)}}) for n, row in enumerate(rows)]
+    (tmp_path / "1_samples_cvrr_judge.jsonl").write_text("\n".join(lines))
+    section = {"cvrr_es": {"warnings": ["the sample"]}, "invalid": {"cvrr_judge": "all failed"}}
+    (tmp_path / "1_results.json").write_text(json.dumps({"lmms_eval_tasks": section}))
+    result = run(tmp_path, "--html", tmp_path / "report.html")
+    assert result.exit_code == 3
+    for text in (result.output, (tmp_path / "report.html").read_text(encoding="utf-8")):
+        assert "the sample" in text
+        assert "INVALID: all failed" in text
 
 
 def test_refused_before_any_work(files: Path) -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-import threading
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,8 @@ from typer.testing import CliRunner
 from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.haven.records import files
 from lmms_eval_tasks.sample import render
-from tests.local_endpoint import Fault, Json, LocalEndpoint, last_user_text
+from tests.local_endpoint import Json, LocalEndpoint, last_user_text
+from tests.writing import Folder, Writer
 
 RATE = 10  # frames a second of the videos
 # Scenes: colour, sampled frames at 2 a second.
@@ -28,8 +27,6 @@ F = sum(length for _, length in SCENES)  # 30
 STARTS = [0, 12, 15, 25]
 # The second shot is worth most, then the fourth: of 4 frames at most (15 % of 30), the second fits.
 SCORES = [1.0] * 12 + [5.0, 4.0, 5.0] + [2.0] * 10 + [3.0] * 5
-
-Change = Callable[[str, Any, Json], Any]
 
 
 def render_video(path: Path, scenes: Sequence[tuple[tuple[int, int, int], int]] = SCENES) -> Path:
@@ -50,31 +47,10 @@ def render_video(path: Path, scenes: Sequence[tuple[tuple[int, int, int], int]] 
     return path
 
 
-class Writer:
-    """Describes whatever it is shown; documents join two shots a sentence, in order.
+class Describer(Writer):
+    """Describes whatever it is shown; documents join two shots a sentence, in order."""
 
-    Args:
-        change: called with the step, the reply that would be sent, and the request; returns a reply
-            (plain types, or a `Fault`).
-    """
-
-    def __init__(self, change: Change | None = None) -> None:
-        self.change = change
-        self.asked: Counter[str] = Counter()
-        self.requests: list[tuple[str, Json]] = []
-        self._lock = threading.Lock()
-
-    def __call__(self, request: Json) -> str | Fault:
-        step = request["response_format"]["json_schema"]["name"].removeprefix("haven_")
-        with self._lock:
-            self.asked[step] += 1
-            self.requests.append((step, request))
-        reply = self._reply(step, request)
-        if self.change is not None:
-            reply = self.change(step, reply, request)
-        return reply if isinstance(reply, Fault) else json.dumps(reply)
-
-    def _reply(self, step: str, request: Json) -> Any:
+    def written(self, step: str, request: Json) -> Any:
         if step in ("frame", "shot"):
             return {"description": f"A {step} of {len(pictures(request))} pictures."}
         numbers = [int(n) for n in re.findall(r"^(\d+)\. ", last_user_text(request), re.MULTILINE)]
@@ -90,19 +66,13 @@ def pictures(request: Json) -> list[str]:
     return [part["image_url"]["url"] for part in parts if part["type"] == "image_url"]
 
 
-class Desk:
-    """A folder with a video and its scores, and an endpoint whose model writes."""
+class Desk(Folder):
+    """A folder with a video and its scores."""
 
     def __init__(self, folder: Path, video: Path, endpoint: LocalEndpoint, writer: Writer) -> None:
-        self.folder, self.video, self.endpoint, self.writer = folder, video, endpoint, writer
-        self.out = folder / "out"
+        super().__init__(folder, endpoint, writer)
+        self.video, self.out = video, folder / "out"
         self.scores = self.write("scores.json", SCORES)
-
-    def write(self, name: str, content: Any) -> Path:
-        file = self.folder / name
-        text = content if isinstance(content, str) else json.dumps(content)
-        file.write_text(text, encoding="utf-8")
-        return file
 
     @property
     def env(self) -> dict[str, str]:
@@ -128,6 +98,6 @@ class Desk:
 @contextmanager
 def open_desk(folder: Path, video: Path) -> Iterator[Desk]:
     """A desk in a folder, while its endpoint serves."""
-    writer = Writer()
+    writer = Describer()
     with LocalEndpoint(writer) as endpoint:
         yield Desk(folder, video, endpoint, writer)

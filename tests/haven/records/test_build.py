@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +15,9 @@ from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.haven.options import Options
 from lmms_eval_tasks.haven.records import files
 from lmms_eval_tasks.haven.records import release as released
-from tests.conftest import REPOSITORY
-from tests.haven.records.desk import SCORES, Change, Desk, F, open_desk
+from tests.haven.records.desk import SCORES, Desk, F, open_desk
 from tests.local_endpoint import last_user_text, refused
+from tests.writing import Change
 
 ALL = {"frame": 30, "shot": 4, "document": 1, "summary": 1}
 
@@ -206,7 +200,7 @@ def test_without_a_cache_a_second_run_asks_again(desk: Desk) -> None:
     assert advice(desk.run(*desk.judge, **{settings.JUDGE_CACHE: "off"}).output) == AGAIN
 
 
-# --- what is told, and a killed run ---------------------------------------------------------------
+# --- what is told ---------------------------------------------------------------------------------
 
 
 def test_what_to_look_at_is_told_and_not_changed(desk: Desk) -> None:
@@ -224,45 +218,6 @@ def test_what_to_look_at_is_told_and_not_changed(desk: Desk) -> None:
     assert "sentences of the document that begin before the one before: 2" in done.output
     assert "shots described in more than 50 words: 1, 2, 3, 4" in done.output
     assert desk.written()["video_1"]["aligned_full_document"]["sentences"] == ["Late.", "Early."]
-
-
-def test_what_a_killed_run_paid_for_is_not_paid_again(desk: Desk) -> None:
-    """kill -9 while a shot is being described; at most what was in flight is asked again."""
-    stuck = threading.Event()
-
-    def hold(step: str, reply: object, request: object) -> object:
-        if step == "shot":
-            stuck.set()
-            time.sleep(20 if not desk.folder.joinpath("killed").exists() else 0)
-        return reply
-
-    desk.writer.change = hold
-    code = "from tests.haven.records.desk import app; app()"
-    command = [sys.executable, "-c", code, "haven", "build", str(desk.video), "--shots", "4"]
-    command += ["--out", str(desk.out), "--scores", str(desk.scores), *desk.judge]
-    command += ["--judge-concurrency", "2"]
-    env = {**os.environ, **desk.env, "PYTHONPATH": str(REPOSITORY)}
-    process = subprocess.Popen(command, env=env, cwd=REPOSITORY)
-    assert stuck.wait(60)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait(30) == -signal.SIGKILL
-    assert not files.json_file(desk.out, "own").exists()
-    before = desk.writer.asked.copy()
-    assert before["frame"] >= 29  # the last one may come after the first shot
-    desk.write("killed", "")
-    desk.writer.change = None
-    done = desk.run(*desk.judge)
-    assert done.exit_code == 0, done.exception
-    asked = desk.writer.asked - before
-    # The frames' replies are there, but for one that may have been in flight.
-    assert asked["frame"] <= 31 - before["frame"]
-    assert asked["shot"] == 4
-    assert desk.writer.asked.total() <= sum(ALL.values()) + 2
-    resumed = desk.written()
-    shutil.rmtree(desk.out)
-    shutil.rmtree(desk.folder / "replies")
-    desk.run(*desk.judge)
-    assert desk.written() == resumed
 
 
 def test_a_kill_between_the_two_files_leaves_no_trace(desk: Desk) -> None:

@@ -8,13 +8,13 @@ import json
 import re
 from dataclasses import replace
 
-import pytest
 from PIL import Image
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven.records import picture, rating_sheet
 from lmms_eval_tasks.haven.records.rating_sheet import COLUMNS, DIMENSIONS, Evidence
 from lmms_eval_tasks.haven.records.record import Frame, Record, Sentence, Shot
+from tests.checks import refused
 
 NONE = Evidence({}, (), (), "no video")
 
@@ -60,10 +60,8 @@ def test_videos_that_lack_a_text_are_counted() -> None:
         "4 of 6 videos lack a text and were not drawn from",
         "2 videos instead of 15: there are no more",
     )
-    with pytest.raises(DataError, match="none of 4 videos can be rated"):
-        rating_sheet.draw(others, 15, 0)
-    with pytest.raises(DataError, match="at least 1"):
-        rating_sheet.draw(able, 0, 0)
+    refused(DataError, "none of 4 videos can be rated", rating_sheet.draw, others, 15, 0)
+    refused(DataError, "at least 1", rating_sheet.draw, able, 0, 0)
 
 
 def test_the_page_holds_everything_and_loads_nothing() -> None:

@@ -144,6 +144,7 @@ def arrays_of(**changes: Any) -> Change:
 
 
 PICKS = [0, 15, 30, 45, 60, 75, 90, 105]
+FEWER = arrays_of(picks=PICKS[:-1], gtscore=[0.5] * 7, gtframe=[0] * 4 + [1] + [0] * 2)
 
 
 @table(
@@ -153,7 +154,7 @@ PICKS = [0, 15, 30, 45, 60, 75, 90, 105]
             arrays_of(picks=[*PICKS[:2], 31, *PICKS[3:]]),
             "frames, entry 3, frame_id: 30, but tvsum.h5, picks, entry 3: 31",
         ),
-        (arrays_of(picks=PICKS[:-1]), "frames: 8, but tvsum.h5, picks: 7"),
+        (FEWER, "frames: 8, but tvsum.h5, picks: 7"),
         (
             arrays_of(gtframe=[1, 0, 0, 0, 0, 0, 0, 1]),
             "frames, entry 1, is_gt: 0, but tvsum.h5, gtframe, entry 1: 1",
@@ -188,8 +189,7 @@ def test_frames_of_difference_that_a_user_allows() -> None:
     found = record(off_by_one, slack=1)
     assert found.picks == [*PICKS[:2], 31, *PICKS[3:]]
     assert isinstance(joined(arrays_of(picks=[*PICKS[:2], 32, *PICKS[3:]]), slack=1), str)
-    fewer = arrays_of(picks=PICKS[:-1], gtscore=[0.5] * 7, gtframe=[0] * 4 + [1] + [0] * 2)
-    found = record(lambda given, arrays: (fewer(given, arrays), no_frame(given)), slack=1)
+    found = record(lambda given, arrays: (FEWER(given, arrays), no_frame(given)), slack=1)
     assert (found.picks, found.keyframes) == (PICKS[:-1], [5])
     assert [shot.frames for shot in found.shots] == [(1, 2), (3, 4, 5), (6, 7)]
     ends = arrays_of(change_points=[(0, 30), (31, 74), (75, 119)])

@@ -167,7 +167,7 @@ def test_a_bad_video_is_one_line_and_the_others_are_read(tmp_path: Path) -> None
         ),
         (
             lambda data, arrays: arrays["video_2"]["picks"].__setitem__(2, 9),
-            "tvsum.h5, picks, entry 3: 9 comes after 15; expected ascending",
+            "tvsum.h5, picks: entry 3: 9 comes after 15; expected ascending",
         ),
     ]
     for number, (change, told) in enumerate(bad):

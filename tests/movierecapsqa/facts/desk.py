@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +14,7 @@ from typer.testing import CliRunner
 
 from lmms_eval_tasks.commands.cli import app
 from tests.local_endpoint import Json, LocalEndpoint, last_user_text
-from tests.movierecapsqa.facts.writer import Writer
+from tests.writing import Folder, Writer
 
 SRT = "00:10:01,000 --> 00:10:02,500\n<i>Who is there?</i>\n"
 RECAP = {
@@ -32,19 +33,54 @@ RECAP = {
 }
 
 
-class Desk:
-    """A folder with a recap, and an endpoint whose model writes."""
+class FactWriter(Writer):
+    """A narration is sentences `Name does thing.`; each is a fact, and each two are a pair."""
+
+    def written(self, step: str, request: Json) -> Any:
+        text = last_user_text(request)
+        if step == "facts":
+            return {"facts": [f"{said.strip()}." for said in narration(text).split(".") if said]}
+        if step == "pairs":
+            facts = re.findall(r"^\d+\. (\w+) (.+)\.$", text, re.MULTILINE)
+            pairs = []
+            for first in range(0, len(facts), 2):
+                numbers = list(range(first + 1, min(first + 2, len(facts)) + 1))
+                name, deed = facts[first]
+                answer = " and ".join(facts[n - 1][1] for n in numbers)
+                question = f"What does {name} do when it is {deed.split()[0]}{first}?"
+                pairs.append({"question": question, "answer": f"{answer}.", "facts": numbers})
+            return {"pairs": pairs}
+        found = re.findall(r"^(\d+)\. Question: (.+)\n +Answer: (.+)$", text, re.MULTILINE)
+        if step == "simplify":
+            return {
+                "pairs": [
+                    {
+                        "id": int(number),
+                        "question": re.sub(r"(?<=does )[A-Z]\w+", "somebody", question),
+                        "answer": f"simply {answer}",
+                    }
+                    # Any order will do: numbers tell.
+                    for number, question, answer in reversed(found)
+                ]
+            }
+        label = {"modality": "vision", "category": "npa"}[step]
+        return {"labels": [{"id": int(number), "label": label} for number, *_ in found]}
+
+
+def narration(text: str) -> str:
+    """What stands between the tags of the first block."""
+    match = re.search(r"<(\w+-[0-9a-f]{16})>\n(.*?)\n</\1>", text, re.DOTALL)
+    assert match is not None, text
+    return match[2]
+
+
+class Desk(Folder):
+    """A folder with a recap."""
 
     def __init__(self, folder: Path, endpoint: LocalEndpoint, writer: Writer) -> None:
-        self.folder, self.endpoint, self.writer = folder, endpoint, writer
+        super().__init__(folder, endpoint, writer)
         self.out = folder / "segments.json"
         self.recap = self.write("recap.json", RECAP)
-
-    def write(self, name: str, content: Any) -> Path:
-        file = self.folder / name
-        text = content if isinstance(content, str) else json.dumps(content)
-        file.write_text(text, encoding="utf-8")
-        return file
 
     def run(
         self, *options: str, recap: Path | None = None, model: str = "m", cache: str = ""
@@ -61,7 +97,7 @@ class Desk:
 @contextmanager
 def open_desk(folder: Path) -> Iterator[Desk]:
     """A desk in a folder, while its endpoint serves."""
-    writer = Writer()
+    writer = FactWriter()
     with LocalEndpoint(writer) as endpoint:
         yield Desk(folder, endpoint, writer)
 

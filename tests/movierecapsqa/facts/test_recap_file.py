@@ -10,6 +10,7 @@ import pytest
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.movierecapsqa.facts import recap_file
+from tests.checks import refused
 
 PART = {"startTime": 0, "endTime": 9.5, "transcript": "Ann opens doors."}
 
@@ -48,7 +49,7 @@ def test_yaml_and_json_are_the_same(tmp_path: Path) -> None:
 
 def test_a_bad_recap_is_one_line(tmp_path: Path) -> None:
     for content, why in (
-        ("[]", "expected one recap with videoId and segments"),
+        ("[]", "expected an object"),
         ("{", "not valid JSON"),
         ({"segments": [PART]}, "videoId: the field is missing"),
         ({"videoId": "v", "segments": []}, "segments: "),
@@ -69,9 +70,8 @@ def test_a_bad_recap_is_one_line(tmp_path: Path) -> None:
         assert why in str(raised.value)
         assert str(tmp_path / "recap.json") in str(raised.value)
         assert "\n" not in str(raised.value)
-    for text, why in (("a: [", "not YAML in UTF-8"), ("- a", "expected one recap")):
-        with pytest.raises(DataError, match=why):
-            recap_file.read(recap(tmp_path, text, "recap.yaml"))
+    for text, why in (("a: [", "not YAML"), ("- a", "expected one recap")):
+        refused(DataError, why, recap_file.read, recap(tmp_path, text, "recap.yaml"))
 
 
 def test_dialogue_is_cut_to_windows_in_movie_time(tmp_path: Path) -> None:

@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.judges import cache
 from lmms_eval_tasks.movierecapsqa import schema
 from lmms_eval_tasks.movierecapsqa.facts import review
-from tests.conftest import REPOSITORY
 from tests.local_endpoint import refused
 from tests.movierecapsqa.facts.desk import RECAP, Desk, is_for
 
@@ -56,42 +48,6 @@ def test_a_reply_that_is_kept_and_no_use_is_not_asked_for_again(desk: Desk) -> N
         assert "LMMS_EVAL_TASKS_JUDGE_CACHE=off" in done.output
     assert desk.run(cache="off").exit_code == 0
     assert len(desk.endpoint.chats) == calls + 5
-
-
-def test_what_a_killed_run_paid_for_is_not_paid_again(desk: Desk) -> None:
-    """kill -9 while the third segment's pairs are being written, and the rest is through."""
-    stuck, through = threading.Event(), threading.Event()
-
-    def change(step: str, reply: Any, request: Any) -> Any:
-        if is_for(step, request, "pairs", "Eve"):
-            stuck.set()
-            through.wait(30)
-        return reply
-
-    desk.writer.change = change
-    options = ["facts", str(desk.recap), "--out", str(desk.out)]
-    options += ["--model", f"m@{desk.endpoint.url}"]
-    env = {**os.environ, "LMMS_EVAL_TASKS_JUDGE_CACHE": str(desk.folder / "replies")}
-    script = "from lmms_eval_tasks.commands.cli import main; main()"
-    process = subprocess.Popen([sys.executable, "-c", script, *options], env=env, cwd=REPOSITORY)
-    assert stuck.wait(60)
-    file = desk.folder / "replies" / "replies.sqlite3"
-    until = time.monotonic() + 30
-    # All of the first two segments (5 + 4 replies) and the third one's facts.
-    while cache.summary(file)["replies"] < 10 and time.monotonic() < until:
-        time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait(30) == -signal.SIGKILL
-    through.set()
-    assert not desk.out.exists()
-    desk.writer.asked.clear()
-    assert desk.run().exit_code == 0
-    # The one that was under way is asked once more.
-    assert desk.writer.asked == {"pairs": 1, "simplify": 1, "modality": 1, "category": 1}
-    assert len(desk.written()) == 3
-    desk.writer.asked.clear()
-    assert desk.run().exit_code == 0
-    assert not desk.writer.asked
 
 
 def test_repeated_facts_and_pairs_are_left_out_and_told(desk: Desk) -> None:

@@ -1,4 +1,4 @@
-"""The table of sound against the installed host: whole, true to its sources, and to its classes."""
+"""The table of classes against the installed host: whole, and true to its sources and classes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from lmms_eval_tasks.host import plugin
-from lmms_eval_tasks.running import sound_table as sound
+from lmms_eval_tasks.running import class_pages
+from lmms_eval_tasks.running import class_table as classes
 from lmms_eval_tasks.sample import tiny
 from tests.utils.media_files import write_video
 
@@ -48,12 +49,12 @@ def module_file(module: str) -> str:
     return f"{module.replace('.', '/')}.py"
 
 
-def cells() -> Iterator[tuple[str, str, str, sound.Evidence]]:
+def cells() -> Iterator[tuple[str, str, str, classes.Evidence]]:
     """(model, interface, way, evidence) of every cell and variant."""
-    for name, entry in sound.table().models.items():
+    for name, entry in classes.table().models.items():
         for interface in ("simple", "chat"):
             group = getattr(entry, interface)
-            for way in type(group).model_fields if group else ():
+            for way in {*type(group).model_fields} - {"media"} if group else ():
                 cell = getattr(group, way)
                 for evidence in (cell, *cell.when):
                     yield name, interface, way, evidence
@@ -78,12 +79,12 @@ def registered() -> dict[str, Any]:
 
 
 def test_the_table_is_of_the_installed_host() -> None:
-    assert sound.table().host == plugin.host_version()
-    assert sound.table().host in plugin.KNOWN_HOSTS
+    assert classes.table().host == plugin.host_version()
+    assert classes.table().host in plugin.KNOWN_HOSTS
 
 
 def test_every_registered_model_is_in_the_table_and_none_else() -> None:
-    table, host = sound.table().models, registered()
+    table, host = classes.table().models, registered()
     assert sorted(table) == sorted(host)
     for name, manifest in host.items():
         entry = table[name]
@@ -99,6 +100,54 @@ def test_the_lines_that_cells_rest_on_are_still_there() -> None:
         if cell.line > len(lines(cell.file)) or cell.code not in lines(cell.file)[cell.line - 1]
     ]
     assert not gone
+
+
+def media() -> Iterator[tuple[str, str, classes.Media | classes.Nothing]]:
+    for name, entry in classes.table().models.items():
+        for interface in ("simple", "chat"):
+            if group := getattr(entry, interface):
+                yield name, interface, group.media
+
+
+def test_the_lines_that_media_rest_on_are_still_there() -> None:
+    gone = [
+        f"{name}, {interface}, {one.fact}: {one.file}:{one.line} has no {one.code!r}"
+        for name, interface, found in media()
+        for one in found.evidence
+        if one.line > len(lines(one.file)) or one.code not in lines(one.file)[one.line - 1]
+    ]
+    assert not gone
+
+
+def test_arguments_of_frames_are_the_classes() -> None:
+    """A name that no class has would be swallowed by many, or end the run in others."""
+    absent = []
+    for name, interface, found in media():
+        if isinstance(found, classes.Media) and found.frames_argument and not found.broken:
+            path = getattr(registered()[name], f"{interface}_class_path").rpartition(".")[0]
+            defined = frame_parameters(module_file(path))
+            if found.frames_argument not in defined:
+                absent.append((name, interface, found.frames_argument, sorted(defined)))
+    assert not absent
+
+
+def frame_parameters(file: str) -> set[str]:
+    """Arguments of every __init__ of a module and of the modules of the host that it takes from."""
+    found: set[str] = set()
+    for node in ast.walk(tree(file)):
+        if isinstance(node, ast.FunctionDef) and node.name == "__init__":
+            found |= {one.arg for one in (*node.args.args, *node.args.kwonlyargs)}
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("lmms_eval.models."):
+            other = module_file(node.module or "")
+            if source(other).is_file() and other != file:
+                found |= frame_parameters(other)
+    return found
+
+
+def test_docs_are_those_of_the_table() -> None:
+    """`lmms-eval-tasks models --markdown > docs/models.md`."""
+    page = Path(__file__).parents[2] / "docs" / "models.md"
+    assert page.read_text(encoding="utf-8") == class_pages.markdown()
 
 
 def test_a_model_rests_on_the_registry_if_it_cannot_be_imported() -> None:
@@ -153,7 +202,7 @@ def test_qwen2_5_vl_drops_sound_silently(tmp_path: Path) -> None:
         "chat": ((), (audio,), (video,), (video, audio)),
     }
     for interface, requests in asked.items():
-        found = [sound.delivery("qwen2_5_vl", interface, way) for way in WAYS]
+        found = [classes.delivery("qwen2_5_vl", interface, way) for way in WAYS]
         assert {one.status for one in found} == {"not delivered"}
         built: Any = get_model("qwen2_5_vl", interface == "simple")
         model = built(pretrained=folder, device="cpu", device_map="cpu", **limits)

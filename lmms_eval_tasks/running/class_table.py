@@ -1,11 +1,15 @@
-"""What each of the host's model classes does with sound: the host has no field that says so.
+"""What each of the host's model classes does with media and requests: the host does not say so.
 
-The table (`sound.json`) was read from the sources of lmms-eval 0.7.3; every cell names the line
-it rests on, and a test checks that it is still there. It says what a class does with sound as our
-tasks hand it over: to chat classes an audio item (the path of a 16 kHz mono wav), beside a muted
-mp4 or alone; to simple classes one mp4 with its track, or a wav alone, as a path or as samples.
-"Delivered" means that the sound is given to the model's own processor or, by an API class, sent
-to the server: whether the model can hear is the model's affair.
+The table (`classes.json`) was read from the sources of lmms-eval 0.7.3, and in part run; every
+entry names lines that it rests on, and a test checks that they are still there. It says what a
+class does with what our tasks hand over:
+
+- to simple classes a list of one mp4 (with its track where there is sound), one picture or many, or
+  a wav alone, as a path or as samples; to chat classes items of text, picture, mp4 and wav.
+- Sound is "delivered" if it is given to the model's own processor or, by an API class, sent to the
+  server: whether the model can hear is the model's affair.
+
+`lmms-eval-tasks models` prints it, and docs/models.md is made of it (`--markdown`).
 """
 
 from __future__ import annotations
@@ -68,9 +72,97 @@ class Cell(Evidence):
         return Delivery(status=self.status, why=self.why)
 
 
-class Simple(_Strict):
-    """A simple class: a wav as a path or as samples, and an mp4 with its track."""
+class Line(_Strict):
+    """A line that a fact was read from."""
 
+    fact: Text
+    file: Annotated[str, Field(pattern=r"^lmms_eval(_tasks)?/.+\.py$")]
+    line: Annotated[int, Field(ge=1)]
+    code: Annotated[str, Field(min_length=6)]  # some tokens of that line
+
+
+class Media(_Strict):
+    """What a class does with pictures, videos and requests.
+
+    Attributes:
+        video: what reads a video; "" if it takes none.
+        image, images: whether one picture, and several in one request, reach the model.
+        interleaved: whether pictures stay where they stand between texts; None: not known.
+        mixed: whether requests with pictures and with videos can follow each other in one run.
+        frames_argument: of `--model_args`, which sets the number of frames.
+        frames_default: how many frames of a long video; None if by `rate` alone.
+        rate: how it samples by time, "" if it does not.
+        fewer: what becomes of a video with fewer frames than asked.
+        sampling: which frames of a video that has just as many as asked, "" if all.
+        max_new_tokens, until: whether a task's are honoured.
+        failed: what becomes of a request whose media or generation fails.
+        batch: what a class takes of the first request for its whole batch, "" if nothing.
+        needs: what has to be installed or passed. broken: why it cannot work as it is.
+        how: `run` with tiny checkpoints or a local server, `called` its own code alone, or `read`.
+    """
+
+    video: Literal[
+        "decord",
+        "qwen_vl_utils",
+        "PyAV",
+        "transformers",
+        "torchvision",
+        "opencv",
+        "own package",
+        "server",
+        "",
+    ]
+    image: bool
+    images: bool
+    interleaved: bool | None
+    mixed: bool | None
+    frames_argument: Text | None
+    frames_default: Annotated[int, Field(ge=1)] | None
+    rate: str
+    fewer: Literal["all", "repeats", "raises", "by rate", "unknown"]
+    sampling: str
+    max_new_tokens: Text
+    until: Literal["honoured", "ignored"]
+    failed: Text
+    batch: str
+    needs: str
+    broken: str
+    how: Literal["run", "called", "read"]
+    evidence: Annotated[tuple[Line, ...], Field(min_length=1)]
+
+    def frames(self, wanted: int) -> str:
+        """What to pass so that a video of `wanted` frames arrives whole, in words."""
+        if self.broken:
+            return f"broken: {self.broken}"
+        if not self.video:
+            return "takes pictures alone" if self.image else "takes no pictures"
+        if self.video == "server":
+            return "the whole file is sent"
+        if self.frames_argument is None:
+            by = self.rate or f"{self.frames_default or 'not known how many'} frames"
+            return f"cannot be set: {by}"
+        by_rate = self.rate if self.fewer == "by rate" else ""
+        told = f", {self.sampling or by_rate}" if self.sampling or by_rate else ""
+        enough = self.frames_default == wanted or (
+            self.fewer == "all" and (self.frames_default or 0) >= wanted
+        )
+        if enough and not self.rate:
+            return f"as it is ({self.frames_argument}={self.frames_default}){told}"
+        return f"{self.frames_argument}={wanted}{told}"
+
+
+class Nothing(_Strict):
+    """A class that takes none of our media."""
+
+    none: Text
+    how: Literal["run", "called", "read"]
+    evidence: Annotated[tuple[Line, ...], Field(min_length=1)]
+
+
+class Simple(_Strict):
+    """A simple class: a wav as a path or as samples, and an mp4 with its track; and its media."""
+
+    media: Media | Nothing
     path: Cell
     array: Cell
     mp4: Cell
@@ -83,8 +175,9 @@ class Simple(_Strict):
 
 
 class Chat(_Strict):
-    """A chat class: an audio item alone, or after the item of a muted mp4."""
+    """A chat class: an audio item alone, or after the item of a muted mp4; and its media."""
 
+    media: Media | Nothing
     wav: Cell
     muted_mp4_and_wav: Cell
 
@@ -93,6 +186,7 @@ class Model(_Strict):
     """A registered model: a class for one of the host's interfaces or for both."""
 
     aliases: tuple[str, ...] = ()
+    papers: tuple[str, ...] = ()  # benchmarks whose papers evaluate a model that it loads
     simple: Simple | None = None
     chat: Chat | None = None
 
@@ -114,7 +208,7 @@ class Table(_Strict):
 @functools.lru_cache(maxsize=1)
 def table() -> Table:
     """The packaged table."""
-    text = files(__package__).joinpath("sound.json").read_text(encoding="utf-8")
+    text = files(__package__).joinpath("classes.json").read_text(encoding="utf-8")
     return Table.model_validate_json(text)
 
 
