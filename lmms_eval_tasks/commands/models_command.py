@@ -5,10 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.table import Table
-
-from lmms_eval_tasks.console import table_console
-from lmms_eval_tasks.report.fold import show
 
 
 def models(
@@ -27,10 +23,7 @@ def models(
         print("\n" * bool(place) + "\n".join(class_pages.facts(name)))
     if names:
         return
-    table = Table(title="Model classes", title_justify="left")
-    for column in class_pages.COLUMNS:
-        table.add_column(column)
+    print(f"To pass for {class_pages.FRAMES} of a clip; more with NAME, all in docs/models.md\n")
     for row in class_pages.rows():
-        table.add_row(*row)
-    show(table_console(), [table])
-    print(f"take none of our media: {', '.join(class_pages.others())}")
+        print(f"{row.model} {row.interface}: {row.frames}; sound: {row.sound}")
+    print(f"\nTake none of our media: {', '.join(class_pages.others())}")
