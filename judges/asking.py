@@ -217,6 +217,9 @@ class Gate:
 
     A call that fails lets the others through too: to wait for a success could take the retries of
     every call one after another. Thread-safe.
+
+    Args:
+        clock: seconds, never going back.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

@@ -48,6 +48,7 @@ class Rate:
 
     Args:
         per_minute: the limit, above 0; None is no limit.
+        clock: seconds, never going back.
     """
 
     def __init__(
@@ -224,10 +225,14 @@ def call_with_retries(
 
     Args:
         call: one attempt; only a ProviderError with `retry` is tried again.
+        retries: attempts after the first.
         breaker: does the waiting; when it opens, the retries end.
+        on_retry: told the error and the seconds before each wait.
+        base: seconds, upper end of the first wait.
         cap: seconds, upper end of any wait that the endpoint did not ask for.
         longest: seconds that an endpoint may ask for; more ends the retries, since a run that
             stands still for an hour looks like one that hangs.
+        uniform: source of the jitter.
 
     Raises:
         ProviderError: the last attempt's; `skipped` with the breaker's reason if it was open

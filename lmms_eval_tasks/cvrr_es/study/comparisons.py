@@ -52,6 +52,8 @@ def difference(
     paired, by bootstrap over videos.
 
     Args:
+        study: with the reference; its items count.
+        one, other: any raters or panels.
         resamples, seed: of the bootstrap over videos; 0 resamples for no interval.
     """
     both = shared(study, one, other)
@@ -113,6 +115,10 @@ ALPHA = "interval"
 def pairwise(study: Study, ratings: Mapping[str, Ratings]) -> dict[tuple[str, str], Part]:
     """Quadratic weighted kappa of every two judges, pooled over the items that both rated.
 
+    Args:
+        study: whose items count.
+        ratings: judge -> what it gave. The reference may be one of them.
+
     Returns:
         (one, other) -> kappa, once for each pair, in the order of `ratings`.
     """
@@ -139,6 +145,11 @@ def alpha(study: Study, ratings: Sequence[Ratings]) -> Coefficient:
 
 def take_off(study: Study, ratings: Ratings, folds: Folds) -> tuple[Ratings, Part]:
     """Take the mean offset off a judge's ratings, cross-fitted.
+
+    Args:
+        study: with the reference that the offset is fitted to.
+        ratings: of one rater.
+        folds: of the same study.
 
     Returns:
         Whole ratings 1 to 5, None where there was none or no offset could be fitted; ratings that
@@ -194,6 +205,10 @@ def _offsets(study: Study, ratings: Ratings, folds: Folds) -> list[Fraction | No
 
 def win_rates(study: Study, ratings: Ratings) -> Part:
     """Every candidate against every other, both ways; ratings such as 4.5 count as they are.
+
+    Args:
+        study: whose items count.
+        ratings: of one rater, or the reference.
 
     Returns:
         `against`: two candidates -> wins, ties and losses over the questions where both have a

@@ -64,9 +64,11 @@ def interval_or_reason(
             2^53.
         statistic: gets the sums of all resamples, shape (resamples, sums), and returns one value
             for each, shape (resamples,), nan where it is undefined.
+        n: items.
         unknown: items whose video is not known. One is enough for no interval: as a cluster of its
             own it would make the interval too short.
         resamples: at least 1000; 0 for no interval.
+        seed: of this call alone.
     """
     import numpy as np
 
@@ -105,7 +107,9 @@ def clustered_or_reason(
     """As `interval_or_reason`, of a plain mean, by `stats.clustered_mean`.
 
     Args:
+        values: one for each item.
         videos: of the same items; "" where it is not known.
+        what: the items are.
     """
     if not values:
         return no_interval(NO_VALUE)
@@ -181,8 +185,10 @@ def reliability(
     """All kappas of one rater (or panel) against the study's reference.
 
     Args:
+        study: whose items count.
         ratings: of these items; what they lack is `missing`.
         resamples: of each interval, at least 1000; 0 for none.
+        seed: of each interval.
 
     Returns:
         `cells` by dimension and candidate; `by_dimension` is the mean over candidates, as the
@@ -232,6 +238,12 @@ def between(
     seed: int = 0,
 ) -> Part:
     """Kappa of two raters over some items.
+
+    Args:
+        study: which knows the items' videos, and what its reference is.
+        one, other: may lack items.
+        items: all that should be rated.
+        resamples, seed: as in `reliability`.
 
     Returns:
         `kappa` or its `reason`, and `kappa_authors` (over the levels that occur), on `n` items;

@@ -25,7 +25,10 @@ def file_of(given: Path, video: Path, endings: Sequence[str], option: str) -> Pa
     """The file that an option means for one video: itself, or in a folder the one named alike.
 
     Args:
+        given: the option's value.
         video: the video's file; `holiday.mp4` goes with `holiday.json`.
+        endings: in the order in which they are looked for.
+        option: for messages.
 
     Raises:
         DataError: there is none, or it is of another kind.
@@ -53,6 +56,8 @@ def scores(file: Path, picks: Sequence[int], n_frames: int) -> list[float]:
 
     Args:
         file: a list of numbers as JSON, or an array (n,) as NPY; all finite and 0 or more.
+        picks: the sampled frames' indices among the original ones.
+        n_frames: number of original frames.
 
     Raises:
         DataError: anything else.
@@ -91,6 +96,7 @@ def shares(file: Path, picks: Sequence[int], n_frames: int) -> list[float]:
 
     Args:
         file: JSON, one list of original frame numbers, from 0, for each annotator.
+        picks, n_frames: as in `scores`.
 
     Raises:
         DataError: another form, a frame that is not there, or nobody picked any.
@@ -114,7 +120,12 @@ def shares(file: Path, picks: Sequence[int], n_frames: int) -> list[float]:
 
 
 def nearest(picks: Sequence[int], frame: int) -> int:
-    """Place of the pick nearest to a frame; of two the earlier one's."""
+    """Place of the pick nearest to a frame; of two the earlier one's.
+
+    Args:
+        picks: ascending, at least one.
+        frame: in the same counting.
+    """
     after = bisect_left(picks, frame)
     near = [place for place in (after - 1, after) if 0 <= place < len(picks)]
     return min(near, key=lambda place: (abs(picks[place] - frame), place))
@@ -122,6 +133,10 @@ def nearest(picks: Sequence[int], frame: int) -> int:
 
 def features(file: Path, n: int) -> NDArray[np.floating[Any]]:
     """A user's features: (n, d), finite.
+
+    Args:
+        file: NPY.
+        n: number of sampled frames.
 
     Raises:
         DataError: anything else.

@@ -109,7 +109,13 @@ class Structure:
 
 
 def indices(n_frames: int, rate: float, fps: float) -> list[int]:
-    """Frames at `fps` a second, from the first one; all of a video that has fewer a second."""
+    """Frames at `fps` a second, from the first one; all frames of a video that has fewer a second.
+
+    Args:
+        n_frames: of the video, at least 1.
+        rate: frames a second, on average.
+        fps: above 0.
+    """
     step = max(1.0, rate / fps)
     count = max(1, math.ceil((n_frames - _ROUNDING) / step))
     found = (math.floor(place * step + _ROUNDING) for place in range(count))
@@ -146,6 +152,11 @@ def sample(video: Path, choices: Choices) -> Sampled:
 def structure(sampled: Sampled, frames: Frames, choices: Choices) -> Structure:
     """Shots, keyframes and key shots.
 
+    Args:
+        sampled: of the video.
+        frames: their pictures.
+        choices: how many shots.
+
     Raises:
         TasksError: a picture cannot be decoded, or the features do not fit.
     """
@@ -178,6 +189,7 @@ def cut(features: NDArray[np.floating[Any]], shots: str) -> list[int]:
 
     Args:
         features: (F, d).
+        shots: as in `Choices`.
     """
     n = len(features)
     if shots == AUTO:
@@ -208,6 +220,10 @@ def key_shots(importance: Sequence[float], starts: Sequence[int]) -> list[int]:
 
     None where even the shortest one is longer than that. A shot is worth the mean, not the sum, of
     its frames' importance.
+
+    Args:
+        importance: of each sampled frame, 0 or more.
+        starts: first frames of the shots, ascending from 0.
     """
     borders = list(pairwise([*starts, len(importance)]))
     lengths = [b - a for a, b in borders]

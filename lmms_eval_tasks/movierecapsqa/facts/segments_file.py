@@ -25,7 +25,14 @@ GENERATED = "generated"  # our field in a segment: how it was made
 
 
 def made_from(segment: Narrated, model: str, settings: str, prompt: str) -> dict[str, str]:
-    """How a segment comes about, for the file."""
+    """How a segment comes about, for the file.
+
+    Args:
+        segment: what is given.
+        model: the model's label.
+        settings: hash of the model with its settings.
+        prompt: hash of the instructions.
+    """
     given = json.dumps([dict(segment.released), segment.narration], sort_keys=True)
     digest = hashlib.sha256(given.encode("utf-8", "replace")).hexdigest()[:12]
     return {"model": model, "settings": settings, "prompt": prompt, "input": digest}
@@ -60,6 +67,8 @@ def kept(
     """The ids of the segments that the file has already.
 
     Args:
+        file: for messages.
+        entries: its segments.
         wanted: `made_from` of the segments that are to be in it, by id.
         append: whether it may hold others.
 
@@ -103,7 +112,13 @@ def merged(
     made: Mapping[str, dict[str, Any]],
     order: Sequence[str],
 ) -> list[dict[str, Any]]:
-    """The file's segments with those made now, the recap's own in its order and in one place."""
+    """The file's segments with those made now, the recap's own in its order and in one place.
+
+    Args:
+        entries: what the file holds.
+        made: segments by id.
+        order: the recap's ids.
+    """
     own = {entry["id"].strip(): entry for entry in entries if entry["id"].strip() in order}
     others = [entry["id"].strip() not in order for entry in entries]
     place = others.index(False) if own else len(entries)
