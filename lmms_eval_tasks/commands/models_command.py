@@ -25,5 +25,6 @@ def models(
         return
     print(f"To pass for {class_pages.FRAMES} of a clip; more with NAME, all in docs/models.md\n")
     for row in class_pages.rows():
-        print(f"{row.model} {row.interface}: {row.frames}; sound: {row.sound}")
+        needs = f"; needs: {row.needs}" if row.needs else ""
+        print(f"{row.model} {row.interface}: {row.frames}; sound: {row.sound}{needs}")
     print(f"\nTake none of our media: {', '.join(class_pages.others())}")

@@ -10,7 +10,7 @@ from lmms_eval_tasks.running.class_table import Chat, Media, Model, Nothing, Sim
 
 PAPERS_FRAMES = 32  # MAIA's, and what most papers give
 FRAMES = f"{PAPERS_FRAMES} frames"
-COLUMNS = ("model", "class", FRAMES, "pictures", "sound", "failed request", "how")
+COLUMNS = ("model", "class", FRAMES, "needs", "pictures", "sound", "failed request", "how")
 
 
 class Row(NamedTuple):
@@ -19,6 +19,7 @@ class Row(NamedTuple):
     model: str
     interface: str
     frames: str
+    needs: str
     pictures: str
     sound: str
     failed: str
@@ -75,6 +76,7 @@ def markdown() -> str:
         "",
         f"- **{FRAMES}**: what to pass in `--model_args` so that a clip of {PAPERS_FRAMES} frames",
         "  (MAIA's) reaches the model whole.",
+        "- **needs**: what has to be installed or passed.",
         "- **pictures**: one in a request, several, or several that stay between the texts.",
         "- **sound**: whether it arrives alone (A) and beside the picture (V+A), by default.",
         "- **how** it is known: run, its code called alone, or read.",
@@ -99,8 +101,8 @@ def _rows(name: str, entry: Model) -> Iterator[Row]:
     for kind, one in _classes(entry):
         media = one.media
         if isinstance(media, Media):
-            frames, failed = media.frames(PAPERS_FRAMES), media.failed
-            yield Row(name, kind, frames, _pictures(media), _sound(one), failed, media.how)
+            known = (media.needs, _pictures(media), _sound(one), media.failed, media.how)
+            yield Row(name, kind, media.frames(PAPERS_FRAMES), *known)
 
 
 def _classes(entry: Model) -> Iterator[tuple[str, Simple | Chat]]:
