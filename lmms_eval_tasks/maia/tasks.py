@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found, Item, Items, Join, Part, Task
+from lmms_eval_tasks.console import say
 from lmms_eval_tasks.judges.asking import judged
 from lmms_eval_tasks.judges.verdict import Criterion, Scoring
 from lmms_eval_tasks.maia import data, metrics
@@ -288,6 +289,13 @@ class Maia(Benchmark):
     def judge_prompt(self) -> Prompt:
         """Of the one criterion."""
         return judging.prompt()
+
+    def check(self, names: Sequence[str], found: Found) -> None:  # noqa: ARG002
+        """A class that takes other frames than a clip has is told of."""
+        clips = {f"{task}{end}" for task in ("maia_vsv", "maia_oevqa") for end in LANGUAGES}
+        if clips & {*names} and data.options()["media"] == "clip":
+            for line in running.advice(settings.frames_for("")):
+                say(line)
 
     def describe(
         self,

@@ -102,6 +102,14 @@ def sound_warning(with_picture: bool) -> str | None:
     return table.warning(_model.name, _model.interface, way, _model.arguments)
 
 
+def advice(frames: int = 0) -> list[str]:
+    """What to say of the running model before it is loaded, where videos have so many frames."""
+    from lmms_eval_tasks.running import class_table as table
+
+    known = _model
+    return table.advice(known.name, known.interface, known.arguments, frames) if known else []
+
+
 def wants_samples() -> bool:
     """Whether the running model takes sound alone as samples only, not as a file's path."""
     from lmms_eval_tasks.running import class_table as table

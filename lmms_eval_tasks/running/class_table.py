@@ -256,6 +256,37 @@ def warning(
     return f"The sound did not reach {who}: {found.why}"
 
 
+def advice(
+    model: str, interface: Interface, model_args: Mapping[str, Any], frames: int = 0
+) -> list[str]:
+    """What to say before a model is loaded: that it does not work; or what to pass for a video.
+
+    Args:
+        model, interface, model_args: as of `delivery`.
+        frames: of a video, which are all to reach the model; 0 asks for what is wrong besides.
+    """
+    known = table().model(model) or Model()
+    one = known.chat if interface == "chat" else known.simple
+    if one is None or running.host_version() != table().host:
+        return []
+    media, more = one.media, f"(lmms-eval-tasks models {model})"
+    if isinstance(media, Nothing):
+        ours = media.evidence[0].file.startswith("lmms_eval_tasks/")
+        return [] if ours or frames else [f"{model} takes no videos or pictures: {media.none}"]
+    if media.broken or not frames:
+        broken = f"{model} ({interface}) does not work as it is: {media.broken} {more}"
+        return [broken] if media.broken and not frames else []
+    argument, default = media.frames_argument, media.frames_default
+    whole = default == frames or (media.fewer == "all" and (default or 0) > frames)
+    if not media.video or argument is None or argument in model_args or whole:
+        return []
+    taken = f"{default} frames" if default else media.rate
+    return [
+        f"{model} ({interface}) takes {taken} by default, of videos that have {frames}: pass "
+        f"{argument}={frames} in --model_args {more}"
+    ]
+
+
 def wants_samples(model: str) -> bool:
     """Whether a model's simple class takes sound alone as samples rather than as a wav's path."""
     entry = table().model(model)

@@ -7,6 +7,7 @@ from typing import Any
 
 from lmms_eval_tasks import benchmarks, judges, running, settings
 from lmms_eval_tasks.benchmark import Benchmark, Doc, Found
+from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError, nearest
 from lmms_eval_tasks.judges import JudgeConfig
 from lmms_eval_tasks.judges.verdict import NONE
@@ -40,6 +41,8 @@ def check(tasks: Sequence[str]) -> None:
     settings.check()
     prompts.forget()
     _check_framed(tasks)
+    for line in running.advice():
+        say(line)
     for benchmark, names in benchmarks.chosen(tasks):
         _checked.pop(benchmark.name, None)
         found = _look(benchmark, names)
