@@ -62,14 +62,23 @@ class _Item:
             if option and option in heads
         }
 
+    def own(self, letter: str) -> str:
+        """The text of a letter's option; "" if there is none."""
+        return dict(zip(self.letters, self.texts, strict=True)).get(letter.upper(), "")
+
+    def called(self, text: str) -> str | None:
+        """The letter of the one option that a folded text is; None of several."""
+        same = [x for x, own in zip(self.letters, self.texts, strict=True) if own == text]
+        return same[0] if len(same) == 1 else None
+
     def follows(self, letter: str, text: str) -> bool:
         """Whether `text` begins with the words of the letter's option, whatever comes then."""
-        own = dict(zip(self.letters, self.texts, strict=True)).get(letter.upper())
+        own = self.own(letter)
         return bool(own) and f"{fold(text[: 2 * self.longest + AFTER])} ".startswith(f"{own} ")
 
     def behind(self, letter: str, text: str) -> str | None:
         """What stands behind the letter's own option where `text` opens with all of that."""
-        own = dict(zip(self.letters, self.texts, strict=True)).get(letter.upper())
+        own = self.own(letter)
         window = text[: 2 * self.longest + AFTER]
         ends = [m.start() for m in re.finditer(r"[.!?;\n]| - ", window)][:12]
         return next((window[end:] for end in ends if own and fold(window[:end]) == own), None)
@@ -322,9 +331,8 @@ def _rule_3(text: str, item: _Item) -> Choice | None:
 
 def _rule_4(text: str, item: _Item) -> Choice | None:
     """The reply is one option's text, and only one's."""
-    reply = fold(text)
-    same = [x for x, option in zip(item.letters, item.texts, strict=True) if option == reply]
-    return Choice(same[0], "ok", 4) if len(same) == 1 else None
+    letter = item.called(fold(text))
+    return Choice(letter, "ok", 4) if letter else None
 
 
 Rule = Callable[[str, _Item], Choice | None]
@@ -412,8 +420,7 @@ def _named(statement: _Statement, item: _Item) -> str | None:
     """The option whose whole text is the name that holds the letter ("The answer is G major")."""
     line = statement.before.rpartition("\n")[2] if statement.is_verdict else ""
     name = fold(line + statement.letter + ("" if statement.is_verdict else statement.after))
-    same = [x for x, text in zip(item.letters, item.texts, strict=True) if text == name]
-    return same[0] if len(same) == 1 and not statement.after.endswith("?") else None
+    return None if statement.after.endswith("?") else item.called(name)
 
 
 def _is_negated(statement: _Statement, item: _Item) -> bool:
