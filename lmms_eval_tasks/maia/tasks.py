@@ -293,9 +293,9 @@ class Maia(Benchmark):
     def check(self, names: Sequence[str], found: Found) -> None:  # noqa: ARG002
         """A class that takes other frames than a clip has is told of."""
         clips = {f"{task}{end}" for task in ("maia_vsv", "maia_oevqa") for end in LANGUAGES}
-        if clips & {*names} and data.options()["media"] == "clip":
-            for line in running.advice(settings.frames_for("")):
-                say(line)
+        shown = clips & {*names} and data.options()["media"] == "clip"
+        if shown and (told := running.to_pass(settings.frames_for(""))):
+            say(told)
 
     def describe(
         self,

@@ -288,6 +288,7 @@ def prepare(source: Path, root: Path, link: bool) -> str:
 
     Raises:
         DataError: the source is not there, does not fit the schema, or other data is in the way.
+        MediaError: a picture and its sound cannot be joined.
     """
     file, folder = _laid_out(source.expanduser().resolve())
     release = read(file)

@@ -102,12 +102,19 @@ def sound_warning(with_picture: bool) -> str | None:
     return table.warning(_model.name, _model.interface, way, _model.arguments)
 
 
-def advice(frames: int = 0) -> list[str]:
-    """What to say of the running model before it is loaded, where videos have so many frames."""
+def trouble() -> str:
+    """Why the running model will not work, to be said before it is loaded; "" if it will."""
+    from lmms_eval_tasks.running import class_table as table
+
+    return table.trouble(_model.name, _model.interface) if _model else ""
+
+
+def to_pass(frames: int) -> str:
+    """What to pass so that the running model gets all of a video of so many frames."""
     from lmms_eval_tasks.running import class_table as table
 
     known = _model
-    return table.advice(known.name, known.interface, known.arguments, frames) if known else []
+    return table.to_pass(known.name, known.interface, known.arguments, frames) if known else ""
 
 
 def wants_samples() -> bool:

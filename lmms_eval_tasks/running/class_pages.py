@@ -123,12 +123,8 @@ def _pictures(media: Media) -> str:
 
 def _sound(one: Simple | Chat) -> str:
     """Of A and V+A, at default arguments."""
-    if isinstance(one, Chat):
-        alone, beside = one.wav, one.muted_mp4_and_wav
-    else:
-        alone, beside = (one.array if one.wants_samples else one.path), one.mp4
     said = {"delivered": "yes", "not delivered": "no", "raises": "raises", "unknown": "?"}
-    states = said[alone.status], said[beside.status]
+    states = said[one.alone.status], said[one.beside.status]
     return states[0] if len({*states}) == 1 else f"A {states[0]}, V+A {states[1]}"
 
 

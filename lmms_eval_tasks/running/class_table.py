@@ -44,12 +44,16 @@ class Delivery(_Strict):
     why: Text
 
 
-class Evidence(Delivery):
-    """A delivery and where it was read: a line of a file below the folder of installed packages."""
+class Place(_Strict):
+    """A line of a file below the folder of installed packages."""
 
     file: Annotated[str, Field(pattern=r"^lmms_eval(_tasks)?/.+\.py$")]
     line: Annotated[int, Field(ge=1)]
     code: Annotated[str, Field(min_length=6)]  # some tokens of that line
+
+
+class Evidence(Delivery, Place):
+    """A delivery and where it was read."""
 
 
 class Variant(Evidence):
@@ -72,13 +76,10 @@ class Cell(Evidence):
         return Delivery(status=self.status, why=self.why)
 
 
-class Line(_Strict):
+class Line(Place):
     """A line that a fact was read from."""
 
     fact: Text
-    file: Annotated[str, Field(pattern=r"^lmms_eval(_tasks)?/.+\.py$")]
-    line: Annotated[int, Field(ge=1)]
-    code: Annotated[str, Field(min_length=6)]  # some tokens of that line
 
 
 class Media(_Strict):
@@ -143,12 +144,14 @@ class Media(_Strict):
             return f"cannot be set: {by}"
         by_rate = self.rate if self.fewer == "by rate" else ""
         told = f", {self.sampling or by_rate}" if self.sampling or by_rate else ""
-        enough = self.frames_default == wanted or (
-            self.fewer == "all" and (self.frames_default or 0) >= wanted
-        )
-        if enough and not self.rate:
+        if self.takes(wanted) and not self.rate:
             return f"as it is ({self.frames_argument}={self.frames_default}){told}"
         return f"{self.frames_argument}={wanted}{told}"
+
+    def takes(self, wanted: int) -> bool:
+        """Whether as many frames as a video of `wanted` has are the default, or no more come."""
+        default = self.frames_default or 0
+        return default == wanted or (self.fewer == "all" and default > wanted)
 
 
 class Nothing(_Strict):
@@ -173,6 +176,16 @@ class Simple(_Strict):
         heard = ("delivered", "unknown")
         return self.array.status in heard and self.path.status not in heard
 
+    @property
+    def alone(self) -> Cell:
+        """What becomes of sound without a picture, in the form that the class takes."""
+        return self.array if self.wants_samples else self.path
+
+    @property
+    def beside(self) -> Cell:
+        """What becomes of sound with its picture."""
+        return self.mp4
+
 
 class Chat(_Strict):
     """A chat class: an audio item alone, or after the item of a muted mp4; and its media."""
@@ -180,6 +193,16 @@ class Chat(_Strict):
     media: Media | Nothing
     wav: Cell
     muted_mp4_and_wav: Cell
+
+    @property
+    def alone(self) -> Cell:
+        """What becomes of sound without a picture."""
+        return self.wav
+
+    @property
+    def beside(self) -> Cell:
+        """What becomes of sound with its picture."""
+        return self.muted_mp4_and_wav
 
 
 class Model(_Strict):
@@ -189,6 +212,10 @@ class Model(_Strict):
     papers: tuple[str, ...] = ()  # benchmarks whose papers evaluate a model that it loads
     simple: Simple | None = None
     chat: Chat | None = None
+
+    def of(self, interface: Interface) -> Simple | Chat | None:
+        """Its class for one of the host's interfaces."""
+        return self.chat if interface == "chat" else self.simple
 
 
 class Table(_Strict):
@@ -235,9 +262,10 @@ def delivery(
     entry = table().model(model)
     if entry is None:
         return Delivery(status="unknown", why=f"The table of models does not have {model}.")
-    cell = _cell(entry, interface, way)
-    if cell is None:
+    one = entry.of(interface)
+    if one is None:
         return Delivery(status="unknown", why=f"{model} has no {interface} class.")
+    cell = one.alone if way == "audio" else one.beside
     return cell.with_args(model_args or {})
 
 
@@ -256,53 +284,49 @@ def warning(
     return f"The sound did not reach {who}: {found.why}"
 
 
-def advice(
-    model: str, interface: Interface, model_args: Mapping[str, Any], frames: int = 0
-) -> list[str]:
-    """What to say before a model is loaded: that it does not work; or what to pass for a video.
-
-    Args:
-        model, interface, model_args: as of `delivery`.
-        frames: of a video, which are all to reach the model; 0 asks for what is wrong besides.
-    """
-    known = table().model(model) or Model()
-    one = known.chat if interface == "chat" else known.simple
-    if one is None or running.host_version() != table().host:
-        return []
-    media, more = one.media, f"(lmms-eval-tasks models {model})"
+def trouble(model: str, interface: Interface) -> str:
+    """Why a model will not work, or sees nothing, to be said before it is loaded; "" if it will."""
+    media = _media(model, interface)
     if isinstance(media, Nothing):
         ours = media.evidence[0].file.startswith("lmms_eval_tasks/")
-        return [] if ours or frames else [f"{model} takes no videos or pictures: {media.none}"]
-    if media.broken or not frames:
-        broken = f"{model} ({interface}) does not work as it is: {media.broken} {more}"
-        return [broken] if media.broken and not frames else []
-    argument, default = media.frames_argument, media.frames_default
-    whole = default == frames or (media.fewer == "all" and (default or 0) > frames)
-    if not media.video or argument is None or argument in model_args or whole:
-        return []
-    taken = f"{default} frames" if default else media.rate
-    return [
+        return "" if ours else f"{model} takes no videos or pictures: {media.none}"
+    if media is None or not media.broken:
+        return ""
+    return f"{model} ({interface}) does not work as it is: {media.broken} {_more(model)}"
+
+
+def to_pass(model: str, interface: Interface, model_args: Mapping[str, Any], frames: int) -> str:
+    """What to pass so that a video of so many frames arrives whole; "" if nothing is amiss.
+
+    The user's own number is left alone, and so is a class that does not work (`trouble`).
+    """
+    media = _media(model, interface)
+    if not isinstance(media, Media) or media.broken or not media.video or media.takes(frames):
+        return ""
+    argument = media.frames_argument
+    if argument is None or argument in model_args:
+        return ""
+    taken = f"{media.frames_default} frames" if media.frames_default else media.rate
+    return (
         f"{model} ({interface}) takes {taken} by default, of videos that have {frames}: pass "
-        f"{argument}={frames} in --model_args {more}"
-    ]
+        f"{argument}={frames} in --model_args {_more(model)}"
+    )
+
+
+def _more(model: str) -> str:
+    return f"(lmms-eval-tasks models {model})"
+
+
+def _media(model: str, interface: Interface) -> Media | Nothing | None:
+    """None where the table says nothing, or is of another host."""
+    one = (table().model(model) or Model()).of(interface)
+    return one.media if one and running.host_version() == table().host else None
 
 
 def wants_samples(model: str) -> bool:
     """Whether a model's simple class takes sound alone as samples rather than as a wav's path."""
     entry = table().model(model)
     return entry is not None and entry.simple is not None and entry.simple.wants_samples
-
-
-def _cell(entry: Model, interface: Interface, way: Way) -> Cell | None:
-    if interface == "chat":
-        if entry.chat is None:
-            return None
-        return entry.chat.wav if way == "audio" else entry.chat.muted_mp4_and_wav
-    if entry.simple is None:
-        return None
-    if way == "video_and_audio":
-        return entry.simple.mp4
-    return entry.simple.array if entry.simple.wants_samples else entry.simple.path
 
 
 def _same(given: object, expected: bool | int | str) -> bool:

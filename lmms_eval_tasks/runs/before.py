@@ -41,8 +41,8 @@ def check(tasks: Sequence[str]) -> None:
     settings.check()
     prompts.forget()
     _check_framed(tasks)
-    for line in running.advice():
-        say(line)
+    if told := running.trouble():
+        say(told)
     for benchmark, names in benchmarks.chosen(tasks):
         _checked.pop(benchmark.name, None)
         found = _look(benchmark, names)

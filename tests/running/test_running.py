@@ -128,11 +128,13 @@ def test_what_is_told_of_a_model() -> None:
         ("someone_elses", "chat", {}, 32, ""),
     ],
 )
-def test_advice(name: str, interface: Any, arguments: Any, frames: int, said: str) -> None:
+def test_what_is_said_before_a_model_is_loaded(
+    name: str, interface: Any, arguments: Any, frames: int, said: str
+) -> None:
     with running.model(Model(name, interface, arguments)):
-        told = running.advice(frames)
-    assert len(told) == bool(said)
-    assert said in "".join(told)
+        told = running.to_pass(frames) if frames else running.trouble()
+    assert bool(told) == bool(said)
+    assert said in told
 
 
 # --- how many frames: from a model's arguments and its class ------------------------------------
