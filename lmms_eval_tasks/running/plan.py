@@ -95,12 +95,11 @@ def of(model: Model, needs: Sequence[Needs]) -> Plan:
     videos_as_pictures = not media.video and media.images
     if videos_as_pictures and (tasks := [one.task for one in needs if one.videos]):
         told.append(f"{who} takes no videos: {_listed(tasks)} hand over {FRAMES} pictures of each")
-    modality = {}
-    if media.modality and "modality" not in model.arguments:
-        modality = {one.task: "video" if one.videos else "image" for one in needs if _shown([one])}
-        if modality:
-            arguments["modality"] = next(iter(modality.values()))
-            told.append(f"{who}: modality is set for each task")
+    modality = _modality(media, needs)
+    if modality:
+        arguments["modality"] = next(iter(modality.values()))
+        if {*modality.values()} - {model.arguments.get("modality")}:
+            told.append(f"{who}: modality is set to what each task hands over")
     return Plan(
         interface,
         arguments,
@@ -111,6 +110,13 @@ def of(model: Model, needs: Sequence[Needs]) -> Plan:
         one_by_one=bool(media.mixes),
         told=(*told, *lines),
     )
+
+
+def _modality(media: Media, needs: Iterable[Needs]) -> dict[str, str]:
+    """By task, where the class asks for it: with another one its requests end the run."""
+    if not media.modality:
+        return {}
+    return {one.task: "video" if one.videos else "image" for one in needs if _shown([one])}
 
 
 def _interface(model: Model, needs: Sequence[Needs]) -> Interface:

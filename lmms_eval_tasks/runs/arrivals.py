@@ -24,15 +24,17 @@ def line(asked: Mapping[str, Items]) -> str:
     Args:
         asked: the items of each task of a run.
     """
-    told, places = [], dict[str, None]()
+    told: dict[str, list[str]] = {}
+    places: dict[str, None] = {}
     for name, items in asked.items():
         if seen := _seen(items):
-            told.append(f"{name} {_words(seen)}{_of(len(seen), items)}")
+            told.setdefault(f"{_words(seen)}{_of(len(seen), items)}", []).append(name)
             places |= dict.fromkeys(one["at"] for one in seen)
     if not told:
         return ""
+    lines = [f"{', '.join(names)}: {words}" for words, names in told.items()]
     where = " and ".join(_WHERE.get(one, one) for one in places)
-    return f"reached the model, counted {where}: {'; '.join(told)}"
+    return f"reached the model, counted {where}: {'; '.join(lines)}"
 
 
 def short(name: str, items: Items) -> str:

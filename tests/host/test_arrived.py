@@ -157,26 +157,26 @@ def item(**told: Any) -> dict[str, Any]:
 @table(
     "items, said, short",
     [
-        ([item(frames=32, of=32)] * 2, "t 32 of 32 frames", ""),
+        ([item(frames=32, of=32)] * 2, "t: 32 of 32 frames", ""),
         (
             [item(frames=10, of=32), item(frames=32, of=32)],
-            "t 10 to 32 of 32 frames",
+            "t: 10 to 32 of 32 frames",
             "t: the model saw 10 of 32 frames (1 of 2 requests)",
         ),
         (
             [item(frames=32, distinct=31, of=32)],
-            "t 31 of 32 frames",
+            "t: 31 of 32 frames",
             "t: the model saw 31 of 32 frames",
         ),
-        ([item(pictures=32, of=32)], "t 32 of 32 frames", ""),  # a video that went as pictures
-        ([item(pictures=8, of=32)], "t 8 of 32 frames", "t: the model saw 8 of 32 frames"),
-        ([item(frames=None, of=32)], "t the file itself", ""),
-        ([item(pictures=1)], "t 1 picture", ""),
-        ([item(pictures=20), item(pictures=40)], "t 20 to 40 pictures", ""),
-        ([item(frames=32, seconds=12.04)], "t 32 frames and 12 s of sound", ""),
-        ([item(frames=32, seconds=None)], "t 32 frames and sound", ""),
-        ([item()], "t nothing but text", ""),
-        ([item(frames=4), {"status": "ok"}], "t 4 frames (1 of 2 requests counted)", ""),
+        ([item(pictures=32, of=32)], "t: 32 of 32 frames", ""),  # a video that went as pictures
+        ([item(pictures=8, of=32)], "t: 8 of 32 frames", "t: the model saw 8 of 32 frames"),
+        ([item(frames=None, of=32)], "t: the file itself", ""),
+        ([item(pictures=1)], "t: 1 picture", ""),
+        ([item(pictures=20), item(pictures=40)], "t: 20 to 40 pictures", ""),
+        ([item(frames=32, seconds=12.04)], "t: 32 frames and 12 s of sound", ""),
+        ([item(frames=32, seconds=None)], "t: 32 frames and sound", ""),
+        ([item()], "t: nothing but text", ""),
+        ([item(frames=4), {"status": "ok"}], "t: 4 frames (1 of 2 requests counted)", ""),
         ([{"status": "ok"}], "", ""),
     ],
 )
@@ -184,3 +184,11 @@ def test_in_words(items: Any, said: str, short: str) -> None:
     found = arrivals.line({"t": items})
     assert found == (f"reached the model, counted in what was sent: {said}" if said else "")
     assert arrivals.short("t", items) == short
+
+
+def test_tasks_of_which_the_same_is_said() -> None:
+    whole, picture = [item(frames=32, of=32, at="processor")], [item(pictures=1)]
+    assert arrivals.line({"a": whole, "b": picture, "c": whole, "d": [{"status": "ok"}]}) == (
+        "reached the model, counted at the model's processor and in what was sent: "
+        "a, c: 32 of 32 frames; b: 1 picture"
+    )

@@ -89,7 +89,11 @@ def test_forms_that_a_class_can_take() -> None:
     assert (both.pictures_as_videos, both.videos_as_pictures) == (False, False)
     assert both.modality == {"maia_vsv_1frame": "image", "maia_vsv": "video"}
     assert both.arguments["modality"] == "image"
-    assert not plan.of(Model("internvl2", "simple", {"modality": "video"}), [VIDEO]).modality
+    # One that the user gives fits some tasks, and would end the run at the others.
+    given = plan.of(Model("internvl2", "simple", {"modality": "video"}), [VIDEO, PICTURE])
+    assert given.modality == both.modality
+    assert any("modality is set to what each task hands over" in line for line in given.told)
+    assert not plan.of(Model("internvl2", "simple", {"modality": "video"}), [VIDEO]).told
 
 
 def test_classes_that_mix_replies_are_asked_one_by_one() -> None:
