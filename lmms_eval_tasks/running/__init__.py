@@ -12,9 +12,6 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.running.class_table import Interface, Way
 
 
-KNOWN_HOSTS = ("0.7.3",)
-
-
 def host_version() -> str | None:
     """Version of the installed lmms-eval, or None."""
     try:
