@@ -23,7 +23,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -36,6 +36,7 @@ from lmms_eval_tasks.host.imports import when_imported
 if TYPE_CHECKING:
     from lmms_eval_tasks.running import Model
     from lmms_eval_tasks.running.class_table import Interface
+    from lmms_eval_tasks.runs.invalid import Lengths
 
 TASKS_PATH = Path(__file__).resolve().parent.parent
 HOST_THREADS = 4  # the host's default of process_docs_parallel
@@ -215,7 +216,6 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
         if not needs.on("tasks"):
             return evaluate(*args, **kwargs)
         from lmms_eval_tasks import running
-        from lmms_eval_tasks.host import replies
         from lmms_eval_tasks.runs import after, before, judging
 
         bound = signature.bind(*args, **kwargs)
@@ -230,7 +230,6 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
         if not tasks:
             return evaluate(*bound.args, **bound.kwargs)
         needs.tell()
-        kept = replies.kept(given, tasks) if needs.on("replies") else nullcontext({})
         with (
             _one_message(manager),
             judging.judging(tasks) as judged,
@@ -242,7 +241,7 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
             if judged.begin():
                 asked = given.get("process_docs_parallel", HOST_THREADS)
                 given["process_docs_parallel"] = judged.threads(asked, HOST_THREADS)
-            with right_frames(), kept as lengths:
+            with right_frames(), _kept(given, tasks) as lengths:
                 results = evaluate(*bound.args, **bound.kwargs)
                 if results is not None:  # on rank 0, which has all items
                     after.score_together(results, tasks)
@@ -270,6 +269,15 @@ def _ours(names: Sequence[Any], manager: Any) -> list[str]:
     except (AttributeError, KeyError, TypeError) as error:
         needs.note(f"its index of tasks is another ({error!r})", needs.PARTS["tasks"].without)
         return []
+
+
+def _kept(
+    given: Mapping[str, Any], tasks: Sequence[str]
+) -> AbstractContextManager[Mapping[str, Lengths]]:
+    """Around the host's run: its models are asked through us (replies.py), if they can be."""
+    from lmms_eval_tasks.host import replies
+
+    return replies.kept(given, tasks) if needs.on("replies") else nullcontext({})
 
 
 @contextmanager
