@@ -99,7 +99,7 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
     def cli_evaluate_single(args: Any = None) -> Any:
         from lmms_eval.tasks import TaskManager
 
-        from lmms_eval_tasks.host import replies
+        from lmms_eval_tasks.host import kept_replies, replies
 
         told = {"output_path": None, "include_path": None, "tasks": "", **vars(args)}
         try:
@@ -129,7 +129,7 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
             raise
         except BaseException:
             outcome.failed = True
-            replies.Kept.reopen()
+            kept_replies.Kept.reopen()
             raise
 
     module.cli_evaluate_single = cli_evaluate_single  # type: ignore[attr-defined]
