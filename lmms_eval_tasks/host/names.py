@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks import benchmarks
+from lmms_eval_tasks import benchmarks, running
 from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark, Doc, Task
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
@@ -113,7 +113,10 @@ def _judge(run: judge_run.Run, benchmark: Benchmark) -> Judge:  # noqa: ARG001
 def _handed(task: Task, doc: Doc) -> dict[str, Any]:
     """What was handed over; where it cannot be told any more, the answer still counts."""
     try:
-        return task.handed(doc)
+        told = task.handed(doc)
+        if told.get("media") and running.videos_as_pictures():
+            told["media"] = {**told["media"], "as": "images"}
+        return told
     except (TasksError, OSError):  # a file is gone by now
         return {"media": None}
     except Exception:

@@ -317,7 +317,7 @@ def warning(
 
 
 def media_of(model: str, interface: Interface) -> Media | Nothing | None:
-    """What a class does with media; None where the table says nothing, or not of this host."""
+    """What a class does with media; None where nothing is known, or the class has changed since."""
     one = (table().model(model) or Model()).of(interface)
     return one.media if one and all(line.stands for line in one.media.evidence) else None
 

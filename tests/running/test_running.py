@@ -91,6 +91,9 @@ def test_of_another_host_holds_what_its_classes_still_say(monkeypatch: pytest.Mo
     marked = [line for line in told if "gone from the installed file" in line]
     assert marked
     assert all(simple in line for line in marked)
+    assert sound.media_of("openai", "chat") is not None
+    gone.add("lmms_eval/models/chat/openai.py")
+    assert sound.media_of("openai", "chat") is None
 
 
 def test_samples_for_classes_that_take_no_path() -> None:
