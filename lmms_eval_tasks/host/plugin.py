@@ -211,7 +211,7 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
         from lmms_eval.tasks import TaskManager
 
         from lmms_eval_tasks import running
-        from lmms_eval_tasks.host import replies
+        from lmms_eval_tasks.host import endpoints, replies
         from lmms_eval_tasks.runs import after, before, judging
 
         given = signature.bind(*args, **kwargs).arguments
@@ -236,7 +236,7 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
             if judged.begin():
                 asked = given.get("process_docs_parallel", HOST_THREADS)
                 given["process_docs_parallel"] = judged.threads(asked, HOST_THREADS)
-            with right_frames(), replies.kept(given, tasks) as lengths:
+            with endpoints.right_media(), replies.kept(given, tasks) as lengths:
                 results = evaluate(**given)
                 if results is not None:  # on rank 0, which has all items
                     after.score_together(results, tasks)
@@ -302,32 +302,6 @@ def interface_of(model: str, force_simple: bool = False) -> Interface:
             f"lmms-eval has no model {model!r}: `lmms-eval models` lists them"
         ) from None
     return "chat" if resolved.model_type == "chat" else "simple"
-
-
-@contextmanager
-def right_frames() -> Iterator[None]:
-    """Within it the host's chat classes for endpoints encode each picture they send.
-
-    By itself the host keeps the encoded frames of a request by `id(picture)` and drops the
-    pictures, so that a later frame may get an earlier one's id, and its bytes.
-    """
-    from lmms_eval.protocol import ChatMessages
-
-    encode = ChatMessages.encode_image
-
-    @functools.wraps(encode)
-    def encode_image(
-        self: Any, image: Any, cache: dict[Any, str] | None = None, *args: Any, **kwargs: Any
-    ) -> str:
-        # A path names its picture for good.
-        kept = cache if isinstance(image, str) else None
-        return str(encode(self, image, kept, *args, **kwargs))
-
-    ChatMessages.encode_image = encode_image
-    try:
-        yield
-    finally:
-        ChatMessages.encode_image = encode
 
 
 def _wrap_simple_evaluate() -> None:

@@ -25,7 +25,7 @@ from lmms_eval_tasks import benchmarks, running, settings
 from lmms_eval_tasks.benchmark import NOT_RUN
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.host import cut_replies
+from lmms_eval_tasks.host import cut_replies, endpoints
 from lmms_eval_tasks.runs import given
 from lmms_eval_tasks.runs.invalid import Lengths
 from lmms_eval_tasks.utils import answers
@@ -108,7 +108,7 @@ class _Asked:
     ) -> None:
         self._lm, self._tasks = lm, frozenset(tasks)
         self._lengths = lengths
-        self._generate: Callable[[list[Any]], list[Any]] = lm.generate_until
+        self._generate = endpoints.callable_again(lm, lm.generate_until)
         self._at_once = _at_once(run)
         self._stop_after = settings.model_stop_after()
         self._failed_in_a_row = 0

@@ -1,0 +1,152 @@
+"""What the host's classes for endpoints send of our tasks: decoded where it arrives.
+
+Those whose client is installed with us run here; the others with
+
+    MODEL_CLASSES=all python -m pytest -s tests/host/test_endpoint_classes.py
+
+and anthropic<1, dashscope, google-genai and litellm on the path. What is expected of each stands in
+tests/cases/endpoint_classes.json.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import av
+import numpy as np
+import pytest
+from PIL import Image
+
+from lmms_eval_tasks import benchmarks
+from lmms_eval_tasks.haven import sample as haven
+from lmms_eval_tasks.host import names
+from lmms_eval_tasks.running import class_table
+from lmms_eval_tasks.runs import before
+from tests.host.endpoint_classes import ALL, TABLE, required, run, serving
+from tests.maverix import reading
+from tests.vendor_apis import Part, order_of, text_of
+
+pytestmark = pytest.mark.usefixtures("on_sample")
+
+
+def first(task: str) -> dict[str, Any]:
+    return before.docs(benchmarks.of(task), task)[0]
+
+
+@functools.lru_cache(maxsize=4)
+def decoded(path: str) -> list[Any]:
+    with av.open(path) as file:
+        return [frame.to_ndarray(format="rgb24") for frame in file.decode(video=0)]
+
+
+def small(pixels: Any) -> Any:
+
+    return np.asarray(
+        Image.fromarray(np.asarray(pixels)).resize((64, 40), Image.Resampling.BOX), int
+    )
+
+
+def places(pictures: Sequence[Any], doc: dict[str, Any]) -> Iterator[set[int]]:
+    """Of each picture, which of the frames that were handed over it can be.
+
+    By the codes of the samples; MAIA's frames have none, and some are as good as the same.
+    """
+    given = names.doc_to_visual(doc)
+    if doc["task"].startswith("haven"):
+        marks = [haven.read(picture) for picture in given]
+        yield from ({marks.index(haven.read(picture))} for picture in pictures)
+    elif doc["task"].startswith("maverix"):
+        seen = reading.seen(given[0])
+        yield from ({seen.index(reading.read_frame(np.asarray(one)))} for one in pictures)
+    else:
+        frames = decoded(given[0]) if isinstance(given[0], str) else given
+        known = np.stack([small(frame) for frame in frames])
+        for picture in pictures:
+            far = np.abs(known - small(picture)).mean(axis=(1, 2, 3))
+            yield {int(place) for place in np.flatnonzero(far < far.min() + 0.1)}
+
+
+def check(parts: Sequence[Part], doc: dict[str, Any], simple: bool) -> str:
+    """The media of a request against what was handed over; how many frames, and how many distinct.
+
+    Raises:
+        AssertionError: a picture is not the one that stands at its place, a file is another.
+    """
+    (message,) = names.doc_to_messages(doc)
+    files = {item["type"]: item.get("url") for item in message["content"]}
+    if simple and "video" in files:
+        files["video"] = names.doc_to_visual(doc)[0]
+    for part in parts:
+        if part.kind in ("video", "audio"):
+            assert part.value == Path(files[part.kind]).read_bytes(), part.kind
+    pictures = [part.value for part in parts if part.kind == "image"]
+    given = names.doc_to_visual(doc)
+    total = len(decoded(given[0])) if isinstance(given[0], str) else len(given)
+    if not pictures:
+        return f"the file of {total}"
+    found = []
+    for place, can in zip(
+        np.linspace(0, total - 1, len(pictures)), places(pictures, doc), strict=True
+    ):
+        # Some readers round a place, others cut it off.
+        right = can & {math.floor(place), round(place)}
+        assert right, (place, can)
+        found.append(min(right))
+    assert found == sorted(set(found))
+    return f"{len(pictures)} of {total}, {len(set(found))} distinct, {pictures[0].size}"
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_what_arrives(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every frame at its place and no other, the whole of a file, and text and media in order."""
+    one = TABLE[name]
+    required(one["package"])
+    with serving(lambda parts: "A", monkeypatch) as server:
+        run(name, server, list(one["arrives"]), limit=1)
+    left = list(server.asked)
+    for task, expected in one["arrives"].items():
+        doc = first(task)
+        own = [parts for parts in left if names.doc_to_text(doc) in text_of(parts)]
+        if task.startswith("maia"):  # one text for the video and for its first frame
+            alone = [parts for parts in own if "1 image" in order_of(parts).split(", ")]
+            own = alone if task == "maia_vsv_1frame" else [p for p in own if p not in alone]
+        assert [order_of(parts) for parts in own] == ([expected] if expected else []), task
+        told = check(own[0], doc, one.get("simple", False)) if own else "nothing"
+        print(f"{name:14} | {task:15} | {expected or 'fails':29} | {told}")
+        left = [parts for parts in left if parts not in own]
+    assert not left
+
+
+@pytest.mark.skipif(not ALL, reason="every class once more: MODEL_CLASSES=all")
+@pytest.mark.parametrize("name", TABLE)
+def test_all_frames(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the argument that the table of classes names."""
+    one = TABLE[name]
+    required(one["package"])
+    entry = class_table.table().models[one["model"]]
+    media = entry.of("simple" if one.get("simple") or not entry.chat else "chat").media
+    if media.frames_argument is None:
+        pytest.skip("takes whole files, or pictures alone")
+    with serving(lambda parts: "A", monkeypatch) as server:
+        run(name, server, ["maia_vsv"], 1, f",{media.frames_argument}=32")
+    (parts,) = server.asked
+    told = check(parts, first("maia_vsv"), one.get("simple", False))
+    print(f"{name:14} | maia_vsv        | {media.frames_argument}=32 | {order_of(parts)} | {told}")
+    assert "32 of 32, 32 distinct" in told
+
+
+@pytest.mark.parametrize(
+    ("name", "task", "why"),
+    [(name, task, why) for name, one in TABLE.items() for task, why in one.get("ends", {}).items()],
+)
+def test_what_ends_a_run(name: str, task: str, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    required(TABLE[name]["package"])
+    with (
+        serving(lambda parts: "A", monkeypatch) as server,
+        pytest.raises(Exception, match=why),
+    ):
+        run(name, server, [task], limit=1)
