@@ -40,7 +40,7 @@ def required(package: str) -> None:
 
 @contextmanager
 def serving(reply: Reply, monkeypatch: pytest.MonkeyPatch) -> Iterator[VendorApis]:
-    """A server that every vendor's client of this process reaches, without waits between attempts."""
+    """A server that every vendor's client of this process reaches; no class waits to try again."""
     with VendorApis(reply) as server:
         openai = f"{server.root}/v1"
         for name, value in {

@@ -11,6 +11,7 @@ tests/cases/endpoint_classes.json.
 from __future__ import annotations
 
 import functools
+import io
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -38,8 +39,8 @@ def first(task: str) -> dict[str, Any]:
 
 
 @functools.lru_cache(maxsize=4)
-def decoded(path: str) -> list[Any]:
-    with av.open(path) as file:
+def decoded(video: str | bytes) -> list[Any]:
+    with av.open(io.BytesIO(video) if isinstance(video, bytes) else video) as file:
         return [frame.to_ndarray(format="rgb24") for frame in file.decode(video=0)]
 
 
@@ -78,16 +79,16 @@ def check(parts: Sequence[Part], doc: dict[str, Any], simple: bool) -> str:
     """
     (message,) = names.doc_to_messages(doc)
     files = {item["type"]: item.get("url") for item in message["content"]}
+    given = names.doc_to_visual(doc)
     if simple and "video" in files:
-        files["video"] = names.doc_to_visual(doc)[0]
+        files["video"] = given[0]
+    pictures = [part.value for part in parts if part.kind == "image"]
     for part in parts:
         if part.kind in ("video", "audio"):
             assert part.value == Path(files[part.kind]).read_bytes(), part.kind
-    pictures = [part.value for part in parts if part.kind == "image"]
-    given = names.doc_to_visual(doc)
+        if part.kind == "video":
+            pictures = decoded(part.value)
     total = len(decoded(given[0])) if isinstance(given[0], str) else len(given)
-    if not pictures:
-        return f"the file of {total}"
     found = []
     for place, can in zip(
         np.linspace(0, total - 1, len(pictures)), places(pictures, doc), strict=True
@@ -97,7 +98,8 @@ def check(parts: Sequence[Part], doc: dict[str, Any], simple: bool) -> str:
         assert right, (place, can)
         found.append(min(right))
     assert found == sorted(set(found))
-    return f"{len(pictures)} of {total}, {len(set(found))} distinct, {pictures[0].size}"
+    size = np.asarray(pictures[0]).shape[1::-1]
+    return f"{len(pictures)} of {total}, {len(set(found))} distinct, {size}"
 
 
 @pytest.mark.parametrize("name", TABLE)
@@ -121,6 +123,17 @@ def test_what_arrives(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not left
 
 
+@pytest.mark.parametrize(("more", "frames"), [("", 10), (",max_frames_num=-1", -1)])
+def test_how_many_frames_a_server_is_told(
+    more: str, frames: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that reads videos itself takes so many of them; vLLM takes -1 for all."""
+    with serving(lambda parts: "A", monkeypatch) as server:
+        run("openai videos", server, ["maia_vsv"], 1, more)
+    (request,) = server.requests
+    assert request.json["media_io_kwargs"] == {"video": {"num_frames": frames}}
+
+
 @pytest.mark.skipif(not ALL, reason="every class once more: MODEL_CLASSES=all")
 @pytest.mark.parametrize("name", TABLE)
 def test_all_frames(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +142,7 @@ def test_all_frames(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     required(one["package"])
     entry = class_table.table().models[one["model"]]
     media = entry.of("simple" if one.get("simple") or not entry.chat else "chat").media
-    if media.frames_argument is None:
+    if media.frames_argument is None or "video_url" in one["arguments"]:
         pytest.skip("takes whole files, or pictures alone")
     with serving(lambda parts: "A", monkeypatch) as server:
         run(name, server, ["maia_vsv"], 1, f",{media.frames_argument}=32")
