@@ -136,6 +136,8 @@ class Task:
         name: of the task.
         prompt: what the model is given for a doc.
         keep: what the log keeps of a doc: all that `score` reads, in plain types.
+        frames: how many of its video's frames a model should see for a doc, where the protocol says
+            it; None where that is the model's own affair.
         handed: what the log says of the media that were handed over; a file may be gone by then.
         score: what a reply to a kept doc is worth; a generator where a judge is asked (asking.py).
         metrics: its numbers.
@@ -158,6 +160,7 @@ class Task:
     score: Callable[[Item, str], Scoring | dict[str, Any]]
     metrics: Sequence[Metric]
     more: Callable[[Items], Sequence[Metric]] = lambda items: ()  # noqa: ARG005
+    frames: Callable[[Doc], int | None] = lambda doc: None  # noqa: ARG005
     handed: Callable[[Doc], dict[str, Any]] = lambda doc: {}  # noqa: ARG005
     together: Callable[[Items], Iterable[tuple[str, Scoring]]] = lambda items: ()  # noqa: ARG005
     asks: Mapping[str, str | None] = field(default_factory=dict)

@@ -14,7 +14,8 @@ from PIL import Image
 from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.host.endpoints import right_media
-from lmms_eval_tasks.host.plugin import _guarded, interface_of
+from lmms_eval_tasks.host.model_class import interface_of
+from lmms_eval_tasks.host.plugin import _guarded
 from tests.checks import table
 
 

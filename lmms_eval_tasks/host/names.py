@@ -15,7 +15,7 @@ from lmms_eval_tasks import benchmarks
 from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark, Doc, Task
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.host import rows_store
+from lmms_eval_tasks.host import arrived, rows_store
 from lmms_eval_tasks.judges import run as judge_run
 from lmms_eval_tasks.judges.asking import Asker, usable
 from lmms_eval_tasks.runs import before, given, scoring
@@ -75,11 +75,13 @@ def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Kwargs = None) -> str:
 
 def doc_to_visual(doc: Doc) -> list[Any]:
     """For simple models: pictures, files and sound in order."""
+    arrived.handed(str(doc["id"]))
     return [] if doc.get(NOT_RUN) else given.visuals_of(_of(doc["task"])[1].prompt(doc))
 
 
 def doc_to_messages(doc: Doc, lmms_eval_specific_kwargs: Kwargs = None) -> list[dict[str, Any]]:
     """For chat models: one user turn, its parts in order."""
+    arrived.handed(str(doc["id"]))
     if doc.get(NOT_RUN):
         return [{"role": "user", "content": [{"type": "text", "text": NOTHING_ASKED}]}]
     return given.messages_of(_of(doc["task"])[1].prompt(doc), lmms_eval_specific_kwargs)
@@ -95,7 +97,7 @@ def process_results(doc: Doc, results: list[str]) -> dict[str, Any]:
     if doc.get(NOT_RUN):
         nothing = {**task.blank, "status": NOT_RUN, NOT_RUN: doc[NOT_RUN], "reply": ""}
         return scoring.spread(task, benchmark.joins, {**task.keep(doc), **nothing})
-    kept = {**task.keep(doc), **_handed(task, doc)}
+    kept = {**task.keep(doc), **_handed(task, doc), **_arrived(task, doc)}
     # A task that asks nothing needs no judge that can be used.
     answer = Asker(_judge(judge_run.current(), benchmark)) if task.asks else _nobody
     return scoring.spread(task, benchmark.joins, scoring.scored(task, kept, reply, answer))
@@ -117,6 +119,12 @@ def _handed(task: Task, doc: Doc) -> dict[str, Any]:
         say(f"what {doc['id']} was given cannot be told")
         traceback.print_exc()
         return {"media": None}
+
+
+def _arrived(task: Task, doc: Doc) -> dict[str, Any]:
+    """What of it reached the model, and of how many frames by the protocol."""
+    seen = arrived.of(task.name, doc)
+    return {} if seen is None else {"arrived": {**seen, "of": task.frames(doc)}}
 
 
 def _nobody(asks: Asks) -> Sequence[Verdict]:

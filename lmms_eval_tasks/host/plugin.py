@@ -20,20 +20,16 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError, about_file, nearest
 from lmms_eval_tasks.host.imports import when_imported
 from lmms_eval_tasks.running import KNOWN_HOSTS, host_version
-
-if TYPE_CHECKING:
-    from lmms_eval_tasks.running import Model
-    from lmms_eval_tasks.running.class_table import Interface
 
 TASKS_PATH = Path(__file__).resolve().parent.parent
 HOST_THREADS = 4  # the host's default of process_docs_parallel
@@ -211,7 +207,7 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
         from lmms_eval.tasks import TaskManager
 
         from lmms_eval_tasks import running
-        from lmms_eval_tasks.host import endpoints, replies
+        from lmms_eval_tasks.host import endpoints, model_class, replies
         from lmms_eval_tasks.runs import after, before, judging
 
         given = signature.bind(*args, **kwargs).arguments
@@ -228,10 +224,11 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
         with (
             _one_message(manager),
             judging.judging(tasks) as judged,
-            running.model(_running(given)),
+            running.model(model_class.named(given)),
             running.limited(given.get("limit"), given.get("offset") or 0),
         ):
             before.check(tasks)
+            model_class.prepare(given)
             before.make_media(tasks, given.get("limit"))
             if judged.begin():
                 asked = given.get("process_docs_parallel", HOST_THREADS)
@@ -263,45 +260,6 @@ def _one_message(manager: Any) -> Iterator[None]:
             raise
         say(told)
         raise SystemExit(2) from None
-
-
-def _running(given: Mapping[str, Any]) -> Model | None:
-    """The run's model as `simple_evaluate` was told; None for an object that the user made."""
-    from lmms_eval.utils import simple_parse_args_string
-
-    from lmms_eval_tasks import running
-
-    name, arguments = given.get("model"), given.get("model_args") or {}
-    if not isinstance(name, str):
-        return None
-    if isinstance(arguments, str):
-        try:
-            arguments = simple_parse_args_string(arguments)
-        except ValueError:  # a class may read its arguments itself, as `lm_pairs` does
-            arguments = {"": arguments}
-    interface = interface_of(name, bool(given.get("force_simple")))
-    return running.Model(name, interface, arguments)
-
-
-def interface_of(model: str, force_simple: bool = False) -> Interface:
-    """Which class of a model the host takes: the chat class if there is one, unless told not to.
-
-    Args:
-        model: the name in `--model`, or an alias of it; plugins' models as well.
-        force_simple: as `--force_simple`; without effect on a model that has no simple class.
-
-    Raises:
-        TasksError: the host has no such model.
-    """
-    from lmms_eval.models import MODEL_REGISTRY_V2
-
-    try:
-        resolved = MODEL_REGISTRY_V2.resolve(model, force_simple=force_simple)
-    except ValueError:
-        raise TasksError(
-            f"lmms-eval has no model {model!r}: `lmms-eval models` lists them"
-        ) from None
-    return "chat" if resolved.model_type == "chat" else "simple"
 
 
 def _wrap_simple_evaluate() -> None:

@@ -18,14 +18,14 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import IO, Any, ClassVar
+from typing import Any
 
 from lmms_eval_tasks import benchmarks, running, settings
 from lmms_eval_tasks.benchmark import NOT_RUN
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.host import cut_replies, endpoints
+from lmms_eval_tasks.host import arrived, cut_replies, endpoints
+from lmms_eval_tasks.host.kept_replies import Kept, Reply
 from lmms_eval_tasks.runs import given
 from lmms_eval_tasks.runs.invalid import Lengths
 from lmms_eval_tasks.utils import answers
@@ -38,7 +38,7 @@ _AT_ONCE = ("num_concurrent", "num_cpus", "concurrency", "max_workers")
 # What else decides on replies: of the environment, and of the host's arguments.
 _ADDRESSES = ("OPENAI_API_BASE", "OPENAI_BASE_URL", "AZURE_OPENAI_ENDPOINT")
 _CHOSEN = ("force_simple", "gen_kwargs", "system_instruction", "apply_chat_template")
-_DONE = ".done"  # of a run that got its results: nothing to go on with
+_LOST = "[LMMS_EVAL_REQUEST_FAILED]"  # as the host's own classes begin the text of a failure
 
 
 class RequestsFailedError(TasksError):
@@ -61,6 +61,8 @@ def kept(run: Mapping[str, Any], tasks: Sequence[str]) -> Iterator[Mapping[str, 
     """
     from lmms_eval import evaluator
 
+    arrived.forget()
+
     evaluate = evaluator.evaluate
     signature = inspect.signature(evaluate)
     asked: list[_Asked] = []
@@ -73,7 +75,8 @@ def kept(run: Mapping[str, Any], tasks: Sequence[str]) -> Iterator[Mapping[str, 
         asked.append(_Asked(lm, run, tasks, lengths))
         lm.generate_until = asked[-1].generate_until
         try:
-            return evaluate(*args, **kwargs)
+            with arrived.counted():
+                return evaluate(*args, **kwargs)
         finally:
             del lm.generate_until
 
@@ -112,6 +115,8 @@ class _Asked:
         self._at_once = _at_once(run)
         self._stop_after = settings.model_stop_after()
         self._failed_in_a_row = 0
+        plan = running.planned()
+        self._one_by_one = plan is not None and plan.one_by_one
         # Not the model's own rank, which the host sets later.
         self.kept = Kept(_identity(run, lm), tasks, int(os.environ.get("RANK", "0")))
 
@@ -125,27 +130,25 @@ class _Asked:
             for place, reply in zip(others, found, strict=True):
                 replies[place] = reply
         keys = dict(zip(own, self._keys([requests[place] for place in own]), strict=True))
+        left: dict[str, list[int]] = {}
         for place in own:
-            replies[place] = self.kept.get(keys[place])
-        answered = [place for place in own if replies[place] is not None]
-        if answered:
+            request = requests[place]
+            if (known := self.kept.get(keys[place])) is None:
+                left.setdefault(request.task_name, []).append(place)
+                continue
+            replies[place] = known.text
+            arrived.remember(request.task_name, self._doc(request), known.arrived)
+        if any(replies[place] is not None for place in own):
             say(
-                f"{len(answered)} of {len(own)} replies were kept of a run that was stopped: going "
-                "on from there (--fresh asks all of them anew)"
+                f"{sum(replies[place] is not None for place in own)} of {len(own)} replies were "
+                "kept of a run that was stopped: going on from there (--fresh asks all of them "
+                "anew)"
             )
-        left = [place for place in own if replies[place] is None]
-        size = self._portion(0, 0)
-        while left:
-            places, left = left[:size], left[size:]
-            failures, started = [], time.monotonic()
-            for place, reply in zip(places, self._ask([requests[p] for p in places]), strict=True):
-                replies[place] = reply
-                failures.append(_failed(reply))
-                if failures[-1] is None:
-                    answered.append(place)
-                    self.kept.add(requests[place].task_name, keys[place], _text(reply))
-            self._stop_if_nothing_works(failures, len(left))
-            size = self._portion(len(places), time.monotonic() - started)
+        # Many classes take the first request's task, or what its media are, for a whole batch.
+        for task, places in _even(left, own).items():
+            self._set_for(task)
+            self._ask_all(requests, places, replies, keys)
+        answered = [place for place in own if _failed(replies[place]) is None]
         texts = {place: _text(replies[place]) for place in answered}
         for place in answered:
             self._count_tokens(requests[place], replies[place])
@@ -153,6 +156,34 @@ class _Asked:
             for place, text in texts.items():
                 replies[place] = cut_replies.with_opening(replies[place], text)
         return replies
+
+    def _ask_all(
+        self,
+        requests: Sequence[Any],
+        places: Sequence[int],
+        replies: list[Any],
+        keys: Mapping[int, str],
+    ) -> None:
+        """Ask one task's requests at these places, in portions, and keep what comes."""
+        start, size = 0, self._portion(0, 0)
+        while now := places[start : start + size]:
+            start, started, failures = start + len(now), time.monotonic(), []
+            found, seen = self._ask([requests[place] for place in now])
+            for place, reply, one in zip(now, found, seen, strict=True):
+                failures.append(_failed(reply))
+                if replies[place] is not None:  # asked for the sake of other processes
+                    continue
+                replies[place], text = reply, _text(reply)
+                if failures[-1] is None and text is not None:
+                    self.kept.add(requests[place].task_name, keys[place], Reply(text, one))
+            self._stop_if_nothing_works(failures, sum(one is None for one in replies))
+            size = self._portion(len(now), time.monotonic() - started)
+
+    def _set_for(self, task: str) -> None:
+        """Tell a class whose `modality` says what all of its requests hold what this task's do."""
+        plan = running.planned()
+        if plan is not None and task in plan.modality:
+            self._lm.modality = plan.modality[task]
 
     def _portion(self, asked: int, took: float) -> int:
         """How many requests go out next, after so many that took these seconds.
@@ -174,25 +205,48 @@ class _Asked:
         if limit and number is not None:
             self._lengths.setdefault(request.task_name, Lengths()).add(number, int(limit))
 
-    def _ask(self, requests: list[Any]) -> list[Any]:
-        """The replies of one portion; a failure that the class hides stands in its reply's place.
+    def _ask(self, requests: list[Any]) -> tuple[list[Any], list[Any]]:
+        """The replies of one portion of a task, and what reached the model of each.
 
-        Raises:
-            RequestsFailedError: as many replies as requests did not come back.
+        A failure that the class hides stands in its reply's place.
         """
-        # Some classes return an empty text after an error.
-        with logged("ERROR", _is_of_a_model) as errors:
-            found = self._generate(requests)
-        if len(found) != len(requests):
-            raise RequestsFailedError(
+        docs = [self._doc(one) for one in requests]
+        with arrived.watching(map(_expected, requests, docs)) as seen:
+            found = self._replies(requests)
+        told = []
+        for request, doc in zip(requests, docs, strict=True):
+            one = seen.get(str(doc["id"]))
+            told.append(None if one is None else one.as_dict())
+            arrived.remember(request.task_name, doc, told[-1])
+        return found, told
+
+    def _replies(self, requests: list[Any]) -> list[Any]:
+        if not self._one_by_one:
+            with logged("ERROR", _is_of_a_model) as errors:
+                found = self._generate(requests)
+            if len(found) == len(requests):
+                return [_or_lost(one, errors) for one in found]
+            self._one_by_one = True
+            say(
                 f"the model's class gave {len(found)} replies to {len(requests)} requests, so that "
-                f"nobody can tell which is whose; {errors[-1] if errors else 'it logged no error'}"
-                f". {self.kept.told()}"
+                "nobody can tell which is whose: from here on they are asked one by one"
             )
-        if not errors:
-            return found
-        lost = f"[LMMS_EVAL_REQUEST_FAILED] {errors[-1]}"
-        return [one if (_text(one) or "").strip() else lost for one in found]
+        return [self._reply(one) for one in requests]
+
+    def _reply(self, request: Any) -> Any:
+        """The reply to one request, or why it failed: no other request's fate hangs on it."""
+        why = ""
+        with logged("ERROR", _is_of_a_model) as errors:
+            try:
+                found = self._generate([request])
+            except TasksError:
+                raise
+            except Exception as error:
+                found, why = [], f"{type(error).__name__}: {error}"
+        if len(found) == 1:
+            return _or_lost(found[0], errors)
+        why = why or f"the model's class gave {len(found)} replies to one request"
+        return f"{_LOST} {errors[-1] if errors else why}"
 
     def _stop_if_nothing_works(self, failures: Sequence[str | None], left: int) -> None:
         for why in failures:
@@ -213,10 +267,13 @@ class _Asked:
             found.append(key if times[key] == 1 else f"{key}.{times[key]}")
         return found
 
+    def _doc(self, request: Any) -> Any:
+        *_, doc_id, name, split = request.args
+        return self._lm.task_dict[name][split][doc_id]
+
     def _key(self, request: Any) -> str:
         """What decides on a reply, beside the model: the doc, its text, its media, the sampling."""
-        *_, doc_id, name, split = request.args
-        doc = self._lm.task_dict[name][split][doc_id]
+        name, doc = request.task_name, self._doc(request)
         task = benchmarks.of(name).tasks[name]
         request.doc = task.keep(doc)  # for `doc_hash`: the host hashes it, and leaves it empty
         sampling = _sampling(request)
@@ -228,6 +285,46 @@ class _Asked:
             pass
         told = json.dumps([name, doc, shown, sampling], sort_keys=True, default=str)
         return hashlib.sha256(told.encode()).hexdigest()[:24]
+
+
+def _even(left: Mapping[str, list[int]], own: Sequence[int]) -> dict[str, list[int]]:
+    """What each process asks, by task: as many requests of each task as any other process.
+
+    Some classes wait for each other with every call. Where a process has fewer, it asks its last
+    one again.
+    """
+    import torch.distributed as processes
+
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1 or not own:
+        return dict(left)
+    if not processes.is_available() or not processes.is_initialized():
+        return dict(left)
+    everyone: list[dict[str, int]] = [{}] * processes.get_world_size()
+    processes.all_gather_object(everyone, {name: len(places) for name, places in left.items()})
+    tasks = dict.fromkeys(name for one in everyone for name in one)
+    made = {}
+    for name in tasks:
+        places = left.get(name, [])
+        missing = max(one.get(name, 0) for one in everyone) - len(places)
+        made[name] = [*places, *[(places or own)[-1]] * missing]
+    return made
+
+
+def _expected(request: Any, doc: Any) -> arrived.Expected:
+    """What a request hands over, for counting what of it arrives."""
+    task = benchmarks.of(request.task_name).tasks[request.task_name]
+    parts = [] if doc.get(NOT_RUN) else task.prompt(doc)
+    model = running.current()
+    chat = model is not None and model.interface == "chat"
+    texts = [part.given for part in parts if part.kind == "text"] if chat else [request.args[0]]
+    kinds = [part.kind for part in parts]
+    shown = kinds.count("video"), kinds.count("image")
+    return arrived.Expected(str(doc["id"]), "".join(texts), *shown)
+
+
+def _or_lost(reply: Any, errors: Sequence[str]) -> Any:
+    """The reply; where it is empty and its class logged an error, that one."""
+    return f"{_LOST} {errors[-1]}" if errors and not (_text(reply) or "").strip() else reply
 
 
 def _sampling(request: Any) -> dict[str, Any]:
@@ -289,84 +386,3 @@ def logged(level: str, wanted: Callable[[Any], bool]) -> Iterator[list[str]]:
     finally:
         with contextlib.suppress(ValueError):  # somebody took all sinks away
             logger.remove(sink)
-
-
-# --- on disk --------------------------------------------------------------------------------------
-
-
-class Kept:
-    """Replies of one model to our tasks, a line each, in a file for each task and process.
-
-    They are of a run that was stopped. A run that got its results renames its files, so that the
-    same command asks again; `reopen` takes that back where the results could not be saved.
-    """
-
-    finished: ClassVar[list[Path]] = []  # files of the last run that got its results
-
-    def __init__(self, model: str, tasks: Sequence[str], rank: int) -> None:
-        """Read what was kept.
-
-        Args:
-            model: it and all that decides on its replies beside the request.
-            tasks: whose replies are kept.
-            rank: of this process.
-        """
-        name = hashlib.sha256(model.encode()).hexdigest()[:16]
-        self.folder = settings.cache_dir() / "replies" / name
-        self._tasks, self._rank = tuple(tasks), rank
-        self._files: dict[str, IO[str]] = {}
-        self._writable = True
-        self._found: dict[str, str] = {}
-        if settings.fresh():
-            for file in self._there():
-                file.unlink(missing_ok=True)
-        for file in self._there():
-            for line in file.read_text(encoding="utf-8").splitlines():
-                with contextlib.suppress(ValueError, KeyError, TypeError):  # cut off by a kill
-                    row = json.loads(line)
-                    self._found[row["key"]] = row["reply"]
-
-    def _there(self) -> list[Path]:
-        return [file for task in self._tasks for file in self.folder.glob(f"{task}.*.jsonl")]
-
-    def get(self, key: str) -> str | None:
-        """The reply that was kept."""
-        return self._found.get(key)
-
-    def add(self, task: str, key: str, reply: str | None) -> None:
-        """Keep one; a folder that cannot be written is told once and loses nothing else."""
-        if reply is None or not self._writable:
-            return
-        try:
-            if task not in self._files:
-                self.folder.mkdir(parents=True, exist_ok=True)
-                path = self.folder / f"{task}.{self._rank}.jsonl"
-                self._files[task] = path.open("a", encoding="utf-8")
-            self._files[task].write(json.dumps({"key": key, "reply": reply}) + "\n")
-            self._files[task].flush()
-        except OSError as error:
-            self._writable = False
-            say(f"replies cannot be kept as they arrive: {error}")
-
-    def told(self) -> str:
-        """For a run that ends early: what is there, and what to do."""
-        number = sum(1 for file in self._there() for _ in file.open(encoding="utf-8"))
-        if not number:
-            return "No reply had come"
-        return f"{number} replies are kept in {self.folder}; the same command goes on from there"
-
-    def finish(self) -> None:
-        """The run has its results."""
-        for opened in self._files.values():
-            opened.close()
-        if self._rank == 0:
-            for file in self._there():
-                file.replace(file.with_name(file.name + _DONE))
-                Kept.finished.append(file)
-
-    @staticmethod
-    def reopen() -> None:
-        """The results were not saved after all: the same command goes on with the replies."""
-        for file in Kept.finished:
-            file.with_name(file.name + _DONE).replace(file)
-        Kept.finished.clear()

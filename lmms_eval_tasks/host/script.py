@@ -100,7 +100,7 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
 
     @functools.wraps(evaluate)
     def cli_evaluate_single(args: Any = None) -> Any:
-        from lmms_eval_tasks.host import replies
+        from lmms_eval_tasks.host import kept_replies, replies
 
         try:
             if args.output_path:
@@ -127,7 +127,7 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
             raise
         except BaseException:
             outcome.failed = True
-            replies.Kept.reopen()
+            kept_replies.Kept.reopen()
             raise
 
     module.cli_evaluate_single = cli_evaluate_single  # type: ignore[attr-defined]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.benchmark import Found
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maia import hub_tables, schema
@@ -112,12 +112,17 @@ def shown_letters(video: str, question: Question) -> list[str]:
     return ["AB"[target] for target in question.target]
 
 
+def still() -> bool:
+    """Whether a single picture goes as a clip that repeats it: the user's wish or the model's."""
+    return settings.still_clip() or running.pictures_as_videos()
+
+
 def _asked(found: Found, setting: str) -> Iterator[tuple[Question, dict[str, Any]]]:
     """Each question of the usable videos with what all its docs share, in the file's order."""
     known = cast(Checked, found)
     for video in known.videos:
         n_frames = {"32frames": settings.frames_for(video.video), "text": 0}.get(setting, 1)
-        if setting == "black" and settings.still_clip():
+        if setting == "black" and still():
             n_frames = settings.frames_for(video.video)
         path = str(released_files.real(known.release.path_of(video.video)))
         for question in video.questions:

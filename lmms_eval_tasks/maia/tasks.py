@@ -11,9 +11,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks import running, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found, Item, Items, Join, Part, Task
-from lmms_eval_tasks.console import say
 from lmms_eval_tasks.judges.asking import judged
 from lmms_eval_tasks.judges.verdict import Criterion, Scoring
 from lmms_eval_tasks.maia import data, metrics
@@ -59,7 +58,12 @@ def _form(doc: Doc) -> str:
     """How a doc's video is handed over: video, images, or image."""
     if doc["setting"] == "32frames":
         return "images" if data.options()["media"] == "images" else "video"
-    return "video" if settings.still_clip() else "image"
+    return "video" if data.still() else "image"
+
+
+def frames(doc: Doc) -> int | None:
+    """The paper's 32, or the user's, of the setting that shows a video (4.3)."""
+    return int(doc["n_frames"]) if doc["setting"] == "32frames" else None
 
 
 def _image(doc: Doc) -> Image:
@@ -102,7 +106,7 @@ def media_of(doc: Doc) -> media.Media:
 
 
 def _recipe_of(doc: Doc) -> media.Recipe:
-    return recipe(doc["setting"], doc["n_frames"], settings.still_clip())
+    return recipe(doc["setting"], doc["n_frames"], data.still())
 
 
 _made = functools.lru_cache(maxsize=4096)(media.make)
@@ -210,6 +214,7 @@ def _tasks() -> dict[str, Task]:
                 keep,
                 vsv,
                 metrics.PAIRS,
+                frames=frames,
                 handed=handed,
                 blank={"right": None, "letter": None},
                 details=metrics.count_pools,
@@ -222,6 +227,7 @@ def _tasks() -> dict[str, Task]:
                 keep,
                 oevqa,
                 metrics.ANSWERS,
+                frames=frames,
                 handed=handed,
                 asks={"agrees": ""},
                 blank={"right": None, "candidate": ""},
@@ -290,13 +296,6 @@ class Maia(Benchmark):
         """Of the one criterion."""
         return judging.prompt()
 
-    def check(self, names: Sequence[str], found: Found) -> None:  # noqa: ARG002
-        """A class that takes other frames than a clip has is told of."""
-        clips = {f"{task}{end}" for task in ("maia_vsv", "maia_oevqa") for end in LANGUAGES}
-        shown = clips & {*names} and data.options()["media"] == "clip"
-        if shown and (told := running.to_pass(settings.frames_for(""))):
-            say(told)
-
     def describe(
         self,
         found: Found | None,
@@ -312,15 +311,12 @@ class Maia(Benchmark):
 
 
 def _other_frames(asked: Mapping[str, Items]) -> Iterator[str]:
-    """That a model saw other frames of a video than the paper's 32: by the user, by itself."""
+    """That the user wants other frames of a video than the paper's 32."""
     items = (item for own in asked.values() for item in own if item["setting"] == "32frames")
     numbers = {settings.frames_for(item["video"]) for item in items}
     if numbers - {32}:
         shown = " or ".join(map(str, sorted(numbers)))
         yield f"videos of {shown} frames ({settings.FRAMES}), not of 32 as in the paper"
-    most = running.most_frames()
-    if most and most < max(numbers, default=0) and data.options()["media"] == "clip":
-        yield f"the model takes {most} frames of a video at most (its arguments, or defaults)"
 
 
 BENCHMARK = Maia()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.running.class_table import Interface, Way
+    from lmms_eval_tasks.running.plan import Plan
 
 
 KNOWN_HOSTS = ("0.7.3",)
@@ -33,17 +34,42 @@ class Model:
 
 
 _model: Model | None = None
+_plan: Plan | None = None
 
 
 @contextmanager
 def model(running: Model | None) -> Iterator[None]:
     """Around one run of the host (plugin.py)."""
-    global _model  # noqa: PLW0603 - the host calls doc_to_visual with a doc and nothing else
-    before, _model = _model, running
+    global _model, _plan
+    before = _model, _plan
+    _model, _plan = running, None
     try:
         yield
     finally:
-        _model = before
+        _model, _plan = before
+
+
+def go_by(plan: Plan) -> None:
+    """What was decided for the running model (plan.py); its class may be another one by now."""
+    global _model, _plan
+    if _model is not None:
+        arguments = {**_model.arguments, **plan.arguments}
+        _model, _plan = Model(_model.name, plan.interface, arguments), plan
+
+
+def planned() -> Plan | None:
+    """What was decided for the running model; None where nothing was."""
+    return _plan
+
+
+def videos_as_pictures() -> bool:
+    """Whether the running model's class takes no videos, but pictures of them."""
+    return _plan is not None and _plan.videos_as_pictures
+
+
+def pictures_as_videos() -> bool:
+    """Whether the running model's class takes no pictures, but videos that show one."""
+    return _plan is not None and _plan.pictures_as_videos
 
 
 _docs = slice(None)
@@ -102,21 +128,6 @@ def sound_warning(with_picture: bool) -> str | None:
     return table.warning(_model.name, _model.interface, way, _model.arguments)
 
 
-def trouble() -> str:
-    """Why the running model will not work, to be said before it is loaded; "" if it will."""
-    from lmms_eval_tasks.running import class_table as table
-
-    return table.trouble(_model.name, _model.interface) if _model else ""
-
-
-def to_pass(frames: int) -> str:
-    """What to pass so that the running model gets all of a video of so many frames."""
-    from lmms_eval_tasks.running import class_table as table
-
-    known = _model
-    return table.to_pass(known.name, known.interface, known.arguments, frames) if known else ""
-
-
 def wants_samples() -> bool:
     """Whether the running model takes sound alone as samples only, not as a file's path."""
     from lmms_eval_tasks.running import class_table as table
@@ -129,10 +140,3 @@ def frames() -> dict[str, Any]:
     from lmms_eval_tasks.running import frame_options
 
     return frame_options.describe(_model)
-
-
-def most_frames() -> int | None:
-    """The most frames of a video that the running model takes, if its arguments say it."""
-    from lmms_eval_tasks.running import frame_options
-
-    return frame_options.most(_model)

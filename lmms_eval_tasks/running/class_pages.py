@@ -142,7 +142,11 @@ def _told(one: Simple | Chat) -> Iterator[str]:
         yield f"sound: {_sound(one)}"
         yield f"max_new_tokens: {media.max_new_tokens}; until: {media.until}"
         yield f"a failed request: {media.failed}"
-        for what, text in (("batches", media.batch), ("needs", media.needs)):
+        for what, text in (
+            ("batches", media.batch),
+            ("asked one request at a time", media.mixes),
+            ("needs", media.needs),
+        ):
             if text:
                 yield f"{what}: {text}"
     yield f"known because: {media.how}"

@@ -82,7 +82,23 @@ class Line(Place):
     fact: Text
 
 
-class Media(_Strict):
+class Known(_Strict):
+    """How something is known of a class.
+
+    Attributes:
+        how: `run` with tiny checkpoints or a local server, `called` its own code alone, or `read`.
+    """
+
+    how: Literal["run", "called", "read"]
+    evidence: Annotated[tuple[Line, ...], Field(min_length=1)]
+
+    @property
+    def ours(self) -> bool:
+        """Whether it is a class of this package, which whoever names it knows."""
+        return self.evidence[0].file.startswith("lmms_eval_tasks/")
+
+
+class Media(Known):
     """What a class does with pictures, videos and requests.
 
     Attributes:
@@ -98,8 +114,9 @@ class Media(_Strict):
         max_new_tokens, until: whether a task's are honoured.
         failed: what becomes of a request whose media or generation fails.
         batch: what a class takes of the first request for its whole batch, "" if nothing.
+        mixes: how replies go astray if requests are asked together, "" if they do not.
+        modality: whether an argument of this name says what all requests of a run hold.
         needs: what has to be installed or passed. broken: why it cannot work as it is.
-        how: `run` with tiny checkpoints or a local server, `called` its own code alone, or `read`.
     """
 
     video: Literal[
@@ -126,10 +143,10 @@ class Media(_Strict):
     until: Literal["honoured", "ignored"]
     failed: Text
     batch: str
+    mixes: str = ""
+    modality: bool = False
     needs: str
     broken: str
-    how: Literal["run", "called", "read"]
-    evidence: Annotated[tuple[Line, ...], Field(min_length=1)]
 
     def frames(self, wanted: int) -> str:
         """What to pass so that a video of `wanted` frames arrives whole, in words."""
@@ -154,12 +171,10 @@ class Media(_Strict):
         return default == wanted or (self.fewer == "all" and default > wanted)
 
 
-class Nothing(_Strict):
+class Nothing(Known):
     """A class that takes none of our media."""
 
     none: Text
-    how: Literal["run", "called", "read"]
-    evidence: Annotated[tuple[Line, ...], Field(min_length=1)]
 
 
 class Simple(_Strict):
@@ -284,41 +299,8 @@ def warning(
     return f"The sound did not reach {who}: {found.why}"
 
 
-def trouble(model: str, interface: Interface) -> str:
-    """Why a model will not work, or sees nothing, to be said before it is loaded; "" if it will."""
-    media = _media(model, interface)
-    if isinstance(media, Nothing):
-        ours = media.evidence[0].file.startswith("lmms_eval_tasks/")
-        return "" if ours else f"{model} takes no videos or pictures: {media.none}"
-    if media is None or not media.broken:
-        return ""
-    return f"{model} ({interface}) does not work as it is: {media.broken} {_more(model)}"
-
-
-def to_pass(model: str, interface: Interface, model_args: Mapping[str, Any], frames: int) -> str:
-    """What to pass so that a video of so many frames arrives whole; "" if nothing is amiss.
-
-    The user's own number is left alone, and so is a class that does not work (`trouble`).
-    """
-    media = _media(model, interface)
-    if not isinstance(media, Media) or media.broken or not media.video or media.takes(frames):
-        return ""
-    argument = media.frames_argument
-    if argument is None or argument in model_args:
-        return ""
-    taken = f"{media.frames_default} frames" if media.frames_default else media.rate
-    return (
-        f"{model} ({interface}) takes {taken} by default, of videos that have {frames}: pass "
-        f"{argument}={frames} in --model_args {_more(model)}"
-    )
-
-
-def _more(model: str) -> str:
-    return f"(lmms-eval-tasks models {model})"
-
-
-def _media(model: str, interface: Interface) -> Media | Nothing | None:
-    """None where the table says nothing, or is of another host."""
+def media_of(model: str, interface: Interface) -> Media | Nothing | None:
+    """What a class does with media; None where the table says nothing, or is of another host."""
     one = (table().model(model) or Model()).of(interface)
     return one.media if one and running.host_version() == table().host else None
 

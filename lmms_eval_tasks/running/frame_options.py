@@ -17,8 +17,6 @@ from lmms_eval_tasks.running import Model
 _OPTION = re.compile(r"frame|fps|num_segments|total_pixels|force_sample", re.IGNORECASE)
 _PLAIN = (bool, int, float, str, type(None))
 NOT_READ = "not known"
-# Of those above, the most frames that a class takes: max_num_frames, nframes, num_segments, ...
-_MOST = re.compile(r"(video_)?(max_)?(num_)?(video_)?n?(frames?|segments)(_num)?")
 
 
 def describe(model: Model | None) -> dict[str, Any]:
@@ -40,18 +38,6 @@ def describe(model: Model | None) -> dict[str, Any]:
             name: _plain(value) for name, value in defaults.items() if name not in arguments
         },
     }
-
-
-def most(model: Model | None) -> int | None:
-    """The most frames of a video that a run's model takes, if its arguments say it."""
-    told = describe(model)
-    defaults = {} if told["defaults"] == NOT_READ else told["defaults"]
-    numbers = [
-        int(value)
-        for name, value in {**defaults, **told["given"]}.items()
-        if _MOST.fullmatch(name) and str(value).isdecimal() and int(value)
-    ]
-    return min(numbers, default=None)
 
 
 def _defaults(model: Model) -> dict[str, Any] | None:

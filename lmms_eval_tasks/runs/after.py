@@ -7,12 +7,13 @@ import traceback
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks import __version__, benchmarks, settings
+from lmms_eval_tasks import __version__, benchmarks, running, settings
 from lmms_eval_tasks.benchmark import Benchmark, Item, Items, Numbers
 from lmms_eval_tasks.console import say, table_console
 from lmms_eval_tasks.judges.asking import Asker, usable
 from lmms_eval_tasks.report.fold import show
-from lmms_eval_tasks.runs import before, invalid, scoring
+from lmms_eval_tasks.running import class_table
+from lmms_eval_tasks.runs import arrivals, before, invalid, scoring
 from lmms_eval_tasks.runs.invalid import Lengths
 from lmms_eval_tasks.runs.judging import Work
 from lmms_eval_tasks.runs.scoring import Carried
@@ -141,15 +142,26 @@ def _of_benchmark(
             section["judge"] = judge
             warnings += [judge["warning"]] if judge.get("warning") else []
     for name, own in items.items():
+        warnings += [line] if (line := arrivals.short(name, own)) else []
         warnings += [line] if (line := invalid.requests_failed(name, own)) else []
         warnings += [line] if (line := invalid.replies_cut(name, own, lengths.get(name))) else []
     section["warnings"] = list(dict.fromkeys(warnings))
+    section["arrived"] = arrivals.line(items) or _not_counted()
     section["details"] = {name: scoring.details(task, items[name]) for name, task in made.items()}
     for name in items.keys() & lengths.keys():
         section["details"][name]["token_limit"] = vars(lengths[name])
     section["numbers"] = numbers
     _show_groups(results, benchmark, numbers)
     return section
+
+
+def _not_counted() -> str:
+    """Of a model class that shows nowhere what the model gets; "" of our own."""
+    model = running.current()
+    media = class_table.media_of(model.name, model.interface) if model else None
+    if model is None or (media is not None and media.ours):
+        return ""
+    return f"reached the model: not observed, {model.name}'s class shows it nowhere"
 
 
 def _carried(results: Mapping[str, Any], task: str) -> Carried | None:
@@ -213,6 +225,8 @@ def tables(benchmark: Benchmark, results: Mapping[str, Any]) -> list[Any]:
     section = results["lmms_eval_tasks"][benchmark.name]
     numbers = dict(sorted(section["numbers"].items()))
     shown = chosen_tables(benchmark, [("", marked(numbers, invalid_names(results)))])
+    if reached := section.get("arrived"):
+        shown.append(f"{benchmark.title} {reached}")
     return [*shown, *(f"Note: {warning}" for warning in section["warnings"])]
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lmms_eval_tasks import benchmarks, judges, running, settings
-from lmms_eval_tasks.benchmark import Benchmark, Doc, Found
+from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark, Doc, Found
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError, nearest
 from lmms_eval_tasks.judges import JudgeConfig
 from lmms_eval_tasks.judges.verdict import NONE
+from lmms_eval_tasks.running import plan
 from lmms_eval_tasks.runs import media
 from lmms_eval_tasks.utils import prompts
 from lmms_eval_tasks.utils.video_checks import bad_items, missing_videos, stop
@@ -41,16 +42,53 @@ def check(tasks: Sequence[str]) -> None:
     settings.check()
     prompts.forget()
     _check_framed(tasks)
-    if told := running.trouble():
-        say(told)
-    for benchmark, names in benchmarks.chosen(tasks):
+    chosen = list(benchmarks.chosen(tasks))
+    looked = {}
+    for benchmark, names in chosen:
         _checked.pop(benchmark.name, None)
-        found = _look(benchmark, names)
+        looked[benchmark.name] = _look(benchmark, names)
         benchmark.prompts(names)
+    _plan(lambda: [_needs(one, looked[one.name], name) for one, names in chosen for name in names])
+    for benchmark, names in chosen:
+        found = looked[benchmark.name]
         benchmark.check(names, found)
         if any(benchmark.tasks[name].asks for name in names) and benchmark.is_judged(found):
             check_judge(benchmark)
         _checked[benchmark.name] = Checked(found, names)
+
+
+def _plan(needs: Callable[[], list[plan.Needs]]) -> None:
+    """Decide what the running model's class needs for these tasks, and go by it.
+
+    Raises:
+        TasksError: it cannot take what they hand over.
+    """
+    model = running.current()
+    if model is None:
+        return
+    made = plan.of(model, needs())
+    running.go_by(made)
+    if made.pictures_as_videos and (left := [one.task for one in needs() if one.pictures]):
+        raise TasksError(
+            f"{model.name} ({made.interface}) takes videos alone, and {', '.join(left)} hand over "
+            f"pictures: leave these tasks out, or take another model"
+        )
+    for line in made.told:
+        say(line)
+
+
+def _needs(benchmark: Benchmark, found: Found, name: str) -> plan.Needs:
+    """What a task's requests hold: its first one tells it for all."""
+    task, asked = benchmark.tasks[name], benchmark.docs(found, name)[running.docs()]
+    parts = task.prompt({**asked[0], "task": name}) if asked and not asked[0].get(NOT_RUN) else []
+    kinds = [part.kind for part in parts]
+    several = plan.FRAMES if "images" in kinds else 0
+    return plan.Needs(
+        name,
+        videos="video" in kinds,
+        pictures=several + kinds.count("image"),
+        frames=frozenset(filter(None, map(task.frames, asked))),
+    )
 
 
 def _check_framed(tasks: Sequence[str]) -> None:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.benchmark import SAME, Part
+from lmms_eval_tasks.running import plan
+from lmms_eval_tasks.utils import clips, media
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 PLACEHOLDER = "<image>"  # of a picture between texts, for simple models
 
@@ -34,7 +41,7 @@ def text_of(parts: Sequence[Part], kwargs: Mapping[str, Any] | None = None) -> s
 def visuals_of(parts: Sequence[Part]) -> list[Any]:
     """For simple models: pictures, files and sound, in order."""
     found: list[Any] = []
-    for part in parts:
+    for part in _fitting(parts):
         if part.kind == "text":
             continue
         given = part.given if part.simple is SAME else part.simple
@@ -50,7 +57,7 @@ def messages_of(
     given = kwargs or {}
     texts = [place for place, part in enumerate(parts) if part.kind == "text"]
     content = []
-    for place, part in enumerate(parts):
+    for place, part in enumerate(_fitting(parts)):
         if part.kind == "text":
             pre = given.get("pre_prompt", "") if place == texts[0] else ""
             post = given.get("post_prompt", "") if place == texts[-1] else ""
@@ -60,6 +67,26 @@ def messages_of(
         else:
             content.append({"type": part.kind, "url": _made(part.given)})
     return [{"role": "user", "content": content}]
+
+
+def _fitting(parts: Sequence[Part]) -> Sequence[Part]:
+    """The parts in the form that the running model's class takes (running/plan.py)."""
+    if not running.videos_as_pictures():
+        return parts
+    return [
+        Part("images", functools.partial(_pictures, part.given)) if part.kind == "video" else part
+        for part in parts
+    ]
+
+
+def _pictures(given: Any) -> list[Image]:
+    return list(_frames_of(_made(given)))
+
+
+@functools.lru_cache(maxsize=2)  # a video's questions follow each other
+def _frames_of(path: str) -> tuple[Image, ...]:
+    wanted = settings.frames_for("", plan.FRAMES)
+    return tuple(clips.images(media.make(path, media.Recipe("uniform", wanted))))
 
 
 def _made(given: Any) -> Any:

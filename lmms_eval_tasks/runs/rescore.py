@@ -14,7 +14,7 @@ from lmms_eval_tasks.judges import Judge, Verdict
 from lmms_eval_tasks.judges.asking import Asker, given_by, usable
 from lmms_eval_tasks.judges.run import ordered_map
 from lmms_eval_tasks.judges.verdict import NONE, JudgeConfig
-from lmms_eval_tasks.runs import before, invalid, scoring
+from lmms_eval_tasks.runs import arrivals, before, invalid, scoring
 from lmms_eval_tasks.utils.saved_runs import Run, refuse_twice, saved_items
 
 
@@ -160,15 +160,16 @@ def _tell(benchmark: Benchmark, again: Again, done: Rescored, *, judged_anew: bo
     done.judged |= {label} if pairs else set()
     task = benchmark.tasks[run.task]
     of = "" if label == run.task else f"{run.model}: "  # of several models
-    told = run.conditions(benchmark.name, judged_anew=judged_anew)
-    done.notes += [f"{of}{line}" for line in told]
+    known = run.conditions(benchmark.name, judged_anew=judged_anew)
+    done.notes += [f"{of}{line}" for line in known]
     done.numbers[label] = scoring.numbers(task, items)
     done.sidecar[label] = scoring.details(task, items)
     if items[0]["status"] == NOT_RUN:
         done.notes.append(f"{label}: not run: {items[0]['not_run']}")
         return
     done.notes += [f"{label}: {note}" for note in task.notes(items)]
-    done.notes += [line] if (line := invalid.requests_failed(label, items)) else []
+    told = (arrivals.short(label, items), invalid.requests_failed(label, items))
+    done.notes += [line for line in told if line]
     given = statuses(label, items)
     asked = {row["judge"] for row in given}
     done.problems |= invalid.together(

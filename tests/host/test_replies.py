@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.host import plugin, replies
+from lmms_eval_tasks.host.kept_replies import Kept
+from lmms_eval_tasks.running import plan as plans
 from lmms_eval_tasks.runs import after, score_again
 from lmms_eval_tasks.utils import saved_runs
+from tests.checks import table
 
 TASK, DOCS = "maia_unimodal", 200
 FAILED = "[LMMS_EVAL_REQUEST_FAILED after 5 retries] Error code: 401 - wrong key"
@@ -51,9 +54,11 @@ def play(
 
     lm = Model()  # replies are kept for the same object only: of another one nothing is known
 
-    def run(reply: Reply, lm: Model = lm) -> dict[str, Any]:
+    def run(
+        reply: Reply, lm: Model = lm, tasks: Sequence[str] = (TASK,), limit: int = DOCS
+    ) -> dict[str, Any]:
         lm.reply = reply
-        made = evaluator.simple_evaluate(model=lm, tasks=[TASK], limit=DOCS, verbosity="ERROR")
+        made = evaluator.simple_evaluate(model=lm, tasks=[*tasks], limit=limit, verbosity="ERROR")
         assert made is not None
         return dict(made)
 
@@ -74,6 +79,10 @@ def stopped(number: int) -> str:
 def statuses(results: dict[str, Any]) -> dict[str, int]:
     section = results["lmms_eval_tasks"]["maia"]["details"][TASK]
     return dict(section["status"])
+
+
+def warnings(results: dict[str, Any]) -> list[str]:
+    return list(results["lmms_eval_tasks"]["maia"]["warnings"])
 
 
 def test_a_run_that_was_stopped_goes_on(
@@ -133,7 +142,7 @@ def test_slow_replies_are_kept_one_by_one(
 
 def test_results_that_were_not_saved_are_not_lost(play: Any) -> None:
     play(letters)
-    replies.Kept.reopen()
+    Kept.reopen()
     play(letters)
     assert play.model.asked == DOCS
 
@@ -216,8 +225,60 @@ def test_empty_answers_are_answers_unless_all_are(play: Any) -> None:
 def test_a_reply_too_few(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = play.model.generate_until
     monkeypatch.setattr(play.model, "generate_until", lambda self, asked: whole(self, asked)[1:])
-    with pytest.raises(replies.RequestsFailedError, match="0 replies to 1 requests"):
+    with pytest.raises(replies.RequestsFailedError, match="gave 0 replies to one request"):
         play(letters)
+
+
+@table("extra", [True, False])
+def test_a_class_that_mixes_replies_up(
+    extra: bool, play: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a failure one adds a reply too many, another ends the run: no answer goes astray."""
+    bad = {3, 77}
+
+    def generate_until(self: Any, asked: list[Any]) -> list[str]:
+        found = []
+        for one in asked:
+            number = one.args[3]
+            if number in bad and extra:
+                found.append("")
+            elif number in bad:
+                raise ValueError("out of memory")
+            found.append(f"A {number}")
+        return found
+
+    monkeypatch.setattr(play.model, "generate_until", generate_until)
+    plan = plans.Plan("simple", one_by_one=not extra)
+    monkeypatch.setattr(running, "planned", lambda: plan)
+    made = play(letters)
+    items = {one["doc_id"]: one[saved_runs.CARRIER] for one in made["samples"][TASK]}
+    told = {number: (item["status"], item["reply"]) for number, item in items.items()}
+    why = "gave 2 replies to one request" if extra else "ValueError: out of memory"
+    assert all(why in told[number][1] for number in bad)
+    assert {told.pop(number)[0] for number in bad} == {"model_error"}
+    assert all(reply == f"A {number}" for number, (_, reply) in told.items())
+    assert "2 of 200 requests to the model failed" in "".join(
+        made["lmms_eval_tasks"]["maia"]["warnings"]
+    )
+
+
+def test_each_task_is_asked_for_itself(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch never holds two tasks, and a class is told what each one's requests hold."""
+    batches = []
+
+    def generate_until(self: Any, asked: list[Any]) -> list[str]:
+        batches.append(({one.task_name for one in asked}, getattr(self, "modality", None)))
+        return ["A"] * len(asked)
+
+    monkeypatch.setattr(play.model, "generate_until", generate_until)
+    plan = plans.Plan("simple", modality={TASK: "image", "maia_vsv_black": "video"})
+    monkeypatch.setattr(running, "planned", lambda: plan)
+    play(letters, tasks=[TASK, "maia_vsv_black"], limit=8)
+    assert len(batches) > 1
+    assert {(*names, modality) for names, modality in batches} == {
+        (TASK, "image"),
+        ("maia_vsv_black", "video"),
+    }
 
 
 # --- what the command line makes of it ------------------------------------------------------------

@@ -106,37 +106,6 @@ def test_what_is_told_of_a_model() -> None:
     assert all(name in told() for name in wanted)
 
 
-@table(
-    "name, interface, arguments, frames, said",
-    [
-        (
-            "openai",
-            "chat",
-            {},
-            32,
-            "takes 10 frames by default, of videos that have 32: pass max_f",
-        ),
-        ("openai", "chat", {"max_frames_num": 8}, 32, ""),  # the user's own
-        ("async_openai", "chat", {}, 32, "pass nframes=32"),  # 64 of a clip of 32: it fails
-        ("gemma3", "simple", {}, 32, ""),
-        ("gemma3", "simple", {}, 8, ""),  # gives what there is
-        ("glm4v", "simple", {}, 32, ""),  # pictures alone
-        ("qwen2_5_omni", "chat", {}, 0, "does not work as it is: every reply is empty"),
-        ("qwen2_5_omni", "chat", {}, 32, ""),  # said once
-        ("whisper", "simple", {}, 0, "takes no videos or pictures"),
-        ("tasks_coin", "chat", {}, 0, ""),
-        ("someone_elses", "chat", {}, 32, ""),
-    ],
-)
-def test_what_is_said_before_a_model_is_loaded(
-    name: str, interface: Any, arguments: Any, frames: int, said: str
-) -> None:
-    with running.model(Model(name, interface, arguments)):
-        told = running.to_pass(frames) if frames else running.trouble()
-    assert bool(told) == bool(said)
-    assert said in told
-
-
 # --- how many frames: from a model's arguments and its class ------------------------------------
 
 
@@ -198,6 +167,3 @@ def test_what_is_given_goes_before_the_default(host: None) -> None:
         "defaults": {"fps": None},
     }
     assert frame_options.describe(None) == {"given": {}, "defaults": frame_options.NOT_READ}
-    assert frame_options.most(Model("Base", "chat", arguments)) == 8
-    assert frame_options.most(Model("Passing", "chat")) == 4
-    assert [frame_options.most(one) for one in (Model("Closed", "chat"), None)] == [None, None]

@@ -1,0 +1,172 @@
+"""A model's class is seen before it is loaded: what cannot work ends the run with one line."""
+
+from __future__ import annotations
+
+import sys
+from abc import ABC, abstractmethod
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from lmms_eval_tasks import running
+from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.host import model_class
+from lmms_eval_tasks.running import Model
+from lmms_eval_tasks.running.plan import Plan
+from tests.checks import table
+
+
+class Whole:
+    """A class of the host that can be built."""
+
+    def __init__(self, device_map: str = "", device: str = "cuda", **more: Any) -> None:
+        self.given = device_map, device, more
+
+
+class Inherits(Whole):
+    """Its chat class."""
+
+    def __init__(self, frames: int = 4, **more: Any) -> None:
+        super().__init__(**more)
+        self.frames = frames
+
+
+class Abstract(ABC):
+    """One that the host's interface has outgrown."""
+
+    @abstractmethod
+    def generate_until_multi_round(self) -> None: ...
+
+
+@pytest.fixture(autouse=True)
+def host(monkeypatch: pytest.MonkeyPatch) -> None:
+    from lmms_eval.models import MODEL_REGISTRY_V2
+
+    def resolve(name: str, force_simple: bool = False) -> Any:
+        kind = "simple" if force_simple or name == "Whole" else "chat"
+        module = "no.such.module" if name == "Gone" else __name__
+        return SimpleNamespace(class_path=f"{module}.{name}", model_type=kind)
+
+    monkeypatch.setattr(MODEL_REGISTRY_V2, "resolve", resolve)
+
+
+def prepared(name: str, plan: Plan, **run: Any) -> dict[str, Any]:
+    given = {"model": name, **run}
+    with running.model(model_class.named(given)):
+        running.go_by(plan)
+        model_class.prepare(given)
+    return given
+
+
+@table(
+    "name, said",
+    [
+        ("Abstract", r"Abstract \(chat\) cannot be built: its class lacks generate_until_multi_ro"),
+        ("Gone", r"Gone \(chat\) cannot be imported here \(ModuleNotFoundError: No module named"),
+        ("NotThere", r"NotThere \(chat\) cannot be imported here \(AttributeError"),
+    ],
+)
+def test_classes_that_cannot_be_built(name: str, said: str) -> None:
+    with pytest.raises(TasksError, match=said):
+        prepared(name, Plan("chat"))
+
+
+@table(
+    "given, added, made",
+    [
+        ("device_map=cpu", {"n": 4, "m": "y"}, "device_map=cpu,n=4,m=y"),
+        ({"device_map": "cpu"}, {"n": 4}, {"device_map": "cpu", "n": 4}),
+        ("device_map=cpu", {}, "device_map=cpu"),
+    ],
+)
+def test_arguments_that_are_set(given: Any, added: Any, made: Any) -> None:
+    assert prepared("Inherits", Plan("chat", added), model_args=given)["model_args"] == made
+
+
+@table(
+    "arguments, cuda, processes, version, expected",
+    [
+        ("", True, "1", "5.23.0", "device_map=auto"),
+        ("", False, "1", "5.23.0", "device_map=cpu,device=cpu"),
+        ("device=cpu", False, "1", "5.23.0", "device=cpu,device_map=cpu"),
+        ("device_map=cuda:1", True, "1", "5.23.0", "device_map=cuda:1"),
+        ("", True, "4", "5.23.0", ""),  # the class names each process's own
+        ("", True, "1", "4.57.6", ""),
+    ],
+)
+def test_a_device_map_that_transformers_refuses(
+    arguments: str,
+    cuda: bool,
+    processes: str,
+    version: str,
+    expected: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import importlib.metadata
+
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
+    monkeypatch.setenv("WORLD_SIZE", processes)
+    monkeypatch.setattr(importlib.metadata, "version", lambda _: version)
+    made = prepared("Inherits", Plan("chat"), model_args=arguments)
+    assert made["model_args"] == expected
+    assert "force_simple" not in made
+
+
+def test_the_simple_class_in_place_of_the_chat_class() -> None:
+    made = prepared("Inherits", Plan("simple"), model_args="device_map=cpu")
+    assert made["force_simple"] is True
+    assert "force_simple" not in prepared("Whole", Plan("simple"), model_args="device_map=cpu")
+
+
+@table(
+    "reader, installed, loads, setting, said",
+    [
+        ("transformers", False, False, "", "needs torchcodec and FFmpeg: pip install torchcodec"),
+        ("transformers", True, False, "", r"cannot be loaded \(no libavutil\)"),
+        ("transformers", True, True, "", ""),
+        ("qwen_vl_utils", False, False, "", ""),
+        ("qwen_vl_utils", True, False, "", "or set FORCE_QWENVL_VIDEO_READER=decord"),
+        ("qwen_vl_utils", True, False, "decord", ""),
+        ("decord", True, False, "", ""),
+        ("", False, False, "", ""),
+    ],
+)
+def test_torchcodec(
+    reader: str,
+    installed: bool,
+    loads: bool,
+    setting: str,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import importlib
+
+    real = importlib.import_module
+
+    def import_module(name: str, *more: Any) -> Any:
+        if name != "torchcodec.decoders":
+            return real(name, *more)
+        if not loads:
+            raise RuntimeError("no libavutil")
+        return ModuleType(name)
+
+    monkeypatch.setitem(sys.modules, "torchcodec", None)
+    monkeypatch.setattr(importlib, "import_module", import_module)
+    find = lambda name: object() if installed else None  # noqa: E731
+    monkeypatch.setattr(importlib.util, "find_spec", find)
+    monkeypatch.setenv("FORCE_QWENVL_VIDEO_READER", setting)
+    plan, arguments = Plan("chat", reader=reader), "device_map=cpu"
+    if not said:
+        assert prepared("Inherits", plan, model_args=arguments)["model_args"] == arguments
+        return
+    with pytest.raises(TasksError, match=said):
+        prepared("Inherits", plan, model_args=arguments)
+
+
+def test_without_a_plan_nothing_is_touched() -> None:
+    with running.model(Model("Abstract", "chat")):
+        model_class.prepare(given := {"model": "Abstract", "model_args": "a=1"})
+    assert given == {"model": "Abstract", "model_args": "a=1"}
