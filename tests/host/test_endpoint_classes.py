@@ -25,9 +25,8 @@ from PIL import Image
 from lmms_eval_tasks import benchmarks
 from lmms_eval_tasks.haven import sample as haven
 from lmms_eval_tasks.host import names
-from lmms_eval_tasks.running import class_table
 from lmms_eval_tasks.runs import before
-from tests.host.endpoint_classes import ALL, TABLE, required, run, serving
+from tests.host.endpoint_classes import TABLE, required, run, serving
 from tests.maverix import reading
 from tests.vendor_apis import Part, order_of, text_of
 
@@ -108,7 +107,7 @@ def test_what_arrives(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     one = TABLE[name]
     required(one["package"])
     with serving(lambda parts: "A", monkeypatch) as server:
-        run(name, server, list(one["arrives"]), limit=1)
+        results = run(name, server, list(one["arrives"]), limit=1)
     left = list(server.asked)
     for task, expected in one["arrives"].items():
         doc = first(task)
@@ -116,14 +115,20 @@ def test_what_arrives(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         if task.startswith("maia"):  # one text for the video and for its first frame
             alone = [parts for parts in own if "1 image" in order_of(parts).split(", ")]
             own = alone if task == "maia_vsv_1frame" else [p for p in own if p not in alone]
-        assert [order_of(parts) for parts in own] == ([expected] if expected else []), task
-        told = check(own[0], doc, one.get("simple", False)) if own else "nothing"
-        print(f"{name:14} | {task:15} | {expected or 'fails':29} | {told}")
+        assert [order_of(parts) for parts in own] == [expected], task
+        told = check(own[0], doc, one.get("simple", False))
+        print(f"{name:14} | {task:15} | {expected:29} | {told}")
+        (sample,) = results["samples"][task]
+        counted = sample["failed"]["arrived"]  # by the run itself
+        kinds = [part.kind for part in own[0]]
+        assert (counted["frames"] or 0) + counted["pictures"] == kinds.count("image")
+        assert (counted["frames"] is None) == ("video" in kinds)
+        assert (counted["seconds"] > 0) == ("audio" in kinds)
         left = [parts for parts in left if parts not in own]
     assert not left
 
 
-@pytest.mark.parametrize(("more", "frames"), [("", 10), (",max_frames_num=-1", -1)])
+@pytest.mark.parametrize(("more", "frames"), [("", 32), (",max_frames_num=-1", -1)])
 def test_how_many_frames_a_server_is_told(
     more: str, frames: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,34 +137,3 @@ def test_how_many_frames_a_server_is_told(
         run("openai videos", server, ["maia_vsv"], 1, more)
     (request,) = server.requests
     assert request.json["media_io_kwargs"] == {"video": {"num_frames": frames}}
-
-
-@pytest.mark.skipif(not ALL, reason="every class once more: MODEL_CLASSES=all")
-@pytest.mark.parametrize("name", TABLE)
-def test_all_frames(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the argument that the table of classes names."""
-    one = TABLE[name]
-    required(one["package"])
-    entry = class_table.table().models[one["model"]]
-    media = entry.of("simple" if one.get("simple") or not entry.chat else "chat").media
-    if media.frames_argument is None or "video_url" in one["arguments"]:
-        pytest.skip("takes whole files, or pictures alone")
-    with serving(lambda parts: "A", monkeypatch) as server:
-        run(name, server, ["maia_vsv"], 1, f",{media.frames_argument}=32")
-    (parts,) = server.asked
-    told = check(parts, first("maia_vsv"), one.get("simple", False))
-    print(f"{name:14} | maia_vsv        | {media.frames_argument}=32 | {order_of(parts)} | {told}")
-    assert "32 of 32, 32 distinct" in told
-
-
-@pytest.mark.parametrize(
-    ("name", "task", "why"),
-    [(name, task, why) for name, one in TABLE.items() for task, why in one.get("ends", {}).items()],
-)
-def test_what_ends_a_run(name: str, task: str, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    required(TABLE[name]["package"])
-    with (
-        serving(lambda parts: "A", monkeypatch) as server,
-        pytest.raises(Exception, match=why),
-    ):
-        run(name, server, [task], limit=1)

@@ -33,13 +33,6 @@ FAULTS = {
     "other shape": OTHER_SHAPE,
     "no content": NO_CONTENT,
 }
-# One failure ends their run, or shifts all later replies.
-MIXING = ("claude", "qwen_vl_api")
-
-
-def classes() -> list[Any]:
-    mixing = pytest.mark.xfail(strict=True, reason="requests are not asked one by one yet")
-    return [pytest.param(name, marks=mixing if name in MIXING else ()) for name in TABLE]
 
 
 def own(text: str) -> str:
@@ -57,7 +50,7 @@ def items(results: dict[str, Any]) -> list[dict[str, Any]]:
     return [sample["failed"] for sample in samples]
 
 
-@pytest.mark.parametrize("name", classes())
+@pytest.mark.parametrize("name", TABLE)
 def test_some_requests_fail(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each in its own way: they alone are lost, and every other reply stays with its question."""
     required(TABLE[name]["package"])
@@ -88,7 +81,7 @@ def test_some_requests_fail(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert any(f"{lost} of {len(texts)} requests" in line for line in section["maia"]["warnings"])
 
 
-@pytest.mark.parametrize("name", classes())
+@pytest.mark.parametrize("name", TABLE)
 def test_all_requests_fail(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     required(TABLE[name]["package"])
     faults = dict(zip(asked(len(FAULTS)), FAULTS.values(), strict=True))
