@@ -18,7 +18,9 @@ TICKS = 90_000  # a second, in units of the cut's time base
 # On MAIA's videos 47 to 50 dB PSNR over the planes (44 to 46 in RGB), at about 5 times their size.
 CRF, PRESET = 14, "veryfast"
 # Nothing that trades PSNR for looks; finer chroma, since an error of chroma counts in four pixels.
-PARAMS = "no-psy=1:aq-mode=0:chroma-qp-offset=-4"
+# The macroblock tree in C: x264's code for AVX gives other bits than that for SSE, and that for
+# AVX-512 was seen to give other bits from one encoding to the next on a busy machine.
+PARAMS = "no-psy=1:aq-mode=0:chroma-qp-offset=-4:cpu-independent=1"
 THREADS = 4  # a fixed number, so that the bytes are the same everywhere
 # Two key frames are less than a second apart if each half second that has frames begins with one.
 _KEYS_PER_SECOND = 2

@@ -26,7 +26,7 @@ from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.utils import media_cache, worker_call
 
 # Raise when a made file can change for the same source and window.
-_VERSION = 2
+_VERSION = 3
 _SUFFIXES = {"video": ".mp4", "both": ".av.mp4", "sound": ".wav"}
 # Seconds allowed for making a segment: at least, for each second of it, and at most.
 _AT_LEAST, _EACH_SECOND, _AT_MOST = 300.0, 10.0, 7200.0

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from lmms_eval_tasks.host import needs
+
 
 @contextmanager
 def right_media() -> Iterator[None]:
@@ -18,14 +20,27 @@ def right_media() -> Iterator[None]:
     pictures, so that a later frame may get an earlier one's id, and its bytes. Of a sound it sends
     the path, which no server reads: OpenAI's, vLLM and SGLang take the sound itself.
     """
+    if not needs.on("frames"):
+        yield
+        return
     from lmms_eval.protocol import ChatMessages
 
-    encode = ChatMessages.encode_image
-    forms = {
-        name: getattr(ChatMessages, name)
-        for name in ("to_openai_messages", "to_qwen3_vl_openai_messages")
+    mended = {
+        "encode_image": _each_encoded,
+        "to_openai_messages": _with_sound,
+        "to_qwen3_vl_openai_messages": _with_sound,
     }
+    methods = {name: found for name, found in vars(ChatMessages).items() if name in mended}
+    for name, method in methods.items():
+        setattr(ChatMessages, name, mended[name](method))
+    try:
+        yield
+    finally:
+        for name, method in methods.items():
+            setattr(ChatMessages, name, method)
 
+
+def _each_encoded(encode: Callable[..., Any]) -> Callable[..., str]:
     @functools.wraps(encode)
     def encode_image(
         self: Any, image: Any, cache: dict[Any, str] | None = None, *args: Any, **kwargs: Any
@@ -34,21 +49,13 @@ def right_media() -> Iterator[None]:
         kept = cache if isinstance(image, str) else None
         return str(encode(self, image, kept, *args, **kwargs))
 
-    ChatMessages.encode_image = encode_image
-    for name, form in forms.items():
-        setattr(ChatMessages, name, _with_sound(form))
-    try:
-        yield
-    finally:
-        ChatMessages.encode_image = encode
-        for name, form in forms.items():
-            setattr(ChatMessages, name, form)
+    return encode_image
 
 
-def _with_sound(form: Callable[..., list[dict[str, Any]]]) -> Callable[..., list[dict[str, Any]]]:
+def _with_sound(form: Callable[..., Any]) -> Callable[..., list[dict[str, Any]]]:
     @functools.wraps(form)
     def messages(*args: Any, **kwargs: Any) -> list[dict[str, Any]]:
-        made = form(*args, **kwargs)
+        made: list[dict[str, Any]] = form(*args, **kwargs)
         for message in made:
             message["content"] = [_heard(part) for part in message["content"]]
         return made

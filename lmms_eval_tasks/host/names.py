@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks import benchmarks
+from lmms_eval_tasks import benchmarks, running
 from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark, Doc, Task
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.host import arrived, rows_store
+from lmms_eval_tasks.host import arrived, needs, rows_store
 from lmms_eval_tasks.judges import run as judge_run
 from lmms_eval_tasks.judges.asking import Asker, usable
 from lmms_eval_tasks.runs import before, given, scoring
@@ -58,6 +58,7 @@ def _docs(task: str) -> Callable[[Dataset], Dataset]:
     def process_docs(dataset: Dataset) -> Dataset:  # noqa: ARG001 - what the host loaded says nothing
         from datasets import Dataset
 
+        needs.tell()  # where nothing of ours came before
         return Dataset.from_list([dict(doc) for doc in before.docs(_of(task)[0], task)])
 
     return process_docs
@@ -112,7 +113,10 @@ def _judge(run: judge_run.Run, benchmark: Benchmark) -> Judge:  # noqa: ARG001
 def _handed(task: Task, doc: Doc) -> dict[str, Any]:
     """What was handed over; where it cannot be told any more, the answer still counts."""
     try:
-        return task.handed(doc)
+        told = task.handed(doc)
+        if told.get("media") and running.videos_as_pictures():
+            told["media"] = {**told["media"], "as": "images"}
+        return told
     except (TasksError, OSError):  # a file is gone by now
         return {"media": None}
     except Exception:

@@ -4,7 +4,7 @@ The host loads the entry point group `lmms_eval.models` before it imports its ta
 (architecture.md, decision 1; host.md). `register` uses that moment to arrange three things, each
 when its host module is ready:
 
-- `TaskManager.initialize_tasks` also reads our folder;
+- `TaskManager` also reads our folder;
 - `simple_evaluate` checks the data and the judge of the selected tasks of ours before it builds the
   model, gives judged tasks as many scoring threads as the judge may have requests in flight (the
   host's default is four), keeps the host from sending a wrong frame, and adds our section to the
@@ -14,22 +14,27 @@ when its host module is ready:
 - `ConfigurableTask.process_results` says which task a verdict belongs to.
 
 A broken hook must never break the host for other tasks: trouble here becomes one line on stderr.
+What a host does not have is left out (needs.py).
 """
 
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError, about_file, nearest
+from lmms_eval_tasks.host import needs
 from lmms_eval_tasks.host.imports import when_imported
-from lmms_eval_tasks.running import KNOWN_HOSTS, host_version
+
+if TYPE_CHECKING:
+    from lmms_eval_tasks.runs.invalid import Lengths
 
 TASKS_PATH = Path(__file__).resolve().parent.parent
 HOST_THREADS = 4  # the host's default of process_docs_parallel
@@ -54,29 +59,14 @@ def register() -> list[Any]:
         return []
 
 
-def install() -> bool:
-    """Arrange the hooks; safe to call more than once.
-
-    Returns:
-        True if the hooks are in place or will be when the host's modules are imported, False if
-        this host is unknown (then one line on stderr says what to pass).
-    """
-    found = host_version()
-    if found not in KNOWN_HOSTS:
-        say(
-            f"lmms-eval {found} is not known to this version (known: {', '.join(KNOWN_HOSTS)}); "
-            f"if the tasks are not found, pass {_FALLBACK}; the limit of failed verdicts is not "
-            "watched there, and judges get the host's threads (--process_docs_parallel)"
-        )
-        return False
+def install() -> None:
+    """Arrange the hooks, now or when the host's modules are imported; safe to call again."""
     try:
         when_imported("lmms_eval.tasks", _extend_task_manager, missed)
         when_imported("lmms_eval.api.task", _name_scored_tasks, missed)
         _wrap_simple_evaluate()
     except Exception as error:
-        say(f"could not hook lmms-eval ({error!r}); pass {_FALLBACK}")
-        return False
-    return True
+        missed("lmms_eval", error)
 
 
 def missed(name: str, error: Exception) -> None:
@@ -89,33 +79,52 @@ def missed(name: str, error: Exception) -> None:
 
 def _extend_task_manager(module: ModuleType) -> None:
     manager = module.TaskManager
-    if getattr(manager, _MARK, False):
+    if finds_tasks(manager):
         return
-    initialize, match = manager.initialize_tasks, manager.match_tasks
-
-    @functools.wraps(initialize)
-    def initialize_tasks(
-        self: Any,
-        include_path: str | list[str] | None = None,
-        include_defaults: bool = True,
-    ) -> Any:
-        paths = [include_path] if isinstance(include_path, str) else list(include_path or [])
-        given = {Path(path).expanduser().resolve() for path in paths}
-        if include_defaults:
-            paths += [str(folder) for folder in _folders() if folder not in given]
-        return initialize(self, include_path=paths or None, include_defaults=include_defaults)
+    manager.__init__ = _with_our_folder(manager.__init__)
+    setattr(manager, _MARK, True)
+    if not needs.on("names"):
+        return
+    match = manager.match_tasks
 
     @functools.wraps(match)
-    def match_tasks(self: Any, task_list: Sequence[str]) -> Any:
+    def match_tasks(self: Any, task_list: Sequence[str], *args: Any, **kwargs: Any) -> Any:
         setattr(self, _COMMAND_LINE, True)
-        found = match(self, task_list)
+        found = match(self, task_list, *args, **kwargs)
         for name in set(task_list) - set(found):
             _suggest(name, self.all_tasks)
         return found
 
-    manager.initialize_tasks = initialize_tasks
     manager.match_tasks = match_tasks
-    setattr(manager, _MARK, True)
+
+
+def finds_tasks(manager: Any) -> bool:
+    """Whether a task manager's class reads our folder."""
+    return getattr(manager, _MARK, False)
+
+
+def _with_our_folder(initialize: Callable[..., None]) -> Callable[..., None]:
+    """A task manager's __init__ that is told where our tasks are.
+
+    Raises:
+        TypeError: it cannot be told.
+    """
+    if not needs.takes(initialize, "include_path"):
+        raise TypeError("TaskManager has no include_path")
+    signature = inspect.signature(initialize)
+
+    @functools.wraps(initialize)
+    def __init__(*args: Any, **kwargs: Any) -> None:  # noqa: N807
+        bound = signature.bind(*args, **kwargs)
+        own = bound.arguments.get("include_path")
+        paths = [own] if isinstance(own, str) else list(own or [])
+        given = {Path(path).expanduser().resolve() for path in paths}
+        if bound.arguments.get("include_defaults", True):
+            paths += [str(folder) for folder in _folders() if folder not in given]
+        bound.arguments["include_path"] = paths or None
+        initialize(*bound.args, **bound.kwargs)
+
+    return __init__
 
 
 def _suggest(name: str, known: Sequence[str]) -> None:
@@ -175,9 +184,9 @@ def selected_tasks(names: Sequence[Any], manager: Any) -> list[str]:
 
 def _name_scored_tasks(module: ModuleType) -> None:
     """Book verdicts under their task: process_results itself is never told its task's name."""
-    task_class = module.ConfigurableTask
-    if getattr(task_class, _MARK, False):
+    if not needs.on("verdicts") or getattr(module.ConfigurableTask, _MARK, False):
         return
+    task_class = module.ConfigurableTask
     score = task_class.process_results
 
     @functools.wraps(score)
@@ -198,33 +207,32 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
     """`simple_evaluate` with the check before the model is built and our section in the results."""
     if getattr(evaluate, _MARK, False):
         return evaluate
-    import inspect
-
     signature = inspect.signature(evaluate)
 
     @functools.wraps(evaluate)
     def simple_evaluate(*args: Any, **kwargs: Any) -> Any:
-        from lmms_eval.tasks import TaskManager
-
+        if not needs.on("tasks"):
+            return evaluate(*args, **kwargs)
         from lmms_eval_tasks import running
-        from lmms_eval_tasks.host import endpoints, model_class, replies
+        from lmms_eval_tasks.host import endpoints, model_class
         from lmms_eval_tasks.runs import after, before, judging
 
-        given = signature.bind(*args, **kwargs).arguments
+        bound = signature.bind(*args, **kwargs)
+        given = bound.arguments  # what this host has no argument for is dropped when it is called
         names = given.get("tasks") or []
         if isinstance(names, str):
             names = [names]
         manager = given.get("task_manager")
         if manager is None and any(isinstance(name, str | dict) for name in names):
-            manager = TaskManager(given.get("verbosity", "INFO"), model_name=given.get("model"))
-            given["task_manager"] = manager
-        tasks = selected_tasks(names, manager) if manager is not None else []
+            manager = given["task_manager"] = _manager(given)
+        tasks = _ours(names, manager) if manager is not None else []
         if not tasks:
-            return evaluate(**given)
+            return evaluate(*bound.args, **bound.kwargs)
+        needs.tell()
         with (
             _one_message(manager),
             judging.judging(tasks) as judged,
-            running.model(model_class.named(given)),
+            running.model(model_class.named(given) if needs.on("model") else None),
             running.limited(given.get("limit"), given.get("offset") or 0),
         ):
             before.check(tasks)
@@ -233,8 +241,8 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
             if judged.begin():
                 asked = given.get("process_docs_parallel", HOST_THREADS)
                 given["process_docs_parallel"] = judged.threads(asked, HOST_THREADS)
-            with endpoints.right_media(), replies.kept(given, tasks) as lengths:
-                results = evaluate(**given)
+            with endpoints.right_media(), _kept(given, tasks) as lengths:
+                results = evaluate(*bound.args, **bound.kwargs)
                 if results is not None:  # on rank 0, which has all items
                     after.score_together(results, tasks)
                 work = judged.end()
@@ -244,6 +252,32 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
 
     setattr(simple_evaluate, _MARK, True)
     return simple_evaluate
+
+
+def _manager(given: Mapping[str, Any]) -> Any:
+    """A task manager as the host makes it for itself."""
+    from lmms_eval.tasks import TaskManager
+
+    wanted = {"verbosity": given.get("verbosity", "INFO"), "model_name": given.get("model")}
+    return TaskManager(**{k: v for k, v in wanted.items() if needs.takes(TaskManager, k)})
+
+
+def _ours(names: Sequence[Any], manager: Any) -> list[str]:
+    """The selected tasks of ours; none where the host's index of tasks cannot be read."""
+    try:
+        return selected_tasks(names, manager)
+    except (AttributeError, KeyError, TypeError) as error:
+        needs.note(f"its index of tasks is another ({error!r})", needs.PARTS["tasks"].without)
+        return []
+
+
+def _kept(
+    given: Mapping[str, Any], tasks: Sequence[str]
+) -> AbstractContextManager[Mapping[str, Lengths]]:
+    """Around the host's run: its models are asked through us (replies.py), if they can be."""
+    from lmms_eval_tasks.host import replies
+
+    return replies.kept(given, tasks) if needs.on("replies") else nullcontext({})
 
 
 @contextmanager
@@ -290,4 +324,6 @@ def _wrap_simple_evaluate() -> None:
 def _guard_module(module: ModuleType) -> None:
     if type(module) is not ModuleType:
         return  # guarded by the property above: `install` ran before and again during the import
+    if not hasattr(module, "simple_evaluate"):
+        return  # told by needs.py
     module.simple_evaluate = _guarded(module.simple_evaluate)  # type: ignore[attr-defined]

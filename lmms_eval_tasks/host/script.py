@@ -22,7 +22,7 @@ from typing import Any
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.host import plugin
+from lmms_eval_tasks.host import needs, plugin
 from lmms_eval_tasks.host.imports import when_imported
 from lmms_eval_tasks.utils.json_files import check_folder
 
@@ -34,14 +34,11 @@ def main() -> None:
     arguments = sys.argv[1:]
     if not arguments or arguments[0] not in _OTHER_SUBCOMMANDS:
         arguments = _take_own_options(arguments)
-    known = plugin.install()
-    evaluates = arguments and arguments[0] not in _OTHER_SUBCOMMANDS
-    if not known and evaluates and not any(a.startswith("--include_path") for a in arguments):
-        arguments += ["--include_path", str(plugin.TASKS_PATH)]
+    plugin.install()
     sys.argv = [sys.argv[0], *arguments]
     outcome = SimpleNamespace(failed=False)  # the host itself does not tell
     watch = functools.partial(_watch, outcome)
-    when_imported("lmms_eval.__main__", watch, plugin.missed)
+    when_imported("lmms_eval.__main__", watch, _unwatched)
     try:
         from lmms_eval.cli.dispatch import main as host
     except ImportError as error:
@@ -100,14 +97,19 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
 
     @functools.wraps(evaluate)
     def cli_evaluate_single(args: Any = None) -> Any:
+        from lmms_eval.tasks import TaskManager
+
         from lmms_eval_tasks.host import kept_replies, replies
 
+        told = {"output_path": None, "include_path": None, "tasks": "", **vars(args)}
         try:
-            if args.output_path:
-                check_folder(Path(args.output_path), "--output_path")
-            if args.tasks is None:
+            if told["output_path"]:
+                check_folder(Path(told["output_path"]), "--output_path")
+            if not (plugin.finds_tasks(TaskManager) or told["include_path"]):
+                args.include_path = str(plugin.TASKS_PATH)
+            if told["tasks"] is None:
                 outcome.failed = True  # the host prints an error and exits with 0
-            elif _is_hijacked(args.tasks):
+            elif _is_hijacked(told["tasks"]):
                 # A list of names is never taken for a folder, and the host drops repetitions.
                 args.tasks = f"{args.tasks},{args.tasks}"
             with replies.logged("WARNING", _is_loss) as lost:
@@ -131,6 +133,10 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
             raise
 
     module.cli_evaluate_single = cli_evaluate_single  # type: ignore[attr-defined]
+
+
+def _unwatched(_: str, error: Exception) -> None:
+    needs.note(f"its command cannot be watched ({error!r})", "a run that failed exits with 0")
 
 
 def _is_loss(record: Any) -> bool:

@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.running.plan import Plan
 
 
-KNOWN_HOSTS = ("0.7.3",)
-
-
 def host_version() -> str | None:
     """Version of the installed lmms-eval, or None."""
     try:

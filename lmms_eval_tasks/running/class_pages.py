@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from lmms_eval_tasks import running
 from lmms_eval_tasks.errors import TasksError, nearest
 from lmms_eval_tasks.running.class_table import Chat, Media, Model, Nothing, Simple, table
 
@@ -55,6 +56,8 @@ def facts(name: str) -> list[str]:
         near = nearest(name, table().models)
         raise TasksError(f"{name}: lmms-eval {table().host} has no such model{near}")
     told = [f"{name}, lmms-eval {table().host}"]
+    if (installed := running.host_version()) != table().host:
+        told.append(f"installed is {installed}: what is marked as gone may be otherwise there")
     if entry.aliases:
         told.append(f"also called: {', '.join(entry.aliases)}")
     if entry.papers:
@@ -151,7 +154,8 @@ def _told(one: Simple | Chat) -> Iterator[str]:
                 yield f"{what}: {text}"
     yield f"known because: {media.how}"
     for line in media.evidence:
-        yield f"  {line.fact}: {line.file}:{line.line}"
+        gone = "" if line.stands else ", which is gone from the installed file"
+        yield f"  {line.fact}: {line.file}:{line.line}{gone}"
 
 
 def _yes(known: bool | None) -> str:

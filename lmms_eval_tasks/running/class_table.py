@@ -1,8 +1,9 @@
 """What each of the host's model classes does with media and requests: the host does not say so.
 
 The table (`classes.json`) was read from the sources of lmms-eval 0.7.3, and in part run; every
-entry names lines that it rests on, and a test checks that they are still there. It says what a
-class does with what our tasks hand over:
+entry names lines that it rests on, and a test checks that they are still there. For another host an
+entry holds as long as the code of those lines is found in the class's file. It says what a class
+does with what our tasks hand over:
 
 - to simple classes a list of one mp4 (with its track where there is sound), one picture or many, or
   a wav alone, as a path or as samples; to chat classes items of text, picture, mp4 and wav.
@@ -15,8 +16,10 @@ class does with what our tasks hand over:
 from __future__ import annotations
 
 import functools
+import importlib.util
 from collections.abc import Mapping
 from importlib.resources import files
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -51,6 +54,11 @@ class Place(_Strict):
     line: Annotated[int, Field(ge=1)]
     code: Annotated[str, Field(min_length=6)]  # some tokens of that line
 
+    @property
+    def stands(self) -> bool:
+        """Whether the code is still in the installed file, be it in another line."""
+        return self.code in source(self.file)
+
 
 class Evidence(Delivery, Place):
     """A delivery and where it was read."""
@@ -67,13 +75,13 @@ class Cell(Evidence):
 
     when: tuple[Variant, ...] = ()
 
-    def with_args(self, model_args: Mapping[str, Any]) -> Delivery:
+    def with_args(self, model_args: Mapping[str, Any]) -> Evidence:
         """The cell under these model arguments."""
         for variant in self.when:
             expected = variant.args.items()
             if all(k in model_args and _same(model_args[k], value) for k, value in expected):
-                return Delivery(status=variant.status, why=variant.why)
-        return Delivery(status=self.status, why=self.why)
+                return variant
+        return self
 
 
 class Line(Place):
@@ -247,6 +255,16 @@ class Table(_Strict):
         return next((entry for entry in self.models.values() if name in entry.aliases), None)
 
 
+@functools.cache
+def source(file: str) -> str:
+    """A file of the host or of ours, wherever it is installed; "" if it is not there."""
+    package, _, rest = file.partition("/")
+    spec = importlib.util.find_spec(package)  # which imports nothing
+    folders = (spec and spec.submodule_search_locations) or ()
+    found = (path for folder in folders if (path := Path(folder, rest)).is_file())
+    return next((path.read_text(encoding="utf-8") for path in found), "")
+
+
 @functools.lru_cache(maxsize=1)
 def table() -> Table:
     """The packaged table."""
@@ -267,13 +285,9 @@ def delivery(
         model_args: as in `--model_args`; true and false also as text.
 
     Returns:
-        `unknown` for a model that is not in the table, one that lacks this interface, and any
-        version of the host but the table's.
+        `unknown` for a model that is not in the table, one that lacks this interface, and one whose
+        class has changed there: whatever version the host says it is.
     """
-    known, installed = table().host, running.host_version()
-    if installed != known or installed not in running.KNOWN_HOSTS:
-        why = f"The table of models was made for lmms-eval {known}, and this is {installed}."
-        return Delivery(status="unknown", why=why)
     entry = table().model(model)
     if entry is None:
         return Delivery(status="unknown", why=f"The table of models does not have {model}.")
@@ -281,7 +295,14 @@ def delivery(
     if one is None:
         return Delivery(status="unknown", why=f"{model} has no {interface} class.")
     cell = one.alone if way == "audio" else one.beside
-    return cell.with_args(model_args or {})
+    found = cell.with_args(model_args or {})
+    if not found.stands:
+        why = (
+            f"The table of models was made for lmms-eval {table().host}, and {found.file} of this "
+            f"one ({running.host_version()}) is another."
+        )
+        return Delivery(status="unknown", why=why)
+    return found
 
 
 def warning(
@@ -300,9 +321,9 @@ def warning(
 
 
 def media_of(model: str, interface: Interface) -> Media | Nothing | None:
-    """What a class does with media; None where the table says nothing, or is of another host."""
+    """What a class does with media; None where nothing is known, or the class has changed since."""
     one = (table().model(model) or Model()).of(interface)
-    return one.media if one and running.host_version() == table().host else None
+    return one.media if one and all(line.stands for line in one.media.evidence) else None
 
 
 def wants_samples(model: str) -> bool:

@@ -18,7 +18,9 @@ from lmms_eval_tasks import running
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.maia import data, schema, tasks
 from lmms_eval_tasks.maia.categories import SLUGS
+from lmms_eval_tasks.running.plan import Plan
 from lmms_eval_tasks.runs import before, given
+from lmms_eval_tasks.utils import clips
 from tests.checks import refused, table
 
 SAME = ("id", "answer", "options")  # of a pair in each setting
@@ -310,6 +312,35 @@ def test_what_is_handed_over(
 
 
 @table(
+    "plan, setting, kinds",
+    [
+        (Plan("simple", videos_as_pictures=True), "32frames", ["Image"] * 4),
+        (Plan("simple", videos_as_pictures=True), "1frame", ["Image"]),
+        (Plan("simple", pictures_as_videos=True), "1frame", ["str"]),
+        (Plan("simple", pictures_as_videos=True), "black", ["str"]),
+        (Plan("simple", pictures_as_videos=True), "32frames", ["str"]),
+    ],
+)
+def test_in_the_form_that_a_class_takes(
+    plan: Plan, setting: str, kinds: list[str], on_sample: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same frames as pictures; and a picture as a clip that shows it alone."""
+    monkeypatch.setenv("LMMS_EVAL_TASKS_FRAMES", "4")
+    with running.model(running.Model("some", "simple")):
+        running.go_by(plan)
+        doc = data.questions(data.look([]), setting)[0]
+        parts = tasks.prompt("it", doc)
+        shown = given.visuals_of(parts)
+        (message,) = given.messages_of(parts)
+    assert [type(one).__name__ for one in shown] == kinds
+    sent = ["video" if kind == "str" else "image" for kind in kinds]
+    assert [part["type"] for part in message["content"]] == [*sent, "text"]
+    if kinds == ["Image"] * 4:
+        clip = clips.images(tasks.media_of(doc))
+        assert [one.tobytes() for one in shown] == [one.tobytes() for one in clip]
+
+
+@table(
     "text",
     ["media=video", "clip", "size=900", "media=clip,media=images", "order="],
 )
@@ -365,28 +396,22 @@ def test_a_video_damaged_in_its_middle(
 
 
 @table(
-    "frames, options, arguments, told",
+    "frames, options, told",
     [
-        ("", "", {}, []),
-        ("32", "", {"max_num_frames": 32}, []),
-        ("4,video2=2", "", {}, ["videos of 2 or 4 frames", "not of 32"]),
-        ("", "", {"max_frames_num": "8"}, ["at most"]),
-        ("", "media=images", {"max_frames_num": "8"}, ["MAIA=media=images: not the default"]),
+        ("", "", []),
+        ("32", "", []),
+        ("4,video2=2", "", ["videos of 2 or 4 frames", "not of 32"]),
+        ("", "media=images", ["MAIA=media=images: not the default"]),
     ],
 )
 def test_other_frames_than_the_papers_are_told(
-    frames: str,
-    options: str,
-    arguments: dict[str, Any],
-    told: list[str],
-    monkeypatch: pytest.MonkeyPatch,
+    frames: str, options: str, told: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LMMS_EVAL_TASKS_FRAMES", frames)
     monkeypatch.setenv("LMMS_EVAL_TASKS_MAIA", options)
     items = [{"setting": "32frames", "video": video} for video in ("video1", "video2")]
     asked = {"maia_vsv": items, "maia_unimodal": [{"setting": "text", "video": "video1"}]}
-    with running.model(running.Model("no model", "simple", arguments)):
-        _, warnings = tasks.BENCHMARK.describe(None, list(asked), {}, asked)
+    _, warnings = tasks.BENCHMARK.describe(None, list(asked), {}, asked)
     assert len(warnings) == bool(told)
     assert all(piece in line for piece in told for line in warnings)
 

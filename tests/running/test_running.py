@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from lmms_eval_tasks import running
 from lmms_eval_tasks.commands.cli import app
-from lmms_eval_tasks.running import Model, frame_options
+from lmms_eval_tasks.running import Model, class_pages, frame_options
 from lmms_eval_tasks.running import class_table as sound
 from tests.checks import table
 
@@ -73,14 +73,27 @@ def test_delivery(name: str, interface: Any, way: Any, arguments: Any, status: s
         assert running.sound_warning(picture) == said
 
 
-@table("version", ["0.7.4", "0.7.2", None])
-def test_another_host_makes_everything_unknown(
-    version: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(running, "host_version", lambda: version)
-    found = sound.delivery("qwen2_5_omni", "chat", "audio")
-    assert found.status == "unknown"
-    assert f"this is {version}" in found.why
+def test_of_another_host_holds_what_its_classes_still_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An entry rests on lines of its class's file, whatever version the host says it is."""
+    monkeypatch.setattr(running, "host_version", lambda: "0.9.0")
+    simple, chat = (f"lmms_eval/models/{kind}/qwen2_5_omni.py" for kind in ("simple", "chat"))
+    read, gone = sound.source, {simple}
+    monkeypatch.setattr(sound, "source", lambda file: "" if file in gone else f"#\n{read(file)}")
+    for interface, file in (("simple", simple), ("chat", chat)):
+        found = sound.delivery("qwen2_5_omni", interface, "audio")
+        assert found.status == ("unknown" if file in gone else "delivered")
+        assert (f"{file} of this one (0.9.0) is another" in found.why) == (file in gone)
+    told = class_pages.facts("qwen2_5_omni")
+    assert told[:2] == [
+        "qwen2_5_omni, lmms-eval 0.7.3",
+        "installed is 0.9.0: what is marked as gone may be otherwise there",
+    ]
+    marked = [line for line in told if "gone from the installed file" in line]
+    assert marked
+    assert all(simple in line for line in marked)
+    assert sound.media_of("openai", "chat") is not None
+    gone.add("lmms_eval/models/chat/openai.py")
+    assert sound.media_of("openai", "chat") is None
 
 
 def test_samples_for_classes_that_take_no_path() -> None:

@@ -14,7 +14,15 @@ import numpy as np
 import pytest
 import segment_files as coded
 
-from lmms_eval_tasks.utils import media, media_cache, segment_head, segment_read, worker_call
+from lmms_eval_tasks.utils import (
+    media,
+    media_cache,
+    segment_encoder,
+    segment_head,
+    segment_picture,
+    segment_read,
+    worker_call,
+)
 from lmms_eval_tasks.utils.media import Recipe, make
 from lmms_eval_tasks.utils.segments import segment
 from tests.checks import table
@@ -83,6 +91,17 @@ def test_a_damaged_entry_is_made_again(video, tmp_path, broken, damage):
     path.unlink() if damage == "delete" else path.write_bytes(content[: len(content) // 2])
     assert made() == first
     assert path.read_bytes() == content  # the same bytes each time
+
+
+def test_no_processor_encodes_a_cut_otherwise(video, tmp_path, monkeypatch):
+    """x264 takes the code that its processor runs fastest; `asm=0` is what all of them have."""
+    head, made = segment_head.head(str(video)), []
+    for code in ("", ":asm=0"):
+        monkeypatch.setattr(segment_encoder, "PARAMS", segment_encoder.PARAMS + code)
+        made.append(tmp_path / f"cut{len(made)}.mp4")
+        window = (Fraction("1.3"), Fraction("1.9"))
+        segment_picture.cut(str(video), head, *window, sound_end=None, out=str(made[-1]))
+    assert made[0].read_bytes() == made[1].read_bytes()
 
 
 def test_the_modes_of_an_item_share_one_decoding(video, tmp_path, jobs):
