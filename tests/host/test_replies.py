@@ -11,7 +11,7 @@ import pytest
 
 from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.host import plugin, replies
-from lmms_eval_tasks.host.kept_replies import Kept
+from lmms_eval_tasks.host.kept_replies import Kept, Reply
 from lmms_eval_tasks.running import plan as plans
 from lmms_eval_tasks.runs import after, score_again
 from lmms_eval_tasks.utils import saved_runs
@@ -20,13 +20,13 @@ from tests.checks import table
 TASK, DOCS = "maia_unimodal", 200
 FAILED = "[LMMS_EVAL_REQUEST_FAILED after 5 retries] Error code: 401 - wrong key"
 
-Reply = Callable[[int], str]  # of the number of a request, from 0, in all runs of a test
+Answer = Callable[[int], str]  # of the number of a request, from 0, in all runs of a test
 
 
 @pytest.fixture
 def play(
     sample_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[[Reply], dict[str, Any]]:
+) -> Callable[[Answer], dict[str, Any]]:
     """Runs a model that gives a reply to each number; `play.asked` counts requests."""
     monkeypatch.setenv(settings.DATA, str(sample_root))
     monkeypatch.setenv(settings.CACHE, str(tmp_path))
@@ -37,7 +37,7 @@ def play(
     class Model(lmms):
         asked = 0
 
-        reply: Reply
+        reply: Answer
 
         def generate_until(self, requests: list[Any]) -> list[str]:
             found = []
@@ -55,7 +55,7 @@ def play(
     lm = Model()  # replies are kept for the same object only: of another one nothing is known
 
     def run(
-        reply: Reply, lm: Model = lm, tasks: Sequence[str] = (TASK,), limit: int = DOCS
+        reply: Answer, lm: Model = lm, tasks: Sequence[str] = (TASK,), limit: int = DOCS
     ) -> dict[str, Any]:
         lm.reply = reply
         made = evaluator.simple_evaluate(model=lm, tasks=[*tasks], limit=limit, verbosity="ERROR")
@@ -365,3 +365,46 @@ def test_replies_at_the_token_limit_are_counted(play: Any, monkeypatch: pytest.M
     counted, warned = told(play(lambda n: "A: " + "w " * 5000))
     assert counted["at_limit"] == 200
     assert warned
+
+
+# --- several processes, and what is kept of them --------------------------------------------------
+
+
+@table(
+    "mine, others, expected",
+    [
+        # The host asks the last request of all again, so that all have equally many; by task not.
+        ({"a": [0, 1], "b": [2]}, [{"a": 1, "b": 2}], {"a": [0, 1], "b": [2, 2]}),
+        ({"a": [0, 1]}, [{"a": 1, "b": 2}], {"a": [0, 1], "b": [1, 1]}),
+        ({}, [{"a": 2}, {"a": 1}], {"a": [1, 1]}),  # all of its own were kept
+    ],
+)
+def test_each_process_asks_as_many_of_each_task(
+    mine: dict[str, list[int]],
+    others: list[dict[str, int]],
+    expected: dict[str, list[int]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import torch.distributed as processes
+
+    def all_gather_object(everyone: list[Any], own: Any) -> None:
+        everyone[:] = [own, *others]
+
+    monkeypatch.setenv("WORLD_SIZE", str(1 + len(others)))
+    monkeypatch.setattr(processes, "is_initialized", lambda: True)
+    monkeypatch.setattr(processes, "get_world_size", lambda: 1 + len(others))
+    monkeypatch.setattr(processes, "all_gather_object", all_gather_object)
+    assert replies._even(mine, [0, 1]) == expected
+    assert replies._even(mine, []) == mine
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    assert replies._even(mine, [0, 1]) == mine
+
+
+def test_a_reply_is_kept_with_what_had_reached_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(settings.CACHE, str(tmp_path))
+    kept = [Reply("A", {"frames": 10, "of": 32}), Reply("B")]
+    for key, reply in zip("xy", kept, strict=True):
+        Kept("m", [TASK], 0).add(TASK, key, reply)
+    assert [Kept("m", [TASK], 1).get(key) for key in "xyz"] == [*kept, None]
