@@ -50,10 +50,11 @@ from lmms_eval_tasks.utils.prompts import Prompt
 def prompt(doc: Doc) -> list[Part]:
     """What the mode has of picture and sound, then the text.
 
-    The video is muted with sound too: chat classes read sound from the audio item alone, and one
-    that did not would hear it twice. For simple classes, which use the first visual only (host.md),
-    picture and sound travel as one mp4 with its track; sound alone is the wav's path, or its
-    samples for classes that take no path (running/classes.json).
+    The video is muted with sound too: most chat classes read sound from the audio item alone, and
+    one that did not would hear it twice; one that reads a video's own track gets it. For simple
+    classes, which use the first visual only (host.md), picture and sound travel as one mp4 with its
+    track; sound alone is the wav's path, or its samples for classes that take no path
+    (running/classes.json).
     """
     mode = MODES[doc["mode"]]
     picture = Part("video", lambda: media_of(doc).video)
@@ -62,6 +63,8 @@ def prompt(doc: Doc) -> list[Part]:
     if mode.picture and mode.sound:
         both = functools.partial(_with_track, doc)
         shown = [picture._replace(simple=both), sound._replace(simple=[])]
+        if running.wants_track():
+            shown = [Part("video", lambda: both()[0])]
     elif mode.picture:
         shown = [picture]
     elif mode.sound:

@@ -132,6 +132,13 @@ def wants_samples() -> bool:
     return _model is not None and table.wants_samples(_model.name)
 
 
+def wants_track() -> bool:
+    """Whether the running model's chat class hears the track of an mp4 and no item beside it."""
+    from lmms_eval_tasks.running import class_table as table
+
+    return _model is not None and table.wants_track(_model.name, _model.interface)
+
+
 def frames() -> dict[str, Any]:
     """Options of the running model that decide how many frames it takes (frame_options.py)."""
     from lmms_eval_tasks.running import frame_options

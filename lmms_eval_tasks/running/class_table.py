@@ -211,11 +211,16 @@ class Simple(_Strict):
 
 
 class Chat(_Strict):
-    """A chat class: an audio item alone, or after the item of a muted mp4; and its media."""
+    """A chat class: an audio item alone, or after the item of a muted mp4; and its media.
+
+    Attributes:
+        mp4: where the class hears an mp4's own track, and no item beside it.
+    """
 
     media: Media | Nothing
     wav: Cell
     muted_mp4_and_wav: Cell
+    mp4: Cell | None = None
 
     @property
     def alone(self) -> Cell:
@@ -224,8 +229,8 @@ class Chat(_Strict):
 
     @property
     def beside(self) -> Cell:
-        """What becomes of sound with its picture."""
-        return self.muted_mp4_and_wav
+        """What becomes of sound with its picture, in the form that the class takes."""
+        return self.mp4 or self.muted_mp4_and_wav
 
 
 class Model(_Strict):
@@ -334,6 +339,12 @@ def _is_another(place: Place) -> str:
         f"the table of models was made for lmms-eval {table().host}, and {place.file} of this "
         f"one ({running.host_version()}) is another"
     )
+
+
+def wants_track(model: str, interface: Interface) -> bool:
+    """Whether a model's chat class hears the track of an mp4, and no item beside it."""
+    one = (table().model(model) or Model()).of(interface)
+    return isinstance(one, Chat) and one.mp4 is not None
 
 
 def wants_samples(model: str) -> bool:

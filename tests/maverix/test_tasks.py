@@ -19,6 +19,7 @@ from lmms_eval_tasks.maverix import data, files, judge, tasks
 from lmms_eval_tasks.maverix.labels import LETTERS, MODES
 from lmms_eval_tasks.maverix.tasks import BENCHMARK
 from lmms_eval_tasks.runs import after, before, estimate
+from lmms_eval_tasks.runs.given import messages_of
 from lmms_eval_tasks.utils import prompts, saved_runs, subtitles, transcribers
 from lmms_eval_tasks.utils.saved_runs import CARRIER
 from lmms_eval_tasks.utils.subtitles import Cue
@@ -170,6 +171,20 @@ class TestReplies:
             doc = runs.docs(f"maverix_{mode}")[0]
             item = names.process_results(doc, [doc["answer"]])[CARRIER]
             assert (item["right"], item["sound"], item["hears"]["av"]) == (1, state, "unknown")
+
+
+@pytest.mark.usefixtures("sample")
+def test_a_chat_class_that_hears_the_track_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = SimpleNamespace(video="muted.mp4", video_with_sound="both.mp4", sound="a.wav")
+    monkeypatch.setattr(tasks, "cut", lambda *_: files)
+    doc = runs.docs("maverix_av")[0]
+    forms = {}
+    for name in ("aero_realtime_vllm", "openai"):
+        with running.model(running.Model(name, "chat")):
+            (message,) = messages_of(tasks.prompt(doc))
+            assert running.sound(with_picture=True) == "delivered"
+        forms[name] = [part.get("url", "") for part in message["content"]]
+    assert forms == {"aero_realtime_vllm": ["both.mp4", ""], "openai": ["muted.mp4", "a.wav", ""]}
 
 
 @pytest.mark.usefixtures("sample")

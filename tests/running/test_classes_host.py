@@ -54,7 +54,8 @@ def cells() -> Iterator[tuple[str, str, str, classes.Evidence]]:
         for interface in ("simple", "chat"):
             group = getattr(entry, interface)
             for way in {*type(group).model_fields} - {"media"} if group else ():
-                cell = getattr(group, way)
+                if (cell := getattr(group, way)) is None:
+                    continue
                 for evidence in (cell, *cell.when):
                     yield name, interface, way, evidence
 
