@@ -80,6 +80,16 @@ def test_some_requests_fail(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert any(f"{lost} of {len(texts)} requests" in line for line in section["maia"]["warnings"])
 
 
+def test_a_reply_without_content_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The class returns None, which the host would read as the answer "None"."""
+    silent = asked(3)[1]
+    with serving(
+        lambda parts: NO_CONTENT if text_of(parts).strip() == silent else "A", monkeypatch
+    ) as server:
+        results = run("gpt4v", server, [TASK], 3)
+    assert [(one["status"], one["reply"]) for one in items(results)][1] == ("empty", "")
+
+
 @pytest.mark.skipif(not ALL, reason="every class once more: MODEL_CLASSES=all")
 @pytest.mark.parametrize("name", TABLE)
 def test_all_requests_fail(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
