@@ -40,7 +40,7 @@ class Seen:
         frames: of its videos; None where a whole file was sent.
         distinct: of these the different ones; None where that is not known.
         pictures: beside the frames.
-        seconds: of sound; None where there is some and its length is not known.
+        seconds: of sound beside a file's own; None where there is some of a length not known.
     """
 
     at: str
