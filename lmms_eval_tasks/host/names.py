@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks import benchmarks
+from lmms_eval_tasks import benchmarks, running
 from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark, Doc, Task
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
@@ -58,7 +58,8 @@ def _docs(task: str) -> Callable[[Dataset], Dataset]:
     def process_docs(dataset: Dataset) -> Dataset:  # noqa: ARG001 - what the host loaded says nothing
         from datasets import Dataset
 
-        return Dataset.from_list([dict(doc) for doc in before.docs(_of(task)[0], task)])
+        docs = before.docs(_of(task)[0], task)
+        return Dataset.from_list([dict(doc) for doc in running.by_rank(docs)])
 
     return process_docs
 
