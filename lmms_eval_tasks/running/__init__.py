@@ -61,7 +61,7 @@ def limited(limit: float | None, offset: int) -> Iterator[None]:
             since only the host knows of how many; None, 0 and -1 are all.
         offset: as the host's `--offset`: how many come before these.
     """
-    global _docs, _share  # noqa: PLW0603 - the host asks for a task's docs with nothing else
+    global _docs, _share
     stop = offset + int(limit) if limit is not None and limit >= 1 else None
     before = _docs, _share
     _docs, _share = slice(offset, stop), limit is not None and 0 < limit < 1
