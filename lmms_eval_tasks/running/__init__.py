@@ -140,6 +140,14 @@ def to_pass(frames: int) -> str:
     return table.to_pass(known.name, known.interface, known.arguments, frames) if known else ""
 
 
+def advice(batch_size: int) -> list[str]:
+    """What to pass to the running model for speed and for a task's limit of tokens, a line each."""
+    from lmms_eval_tasks.running import class_table as table
+
+    known = _model
+    return table.advice(known.name, known.interface, known.arguments, batch_size) if known else []
+
+
 def wants_samples() -> bool:
     """Whether the running model takes sound alone as samples only, not as a file's path."""
     from lmms_eval_tasks.running import class_table as table

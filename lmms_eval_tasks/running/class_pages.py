@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.resources import files
 from typing import NamedTuple
 
 from lmms_eval_tasks.errors import TasksError, nearest
@@ -89,6 +90,7 @@ def markdown() -> str:
         "",
         *(f"- `{name}`: {why}" for name, why in others().items()),
         "",
+        files(__package__).joinpath("recipes.md").read_text(encoding="utf-8"),
     ]
     return "\n".join(lines)
 
@@ -142,7 +144,11 @@ def _told(one: Simple | Chat) -> Iterator[str]:
         yield f"sound: {_sound(one)}"
         yield f"max_new_tokens: {media.max_new_tokens}; until: {media.until}"
         yield f"a failed request: {media.failed}"
-        for what, text in (("batches", media.batch), ("needs", media.needs)):
+        for what, text in (
+            ("batch size", media.batches),
+            ("batches", media.batch),
+            ("needs", media.needs),
+        ):
             if text:
                 yield f"{what}: {text}"
     yield f"known because: {media.how}"

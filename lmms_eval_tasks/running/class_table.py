@@ -96,6 +96,7 @@ class Media(_Strict):
         fewer: what becomes of a video with fewer frames than asked.
         sampling: which frames of a video that has just as many as asked, "" if all.
         max_new_tokens, until: whether a task's are honoured.
+        batches: the `--batch_size` that an engine needs, and why; "" if none.
         failed: what becomes of a request whose media or generation fails.
         batch: what a class takes of the first request for its whole batch, "" if nothing.
         needs: what has to be installed or passed. broken: why it cannot work as it is.
@@ -124,6 +125,7 @@ class Media(_Strict):
     sampling: str
     max_new_tokens: Text
     until: Literal["honoured", "ignored"]
+    batches: str = ""
     failed: Text
     batch: str
     needs: str
@@ -311,6 +313,23 @@ def to_pass(model: str, interface: Interface, model_args: Mapping[str, Any], fra
         f"{model} ({interface}) takes {taken} by default, of videos that have {frames}: pass "
         f"{argument}={frames} in --model_args {_more(model)}"
     )
+
+
+def advice(
+    model: str, interface: Interface, model_args: Mapping[str, Any], batch_size: int
+) -> list[str]:
+    """What to pass for speed and for a task's limit of tokens, a line each; empty if nothing."""
+    media = _media(model, interface)
+    if not isinstance(media, Media) or media.broken:
+        return []
+    told = []
+    if media.batches and batch_size == 1:
+        told.append(f"{model} ({interface}): pass --batch_size {media.batches} {_more(model)}")
+    honoured = media.max_new_tokens.startswith("honoured")
+    if not honoured and "max_new_tokens" not in model_args:
+        said = f"{model} ({interface}) does not keep a task's max_new_tokens"
+        told.append(f"{said}: {media.max_new_tokens} {_more(model)}")
+    return told
 
 
 def _more(model: str) -> str:
