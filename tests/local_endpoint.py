@@ -117,6 +117,7 @@ class LocalEndpoint:
         model: str | None = None,
         accepts: Sequence[str] = ("json_schema", "json_object", "text"),
         port: int = 0,
+        handler: type[Handler] | None = None,
     ) -> None:
         self.reply = reply
         self.model = model  # the name in replies; None repeats the request's
@@ -124,7 +125,7 @@ class LocalEndpoint:
         self.requests: list[Recorded] = []
         self.in_flight = self.most_in_flight = 0  # chat requests being answered now, and at most
         self._lock = threading.Lock()
-        self._server = _Server(("127.0.0.1", port), _Handler)
+        self._server = _Server(("127.0.0.1", port), handler or Handler)
         self._server.endpoint = self
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(0.05,), daemon=True
@@ -178,7 +179,9 @@ class _Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
-class _Handler(BaseHTTPRequestHandler):
+class Handler(BaseHTTPRequestHandler):
+    """Answers as OpenAI does; another vendor's form overrides `error` and `said`."""
+
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     server: _Server
@@ -221,13 +224,20 @@ class _Handler(BaseHTTPRequestHandler):
         elif reply.body is not None:
             self._send_bytes(reply.status, reply.body, reply.headers, reply.content_type)
         elif reply.status != 200:
-            self._send(reply.status, _error(reply.message, reply.code, reply.param), reply.headers)
+            self._send(reply.status, self.error(reply), reply.headers)
         else:
-            name = self.server.endpoint.model or request.get("model", "local")
-            said = choice(reply.content, finish_reason=reply.finish_reason, logprobs=None)
-            said["message"]["refusal"] = reply.refusal
-            body = completion([said], ONE_OF_EACH, name).body or b""
-            self._send_bytes(200, body, reply.headers, "application/json")
+            self._send_bytes(200, self.said(reply, request), reply.headers, "application/json")
+
+    def error(self, reply: Fault) -> Json:
+        """The body of an error."""
+        return _error(reply.message, reply.code, reply.param)
+
+    def said(self, reply: Fault, request: Json) -> bytes:
+        """The body of a reply."""
+        name = self.server.endpoint.model or request.get("model", "local")
+        said = choice(reply.content, finish_reason=reply.finish_reason, logprobs=None)
+        said["message"]["refusal"] = reply.refusal
+        return completion([said], ONE_OF_EACH, name).body or b""
 
     def _send(self, status: int, value: Json, headers: dict[str, str] | None = None) -> None:
         self._send_bytes(status, json.dumps(value).encode(), headers or {}, "application/json")

@@ -13,8 +13,9 @@ from PIL import Image
 
 from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.errors import DataError, TasksError
+from lmms_eval_tasks.host.endpoints import right_media
 from lmms_eval_tasks.host.model_class import interface_of
-from lmms_eval_tasks.host.plugin import _guarded, right_frames
+from lmms_eval_tasks.host.plugin import _guarded
 from lmms_eval_tasks.runs import judging
 from tests.checks import table
 
@@ -25,7 +26,7 @@ def test_a_picture_never_gets_another_s_bytes() -> None:
     key = _build_cache_key(picture, image_format="PNG", convert_rgb=False, quality=None)
     messages, earlier = ChatMessages(messages=[]), {key: "an earlier picture"}
     assert messages.encode_image(picture, earlier) == "an earlier picture"  # else: not needed
-    with right_frames():
+    with right_media():
         assert messages.encode_image(picture, earlier) == messages.encode_image(picture)
     assert messages.encode_image(picture, earlier) == "an earlier picture"
 

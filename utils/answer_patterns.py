@@ -36,9 +36,12 @@ PLAIN_CHANNELS = re.compile(r"\s*(?:analysis|commentary)(?=[A-Z])")
 PLAIN_FINAL = "assistantfinal"
 
 # The host's failures are replies to it: openai.py, async_openai.py, gemini.py write the first two
-# forms, llava_vid.py and oryx.py the last, the generators of video the others (lmms-eval 0.7.3).
+# forms, gemini.py the third for every reply without a text, async_openai.py the one of a reply that
+# has no content, llava_vid.py and oryx.py the last, the generators of video the others
+# (lmms-eval 0.7.3).
 HOST_FAILURE = re.compile(
-    r"\s*(?:\[LMMS_EVAL_[A-Z_]+|\[GENERATION_FAILED\]|\[ERROR\] "
+    r"\s*(?:\[LMMS_EVAL_[A-Z_]+|\[SAFETY_BLOCKED:|\[GENERATION_FAILED\]|\[ERROR\] "
+    r"|Error: can only concatenate str \(not \"NoneType\"\) to str\s*$"
     r"|Video [^\n]{1,1000} (?:can not load|generate failed), check the source\s*$)"
 )
 

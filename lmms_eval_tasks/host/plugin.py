@@ -214,7 +214,7 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
         if not needs.on("tasks"):
             return evaluate(*args, **kwargs)
         from lmms_eval_tasks import running
-        from lmms_eval_tasks.host import model_class
+        from lmms_eval_tasks.host import endpoints, model_class
         from lmms_eval_tasks.runs import after, before, judging
 
         bound = signature.bind(*args, **kwargs)
@@ -241,7 +241,7 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
             if judged.begin():
                 asked = given.get("process_docs_parallel", HOST_THREADS)
                 given["process_docs_parallel"] = judged.threads(asked, HOST_THREADS)
-            with right_frames(), _kept(given, tasks) as lengths:
+            with endpoints.right_media(), _kept(given, tasks) as lengths:
                 results = evaluate(*bound.args, **bound.kwargs)
                 if results is not None:  # on rank 0, which has all items
                     after.score_together(results, tasks)
@@ -294,35 +294,6 @@ def _one_message(manager: Any) -> Iterator[None]:
             raise
         say(told)
         raise SystemExit(2) from None
-
-
-@contextmanager
-def right_frames() -> Iterator[None]:
-    """Within it the host's chat classes for endpoints encode each picture they send.
-
-    By itself the host keeps the encoded frames of a request by `id(picture)` and drops the
-    pictures, so that a later frame may get an earlier one's id, and its bytes.
-    """
-    if not needs.on("frames"):
-        yield
-        return
-    from lmms_eval.protocol import ChatMessages
-
-    encode = ChatMessages.encode_image
-
-    @functools.wraps(encode)
-    def encode_image(
-        self: Any, image: Any, cache: dict[Any, str] | None = None, *args: Any, **kwargs: Any
-    ) -> str:
-        # A path names its picture for good.
-        kept = cache if isinstance(image, str) else None
-        return str(encode(self, image, kept, *args, **kwargs))
-
-    ChatMessages.encode_image = encode_image
-    try:
-        yield
-    finally:
-        ChatMessages.encode_image = encode
 
 
 def _wrap_simple_evaluate() -> None:

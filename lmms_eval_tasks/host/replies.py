@@ -24,7 +24,7 @@ from lmms_eval_tasks import benchmarks, running, settings
 from lmms_eval_tasks.benchmark import NOT_RUN
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.host import arrived, cut_replies
+from lmms_eval_tasks.host import arrived, cut_replies, endpoints
 from lmms_eval_tasks.host.kept_replies import Kept, Reply
 from lmms_eval_tasks.runs import given
 from lmms_eval_tasks.runs.invalid import Lengths
@@ -111,7 +111,7 @@ class _Asked:
     ) -> None:
         self._lm, self._tasks = lm, frozenset(tasks)
         self._lengths = lengths
-        self._generate: Callable[[list[Any]], list[Any]] = lm.generate_until
+        self._generate = endpoints.callable_again(lm, lm.generate_until)
         self._at_once = _at_once(run)
         self._stop_after = settings.model_stop_after()
         self._failed_in_a_row = 0
@@ -226,7 +226,7 @@ class _Asked:
             with logged("ERROR", _is_of_a_model) as errors:
                 found = self._generate(requests)
             if len(found) == len(requests):
-                return [_or_lost(one, errors) for one in found]
+                return _or_lost(found, errors)
             self._one_by_one = True
             say(
                 f"the model's class gave {len(found)} replies to {len(requests)} requests, so that "
@@ -245,7 +245,7 @@ class _Asked:
             except Exception as error:
                 found, why = [], f"{type(error).__name__}: {error}"
         if len(found) == 1:
-            return _or_lost(found[0], errors)
+            return _or_lost(found, errors)[0]
         why = why or f"the model's class gave {len(found)} replies to one request"
         return f"{_LOST} {errors[-1] if errors else why}"
 
@@ -323,9 +323,18 @@ def _expected(request: Any, doc: Any) -> arrived.Expected:
     return arrived.Expected(str(doc["id"]), "".join(texts), *shown)
 
 
-def _or_lost(reply: Any, errors: Sequence[str]) -> Any:
-    """The reply; where it is empty and its class logged an error, that one."""
-    return f"{_LOST} {errors[-1]}" if errors and not (_text(reply) or "").strip() else reply
+def _or_lost(found: Sequence[Any], errors: Sequence[str]) -> list[Any]:
+    """The replies; empty ones are failures if their class logged more errors than they tell.
+
+    Each gets its own error if there is one for each, else the last.
+    """
+    empty = [place for place, one in enumerate(found) if not (_text(one) or "").strip()]
+    made, told = list(found), sum(_failed(one) is not None for one in found)
+    if len(errors) > told:
+        causes = errors if len(errors) == len(empty) else [errors[-1]] * len(empty)
+        for place, why in zip(empty, causes, strict=True):
+            made[place] = f"{_LOST} {why}"
+    return made
 
 
 def _sampling(request: Any) -> dict[str, Any]:

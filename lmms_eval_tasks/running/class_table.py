@@ -299,11 +299,7 @@ def delivery(
     cell = one.alone if way == "audio" else one.beside
     found = cell.with_args(model_args or {})
     if not found.stands:
-        why = (
-            f"The table of models was made for lmms-eval {table().host}, and {found.file} of this "
-            f"one ({running.host_version()}) is another."
-        )
-        return Delivery(status="unknown", why=why)
+        return Delivery(status="unknown", why=f"{_is_another(found)}.")
     return found
 
 
@@ -343,6 +339,20 @@ def media_of(model: str, interface: Interface) -> Media | Nothing | None:
     """What a class does with media; None where nothing is known, or the class has changed since."""
     one = (table().model(model) or Model()).of(interface)
     return one.media if one and all(line.stands for line in one.media.evidence) else None
+
+
+def changed(model: str, interface: Interface) -> str:
+    """Why `media_of` has nothing of a class that the table knows; "" if it has, or it does not."""
+    one = (table().model(model) or Model()).of(interface)
+    gone = [line for line in one.media.evidence if not line.stands] if one else []
+    return _is_another(gone[0]) if gone else ""
+
+
+def _is_another(place: Place) -> str:
+    return (
+        f"the table of models was made for lmms-eval {table().host}, and {place.file} of this "
+        f"one ({running.host_version()}) is another"
+    )
 
 
 def wants_samples(model: str) -> bool:

@@ -76,6 +76,8 @@ def of(model: Model, needs: Sequence[Needs]) -> Plan:
     if media is not None and media.ours and not getattr(media, "frames_argument", None):
         return Plan(interface)
     told = []
+    if changed := class_table.changed(model.name, interface):
+        told.append(f"{model.name} ({interface}): what it does with frames is not known: {changed}")
     if interface != model.interface:
         told.append(
             f"{model.name}: its {interface} class is taken (as with --force_simple): the "

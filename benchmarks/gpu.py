@@ -1,0 +1,190 @@
+"""Items a second, and how long the GPU waits, with our clips and with the source videos.
+
+    python benchmarks/gpu.py --data ../shared/data                      # random weights of 7B
+    python benchmarks/gpu.py --data ../shared/data --tiny --device cpu  # the way there, anywhere
+
+A Qwen2.5-VL with random weights answers maia_vsv through the host's class `qwen2_5_vl`, in turn
+from our clips and from the videos that they were made of. Its answers are cut at `--tokens`, since
+it does not know where to stop, and a model that answers with a letter does. The 7B's speed is its
+size's, whatever its weights.
+
+Prints for each: items a second over the class's own calls, and the share of samples (ten a second,
+nvidia-smi) in which the GPU was idle; the last column is the ratio of the first two.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+from lmms_eval_tasks import settings
+
+# Qwen2.5-VL-7B-Instruct's sizes; the vocabulary is its own too, of which the tokenizer uses little.
+TEXT = {
+    "vocab_size": 152_064,
+    "hidden_size": 3584,
+    "intermediate_size": 18_944,
+    "num_hidden_layers": 28,
+    "num_attention_heads": 28,
+    "num_key_value_heads": 4,
+    "rope_scaling": {"type": "mrope", "rope_type": "default", "mrope_section": [16, 24, 24]},
+}
+VISION = {
+    "depth": 32,
+    "hidden_size": 1280,
+    "intermediate_size": 3420,
+    "num_heads": 16,
+    "out_hidden_size": 3584,
+    "fullatt_block_indexes": [7, 15, 23, 31],
+}
+
+
+class Measured(NamedTuple):
+    """Of one run: replies, seconds in the class, and samples of the GPU: idle ones, all."""
+
+    items: int
+    seconds: float
+    idle: int
+    samples: int
+
+
+def checkpoint(folder: Path, tiny: bool, device: str) -> Path:
+    """A checkpoint with random weights; the large one is made where it will run."""
+    from lmms_eval_tasks.sample import tiny as recipes
+
+    small = recipes.build("qwen2_5_vl", folder / "tiny")
+    if tiny or (folder / "7b" / "config.json").is_file():
+        return small if tiny else folder / "7b"
+    import torch
+    from transformers import AutoConfig, Qwen2_5_VLForConditionalGeneration
+
+    shutil.copytree(small, folder / "7b", ignore=shutil.ignore_patterns("*.safetensors"))
+    config = AutoConfig.from_pretrained(small)
+    for part, sizes in ((config.text_config, TEXT), (config.vision_config, VISION)):
+        for name, value in sizes.items():
+            setattr(part, name, value)
+    torch.set_default_dtype(torch.bfloat16)
+    with torch.device(device):
+        model = Qwen2_5_VLForConditionalGeneration(config)
+    torch.set_default_dtype(torch.float32)
+    model.save_pretrained(folder / "7b")
+    del model
+    torch.cuda.empty_cache()
+    return folder / "7b"
+
+
+@contextmanager
+def watched() -> Iterator[list[int]]:
+    """Percents of the GPU's use, ten a second, while it lasts; empty without nvidia-smi."""
+    used: list[int] = []
+    if not shutil.which("nvidia-smi"):
+        yield used
+        return
+    asked = [
+        "--query-gpu=utilization.gpu",
+        "--format=csv,noheader,nounits",
+        "-lms",
+        "100",
+        "-i",
+        "0",
+    ]
+    with subprocess.Popen(["nvidia-smi", *asked], stdout=subprocess.PIPE, text=True) as process:
+
+        def read() -> None:
+            for line in process.stdout or ():
+                used.append(int(line))
+
+        thread = threading.Thread(target=read, daemon=True)
+        thread.start()
+        try:
+            yield used
+        finally:
+            process.terminate()
+            thread.join()
+
+
+def run(model: str, limit: int, tokens: int) -> Measured:
+    """Ask the first `limit` pairs through the host."""
+    from lmms_eval import evaluator
+    from lmms_eval.models.chat.qwen2_5_vl import Qwen2_5_VL
+
+    spent = 0.0
+    used: list[int] = []
+    generate = Qwen2_5_VL.generate_until
+
+    def timed(self: Any, requests: list[Any]) -> list[Any]:
+        nonlocal spent
+        start = time.perf_counter()
+        with watched() as samples:
+            found: list[Any] = generate(self, requests)
+        spent += time.perf_counter() - start
+        used.extend(samples)
+        return found
+
+    Qwen2_5_VL.generate_until = timed
+    try:
+        results = evaluator.simple_evaluate(
+            model="qwen2_5_vl",
+            model_args=model,
+            tasks=["maia_vsv"],
+            limit=limit,
+            gen_kwargs=f"max_new_tokens={tokens}",
+            verbosity="ERROR",
+        )
+    finally:
+        Qwen2_5_VL.generate_until = generate
+    number = len(results["samples"]["maia_vsv"])
+    return Measured(number, spent, sum(one == 0 for one in used), len(used))
+
+
+def main() -> None:
+    """Run both in turn and print them."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="data root with maia/")
+    parser.add_argument("--folder", type=Path, help="where checkpoints are kept")
+    parser.add_argument("--tiny", action="store_true", help="the tiny checkpoint")
+    parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--limit", type=int, default=192, help="pairs; 192 are of one video")
+    parser.add_argument("--tokens", type=int, default=8)
+    parser.add_argument("--rounds", type=int, default=2)
+    given = parser.parse_args()
+    os.environ[settings.DATA] = str(given.data.resolve())
+    os.environ[settings.FRESH] = "1"
+    folder = given.folder or Path(tempfile.gettempdir()) / "lmms-eval-tasks-gpu"
+    from lmms_eval_tasks.host import plugin
+
+    plugin.install()
+    made = checkpoint(folder, given.tiny, given.device)
+    model = f"pretrained={made},device={given.device},device_map={given.device}"
+    from lmms_eval_tasks.maia import tasks
+
+    clip = tasks.media_of
+    of_video = lambda doc: SimpleNamespace(**{**vars(clip(doc)), "path": doc["video_path"]})  # noqa: E731
+    total: dict[str, list[Measured]] = {"clips": [], "videos": []}
+    for _ in range(given.rounds):
+        for name, shown in (("clips", clip), ("videos", of_video)):
+            tasks.media_of = shown
+            total[name].append(run(model, given.limit, given.tokens))
+    tasks.media_of = clip
+    rates = {}
+    for name, runs in total.items():
+        items, seconds, idle, samples = map(sum, zip(*runs, strict=True))
+        rates[name] = items / seconds
+        waits = f"{idle / samples:.0%} idle" if samples else "GPU not observed"
+        print(f"{name:7} {items} items, {rates[name]:.3f} a second, {waits}")
+    print(f"clips/videos {rates['clips'] / rates['videos']:.2f}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
