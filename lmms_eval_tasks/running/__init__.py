@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.running.class_table import Interface, Way
     from lmms_eval_tasks.running.plan import Plan
+
+T = TypeVar("T")
 
 
 def host_version() -> str | None:
@@ -70,6 +73,7 @@ def pictures_as_videos() -> bool:
 
 
 _docs = slice(None)
+_share = False  # of the docs is asked, which `_docs` does not tell
 
 
 @contextmanager
@@ -81,18 +85,38 @@ def limited(limit: float | None, offset: int) -> Iterator[None]:
             since only the host knows of how many; None, 0 and -1 are all.
         offset: as the host's `--offset`: how many come before these.
     """
-    global _docs  # noqa: PLW0603 - the host asks for a task's docs with nothing else
+    global _docs, _share
     stop = offset + int(limit) if limit is not None and limit >= 1 else None
-    before, _docs = _docs, slice(offset, stop)
+    before = _docs, _share
+    _docs, _share = slice(offset, stop), limit is not None and 0 < limit < 1
     try:
         yield
     finally:
-        _docs = before
+        _docs, _share = before
 
 
 def docs() -> slice:
     """Which docs of each task the host takes; all without our hook, and outside of a run."""
     return _docs
+
+
+def by_rank(docs: Sequence[T]) -> Sequence[T]:
+    """A task's docs in an order that gives each process of the run neighbours.
+
+    The host gives every WORLD_SIZE-th doc of those it takes to a rank, so that a video's questions
+    go to all ranks, and each of them reads, encodes and caches the video. Which docs are asked
+    depends neither on the order nor on the number of processes; a share of them (`--limit` below
+    1) would, so its order stays.
+    """
+    processes = int(os.environ.get("WORLD_SIZE", "1"))  # as the host reads it
+    if processes == 1 or _share:
+        return docs
+    first = min(_docs.start or 0, len(docs))
+    taken = docs[_docs]
+    whole, more = divmod(len(taken), processes)
+    starts = [rank * whole + min(rank, more) for rank in range(processes)]
+    dealt = [taken[starts[place % processes] + place // processes] for place in range(len(taken))]
+    return [*docs[:first], *dealt, *docs[first + len(taken) :]]
 
 
 def current() -> Model | None:
@@ -123,6 +147,14 @@ def sound_warning(with_picture: bool) -> str | None:
         return "Whether the sound reached the model is not known: the host did not name it."
     way: Way = "video_and_audio" if with_picture else "audio"
     return table.warning(_model.name, _model.interface, way, _model.arguments)
+
+
+def advice(batch_size: int) -> list[str]:
+    """What to pass to the running model for speed and for a task's limit of tokens, a line each."""
+    from lmms_eval_tasks.running import class_table as table
+
+    known = _model
+    return table.advice(known.name, known.interface, known.arguments, batch_size) if known else []
 
 
 def wants_samples() -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.resources import files
 from typing import NamedTuple
 
 from lmms_eval_tasks import running
@@ -92,6 +93,7 @@ def markdown() -> str:
         "",
         *(f"- `{name}`: {why}" for name, why in others().items()),
         "",
+        files(__package__).joinpath("recipes.md").read_text(encoding="utf-8"),
     ]
     return "\n".join(lines)
 
@@ -146,6 +148,7 @@ def _told(one: Simple | Chat) -> Iterator[str]:
         yield f"max_new_tokens: {media.max_new_tokens}; until: {media.until}"
         yield f"a failed request: {media.failed}"
         for what, text in (
+            ("batch size", media.batches),
             ("batches", media.batch),
             ("asked one request at a time", media.mixes),
             ("needs", media.needs),

@@ -120,6 +120,7 @@ class Media(Known):
         fewer: what becomes of a video with fewer frames than asked.
         sampling: which frames of a video that has just as many as asked, "" if all.
         max_new_tokens, until: whether a task's are honoured.
+        batches: the `--batch_size` that an engine needs, and why; "" if none.
         failed: what becomes of a request whose media or generation fails.
         batch: what a class takes of the first request for its whole batch, "" if nothing.
         mixes: how replies go astray if requests are asked together, "" if they do not.
@@ -149,6 +150,7 @@ class Media(Known):
     sampling: str
     max_new_tokens: Text
     until: Literal["honoured", "ignored"]
+    batches: str = ""
     failed: Text
     batch: str
     mixes: str = ""
@@ -319,6 +321,23 @@ def warning(
     if found.status == "raises":
         return f"{who} cannot take the sound: {found.why}"
     return f"The sound did not reach {who}: {found.why}"
+
+
+def advice(
+    model: str, interface: Interface, model_args: Mapping[str, Any], batch_size: int
+) -> list[str]:
+    """What to pass for speed and for a task's limit of tokens, a line each; empty if nothing."""
+    media = media_of(model, interface)
+    if not isinstance(media, Media) or media.broken:
+        return []
+    told, more = [], f"lmms-eval-tasks models {model}"
+    if media.batches and batch_size == 1:
+        told.append(f"{model} ({interface}): pass --batch_size {media.batches} ({more})")
+    honoured = media.max_new_tokens.startswith("honoured")
+    if not honoured and "max_new_tokens" not in model_args:
+        said = f"{model} ({interface}) does not keep a task's max_new_tokens"
+        told.append(f"{said}: {media.max_new_tokens} ({more})")
+    return told
 
 
 def media_of(model: str, interface: Interface) -> Media | Nothing | None:

@@ -73,7 +73,7 @@ def of(model: Model, needs: Sequence[Needs]) -> Plan:
     """
     interface = _interface(model, needs)
     media = class_table.media_of(model.name, interface)
-    if media is not None and media.ours:
+    if media is not None and media.ours and not getattr(media, "frames_argument", None):
         return Plan(interface)
     told = []
     if changed := class_table.changed(model.name, interface):

@@ -15,6 +15,7 @@ _WHERE = {
     "sent": "in what was sent",
     "processor": "at the model's processor",
     "reader": "as its class read them",
+    "engine": "in what its engine was given",
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,13 @@ import pytest
 
 from lmms_eval_tasks.sample import tiny
 from tests.checks import table
-from tests.conftest import Launch, launch_all
+from tests.conftest import HostRun, Launch, launch_all
 
 pytestmark = pytest.mark.host
 
 N = 7  # odd: one of two ranks gets a padding request
+FIRST = 189  # of 192 pairs of each of two videos
+COUNTS = {"one": 1, "two": 2} | ({"three": 3} if os.environ.get("PROCESSES") == "3" else {})
 LABELS = {
     "oracle": "maia_vsv",
     "oracle simple": "maia_vsv",
@@ -41,11 +44,14 @@ Replies = dict[str, dict[str, str]]
 
 
 @pytest.fixture(scope="module")
-def replies(
-    launch: Launch, sample_root: Path, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, Replies]:
-    """By how the host was started, by model, by id."""
-    folder = tmp_path_factory.mktemp("processes")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of all runs."""
+    return tmp_path_factory.mktemp("processes")
+
+
+@pytest.fixture(scope="module")
+def runs(launch: Launch, sample_root: Path, folder: Path) -> dict[str, dict[str, HostRun]]:
+    """By the number of processes, by model."""
     language = ",".join(str(tiny.build(kind, folder / kind)) for kind in ("gpt2", "llama"))
     key = f"key={sample_root / 'maia' / 'key.json'}"
     given = {
@@ -60,15 +66,28 @@ def replies(
         for label, (model, arguments) in given.items()
     }
     models["oracle simple"]["force_simple"] = True
-    found: dict[str, Replies] = {}
-    for name, processes in (("one", 1), ("two", 2)):
-        out = folder / name
-        out.mkdir()
-        runs = launch_all(launch, out, models, processes=processes)
-        found[name] = {
-            label: {item["id"]: item["reply"] for item in runs[label].items(LABELS[label])}
-            for label in models
+    models["scripted"]["offset"] = FIRST
+    (folder / "models.json").write_text(json.dumps(models), encoding="utf-8")
+    found = {}
+    for name, processes in COUNTS.items():
+        (folder / name).mkdir()
+        found[name] = launch_all(launch, folder / name, models, processes=processes)
+    return found
+
+
+@pytest.fixture(scope="module")
+def replies(
+    launch: Launch, runs: dict[str, dict[str, HostRun]], folder: Path
+) -> dict[str, Replies]:
+    """By how the host was started, by model, by id."""
+    found: dict[str, Replies] = {
+        name: {
+            label: {item["id"]: item["reply"] for item in some[label].items(LABELS[label])}
+            for label in LABELS
         }
+        for name, some in runs.items()
+    }
+    models = json.loads((folder / "models.json").read_text("utf-8"))
     (folder / "alone.py").write_text(ALONE, encoding="utf-8")
     some = json.dumps({name: models[name] for name in ("oracle", "lm_pairs")})
     done = launch([sys.executable, str(folder / "alone.py"), some], folder, processes=2)
@@ -84,8 +103,22 @@ def test_two_processes_reply_as_one(label: str, replies: dict[str, Replies]) -> 
     one = replies["one"][label]
     assert len(one) == N
     assert len(set(one.values())) > 1  # what it is given does reach the model
-    assert replies["two"][label] == one
+    assert [name for name in COUNTS if replies[name][label] != one] == []
     assert replies["alone"].get(label, one) == one
     if label == "lm_pairs":
         for reply in one.values():
             assert len(json.loads(reply)["lm_pairs"]["scores"]) == 2
+
+
+def test_a_video_belongs_to_one_process_and_the_numbers_to_none(
+    runs: dict[str, dict[str, HostRun]],
+) -> None:
+    for name, processes in COUNTS.items():
+        run = runs[name]["scripted"]
+        assert run.numbers == runs["one"]["scripted"].numbers
+        seen = {
+            (sample["failed"]["video"], (sample["doc_id"] - FIRST) % processes)
+            for sample in run.samples(LABELS["scripted"])
+        }
+        assert len({video for video, _ in seen}) == 2
+        assert len(seen) <= 2 + processes - 1

@@ -14,6 +14,7 @@ from tests.checks import table
 
 VIDEO = Needs("maia_vsv", videos=True, frames=frozenset({32}))
 SHORT = Needs("maia_vsv", videos=True, frames=frozenset({32, 16}))
+LONG = Needs("maia_vsv", videos=True, frames=frozenset({64}))
 PICTURE = Needs("maia_vsv_1frame", pictures=1)
 PICTURES = Needs("haven_v2t", pictures=40)
 SEGMENT = Needs("maverix_v", videos=True)
@@ -38,6 +39,8 @@ TEXT = Needs("maia_unimodal")
         ("whisper", "simple", {}, [TEXT], {}, ""),
         ("glm4v", "simple", {}, [VIDEO, PICTURE], {}, "maia_vsv hand over 32 pictures of each"),
         ("tasks_coin", "chat", {}, [VIDEO], {}, ""),
+        ("tasks_vllm", "chat", {}, [VIDEO], {}, ""),
+        ("tasks_vllm", "chat", {}, [LONG], {"max_num_frames": 64}, "=64 set for maia_vsv"),
         ("someone_elses", "chat", {}, [VIDEO, PICTURES], {}, ""),
     ],
 )
