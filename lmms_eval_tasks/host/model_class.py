@@ -73,6 +73,9 @@ def prepare(run: dict[str, Any]) -> None:
     if devices:
         told = ", ".join(f"{name}={value}" for name, value in devices.items())
         say(f"{model.name}: {told} set, since transformers 5 refuses its device_map=''")
+    batch = str(run.get("batch_size") or 1)
+    for line in running.advice(int(batch)) if batch.isdecimal() else ():
+        say(line)
     if model.interface != interface_of(model.name, bool(run.get("force_simple"))):
         run["force_simple"] = True
     run["model_args"] = _added(run.get("model_args"), {**plan.arguments, **devices})
