@@ -330,7 +330,4 @@ def _frames() -> dict[str, Any]:
     asked = settings.frames_for("", default=0)
     if asked:
         return {"rule": "uniform frames in order, as images", "asked": asked}
-    return {
-        "rule": "the video is handed over as a file: the model's own maximum of frames applies",
-        **running.frames(),
-    }
+    return {"rule": "the video is handed over as a file: the model's own maximum of frames applies"}

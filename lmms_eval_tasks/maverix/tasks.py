@@ -398,7 +398,6 @@ class Maverix(Benchmark):
             "frames": {
                 "rule": "the whole segment is handed over: the model's own maximum of frames "
                 "applies",
-                **running.frames(),
             },
         }
         return section, [*warnings, *(warning for warning in heard if warning)]

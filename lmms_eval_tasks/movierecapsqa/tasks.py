@@ -12,7 +12,7 @@ from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from lmms_eval_tasks import judges, running, settings
+from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.benchmark import (
     Benchmark,
     Cut,
@@ -292,14 +292,10 @@ def _frames(found: Found | None, names: Sequence[str]) -> dict[str, Any]:
     if not any(data.shows(name) for name in names):
         return {"rule": "no picture is handed over"}
     asked = settings.frames_for("", default=0)
-    told: dict[str, Any] = (
-        {"rule": "uniform frames in order, as images", "asked": asked}
-        if asked
-        else {
-            "rule": "the clip is handed over as a file: the model's own maximum of frames applies",
-            **running.frames(),
-        }
-    )
+    rule = "the clip is handed over as a file: the model's own maximum of frames applies"
+    told: dict[str, Any] = {"rule": rule}
+    if asked:
+        told = {"rule": "uniform frames in order, as images", "asked": asked}
     videos = {segment.video for segment in found.release.segments} if found else set()
     own = {video: settings.frames_for(video, default=0) for video in sorted(videos)}
     if others := {video: number for video, number in own.items() if number != asked}:

@@ -169,10 +169,3 @@ def wants_track() -> bool:
     from lmms_eval_tasks.running import class_table as table
 
     return _model is not None and table.wants_track(_model.name, _model.interface)
-
-
-def frames() -> dict[str, Any]:
-    """Options of the running model that decide how many frames it takes (frame_options.py)."""
-    from lmms_eval_tasks.running import frame_options
-
-    return frame_options.describe(_model)

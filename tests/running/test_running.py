@@ -1,8 +1,7 @@
-"""Which model is running, what that says about sound, and how many frames it takes."""
+"""Which model is running, and what that says about its frames and its sound."""
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ from typer.testing import CliRunner
 
 from lmms_eval_tasks import running
 from lmms_eval_tasks.commands.cli import app
-from lmms_eval_tasks.running import Model, class_pages, frame_options
+from lmms_eval_tasks.running import Model, class_pages
 from lmms_eval_tasks.running import class_table as sound
 from tests.checks import table
 
@@ -117,66 +116,3 @@ def test_what_is_told_of_a_model() -> None:
     assert told("qwen_2_5_vl").endswith("has no such model; did you mean qwen2_5_vl?")
     wanted = ("\nqwen2_5_vl chat: max_", "\nTake none of our media: ", "whisper")
     assert all(name in told() for name in wanted)
-
-
-# --- how many frames: from a model's arguments and its class ------------------------------------
-
-
-class Base:
-    """The simple class of a model, as the host has them."""
-
-    def __init__(self, pretrained: str = "x", max_num_frames: int = 32, fps: Any = None) -> None:
-        self.made = (pretrained, max_num_frames, fps)
-
-
-class Passing(Base):
-    """Its chat class: one argument more, the others passed on."""
-
-    def __init__(self, nframes: int = 4, max_num_frames: int = 16, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.nframes = nframes, max_num_frames
-
-
-class Closed(Base):
-    """What the base takes cannot be given."""
-
-    def __init__(self, num_frames: int, video_fps: float = 1.5) -> None:
-        super().__init__(fps=video_fps)
-        self.num_frames = num_frames
-
-
-@pytest.fixture
-def host(monkeypatch: pytest.MonkeyPatch) -> None:
-    """This module has the host's model classes."""
-    from lmms_eval.models import MODEL_REGISTRY_V2
-
-    def resolve(name: str, force_simple: bool = False) -> Any:
-        if name == "nothing":
-            raise ValueError(name)
-        return SimpleNamespace(class_path=f"{__name__}.{'Base' if force_simple else name}")
-
-    monkeypatch.setattr(MODEL_REGISTRY_V2, "resolve", resolve)
-
-
-@table(
-    "name, interface, expected",
-    [
-        ("Base", "chat", {"max_num_frames": 32, "fps": None}),
-        ("Passing", "chat", {"nframes": 4, "max_num_frames": 16, "fps": None}),
-        ("Passing", "simple", {"max_num_frames": 32, "fps": None}),
-        ("Closed", "chat", {"video_fps": 1.5}),
-        ("NotThere", "chat", frame_options.NOT_READ),
-        ("nothing", "chat", frame_options.NOT_READ),
-    ],
-)
-def test_frames_by_default(name: str, interface: Any, expected: Any, host: None) -> None:
-    assert frame_options.describe(Model(name, interface))["defaults"] == expected
-
-
-def test_what_is_given_goes_before_the_default(host: None) -> None:
-    arguments = {"max_num_frames": 8, "pretrained": "y", "video_fps": object, "device": "cpu"}
-    assert frame_options.describe(Model("Base", "chat", arguments)) == {
-        "given": {"max_num_frames": 8, "video_fps": str(object)},
-        "defaults": {"fps": None},
-    }
-    assert frame_options.describe(None) == {"given": {}, "defaults": frame_options.NOT_READ}
