@@ -66,11 +66,11 @@ def number(picture: NDArray[Any]) -> int | None:
     return None if second is None or tick is None else TICKS * second + tick
 
 
-def numbers(visual: Any) -> list[int | None]:
-    """The same of what a task hands over: a picture, or the path of a video or picture."""
+def pictures(visual: Any) -> list[NDArray[Any]]:
+    """Of what a task hands over: a picture itself, or all of a video by its path; none of sound."""
     if not isinstance(visual, str):
-        return [number(np.asarray(visual.convert("RGB")))]
+        return [np.asarray(visual.convert("RGB"))]
     if visual.endswith(".wav"):
         return []
     with av.open(visual) as container:
-        return [number(frame.to_ndarray(format="rgb24")) for frame in container.decode(video=0)]
+        return [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]

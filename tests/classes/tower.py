@@ -8,35 +8,37 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any
+from contextlib import ExitStack, contextmanager
+from types import MappingProxyType
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
 
-# Of `generate`: the tensor, which part of the processor made it, and the sizes of its patches.
+# Of `generate`: the tensor, and which part of the processor made it.
 PIXELS = {
     "pixel_values": "image_processor",
     "pixel_values_images": "image_processor",
     "pixel_values_videos": "video_processor",
 }
-GRIDS = {"image_processor": "image_grid_thw", "video_processor": "video_grid_thw"}
 
 
-@dataclass
-class Request:
+class Request(NamedTuple):
     """A call of `generate`: whose doc it is, what the task gave for it, and the tensors."""
 
     task: str
     visuals: list[Any]
-    tensors: dict[str, Any] = field(default_factory=dict)
+    tensors: Mapping[str, Any] = MappingProxyType({})
 
 
 @contextmanager
-def watched() -> Iterator[list[Request]]:
-    """Within it, each call of a transformers model's `generate` that is not of another one's."""
+def watched(*also: Any) -> Iterator[list[Request]]:
+    """Within it, each call of a transformers model's `generate` that is not of another one's.
+
+    Args:
+        also: model classes with a `generate` of their own.
+    """
     import torch
     from transformers.generation.utils import GenerationMixin
 
@@ -45,11 +47,7 @@ def watched() -> Iterator[list[Request]]:
     given: list[Request] = []
     found: list[Request] = []
     inside: list[str] = []
-    generate, to_visual, to_messages = (
-        GenerationMixin.generate,
-        names.doc_to_visual,
-        names.doc_to_messages,
-    )
+    to_visual, to_messages = names.doc_to_visual, names.doc_to_messages
 
     def doc_to_visual(doc: Any) -> Any:
         visuals = to_visual(doc)
@@ -62,22 +60,25 @@ def watched() -> Iterator[list[Request]]:
         given.append(Request(doc["task"], [item["url"] for item in items if "url" in item]))
         return messages
 
-    @functools.wraps(generate)
-    def seen(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not inside:
-            tensors = {name: one for name, one in kwargs.items() if torch.is_tensor(one)}
-            found.append(Request(given[-1].task, given[-1].visuals, tensors))
-        inside.append("generate")
-        try:
-            return generate(self, *args, **kwargs)
-        finally:
-            inside.pop()
+    def seeing(generate: Any) -> Any:
+        @functools.wraps(generate)
+        def seen(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if not inside:
+                tensors = {name: one for name, one in kwargs.items() if torch.is_tensor(one)}
+                found.append(given[-1]._replace(tensors=tensors))
+            inside.append("generate")
+            try:
+                return generate(self, *args, **kwargs)
+            finally:
+                inside.pop()
 
-    with (
-        patch.object(GenerationMixin, "generate", seen),
-        patch.object(names, "doc_to_visual", doc_to_visual),
-        patch.object(names, "doc_to_messages", doc_to_messages),
-    ):
+        return seen
+
+    with ExitStack() as patched:
+        for kind in (GenerationMixin, *also):
+            patched.enter_context(patch.object(kind, "generate", seeing(kind.generate)))
+        for own in (doc_to_visual, doc_to_messages):
+            patched.enter_context(patch.object(names, own.__name__, own))
         yield found
 
 
@@ -91,9 +92,14 @@ def pictures(tensors: Mapping[str, Any], processor: Any) -> list[NDArray[np.uint
         if name not in tensors:
             continue
         pixels, own = tensors[name].float(), getattr(processor, part, processor.image_processor)
-        if GRIDS[part] in tensors:
-            grid = tensors[GRIDS[part]].tolist()
-            shown = from_patches(pixels, grid, own, still=part == "image_processor")
+        kind = part.partition("_")[0]
+        if (grid := tensors.get(f"{kind}_grid_thw")) is not None:
+            shown = from_patches(pixels, grid.tolist(), own, still=kind == "image")
+        elif (places := tensors.get(f"{kind}_position_ids")) is not None:
+            sizes = (places.flatten(0, -3).amax(1) + 1).flip(1).tolist()
+            shown = from_rows(pixels.flatten(0, -3), sizes)
+        elif (sizes := tensors.get("spatial_shapes")) is not None:
+            shown = from_rows(pixels, sizes.tolist())
         else:
             shown = whole(pixels, tensors)
         found += [as_seen(picture, own) for picture in shown]
@@ -120,6 +126,19 @@ def from_patches(pixels: Any, grids: list[list[int]], own: Any, still: bool) -> 
         ).permute(0, 6, 5, 1, 3, 7, 2, 4, 8)
         frames = blocks.reshape(t * long, 3, h * side, w * side)
         yield from frames[:1] if still else frames
+
+
+def from_rows(pixels: Any, sizes: list[list[int]]) -> Iterator[Any]:
+    """Undo SigLIP 2's patches, those of Gemma 4 and LFM2: (channels, height, width) each.
+
+    Args:
+        pixels: (pictures, patches, height of a patch * its width * channels), padded.
+        sizes: of each picture, how many patches high and wide.
+    """
+    side = round((pixels.shape[-1] / 3) ** 0.5)
+    for rows, (h, w) in zip(pixels, sizes, strict=True):
+        blocks = rows[: h * w].reshape(h, w, side, side, 3).permute(4, 0, 2, 1, 3)
+        yield blocks.reshape(3, h * side, w * side)
 
 
 def whole(pixels: Any, tensors: Mapping[str, Any]) -> Iterator[Any]:
