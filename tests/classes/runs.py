@@ -8,7 +8,7 @@ distinct  how many different ones of them
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -77,7 +77,8 @@ def _run(row: Row, checkpoint: Path, tasks: list[str]) -> dict[str, Outcome]:
     from lmms_eval.evaluator import simple_evaluate
 
     given = {"pretrained": checkpoint, **CPU, **row.arguments}
-    with tower.watched(*families.own_generate(row.family)) as requests, _as_elsewhere(checkpoint):
+    elsewhere = _as_elsewhere(checkpoint) if "omni" in row.model else nullcontext()
+    with tower.watched(*families.own_generate(row.family)) as requests, elsewhere:
         try:
             results = simple_evaluate(
                 model=row.model,
@@ -96,9 +97,12 @@ def _run(row: Row, checkpoint: Path, tasks: list[str]) -> dict[str, Outcome]:
     assert len(by_task) == len(requests)
     found: dict[str, Outcome] = {}
     for task in tasks:
-        ((item,),) = ([sample["failed"]] for sample in results["samples"][task])
-        counted = _counted(by_task[task], checkpoint) if task in by_task else []
+        (sample,) = results["samples"][task]
+        item = sample["failed"]  # any metric's
         failed = item["status"] == "model_error"
+        counted = _counted(by_task[task], checkpoint) if task in by_task else []
+        if counted and not failed:
+            assert sum(by_task[task].entered) == tower.size(by_task[task].tensors)
         found[task] = [*counted, *([f"model_error: {item['reply']}"] if failed else [])]
     return found
 

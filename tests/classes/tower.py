@@ -1,7 +1,8 @@
 """What a checkpoint's vision tower is given, request by request, as pictures again.
 
-Seen where a model's `generate` is called, below whatever the host or we say of it. A processor's
-normalisation and its cutting into patches are undone, so that a picture can be looked at.
+Seen where a model's `generate` is called, below whatever the host or we say of it, and counted once
+more where the tower is. A processor's normalisation and its cutting into patches are undone, so
+that a picture can be looked at.
 """
 
 from __future__ import annotations
@@ -23,13 +24,23 @@ PIXELS = {
     "pixel_values_videos": "video_processor",
 }
 
+TOWERS = ("visual", "vision_tower", "vision_model", "image_tower", "video_tower")
+
 
 class Request(NamedTuple):
-    """A call of `generate`: whose doc it is, what the task gave for it, and the tensors."""
+    """A call of `generate`.
+
+    Attributes:
+        task: of the doc that it is for.
+        visuals: what the task handed over.
+        tensors: that the class passes on.
+        entered: how many numbers of pixels went into the vision tower, once it runs.
+    """
 
     task: str
     visuals: list[Any]
     tensors: Mapping[str, Any] = MappingProxyType({})
+    entered: list[int] = []  # noqa: RUF012 - a list of its own for each call
 
 
 @contextmanager
@@ -65,10 +76,11 @@ def watched(*also: Any) -> Iterator[list[Request]]:
         def seen(self: Any, *args: Any, **kwargs: Any) -> Any:
             if not inside:
                 tensors = {name: one for name, one in kwargs.items() if torch.is_tensor(one)}
-                found.append(given[-1]._replace(tensors=tensors))
+                found.append(given[-1]._replace(tensors=tensors, entered=[]))
             inside.append("generate")
             try:
-                return generate(self, *args, **kwargs)
+                with _counting(self, found[-1].entered):
+                    return generate(self, *args, **kwargs)
             finally:
                 inside.pop()
 
@@ -80,6 +92,28 @@ def watched(*also: Any) -> Iterator[list[Request]]:
         for own in (doc_to_visual, doc_to_messages):
             patched.enter_context(patch.object(names, own.__name__, own))
         yield found
+
+
+@contextmanager
+def _counting(model: Any, entered: list[int]) -> Iterator[None]:
+    """Add how many numbers each call of the model's vision tower is given."""
+
+    def count(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        tensors = [one for one in (*args, *kwargs.values()) if hasattr(one, "is_floating_point")]
+        entered.append(next(one.numel() for one in tensors if one.is_floating_point()))
+
+    towers = [module for name, module in model.named_modules() if name.rpartition(".")[2] in TOWERS]
+    hooks = [one.register_forward_pre_hook(count, with_kwargs=True) for one in towers]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def size(tensors: Mapping[str, Any]) -> int:
+    """How many numbers of pixels there are, padding as well."""
+    return sum(tensors[name].numel() for name in PIXELS if name in tensors)
 
 
 def pictures(tensors: Mapping[str, Any], processor: Any) -> list[NDArray[np.uint8]]:
