@@ -63,8 +63,8 @@ def manager() -> Any:
 
 
 def measured(row: Row, checkpoints: Path, tasks: Sequence[str]) -> dict[str, Outcome]:
-    """What arrived of the first doc of each task; those that end a run have one of their own."""
-    together = [task for task in tasks if isinstance(row.tasks[task], list)]
+    """What arrived of the first doc of each task; those that fail have a run of their own."""
+    together = [task for task in tasks if len(row.tasks[task]) == 3]
     alone = [[task] for task in tasks if task not in together]
     checkpoint = families.build(row.family, checkpoints)
     found: dict[str, Outcome] = {}
@@ -94,7 +94,7 @@ def _run(row: Row, checkpoint: Path, tasks: list[str]) -> dict[str, Outcome]:
         except Exception as error:
             return dict.fromkeys(tasks, f"{type(error).__name__}: {error}")
     by_task = {one.task: one for one in requests}
-    assert len(by_task) == len(requests)
+    assert len(by_task) == len(requests) <= len(tasks)
     found: dict[str, Outcome] = {}
     for task in tasks:
         (sample,) = results["samples"][task]

@@ -47,6 +47,8 @@ class Request(NamedTuple):
 def watched(*also: Any) -> Iterator[list[Request]]:
     """Within it, each call of a transformers model's `generate` that is not of another one's.
 
+    Each task asks one doc, and all get as far as this.
+
     Args:
         also: model classes with a `generate` of their own.
     """
@@ -55,20 +57,21 @@ def watched(*also: Any) -> Iterator[list[Request]]:
 
     from lmms_eval_tasks.host import names
 
-    given: list[Request] = []
+    given: dict[str, Request] = {}
     found: list[Request] = []
     inside: list[str] = []
     to_visual, to_messages = names.doc_to_visual, names.doc_to_messages
 
     def doc_to_visual(doc: Any) -> Any:
         visuals = to_visual(doc)
-        given.append(Request(doc["task"], list(visuals)))
+        given[doc["task"]] = Request(doc["task"], list(visuals))
         return visuals
 
     def doc_to_messages(doc: Any, *args: Any, **kwargs: Any) -> Any:
         messages = to_messages(doc, *args, **kwargs)
         items = [item for message in messages for item in message["content"]]
-        given.append(Request(doc["task"], [item["url"] for item in items if "url" in item]))
+        visuals = [item["url"] for item in items if "url" in item]
+        given[doc["task"]] = Request(doc["task"], visuals)
         return messages
 
     def seeing(generate: Any) -> Any:
@@ -76,7 +79,8 @@ def watched(*also: Any) -> Iterator[list[Request]]:
         def seen(self: Any, *args: Any, **kwargs: Any) -> Any:
             if not inside:
                 tensors = {name: one for name, one in kwargs.items() if torch.is_tensor(one)}
-                found.append(given[-1]._replace(tensors=tensors, entered=[]))
+                own = list(given.values())[len(found)]  # a class may ask for the next one's before
+                found.append(own._replace(tensors=tensors, entered=[]))
             inside.append("generate")
             try:
                 with _counting(self, found[-1].entered):
