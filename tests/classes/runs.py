@@ -102,7 +102,8 @@ def _run(row: Row, checkpoint: Path, tasks: list[str]) -> dict[str, Outcome]:
         failed = item["status"] == "model_error"
         counted = _counted(by_task[task], checkpoint) if task in by_task else []
         if counted and not failed:
-            assert sum(by_task[task].entered) == tower.size(by_task[task].tensors)
+            size = tower.size(by_task[task].tensors)
+            assert {*by_task[task].entered} == ({size} if size else set())
         found[task] = [*counted, *([f"model_error: {item['reply']}"] if failed else [])]
     return found
 
@@ -161,7 +162,7 @@ def line(row: Row, task: str, found: Outcome) -> str:
         [found] if isinstance(found, str) else found if len(found) > 3 else [*found, ""]
     )
     told = "".join(f"{number:>9}" for number in numbers)
-    return f"{row.name:60} {task:16}{told}  {error[:90]}".rstrip()
+    return f"{row.name:72} {task:16}{told}  {error[:90]}".rstrip()
 
 
 def expected(row: Row, found: Mapping[str, Outcome]) -> dict[str, Outcome]:

@@ -16,6 +16,7 @@ FAMILIES: Mapping[str, Callable[[], list[Any]]] = {
         qwen.qwen2_5_omni,
         qwen.qwen3_vl,
         qwen.qwen3_5,
+        qwen.qwen3_omni,
         llava.llava_1_5,
         llava.llava_next,
         llava.llava_next_video,
@@ -55,4 +56,8 @@ def own_generate(family: str) -> list[Any]:
     """Model classes of a family that do not leave `generate` to transformers."""
     import transformers
 
-    return [transformers.Qwen2_5OmniForConditionalGeneration] if "omni" in family else []
+    found = {
+        "qwen2_5_omni": "Qwen2_5OmniForConditionalGeneration",
+        "qwen3_omni": "Qwen3OmniMoeForConditionalGeneration",
+    }
+    return [getattr(transformers, found[family])] if family in found else []

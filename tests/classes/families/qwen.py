@@ -99,56 +99,84 @@ def qwen3_5() -> list[Any]:
     return [t.Qwen3_5ForConditionalGeneration(config), qwen3_processor()]
 
 
+OMNI = {
+    "image_token": "<|image_pad|>",
+    "audio_token": "<|AUDIO|>",
+    "video_token": "<|video_pad|>",
+    "vision_bos_token": "<|vision_start|>",
+    "vision_eos_token": "<|vision_end|>",
+    "audio_bos_token": "<|audio_bos|>",
+    "audio_eos_token": "<|audio_eos|>",
+}
+HEARS = "{% elif part['type'] == 'audio' %}<|audio_bos|><|AUDIO|><|audio_eos|>"
+EARS = {"d_model": 32, "encoder_layers": 1, "encoder_attention_heads": 2, "encoder_ffn_dim": 64}
+
+
+def omni_parts(kind: Any, **more: Any) -> tuple[Any, dict[str, int], Any]:
+    """Tokenizer, the tokens that a thinker's config names, and the processor."""
+    from transformers import WhisperFeatureExtractor
+
+    tokenizer = qwen_tokens(*(one for one in OMNI.values() if one not in QWEN_SPECIALS), **OMNI)
+    named = ids(
+        tokenizer,
+        image_token_id=OMNI["image_token"],
+        video_token_id=OMNI["video_token"],
+        audio_token_id=OMNI["audio_token"],
+        vision_start_token_id=OMNI["vision_bos_token"],
+        vision_end_token_id=OMNI["vision_eos_token"],
+        audio_start_token_id=OMNI["audio_bos_token"],
+        audio_end_token_id=OMNI["audio_eos_token"],
+    )
+    processor = qwen_processor(
+        kind,
+        tokenizer=tokenizer,
+        feature_extractor=WhisperFeatureExtractor(feature_size=128),
+        chat_template=CHAT_TEMPLATE.replace("{% elif 'text'", f"{HEARS}{{% elif 'text'"),
+        **more,
+    )
+    return tokenizer, named, processor
+
+
 def qwen2_5_omni() -> list[Any]:
-    """The thinker alone: without a talker, as the host's class has it."""
+    """The thinker alone: the host's classes switch the talker off."""
     import transformers as t
 
-    named = {
-        "image_token": "<|image_pad|>",
-        "audio_token": "<|AUDIO|>",
-        "video_token": "<|video_pad|>",
-        "vision_bos_token": "<|vision_start|>",
-        "vision_eos_token": "<|vision_end|>",
-        "audio_bos_token": "<|audio_bos|>",
-        "audio_eos_token": "<|audio_eos|>",
-    }
-    audio = [token for token in named.values() if token not in QWEN_SPECIALS]
-    tokenizer = qwen_tokens(*audio, **named)
+    tokenizer, named, processor = omni_parts(t.Qwen2_5OmniProcessor)
     thinker = t.Qwen2_5OmniThinkerConfig(
         text_config=text(tokenizer, rope_scaling={"type": "mrope", **MROPE}),
         vision_config={**BLOCKS, "out_hidden_size": 64, "fullatt_block_indexes": [1]},
-        audio_config={
-            "d_model": 32,
-            "encoder_layers": 1,
-            "encoder_attention_heads": 2,
-            "encoder_ffn_dim": 64,
-            "output_dim": 64,
-            "num_mel_bins": 128,
-        },
-        **ids(
-            tokenizer,
-            image_token_index=named["image_token"],
-            video_token_index=named["video_token"],
-            audio_token_index=named["audio_token"],
-            vision_start_token_id=named["vision_bos_token"],
-            vision_end_token_id=named["vision_eos_token"],
-            audio_start_token_id=named["audio_bos_token"],
-            audio_end_token_id=named["audio_eos_token"],
-        ),
+        audio_config={**EARS, "output_dim": 64},
+        **named,
     )
-    config = t.Qwen2_5OmniConfig(
-        thinker_config=thinker.to_dict(), enable_audio_output=False, talker_config={}
-    )
-    processor = qwen_processor(
-        t.Qwen2_5OmniProcessor,
-        tokenizer=tokenizer,
-        feature_extractor=t.WhisperFeatureExtractor(feature_size=128),
-        chat_template=CHAT_TEMPLATE.replace(
-            "{% elif 'text'",
-            "{% elif part['type'] == 'audio' %}<|audio_bos|><|AUDIO|><|audio_eos|>{% elif 'text'",
-        ),
-    )
+    config = t.Qwen2_5OmniConfig(thinker_config=thinker.to_dict(), enable_audio_output=False)
     return [t.Qwen2_5OmniForConditionalGeneration(config), processor, Voices()]
+
+
+def qwen3_omni() -> list[Any]:
+    """The thinker alone, with two experts."""
+    import transformers as t
+
+    tokenizer, named, processor = omni_parts(
+        t.Qwen3OmniMoeProcessor,
+        image_processor=t.Qwen2VLImageProcessor(patch_size=16),
+        video_processor=t.Qwen2VLVideoProcessor(patch_size=16),
+    )
+    experts = {"num_experts": 2, "num_experts_per_tok": 1, "moe_intermediate_size": 64}
+    thinker = t.Qwen3OmniMoeThinkerConfig(
+        text_config=text(
+            tokenizer, head_dim=16, rope_scaling={**MROPE, "mrope_interleaved": True}, **experts
+        ),
+        vision_config={
+            **BLOCKS,
+            "out_hidden_size": 64,
+            "deepstack_visual_indexes": [0],
+            "num_position_embeddings": 256,
+        },
+        audio_config={**EARS, "output_dim": 64, "downsample_hidden_size": 16},
+        **named,
+    )
+    config = t.Qwen3OmniMoeConfig(thinker_config=thinker.to_dict(), enable_audio_output=False)
+    return [t.Qwen3OmniMoeForConditionalGeneration(config), processor]
 
 
 class Voices:
