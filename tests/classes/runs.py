@@ -134,10 +134,11 @@ def _as_elsewhere(checkpoint: Path) -> Iterator[None]:
 
 
 def _counted(request: tower.Request, checkpoint: Path) -> list[int]:
-    """[asked, arrived, distinct]; coded pictures must be of those that were handed over, in order.
+    """[asked, arrived, distinct] of a request.
 
     Raises:
-        AssertionError: a picture cannot be read, is of another doc, or stands at another place.
+        AssertionError: a coded picture cannot be read, is of another doc or stands at another
+            place; or of several, they are not from the first to the last that was handed over.
     """
     handed = [one for visual in request.visuals for one in coded.pictures(visual)]
     arrived = tower.pictures(request.tensors, _processor(checkpoint))
@@ -146,6 +147,7 @@ def _counted(request: tower.Request, checkpoint: Path) -> list[int]:
         return [len(handed), len(arrived), len({picture.tobytes() for picture in arrived})]
     assert None not in read, read
     assert read == sorted(read, key=wanted.index), (wanted, read)  # and all of them are wanted ones
+    assert len(read) < 2 or {read[0], read[-1]} == {wanted[0], wanted[-1]}, (wanted, read)
     return [len(wanted), len(read), len({*read})]
 
 
