@@ -94,7 +94,5 @@ def test_the_table_of_classes_tells_what_was_run() -> None:
         if any(isinstance(one, list) and len(one) >= 3 for one in outcomes):
             assert media.how == "run", model
         clips = [row.tasks["maia_vsv"] for row in rows]
-        if media.broken or not media.video:
-            assert all(isinstance(clip, str) or len(clip) != 3 for clip in clips), model
-        elif media.takes(32) and not media.rate:
+        if media.video and media.takes(32) and not media.rate and not media.broken:
             assert [32, 32, 32] in clips, model
