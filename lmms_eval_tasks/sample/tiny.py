@@ -19,7 +19,7 @@ from lmms_eval_tasks.errors import TasksError
 MARKER = "lmms_eval_tasks_tiny.json"
 _RECIPE = 1  # raised when a recipe changes, so that checkpoints built before are built again
 # Standard deviation of the weights. With the usual 0.02 so small a model replies the same to all.
-_WIDE = 0.2
+WIDE = 0.2
 
 # Enough text for a byte-level BPE of a few hundred merges; any text at all can be encoded.
 _CORPUS = (
@@ -30,7 +30,7 @@ _CORPUS = (
     "What does the man do before he leaves the room? Why does the woman smile?",
     "You are a helpful assistant.",
 )
-_QWEN_SPECIALS = (
+QWEN_SPECIALS = (
     "<|endoftext|>",
     "<|im_start|>",
     "<|im_end|>",
@@ -40,7 +40,7 @@ _QWEN_SPECIALS = (
     "<|image_pad|>",
     "<|video_pad|>",
 )
-_CHAT_TEMPLATE = (
+CHAT_TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message['role'] }}\n"
     "{% if message['content'] is string %}{{ message['content'] }}"
     "{% else %}{% for part in message['content'] %}"
@@ -120,7 +120,7 @@ def _replace(folder: Path, new: Path, old: Path, wanted: dict[str, Any]) -> None
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _tokenizer(specials: tuple[str, ...], **kwargs: Any) -> Any:
+def tokenizer_of(specials: tuple[str, ...], **kwargs: Any) -> Any:
     """Byte-level BPE of 256 bytes, some merges and `specials`; no unknown token exists."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
@@ -148,14 +148,14 @@ def _qwen2_5_vl() -> list[Any]:
         Qwen2VLVideoProcessor,
     )
 
-    tokenizer = _tokenizer(
-        _QWEN_SPECIALS,
+    tokenizer = tokenizer_of(
+        QWEN_SPECIALS,
         eos_token="<|im_end|>",
         pad_token="<|endoftext|>",
-        additional_special_tokens=list(_QWEN_SPECIALS[1:]),
+        additional_special_tokens=list(QWEN_SPECIALS[1:]),
         model_max_length=32768,
     )
-    ids = {token: tokenizer.convert_tokens_to_ids(token) for token in _QWEN_SPECIALS}
+    ids = {token: tokenizer.convert_tokens_to_ids(token) for token in QWEN_SPECIALS}
     hidden, heads = 64, 4
     config = Qwen2_5_VLConfig(
         text_config={
@@ -170,7 +170,7 @@ def _qwen2_5_vl() -> list[Any]:
             "rope_scaling": {"type": "mrope", "rope_type": "default", "mrope_section": [2, 3, 3]},
             "bos_token_id": None,
             "eos_token_id": ids["<|im_end|>"],
-            "initializer_range": _WIDE,
+            "initializer_range": WIDE,
             "pad_token_id": ids["<|endoftext|>"],
         },
         vision_config={
@@ -180,7 +180,7 @@ def _qwen2_5_vl() -> list[Any]:
             "num_heads": 2,
             "out_hidden_size": hidden,
             "fullatt_block_indexes": [1],
-            "initializer_range": _WIDE,
+            "initializer_range": WIDE,
         },
         image_token_id=ids["<|image_pad|>"],
         video_token_id=ids["<|video_pad|>"],
@@ -192,7 +192,7 @@ def _qwen2_5_vl() -> list[Any]:
         image_processor=Qwen2VLImageProcessor(),
         tokenizer=tokenizer,
         video_processor=Qwen2VLVideoProcessor(),
-        chat_template=_CHAT_TEMPLATE,
+        chat_template=CHAT_TEMPLATE,
     )
     return [Qwen2_5_VLForConditionalGeneration(config), processor]
 
@@ -202,7 +202,7 @@ def _gpt2() -> list[Any]:
     from transformers import GPT2Config, GPT2LMHeadModel
 
     end = "<|endoftext|>"
-    tokenizer = _tokenizer((end,), bos_token=end, eos_token=end)
+    tokenizer = tokenizer_of((end,), bos_token=end, eos_token=end)
     config = GPT2Config(
         vocab_size=len(tokenizer),
         n_embd=32,
@@ -211,7 +211,7 @@ def _gpt2() -> list[Any]:
         n_positions=512,
         bos_token_id=tokenizer.bos_token_id,
         eos_token_id=tokenizer.eos_token_id,
-        initializer_range=_WIDE,
+        initializer_range=WIDE,
     )
     return [GPT2LMHeadModel(config), tokenizer]
 
@@ -222,7 +222,7 @@ def _llama() -> list[Any]:
     from transformers import LlamaConfig, LlamaForCausalLM
 
     begin, end = "<s>", "</s>"
-    tokenizer = _tokenizer((begin, end), bos_token=begin, eos_token=end)
+    tokenizer = tokenizer_of((begin, end), bos_token=begin, eos_token=end)
     tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
         single=f"{begin} $A", special_tokens=[(begin, tokenizer.bos_token_id)]
     )
@@ -235,7 +235,7 @@ def _llama() -> list[Any]:
         max_position_embeddings=512,
         bos_token_id=tokenizer.bos_token_id,
         eos_token_id=tokenizer.eos_token_id,
-        initializer_range=_WIDE,
+        initializer_range=WIDE,
     )
     return [LlamaForCausalLM(config), tokenizer]
 

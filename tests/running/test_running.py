@@ -40,7 +40,7 @@ AV = "video_and_audio"
     [
         ("qwen2_5_omni", "chat", "audio", None, "delivered"),
         ("qwen2_5_omni", "simple", "audio", {}, "delivered"),  # as samples
-        ("qwen2_5_omni", "simple", AV, {"max_num_frames": 8}, "delivered"),
+        ("qwen2_5_omni", "simple", AV, {"max_num_frames": 8}, "raises"),
         ("qwen2_5_omni", "simple", AV, {"use_custom_video_loader": True}, "not delivered"),
         ("gemini_api", "chat", AV, None, "delivered"),  # an alias
         ("gemini", "simple", "audio", {"interleave": "True"}, "not delivered"),
