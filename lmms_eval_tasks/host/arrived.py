@@ -78,7 +78,8 @@ class _Window:
 class _Watch:
     """The requests that a class is asked at the moment, and what was seen of each."""
 
-    def __init__(self, asked: Iterable[Expected]) -> None:
+    def __init__(self, asked: Iterable[Expected], reads: bool) -> None:
+        self._reads = reads
         self.asked = {one.name: replace(one, text=_bare(one.text)) for one in asked}
         self.seen: dict[str, Seen] = {}
         self._window = _Window()
@@ -95,15 +96,22 @@ class _Watch:
             change(self._window)
 
     def flush(self) -> None:
-        """Deal out what was counted among the requests that were handed over meanwhile."""
+        """Deal out what was counted among the requests that were handed over meanwhile.
+
+        Some classes prepare the next request while one is answered: what is not all there of it is
+        dealt out the next time.
+        """
         with self._lock:
             window, self._window = self._window, _Window()
-        names = window.handed
-        if not names:
-            return
-        found = _dealt([self.asked[name] for name in names], window)
-        for name, one in zip(names, found or (), strict=False):
-            self.seen.setdefault(name, one)
+            names = window.handed
+            for number in range(len(names), 0, -1):
+                asked = [self.asked[name] for name in names[:number]]
+                found = _dealt(asked, window, self._reads, whole=number == len(names))
+                if found:
+                    for name, one in zip(names, found, strict=False):
+                        self.seen.setdefault(name, one)
+                    self._window.handed = names[number:]
+                    return
 
     def sent(self, body: bytes) -> None:
         with contextlib.suppress(ValueError, TypeError):  # not of our kind
@@ -138,10 +146,16 @@ _watch: _Watch | None = None
 
 
 @contextmanager
-def watching(asked: Iterable[Expected]) -> Iterator[Mapping[str, Seen]]:
-    """While a class is asked: what reached the model, by the name of a request, when it is done."""
+def watching(asked: Iterable[Expected], reads: bool = True) -> Iterator[Mapping[str, Seen]]:
+    """While a class is asked: what reached the model, by the name of a request, when it is done.
+
+    Args:
+        asked: the requests.
+        reads: whether what a reader was asked for goes to the model: not where a processor of
+            transformers' takes it first, which may have no use for it.
+    """
     global _watch  # noqa: PLW0603 - classes call our functions with a doc and nothing else
-    before, _watch = _watch, _Watch(asked)
+    before, _watch = _watch, _Watch(asked, reads)
     try:
         yield _watch.seen
         _watch.flush()
@@ -174,14 +188,23 @@ def handed(name: str) -> None:
         _watch.handed(name)
 
 
-def _dealt(asked: Sequence[Expected], window: _Window) -> list[Seen] | None:
-    """What each of the requests got; None where it cannot be told apart."""
+def _dealt(
+    asked: Sequence[Expected], window: _Window, reads: bool, whole: bool
+) -> list[Seen] | None:
+    """What each of the requests got; None where it cannot be told apart.
+
+    Args:
+        asked: requests that were handed over.
+        window: what was counted.
+        reads: as of `watching`.
+        whole: whether these are all that were.
+    """
     frames, at = window.videos, "processor"
     if not (frames or window.pictures or window.sounds):
-        if not window.read:
+        if not window.read or not reads:
             return None
         frames, at = [len(window.read)], "reader"
-    if len(asked) == 1:
+    if len(asked) == 1 and whole:
         distinct = len(set(window.read)) or None
         made = Seen(at, sum(frames), distinct, window.pictures, sum(window.sounds))
         return [_as_frames(made, asked[0])]
@@ -189,7 +212,9 @@ def _dealt(asked: Sequence[Expected], window: _Window) -> list[Seen] | None:
     of_videos = window.pictures - shown  # frames that go as pictures
     if len(frames) not in (0, number) or len(window.sounds) not in (0, number):
         return None
-    if of_videos < 0 or of_videos % number:
+    if of_videos < 0 or of_videos % number or (of_videos and not whole):
+        return None
+    if not whole and not frames and any(one.videos for one in asked):
         return None
     return [
         Seen(

@@ -16,7 +16,7 @@ from typing import Any
 from lmms_eval_tasks.utils import answers
 
 _FEWEST = 3  # replies that must close a tag before they tell what stood in the prompt
-_HOLDERS = ("tokenizer", "_tokenizer", "processor", "_processor")
+_HOLDERS = ("tokenizer", "_tokenizer", "processor", "_processor", "_image_processor")
 _OPENED = "<think>\n"
 
 
@@ -70,6 +70,13 @@ def with_opening(reply: Any, text: str | None) -> Any:
     if isinstance(reply, tuple):
         return (_OPENED + text, *reply[1:])
     return reply
+
+
+def has_processor(lm: Any) -> bool:
+    """Whether a class gives its media to a processor of transformers' form."""
+    from transformers import ProcessorMixin
+
+    return any(isinstance(holder, ProcessorMixin) for holder in _holders(lm))
 
 
 def _holders(lm: Any) -> Iterator[Any]:

@@ -211,7 +211,8 @@ class _Asked:
         A failure that the class hides stands in its reply's place.
         """
         docs = [self._doc(one) for one in requests]
-        with arrived.watching(map(_expected, requests, docs)) as seen:
+        reads = not cut_replies.has_processor(self._lm)
+        with arrived.watching(map(_expected, requests, docs), reads) as seen:
             found = self._replies(requests)
         told = []
         for request, doc, reply in zip(requests, docs, found, strict=True):

@@ -119,6 +119,17 @@ def by_rank(docs: Sequence[T]) -> Sequence[T]:
     return [*docs[:first], *dealt, *docs[first + len(taken) :]]
 
 
+def checkpoint_type(model: Model) -> str:
+    """transformers' model_type of a run's checkpoint; "" where its config cannot be read."""
+    from transformers import AutoConfig
+
+    name = model.arguments.get("pretrained") or model.arguments.get("model") or ""
+    try:
+        return str(AutoConfig.from_pretrained(str(name)).model_type)
+    except (OSError, ValueError):  # none there, or code of its own; its class will say it
+        return ""
+
+
 def current() -> Model | None:
     """The running model; None without our hook."""
     return _model

@@ -119,11 +119,14 @@ class Media(Known):
         rate: how it samples by time, "" if it does not.
         fewer: what becomes of a video with fewer frames than asked.
         sampling: which frames of a video that has just as many as asked, "" if all.
+        whole: further arguments with which a class that samples by time takes all frames.
         max_new_tokens, until: whether a task's are honoured.
         batches: the `--batch_size` that an engine needs, and why; "" if none.
         failed: what becomes of a request whose media or generation fails.
         batch: what a class takes of the first request for its whole batch, "" if nothing.
         mixes: how replies go astray if requests are asked together, "" if they do not.
+        video_types: types of checkpoints (transformers' model_type) that are given videos; empty:
+            all that it loads.
         modality: whether an argument of this name says what all requests of a run hold.
         needs: what has to be installed or passed. broken: why it cannot work as it is.
     """
@@ -148,12 +151,14 @@ class Media(Known):
     rate: str
     fewer: Literal["all", "repeats", "raises", "by rate", "unknown"]
     sampling: str
+    whole: dict[str, bool | int] = {}
     max_new_tokens: Text
     until: Literal["honoured", "ignored"]
     batches: str = ""
     failed: Text
     batch: str
     mixes: str = ""
+    video_types: tuple[str, ...] = ()
     modality: bool = False
     needs: str
     broken: str
@@ -171,6 +176,8 @@ class Media(Known):
             return f"cannot be set: {by}"
         by_rate = self.rate if self.fewer == "by rate" else ""
         told = f", {self.sampling or by_rate}" if self.sampling or by_rate else ""
+        if self.whole:
+            told = "".join(f",{name}={value}" for name, value in self.whole.items())
         if self.takes(wanted) and not self.rate:
             return f"as it is ({self.frames_argument}={self.frames_default}){told}"
         return f"{self.frames_argument}={wanted}{told}"

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from lmms_eval_tasks import running
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.running import Model, class_table
 from lmms_eval_tasks.running.class_table import Interface, Media, Nothing
@@ -93,6 +94,14 @@ def of(model: Model, needs: Sequence[Needs]) -> Plan:
         told.append(f"{who} does not work as it is: {media.broken} ({more})")
     elif lacking := _lacking(model, interface, needs):
         raise TasksError(f"{who} {lacking}: leave these tasks out, or take another model ({more})")
+    elif shown := [one.task for one in needs if one.videos and media.video_types]:
+        kind = running.checkpoint_type(model)
+        if kind and kind not in media.video_types:
+            raise TasksError(
+                f"{who} gives no videos to checkpoints of the type {kind}, and {_listed(shown)} "
+                f"hand them over: take one of the type {' or '.join(media.video_types)}, or "
+                "another model"
+            )
     arguments, lines = _frames(model, media, who, needs)
     videos_as_pictures = not media.video and media.images
     if videos_as_pictures and (tasks := [one.task for one in needs if one.videos]):
@@ -149,7 +158,7 @@ def _lacking(model: Model, interface: Interface, needs: Sequence[Needs]) -> str:
 
 
 def _frames(
-    model: Model, media: Media, who: str, needs: Iterable[Needs]
+    model: Model, media: Media, who: str, needs: Sequence[Needs]
 ) -> tuple[dict[str, Any], list[str]]:
     """The argument for frames that is set, and what is said of it."""
     by_task = {one.task: one.frames for one in needs if one.videos and one.frames}
@@ -157,37 +166,56 @@ def _frames(
     if not counts or media.broken or media.video in ("", "server"):
         return {}, []
     argument, tasks = media.frames_argument, _listed(by_task)
-    most, least = counts[-1], counts[0]
+    most = counts[-1]
     if argument is None:
         taken = media.rate or f"{media.frames_default or 'a number not known of'} frames"
         return {}, [
             f"{who} takes {taken}, and no argument changes it; the videos of {tasks} have {most}"
         ]
-    given = str(model.arguments.get(argument, ""))
     apart = f"run the tasks, or videos, with {' and '.join(map(str, counts))} frames apart"
-    if given.isdecimal():
-        if media.fewer == "raises" and int(given) > least:
-            raise TasksError(
-                f"{argument}={given}: {who} fails on videos with fewer frames than it asks for, "
-                f"and those of {tasks} have {least}: pass {argument}={least}"
-                + (f", and {apart}" if len(counts) > 1 else "")
-            )
-        if int(given) < most:
-            return {}, [f"{who}: {argument}={given}, and the videos of {tasks} have {most} frames"]
     if argument in model.arguments:
-        return {}, []
+        return {}, _of_the_user(str(model.arguments[argument]), media, who, by_task, apart)
     told = []
+    if len(counts) > 1 and media.fewer == "raises":
+        raise TasksError(f"{who} takes videos of one number of frames only: {apart}")
     if len(counts) > 1 and media.fewer not in ("all", "by rate"):
-        if media.fewer == "raises":
-            raise TasksError(f"{who} takes videos of one number of frames only: {apart}")
         told = [f"{who} {media.fewer} frames of videos that have fewer than others: {apart}"]
     default = media.frames_default or 0
-    if default == most or (default > most and media.fewer in ("all", "by rate")):
-        return {}, told
-    return {argument: most}, [
-        *told,
-        f"{model.name}: {argument}={most} set for {tasks}; say another to override",
-    ]
+    enough = default == most or (default > most and media.fewer in ("all", "by rate"))
+    made: dict[str, Any] = {} if enough else {argument: most}
+    whole = {k: v for k, v in media.whole.items() if k not in model.arguments}
+    if whole and all(one.frames for one in needs if one.videos):
+        made |= whole
+    elif media.fewer == "by rate" and media.whole.keys() <= whole.keys():
+        mend = f": run {tasks} apart for all of them" if whole else ""
+        told.append(f"{who} takes {media.rate}: not all {most} frames of short videos{mend}")
+    if made:
+        shown = ", ".join(f"{name}={value}" for name, value in made.items())
+        told.append(f"{model.name}: {shown} set for {tasks}; say another to override")
+    return made, told
+
+
+def _of_the_user(
+    given: str, media: Media, who: str, by_task: Mapping[str, frozenset[int]], apart: str
+) -> list[str]:
+    """What is said of the number of frames that the user gives, which stands."""
+    counts, tasks, argument = (
+        set().union(*by_task.values()),
+        _listed(by_task),
+        media.frames_argument,
+    )
+    if not given.isdecimal():
+        return []
+    if media.fewer == "raises" and int(given) > min(counts):
+        raise TasksError(
+            f"{argument}={given}: {who} fails on videos with fewer frames than it asks for, and "
+            f"those of {tasks} have {min(counts)}: pass {argument}={min(counts)}"
+            + (f", and {apart}" if len(counts) > 1 else "")
+        )
+    # 0 is "all" where it is a number at all.
+    if 0 < int(given) < max(counts):
+        return [f"{who}: {argument}={given}, and the videos of {tasks} have {max(counts)} frames"]
+    return []
 
 
 def _shown(needs: Iterable[Needs]) -> bool:

@@ -68,8 +68,10 @@ def test_some_requests_fail(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         print(f"{name:14} | {kinds.get(text, ''):11} | {item['status']:11} | {item['reply'][:90]}")
         if text not in faulty:
             assert (item["status"], item["reply"]) == ("ok", own(text))
-        elif kinds[text] == "no content":  # the server's reply, if an empty one
-            assert item["status"] == TABLE[name].get("no content", "empty")
+        elif kinds[text] == "no content":
+            # The server's reply, if an empty one; beside a failure that its class hides the same
+            # way nobody can tell them apart, and who is beside it is a matter of time.
+            assert item["status"] in {TABLE[name].get("no content", "empty"), "empty"}
         else:
             assert item["status"] == "model_error"
     section = results["lmms_eval_tasks"]

@@ -33,6 +33,11 @@ TEXT = Needs("maia_unimodal")
         ("qwen2_5_vl", "chat", {}, [VIDEO, PICTURE, PICTURES], {}, ""),
         ("llava_hf", "simple", {}, [SHORT], {}, "repeats frames of videos that have fewer"),
         ("qwen3_omni", "chat", {}, [VIDEO], {}, "no argument changes it; the videos of maia_vsv"),
+        ("qwen3_5", "chat", {}, [VIDEO, PICTURE], {"fps": 100}, "fps=100 set for maia_vsv; say"),
+        ("qwen3_5", "chat", {"fps": 1}, [VIDEO], {}, ""),  # the user's own
+        ("qwen3_5", "chat", {}, [VIDEO, SEGMENT], {}, "run maia_vsv apart for all of them"),
+        ("qwen2_5_vl", "simple", {}, [VIDEO], {}, "not all 32 frames of short videos"),
+        ("llava_vid", "simple", {}, [VIDEO], {"max_frames_num": 32, "force_sample": True}, ""),
         ("gemini", "chat", {}, [VIDEO], {}, ""),  # the whole file is sent
         ("qwen2_5_omni", "chat", {}, [VIDEO], {}, "does not work as it is: every reply is empty"),
         ("whisper", "simple", {}, [VIDEO], {}, "takes no videos or pictures"),
@@ -73,7 +78,18 @@ def test_what_cannot_be_run(
     assert name in str(error.value)
 
 
-def test_the_simple_class_where_only_it_takes_videos() -> None:
+def test_checkpoints_that_a_class_gives_no_videos(monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = {"a": "llava_next", "b": "llava_onevision", "c": ""}  # of c nothing can be read
+    monkeypatch.setattr(running, "checkpoint_type", lambda model: kinds[model.arguments["n"]])
+    with pytest.raises(TasksError, match="no videos to checkpoints of the type llava_next, and ma"):
+        plan.of(Model("llava_hf", "chat", {"n": "a"}), [PICTURE, VIDEO])
+    for name in "bc":
+        plan.of(Model("llava_hf", "chat", {"n": name}), [VIDEO])
+    plan.of(Model("llava_hf", "chat", {"n": "a"}), [PICTURE])
+
+
+def test_the_simple_class_where_only_it_takes_videos(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "checkpoint_type", lambda _: "llava_onevision")
     found = plan.of(Model("llava_hf", "chat"), [VIDEO])
     assert (found.interface, found.videos_as_pictures) == ("simple", False)
     assert "--force_simple" in found.told[0]
