@@ -68,7 +68,7 @@ def prepare(run: dict[str, Any]) -> None:
     if model is None or plan is None:
         return
     found = built(model)
-    check_torchcodec(plan.reader)
+    check_torchcodec(plan.reader, f"{model.name} ({model.interface})")
     devices = device_map(found, model)
     if devices:
         told = ", ".join(f"{name}={value}" for name, value in devices.items())
@@ -148,8 +148,8 @@ def device_map(found: type, model: running.Model) -> dict[str, str]:
     return {"device_map": "cpu", **({} if "device" in model.arguments else {"device": "cpu"})}
 
 
-def check_torchcodec(reader: str) -> None:
-    """Can this reader of videos (class_table.Media.video) be used here?
+def check_torchcodec(reader: str, who: str) -> None:
+    """Can this reader of videos (class_table.Media.video) of a class be used here?
 
     Raises:
         TasksError: torchcodec is missing where it is needed, or is there and cannot be loaded.
@@ -159,7 +159,7 @@ def check_torchcodec(reader: str) -> None:
     if importlib.util.find_spec("torchcodec") is None:
         if reader == "transformers":
             raise TasksError(
-                "this class reads videos through transformers, which needs torchcodec and FFmpeg: "
+                f"{who} reads videos through transformers, which needs torchcodec and FFmpeg: "
                 "pip install torchcodec, and FFmpeg from the system (apt install ffmpeg)"
             )
         return
@@ -173,6 +173,6 @@ def check_torchcodec(reader: str) -> None:
         if reader == "qwen_vl_utils":
             mend += ", or set FORCE_QWENVL_VIDEO_READER=decord"
         raise TasksError(
-            f"torchcodec is installed and cannot be loaded ({why}), so that the class cannot read "
+            f"torchcodec is installed and cannot be loaded ({why}), so that {who} cannot read "
             f"videos: {mend}"
         ) from error

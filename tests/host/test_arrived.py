@@ -134,6 +134,40 @@ def test_what_processors_take() -> None:
     assert arrived._watch is None
 
 
+def test_a_request_that_is_prepared_while_another_is_answered() -> None:
+    from transformers import Qwen2VLImageProcessor, Qwen2VLVideoProcessor
+    from transformers.generation.utils import GenerationMixin
+
+    def shows(number: int) -> None:
+        frames = np.zeros((number, 3, 56, 56), dtype=np.uint8)
+        Qwen2VLVideoProcessor()(videos=[frames], return_tensors="pt")
+
+    def answers() -> None:
+        with pytest.raises(AttributeError):  # no model at all, but it was asked to
+            GenerationMixin.generate(SimpleNamespace(generation_config=None))
+
+    pictures = [Expected("c", "", 0, 1), Expected("d", "", 0, 2)]
+    with arrived.counted(), arrived.watching([VIDEO, OTHER, *pictures]) as found:
+        arrived.handed("a")
+        shows(8)
+        arrived.handed("b")  # its frames are not there when the first is answered
+        answers()
+        assert {name: seen(one) for name, one in found.items()} == {"a": (8, 0, 0.0)}
+        shows(4)
+        answers()
+        arrived.handed("c")
+        Qwen2VLImageProcessor()(images=[Image.new("RGB", (56, 56))], return_tensors="pt")
+        arrived.handed("d")
+        answers()
+        Qwen2VLImageProcessor()(images=[Image.new("RGB", (56, 56))] * 2, return_tensors="pt")
+    assert {name: seen(one) for name, one in found.items()} == {
+        "a": (8, 0, 0.0),
+        "b": (4, 0, 0.0),
+        "c": (0, 1, 0.0),
+        "d": (0, 2, 0.0),
+    }
+
+
 def test_what_decord_is_asked_for(tmp_path: Path) -> None:
     decord = pytest.importorskip("decord", reason="has no wheel for this machine")
     path = write_video(tmp_path / "v.mp4", 16)
@@ -144,6 +178,11 @@ def test_what_decord_is_asked_for(tmp_path: Path) -> None:
         assert reader[9] is not None
     assert seen(found["a"]) == (5, 0, 0.0)
     assert (found["a"].at, found["a"].distinct) == ("reader", 3)
+    # What a processor takes after it may be less, or nothing.
+    with arrived.counted(), arrived.watching([VIDEO], reads=False) as found:
+        arrived.handed("a")
+        reader.get_batch([0, 3])
+    assert not found
 
 
 # --- in words -------------------------------------------------------------------------------------
