@@ -387,6 +387,7 @@ def logged(level: str, wanted: Callable[[Any], bool]) -> Iterator[list[str]]:
     from loguru import logger
 
     found: list[str] = []
+    logger.enable("lmms_eval")  # somebody in this process may have muted it
     sink = logger.add(
         lambda message: found.append(" ".join(message.record["message"].split())[:300]),
         level=level,

@@ -107,6 +107,7 @@ def test_all_requests_fail(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.host
+@pytest.mark.skipif(not ALL, reason="a run of its own: MODEL_CLASSES=all")
 def test_the_command_says_so_with_its_code(launch: Launch, tmp_path: Path) -> None:
     with LocalEndpoint(lambda request: error(500)) as server:
         arguments = f"model=m,base_url={server.url},api_key=no,max_retries=1"

@@ -17,7 +17,7 @@ TEMPLATE = (
 def build(folder: Path) -> Path:
     """Save it."""
     end = "<|end|>"
-    tokenizer = tiny._tokenizer((end,), eos_token=end, pad_token=end)
+    tokenizer = tiny.tokenizer_of((end,), eos_token=end, pad_token=end)
     tokenizer.chat_template = TEMPLATE
     tokenizer.save_pretrained(str(folder))
     return folder
