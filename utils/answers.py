@@ -152,6 +152,11 @@ def is_model_error(text: str) -> bool:
     return patterns.HOST_FAILURE.match(patterns.INVISIBLE.sub("", text)) is not None
 
 
+def model_error(why: str) -> str:
+    """The text of a request that failed, as the host's own classes begin it."""
+    return f"[LMMS_EVAL_REQUEST_FAILED] {why}"
+
+
 def to_judge(text: str) -> tuple[str, str]:
     """What of a free-text reply is put to a judge: `("ok", text without reasoning)`.
 

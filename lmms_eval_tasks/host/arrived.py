@@ -205,9 +205,11 @@ def _dealt(
             return None
         frames, at = [len(window.read)], "reader"
     if len(asked) == 1 and whole:
-        distinct = len(set(window.read)) or None
-        made = Seen(at, sum(frames), distinct, window.pictures, sum(window.sounds))
-        return [_as_frames(made, asked[0])]
+        made = Seen(at, sum(frames), None, window.pictures, sum(window.sounds))
+        made = _as_frames(made, asked[0])
+        if len(window.read) == made.frames:  # else it was asked for something else, such as a size
+            made.distinct = len(set(window.read)) or None
+        return [made]
     number, shown = len(asked), sum(one.pictures for one in asked)
     of_videos = window.pictures - shown  # frames that go as pictures
     if len(frames) not in (0, number) or len(window.sounds) not in (0, number):

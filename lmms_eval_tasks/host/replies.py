@@ -38,7 +38,6 @@ _AT_ONCE = ("num_concurrent", "num_cpus", "concurrency", "max_workers")
 # What else decides on replies: of the environment, and of the host's arguments.
 _ADDRESSES = ("OPENAI_API_BASE", "OPENAI_BASE_URL", "AZURE_OPENAI_ENDPOINT")
 _CHOSEN = ("force_simple", "gen_kwargs", "system_instruction", "apply_chat_template")
-_LOST = "[LMMS_EVAL_REQUEST_FAILED]"  # as the host's own classes begin the text of a failure
 
 
 class RequestsFailedError(TasksError):
@@ -111,6 +110,7 @@ class _Asked:
     ) -> None:
         self._lm, self._tasks = lm, frozenset(tasks)
         self._lengths = lengths
+        self._reads = not cut_replies.has_processor(lm)
         self._generate = endpoints.callable_again(lm, lm.generate_until)
         self._at_once = _at_once(run)
         self._stop_after = settings.model_stop_after()
@@ -211,8 +211,7 @@ class _Asked:
         A failure that the class hides stands in its reply's place.
         """
         docs = [self._doc(one) for one in requests]
-        reads = not cut_replies.has_processor(self._lm)
-        with arrived.watching(map(_expected, requests, docs), reads) as seen:
+        with arrived.watching(map(_expected, requests, docs), self._reads) as seen:
             found = self._replies(requests)
         told = []
         for request, doc, reply in zip(requests, docs, found, strict=True):
@@ -248,7 +247,7 @@ class _Asked:
         if len(found) == 1:
             return _or_lost(found, errors)[0]
         why = why or f"the model's class gave {len(found)} replies to one request"
-        return f"{_LOST} {errors[-1] if errors else why}"
+        return answers.model_error(errors[-1] if errors else why)
 
     def _stop_if_nothing_works(self, failures: Sequence[str | None], left: int) -> None:
         for why in failures:
@@ -334,7 +333,7 @@ def _or_lost(found: Sequence[Any], errors: Sequence[str]) -> list[Any]:
     if len(errors) > told:
         causes = errors if len(errors) == len(empty) else [errors[-1]] * len(empty)
         for place, why in zip(empty, causes, strict=True):
-            made[place] = f"{_LOST} {why}"
+            made[place] = answers.model_error(why)
     return made
 
 

@@ -28,6 +28,7 @@ from PIL import Image
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.models import files, gpus
 from lmms_eval_tasks.sample.host_model import HostModel
+from lmms_eval_tasks.utils import answers
 
 BATCH = 64
 READERS = 8  # threads; a decoder has some of its own
@@ -236,6 +237,4 @@ def _failed(error: BaseException) -> str:
     """As the host's classes for endpoints say it (utils/answers.is_model_error)."""
     # vLLM puts all that a processor was given before what the processor said.
     cause = error if isinstance(error, TasksError) else error.__cause__ or error
-    return (
-        f"[LMMS_EVAL_REQUEST_FAILED] {type(cause).__name__}: {' '.join(str(cause).split())[:300]}"
-    )
+    return answers.model_error(f"{type(cause).__name__}: {' '.join(str(cause).split())[:300]}")

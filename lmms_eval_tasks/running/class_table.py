@@ -347,15 +347,19 @@ def advice(
     return told
 
 
+def _class(model: str, interface: Interface) -> Simple | Chat | None:
+    return (table().model(model) or Model()).of(interface)
+
+
 def media_of(model: str, interface: Interface) -> Media | Nothing | None:
     """What a class does with media; None where nothing is known, or the class has changed since."""
-    one = (table().model(model) or Model()).of(interface)
+    one = _class(model, interface)
     return one.media if one and all(line.stands for line in one.media.evidence) else None
 
 
 def changed(model: str, interface: Interface) -> str:
     """Why `media_of` has nothing of a class that the table knows; "" if it has, or it does not."""
-    one = (table().model(model) or Model()).of(interface)
+    one = _class(model, interface)
     gone = [line for line in one.media.evidence if not line.stands] if one else []
     return _is_another(gone[0]) if gone else ""
 
@@ -369,7 +373,7 @@ def _is_another(place: Place) -> str:
 
 def wants_track(model: str, interface: Interface) -> bool:
     """Whether a model's chat class hears the track of an mp4, and no item beside it."""
-    one = (table().model(model) or Model()).of(interface)
+    one = _class(model, interface)
     return isinstance(one, Chat) and one.mp4 is not None
 
 

@@ -169,6 +169,8 @@ def test_a_request_that_is_prepared_while_another_is_answered() -> None:
 
 
 def test_what_decord_is_asked_for(tmp_path: Path) -> None:
+    from transformers import Qwen2VLVideoProcessor
+
     decord = pytest.importorskip("decord", reason="has no wheel for this machine")
     path = write_video(tmp_path / "v.mp4", 16)
     with arrived.counted(), arrived.watching([VIDEO]) as found:
@@ -178,6 +180,13 @@ def test_what_decord_is_asked_for(tmp_path: Path) -> None:
         assert reader[9] is not None
     assert seen(found["a"]) == (5, 0, 0.0)
     assert (found["a"].at, found["a"].distinct) == ("reader", 3)
+    # A class may ask for one frame to see its size, and read the others otherwise.
+    with arrived.counted(), arrived.watching([VIDEO], reads=False) as found:
+        arrived.handed("a")
+        assert reader[0] is not None
+        frames = np.zeros((8, 3, 56, 56), dtype=np.uint8)
+        Qwen2VLVideoProcessor()(videos=[frames], return_tensors="pt")
+    assert (seen(found["a"]), found["a"].distinct) == ((8, 0, 0.0), None)
     # What a processor takes after it may be less, or nothing.
     with arrived.counted(), arrived.watching([VIDEO], reads=False) as found:
         arrived.handed("a")
