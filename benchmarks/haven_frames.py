@@ -42,7 +42,7 @@ from lmms_eval_tasks.haven import data, options
 from lmms_eval_tasks.haven.options import TASKS
 from lmms_eval_tasks.haven.records.record import Frame, Record, Sentence, Shot
 from lmms_eval_tasks.host.names import doc_to_messages
-from lmms_eval_tasks.utils import frame_archive, worker_call
+from lmms_eval_tasks.utils.media import frame_archive, worker_call
 
 LIMIT, GROWTH = 1.3, 1.2
 RATE, STEP = 30, 15  # frames a second of the video, from one sampled frame to the next
@@ -51,7 +51,7 @@ KEYS = 150  # frames from key frame to key frame
 # The child process that decodes, which notes its own peak in KiB after each job.
 NOTING_WORKER = """
 import os, pathlib
-from lmms_eval_tasks.utils import media_worker
+from lmms_eval_tasks.utils.media import media_worker
 work = media_worker._answer
 def noted(job):
     answer = work(job)

@@ -65,7 +65,7 @@ def config(endpoint: Endpoint) -> JudgeConfig:
 def requests(endpoint: Endpoint, items: Iterable[int]) -> list[dict[str, Any]]:
     """The JSON that our layer sends for these items."""
     from lmms_eval_tasks.judges.engine import render, schema_of
-    from lmms_eval_tasks.judges.openai_provider import OpenAIProvider
+    from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
     from lmms_eval_tasks.judges.verdict import Request
     from lmms_eval_tasks.maia.judge import criterion
 

@@ -27,8 +27,8 @@ from statistics import median
 from typing import Any
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils import media_cache, worker_call
-from lmms_eval_tasks.utils.segments import Segment, segment
+from lmms_eval_tasks.utils.media import media_cache, worker_call
+from lmms_eval_tasks.utils.media.segments import Segment, segment
 
 RATE, KEYS = 25, 10  # frames a second; seconds from key frame to key frame
 SOUND_RATE = 48_000

@@ -19,7 +19,7 @@ from lmms_eval_tasks.cvrr_es.study.panels import PANELS, Judges
 from lmms_eval_tasks.cvrr_es.study.ratings import Item
 from lmms_eval_tasks.cvrr_es.study.selection import Selection, judge_kappa
 from lmms_eval_tasks.cvrr_es.study.study import Ratings
-from lmms_eval_tasks.utils import stats
+from lmms_eval_tasks.utils.metrics import stats
 
 SEEDS = 20
 WEIGHT = 0.5  # how far the final judge is swayed: half of the way

@@ -77,7 +77,7 @@ def write(path: Path) -> None:
 
 def one_child_each(paths: list[Path]) -> None:
     """A child process for each file, as many at once as there are processors."""
-    from lmms_eval_tasks.utils import worker_call
+    from lmms_eval_tasks.utils.media import worker_call
 
     def look(path: Path) -> None:
         job = json.dumps({"do": "probe", "source": str(path), "decord": True, "time_limit": 60})
@@ -91,7 +91,7 @@ def one_child_each(paths: list[Path]) -> None:
 
 def start(paths: list[Path]) -> None:
     """The look of a start."""
-    from lmms_eval_tasks.utils import probes, worker_call
+    from lmms_eval_tasks.utils.media import probes, worker_call
 
     bad = probes.problems(paths)
     worker_call.end_waiting()

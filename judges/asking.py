@@ -26,7 +26,7 @@ from lmms_eval_tasks import judges
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import geval, reader, run
-from lmms_eval_tasks.judges.replay import NoJudge
+from lmms_eval_tasks.judges.providers.replay import NoJudge
 from lmms_eval_tasks.judges.verdict import (
     NONE,
     Ask,
@@ -40,7 +40,7 @@ from lmms_eval_tasks.judges.verdict import (
     Verdict,
     graded,
 )
-from lmms_eval_tasks.utils import answers
+from lmms_eval_tasks.utils.replies import answers
 
 Answer = Callable[[Asks], Sequence[Verdict]]
 

@@ -17,7 +17,7 @@ from typing import Any, TextIO
 
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges.cache import key
-from lmms_eval_tasks.judges.openai_provider import OpenAIProvider
+from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
 from lmms_eval_tasks.judges.verdict import ProviderError, Reply, Request, Status
 from lmms_eval_tasks.utils.released_files import read_lines
 

@@ -35,8 +35,8 @@ from lmms_eval_tasks.judges.verdict import (
     graded,
     total_usage,
 )
-from lmms_eval_tasks.utils import answers
-from lmms_eval_tasks.utils.aggregate import CANDIDATE_FAILURES
+from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES
+from lmms_eval_tasks.utils.replies import answers
 
 LOWEST, HIGHEST = 1, 5  # of a rating
 MODES = {"geval_logprobs": "logprobs", "geval_samples": "samples"}  # metric -> mode

@@ -21,7 +21,7 @@ from lmms_eval_tasks.judges.verdict import (
     failure_of,
     total_usage,
 )
-from lmms_eval_tasks.utils import stats
+from lmms_eval_tasks.utils.metrics import stats
 
 
 def combine(

@@ -44,7 +44,7 @@ from lmms_eval_tasks.settings import JudgeLimits
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.judges.cache import Cache
-    from lmms_eval_tasks.judges.openai_provider import OpenAIProvider
+    from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
 
 CONCURRENCY = 16  # requests in flight over the whole run, if the user says nothing
 
@@ -341,7 +341,7 @@ class Run:
 
             return LanguageJudge(config, self.provider(config), self)
         if config.provider in (REPLAY, NONE):
-            from lmms_eval_tasks.judges import replay
+            from lmms_eval_tasks.judges.providers import replay
 
             return replay.judge(config)
         members = [self.judge(member) for member in config.members]
@@ -358,10 +358,10 @@ class Run:
     def provider(self, config: JudgeConfig) -> Any:
         """What turns requests to a model into replies; new with each call."""
         if config.provider == HUGGINGFACE:
-            from lmms_eval_tasks.judges.huggingface import HuggingFaceProvider
+            from lmms_eval_tasks.judges.providers.huggingface import HuggingFaceProvider
 
             return HuggingFaceProvider(config)
-        from lmms_eval_tasks.judges.openai_provider import OpenAIProvider
+        from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
 
         provider = OpenAIProvider(config)
         return provider if self._wrap is None else self._wrap(provider)
@@ -416,7 +416,7 @@ class Run:
 
     def left_out(self, config: JudgeConfig) -> dict[str, list[str]]:
         """Parameters that endpoints were found not to take, by judge."""
-        from lmms_eval_tasks.judges.openai_provider import OpenAIProvider
+        from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
 
         found = {}
         for model in config.endpoints:

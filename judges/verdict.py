@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pydantic import SecretStr
 
-from lmms_eval_tasks.utils.aggregate import NOT_JUDGED
+from lmms_eval_tasks.utils.metrics.aggregate import NOT_JUDGED
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError

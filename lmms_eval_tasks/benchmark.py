@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges.verdict import Criterion, Scoring
-from lmms_eval_tasks.utils import aggregate
+from lmms_eval_tasks.utils.metrics import aggregate
 from lmms_eval_tasks.utils.released_files import DataStatus
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.judges import JudgeConfig
+    from lmms_eval_tasks.utils.media.transcribers import Transcriber
+    from lmms_eval_tasks.utils.metrics.stats import Interval
     from lmms_eval_tasks.utils.prompts import Prompt
-    from lmms_eval_tasks.utils.stats import Interval
-    from lmms_eval_tasks.utils.transcribers import Transcriber
 
 Doc = Mapping[str, Any]  # one thing that a model is asked, in plain types
 Item = Mapping[str, Any]  # one reply and what it is worth, in plain types; what the log keeps

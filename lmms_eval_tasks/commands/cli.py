@@ -128,7 +128,7 @@ def subtitles(
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
 ) -> None:
     """Transcribe the videos that have no subtitles, with Whisper; can be resumed."""
-    from lmms_eval_tasks.utils import transcribers
+    from lmms_eval_tasks.utils.media import transcribers
 
     transcriber = transcribers.make(model, device=device, language=language)
     if benchmarks.named(benchmark).make_subtitles(_users_root(), transcriber):

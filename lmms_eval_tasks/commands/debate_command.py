@@ -22,9 +22,9 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import JudgeConfig, engine, run
 from lmms_eval_tasks.judges.config import KEY
 from lmms_eval_tasks.runs import invalid
-from lmms_eval_tasks.utils.aggregate import mean
 from lmms_eval_tasks.utils.json_files import check_output, write_lines
-from lmms_eval_tasks.utils.video_checks import bad_items, stop
+from lmms_eval_tasks.utils.media.video_checks import bad_items, stop
+from lmms_eval_tasks.utils.metrics.aggregate import mean
 
 # Not .jsonl: a folder of ratings is read as all its .jsonl files (cvrr_es/study/ratings.py).
 ENDING = "_transcripts.ndjson"

@@ -26,9 +26,9 @@ from lmms_eval_tasks.cvrr_es.joining import Answer, Answers
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, dimension_of
 from lmms_eval_tasks.cvrr_es.release import Release
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.utils import answers as replies
 from lmms_eval_tasks.utils import released_files, saved_runs
-from lmms_eval_tasks.utils.video_checks import LEAVE_OUT
+from lmms_eval_tasks.utils.media.video_checks import LEAVE_OUT
+from lmms_eval_tasks.utils.replies import answers as replies
 
 # <image>, <video>, <|image|>, <image_1>, <im_start>, <ImageHere>: what prompts put in for pictures.
 _TOKEN = r"<\|?(?:image|img|im|video|vid|frame)(?:[_ ]?\w+)?\|?>"

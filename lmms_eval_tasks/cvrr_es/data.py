@@ -24,8 +24,9 @@ from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
 from lmms_eval_tasks.cvrr_es.study.selection import Material, Rated
 from lmms_eval_tasks.cvrr_es.study.study import Place
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.utils import released_files, video_checks
-from lmms_eval_tasks.utils.video_checks import bad_items, missing_videos, stop
+from lmms_eval_tasks.utils import released_files
+from lmms_eval_tasks.utils.media import video_checks
+from lmms_eval_tasks.utils.media.video_checks import bad_items, missing_videos, stop
 
 NAMED = 20  # questions of one warning
 NO_REFERENCE = (

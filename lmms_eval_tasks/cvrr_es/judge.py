@@ -23,7 +23,9 @@ from lmms_eval_tasks.cvrr_es.labels import HIGHEST_SCORE, LOWEST_SCORE, RATINGS
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.judges import Criterion, Verdict, reader
 from lmms_eval_tasks.judges.engine import block
-from lmms_eval_tasks.utils import aggregate, answers, prompts
+from lmms_eval_tasks.utils import prompts
+from lmms_eval_tasks.utils.metrics import aggregate
+from lmms_eval_tasks.utils.replies import answers
 
 NAME = "cvrr_es"
 PAPER_JUDGE = "gpt-3.5-turbo"  # theirs was -0125, which the plain name stands for

@@ -42,8 +42,8 @@ from lmms_eval_tasks.cvrr_es.study import kappas
 from lmms_eval_tasks.cvrr_es.study.leniency import leniencies, leniency
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.cvrr_es.study.study import Ratings, Study, summaries
-from lmms_eval_tasks.utils import aggregate, stats
-from lmms_eval_tasks.utils.aggregate import CANDIDATE_FAILURES
+from lmms_eval_tasks.utils.metrics import aggregate, stats
+from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES
 
 Statistic = Callable[[Items], Any]
 

@@ -27,7 +27,8 @@ from typing import Any, NamedTuple
 
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, PAPER_COUNTS
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.utils import released_files, video_checks
+from lmms_eval_tasks.utils import released_files
+from lmms_eval_tasks.utils.media import video_checks
 from lmms_eval_tasks.utils.released_files import DataStatus, Seen
 
 HOW_TO_GET = (

@@ -23,7 +23,8 @@ from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges.asking import judged
 from lmms_eval_tasks.judges.verdict import Criterion, Scoring
-from lmms_eval_tasks.utils import clips, prompts
+from lmms_eval_tasks.utils import prompts
+from lmms_eval_tasks.utils.media import clips
 from lmms_eval_tasks.utils.prompts import Prompt
 
 # --- what the model is given ------------------------------------------------------------------

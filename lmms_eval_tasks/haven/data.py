@@ -49,13 +49,14 @@ from lmms_eval_tasks.haven.options import (
 from lmms_eval_tasks.haven.records import release as released
 from lmms_eval_tasks.haven.records.record import Record
 from lmms_eval_tasks.haven.records.release import Release
-from lmms_eval_tasks.utils import released_files, video_checks
-from lmms_eval_tasks.utils.media import uniform_indices
+from lmms_eval_tasks.utils import released_files
+from lmms_eval_tasks.utils.media import video_checks
+from lmms_eval_tasks.utils.media.recipes import uniform_indices
+from lmms_eval_tasks.utils.media.video_checks import bad_items, listed, missing_videos, stop
 from lmms_eval_tasks.utils.released_files import DataStatus, Seen
-from lmms_eval_tasks.utils.video_checks import bad_items, listed, missing_videos, stop
 
 if TYPE_CHECKING:
-    from lmms_eval_tasks.utils.probes import VideoInfo
+    from lmms_eval_tasks.utils.media.probes import VideoInfo
 
 Row = dict[str, Any]
 

@@ -17,7 +17,8 @@ from lmms_eval_tasks.benchmark import Doc, Part
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.haven import options
 from lmms_eval_tasks.haven.options import SELECTIONS, SUMMARIES
-from lmms_eval_tasks.utils import indexed_frames, prompts
+from lmms_eval_tasks.utils import prompts
+from lmms_eval_tasks.utils.media import indexed_frames
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -30,20 +30,15 @@ from lmms_eval_tasks.haven.records.release import Release
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, geval
 from lmms_eval_tasks.judges.geval import TOP_LOGPROBS, Rating
 from lmms_eval_tasks.judges.verdict import DEBATE, NONE, PANEL
-from lmms_eval_tasks.utils import (
-    local_models,
-    prompts,
-    provenance,
-    text_metrics,
-    text_scores,
-)
-from lmms_eval_tasks.utils.text_scores import Pair, TextScores
+from lmms_eval_tasks.utils import prompts, provenance
+from lmms_eval_tasks.utils.metrics import local_models, text_metrics, text_scores
+from lmms_eval_tasks.utils.metrics.text_scores import Pair, TextScores
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-    from lmms_eval_tasks.utils.bertscore import BertScore
-    from lmms_eval_tasks.utils.clip_encoder import Picture
+    from lmms_eval_tasks.utils.metrics.bertscore import BertScore
+    from lmms_eval_tasks.utils.metrics.clip_encoder import Picture
 
 # --- the judge ------------------------------------------------------------------------------------
 
@@ -278,19 +273,19 @@ def _clip(
 
 def clip_problem() -> str | None:
     """Why there is no CLIPScore, in one line; None if the model can be used, or so it looks."""
-    from lmms_eval_tasks.utils import clipscore as implementation
+    from lmms_eval_tasks.utils.metrics import clipscore as implementation
 
     model = settings.clipscore_model()
     return NOT_ASKED if model is None else implementation.problem(model)
 
 
 def clip_values(asked: Sequence[Asked], *, pairs: bool = False) -> list[float | None]:
-    """CLIPScore, 0..2.5, of summaries and frames (utils/clipscore.py has the rule).
+    """CLIPScore, 0..2.5, of summaries and frames (utils/metrics/clipscore.py has the rule).
 
     With `pairs` it is the mean over pairs of a sentence and a frame. None where there is no
     sentence with a word or no picture any more, or no model.
     """
-    from lmms_eval_tasks.utils import clipscore as implementation
+    from lmms_eval_tasks.utils.metrics import clipscore as implementation
 
     model = settings.clipscore_model()
     if model is None or (problem := clip_problem()):
@@ -339,7 +334,7 @@ class Pictures:
                 file does not fit it.
             TasksError: an option has no value of its range.
         """
-        from lmms_eval_tasks.utils.clip_encoder import Picture
+        from lmms_eval_tasks.utils.metrics.clip_encoder import Picture
 
         release, records = self._known
         record = records.get(video)

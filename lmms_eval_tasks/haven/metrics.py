@@ -8,7 +8,7 @@ Every metric of a reply has these forms (metrics.md):
   sense: what the same items give for a reply that understands nothing, and the most they can give.
 
 A correlation with a ground truth that is the same for all shots is undefined: such an item is in no
-mean, and `undefined` counts it. Ratings exist as `_valid` alone (utils/rating_means.py).
+mean, and `undefined` counts it. Ratings exist as `_valid` alone (utils/metrics/rating_means.py).
 """
 
 from __future__ import annotations
@@ -23,7 +23,13 @@ from lmms_eval_tasks.haven import judge
 from lmms_eval_tasks.haven.judge import Asked
 from lmms_eval_tasks.haven.options import ORDERS, SOURCES, SUMMARIES, TASKS
 from lmms_eval_tasks.judges import geval
-from lmms_eval_tasks.utils import aggregate, alignments, rating_means, stats, video_summaries
+from lmms_eval_tasks.utils.metrics import (
+    aggregate,
+    alignments,
+    rating_means,
+    stats,
+    video_summaries,
+)
 
 Values = Callable[[Items], list[float | None]]
 Statistic = Callable[[Items], Any]
@@ -118,7 +124,7 @@ def _interval(values: Values, items: Items) -> stats.Interval | None:
 
 
 def _ratings(metric: str, items: Items) -> list[dict[str, Any]]:
-    """Items as utils/rating_means.py wants them, of G-Eval's mode of this metric.
+    """Items as utils/metrics/rating_means.py wants them, of G-Eval's mode of this metric.
 
     Empty where no rating has that mode: then there is no such number, and nothing failed.
     """

@@ -95,7 +95,7 @@ def annotation(story: Story) -> dict[str, Any]:
 
 
 def replay() -> Iterator[dict[str, Any]]:
-    """Recorded replies (judges/replay.py) about every reference summary, one for each sample."""
+    """Recorded replies (replay.py) about every reference summary, one for each sample."""
     for story in STORIES:
         summary = " ".join(stories.summary([story.scenes[n - 1] for n in story.key_shots]))
         fields = {

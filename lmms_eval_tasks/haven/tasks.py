@@ -29,8 +29,9 @@ from lmms_eval_tasks.haven.options import (
 from lmms_eval_tasks.haven.records.prepare import prepare
 from lmms_eval_tasks.judges import Criterion, geval
 from lmms_eval_tasks.judges.verdict import Scoring
-from lmms_eval_tasks.utils import alignments, answers, rankings, text_metrics, video_summaries
+from lmms_eval_tasks.utils.metrics import alignments, rankings, text_metrics, video_summaries
 from lmms_eval_tasks.utils.prompts import Prompt
+from lmms_eval_tasks.utils.replies import answers
 
 V2T_SENTENCES = (3, 5)  # asked for by V2T's prompt with pictures (Appendix C)
 

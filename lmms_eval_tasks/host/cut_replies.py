@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from lmms_eval_tasks.utils import answers
+from lmms_eval_tasks.utils.replies import answers
 
 _FEWEST = 3  # replies that must close a tag before they tell what stood in the prompt
 _HOLDERS = ("tokenizer", "_tokenizer", "processor", "_processor", "_image_processor")

@@ -28,7 +28,7 @@ from lmms_eval_tasks.host import arrived, cut_replies, endpoints
 from lmms_eval_tasks.host.kept_replies import Kept, Reply
 from lmms_eval_tasks.runs import given
 from lmms_eval_tasks.runs.invalid import Lengths
-from lmms_eval_tasks.utils import answers
+from lmms_eval_tasks.utils.replies import answers
 
 # What a kill can lose: so many requests, for each one that the class asks at once, or what takes
 # this many seconds.

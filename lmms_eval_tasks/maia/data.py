@@ -13,7 +13,8 @@ from lmms_eval_tasks.benchmark import Found
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maia import hub_tables, schema
 from lmms_eval_tasks.maia.schema import PAPER_COUNTS, POOL_SIZE, Question, Release
-from lmms_eval_tasks.utils import released_files, video_checks
+from lmms_eval_tasks.utils import released_files
+from lmms_eval_tasks.utils.media import video_checks
 from lmms_eval_tasks.utils.released_files import DataStatus, Seen
 
 HOW_TO_GET = (

@@ -1,7 +1,7 @@
 """MAIA's numbers, from items.
 
 Names in the paper: `pair_acc` Table 5, `pool_acc` Table 1, `judge_acc` Table 2, `agg_acc` Table 3.
-Each comes plain, `_valid`, `_failed` (utils/aggregate.py), by category (`_<slug>`; of the two kinds
+Each comes plain, `_valid`, `_failed` (aggregate.py), by category (`_<slug>`; of the two kinds
 of `_causal` also alone), and as `_avg`, the mean over the categories, which is the `Avg.` of the
 paper's tables.
 """
@@ -15,7 +15,8 @@ from typing import Any
 from lmms_eval_tasks.benchmark import Item, Items, Metric, refusals, value_is
 from lmms_eval_tasks.maia.categories import CAUSAL_KINDS, SLUGS
 from lmms_eval_tasks.maia.schema import POOL_SIZE
-from lmms_eval_tasks.utils import aggregate, provenance, stats, text_metrics
+from lmms_eval_tasks.utils import provenance
+from lmms_eval_tasks.utils.metrics import aggregate, stats, text_metrics
 
 Statistic = Callable[[Items], Any]
 
@@ -126,7 +127,7 @@ def meteor_wordnet(items: Items) -> float | None:
 def bertscore(items: Items) -> float | None:
     """Mean best BERTScore F1, or None where no encoder is at hand (never 0)."""
     from lmms_eval_tasks import settings
-    from lmms_eval_tasks.utils import bertscore as implementation
+    from lmms_eval_tasks.utils.metrics import bertscore as implementation
 
     candidates, references = _texts(items)
     score = implementation.bert_score(

@@ -84,7 +84,7 @@ def key() -> dict[str, Any]:
 
 
 def replay() -> Iterator[dict[str, Any]]:
-    """Recorded replies (judges/replay.py) about every answer that the sample's players give."""
+    """Recorded replies (replay.py) about every answer that the sample's players give."""
     for item in _all_items():
         _, false = item.pairs[0]  # what the scripted player says
         for candidate in (*item.answers, item.lure, false, UNKNOWN):

@@ -19,8 +19,11 @@ from lmms_eval_tasks.maia import data, metrics
 from lmms_eval_tasks.maia import judge as judging
 from lmms_eval_tasks.maia import tables as layouts
 from lmms_eval_tasks.sample.players import read_lm_pairs
-from lmms_eval_tasks.utils import answers, clips, media, prompts, provenance, text_metrics
+from lmms_eval_tasks.utils import prompts, provenance
+from lmms_eval_tasks.utils.media import clips, recipes
+from lmms_eval_tasks.utils.metrics import text_metrics
 from lmms_eval_tasks.utils.prompts import Prompt
+from lmms_eval_tasks.utils.replies import answers
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -96,7 +99,7 @@ def _taken(path: str, n_frames: int) -> tuple[Image, ...]:
     return tuple(map(_fitted, clips.images(_made(path, recipe("32frames", n_frames)))))
 
 
-def media_of(doc: Doc) -> media.Media:
+def media_of(doc: Doc) -> recipes.Media:
     """The clip or image of a doc, made once per video and setting (architecture.md, decision 4).
 
     Raises:
@@ -105,18 +108,18 @@ def media_of(doc: Doc) -> media.Media:
     return _made(doc["video_path"], _recipe_of(doc))
 
 
-def _recipe_of(doc: Doc) -> media.Recipe:
+def _recipe_of(doc: Doc) -> recipes.Recipe:
     return recipe(doc["setting"], doc["n_frames"], data.still())
 
 
-_made = functools.lru_cache(maxsize=4096)(media.make)
+_made = functools.lru_cache(maxsize=4096)(recipes.make)
 
 
-def recipe(setting: str, n_frames: int, still: bool = False) -> media.Recipe:
+def recipe(setting: str, n_frames: int, still: bool = False) -> recipes.Recipe:
     """The media recipe of one of the paper's three settings (4.3, 4.4)."""
     if setting == "1frame" or (setting == "black" and not still):  # whose size the picture has
-        return media.Recipe("first_frame", n_frames=1, still=still)
-    return media.Recipe({"32frames": "uniform", "black": "black"}[setting], n_frames=n_frames)
+        return recipes.Recipe("first_frame", n_frames=1, still=still)
+    return recipes.Recipe({"32frames": "uniform", "black": "black"}[setting], n_frames=n_frames)
 
 
 @prompts.once

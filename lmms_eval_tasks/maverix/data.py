@@ -34,12 +34,13 @@ from lmms_eval_tasks.maverix.labels import (
     length_of,
     mode_of,
 )
-from lmms_eval_tasks.utils import released_files, segments, subtitles, transcription
-from lmms_eval_tasks.utils.video_checks import bad_items, missing_videos, stop
+from lmms_eval_tasks.utils import released_files
+from lmms_eval_tasks.utils.media import segments, subtitles, transcription
+from lmms_eval_tasks.utils.media.video_checks import bad_items, missing_videos, stop
 
 if TYPE_CHECKING:
-    from lmms_eval_tasks.utils.probes import VideoInfo
-    from lmms_eval_tasks.utils.transcribers import Transcriber
+    from lmms_eval_tasks.utils.media.probes import VideoInfo
+    from lmms_eval_tasks.utils.media.transcribers import Transcriber
 
 NAMED = 20  # items of one warning
 NO_FILE = "none"  # kind of the subtitles of a video that has none
@@ -338,7 +339,7 @@ def subtitle_warnings(notes: Mapping[str, Any] | None) -> list[str]:
 
 
 def _made_by(path: Path) -> dict[str, Any]:
-    """The transcriber that a file names (utils/transcription.py), without its date; else empty."""
+    """The transcriber that a file names (transcription.py), without its date; else empty."""
     if path.suffix.lower() != ".json":
         return {}
     content = json.loads(path.read_text(encoding="utf-8-sig"))

@@ -31,12 +31,13 @@ from lmms_eval_tasks.maverix.item import (
     is_released,
     read_columns,
 )
-from lmms_eval_tasks.utils import released_files, segments, subtitles, video_checks
+from lmms_eval_tasks.utils import released_files
+from lmms_eval_tasks.utils.media import segments, subtitles, video_checks
 from lmms_eval_tasks.utils.released_files import DataStatus, Seen
 from lmms_eval_tasks.utils.validation import good_entries, quoted
 
 if TYPE_CHECKING:
-    from lmms_eval_tasks.utils.probes import VideoInfo
+    from lmms_eval_tasks.utils.media.probes import VideoInfo
 
 HOW_TO_GET = (
     "The questions are lmms_eval/tasks/maverix/processing/test_full.jsonl of the authors' "

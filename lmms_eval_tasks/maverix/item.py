@@ -216,7 +216,7 @@ def label(split: str, value: Any) -> str:
 def folded(text: str) -> str:
     """`text` as it is compared here: composed, lower case, single blanks, no full stop at its end.
 
-    Weaker than the parser's fold (utils/answers.py), for which "C" and "C#" are one.
+    Weaker than the parser's fold (utils/replies/answers.py), for which "C" and "C#" are one.
     """
     return " ".join(unicodedata.normalize("NFC", text).casefold().split()).removesuffix(".")
 

@@ -39,7 +39,7 @@ from lmms_eval_tasks.maverix.labels import (
     UNIMODAL,
     mode_of,
 )
-from lmms_eval_tasks.utils import aggregate, rating_means, stats
+from lmms_eval_tasks.utils.metrics import aggregate, rating_means, stats
 
 Statistic = Callable[[Items], Any]
 

@@ -40,9 +40,11 @@ from lmms_eval_tasks.maverix.labels import (
     kind_of,
     mode_of,
 )
-from lmms_eval_tasks.utils import answers, prompts, segments, sound_files, subtitles
-from lmms_eval_tasks.utils.aggregate import CANDIDATE_FAILURES
+from lmms_eval_tasks.utils import prompts
+from lmms_eval_tasks.utils.media import segments, sound_files, subtitles
+from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES
 from lmms_eval_tasks.utils.prompts import Prompt
+from lmms_eval_tasks.utils.replies import answers
 
 # --- what the model is given --------------------------------------------------------------------
 
@@ -122,7 +124,7 @@ def task_prompts() -> Prompt:
 
 
 def media_of(doc: Doc) -> segments.Segment:
-    """The doc's segment, or the whole video, cut once for all modes (utils/segments.py).
+    """The doc's segment, or the whole video, cut once for all modes (utils/media/segments.py).
 
     Raises:
         MediaError: the video cannot be read or has no such segment; the message names it.

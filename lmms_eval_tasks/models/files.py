@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils import colours, media, sound_files, video_frames, video_source
+from lmms_eval_tasks.utils.media import colours, recipes, sound_files, video_frames, video_source
 
 
 class Files:
@@ -54,7 +54,7 @@ def frames(path: str, most: int) -> tuple[Any, dict[str, Any]]:
 
     def take(table: video_source.FrameTable) -> tuple[list[int], list[Any]]:
         count = len(table.times)
-        wanted = media.uniform_indices(count, most or count)
+        wanted = recipes.uniform_indices(count, most or count)
         taken = [
             colours.to_rgb(one, int(one.colorspace), video_frames.is_full_range(one))
             for one, _ in video_frames.decode(path, table, wanted)

@@ -28,7 +28,7 @@ from PIL import Image
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.models import files, gpus
 from lmms_eval_tasks.sample.host_model import HostModel
-from lmms_eval_tasks.utils import answers
+from lmms_eval_tasks.utils.replies import answers
 
 BATCH = 64
 READERS = 8  # threads; a decoder has some of its own

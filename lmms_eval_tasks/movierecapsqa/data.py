@@ -25,9 +25,10 @@ from lmms_eval_tasks.movierecapsqa.schema import (
     Release,
     Segment,
 )
-from lmms_eval_tasks.utils import clips, released_files, video_checks
+from lmms_eval_tasks.utils import released_files
+from lmms_eval_tasks.utils.media import clips, video_checks
+from lmms_eval_tasks.utils.media.video_checks import bad_items, listed, missing_videos, stop
 from lmms_eval_tasks.utils.released_files import DataStatus, Seen
-from lmms_eval_tasks.utils.video_checks import bad_items, listed, missing_videos, stop
 
 HOW_TO_GET = (
     "the full set is four tables on the hub (sshaar/movierecapsqa); a sample is on the project's "

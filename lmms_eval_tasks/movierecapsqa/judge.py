@@ -43,8 +43,9 @@ from lmms_eval_tasks.judges.verdict import (
     Asks,
     graded,
 )
-from lmms_eval_tasks.utils import answers, prompts
-from lmms_eval_tasks.utils.aggregate import CANDIDATE_FAILURES, NO_CLAIMS, NOT_JUDGED
+from lmms_eval_tasks.utils import prompts
+from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES, NO_CLAIMS, NOT_JUDGED
+from lmms_eval_tasks.utils.replies import answers
 
 CLAIMS = "movierecapsqa_claims"  # names of the criteria
 LABELS = "movierecapsqa_labels"

@@ -27,11 +27,12 @@ from lmms_eval_tasks.movierecapsqa.baselines import GEVAL, HELMET_NAMES, NO_REFE
 from lmms_eval_tasks.movierecapsqa.data import task_name
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS
-from lmms_eval_tasks.utils import aggregate, provenance, rating_means, text_metrics, text_scores
-from lmms_eval_tasks.utils.text_scores import Pair, TextScores
+from lmms_eval_tasks.utils import provenance
+from lmms_eval_tasks.utils.metrics import aggregate, rating_means, text_metrics, text_scores
+from lmms_eval_tasks.utils.metrics.text_scores import Pair, TextScores
 
 if TYPE_CHECKING:
-    from lmms_eval_tasks.utils.bartscore import BartScore
+    from lmms_eval_tasks.utils.metrics.bartscore import BartScore
 
 Statistic = Callable[[Sequence[float]], float | None]
 
@@ -176,7 +177,7 @@ def bartscore(candidates: Sequence[str], references: Sequence[str]) -> TextScore
 # As text_scores.bertscore.
 @lru_cache(maxsize=2)
 def _bartscore(pairs: tuple[Pair, ...], model: str) -> BartScore:
-    from lmms_eval_tasks.utils.bartscore import bart_score
+    from lmms_eval_tasks.utils.metrics.bartscore import bart_score
 
     return bart_score([one for one, _ in pairs], [one for _, one in pairs], model=model)
 
@@ -187,7 +188,7 @@ def check_bartscore() -> None:
     Raises:
         TasksError: what is wrong with it.
     """
-    from lmms_eval_tasks.utils import bartscore as implementation
+    from lmms_eval_tasks.utils.metrics import bartscore as implementation
 
     model = settings.bartscore_model()
     if model and (problem := implementation.problem(model)):
@@ -259,7 +260,7 @@ def _texts() -> list[Metric]:
 
 
 def baseline(metric: str, items: Items) -> list[dict[str, Any]]:
-    """Items as utils/rating_means.py wants them, of those that have this baseline and a reference.
+    """Items as rating_means.py wants them, of those that have this baseline and a reference.
 
     Empty where it was not asked for: then there is no number, and nothing failed. Where it was, an
     item whose scoring broke lacks it, and counts as failed. Empty answers are not among them.

@@ -17,7 +17,7 @@ from lmms_eval_tasks.benchmark import Doc
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.movierecapsqa import data, judge, schema
 from lmms_eval_tasks.movierecapsqa.data import ALIGNED, ALL, GIVEN, NONE, Options
-from lmms_eval_tasks.utils.video_checks import bad_items, stop
+from lmms_eval_tasks.utils.media.video_checks import bad_items, stop
 
 TASK = "movierecapsqa_segment"  # what the models and people of the release were asked
 DIMENSIONS = ("factuality", "relevance")  # with published scores

@@ -34,7 +34,7 @@ from lmms_eval_tasks.movierecapsqa.schema import SPLITS, Segment
 from lmms_eval_tasks.sample import render
 from lmms_eval_tasks.sample.second_code import AAC, TICKS, X264
 from lmms_eval_tasks.utils.json_files import write_json, write_lines
-from lmms_eval_tasks.utils.subtitle_formats import clock
+from lmms_eval_tasks.utils.media.subtitle_formats import clock
 
 # They decide the sample too: what recordings look like, how texts are cleaned, names of labels.
 ALSO = ("judge.py", "schema.py")
@@ -109,7 +109,7 @@ def key() -> dict[str, dict[str, str]]:
 
 
 def replay() -> Iterator[dict[str, Any]]:
-    """Recorded replies (judges/replay.py) about all answers that the sample knows."""
+    """Recorded replies (judges/providers/replay.py) about all answers that the sample knows."""
     entries = segments()
     for place, part in enumerate(parts()):
         segment = Segment.model_validate(entries[place])

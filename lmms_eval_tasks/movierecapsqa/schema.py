@@ -41,7 +41,8 @@ from pydantic import (
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.movierecapsqa import release_tables
-from lmms_eval_tasks.utils import released_files, subtitles
+from lmms_eval_tasks.utils import released_files
+from lmms_eval_tasks.utils.media import subtitles
 from lmms_eval_tasks.utils.validation import FileName, Text, good_entries, without_folder
 
 # The labels by which the paper splits its results (Tables 3, 5): slug in our data and in metric

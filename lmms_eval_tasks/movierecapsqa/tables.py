@@ -20,7 +20,7 @@ from lmms_eval_tasks.movierecapsqa.data import CONDITIONS, SOURCES, task_name
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS, UNLABELLED
 from lmms_eval_tasks.report.paper_tables import INVALID, NONE, by_row, fixed, number, signed
-from lmms_eval_tasks.utils import aggregate
+from lmms_eval_tasks.utils.metrics import aggregate
 
 if TYPE_CHECKING:
     from rich.table import Table

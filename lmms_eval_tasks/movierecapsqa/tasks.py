@@ -28,8 +28,11 @@ from lmms_eval_tasks.judges.verdict import Asks, Criterion, Verdict
 from lmms_eval_tasks.movierecapsqa import baselines, data, metrics
 from lmms_eval_tasks.movierecapsqa import judge as judging
 from lmms_eval_tasks.movierecapsqa import tables as layouts
-from lmms_eval_tasks.utils import answers, clips, prompts, provenance, text_metrics
+from lmms_eval_tasks.utils import prompts, provenance
+from lmms_eval_tasks.utils.media import clips
+from lmms_eval_tasks.utils.metrics import text_metrics
 from lmms_eval_tasks.utils.prompts import Prompt
+from lmms_eval_tasks.utils.replies import answers
 
 NAMED = 20  # segments of one warning
 

@@ -14,7 +14,7 @@ from lmms_eval_tasks.judges.verdict import NONE
 from lmms_eval_tasks.running import plan
 from lmms_eval_tasks.runs import media
 from lmms_eval_tasks.utils import prompts
-from lmms_eval_tasks.utils.video_checks import bad_items, missing_videos, stop
+from lmms_eval_tasks.utils.media.video_checks import bad_items, missing_videos, stop
 
 
 class Checked:

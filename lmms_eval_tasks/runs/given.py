@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.benchmark import SAME, Part
 from lmms_eval_tasks.running import plan
-from lmms_eval_tasks.utils import clips, media
+from lmms_eval_tasks.utils.media import clips, recipes
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -86,7 +86,7 @@ def _pictures(given: Any) -> list[Image]:
 @functools.lru_cache(maxsize=2)  # a video's questions follow each other
 def _frames_of(path: str) -> tuple[Image, ...]:
     wanted = settings.frames_for("", plan.FRAMES)
-    return tuple(clips.images(media.make(path, media.Recipe("uniform", wanted))))
+    return tuple(clips.images(recipes.make(path, recipes.Recipe("uniform", wanted))))
 
 
 def _made(given: Any) -> Any:

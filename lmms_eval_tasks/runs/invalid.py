@@ -9,11 +9,11 @@ from typing import Any
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import NOT_RUN, Items
 from lmms_eval_tasks.console import say
-from lmms_eval_tasks.utils import aggregate
+from lmms_eval_tasks.utils.metrics import aggregate
 
 INVALID = 3  # exit code of a command whose numbers are
 MANY_CUT = 0.05  # share of replies at the token limit above which a run warns
-LOST = "model_error"  # status of an item whose request failed (utils/answers.py, host/replies.py)
+LOST = "model_error"  # status of an item whose request failed (answers.py, host/replies.py)
 
 
 @dataclass

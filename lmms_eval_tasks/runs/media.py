@@ -16,7 +16,7 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Cut
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import DataError, MediaError
-from lmms_eval_tasks.utils.video_checks import listed
+from lmms_eval_tasks.utils.media.video_checks import listed
 
 PATIENCE = 10.0  # seconds between two lines about the cuts
 

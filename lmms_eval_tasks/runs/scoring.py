@@ -12,7 +12,8 @@ from lmms_eval_tasks.console import say
 from lmms_eval_tasks.judges.asking import Answer, settle
 from lmms_eval_tasks.judges.run import ordered_map
 from lmms_eval_tasks.judges.verdict import Scoring
-from lmms_eval_tasks.utils import aggregate, answers
+from lmms_eval_tasks.utils.metrics import aggregate
+from lmms_eval_tasks.utils.replies import answers
 from lmms_eval_tasks.utils.saved_runs import CARRIER
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.report.paper_tables import empty, fixed
 from lmms_eval_tasks.runs.rescore import Pair
-from lmms_eval_tasks.utils import agreement
+from lmms_eval_tasks.utils.metrics import agreement
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -8,7 +8,7 @@ One JSON object a line; `task` only where a reply belongs to one task alone:
     {"id": "partial_actions/012", "task": "cvrr_judge", "reply": "{\\"rating\\": 4}"}
 
 `id` is the `id` of the benchmark's docs, which the sample log of a run shows. The judges' side of
-this is `replay` (judges/replay.py). Media are made and checked as by the other players
+this is `replay` (judges/providers/replay.py). Media are made and checked as by the other players
 (scripted.py). A class of the host: importing this module imports the host and torch.
 """
 

@@ -15,7 +15,7 @@ from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
 from lmms_eval_tasks.errors import DataError, MediaError, PromptError
 from lmms_eval_tasks.runs import after, before
-from lmms_eval_tasks.utils import clips
+from lmms_eval_tasks.utils.media import clips
 from tests.cvrr_es.release_files import predict, row, write
 from tests.cvrr_es.scored import PART, TIME, write_ratings
 from tests.cvrr_es.scored import row as rating

@@ -22,7 +22,7 @@ from lmms_eval_tasks.haven import data
 from lmms_eval_tasks.haven.options import TASKS, Options, budget
 from lmms_eval_tasks.haven.tasks import BENCHMARK
 from lmms_eval_tasks.runs import after, before
-from lmms_eval_tasks.utils import indexed_frames
+from lmms_eval_tasks.utils.media import indexed_frames
 from tests.checks import refused
 from tests.haven.docs import doc
 from tests.haven.release_files import write

@@ -14,7 +14,7 @@ from lmms_eval_tasks.haven import inputs
 from lmms_eval_tasks.haven.options import TASKS
 from lmms_eval_tasks.host.names import doc_to_visual
 from lmms_eval_tasks.sample import render
-from lmms_eval_tasks.utils import worker_call
+from lmms_eval_tasks.utils.media import worker_call
 from tests.haven.docs import chat, doc
 
 SIZE = (64, 48)

@@ -97,6 +97,6 @@ def test_what_is_imported(launch: Launch, tmp_path: Path) -> None:
 
 def test_works_in_the_checkout(launch: Launch, tmp_path: Path) -> None:
     """There Python finds our folder before the installed package."""
-    script = "import lmms_eval_tasks.utils.stats as s; print(s.__file__)"
+    script = "import lmms_eval_tasks.utils.metrics.stats as s; print(s.__file__)"
     done = launch([sys.executable, "-c", script], tmp_path, cwd=REPOSITORY, fresh=True)
-    assert done.stdout.strip() == str(REPOSITORY / "utils" / "stats.py"), done.stderr
+    assert done.stdout.strip() == str(REPOSITORY / "utils" / "metrics" / "stats.py"), done.stderr

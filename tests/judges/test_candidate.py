@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, Status, Verdict
 from lmms_eval_tasks.judges.asking import Asker, judged, settle
 from lmms_eval_tasks.judges.verdict import Judged
-from lmms_eval_tasks.utils import aggregate
+from lmms_eval_tasks.utils.metrics import aggregate
 from tests.checks import refused, table
 
 

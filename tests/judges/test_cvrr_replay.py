@@ -13,7 +13,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from lmms_eval_tasks.judges import Criterion, JudgeConfig
-from lmms_eval_tasks.judges.replay import Recordings, ReplayJudge
+from lmms_eval_tasks.judges.providers.replay import Recordings, ReplayJudge
 from tests.checks import table
 from tests.conftest import SHARED
 

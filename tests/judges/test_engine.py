@@ -11,7 +11,7 @@ from faults import AGREEMENT
 
 from lmms_eval_tasks.judges import resolve
 from lmms_eval_tasks.judges.engine import LanguageJudge
-from lmms_eval_tasks.judges.openai_provider import OpenAIProvider
+from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
 from lmms_eval_tasks.judges.run import Run
 from lmms_eval_tasks.judges.verdict import ProviderError
 from lmms_eval_tasks.settings import JudgeLimits

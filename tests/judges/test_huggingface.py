@@ -15,8 +15,8 @@ import torch
 from PIL import Image
 
 from lmms_eval_tasks.errors import JudgeError
-from lmms_eval_tasks.judges import huggingface
-from lmms_eval_tasks.judges.huggingface import HuggingFaceProvider
+from lmms_eval_tasks.judges.providers import huggingface
+from lmms_eval_tasks.judges.providers.huggingface import HuggingFaceProvider
 from lmms_eval_tasks.judges.verdict import JudgeConfig, ProviderError, Reply, Request, Sampling
 from lmms_eval_tasks.sample import tiny
 from tests.checks import in_threads, table

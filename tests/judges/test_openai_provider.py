@@ -11,7 +11,7 @@ import pytest
 from pydantic import SecretStr
 
 from lmms_eval_tasks.judges import JudgeConfig, resolve
-from lmms_eval_tasks.judges.openai_provider import OpenAIProvider, retry_after
+from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider, retry_after
 from lmms_eval_tasks.judges.run import Run
 from lmms_eval_tasks.judges.verdict import ProviderError, Request, Sampling, Status
 from lmms_eval_tasks.settings import JudgeLimits

@@ -6,7 +6,7 @@ from injections import Rating
 
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import Criterion, JudgeConfig
-from lmms_eval_tasks.judges.replay import Recordings, ReplayJudge
+from lmms_eval_tasks.judges.providers.replay import Recordings, ReplayJudge
 from tests.checks import refused, table
 
 

@@ -20,7 +20,7 @@ from lmms_eval_tasks.maia import data, schema, tasks
 from lmms_eval_tasks.maia.categories import SLUGS
 from lmms_eval_tasks.running.plan import Plan
 from lmms_eval_tasks.runs import before, given
-from lmms_eval_tasks.utils import clips
+from lmms_eval_tasks.utils.media import clips
 from tests.checks import refused, table
 
 SAME = ("id", "answer", "options")  # of a pair in each setting

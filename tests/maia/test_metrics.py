@@ -11,7 +11,7 @@ import pytest
 from lmms_eval_tasks.maia import metrics, tasks
 from lmms_eval_tasks.maia.tasks import BENCHMARK
 from lmms_eval_tasks.runs import scoring
-from lmms_eval_tasks.utils import text_metrics
+from lmms_eval_tasks.utils.metrics import text_metrics
 from tests.checks import table
 
 

@@ -13,7 +13,7 @@ from lmms_eval_tasks.maia import tasks
 from lmms_eval_tasks.maia.tasks import BENCHMARK
 from lmms_eval_tasks.runs import before, given, scoring
 from lmms_eval_tasks.sample import players
-from lmms_eval_tasks.utils import text_metrics
+from lmms_eval_tasks.utils.metrics import text_metrics
 
 pytestmark = pytest.mark.usefixtures("on_sample")
 

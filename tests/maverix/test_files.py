@@ -15,8 +15,8 @@ from lmms_eval_tasks.errors import DataError, MediaError
 from lmms_eval_tasks.maverix import files
 from lmms_eval_tasks.maverix.item import Item
 from lmms_eval_tasks.maverix.labels import SPLITS
-from lmms_eval_tasks.utils import probes, segments
-from lmms_eval_tasks.utils.sound_files import samples
+from lmms_eval_tasks.utils.media import probes, segments
+from lmms_eval_tasks.utils.media.sound_files import samples
 from tests.maverix import runs
 from tests.maverix.entries import CASES, entry, lines, write, write_lines
 from tests.maverix.runs import edit, without_sound

@@ -20,9 +20,10 @@ from lmms_eval_tasks.maverix.labels import LETTERS, MODES
 from lmms_eval_tasks.maverix.tasks import BENCHMARK
 from lmms_eval_tasks.runs import after, before, estimate
 from lmms_eval_tasks.runs.given import messages_of
-from lmms_eval_tasks.utils import prompts, saved_runs, subtitles, transcribers
+from lmms_eval_tasks.utils import prompts, saved_runs
+from lmms_eval_tasks.utils.media import subtitles, transcribers
+from lmms_eval_tasks.utils.media.subtitles import Cue
 from lmms_eval_tasks.utils.saved_runs import CARRIER
-from lmms_eval_tasks.utils.subtitles import Cue
 from tests.checks import refused, table
 from tests.maverix import runs
 from tests.maverix.entries import CASES

@@ -11,7 +11,7 @@ from typing import Any
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.sample import players
 from lmms_eval_tasks.sample.players import AnswerKey
-from lmms_eval_tasks.utils import answers
+from lmms_eval_tasks.utils.replies import answers
 from tests.checks import refused, table
 
 CASES = json.loads((Path(__file__).parents[1] / "cases" / "players.json").read_text("utf-8"))

@@ -17,7 +17,7 @@ from PIL import Image
 
 from lmms_eval_tasks.errors import MediaError, TasksError
 from lmms_eval_tasks.models import files, gpus
-from lmms_eval_tasks.utils import answers
+from lmms_eval_tasks.utils.replies import answers
 from tests.checks import refused, table
 from tests.models import vllm_checkpoint
 from tests.utils.media_files import write_video

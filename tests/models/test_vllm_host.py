@@ -17,7 +17,7 @@ from lmms_eval_tasks import benchmarks
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.sample.second_code import TICKS
-from lmms_eval_tasks.utils.media import uniform_indices
+from lmms_eval_tasks.utils.media.recipes import uniform_indices
 from tests.conftest import HostRun, Launch
 from tests.maverix import reading
 from tests.models import vllm_checkpoint

@@ -9,7 +9,8 @@ import pytest
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.runs import before
-from lmms_eval_tasks.utils import clips, provenance
+from lmms_eval_tasks.utils import provenance
+from lmms_eval_tasks.utils.media import clips
 from tests.conftest import SHARED
 from tests.movierecapsqa.entries import MOVIE, RECAP, entry, render, write
 

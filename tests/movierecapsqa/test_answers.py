@@ -15,7 +15,7 @@ from lmms_eval_tasks.judges.verdict import NONE, JudgeConfig
 from lmms_eval_tasks.movierecapsqa import judge as judging
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, Context
 from lmms_eval_tasks.runs.rescore import verdicts
-from lmms_eval_tasks.utils.aggregate import is_unjudged, is_valid
+from lmms_eval_tasks.utils.metrics.aggregate import is_unjudged, is_valid
 from tests.judges.injections import INJECTIONS
 from tests.local_endpoint import error, last_user_text, refused, truncated
 from tests.movierecapsqa.asking import (

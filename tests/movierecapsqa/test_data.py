@@ -17,7 +17,7 @@ from lmms_eval_tasks.movierecapsqa import data, schema
 from lmms_eval_tasks.movierecapsqa.data import SOURCES, TASKS, shows
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from lmms_eval_tasks.runs import before
-from lmms_eval_tasks.utils import clips
+from lmms_eval_tasks.utils.media import clips
 from tests.movierecapsqa.entries import (
     MOVIE,
     RATE,

@@ -20,7 +20,8 @@ from lmms_eval_tasks.movierecapsqa.baselines import HELMET_NAMES
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS
 from lmms_eval_tasks.runs import scoring
-from lmms_eval_tasks.utils import provenance, text_scores
+from lmms_eval_tasks.utils import provenance
+from lmms_eval_tasks.utils.metrics import text_scores
 from tests.movierecapsqa.items import TASK, answer, answers, geval, helmet, numbers
 
 METRICS = {metric.name: metric for metric in metrics.METRICS}

@@ -17,7 +17,7 @@ from lmms_eval_tasks.movierecapsqa import tasks as own
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, WITH_CONTEXT
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from lmms_eval_tasks.runs import after, before, scoring
-from lmms_eval_tasks.utils import clips
+from lmms_eval_tasks.utils.media import clips
 from tests.movierecapsqa.asking import Rater, asked_for, judged_at, kind, numbers, score
 from tests.movierecapsqa.entries import SECRET, SPOKEN, entry, question, second_of, write
 from tests.movierecapsqa.test_data import docs

@@ -12,7 +12,7 @@ from lmms_eval_tasks import benchmarks, running, settings
 from lmms_eval_tasks.benchmark import Benchmark, Found
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.runs import before
-from lmms_eval_tasks.utils import probes
+from lmms_eval_tasks.utils.media import probes
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import tiny_clip
 from hypothesis import HealthCheck, settings
 
 from lmms_eval_tasks import settings as app_settings
-from lmms_eval_tasks.utils import clipscore
+from lmms_eval_tasks.utils.metrics import clipscore
 
 # A machine that is busy is no failure of a property.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from lmms_eval_tasks.utils.agreement import Coefficient, flips, kappa, krippendorff_alpha
+from lmms_eval_tasks.utils.metrics.agreement import Coefficient, flips, kappa, krippendorff_alpha
 
 SCALE = [1, 2, 3, 4, 5]
 

@@ -13,7 +13,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmms_eval_tasks.utils import answers
+from lmms_eval_tasks.utils.replies import answers
 from tests.checks import refused, table
 
 FOLDER = Path(__file__).parents[1] / "cases"

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 import tiny_bert
 
-from lmms_eval_tasks.utils import seq2seq
-from lmms_eval_tasks.utils.bartscore import bart_score
-from lmms_eval_tasks.utils.bertscore import bert_score
+from lmms_eval_tasks.utils.metrics import seq2seq
+from lmms_eval_tasks.utils.metrics.bartscore import bart_score
+from lmms_eval_tasks.utils.metrics.bertscore import bert_score
 from tests.checks import table
 
 pytestmark = pytest.mark.usefixtures("one_thread")

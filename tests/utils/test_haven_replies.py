@@ -12,10 +12,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval_tasks.utils import answers
-from lmms_eval_tasks.utils.alignments import read_alignment
-from lmms_eval_tasks.utils.rankings import read_order
-from lmms_eval_tasks.utils.video_summaries import (
+from lmms_eval_tasks.utils.metrics.alignments import read_alignment
+from lmms_eval_tasks.utils.metrics.rankings import read_order
+from lmms_eval_tasks.utils.metrics.video_summaries import (
     Frames,
     Summary,
     read_frames,
@@ -23,6 +22,7 @@ from lmms_eval_tasks.utils.video_summaries import (
     read_leniently,
     read_summary,
 )
+from lmms_eval_tasks.utils.replies import answers
 from tests.checks import table
 
 SIZE = 100_000  # characters

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks.haven import options
-from lmms_eval_tasks.utils import alignments, rankings, video_summaries
-from lmms_eval_tasks.utils.alignments import SetScores
-from lmms_eval_tasks.utils.rankings import Correlation
-from lmms_eval_tasks.utils.segmentation import knapsack
-from lmms_eval_tasks.utils.video_summaries import Scores, precision_recall_f1, read_frames
+from lmms_eval_tasks.utils.media.segmentation import knapsack
+from lmms_eval_tasks.utils.metrics import alignments, rankings, video_summaries
+from lmms_eval_tasks.utils.metrics.alignments import SetScores
+from lmms_eval_tasks.utils.metrics.rankings import Correlation
+from lmms_eval_tasks.utils.metrics.video_summaries import Scores, precision_recall_f1, read_frames
 from tests.checks import refused, table
 
 

@@ -7,8 +7,8 @@ import numpy as np
 from PIL import Image
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils import frame_archive, worker_call
-from lmms_eval_tasks.utils.indexed_frames import frames
+from lmms_eval_tasks.utils.media import frame_archive, worker_call
+from lmms_eval_tasks.utils.media.indexed_frames import frames
 from tests.checks import refused, table
 
 ODD = [0, 1, 5, 11, 12, 13, 30, 47, 48, 61, 88, 89]

@@ -18,9 +18,9 @@ import tiny_bert
 import tiny_clip
 from tiny_clip import SENTENCES, given
 
-from lmms_eval_tasks.utils import bartscore, clipscore, local_models
-from lmms_eval_tasks.utils.bartscore import bart_score
-from lmms_eval_tasks.utils.bertscore import bert_score
+from lmms_eval_tasks.utils.metrics import bartscore, clipscore, local_models
+from lmms_eval_tasks.utils.metrics.bartscore import bart_score
+from lmms_eval_tasks.utils.metrics.bertscore import bert_score
 from tests.checks import table
 
 pytestmark = pytest.mark.usefixtures("one_thread", "no_clip_kept")

@@ -10,9 +10,9 @@ import pytest
 from PIL import Image
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils.clips import images
-from lmms_eval_tasks.utils.media import Recipe, make, uniform_indices
-from lmms_eval_tasks.utils.probes import probe
+from lmms_eval_tasks.utils.media.clips import images
+from lmms_eval_tasks.utils.media.probes import probe
+from lmms_eval_tasks.utils.media.recipes import Recipe, make, uniform_indices
 from tests.checks import refused, table
 
 UNIFORM = Recipe("uniform", 32)

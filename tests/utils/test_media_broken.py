@@ -13,11 +13,11 @@ import pytest
 from PIL import Image
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils import worker_call
-from lmms_eval_tasks.utils.indexed_frames import frames
-from lmms_eval_tasks.utils.media import Recipe, make
-from lmms_eval_tasks.utils.probes import probe
-from lmms_eval_tasks.utils.segments import segment
+from lmms_eval_tasks.utils.media import worker_call
+from lmms_eval_tasks.utils.media.indexed_frames import frames
+from lmms_eval_tasks.utils.media.probes import probe
+from lmms_eval_tasks.utils.media.recipes import Recipe, make
+from lmms_eval_tasks.utils.media.segments import segment
 from tests.checks import refused, table
 
 UNIFORM = Recipe("uniform", 32)
@@ -113,7 +113,7 @@ def test_a_hanging_decoder_is_ended(video, tmp_path, monkeypatch):
 def test_a_crash_in_decord_is_survived(video, tmp_path, monkeypatch):
     code = """
         import os, signal
-        from lmms_eval_tasks.utils import media_worker
+        from lmms_eval_tasks.utils.media import media_worker
         work = media_worker.make
         def make(source, recipe, out, use_decord):
             if use_decord:
@@ -134,7 +134,8 @@ def test_a_crash_is_an_error_and_leaves_nothing(video, tmp_path, monkeypatch):
         (
             """
             import os
-            from lmms_eval_tasks.utils import media_worker, segment_track
+            from lmms_eval_tasks.utils.media import media_worker
+            from lmms_eval_tasks.utils.media import segment_track
             segment_track.add_track = lambda *_: os.kill(os.getpid(), 11)  # two files are written
             media_worker.main()
             """,
@@ -153,7 +154,7 @@ def test_a_crash_is_an_error_and_leaves_nothing(video, tmp_path, monkeypatch):
 def test_a_worker_ends_by_itself_when_its_parent_is_gone():
     code = textwrap.dedent("""
         import time
-        from lmms_eval_tasks.utils import media_worker
+        from lmms_eval_tasks.utils.media import media_worker
         media_worker._GRACE = 0.2
         media_worker._answer = lambda job: time.sleep(60)
         media_worker.main()

@@ -14,17 +14,17 @@ import numpy as np
 import pytest
 import segment_files as coded
 
-from lmms_eval_tasks.utils import (
-    media,
+from lmms_eval_tasks.utils.media import (
     media_cache,
+    recipes,
     segment_encoder,
     segment_head,
     segment_picture,
     segment_read,
     worker_call,
 )
-from lmms_eval_tasks.utils.media import Recipe, make
-from lmms_eval_tasks.utils.segments import segment
+from lmms_eval_tasks.utils.media.recipes import Recipe, make
+from lmms_eval_tasks.utils.media.segments import segment
 from tests.checks import table
 
 UNIFORM = Recipe("uniform", 32)
@@ -150,7 +150,7 @@ def test_processes_make_one_good_file(video, tmp_path):
 
 def test_a_lock_ends_with_its_process_or_with_patience(tmp_path):
     code = (
-        "import time, pathlib; from lmms_eval_tasks.utils.media_cache import only_one\n"
+        "import time, pathlib; from lmms_eval_tasks.utils.media.media_cache import only_one\n"
         f"with only_one(pathlib.Path({str(tmp_path)!r}), 'entry', 1):\n"
         " print('held', flush=True); time.sleep(60)"
     )
@@ -167,7 +167,7 @@ def test_a_lock_ends_with_its_process_or_with_patience(tmp_path):
 
 def test_leftovers_of_a_killed_maker_are_removed(video, tmp_path):
     recipe = Recipe("uniform", 2)
-    name = media_cache.entry_name(media_cache.content_id(video), recipe.name, media._VERSION)
+    name = media_cache.entry_name(media_cache.content_id(video), recipe.name, recipes._VERSION)
     old, new = tmp_path / f".{name}.1.1.part", tmp_path / f".{name}.2.2.part"
     old.write_bytes(b"half")
     new.write_bytes(b"half")

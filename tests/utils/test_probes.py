@@ -14,8 +14,8 @@ import pytest
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils import probes, video_checks, worker_call
-from lmms_eval_tasks.utils.probes import VideoInfo
+from lmms_eval_tasks.utils.media import probes, video_checks, worker_call
+from lmms_eval_tasks.utils.media.probes import VideoInfo
 from tests.checks import refused, table
 
 # media_worker.py, but it notes which process looks at which file, and does what a file's name says.
@@ -23,7 +23,7 @@ WORKER = """
 import os, signal
 from pathlib import Path
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils import media_worker
+from lmms_eval_tasks.utils.media import media_worker
 work, done = media_worker.probe, []
 def probe(source, use_decord):
     name = Path(source).stem
@@ -192,7 +192,7 @@ def test_two_processes_look_once(notes: Notes, videos: Videos, tmp_path: Path) -
     paths = videos(*"abcdef")
     code = (
         "import sys; from pathlib import Path\n"
-        "from lmms_eval_tasks.utils import probes, worker_call\n"
+        "from lmms_eval_tasks.utils.media import probes, worker_call\n"
         "worker_call.WORKER = 'noting_worker'\n"
         "print(len(probes.look(map(Path, sys.argv[1:]))))\n"
     )

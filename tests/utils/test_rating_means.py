@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks.utils import rating_means
+from lmms_eval_tasks.utils.metrics import rating_means
 
 OWN = ("empty", "refused", "truncated", "no_claims")
 OTHERS = ("judge_api_error", "judge_parse_failure", "judge_skipped", "model_error", "error")

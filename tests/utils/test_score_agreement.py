@@ -11,7 +11,14 @@ import pytest
 from scipy.stats import kendalltau, spearmanr
 
 from lmms_eval_tasks.runs.agreement.order import order
-from lmms_eval_tasks.utils.score_agreement import Pair, by_question, mean_row, row, rows, spearman
+from lmms_eval_tasks.utils.metrics.score_agreement import (
+    Pair,
+    by_question,
+    mean_row,
+    row,
+    rows,
+    spearman,
+)
 
 SCALE = range(6)
 Numbers = Sequence[float | None]

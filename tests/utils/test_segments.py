@@ -10,7 +10,7 @@ import segment_files as coded
 from scipy.signal import resample_poly
 from segment_files import END, START, STEADY, UNEVEN
 
-from lmms_eval_tasks.utils.segments import segment
+from lmms_eval_tasks.utils.media.segments import segment
 from tests.checks import table
 
 

@@ -15,8 +15,8 @@ import segment_files as coded
 from segment_files import STEADY
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils import media, probes, segment_head, sound_files, video_source
-from lmms_eval_tasks.utils.segments import segment, sound_file
+from lmms_eval_tasks.utils.media import probes, recipes, segment_head, sound_files, video_source
+from lmms_eval_tasks.utils.media.segments import segment, sound_file
 from tests.checks import refused, table
 
 # --- time stamps that repeat, go back and forth, are absent or step back: never a wrong picture --
@@ -52,8 +52,8 @@ def test_a_repeated_time_leaves_the_others_where_they_are(
 
 def test_a_repeated_time_does_not_change_length_or_clips(repeating: Any, tmp_path: Path) -> None:
     path, _ = repeating
-    clip = media.make(path, media.Recipe("uniform", 80), tmp_path)
-    wanted = media.uniform_indices(len(VFR), 80)
+    clip = recipes.make(path, recipes.Recipe("uniform", 80), tmp_path)
+    wanted = recipes.uniform_indices(len(VFR), 80)
     assert [number for _, number in coded.frames_and_times(clip.path)[0]] == wanted
     decoded = video_source.decoded_table(str(path))
     assert len(decoded.times) == len(VFR)

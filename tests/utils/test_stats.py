@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lmms_eval_tasks.utils import aggregate, stats
+from lmms_eval_tasks.utils.metrics import aggregate, stats
 from tests.checks import refused, table
 
 CASES = json.loads((Path(__file__).parents[1] / "cases" / "stats.json").read_text())

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.utils import subtitles
-from lmms_eval_tasks.utils.subtitles import Cue
+from lmms_eval_tasks.utils.media import subtitles
+from lmms_eval_tasks.utils.media.subtitles import Cue
 from tests.checks import refused, table
 from tests.conftest import SHARED
 

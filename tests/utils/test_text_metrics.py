@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks.utils import text_metrics
-from lmms_eval_tasks.utils.text_metrics import ROUGE_KINDS as KINDS
-from lmms_eval_tasks.utils.text_metrics import rouge
+from lmms_eval_tasks.utils.metrics import text_metrics
+from lmms_eval_tasks.utils.metrics.text_metrics import ROUGE_KINDS as KINDS
+from lmms_eval_tasks.utils.metrics.text_metrics import rouge
 from tests.checks import in_threads, refused, table
 from tests.utils import tiny_nltk
 

@@ -20,9 +20,13 @@ import pytest
 import tiny_whisper
 
 from lmms_eval_tasks.errors import DataError, MediaError
-from lmms_eval_tasks.utils import subtitles, transcribers, transcription
-from lmms_eval_tasks.utils.subtitles import Cue
-from lmms_eval_tasks.utils.transcribers import FasterWhisper, TranscriberError, TransformersWhisper
+from lmms_eval_tasks.utils.media import subtitles, transcribers, transcription
+from lmms_eval_tasks.utils.media.subtitles import Cue
+from lmms_eval_tasks.utils.media.transcribers import (
+    FasterWhisper,
+    TranscriberError,
+    TransformersWhisper,
+)
 from tests.checks import refused, table
 
 

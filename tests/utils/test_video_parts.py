@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils import h264_pcm, video_checks, video_clip, video_source
-from lmms_eval_tasks.utils.video_frames import Look
+from lmms_eval_tasks.utils.media import h264_pcm, video_checks, video_clip, video_source
+from lmms_eval_tasks.utils.media.video_frames import Look
 from tests.checks import refused, table
 
 

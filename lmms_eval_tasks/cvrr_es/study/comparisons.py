@@ -26,7 +26,7 @@ from lmms_eval_tasks.cvrr_es.labels import RATINGS, SCALE
 from lmms_eval_tasks.cvrr_es.study import kappas
 from lmms_eval_tasks.cvrr_es.study.ratings import Item
 from lmms_eval_tasks.cvrr_es.study.study import Folds, Part, Ratings, Study
-from lmms_eval_tasks.utils.agreement import Coefficient, krippendorff_alpha
+from lmms_eval_tasks.utils.metrics.agreement import Coefficient, krippendorff_alpha
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.cvrr_es.study.kappas import Matrix

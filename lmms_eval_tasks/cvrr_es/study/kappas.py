@@ -27,9 +27,9 @@ from typing import TYPE_CHECKING
 from lmms_eval_tasks.cvrr_es.labels import RATINGS, SCALE
 from lmms_eval_tasks.cvrr_es.study.ratings import Item
 from lmms_eval_tasks.cvrr_es.study.study import Cell, Part, Ratings, Study, nested
-from lmms_eval_tasks.utils import stats
-from lmms_eval_tasks.utils.agreement import kappa
-from lmms_eval_tasks.utils.stats import Interval
+from lmms_eval_tasks.utils.metrics import stats
+from lmms_eval_tasks.utils.metrics.agreement import kappa
+from lmms_eval_tasks.utils.metrics.stats import Interval
 
 if TYPE_CHECKING:
     import numpy as np

@@ -16,9 +16,9 @@ from lmms_eval_tasks.cvrr_es.study.comparisons import told_difference
 from lmms_eval_tasks.cvrr_es.study.ratings import Item
 from lmms_eval_tasks.cvrr_es.study.study import Part, Ratings, Study, split
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.utils import stats
+from lmms_eval_tasks.utils.metrics import stats
+from lmms_eval_tasks.utils.metrics.score_agreement import spearman
 from lmms_eval_tasks.utils.released_files import read_json
-from lmms_eval_tasks.utils.score_agreement import spearman
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.cvrr_es.study.kappas import Matrix

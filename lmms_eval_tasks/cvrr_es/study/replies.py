@@ -24,7 +24,7 @@ from lmms_eval_tasks.cvrr_es.labels import RATINGS
 from lmms_eval_tasks.judges import reader
 from lmms_eval_tasks.judges.reader import Found, UnreadableError, objects
 from lmms_eval_tasks.judges.verdict import Status
-from lmms_eval_tasks.utils import answer_patterns, answers
+from lmms_eval_tasks.utils.replies import answer_patterns, answers
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -265,7 +265,7 @@ class RatingReply:
     Attributes:
         rating: 1 to 5; None where there is none.
         reason: what the judge gave for it; "" if nothing.
-        status: ok; else empty, truncated, refused, model_error (utils/answers.py) or unparsed.
+        status: ok; else empty, truncated, refused, model_error (answers.py) or unparsed.
         notes: what was special, each 1: `no_reason`; `other_key` (Judgement, Rating, ...);
             `two_keys` (equal ones); `level_name` (a level's name was read); `no_object` (stated
             without one); `no_braces`; `escaped` (quotes with backslashes); `repeated` (several

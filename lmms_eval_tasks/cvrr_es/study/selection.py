@@ -33,7 +33,7 @@ from lmms_eval_tasks.cvrr_es.study.leniency import folded
 from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
 from lmms_eval_tasks.cvrr_es.study.study import Place, Ratings, Stratum
 from lmms_eval_tasks.errors import DataError, TasksError
-from lmms_eval_tasks.utils import agreement
+from lmms_eval_tasks.utils.metrics import agreement
 from lmms_eval_tasks.utils.validation import told
 
 # --- what is taken from the reference: never from an item's own fold ------------------------------

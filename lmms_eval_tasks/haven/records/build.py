@@ -19,8 +19,8 @@ from lmms_eval_tasks.haven.records.steps import Texts
 from lmms_eval_tasks.haven.records.structure import Choices, Sampled, Structure
 from lmms_eval_tasks.judges import JudgeConfig
 from lmms_eval_tasks.judges.writer import writer
-from lmms_eval_tasks.utils import indexed_frames
-from lmms_eval_tasks.utils.indexed_frames import Frames
+from lmms_eval_tasks.utils.media import indexed_frames
+from lmms_eval_tasks.utils.media.indexed_frames import Frames
 
 
 def model(spec: str, env: Mapping[str, str]) -> JudgeConfig:

@@ -64,7 +64,7 @@ def thumbnails(record: Record) -> dict[int, str]:
 
 def taken(record: Record, numbers: Sequence[int], size: int) -> dict[int, str]:
     """Data URIs of sampled frames by number, at most `size` pixels long."""
-    from lmms_eval_tasks.utils import indexed_frames
+    from lmms_eval_tasks.utils.media import indexed_frames
 
     if record.path is None:
         raise MediaError(f"{record.id}: its video file is not there")

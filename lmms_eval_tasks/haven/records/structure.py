@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.haven.options import capacity
 from lmms_eval_tasks.haven.records import given
-from lmms_eval_tasks.utils import colour_histograms, probes, segmentation
+from lmms_eval_tasks.utils.media import colour_histograms, probes, segmentation
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lmms_eval_tasks.utils.indexed_frames import Frames
+    from lmms_eval_tasks.utils.media.indexed_frames import Frames
 
 MIN_FPS, MAX_FPS = 1.0, 2.0  # paper, 3.2
 FRAMES_PER_SHOT = 10  # the target is round(F / 10) shots: Table 1

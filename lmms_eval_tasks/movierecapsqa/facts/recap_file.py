@@ -22,9 +22,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.movierecapsqa.schema import Segment
-from lmms_eval_tasks.utils import released_files, subtitles
-from lmms_eval_tasks.utils.subtitle_formats import clock
-from lmms_eval_tasks.utils.subtitles import Cue
+from lmms_eval_tasks.utils import released_files
+from lmms_eval_tasks.utils.media import subtitles
+from lmms_eval_tasks.utils.media.subtitle_formats import clock
+from lmms_eval_tasks.utils.media.subtitles import Cue
 from lmms_eval_tasks.utils.validation import Text, told
 
 

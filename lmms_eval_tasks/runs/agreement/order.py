@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from lmms_eval_tasks.utils import stats
-from lmms_eval_tasks.utils.score_agreement import Both, Pair
-from lmms_eval_tasks.utils.stats import Interval
+from lmms_eval_tasks.utils.metrics import stats
+from lmms_eval_tasks.utils.metrics.score_agreement import Both, Pair
+from lmms_eval_tasks.utils.metrics.stats import Interval
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.report.paper_tables import NONE, empty, fixed
 from lmms_eval_tasks.runs.agreement.order import Order
-from lmms_eval_tasks.utils.score_agreement import FEW_CLUSTERS, Row
+from lmms_eval_tasks.utils.metrics.score_agreement import FEW_CLUSTERS, Row
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from lmms_eval_tasks.utils.stats import Interval
+    from lmms_eval_tasks.utils.metrics.stats import Interval
 
 
 def agreement_table(title: str, names: str, rows: Mapping[str, Row]) -> Table:

@@ -14,8 +14,8 @@ from lmms_eval_tasks.cvrr_es.labels import SCALE
 from lmms_eval_tasks.cvrr_es.study import kappas
 from lmms_eval_tasks.cvrr_es.study.kappas import band, interval_or_reason
 from lmms_eval_tasks.cvrr_es.study.study import Cell, Study
-from lmms_eval_tasks.utils import stats
-from lmms_eval_tasks.utils.agreement import kappa
+from lmms_eval_tasks.utils.metrics import stats
+from lmms_eval_tasks.utils.metrics.agreement import kappa
 from tests.cvrr_es.study.study_rows import PARTIAL, TIME, drawn, of, row, rows, study
 
 CASES = json.loads((Path(__file__).parents[2] / "cases" / "cvrr_kappa.json").read_text())

@@ -72,7 +72,7 @@ def test_key_shots_are_the_best_within_the_budget() -> None:
 
 
 def test_the_structure_of_a_video(tmp_path: Path, holiday: Path) -> None:
-    from lmms_eval_tasks.utils import indexed_frames
+    from lmms_eval_tasks.utils.media import indexed_frames
 
     chosen = choices(tmp_path, shots="auto")
     sampled = structure.sample(holiday, chosen)

@@ -1,0 +1,1 @@
+"""From items to numbers, and how sure they are."""

@@ -1,0 +1,218 @@
+"""BERTScore with an encoder that is on this machine (metrics.md, "Text"; Zhang et al., 2020).
+
+The layer table, the matching and the hash are bert-score's; loading the encoder is ours, because
+bert-score looks on the network, takes any path with "t5" in it for a T5 model, and fails on blank
+texts, on tokenizers without a length limit and on models whose layer it does not know. Texts are in
+NFC. Scores are not rescaled and have no idf weights. MAIA's paper (Table 4: 0.79 to 0.84) names
+neither its encoder nor its layer.
+
+No encoder means no number: the value is None with the reason, never 0, and nothing is downloaded.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lmms_eval_tasks.utils.metrics import local_models
+from lmms_eval_tasks.utils.metrics.text_metrics import check_corpus, tokenize
+
+
+@dataclass(frozen=True)
+class BertScore:
+    """A corpus's BERTScore and what it was computed with.
+
+    Attributes:
+        value: mean over items of the best reference's F1, at most 1 (0 and less is possible where
+            embeddings point apart); None if not computed.
+        n_truncated: texts cut to the encoder's length: candidates, and references once per item.
+        model: name or path of the encoder, as asked for.
+        layer: the hidden layer used, counted from 1 (0 are the embeddings).
+        hash: bert-score's own line of model, layer and versions, for comparisons between papers.
+        reason: why there is no value, else None.
+        max_tokens: the encoder's length, special tokens included.
+        values: each item's F1 in the order of the items, from which means over parts of them and
+            variances follow; empty if not computed. Not compared, as the rest has no order.
+    """
+
+    value: float | None
+    n_truncated: int
+    model: str
+    layer: int | None
+    hash: str | None
+    reason: str | None
+    max_tokens: int | None = None
+    values: tuple[float, ...] = field(default=(), compare=False, repr=False)
+
+    def describe(self) -> str:
+        """One line for the results: the number with its model, layer, rescaling, hash and cuts."""
+        if self.value is None:
+            return f"BERTScore not computed: {self.reason}"
+        return (
+            f"BERTScore F1 {self.value:.4f} (mean of the best reference's), model {self.model}, "
+            f"layer {self.layer}, not rescaled, hash {self.hash}, "
+            f"{self.n_truncated} texts cut to {self.max_tokens} tokens"
+        )
+
+
+def bert_score(
+    candidates: Sequence[str],
+    references: Sequence[Sequence[str]],
+    *,
+    model: str | None = None,
+    lang: str = "it",
+) -> BertScore:
+    """Mean over items of the F1 against the reference that fits best.
+
+    P, R and F1 take their maximum over the references independently, as in bert-score; F1's is
+    reported. A candidate without a word scores 0; references without a word are left out, and an
+    item that has no other scores 0. An item's score depends on that item alone, so the order and
+    the company of items change no bit. On the CPU, as the model under test may still fill the GPU.
+
+    Args:
+        candidates: one text per item.
+        references: per item one or more texts.
+        model: folder of an encoder, or a name in the local Hugging Face cache. None: bert-score's
+            default for `lang` (bert-base-multilingual-cased for Italian), from the cache only.
+        lang: language code, used only if `model` is None.
+
+    Raises:
+        ValueError: there is no item, the lengths differ, or an item has no reference. A model that
+            is absent, broken or no encoder raises nothing: the value is None with the reason.
+    """
+    check_corpus(candidates, references)
+    from bert_score import utils as library
+
+    name = model or library.lang2model[lang.lower()]
+    may_be_path = model is not None
+    folder = local_models.find(name, may_be_path=may_be_path)
+    if folder is None:
+        return _not_computed(name, local_models.absent("encoder", name, may_be_path=may_be_path))
+    try:
+        encoder = _load(name, folder, library.model2layers)
+        scores = [
+            _best_f1(encoder, _clean([text]), _clean(refs))
+            for text, refs in zip(candidates, references, strict=True)
+        ]
+    # Loaders and encoders raise what they like, and an exception in an aggregation costs the host's
+    # whole run (host.md): the reason says what happened, and no number is printed.
+    except Exception as error:
+        return _not_computed(name, local_models.told(folder, error))
+    return BertScore(
+        value=math.fsum(f1 for f1, _ in scores) / len(scores),
+        n_truncated=sum(cut for _, cut in scores),
+        model=name,
+        layer=encoder.layer,
+        hash=library.get_hash(name, encoder.layer, False, False, False, False),
+        reason=None,
+        max_tokens=encoder.tokenizer.model_max_length,
+        values=tuple(f1 for f1, _ in scores),
+    )
+
+
+@dataclass(frozen=True)
+class _Encoder:
+    model: Any
+    tokenizer: Any  # its model_max_length is the true limit
+    layer: int
+
+    def hidden(self, texts: list[str]) -> tuple[Any, Any, Any]:
+        """Hidden states (text, token, layer, size), mask and weights (text, token) on the CPU."""
+        from bert_score.utils import get_bert_embedding
+
+        weights: defaultdict[int | None, float] = defaultdict(lambda: 1.0)
+        weights[self.tokenizer.sep_token_id] = 0.0
+        weights[self.tokenizer.cls_token_id] = 0.0
+        embedding = get_bert_embedding(
+            texts, self.model, self.tokenizer, weights, device="cpu", all_layers=True
+        )
+        hidden, mask, token_weights = embedding
+        return hidden, mask, token_weights
+
+    def n_tokens(self, text: str) -> int:
+        """Tokens of the whole text, special ones included, before anything is cut."""
+        return len(self.tokenizer.encode(text, truncation=False, verbose=False))
+
+
+def _not_computed(name: str, reason: str) -> BertScore:
+    return BertScore(None, 0, name, None, None, reason)
+
+
+def _clean(texts: Sequence[str]) -> list[str]:
+    """Each text that has a word, once, in NFC and in an order that does not depend on theirs."""
+    return sorted({unicodedata.normalize("NFC", text).strip() for text in texts if tokenize(text)})
+
+
+def _best_f1(encoder: _Encoder, candidate: list[str], references: list[str]) -> tuple[float, int]:
+    """Best F1 of one item and how many of its texts were cut; `candidate` has one text or none.
+
+    One batch per item: a text's neighbours in a batch change its last digits, so they must be its
+    own item's. Pairs are matched without padding, which counts as similarity 0 in bert-score and
+    would win over a negative one.
+    """
+    texts = candidate + references
+    cut = sum(encoder.n_tokens(text) > encoder.tokenizer.model_max_length for text in texts)
+    if not candidate or not references:
+        return 0.0, cut
+    import torch
+    from bert_score.utils import greedy_cos_idf
+
+    hidden, mask, weights = encoder.hidden(texts)
+    if not torch.isfinite(hidden[:, :, encoder.layer][mask.bool()]).all():
+        raise ValueError("the encoder's output is not finite")  # bert-score would score it 0
+
+    def tokens_of(row: int) -> tuple[Any, Any, Any]:
+        length = int(mask[row].sum())
+        own = (slice(row, row + 1), slice(length))
+        # Copies: the matching normalises its arguments in place.
+        return hidden[own][:, :, encoder.layer].clone(), mask[own], weights[own].clone()
+
+    pairs = (tokens_of(row) + tokens_of(0) for row in range(1, len(texts)))
+    best = max(float(greedy_cos_idf(*pair)[2]) for pair in pairs)
+    # A text against itself can exceed 1 by a rounding error.
+    return min(best, 1.0), cut
+
+
+def _load(name: str, folder: Path, known_layers: Mapping[str, int]) -> _Encoder:
+    """The encoder, tried on two short texts.
+
+    Raises:
+        ValueError: weights are missing (they would be random) or it gives no hidden states.
+        Exception: whatever transformers raises for an unreadable folder.
+    """
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder, use_fast=False, local_files_only=True)
+    model = local_models.load(AutoModel, folder, optional=["pooler"])
+    if model.config.is_encoder_decoder:
+        model = model.get_encoder()
+    tokenizer.model_max_length = _max_tokens(tokenizer, model)
+    hidden, _, _ = _Encoder(model, tokenizer, 0).hidden(["prova", "una prova più lunga"])
+    layer = _layer(name, folder, hidden.shape[2] - 1, known_layers)
+    blocks = getattr(getattr(model, "encoder", None), "layer", None)
+    if blocks is not None:  # BERT and its kin: what is above the layer need not be computed
+        model.encoder.layer = blocks[:layer]
+    return _Encoder(model, tokenizer, layer)
+
+
+def _layer(name: str, folder: Path, n_layers: int, known_layers: Mapping[str, int]) -> int:
+    """bert-score's tuned layer where it knows the model's (or its folder's) name, else the last."""
+    for known in (*local_models.aliases(name), folder.name, f"{folder.parent.name}/{folder.name}"):
+        if known_layers.get(known, n_layers + 1) <= n_layers:
+            return known_layers[known]
+    return n_layers
+
+
+def _max_tokens(tokenizer: Any, model: Any) -> int:
+    """The smaller of the tokenizer's and the encoder's limits, special tokens included."""
+    positions = getattr(model.config, "max_position_embeddings", None) or 0
+    table = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
+    reserved = getattr(table, "padding_idx", None)
+    if reserved is not None:  # RoBERTa and its kin count positions from the padding index on
+        positions -= reserved + 1
+    return local_models.least(positions, tokenizer.model_max_length)
