@@ -94,7 +94,7 @@ def preflight(config: JudgeConfig, criteria: Iterable[Criterion]) -> None:
         TasksError: naming what is wrong and what to do.
     """
     from lmms_eval_tasks import settings
-    from lmms_eval_tasks.judges import geval, run
+    from lmms_eval_tasks.judges import run
 
     judge, asked = make(config), list(criteria)
     if refused := sorted({one.name for one in asked if not judge.supports(one.name)}):
@@ -102,9 +102,6 @@ def preflight(config: JudgeConfig, criteria: Iterable[Criterion]) -> None:
             f"the judge {config.label} cannot decide {', '.join(refused)}: name a language model "
             "(LMMS_EVAL_TASKS_JUDGE=MODEL[@BASE_URL]), or none to judge later"
         )
-    for criterion in asked:
-        if criterion.top_logprobs and criterion.bare:
-            geval.scale(criterion.schema, criterion.bare)  # ValueError: a benchmark's bug
     for model in config.endpoints:
         if model.provider == HUGGINGFACE:
             checkpoint = run.current().provider(model).checkpoint

@@ -11,13 +11,9 @@ estimate; with a provider that writes requests down it is a batch.
 
 from __future__ import annotations
 
-import math
 import threading
-import time
-from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -25,7 +21,7 @@ from weakref import WeakKeyDictionary
 from lmms_eval_tasks import judges
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.judges import geval, reader, run
+from lmms_eval_tasks.judges import geval, reader, report, run
 from lmms_eval_tasks.judges.providers.replay import NoJudge
 from lmms_eval_tasks.judges.verdict import (
     NONE,
@@ -107,10 +103,10 @@ class Asker:
         """Each in a thread of its own; how many requests go out is up to the judge's limits."""
         if len(asks) < 2 or not self._judge.config.endpoints:
             return [ask_judge(self._judge, ask) for ask in asks]
-        task = run.current_task()
+        task = report.current_task()
 
         def booked(ask: Ask) -> Verdict:
-            with run.task(task):  # a context variable: threads do not inherit it
+            with report.task(task):  # a context variable: threads do not inherit it
                 return ask_judge(self._judge, ask)
 
         with ThreadPoolExecutor(max_workers=len(asks)) as pool:
@@ -199,73 +195,28 @@ def judged(
 
 # --- one call goes first --------------------------------------------------------------------------
 
-# Seconds after the last call in which a provider still has the prefix: OpenAI keeps it for 5 to 10
-# minutes without use. A segment comes again in a run when the next model is judged.
-WARM = 240.0
-
-
-@dataclass
-class Turn:
-    """One call inside the gate."""
-
-    first: bool  # it goes alone
-    sent: bool = True  # set False if it turned out to need no request: the cache is as it was
-
-
-class Gate:
-    """Lets the first call through alone and then all others; and again so after a long pause.
-
-    A call that fails lets the others through too: to wait for a success could take the retries of
-    every call one after another. Thread-safe.
-
-    Args:
-        clock: seconds, never going back.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._changed = threading.Condition()
-        self._alone = False  # whether a first call is under way
-        self._warm_until = -math.inf
-
-    @contextmanager
-    def turn(self) -> Iterator[Turn]:
-        """Around a call; waits while a first one is under way."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self._alone)
-            turn = Turn(first=self._clock() >= self._warm_until)
-            self._alone = turn.first
-        try:
-            yield turn
-        finally:
-            with self._changed:
-                if turn.sent:
-                    self._warm_until = self._clock() + WARM
-                if turn.first:
-                    self._alone = False
-                    self._changed.notify_all()
-
-
-# Of the process's run.
-_gates: WeakKeyDictionary[run.Run, dict[Hashable, Gate]] = WeakKeyDictionary()
+# Of the process's run: which first calls were sent, and whether they have come back.
+_first: WeakKeyDictionary[run.Run, dict[Hashable, threading.Event]] = WeakKeyDictionary()
 
 
 def ahead(prefix: Hashable) -> Callable[[Judge, Callable[[], Verdict]], Verdict]:
-    """`Ask.before` of requests that begin with one prefix: a judge's first one goes ahead.
+    """`Ask.before` of requests that begin with one prefix: a judge's first one goes ahead of the
+    others, so that the provider's prompt cache has it. It may fail: to wait for a success could
+    take the retries of every call one after another.
 
     Args:
         prefix: what decides on the bytes that they share, beside the judge.
     """
 
     def ask(judge: Judge, request: Callable[[], Verdict]) -> Verdict:
-        current = run.current()
-        gates = _gates.setdefault(current, {})
-        gate = gates.setdefault((judge.config, prefix), Gate())
-        with gate.turn() as turn:
-            paid = current.here.paid
-            verdict = request()
-            # What our own cache answers does not reach the provider's.
-            turn.sent = verdict.score is None or current.here.paid > paid
-        return verdict
+        mine = threading.Event()
+        sent = _first.setdefault(run.current(), {}).setdefault((judge.config, prefix), mine)
+        if sent is not mine:
+            sent.wait()
+            return request()
+        try:
+            return request()
+        finally:
+            sent.set()
 
     return ask

@@ -5,11 +5,8 @@ NORMAL a commit does not wait for the disk: what a killed process wrote is the s
 machine that loses its power can lose its last commits, and the file stays whole.
 
 One connection per process, behind a lock: with one per thread, 64 threads took 1.5 to 3 times as
-long for a hit and 5 to 20 % longer for a `put`. SQLite must not be carried across a fork (the child
-would think that it holds the parent's file locks), so the connection is closed before one.
-
-WAL does not work between machines: of several nodes each writes a file of its own and also reads
-`replies.sqlite3`, which nobody may write meanwhile; `merge` unites them afterwards.
+long for a hit. SQLite must not be carried across a fork (the child would think that it holds the
+parent's file locks), so the connection is closed before one.
 """
 
 from __future__ import annotations
@@ -17,6 +14,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import platform
 import re
 import threading
 import zlib
@@ -37,129 +35,105 @@ from lmms_eval_tasks.utils.released_files import read_lines
 if TYPE_CHECKING:
     import sqlite3
 
-
 COMMON = "replies.sqlite3"
-BUSY_SECONDS = 60.0  # others hold the file for milliseconds, a merge for seconds
+BUSY_SECONDS = 60.0  # others hold the file for milliseconds, a load for seconds
 _OURS = 0x6C6D6A72  # SQLite's application_id
 _EMPTY = (0, 0, 0)  # `_kind` of a file that SQLite just made
-NODE_FILE = re.compile(r"replies-node(\d+)\.sqlite3")
-# Copy 0 is the reply in use; others were paid for by processes that came second. `rest` is what a
-# hit does not need: request, criterion, judge, task, stored.
+# `rest` is what a hit does not need: request, criterion, judge, task, stored. Copies above 0 are
+# second replies that earlier versions kept.
 _TABLE = """CREATE TABLE replies (key TEXT NOT NULL, copy INTEGER NOT NULL, reply BLOB NOT NULL,
     rest BLOB NOT NULL, PRIMARY KEY (key, copy))"""
-_INSERT = "INSERT OR IGNORE INTO replies (key, copy, reply, rest) VALUES (?, ?, ?, ?)"
+_INSERT = "INSERT OR IGNORE INTO replies (key, copy, reply, rest) VALUES (?, 0, ?, ?)"
 _USED = "SELECT reply FROM replies WHERE key = ? AND copy = 0"
 _KIND = """SELECT * FROM pragma_application_id, pragma_user_version,
     (SELECT count(*) FROM sqlite_master)"""
-ABOUT = ("criterion", "judge", "task")
+_ABOUT = ("criterion", "judge", "task")
 
 
-def file_of_node(folder: Path, env: Mapping[str, str]) -> Path:
-    """The file that this process writes, by torchrun's variables: one for each of several nodes.
-
-    Raises:
-        JudgeError: the variables do not tell which node this is.
+def file_of(folder: Path, env: Mapping[str, str]) -> Path:
+    """The file that this process writes: WAL does not work between machines, so that each of
+    several nodes (torchrun's variables) has one of its own.
     """
-    try:
-        world = int(env.get("WORLD_SIZE", "1"))
-        local = int(env.get("LOCAL_WORLD_SIZE", world))
-        if world <= local:
-            return folder / COMMON
-        return folder / f"replies-node{int(env['GROUP_RANK'])}.sqlite3"
-    except (KeyError, ValueError) as error:
-        raise JudgeError(
-            f"cannot tell which node this is ({error!r}): start several nodes with torchrun, which "
-            "sets WORLD_SIZE, LOCAL_WORLD_SIZE and GROUP_RANK"
-        ) from error
+    world = int(env.get("WORLD_SIZE", "1"))
+    alone = world <= int(env.get("LOCAL_WORLD_SIZE", world))
+    return folder / (COMMON if alone else f"replies-{platform.node()}.sqlite3")
 
 
 class Cache:
     """The replies of one file. Calls come from many threads and from forked processes.
 
     Raises:
-        JudgeError: the file is not ours, damaged, of another format, or cannot be written; or it is
-            a node's and `replies.sqlite3` beside it was not closed by its last writer.
+        JudgeError: the file is not ours, damaged, of another format, or cannot be written.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = threading.Lock()
-        self._files: list[sqlite3.Connection] = []
+        self._file: sqlite3.Connection | None = None
         self._warned = False
         # Held during a fork: no thread is inside SQLite then, and the child finds it free.
         done = self._lock.release
         os.register_at_fork(before=self._before_fork, after_in_parent=done, after_in_child=done)
         atexit.register(self.close)  # the last one to close empties the WAL
-        with explained(path), self._lock:
+        with _explained(path), self._lock:
             self._open()
 
     def get(self, key: str) -> Reply | None:
-        """The reply in use for `key`. None if there is none, or if the file fails (said once)."""
+        """The reply for `key`. None if there is none, or if the file fails (said once)."""
         reply = None
-        with explained(self.path, self._warn):
+        with _explained(self.path, self._warn):
             with self._lock:
-                found = (file.execute(_USED, (key,)).fetchone() for file in self._open())
-                row = next(filter(None, found), None)
-            reply = None if row is None else reply_of(unpack(row[0]))
-        return reply  # noqa: RET504 - `explained` ends the block early
+                row = self._open().execute(_USED, (key,)).fetchone()
+            reply = None if row is None else reply_of(_unpack(row[0]))
+        return reply  # noqa: RET504 - `_explained` ends the block early
 
     def put(self, key: str, reply: Reply, request: Request, about: Mapping[str, str]) -> Reply:
         """Keep a reply for good; `about` is `criterion`, `judge` and `task`, for people and tables.
 
         Returns:
             The reply to go on with, as every later `get` gives it: `reply`, or that of another
-            process which was first (`reply` is then kept beside it). If the file fails now (a full
-            disk), that is said once, and it is `reply`.
+            process which was first. If the file fails now (a full disk), that is said once, and it
+            is `reply`.
         """
         line = {"key": key, "reply": plain(reply), "request": plain(request)}
-        line |= {name: about.get(name, "") for name in ABOUT}
+        line |= {name: about.get(name, "") for name in _ABOUT}
         line["stored"] = datetime.now(timezone.utc).isoformat(timespec="microseconds")
-        row = _row(line, 0)
-        kept, packed = reply, row[2]
-        with explained(self.path, self._warn):
+        row = _row(line)
+        kept = reply
+        with _explained(self.path, self._warn):
+            packed = row[1]
             with self._lock:
-                file = self._open()[0]
+                file = self._open()
                 if file.execute(_INSERT, row).rowcount == 0:
-                    with file:
-                        file.execute("BEGIN IMMEDIATE")
-                        _add(file, line)
                     (packed,) = file.execute(_USED, (key,)).fetchone()
-            kept = reply_of(unpack(packed))
+            kept = reply_of(_unpack(packed))
         return kept  # noqa: RET504 - as above
 
     def add(self, lines: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-        """Take over lines of `export`, all or none; counts of `new` and `known` replies."""
-        with explained(self.path), self._lock, self._open()[0] as file:
+        """Take over lines of `export`, all or none; counts of `new` and `known` requests."""
+        counts = {"new": 0, "known": 0}
+        with _explained(self.path), self._lock, self._open() as file:
             file.execute("BEGIN IMMEDIATE")
-            counts = Counter(_add(file, line) for line in lines)
-        return {"new": counts[True], "known": counts[False]}
+            for line in lines:
+                is_new = file.execute(_INSERT, _row(line)).rowcount > 0
+                counts["new" if is_new else "known"] += 1
+        return counts
 
     def close(self) -> None:
         """Close the file; a later call opens it again."""
         with self._lock:
             self._close()
 
-    def _open(self) -> list[sqlite3.Connection]:
-        """This process's connections, its own file first; the lock is held."""
-        if not self._files:
-            files = [connect(self.path, "mode=rwc")]
-            common = self.path.with_name(COMMON)
-            if NODE_FILE.fullmatch(self.path.name) and common.exists():
-                # `immutable` takes no lock and reads no WAL. What is still in one would be missed,
-                # and a checkpoint that was killed half way would be read as if it were whole.
-                wal = Path(f"{common}-wal")
-                if wal.exists() and wal.stat().st_size:
-                    raise ValueError(
-                        f"{common} was not closed (a run was killed, or goes on): merge the cache "
-                        "on one machine before a run on several nodes"
-                    )
-                files.append(connect(common, "immutable=1"))
-            self._files = files
-        return self._files
+    def _open(self) -> sqlite3.Connection:
+        """This process's connection; the lock is held."""
+        if self._file is None:
+            self._file = _connect(self.path, "mode=rwc")
+        return self._file
 
     def _close(self) -> None:
-        while self._files:
-            self._files.pop().close()
+        if self._file is not None:
+            self._file.close()
+        self._file = None
 
     def _before_fork(self) -> None:
         self._lock.acquire()
@@ -173,7 +147,7 @@ class Cache:
 
 
 @contextmanager
-def explained(path: Path, tell: Callable[[JudgeError], None] | None = None) -> Iterator[None]:
+def _explained(path: Path, tell: Callable[[JudgeError], None] | None = None) -> Iterator[None]:
     """Trouble with a file as one line for the user: raised, or told."""
     import sqlite3
 
@@ -189,7 +163,7 @@ def explained(path: Path, tell: Callable[[JudgeError], None] | None = None) -> I
         tell(problem)
 
 
-def connect(path: Path, option: str) -> sqlite3.Connection:
+def _connect(path: Path, option: str) -> sqlite3.Connection:
     """A connection to a file of ours; `mode=rwc` makes one. Nothing is written to any other file.
 
     Raises:
@@ -245,58 +219,17 @@ def _make(file: sqlite3.Connection) -> None:
         file.execute(f"PRAGMA user_version = {FORMAT}")
 
 
-def _row(line: Mapping[str, Any], copy: int) -> tuple[str, int, bytes, bytes]:
-    """A line of `export` as the table has it."""
-    rest = {name: value for name, value in line.items() if name not in ("key", "copy", "reply")}
-    return line["key"], copy, pack(line["reply"]), pack(rest)
+# --- whole files: exported, loaded, counted -------------------------------------------------------
 
-
-def _add(file: sqlite3.Connection, line: Mapping[str, Any]) -> bool:
-    """Keep a reply as the next copy of its key, in a transaction; False if this very one is there.
-
-    Contents are compared, time of storing included, not bytes: zlib's differ between versions.
-    """
-    query = "SELECT reply, rest FROM replies WHERE key = ?"
-    kept = [
-        {**unpack(rest), "reply": unpack(reply)}
-        for reply, rest in file.execute(query, (line["key"],))
-    ]
-    if {name: value for name, value in line.items() if name not in ("key", "copy")} in kept:
-        return False
-    file.execute(_INSERT, _row(line, len(kept)))
-    return True
-
-
-# --- whole files: united, exported, loaded, counted -----------------------------------------------
-
-_COUNTED = ("paid_again", "prompt_tokens", "completion_tokens", "unreported")
 # Ends of lines to some readers of JSON lines, and halves of characters, which UTF-8 lacks.
 _UNSAFE = re.compile("[\x85\u2028\u2029\ud800-\udfff]")
-
-
-def merge(folder: Path) -> dict[str, dict[str, int]]:
-    """Put the replies of all nodes into `replies.sqlite3`: after the run, on one machine.
-
-    May be repeated. Nodes' files stay: one still open somewhere would take its next replies with
-    it. Closing also empties a WAL that a killed run left at `replies.sqlite3`, so that nodes can
-    read it. Returns counts of `new` and `known` replies for each node's file.
-
-    Raises:
-        JudgeError: there is no cache in `folder`, or a file of it cannot be used.
-    """
-    found = ((NODE_FILE.fullmatch(path.name), path) for path in folder.glob("*.sqlite3"))
-    nodes = sorted((int(match[1]), path) for match, path in found if match)
-    if not nodes and not (folder / COMMON).exists():
-        raise JudgeError(f"{folder}: there is no cache of judges' replies here")
-    with closing(Cache(folder / COMMON)) as cache:
-        return {path.name: cache.add(_lines(path)) for _, path in nodes}
 
 
 def export(path: Path, out: TextIO) -> int:
     """Write all replies as JSON lines, in the order of keys, to UTF-8 text; returns their number.
 
-    A line has `key`, `copy` (0: in use, more: paid for again), `reply`, `request` (images as
-    `sha256:...`), `criterion`, `judge`, `task`, `stored` (UTC).
+    A line has `key`, `reply`, `request` (images as `sha256:...`), `criterion`, `judge`, `task`,
+    `stored` (UTC).
 
     Raises:
         JudgeError: the file cannot be used.
@@ -309,18 +242,21 @@ def export(path: Path, out: TextIO) -> int:
 
 
 def load(path: Path, cache: Cache) -> dict[str, int]:
-    """Put exported replies into a cache; may be repeated. Counts of `new` and `known` ones.
+    """Put the replies of a JSONL file that `export` wrote, or of another cache (`.sqlite3`), into a
+    cache; may be repeated. Counts of `new` and `known` ones.
 
     Raises:
         TasksError: a line is none of `export`'s; nothing is taken over then.
     """
+    if path.suffix == ".sqlite3":
+        return cache.add(_lines(path))
 
     def lines() -> Iterator[dict[str, Any]]:
         for number, line in read_lines(path):
             try:
                 reply_of(line["reply"])
                 datetime.fromisoformat(line["stored"])
-                if any(not isinstance(line[name], str) for name in ("key", *ABOUT)):
+                if any(not isinstance(line[name], str) for name in ("key", *_ABOUT)):
                     raise ValueError("a text is missing")
                 found = {**line, "request": dict(line["request"])}
             except (ValueError, TypeError, KeyError) as error:
@@ -335,27 +271,21 @@ def load(path: Path, cache: Cache) -> dict[str, int]:
 def summary(path: Path) -> dict[str, Any]:
     """What a cache holds, as counts; a JudgeError if it cannot be used.
 
-    `replies`, of them `paid_again`; `judges`: judge to criterion to replies; `prompt_tokens` and
-    `completion_tokens`, and how many replies report none (`unreported`); `bytes` on disk; `first`
-    and `last` time (UTC, None if empty).
+    `replies`; `judges`: judge to criterion to replies; `prompt_tokens` and `completion_tokens`, as
+    far as reported; `bytes` on disk; `first` and `last` time (UTC, None if empty).
     """
-    counts: Counter[str] = Counter()
+    counts = Counter(prompt_tokens=0, completion_tokens=0)
     judges: dict[str, Counter[str]] = {}
     times = []
     for line in _lines(path):
-        prompt, completion = (
-            line["reply"].get(f"{name}_tokens") for name in ("prompt", "completion")
-        )
-        counts["prompt_tokens"] += prompt or 0
-        counts["completion_tokens"] += completion or 0
-        counts["unreported"] += prompt is None or completion is None
-        counts["paid_again"] += line["copy"] > 0
+        for name in ("prompt_tokens", "completion_tokens"):
+            counts[name] += line["reply"].get(name) or 0
         judges.setdefault(line["judge"], Counter())[line["criterion"]] += 1
         times.append(line["stored"])
     parts = [file for file in (path, Path(f"{path}-wal")) if file.exists()]
     return {
         "replies": len(times),
-        **{name: counts[name] for name in _COUNTED},
+        **counts,
         "judges": {judge: dict(criteria) for judge, criteria in judges.items()},
         "bytes": sum(file.stat().st_size for file in parts),
         "first": min(times, default=None),
@@ -363,27 +293,12 @@ def summary(path: Path) -> dict[str, Any]:
     }
 
 
-def mean_reply_tokens(path: Path, judge: str, criteria: set[str]) -> tuple[float, int] | None:
-    """Mean tokens of a judge's replies to some criteria and their number; None if none is there.
-
-    Raises:
-        JudgeError: the file cannot be used.
-    """
-    counts = [
-        line["reply"]["completion_tokens"]
-        for line in _lines(path)
-        if line["judge"] == judge and line["criterion"] in criteria
-    ]
-    known = [count for count in counts if count is not None]
-    return (sum(known) / len(known), len(known)) if known else None
-
-
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    """All replies of a file as `export` has them, in the order of keys and copies."""
-    query = "SELECT key, copy, reply, rest FROM replies ORDER BY key, copy"
-    with explained(path), closing(connect(path, "mode=rw")) as file:
-        for key, copy, reply, rest in file.execute(query):
-            yield {"key": key, "copy": copy, "reply": unpack(reply), **unpack(rest)}
+    """All replies of a file as `export` has them, in the order of keys."""
+    query = "SELECT key, reply, rest FROM replies WHERE copy = 0 ORDER BY key"
+    with _explained(path), closing(_connect(path, "mode=rw")) as file:
+        for key, reply, rest in file.execute(query):
+            yield {"key": key, "reply": _unpack(reply), **_unpack(rest)}
 
 
 # --- a request's key, requests and replies as they are stored -------------------------------------
@@ -440,13 +355,17 @@ def reply_of(values: Mapping[str, Any]) -> Reply:
     return Reply(**{**values, "tokens": tokens})
 
 
-def pack(value: Any) -> bytes:
-    """JSON values as the table holds them."""
+def _row(line: Mapping[str, Any]) -> tuple[str, bytes, bytes]:
+    """A line of `export` as the table has it."""
+    rest = {name: value for name, value in line.items() if name not in ("key", "copy", "reply")}
+    return line["key"], _pack(line["reply"]), _pack(rest)
+
+
+def _pack(value: Any) -> bytes:
     return zlib.compress(_bytes(to_json(value)), 1)
 
 
-def unpack(packed: bytes) -> Any:
-    """What `pack` was given."""
+def _unpack(packed: bytes) -> Any:
     return json.loads(zlib.decompress(packed).decode("utf-8", "surrogatepass"))
 
 

@@ -11,7 +11,7 @@ import re
 from base64 import b64encode
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
@@ -47,10 +47,11 @@ _FORMS = (
 _SPEC = re.compile(r"(?P<model>(?!https?://)[^@\s]+)(?:@(?P<url>https?://\S+))?")
 _OPENAI = re.compile(r"gpt-|chatgpt-|o\d", re.IGNORECASE)  # its models, whichever there will be
 _REASONING = re.compile(r"(?:.*/)?(?:o[1-9]|gpt-5)(?!\d)", re.IGNORECASE)
+_FILE = (".yml", ".yaml")
 
 
-def short_form(spec: str | None, env: Mapping[str, str], *, default_model: str) -> JudgeConfig:
-    """The judge that a short form names; files of judges are `resolve`'s.
+def resolve(spec: str | None, env: Mapping[str, str], *, default_model: str) -> JudgeConfig:
+    """The judge that a short form or a file (`FILE.yml`) names.
 
     `MODEL[@BASE_URL]` is an OpenAI-compatible endpoint (OpenAI's own without a URL),
     `hf:NAME_OR_FOLDER` a model in this process, `replay:FILE` recorded replies, `none`
@@ -68,25 +69,26 @@ def short_form(spec: str | None, env: Mapping[str, str], *, default_model: str) 
     spec = (spec or "").strip()
     if spec == NONE:
         return JudgeConfig(NONE)
-    if "@" not in spec and ":" not in spec and spec.lower() != default_model.lower():
+    _refuse_key(spec, env)
+    if spec.endswith(_FILE):
+        return _read(Path(spec).expanduser(), env, default_model=default_model)
+    kind, colon, rest = spec.partition(":")
+    if kind in ("hf", REPLAY) and colon:
+        if not rest:
+            raise JudgeError(f"{spec!r} names nothing. {_FORMS}")
+        local = HUGGINGFACE if kind == "hf" else REPLAY
+        return JudgeConfig(local, rest if kind == "hf" else str(Path(rest).expanduser()))
+    if "@" not in spec and not colon and spec.lower() != default_model.lower():
         if nearest(spec, ["offline"]):  # the rules of earlier versions
             raise JudgeError(
                 f"there is no judge {spec!r}: offline is gone; name none to judge later, hf:MODEL, "
                 "or an endpoint MODEL@BASE_URL"
             )
-        near = nearest(spec, (NONE, default_model)) if not _OPENAI.match(spec) else ""
+        near = "" if _OPENAI.match(spec) else nearest(spec, (NONE, default_model))
         if near:
             raise JudgeError(f"there is no judge {spec!r}{near} {_FORMS}")
-    refuse_key(spec, env)
-    kind, _, rest = spec.partition(":")
-    if kind in ("hf", REPLAY) and not rest and ":" in spec:
-        raise JudgeError(f"{spec!r} names nothing. {_FORMS}")
-    if kind == "hf" and rest:
-        return JudgeConfig(HUGGINGFACE, rest)
-    if kind == REPLAY and rest:
-        return JudgeConfig(REPLAY, str(Path(rest).expanduser()))
     if not spec:
-        if not key_of(env, KEY):
+        if not _key_of(env, KEY):
             raise JudgeError(f"no judge: {default_model} needs a key. {_CHOICES}")
         spec = default_model
     match = _SPEC.fullmatch(spec)
@@ -94,51 +96,38 @@ def short_form(spec: str | None, env: Mapping[str, str], *, default_model: str) 
         # Only the part before the first @: what follows may hold a password.
         shown = spec.partition("@")[0]
         raise JudgeError(f"not a judge: {shown + ('@...' if '@' in spec else '')!r}. {_FORMS}")
-    return endpoint(match["model"], match["url"], env, default_model=default_model)
+    return _endpoint(match["model"], match["url"], env, default_model)
 
 
-def refuse_key(spec: str, env: Mapping[str, str]) -> None:
-    """A key in the judge's name would be printed and saved.
-
-    Raises:
-        JudgeError: there is one.
-    """
+def _refuse_key(spec: str, env: Mapping[str, str]) -> None:
+    """A key in the judge's name would be printed and saved."""
     key = env.get(KEY, "").strip()
     # What is shorter (vLLM users set EMPTY, or x) is no key but a common word.
     if (len(key) >= 8 and key in spec) or spec.startswith("sk-"):
         raise JudgeError(f"{settings.JUDGE} holds a key: keys go into {KEY}; {_FORMS}")
 
 
-def key_of(env: Mapping[str, str], variable: str) -> str:
-    """The key in a variable, without blanks and line ends around it; "" if there is none.
-
-    Raises:
-        JudgeError: it holds what no key holds, such as a line end in its middle.
-    """
+def _key_of(env: Mapping[str, str], variable: str) -> str:
+    """The key in a variable, without blanks and line ends around it; "" if there is none."""
     key = env.get(variable, "").strip()
-    if any(c.isspace() or not c.isprintable() for c in key):
-        raise JudgeError(f"{variable} holds more than one line or word: no key looks like that")
-    if not key.isascii():
-        raise JudgeError(f"{variable} holds a character that no key has (not ASCII)")
+    if not key.isascii() or any(c.isspace() or not c.isprintable() for c in key):
+        raise JudgeError(f"{variable} holds what no key holds: a space, a line end, not ASCII")
     return key
 
 
-def endpoint(
+def _endpoint(
     model: str,
     url: str | None,
     env: Mapping[str, str],
-    *,
     default_model: str,
     key_variable: str | None = None,
 ) -> JudgeConfig:
-    """An OpenAI-compatible endpoint with its key and the sampling that suits the model.
-
-    Raises:
-        JudgeError: the URL is none, or the endpoint needs a key that the variable does not hold.
-    """
+    """An OpenAI-compatible endpoint with its key and the sampling that suits the model."""
     variable = key_variable or KEY
-    key = key_of(env, variable)
-    sampling = default_sampling(model)
+    key = _key_of(env, variable)
+    # Greedy and short; a reasoning model takes no temperature and needs room to think.
+    thinks = is_reasoning(model)
+    sampling = Sampling(None, REASONING_TOKENS) if thinks else Sampling(0.0, MAX_TOKENS)
     if url is None:
         if not key:
             raise JudgeError(
@@ -147,27 +136,28 @@ def endpoint(
             )
         paper = re.fullmatch(re.escape(default_model) + r"(-\d{4}-\d\d-\d\d)?", model)
         return JudgeConfig(
-            OPENAI, model, sampling=sampling, comparable=bool(paper), authorization=_bearer(key)
+            OPENAI,
+            model,
+            sampling=sampling,
+            comparable=bool(paper),
+            authorization=SecretStr(f"Bearer {key}"),
         )
     parts = _split(url)
     host = parts.hostname or ""
     if host.endswith(AZURE_HOSTS) and key_variable is None:
-        key = key_of(env, AZURE_KEY) or key
+        key = _key_of(env, AZURE_KEY) or key
         variable = f"{AZURE_KEY} or {KEY}"
-    authorization = _userinfo(parts) or (_bearer(key) if key else None)
+    header = f"Bearer {key}" if key else ""
+    if parts.username is not None:
+        pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        header = "Basic " + b64encode(pair.encode()).decode()
     base_url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"
-    if authorization is None and not is_local(host):
+    if not header and not is_local(host):
         raise JudgeError(
             f"the judge {model} at {base_url} is not local and needs a key: set {variable}"
         )
+    authorization = SecretStr(header) if header else None
     return JudgeConfig(OPENAI, model, base_url, sampling=sampling, authorization=authorization)
-
-
-def default_sampling(model: str) -> Sampling:
-    """Greedy and short; a reasoning model takes no temperature and needs room to think."""
-    if is_reasoning(model):
-        return Sampling(temperature=None, max_tokens=REASONING_TOKENS)
-    return Sampling(temperature=0.0, max_tokens=MAX_TOKENS)
 
 
 def is_reasoning(model: str) -> bool:
@@ -197,31 +187,7 @@ def _split(url: str) -> SplitResult:
     return parts
 
 
-def _userinfo(parts: SplitResult) -> SecretStr | None:
-    if parts.username is None:
-        return None
-    pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-    return SecretStr("Basic " + b64encode(pair.encode()).decode())
-
-
-def _bearer(key: str) -> SecretStr:
-    return SecretStr(f"Bearer {key}")
-
-
 # --- from a file ----------------------------------------------------------------------------------
-
-
-def resolve(spec: str | None, env: Mapping[str, str], *, default_model: str) -> JudgeConfig:
-    """The judge that a file (`FILE.yml`) or a short form names (`short_form`).
-
-    Raises:
-        JudgeError: no key, or not one of the forms; the message never repeats a key.
-    """
-    given = (spec or "").strip()
-    if given.endswith((".yml", ".yaml")):
-        refuse_key(given, env)
-        return read(Path(given).expanduser(), env, default_model=default_model)
-    return short_form(spec, env, default_model=default_model)
 
 
 class _Strict(BaseModel):
@@ -264,16 +230,17 @@ class _Debate(_Strict):
     name: str = ""
 
 
-def read(path: Path, env: Mapping[str, str], *, default_model: str) -> JudgeConfig:
+_KINDS: dict[str, type[_Panel] | type[_Debate]] = {"panel": _Panel, "debate": _Debate}
+_FORM = "keys such as `model: gpt-4o`"
+
+
+def _read(path: Path, env: Mapping[str, str], *, default_model: str) -> JudgeConfig:
     """The judge that a file describes.
 
     Members of a panel or a debate are short forms, further files (relative to this one) or the
     same keys.
-
-    Raises:
-        JudgeError: naming the file and the key that is wrong.
     """
-    values = _load(path)
+    values = read_yaml(path, _FORM)
     kind: type[_Model] | type[_Panel] | type[_Debate] = _Model
     for name in _KINDS.keys() & values.keys():
         kind = _KINDS[name]
@@ -281,23 +248,16 @@ def read(path: Path, env: Mapping[str, str], *, default_model: str) -> JudgeConf
         parsed = kind.model_validate(values)
     except ValidationError as error:
         raise JudgeError(f"{path}: {first_problem(error)}") from None
-    if isinstance(parsed, _Panel):
-        members = tuple(_member(m, path, env, default_model) for m in parsed.panel)
-        return JudgeConfig(
-            PANEL, members=members, rule=parsed.rule, tie=parsed.tie, name=parsed.name
-        )
     if isinstance(parsed, _Model):
         return _model(parsed, path, env, default_model)
-    last = parsed.consolidator or parsed.debate[-1]
-    members = tuple(_member(m, path, env, default_model) for m in (*parsed.debate, last))
-    return JudgeConfig(DEBATE, members=members, rounds=parsed.rounds, name=parsed.name)
-
-
-_KINDS: dict[str, type[_Panel] | type[_Debate]] = {"panel": _Panel, "debate": _Debate}
-
-
-def _load(path: Path) -> dict[str, Any]:
-    return read_yaml(path, "keys such as `model: gpt-4o`")
+    given = parsed.panel if isinstance(parsed, _Panel) else parsed.debate
+    if isinstance(parsed, _Debate):
+        given = [*given, parsed.consolidator or given[-1]]
+    members = tuple(_member(member, path, env, default_model) for member in given)
+    if isinstance(parsed, _Debate):
+        return JudgeConfig(DEBATE, members=members, rounds=parsed.rounds, name=parsed.name)
+    rule, tie = parsed.rule, parsed.tie
+    return JudgeConfig(PANEL, members=members, rule=rule, tie=tie, name=parsed.name)
 
 
 def _member(
@@ -305,9 +265,9 @@ def _member(
 ) -> JudgeConfig:
     if isinstance(member, _Model):
         return _model(member, path, env, default_model)
-    if member.endswith((".yml", ".yaml")):
+    if member.endswith(_FILE):
         file = path.parent / Path(member).expanduser()
-        if _KINDS.keys() & _load(file).keys():  # checked first: a file may name itself
+        if _KINDS.keys() & read_yaml(file, _FORM).keys():  # first: a file may name itself
             raise JudgeError(f"{path}: {member} is a panel or a debate itself: name models")
         member = str(file)
     found = resolve(member, env, default_model=default_model)
@@ -318,25 +278,16 @@ def _member(
 
 def _model(given: _Model, path: Path, env: Mapping[str, str], default_model: str) -> JudgeConfig:
     """The resolved model, with what the file sets in place of the defaults."""
-    if given.base_url or given.key_variable:
-        found = endpoint(
-            given.model,
-            given.base_url,
-            env,
-            default_model=default_model,
-            key_variable=given.key_variable,
-        )
-    elif given.model.endswith((".yml", ".yaml")):
+    if given.model.endswith(_FILE):
         raise JudgeError(f"{path}: model: a model's name, not a file")
+    if given.base_url or given.key_variable:
+        found = _endpoint(given.model, given.base_url, env, default_model, given.key_variable)
     else:
         found = resolve(given.model, env, default_model=default_model)
-    names = given.model_fields_set
-    sampled = {f.name for f in dataclasses.fields(Sampling)} & names
-    kept = names - sampled - {"model", "base_url", "key_variable"}
-    return dataclasses.replace(
-        found,
-        sampling=dataclasses.replace(
-            found.sampling, **{name: getattr(given, name) for name in sampled}
-        ),
-        **{name: getattr(given, name) for name in kept},
-    )
+    own = given.model_dump(exclude_unset=True, exclude={"model", "base_url", "key_variable"})
+    drawn = {
+        field.name: own.pop(field.name)
+        for field in dataclasses.fields(Sampling)
+        if field.name in own
+    }
+    return dataclasses.replace(found, sampling=dataclasses.replace(found.sampling, **drawn), **own)

@@ -1,37 +1,125 @@
-"""Agents discuss one item, then one of them or another consolidates a rating (vlm_judge, 3.2).
+"""Several judges on one item: a panel votes by a stated rule, a debate discusses (vlm_judge, 3.2).
 
-As the study's code has it: two agents rate; if they agree that is the result, else the first one
-answers the second one's rating, the second may change its own, and a consensus is written (2 or 5
-calls). With `rounds` it is ours: any number of agents with personas, who all speak in every round.
+A debate as the study's code has it: two agents rate; if they agree that is the result, else the
+first one answers the second one's rating, the second may change its own, and a consensus is written
+(2 or 5 calls). With `rounds` it is ours: any number of agents with personas, who all speak in every
+round. Every turn is a criterion of its own, asked through an ordinary judge: so each is cached,
+retried, budgeted and read like any other verdict. It is the benchmark's criterion (rubric,
+material, schema, score) with the debate's text behind it.
 
-Every turn is a criterion of its own, asked through an ordinary judge: so each is cached, retried,
-budgeted and read like any other verdict. A turn's criterion is the benchmark's (rubric, material,
-schema, score) with the debate's text behind it. Of ours round 1 does not say how many rounds will
-follow, so debates of any length share it.
+Members and agents are asked one after another in the calling thread: a run has many threads
+already, and threads of their own would go past the limit that the user set. Weighted and
+latent-class panels are fitted to data and live with the study that fits them.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from statistics import fmean
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, create_model
 
 from lmms_eval_tasks.errors import JudgeError, PromptError
 from lmms_eval_tasks.judges.verdict import (
     Criterion,
     Judge,
     JudgeConfig,
+    Status,
     Verdict,
     failure_of,
     total_usage,
 )
 from lmms_eval_tasks.utils.prompts import Prompt, fill, load
 
-if TYPE_CHECKING:
-    from pydantic import BaseModel
+# --- a panel --------------------------------------------------------------------------------------
+
+
+def combine(
+    verdicts: Sequence[Verdict],
+    rule: str = "majority",
+    tie: str = "lower",
+    judge: str = "panel",
+) -> Verdict:
+    """One verdict out of several on the same item; apart from `parts` their order has no influence.
+
+    Only `ok` verdicts vote. If they are no more than half of the panel there is no score, and the
+    status is the failures' most frequent one (`failure_of`).
+
+    Args:
+        verdicts: at least one; they are kept whole in `parts`.
+        rule: majority (the most frequent score), mean, or median.
+        tie: which score is taken if several are equally frequent, or if the two middle ones of a
+            median differ: the lower (default: a tie never pays), the higher, the mean of the tied
+            ones (for the median: the usual one), or none, with status `tie`.
+    """
+    votes = sorted(verdict.score for verdict in verdicts if verdict.score is not None)
+    whole: dict[str, Any] = {
+        "judge": judge,
+        "usage": total_usage(verdicts),
+        "parts": tuple(verdicts),
+    }
+    failures = Counter(verdict.status for verdict in verdicts if verdict.score is None)
+    failed = ", ".join(f"{status} ({count})" for status, count in sorted(failures.items()))
+    if 2 * len(votes) <= len(verdicts):
+        reason = f"{len(votes)} of {len(verdicts)} voted, too few; {failed}"
+        return Verdict(None, failure_of(verdicts), reason, **whole)
+    score = _decide(votes, rule, tie)
+    counts = sorted(Counter(votes).items(), key=lambda pair: (-pair[1], pair[0]))
+    told = ", ".join(f"{vote:g} ({count})" for vote, count in counts)
+    reason = f"{rule} of {len(votes)} votes: {told}" + (f"; no vote: {failed}" if failed else "")
+    return Verdict(score, Status.TIE if score is None else Status.OK, reason, **whole)
+
+
+def _decide(votes: Sequence[float], rule: str, tie: str) -> float | None:
+    """The score of at least one vote, in ascending order; None: a tie that stays one."""
+    if rule == "mean":
+        return fmean(votes)
+    if rule == "median":
+        tied = [votes[(len(votes) - 1) // 2], votes[len(votes) // 2]]
+    else:
+        counts = Counter(votes)
+        tied = [score for score, count in counts.items() if count == max(counts.values())]
+    if tied[0] == tied[-1]:
+        return tied[0]
+    return {"lower": tied[0], "higher": tied[-1], "mean": fmean(tied), "none": None}[tie]
+
+
+class PanelJudge(Judge):
+    """A panel as one judge, without a state of its own.
+
+    Raises:
+        JudgeError: a judge is in it twice, and would count double.
+    """
+
+    def __init__(self, config: JudgeConfig, judges: Sequence[Judge]) -> None:
+        counts = Counter(judge.config for judge in judges)
+        if twice := [one.label for one, count in counts.items() if count > 1]:
+            raise JudgeError(
+                f"the panel {config.label} has the judge {twice[0]} twice, whose vote would count "
+                "double: name different judges"
+            )
+        self.config, self._judges = config, judges
+
+    def supports(self, criterion: str) -> bool:
+        """Whether every member can decide it."""
+        return all(judge.supports(criterion) for judge in self._judges)
+
+    def verdicts(
+        self, criterion: Criterion, fields: Mapping[str, Any], samples: int
+    ) -> list[Verdict]:
+        """The members' first samples make the first verdict, their second ones the second, ..."""
+        rows = [judge.verdicts(criterion, fields, samples) for judge in self._judges]
+        chosen = self.config.rule, self.config.tie, self.config.label
+        return [combine(column, *chosen) for column in zip(*rows, strict=True)]
+
+
+# --- a debate -------------------------------------------------------------------------------------
 
 _PARTS: Mapping[str, tuple[str, ...]] = {
     "agent": ("agent", "persona"),
@@ -60,6 +148,17 @@ class _Turn(NamedTuple):
     agent: str  # Agent A, Agent B, ...
     verdict: Verdict  # as the agent's judge gave it
 
+    @property
+    def field(self) -> str:
+        """What holds the turn's reason; it also names the reason's block in the request."""
+        return f"{self.agent.lower().replace(' ', '_')}_round_{self.round}"
+
+    @property
+    def spoken(self) -> Verdict:
+        """Its part of the debate's verdict."""
+        speaker = f"{self.agent}, round {self.round}: {self.verdict.judge}"
+        return replace(self.verdict, judge=speaker)
+
 
 def load_prompts(override_dir: Path | None = None) -> Prompt:
     """The debate's texts: the user's `judges/debate.yml` before the packaged one.
@@ -73,27 +172,18 @@ def load_prompts(override_dir: Path | None = None) -> Prompt:
 
 
 class DebateJudge(Judge):
-    """A debate as one judge; it has no state, so it is as thread-safe as its agents.
+    """A debate as one judge, without a state of its own.
 
-    The turns are asked one after another in the calling thread: a run has many threads already.
+    Args:
+        config: its label is the debate's name, and it says how many rounds there are.
+        agents: the same judge may appear several times, since name and persona differ.
+
+    Raises:
+        JudgeError: too many agents, or not two where `rounds` says nothing.
+        PromptError: a prompt file of the user's that does not fit.
     """
 
-    def __init__(
-        self,
-        config: JudgeConfig,
-        agents: Sequence[Judge],
-        consolidator: Judge,
-    ) -> None:
-        """Set up a debate.
-
-        Args:
-            config: its label is the debate's name, and it says how many rounds there are.
-            agents: the same judge may appear several times, since name and persona differ.
-
-        Raises:
-            JudgeError: too many agents, or not two where `rounds` says nothing.
-            PromptError: a prompt file of the user's that does not fit.
-        """
+    def __init__(self, config: JudgeConfig, agents: Sequence[Judge], consolidator: Judge) -> None:
         if len(agents) > len(_NAMES):
             raise JudgeError(
                 f"the debate {config.label} has {len(agents)} agents: at most {len(_NAMES)}"
@@ -106,17 +196,19 @@ class DebateJudge(Judge):
         self.config = config
         self._agents = {f"Agent {_NAMES[place]}": agent for place, agent in enumerate(agents)}
         self._consolidator, self._prompts = consolidator, load_prompts()
-        personas = [part for part in self._prompts.text if part.startswith("persona_")]
-        personas.sort(key=lambda part: int(part.rpartition("_")[2]))
-        self._personas = [self._prompts.text[part].strip() for part in personas]
+        texts = self._prompts.text
+        personas = [f"persona_{number}" for number in range(1, len(_NAMES) + 1)]
+        self._personas = [texts[part].strip() for part in personas if part in texts]
 
     def supports(self, criterion: str) -> bool:
         """Whether every agent and the consolidator can decide it."""
         judges = (*self._agents.values(), self._consolidator)
         return all(judge.supports(_turn_name(criterion)) for judge in judges)
 
-    def verdict(self, criterion: Criterion, fields: Mapping[str, Any]) -> Verdict:
-        """Debate one item: agents x rounds calls and a last one; as published 2 calls, or 5.
+    def verdicts(
+        self, criterion: Criterion, fields: Mapping[str, Any], samples: int
+    ) -> list[Verdict]:
+        """One debate's verdict as often: nobody draws samples of a discussion.
 
         The verdict is the consolidator's, with every turn in `parts` (`transcript` reads them). An
         agent without a usable turn is named in later transcripts and asked again in the next round.
@@ -125,79 +217,74 @@ class DebateJudge(Judge):
         """
         discuss = self._discuss if self.config.rounds else self._exchange
         turns = discuss(criterion, fields)
-        if failure := self._failure(turns):
-            return failure
-        parts = tuple(map(_spoken, turns))
-        final = turns[-1].verdict  # where both agree at once
-        if self.config.rounds or turns[-1].round > 1:
+        last = [turn for turn in turns if turn.round == turns[-1].round]
+        parts = tuple(turn.spoken for turn in turns)
+        if all(turn.verdict.score is None for turn in last):
+            status = failure_of(turn.verdict for turn in last)
+            told = "; ".join(f"{turn.agent}: {turn.verdict.status}" for turn in last)
+            reason = f"no agent has a usable turn in round {last[0].round}: {told}"
+            final = Verdict(None, status, reason)
+        elif self.config.rounds or last[0].round > 1:
             role = self._prompts.text["consolidator"]
             asked = self._turn(criterion, role, "consolidation", turns)
             final = self._consolidator.verdict(asked, _with_reasons(fields, turns))
             parts = (*parts, replace(final, judge=f"{_CONSOLIDATOR}: {final.judge}"))
-        return replace(final, judge=self.config.label, usage=total_usage(parts), parts=parts)
-
-    def verdicts(
-        self, criterion: Criterion, fields: Mapping[str, Any], samples: int
-    ) -> list[Verdict]:
-        """One debate's verdict as often: nobody draws samples of a discussion."""
-        return [self.verdict(criterion, fields)] * samples
+        else:  # both agree at once
+            final = turns[-1].verdict
+        done = replace(final, judge=self.config.label, usage=total_usage(parts), parts=parts)
+        return [done] * samples
 
     def _discuss(self, criterion: Criterion, fields: Mapping[str, Any]) -> list[_Turn]:
         """All turns in order of round and agent; agents of a round see only earlier rounds."""
         turns: list[_Turn] = []
         for number in range(1, self.config.rounds + 1):
             seen = tuple(turns)
-            for place, (name, judge) in enumerate(self._agents.items()):
-                persona = self._personas[place % len(self._personas)]
-                role = fill(self._prompts.text["agent"], {"agent": name, "persona": persona})
-                turn = self._turn(criterion, role, "discussion" if seen else "opening", seen)
-                verdict = judge.verdict(self._plain(turn), _with_reasons(fields, seen))
-                turns.append(_Turn(number, name, verdict))
+            part = "discussion" if seen else "opening"  # which does not say how many will follow
+            for place, name in enumerate(self._agents):
+                role = self._role(name, self._personas[place % len(self._personas)])
+                asked = self._turn(criterion, role, part, seen)
+                turns.append(self._said(number, name, asked, _with_reasons(fields, seen)))
         return turns
 
     def _exchange(self, criterion: Criterion, fields: Mapping[str, Any]) -> list[_Turn]:
         """Both agents' ratings; unless they agree, the first one's answer and the second one's."""
-        turns: list[_Turn] = []
-        for name, judge in self._agents.items():
-            verdict = judge.verdict(self._plain(self._turn(criterion, "", "", ())), fields)
-            turns.append(_Turn(1, name, verdict))
-        scores = {turn.verdict.score for turn in turns}
-        if len(scores) == 1:  # agreed, or both failed
+        first = self._turn(criterion, "", "", ())
+        turns = [self._said(1, name, first, fields) for name in self._agents]
+        if turns[0].verdict.score == turns[1].verdict.score:  # agreed, or both failed
             return turns
-        for part, (name, judge) in zip(("answer", "revision"), self._agents.items(), strict=True):
-            role = fill(self._prompts.text["agent"], {"agent": name, "persona": ""})
-            turn = self._plain(self._turn(criterion, role, part, turns))
-            turns.append(_Turn(2, name, judge.verdict(turn, _with_reasons(fields, turns))))
+        for part, name in zip(("answer", "revision"), self._agents, strict=True):
+            asked = self._turn(criterion, self._role(name, ""), part, turns)
+            turns.append(self._said(2, name, asked, _with_reasons(fields, turns)))
         return turns
 
-    @staticmethod
-    def _plain(turn: Criterion) -> Criterion:
-        """Without log-probabilities, which nobody reads in a discussion."""
-        return replace(turn, top_logprobs=0)
+    def _role(self, name: str, persona: str) -> str:
+        return fill(self._prompts.text["agent"], {"agent": name, "persona": persona})
+
+    def _said(self, number: int, name: str, asked: Criterion, fields: Mapping[str, Any]) -> _Turn:
+        """An agent's turn, without log-probabilities, which nobody reads in a discussion."""
+        verdict = self._agents[name].verdict(replace(asked, top_logprobs=0), fields)
+        return _Turn(number, name, verdict)
 
     def _turn(self, base: Criterion, role: str, part: str, seen: Sequence[_Turn]) -> Criterion:
-        """The base criterion with a role behind its system text and a part behind its template.
-
-        Both may be "".
+        """The base criterion with a role behind its system text and a part behind its template;
+        both may be "".
 
         Each reason that was seen is an untrusted field, and so a block of its own: no reason can
         pass for another agent's turn.
         """
         text = self._prompts.text
-        lines = [
-            fill(
-                text["turn" if turn.verdict.score is not None else "missing"],
-                {
-                    "agent": turn.agent,
-                    "round": str(turn.round),
-                    "score": "" if turn.verdict.score is None else f"{turn.verdict.score:g}",
-                    "reason": "{" + _field(turn) + "}",
-                },
-            ).strip()
-            for turn in seen
-        ]
+        lines = []
+        for turn in seen:
+            score = turn.verdict.score
+            shown = {
+                "agent": turn.agent,
+                "round": str(turn.round),
+                "score": "" if score is None else f"{score:g}",
+                "reason": "{" + turn.field + "}",
+            }
+            lines.append(fill(text["missing" if score is None else "turn"], shown).strip())
         ours = text[part] if part else ""
-        if part and "transcript" in _PARTS[part]:
+        if "transcript" in _PARTS.get(part, ()):
             ours = fill(ours, {"transcript": "\n\n".join(lines)})
         schema = _with_reason(base.schema)
         if base.labels:  # a word holds no reason
@@ -214,24 +301,6 @@ class DebateJudge(Judge):
             untrusted=(*base.untrusted, *_reasons(seen)),
         )
 
-    def _failure(self, turns: Sequence[_Turn]) -> Verdict | None:
-        """The debate's verdict if nobody has a usable turn in the last round."""
-        final = [turn.verdict for turn in turns if turn.round == turns[-1].round]
-        if any(verdict.score is not None for verdict in final):
-            return None
-        reason = f"no agent has a usable turn in round {turns[-1].round}: " + "; ".join(
-            f"{turn.agent}: {turn.verdict.status}" for turn in turns[-len(final) :]
-        )
-        parts = tuple(_spoken(turn) for turn in turns)
-        return Verdict(
-            None,
-            failure_of(final),
-            reason,
-            judge=self.config.label,
-            usage=total_usage(parts),
-            parts=parts,
-        )
-
 
 def transcript(verdict: Verdict) -> list[dict[str, Any]]:
     """A debate's turns in order: round (None: consolidator), agent, judge, score, reason, status.
@@ -239,21 +308,23 @@ def transcript(verdict: Verdict) -> list[dict[str, Any]]:
     Raises:
         ValueError: the verdict is not a debate's.
     """
-    speakers = [_SPEAKER.fullmatch(part.judge) for part in verdict.parts]
-    if not speakers or None in speakers:
+    turns = []
+    for part in verdict.parts:
+        if (speaker := _SPEAKER.fullmatch(part.judge)) is None:
+            break
+        turns.append(
+            {
+                "round": int(speaker["round"]) if speaker["round"] else None,
+                "agent": speaker["agent"] or _CONSOLIDATOR,
+                "judge": speaker["judge"],
+                "score": part.score,
+                "reason": part.reason,
+                "status": part.status,
+            }
+        )
+    if not turns or len(turns) < len(verdict.parts):
         raise ValueError(f"the verdict of {verdict.judge} is not a debate's")
-    return [
-        {
-            "round": int(speaker["round"]) if speaker["round"] else None,
-            "agent": speaker["agent"] or _CONSOLIDATOR,
-            "judge": speaker["judge"],
-            "score": part.score,
-            "reason": part.reason,
-            "status": part.status,
-        }
-        for speaker, part in zip(speakers, verdict.parts, strict=True)
-        if speaker
-    ]
+    return turns
 
 
 def _below(text: str, more: str) -> str:
@@ -261,19 +332,9 @@ def _below(text: str, more: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", f"{text.rstrip()}\n\n{more.strip()}").rstrip() + "\n"
 
 
-def _spoken(turn: _Turn) -> Verdict:
-    speaker = f"{turn.agent}, round {turn.round}: {turn.verdict.judge}"
-    return replace(turn.verdict, judge=speaker)
-
-
-def _field(turn: _Turn) -> str:
-    """The field that holds a turn's reason; it also names the reason's block in the request."""
-    return f"{turn.agent.lower().replace(' ', '_')}_round_{turn.round}"
-
-
 def _reasons(seen: Sequence[_Turn]) -> dict[str, str]:
     """The reasons of the usable turns, by field."""
-    return {_field(turn): turn.verdict.reason for turn in seen if turn.verdict.score is not None}
+    return {turn.field: turn.verdict.reason for turn in seen if turn.verdict.score is not None}
 
 
 def _with_reasons(fields: Mapping[str, Any], seen: Sequence[_Turn]) -> dict[str, Any]:
@@ -293,6 +354,4 @@ def _with_reason(schema: type[BaseModel]) -> type[BaseModel]:
     """The schema, with a text field `reason` if it has none: without reasons nothing is debated."""
     if "reason" in schema.model_fields:
         return schema
-    from pydantic import create_model
-
     return create_model(schema.__name__, __base__=schema, reason=(str, ...))

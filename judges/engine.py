@@ -13,17 +13,18 @@ import io
 import re
 import threading
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 from lmms_eval_tasks.errors import JudgeError
-from lmms_eval_tasks.judges import tokens
 from lmms_eval_tasks.judges.cache import key
+from lmms_eval_tasks.judges.costs import upper_bound
 from lmms_eval_tasks.judges.limits import call_with_retries
 from lmms_eval_tasks.judges.reader import judged
+from lmms_eval_tasks.judges.report import current_task
 from lmms_eval_tasks.judges.verdict import (
     MAX_TOKENS,
     Criterion,
@@ -48,21 +49,13 @@ if TYPE_CHECKING:
 _REPAIRED = {Status.PARSE_FAILURE.value, Status.TRUNCATED.value, Status.REFUSED.value}
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """What became of one sample of a request: a reply, or why there is none."""
-
-    reply: Reply | ProviderError
-    cached: bool = False
-
-
 class LanguageJudge(Judge):
     """Asks one model; thread-safe."""
 
     def __init__(self, config: JudgeConfig, provider: Provider, run: Run) -> None:
         self.config, self.provider, self._run = config, provider, run
         self._traffic = run.endpoint(config)
-        self._asking: dict[str, tuple[threading.Lock, int]] = {}
+        self._asking: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
         self._asking_lock = threading.Lock()
 
     def verdicts(
@@ -76,75 +69,78 @@ class LanguageJudge(Judge):
         Raises:
             PromptError: the template names a field that is not in `fields` (a benchmark's bug).
         """
-        request = self._request(criterion, fields)
-        asked = self._ask(criterion, request, range(samples))
-        found = []
-        for sample, first in enumerate(asked):
-            answer, verdict = first, self._judged(criterion, fields, first)
-            for attempt in range(1, self.config.repairs + 1):
-                if not isinstance(answer.reply, Reply) or verdict.status not in _REPAIRED:
-                    break
-                again = _repair_of(request, verdict, attempt)
-                (answer,) = self._ask(criterion, again, [sample])
-                verdict = self._repaired(verdict, self._judged(criterion, fields, answer), answer)
-            self._run.ledger.verdict(self.config.label, verdict)
-            found.append(verdict)
-        return found
-
-    # --- one request ------------------------------------------------------------------------
-
-    def _request(self, criterion: Criterion, fields: Mapping[str, Any]) -> Request:
-        return Request(
+        request = Request(
             render(criterion, fields),
             self.config.sampling,
             schema_name=criterion.name,
             schema=None if criterion.labels else schema_of(criterion.schema),
             top_logprobs=criterion.top_logprobs,
         )
+        asked = self._ask(criterion, request, range(samples))
+        found = []
+        for sample, answer in enumerate(asked):
+            verdict = self._judged(criterion, fields, answer)
+            for attempt in range(1, self.config.repairs + 1):
+                if not isinstance(answer, Reply) or verdict.status not in _REPAIRED:
+                    break
+                again = _repair_of(request, verdict, attempt)
+                (answer,) = self._ask(criterion, again, [sample])  # noqa: PLW2901 - the last one
+                if isinstance(answer, ProviderError):  # the first stands
+                    told = f"{verdict.reason} {_NOT_REPAIRED}{answer})"
+                    verdict = replace(verdict, reason=told)
+                    break
+                verdict = _repaired(verdict, self._judged(criterion, fields, answer))
+            self._run.ledger.verdict(self.config.label, verdict)
+            found.append(verdict)
+        return found
 
-    def _ask(self, criterion: Criterion, request: Request, samples: Sequence[int]) -> list[_Asked]:
-        """A reply for each of `samples`: from the cache, or paid for and put there."""
-        cache = self._run.cache
+    def _judged(
+        self, criterion: Criterion, fields: Mapping[str, Any], answer: Reply | ProviderError
+    ) -> Verdict:
+        if isinstance(answer, ProviderError):
+            return Verdict(None, answer.status, str(answer), judge=self.config.label)
+        return judged(criterion, fields, answer, self.config.label)
+
+    def _ask(
+        self, criterion: Criterion, request: Request, samples: Sequence[int]
+    ) -> list[Reply | ProviderError]:
+        """A reply for each of `samples`, or why there is none: from the cache, or paid for."""
+        cache, label = self._run.cache, self.config.label
         try:
             identity = self.provider.identity
         except JudgeError as error:  # a local model's folder that went away after `preflight`
-            return [_Asked(ProviderError(str(error)))] * len(samples)
+            return [ProviderError(str(error))] * len(samples)
         keys = {sample: key(identity, request, sample) for sample in samples}
-        found: dict[int, _Asked] = {}
+        found: dict[int, Reply | ProviderError] = {}
 
-        def look() -> list[int]:
-            if cache is not None:
-                for sample in samples:
-                    if sample not in found and (reply := cache.get(keys[sample])) is not None:
-                        found[sample] = _Asked(reply, cached=True)
+        def missing() -> list[int]:
+            for sample in samples:
+                if cache is None or sample in found:
+                    continue
+                if (reply := cache.get(keys[sample])) is not None:
+                    found[sample] = reply
+                    self._run.ledger.reply(label, reply, paid=False, cost=self._cost(reply))
             return [sample for sample in samples if sample not in found]
 
-        if look():
-            # Two threads with the same question must not both pay for it.
-            with self._alone(keys[samples[0]]):
-                while missing := look():
-                    try:
-                        replies = self._pay(request, missing)
-                    except ProviderError as error:
-                        found |= {sample: _Asked(error) for sample in missing}
-                        break
-                    for sample, reply in zip(missing, replies, strict=False):
-                        kept = self._kept(criterion, request, keys[sample], reply)
-                        found[sample] = _Asked(kept)
-        for answer in found.values():
-            if isinstance(answer.reply, Reply):
-                cost = self._cost(answer.reply)
-                self._run.here.paid += not answer.cached
-                self._run.ledger.reply(
-                    self.config.label, answer.reply, paid=not answer.cached, cost=cost
-                )
+        if not missing():
+            return [found[sample] for sample in samples]
+        with self._asking_lock:
+            lock = self._asking.setdefault(keys[samples[0]], threading.Lock())
+        with lock:  # two threads with the same question must not both pay for it
+            while left := missing():
+                try:
+                    replies = self._pay(request, left)
+                except ProviderError as error:
+                    found |= dict.fromkeys(left, error)
+                    break
+                for sample, reply in zip(left, replies, strict=False):
+                    if cache is not None:
+                        about = {"criterion": criterion.name, "judge": label}
+                        about["task"] = current_task()
+                        reply = cache.put(keys[sample], reply, request, about)  # noqa: PLW2901
+                    found[sample] = reply
+                    self._run.ledger.reply(label, reply, paid=True, cost=self._cost(reply))
         return [found[sample] for sample in samples]
-
-    def _kept(self, criterion: Criterion, request: Request, name: str, reply: Reply) -> Reply:
-        if self._run.cache is None:
-            return reply
-        about = {"criterion": criterion.name, "judge": self.config.label, "task": self._run.task}
-        return self._run.cache.put(name, reply, request, about)
 
     def _pay(self, request: Request, samples: Sequence[int]) -> list[Reply]:
         """One successful call, within budget and limits.
@@ -152,10 +148,14 @@ class LanguageJudge(Judge):
         Raises:
             ProviderError: over the budget, given up, or failed after all retries.
         """
-        run, traffic = self._run, self._traffic
-        prompt, reply_tokens = self._bounds(request, len(samples))
-        most = traffic.price.cost(prompt, reply_tokens) if traffic.price else None
-        if most is None and run.limits.max_cost is not None:  # `preflight` stops such a run before
+        run, traffic, most = self._run, self._traffic, None
+        prompt = reply_tokens = 0  # where no limit asks
+        if run.limits.tokens_per_minute is not None or run.limits.max_cost is not None:
+            prompt = upper_bound(request.messages)
+            reply_tokens = len(samples) * (request.sampling.max_tokens or MAX_TOKENS)
+        if traffic.price is not None:
+            most = traffic.price.cost(prompt, reply_tokens)
+        elif run.limits.max_cost is not None:  # `preflight` stops such a run before
             raise ProviderError("a budget in dollars, but no price", status=Status.SKIPPED)
 
         def attempt() -> list[Reply]:
@@ -167,79 +167,34 @@ class LanguageJudge(Judge):
                     raise ProviderError(traffic.breaker.reason, status=Status.SKIPPED)
                 return self.provider.complete(request, samples)
 
-        def retried(_error: ProviderError, _seconds: float) -> None:
-            run.ledger.retry(self.config.label)
-
         with run.budget.hold(len(samples), most) as bill:
             replies = call_with_retries(
                 attempt,
                 retries=self.config.retries,
                 breaker=traffic.breaker,
-                on_retry=retried,
+                on_retry=lambda: run.ledger.retry(self.config.label),
             )
             costs = [self._cost(reply) for reply in replies]
             known = [cost for cost in costs if cost is not None]
             bill.calls = len(replies)
             bill.cost = sum(known) if len(known) == len(costs) else None
-        if (used := _used(replies)) is not None:
-            traffic.tokens.settle(prompt + reply_tokens, used)
+        used = [n for one in replies for n in (one.prompt_tokens, one.completion_tokens)]
+        if None not in used:
+            traffic.tokens.settle(prompt + reply_tokens, sum(n or 0 for n in used))
         return replies
 
-    def _bounds(self, request: Request, samples: int) -> tuple[int, int]:
-        """Tokens of the prompt (estimated) and of the replies (at most); 0 where no limit asks."""
-        limits = self._run.limits
-        if limits.tokens_per_minute is None and limits.max_cost is None:
-            return 0, 0
-        return (
-            tokens.upper_bound(request.messages),
-            samples * (request.sampling.max_tokens or MAX_TOKENS),
-        )
-
     def _cost(self, reply: Reply) -> float | None:
-        price = self._traffic.price
-        if price is None:
+        if (price := self._traffic.price) is None:
             return None
-        return price.cost(
-            reply.prompt_tokens,
-            reply.completion_tokens,
-            cached_tokens=reply.cached_tokens,
-            batch=reply.batch,
-        )
+        tokens = reply.prompt_tokens, reply.completion_tokens, reply.cached_tokens
+        return price.cost(*tokens, batch=reply.batch)
 
-    @contextmanager
-    def _alone(self, name: str) -> Iterator[None]:
-        """One thread at a time for each key."""
-        with self._asking_lock:
-            lock, waiting = self._asking.get(name, (threading.Lock(), 0))
-            self._asking[name] = (lock, waiting + 1)
-        try:
-            with lock:
-                yield
-        finally:
-            with self._asking_lock:
-                _, waiting = self._asking[name]
-                if waiting == 1:
-                    del self._asking[name]
-                else:
-                    self._asking[name] = (lock, waiting - 1)
 
-    # --- from replies to verdicts -----------------------------------------------------------
-
-    def _judged(self, criterion: Criterion, fields: Mapping[str, Any], answer: _Asked) -> Verdict:
-        reply = answer.reply
-        if isinstance(reply, ProviderError):
-            return Verdict(None, reply.status, str(reply), judge=self.config.label)
-        return judged(criterion, fields, reply, self.config.label)
-
-    def _repaired(self, first: Verdict, second: Verdict, answer: _Asked) -> Verdict:
-        """The verdict after asking again; the first stands if nothing came back (budget, dead)."""
-        if isinstance(answer.reply, ProviderError):
-            return replace(first, reason=f"{first.reason} {_NOT_REPAIRED}{answer.reply})")
-        usage = total_usage([first, second])
-        if second.status == Status.OK.value:
-            return replace(second, repaired=True, usage=usage)
-        reason = f"{second.reason} (and before: {first.reason})"
-        return replace(second, reason=reason, usage=usage)
+def _repaired(first: Verdict, second: Verdict) -> Verdict:
+    """The verdict after asking again."""
+    ok = second.status == Status.OK.value
+    reason = second.reason if ok else f"{second.reason} (and before: {first.reason})"
+    return replace(second, repaired=ok, reason=reason, usage=total_usage([first, second]))
 
 
 @lru_cache(maxsize=256)  # generating one costs as much as a cache hit
@@ -293,13 +248,6 @@ _NOTES = {
 }
 
 _IN_FORM = "Reply in exactly the form asked for above, and with nothing else."
-
-
-def _used(replies: Sequence[Reply]) -> int | None:
-    counts = [(reply.prompt_tokens, reply.completion_tokens) for reply in replies]
-    if any(None in pair for pair in counts):
-        return None
-    return sum((prompt or 0) + (completion or 0) for prompt, completion in counts)
 
 
 # Of replies that could not be used, also when asked for once more.

@@ -17,6 +17,7 @@ from typing import TypeVar
 from lmms_eval_tasks.judges.verdict import ProviderError, Status
 
 N = TypeVar("N", int, float)
+T = TypeVar("T")
 
 BURST = 1.0  # seconds' worth of a rate that may go out at once: 10 of 600 requests a minute
 _ROUNDING = 1e-9  # dollars, below the price of any token: sums of floats are not exact
@@ -26,8 +27,7 @@ def share(total: N | None, rank: int, world: int, *, at_least: int = 0) -> N | N
     """The part of a run's limit that process `rank` of `world` may use; None stays None.
 
     Integers (calls, concurrency) are divided into integers whose sum is `total`, unless `at_least`
-    lifts some. Floats are divided evenly. Pass dollars and rates as floats: of an integer 1, most
-    processes get 0.
+    lifts some. Floats (dollars, rates) are divided evenly.
     """
     if total is None:
         return None
@@ -42,13 +42,9 @@ def share(total: N | None, rank: int, world: int, *, at_least: int = 0) -> N | N
 class Rate:
     """At most so much a minute: requests or tokens. A token bucket that is reserved ahead.
 
-    In any minute no more goes out than `per_minute` and BURST seconds' worth. A single amount above
-    that burst goes when the bucket is full, and those after it wait for the rest of it. Turns are
-    given in the order of the calls. Thread-safe.
-
-    Args:
-        per_minute: the limit, above 0; None is no limit.
-        clock: seconds, never going back.
+    In any minute no more goes out than `per_minute` (None: no limit) and BURST seconds' worth. A
+    single amount above that burst goes when the bucket is full, and those after it wait for the
+    rest of it. Turns are given in the order of the calls. Thread-safe.
     """
 
     def __init__(
@@ -89,9 +85,7 @@ class Breaker:
     """
 
     def __init__(self, after: int) -> None:
-        self.after = after
-        self.reason = ""
-        self._failures = 0
+        self.after, self.reason, self._failures = after, "", 0
         self._opened = threading.Condition()
 
     @property
@@ -191,18 +185,11 @@ class Budget:
         calls, limit = self.calls + sum(each.calls for each in wanted), self.max_calls
         if limit is not None and calls > limit:
             return f"over the budget of {limit} call{'s' if limit != 1 else ''}"
-        if self.max_cost is None:
-            return ""
         cost = (self.cost or 0.0) + sum(each.cost or 0.0 for each in wanted)
-        if cost <= self.max_cost + _ROUNDING:
+        if self.max_cost is None or cost <= self.max_cost + _ROUNDING:
             return ""
         shown = f"{self.max_cost:.2f}" if self.max_cost >= 0.01 else f"{self.max_cost:.2g}"
         return f"over the budget of ${shown}"
-
-
-# --- trying again ---------------------------------------------------------------------------------
-
-T = TypeVar("T")
 
 
 def call_with_retries(
@@ -210,7 +197,7 @@ def call_with_retries(
     *,
     retries: int,
     breaker: Breaker,
-    on_retry: Callable[[ProviderError, float], None],
+    on_retry: Callable[[], None] = lambda: None,
     base: float = 0.5,
     cap: float = 30.0,
     longest: float = 300.0,
@@ -221,13 +208,14 @@ def call_with_retries(
     Before retry n it waits uniform(0, min(cap, base * 2**(n-1))) seconds (exponential backoff with
     full jitter), on top of what the endpoint asked for: threads that were all told the same number
     of seconds must not come back at once. The breaker counts a reply or a refusal as a success,
-    and one failure when the last attempt ends in `api_error`.
+    and one failure when the last attempt ends in `api_error`. The openai package's own retries
+    would pass the rate limits by, and wait on after the endpoint was given up.
 
     Args:
         call: one attempt; only a ProviderError with `retry` is tried again.
         retries: attempts after the first.
         breaker: does the waiting; when it opens, the retries end.
-        on_retry: told the error and the seconds before each wait.
+        on_retry: told before each wait.
         base: seconds, upper end of the first wait.
         cap: seconds, upper end of any wait that the endpoint did not ask for.
         longest: seconds that an endpoint may ask for; more ends the retries, since a run that
@@ -245,15 +233,20 @@ def call_with_retries(
         try:
             result = call()
         except ProviderError as error:
-            problem = error if (error.retry_after or 0.0) <= longest else _too_long(error, longest)
+            problem, asked = error, max(0.0, error.retry_after or 0.0)
         else:
             breaker.success()
             return result
+        if problem.retry and asked > longest:
+            problem = ProviderError(
+                f"the endpoint asks to wait {asked:.0f} s, longer than the {longest:.0f} s that "
+                f"are waited at most: {problem}",
+                status=problem.status,
+            )
         if problem.retry and tried < retries and not breaker.is_open:
-            ceiling = min(cap, base * 2 ** min(tried, 20))
-            seconds = max(0.0, problem.retry_after or 0.0) + uniform(0.0, ceiling)
+            seconds = asked + uniform(0.0, min(cap, base * 2 ** min(tried, 20)))
             tried += 1
-            on_retry(problem, seconds)
+            on_retry()
             if breaker.wait(seconds):
                 continue
         if problem.status is Status.API_ERROR:
@@ -261,14 +254,3 @@ def call_with_retries(
         elif problem.status is Status.REFUSED:
             breaker.success()
         raise problem
-
-
-def _too_long(error: ProviderError, longest: float) -> ProviderError:
-    if not error.retry:
-        return error
-    return ProviderError(
-        f"the endpoint asks to wait {error.retry_after:.0f} s, longer than the {longest:.0f} s "
-        f"that are waited at most: {error}",
-        status=error.status,
-        retry_after=error.retry_after,
-    )

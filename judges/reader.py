@@ -107,7 +107,7 @@ def judged(criterion: Criterion, fields: Mapping[str, Any], reply: Reply, label:
                 return None
             return int(getattr(again, field))
 
-        rating = geval.expected(reply, geval.scale(criterion.schema, field), stated)
+        rating = geval.expected(reply, stated)
     return Verdict(
         float(criterion.score(value)),
         Status.OK,
@@ -116,8 +116,8 @@ def judged(criterion: Criterion, fields: Mapping[str, Any], reply: Reply, label:
         judge=label,
         model=reply.model,
         usage=usage,
-        expected=None if rating is None else rating.value,
-        expected_mass=None if rating is None else rating.mass,
+        expected=rating and rating[0],
+        expected_mass=rating and rating[1],
     )
 
 

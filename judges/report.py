@@ -1,34 +1,193 @@
-"""What the user is told of judging: how far it is, and what it took.
-
-While it goes on, a bar on a terminal, else a line every half minute, on stderr. A thread of its own
-draws it, so that it goes on while every judge's thread waits. Trouble with stderr ends the bar,
-never the run.
-"""
+"""What judging took, counted while it goes on and told: by task and judge, in words, on stderr."""
 
 from __future__ import annotations
 
-import atexit
 import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TextIO
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, TextIO
 
-from lmms_eval_tasks.judges.verdict import Status
+from lmms_eval_tasks.judges.verdict import Reply, Status, Verdict
 
-if TYPE_CHECKING:
-    from lmms_eval_tasks.judges.run import Ledger, Row
+_MAX_REASON = 160  # characters
+_TASK: ContextVar[str] = ContextVar("lmms_eval_tasks_task", default="")
 
-BAR_SECONDS, LINE_SECONDS = 0.5, 30.0  # between two refreshes on a terminal, and elsewhere
-_STALLED = 30.0  # seconds without a verdict after which that is said
+
+@contextmanager
+def task(name: str) -> Iterator[None]:
+    """Verdicts asked for inside the block belong to task `name`.
+
+    Holds for the calling thread only: a thread started inside has to set it again.
+    """
+    token = _TASK.set(name)
+    try:
+        yield
+    finally:
+        _TASK.reset(token)
+
+
+def current_task() -> str:
+    """The task whose verdicts are being asked for; '' outside of `task`."""
+    return _TASK.get()
+
+
+@dataclass
+class Row:
+    """The sums of one task and judge. Dollars are rounded to 1e-12, so that order cannot matter.
+
+    `calls` are replies: a request for n choices counts n. Tokens are those the endpoint reported.
+    """
+
+    task: str = ""
+    judge: str = ""
+    verdicts: int = 0
+    by_status: dict[str, int] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)  # status -> the latest one's reason
+    repaired: int = 0
+    paid_calls: int = 0  # in this run
+    cached_calls: int = 0  # answered by our own cache
+    retries: int = 0
+    prompt_tokens: int = 0  # of all replies used, paid now or before
+    completion_tokens: int = 0
+    prefix_tokens: int = 0  # of prompt_tokens: read from the endpoint's own cache
+    paid_prompt_tokens: int = 0
+    paid_completion_tokens: int = 0
+    unknown_tokens: int = 0  # replies used whose token counts the endpoint did not report
+    cost: float = 0.0  # dollars; of all replies used, the unknown ones left out
+    paid_cost: float = 0.0
+    unknown_cost: int = 0  # replies used whose cost is unknown
+    paid_unknown_cost: int = 0
+    models: dict[str, int] = field(default_factory=dict)  # as named in the replies
+
+    def add(self, other: Row) -> None:
+        """Add the sums of another row; task and judge stay."""
+        for name in _SUMS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.cost, self.paid_cost = round(self.cost, 12), round(self.paid_cost, 12)
+        self.by_status = dict(Counter(self.by_status) + Counter(other.by_status))
+        self.reasons = {**self.reasons, **other.reasons}
+        self.models = dict(Counter(self.models) + Counter(other.models))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same as plain types; dollars are None where no reply's price is known."""
+        values = asdict(self)
+        if self.calls and self.unknown_cost == self.calls:
+            values["cost"] = None
+        if self.paid_calls and self.paid_unknown_cost == self.paid_calls:
+            values["paid_cost"] = None
+        return values
+
+    @property
+    def calls(self) -> int:
+        """Replies used."""
+        return self.paid_calls + self.cached_calls
+
+
+# Annotations are strings here.
+_SUMS = [number.name for number in fields(Row) if number.type in ("int", "float")]
+
+
+def from_dicts(rows: Iterable[Mapping[str, Any]]) -> list[Row]:
+    """Rows that `as_dicts` wrote; what an older version did not count is 0."""
+    found: list[dict[str, Any]] = [
+        {name: 0.0 if value is None else value for name, value in row.items()} for row in rows
+    ]
+    return [Row(**row) for row in found]
+
+
+class Ledger:
+    """Counts by task and judge; thread-safe."""
+
+    def __init__(self) -> None:
+        self._rows: dict[tuple[str, str], Row] = {}
+        self._lock = threading.Lock()
+
+    def reply(self, judge: str, reply: Reply, *, paid: bool, cost: float | None) -> None:
+        """A reply was used: paid for now, or from our cache; `cost` in dollars, None: unknown."""
+        prompt, completion = reply.prompt_tokens or 0, reply.completion_tokens or 0
+        used = Row(
+            prompt_tokens=prompt,
+            completion_tokens=completion,
+            prefix_tokens=reply.cached_tokens,
+            unknown_tokens=int(reply.prompt_tokens is None or reply.completion_tokens is None),
+            unknown_cost=int(cost is None),
+            cost=cost or 0.0,
+            models={reply.model: 1} if reply.model else {},
+        )
+        if paid:
+            used.paid_calls, used.paid_cost = 1, used.cost
+            used.paid_prompt_tokens, used.paid_completion_tokens = prompt, completion
+            used.paid_unknown_cost = used.unknown_cost
+        else:
+            used.cached_calls = 1
+        self._add(judge, used)
+
+    def verdict(self, judge: str, verdict: Verdict) -> None:
+        """A judge gave a verdict."""
+        told = {} if verdict.score is not None else {verdict.status: verdict.reason[:_MAX_REASON]}
+        self._add(
+            judge,
+            Row(
+                verdicts=1,
+                by_status={verdict.status: 1},
+                reasons={status: reason for status, reason in told.items() if reason},
+                repaired=int(verdict.repaired),
+            ),
+        )
+
+    def retry(self, judge: str) -> None:
+        """A request is sent again after an error."""
+        self._add(judge, Row(retries=1))
+
+    def rows(self) -> list[Row]:
+        """Copies of the sums, sorted by task and judge."""
+        with self._lock:
+            return [_sum([row], row.task, row.judge) for _, row in sorted(self._rows.items())]
+
+    def total(self) -> Row:
+        """The sum over all tasks and judges."""
+        return _sum(self.rows())
+
+    def as_dicts(self) -> list[dict[str, Any]]:
+        """The rows as plain types, to gather from other ranks and for results."""
+        return [row.as_dict() for row in self.rows()]
+
+    def merge(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Add rows that `as_dicts` of another process gave; a rank must not merge its own.
+
+        Raises:
+            TypeError: a row has keys that are none of Row's.
+        """
+        for row in from_dicts(rows):
+            self._add(row.judge, row, row.task)
+
+    def _add(self, judge: str, more: Row, task: str | None = None) -> None:
+        name = current_task() if task is None else task, judge
+        with self._lock:
+            self._rows.setdefault(name, Row(*name)).add(more)
+
+
+def _sum(rows: Iterable[Row], task: str = "", judge: str = "") -> Row:
+    total = Row(task, judge)
+    for row in rows:
+        total.add(row)
+    return total
+
+
+# --- while it goes on -----------------------------------------------------------------------------
 
 
 class Progress:
-    """Shows how far verdicts are; thread-safe.
+    """How far verdicts are, on stderr: one line that is written over on a terminal, else a line
+    every half minute. Thread-safe. Trouble with stderr ends it, never the run.
 
     Attributes:
-        waits: it is to be shown, and the next verdict starts it.
+        done: verdicts that tasks got, of them `failed` without a score.
 
     Args:
         rank: this process's rank; only rank 0 shows anything, and of its own share only.
@@ -44,127 +203,54 @@ class Progress:
         stream: TextIO | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._ledger, self._clock = ledger, clock
+        self._ledger, self._clock, self._lock = ledger, clock, threading.Lock()
         self._stream = sys.stderr if stream is None else stream
-        self._on = self.waits = enabled and rank == 0 and self._stream is not None
+        self._on = enabled and rank == 0 and self._stream is not None
         self._what = "judging" if world == 1 else f"judging (rank 0 of {world}, its share)"
-        self._expected = 0
-        self._called_before = 0  # verdicts that took a call before the bar was started
-        self._shown = -1  # verdicts in what was shown last
-        self._started = clock()
-        self._lock = threading.Lock()
-        self._drawing = threading.Lock()
-        self._stop: threading.Event | None = None
-        self._thread: threading.Thread | None = None
-        self._bar: Any = None
+        self._next: float | None = None  # when a line is due; None: nothing is under way
+        self.done = self.failed = self._expected = 0
 
     def expect(self, verdicts: int) -> None:
-        """That many more verdicts will be given. Starts nothing: generation may come first."""
+        """That many more verdicts will be given."""
         with self._lock:
             self._expected += verdicts
 
-    def start(self) -> None:
-        """Show the bar from now on."""
-        if not self._on:
-            return
+    def given(self, failed: int, verdicts: int = 1) -> None:
+        """A task got verdicts, of them some without a score."""
         with self._lock:
-            if self._stop is not None:
-                return
-            self.waits = False
-            self._started = self._clock()
-            self._called_before = self._ledger.done - self._ledger.cached
-            stop = self._stop = threading.Event()
-        # Otherwise the thread could hold stderr's lock when the interpreter ends, which is fatal.
-        atexit.register(self.close)
-        self._thread = threading.Thread(
-            target=self._watch, args=(stop,), name="judge-progress", daemon=True
-        )
-        self._guarded(self._thread.start)  # a process may be out of threads
+            self.done += verdicts
+            self.failed += failed
+            if self._on and self._clock() >= (self._next or 0.0):
+                self._show(first=self._next is None)
 
     def close(self) -> None:
-        """End the bar with the final state. A later verdict starts it again."""
+        """The last line."""
         with self._lock:
-            stop, self._stop = self._stop, None
-        if stop is None:
-            return
-        self.waits = self._on
-        stop.set()
-        if self._thread is not None and self._thread.is_alive():
-            self._thread.join(1.0)  # not longer: it may be stuck in a write
-        atexit.unregister(self.close)
-        with self._drawing:
-            if self._on and (self._bar is not None or self._shown != self._ledger.done):
-                self._guarded(self._draw)
-            if self._bar is not None:
-                self._guarded(self._bar.close)
-                self._bar = None
+            if self._on and self._next is not None:
+                self._show(last=True)
+            self._next = None
 
-    def _watch(self, stop: threading.Event) -> None:
-        while not stop.wait(BAR_SECONDS if self._is_terminal() else LINE_SECONDS):
-            with self._drawing:
-                if self._on and not stop.is_set():
-                    self._guarded(self._draw)
-
-    def _guarded(self, draw: Callable[[], object]) -> None:
+    def _show(self, *, first: bool = False, last: bool = False) -> None:
         try:
-            draw()
-        except Exception:
-            # A closed pipe, a replaced stderr, an encoding without our characters: the run is worth
-            # more than its bar.
-            self._on = self.waits = False
-
-    def _is_terminal(self) -> bool:
-        try:
-            return self._stream.isatty()
-        except (AttributeError, ValueError, OSError):
-            return False
-
-    def _draw(self) -> None:
-        if self._is_terminal():
-            bar = self._bar = self._bar or _bar(self._stream, self._what, self._expected)
-            bar.n = self._ledger.done
-            bar.total = max(self._expected, bar.n)
-            bar.set_postfix_str(self._details())  # refreshes
-        else:
-            self._stream.write(self.line() + "\n")
+            terminal = self._stream.isatty()
+            self._next = self._clock() + (0.5 if terminal else 30.0)
+            if terminal:
+                self._stream.write(f"\r{self.line()}\x1b[K" + "\n" * last)
+            elif not first:
+                self._stream.write(f"{self.line()}\n")
             self._stream.flush()
-        self._shown = self._ledger.done
+        except (OSError, ValueError, AttributeError):  # a closed pipe, a replaced stderr
+            self._on = False
 
     def line(self) -> str:
         """The state in one line."""
-        done = self._ledger.done
-        of = f" of {self._expected:,}" if self._expected >= done else ""
-        return f"{self._what}: {done:,}{of} verdicts, {self._details()}"
-
-    def _details(self) -> str:
-        ledger, total = self._ledger, self._ledger.total()
-        parts = [f"{ledger.cached:,} cached", f"{ledger.failed:,} failed"]
-        parts += [cost_text(total)] if total.calls else []
-        waiting = self._clock() - max(ledger.last, self._started)
-        left = self._left()
-        if waiting >= _STALLED and ledger.done < self._expected:
-            parts.append(f"none for {duration(waiting)}")
-        elif left is not None:
-            parts.append(f"about {duration(left)} left")
-        return ", ".join(parts)
-
-    def _left(self) -> float | None:
-        """Seconds until the expected verdicts are given at the pace of those that took a call."""
-        called = self._ledger.done - self._ledger.cached - self._called_before
-        left = self._expected - self._ledger.done
-        if called <= 0 or left <= 0:
-            return None
-        return (self._clock() - self._started) / called * left
-
-
-def _bar(stream: TextIO, what: str, total: int) -> Any:
-    from tqdm import tqdm
-
-    class Bar(tqdm):  # type: ignore[misc]  # tqdm has no types
-        monitor_interval = 0  # tqdm's own thread would write to a broken stderr unguarded
-
-    form = "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"  # its rate counts cached ones
-    return Bar(desc=what, file=stream, dynamic_ncols=True, bar_format=form, total=total)
+        total = self._ledger.total()
+        of = f" of {self._expected:,}" if self._expected >= self.done else ""
+        cost = f", {cost_text(total)}" if total.calls else ""
+        return (
+            f"{self._what}: {self.done:,}{of} verdicts, {total.cached_calls:,} replies from the "
+            f"cache, {self.failed:,} failed{cost}"
+        )
 
 
 def duration(seconds: float) -> str:
@@ -188,20 +274,20 @@ def lines(rows: Sequence[Row], prices: str = "") -> list[str]:
     told = []
     for row in rows:
         name = f"judge {row.judge}" + (f", {row.task}" if row.task else "")
-        drift = f", answered by {_counts(row.models)}" if len(answered[row.judge]) > 1 else ""
+        models = ", ".join(f"{model} ({n:,})" for model, n in sorted(row.models.items()))
+        drift = f", answered by {models}" if len(answered[row.judge]) > 1 else ""
         told.append(f"{name}: {_line(row, prices)}{drift}")
-    if len(rows) > 1:
-        total = rows[0].copy()
-        for row in rows[1:]:
-            total.add(row)
-        if calls := _calls(total, prices):  # none where nobody was asked
-            told.append(f"all judges: {', '.join(calls)}")
+    if len(rows) > 1 and (calls := _calls(_sum(rows), prices)):  # none where nobody was asked
+        told.append(f"all judges: {', '.join(calls)}")
     return told
 
 
 def _line(row: Row, prices: str) -> str:
-    statuses = {Status.OK.value: row.by_status.get(Status.OK.value, 0)} | row.by_status
-    parts = [f"{_number(row.verdicts, 'verdict')} ({_statuses(statuses)})", *_calls(row, prices)]
+    ok = Status.OK.value
+    others = sorted(row.by_status.items(), key=lambda item: (-item[1], item[0]))
+    counts = [(ok, row.by_status.get(ok, 0)), *(one for one in others if one[0] != ok)]
+    statuses = ", ".join(f"{number:,} {name}" for name, number in counts)
+    parts = [f"{_number(row.verdicts, 'verdict')} ({statuses})", *_calls(row, prices)]
     why = [f"last {status}: {reason}" for status, reason in sorted(row.reasons.items())]
     return "; ".join([", ".join(parts), *why])
 
@@ -215,7 +301,13 @@ def _calls(row: Row, prices: str) -> list[str]:
         parts += [_number(row.retries, "retry", "retries")] if row.retries else []
         parts += [_number(row.repaired, "repair")] if row.repaired else []
     if row.calls:
-        parts.append(f"{row.prompt_tokens:,} + {row.completion_tokens:,} tokens{_notes(row)}")
+        notes = []
+        if row.prefix_tokens:
+            notes.append(f"{row.prefix_tokens:,} of the prompts' from the endpoint's own cache")
+        if row.unknown_tokens:
+            notes.append(f"{row.unknown_tokens:,} replies without a count")
+        tokens = f"{row.prompt_tokens:,} + {row.completion_tokens:,} tokens"
+        parts.append(tokens + (f" ({'; '.join(notes)})" if notes else ""))
         parts.append(_money(row, prices))
     return parts
 
@@ -223,26 +315,12 @@ def _calls(row: Row, prices: str) -> list[str]:
 def _money(row: Row, prices: str) -> str:
     if row.unknown_cost == row.calls:
         return cost_text(row)
-    notes = [f"{_paid(row)} paid in this run"] if row.cached_calls else []
+    paid = ("at least " if row.paid_unknown_cost else "") + dollars(row.paid_cost)
+    if row.paid_unknown_cost == row.paid_calls:
+        paid = "an unknown amount" if row.paid_calls else "nothing"
+    notes = [f"{paid} paid in this run"] if row.cached_calls else []
     notes += [prices] if prices else []
     return cost_text(row) + (f" ({'; '.join(notes)})" if notes else "")
-
-
-def _paid(row: Row) -> str:
-    if row.paid_calls == 0:
-        return "nothing"
-    if row.paid_unknown_cost == row.paid_calls:
-        return "an unknown amount"
-    return ("at least " if row.paid_unknown_cost else "") + dollars(row.paid_cost)
-
-
-def _notes(row: Row) -> str:
-    notes = []
-    if row.prefix_tokens:
-        notes.append(f"{row.prefix_tokens:,} of the prompts' from the endpoint's own cache")
-    if row.unknown_tokens:
-        notes.append(f"{row.unknown_tokens:,} replies without a count")
-    return f" ({'; '.join(notes)})" if notes else ""
 
 
 def cost_text(row: Row) -> str:
@@ -260,18 +338,6 @@ def dollars(amount: float) -> str:
     if 0 < amount < 0.0001:
         return "under $0.0001"
     return f"${amount:,.2f}" if amount >= 0.1 or amount == 0 else f"${amount:.4f}"
-
-
-def _statuses(counts: Mapping[str, int]) -> str:
-    def place(item: tuple[str, int]) -> tuple[bool, int, str]:
-        return item[0] != Status.OK.value, -item[1], item[0]
-
-    others = sorted(counts.items(), key=place)
-    return ", ".join(f"{number:,} {name}" for name, number in others)
-
-
-def _counts(models: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} ({number:,})" for name, number in sorted(models.items()))
 
 
 def _number(count: int, one: str, many: str = "") -> str:

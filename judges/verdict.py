@@ -124,18 +124,17 @@ def total_usage(verdicts: Iterable[Verdict]) -> Usage | None:
     if not usages:
         return None
     asked = [usage for usage in usages if usage.replies]
+
+    def added(counts: list[int | None]) -> int | None:
+        return None if None in counts or not counts else sum(count or 0 for count in counts)
+
     return Usage(
         sum(usage.replies for usage in usages),
-        _sum([usage.prompt_tokens for usage in asked]),
-        _sum([usage.completion_tokens for usage in asked]),
+        added([usage.prompt_tokens for usage in asked]),
+        added([usage.completion_tokens for usage in asked]),
         sum(usage.cached_tokens for usage in asked),
         bool(asked) and all(usage.batch for usage in asked),
     )
-
-
-def _sum(values: Sequence[int | None]) -> int | None:
-    reported = [value for value in values if value is not None]
-    return sum(reported) if reported and len(reported) == len(values) else None
 
 
 def first_problem(error: ValidationError) -> str:
@@ -233,31 +232,31 @@ class JudgeConfig:
 
     def describe(self) -> dict[str, Any]:
         """Plain types for results and logs; no secrets."""
-        description: dict[str, Any] = {"provider": self.provider, "model": self.model or None}
+        found: dict[str, Any] = {"provider": self.provider, "model": self.model or None}
+        named = _DESCRIBED.get(self.provider, {})
         if self.provider in (OPENAI, HUGGINGFACE):
-            description |= {**vars(self.sampling), "repairs": self.repairs}
+            found |= vars(self.sampling)
+        found |= {name: getattr(self, name) for name in named.get("fields", ())}
         if self.provider == OPENAI:
-            description |= {
-                "base_url": self.base_url or DEFAULT_BASE_URL,
-                "api_version": self.api_version,
-                "reply_format": self.reply_format,
-                "timeout": self.timeout,
-                "retries": self.retries,
-                "openai_version": _version("openai"),
-            }
-        if self.provider == HUGGINGFACE:
-            description |= {"device": self.device, "dtype": self.dtype, "revision": self.revision}
-            description |= {f"{name}_version": _version(name) for name in ("transformers", "torch")}
-        if self.provider == PANEL:
-            description |= {"rule": self.rule, "tie": self.tie}
-        if self.provider == DEBATE:
-            description["rounds"] = self.rounds
+            found["base_url"] = self.base_url or DEFAULT_BASE_URL
+        found |= {f"{name}_version": _version(name) for name in named.get("packages", ())}
         if self.members:
-            description["members"] = [member.describe() for member in self.members]
-        return description | {
-            "version": _version("lmms-eval-tasks"),
-            "comparable": self.comparable,
-        }
+            found["members"] = [member.describe() for member in self.members]
+        return found | {"version": _version("lmms-eval-tasks"), "comparable": self.comparable}
+
+
+_DESCRIBED: dict[str, dict[str, tuple[str, ...]]] = {
+    OPENAI: {
+        "fields": ("repairs", "base_url", "api_version", "reply_format", "timeout", "retries"),
+        "packages": ("openai",),
+    },
+    HUGGINGFACE: {
+        "fields": ("repairs", "device", "dtype", "revision"),
+        "packages": ("transformers", "torch"),
+    },
+    PANEL: {"fields": ("rule", "tie")},
+    DEBATE: {"fields": ("rounds",)},
+}
 
 
 def _version(package: str) -> str | None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import inspect
 import io
-import json
 import os
 import random
 import re
@@ -45,14 +44,13 @@ class HuggingFaceProvider:
     """
 
     def __init__(self, config: JudgeConfig) -> None:
-        self.model, self._device, self._dtype = config.model, config.device, config.dtype
+        self.model, self._config = config.model, config
         self.checkpoint = Checkpoint(config.model, config.revision, config.trust_remote_code)
         self._lock = threading.Lock()
-        self._identity: dict[str, Any] | None = None
         self._weights: Any = None
         self._failure = ""  # why loading failed: it is not tried again for every verdict
 
-    @property
+    @cached_property
     def identity(self) -> Mapping[str, Any]:
         """Checkpoint (commit, or a folder's fingerprint), dtype, device type, package versions.
 
@@ -61,30 +59,26 @@ class HuggingFaceProvider:
         Raises:
             JudgeError: there is no such checkpoint.
         """
-        if self._identity is None:  # once known it waits for no generation
-            import torch
-            import transformers
+        import torch
+        import transformers
 
-            with self._lock:
-                self._identity = {
-                    "provider": "huggingface",
-                    "model": self.checkpoint.label,
-                    "revision": self.checkpoint.version,
-                    "dtype": self._dtype,
-                    "device": torch.device(self._device_name()).type,
-                    "transformers": str(transformers.__version__),
-                    "torch": str(torch.__version__),
-                }
-        return self._identity
+        return {
+            "provider": "huggingface",
+            "model": self.checkpoint.label,
+            "revision": self.checkpoint.version,
+            "dtype": self._config.dtype,
+            "device": torch.device(self._device).type,
+            "transformers": str(transformers.__version__),
+            "torch": str(torch.__version__),
+        }
 
     def complete(self, request: Request, samples: Sequence[int]) -> list[Reply]:
         """The reply of the first of `samples`; greedy if the temperature is 0 or None.
 
         Sample i of a request is drawn after seeding with (seed or 0, i): on the same machine it is
-        the same whenever and in whichever order it is asked for. A schema
-        is not enforced (form `text`). Special tokens are left out of the text, reasoning markers
-        stay. Log-probabilities are those of the model's own distribution, before temperature and
-        top_p.
+        the same whenever and in whichever order it is asked for. A schema is not enforced (form
+        `text`). Special tokens are left out of the text, reasoning markers stay.
+        Log-probabilities are those of the model's own distribution, before temperature and top_p.
 
         Raises:
             ProviderError: the checkpoint cannot be used, the request does not fit it, or out of
@@ -94,15 +88,17 @@ class HuggingFaceProvider:
             identity = self.identity
             with self._lock:
                 self._load()
-                return [self._reply(request, samples[0], identity)]
+                reply = self._reply(request, samples[0])
         except JudgeError as error:
             raise ProviderError(str(error)) from error
+        return [replace(reply, model=f"{identity['model']}@{identity['revision'][:19]}")]
 
-    def _device_name(self) -> str:
+    @property
+    def _device(self) -> str:
         import torch
 
-        if self._device != "auto":
-            return self._device
+        if self._config.device != "auto":
+            return self._config.device
         if torch.cuda.is_available():
             return "cuda"
         return "mps" if torch.backends.mps.is_available() else "cpu"
@@ -114,31 +110,30 @@ class HuggingFaceProvider:
         if self._weights is not None:
             return
         try:
-            self._weights = self.checkpoint.load(self._device_name(), self._dtype)
-        except JudgeError as error:
-            self._failure = str(error)
-            raise
+            self._weights = self.checkpoint.load(self._device, self._config.dtype)
         except Exception as error:  # a missing shard, no memory, a package that is not there
-            self._failure = f"{self.model}: cannot be loaded: {line(error)}"
+            is_told = isinstance(error, JudgeError)
+            self._failure = (
+                str(error) if is_told else f"{self.model}: cannot be loaded: {_line(error)}"
+            )
             raise ProviderError(self._failure) from error
 
-    def _reply(self, request: Request, sample: int, identity: Mapping[str, Any]) -> Reply:
+    def _reply(self, request: Request, sample: int) -> Reply:
         import torch
 
         front = self.checkpoint.front
         try:
             inputs = encode(front, request, sees=self.checkpoint.sees)
-            reply = generate(self._weights, front, inputs, request, sample)
+            return generate(self._weights, front, inputs, request, sample)
         except ProviderError as error:
             raise ProviderError(f"{self.model}: {error}") from error
         except torch.OutOfMemoryError as error:
             raise ProviderError(
-                f"{self.model}: out of memory on {identity['device']}: a shorter prompt, fewer or "
-                "smaller images, or a smaller judge"
+                f"{self.model}: out of memory on {self.identity['device']}: a shorter prompt, "
+                "fewer or smaller images, or a smaller judge"
             ) from error
         except Exception as error:  # a template or a kernel that refuses: counted, not a crash
-            raise ProviderError(f"{self.model}: {line(error)}") from error
-        return replace(reply, model=f"{identity['model']}@{identity['revision'][:19]}")
+            raise ProviderError(f"{self.model}: {_line(error)}") from error
 
 
 # --- a checkpoint, in a folder or on the Hub ------------------------------------------------------
@@ -176,17 +171,15 @@ class Checkpoint:
         """The folder, or the one that the Hub's cache keeps for a commit; fetches the config."""
         if self.folder is not None:
             return self.folder
-        from huggingface_hub import constants, hf_hub_download
+        from huggingface_hub import hf_hub_download
 
         try:
             config = hf_hub_download(self.name, "config.json", revision=self._revision)
         except Exception as error:  # no network, no such name, no access, no good name
-            if constants.HF_HUB_OFFLINE and isinstance(error, OSError):
-                raise self._unusable(
-                    "not in the Hugging Face cache, and HF_HUB_OFFLINE is set: fetch it first "
-                    f"(hf download {self.name}), or name a folder"
-                ) from error
-            raise self._unusable(line(error)) from error
+            raise self._unusable(
+                f"neither a folder nor to be had from the Hub (hf download {self.name}): "
+                f"{_line(error)}"
+            ) from error
         return Path(config).parent
 
     @cached_property
@@ -195,22 +188,11 @@ class Checkpoint:
         return self.snapshot.name if self.folder is None else fingerprint(self.folder)
 
     @cached_property
-    def config(self) -> Any:
-        """The model's config."""
-        from transformers import AutoConfig
-
-        name, options = self._source()
-        try:
-            return AutoConfig.from_pretrained(name, **options)
-        except Exception as error:  # OSError, ValueError, and what a checkpoint's code raises
-            raise self._unusable(f"no config: {line(error)}") from error
-
-    @cached_property
     def sees(self) -> bool:
         """Whether the model takes images: by the type of its config, not by its name."""
         from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
 
-        config = self.config
+        config = self._from_pretrained("AutoConfig", "config")
         own_code = getattr(config, "auto_map", None) or {}
         for sees, mapping, auto in (
             (True, MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING, "AutoModelForImageTextToText"),
@@ -223,14 +205,8 @@ class Checkpoint:
     @cached_property
     def front(self) -> Any:
         """The tokenizer, or the processor of a model that sees; it has a chat template."""
-        from transformers import AutoProcessor, AutoTokenizer
-
-        cls, kind = (AutoProcessor, "processor") if self.sees else (AutoTokenizer, "tokenizer")
-        name, options = self._source()
-        try:
-            front = cls.from_pretrained(name, **options)
-        except Exception as error:  # as for the config
-            raise self._unusable(f"no {kind}: {line(error)}") from error
+        kind = "processor" if self.sees else "tokenizer"
+        front = self._from_pretrained(f"Auto{kind.title()}", kind)
         parts = (front, getattr(front, "tokenizer", None))
         if not any(getattr(part, "chat_template", None) for part in parts):
             raise self._unusable("no chat template: name an instruction-tuned model")
@@ -247,8 +223,9 @@ class Checkpoint:
 
         _ = self.front
         local = self.folder is not None or constants.HF_HUB_OFFLINE
-        if local and (missing := _missing_weights(self.snapshot)):
-            raise self._unusable(f"{self.snapshot} lacks {missing}")
+        names = ("*.safetensors", "pytorch_model*.bin")
+        if local and not any(file.is_file() for name in names for file in self.snapshot.glob(name)):
+            raise self._unusable(f"{self.snapshot} lacks weights (model.safetensors)")
 
     def load(self, device: str, dtype: str) -> Any:
         """The model on a device, in evaluation mode; of its generation config only the ends stay.
@@ -259,9 +236,9 @@ class Checkpoint:
         """
         import transformers
 
-        name, options = self._source()
+        name, options = self._source
         version = tuple(int(part) for part in transformers.__version__.split(".")[:2])
-        options["dtype" if version >= (4, 56) else "torch_dtype"] = dtype
+        options = {**options, "dtype" if version >= (4, 56) else "torch_dtype": dtype}
         auto = "AutoModelForImageTextToText" if self.sees else "AutoModelForCausalLM"
         # A map of one device places quantised weights too, which cannot be moved afterwards.
         model = getattr(transformers, auto).from_pretrained(
@@ -280,10 +257,20 @@ class Checkpoint:
         )
         return model
 
+    @property
     def _source(self) -> tuple[str, dict[str, Any]]:
         """First argument and keywords of every `from_pretrained`; all parts are of one commit."""
         pinned = {"revision": self.version} if self.folder is None else {}
         return str(self.folder or self.name), {"trust_remote_code": self._remote, **pinned}
+
+    def _from_pretrained(self, auto: str, kind: str) -> Any:
+        import transformers
+
+        name, options = self._source
+        try:
+            return getattr(transformers, auto).from_pretrained(name, **options)
+        except Exception as error:  # OSError, ValueError, and what a checkpoint's code raises
+            raise self._unusable(f"no {kind}: {_line(error)}") from error
 
     def _unusable(self, reason: str) -> JudgeError:
         return JudgeError(f"the judge {self.name}: {reason}")
@@ -310,22 +297,9 @@ def fingerprint(folder: Path) -> str:
     return f"sha256:{digest.hexdigest()}"
 
 
-def line(error: Exception) -> str:
+def _line(error: Exception) -> str:
     """An exception in one line, cut to a readable length."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
-
-
-def _missing_weights(folder: Path) -> str:
-    """What a checkpoint's folder lacks, in words; empty if its weights are there."""
-    for index in sorted(folder.glob("*.index.json")):
-        try:
-            shards = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
-        except (OSError, ValueError, LookupError, TypeError, AttributeError):
-            return f"a readable {index.name}"
-        absent = sum(not (folder / shard).is_file() for shard in shards)
-        return f"{absent} of its {len(shards)} weight files" if absent else ""
-    found = [*folder.glob("*.safetensors"), *folder.glob("pytorch_model*.bin")]
-    return "" if any(file.is_file() for file in found) else "weights (model.safetensors)"
 
 
 # --- one reply ------------------------------------------------------------------------------------
@@ -346,29 +320,55 @@ def encode(front: Any, request: Request, *, sees: bool) -> dict[str, Any]:
     tokenizer = getattr(front, "tokenizer", front)
     specials = sorted((text for text in _specials(tokenizer).values() if len(text) > 1), key=len)
     special = re.compile("|".join(map(re.escape, reversed(specials))) or "(?!)")
-    messages = [
-        {
-            "role": message["role"],
-            "content": [_part(part, special, sees) for part in _parts(message)],
-        }
-        for message in request.messages
-    ]
     options: dict[str, Any] = {"add_generation_prompt": True}
     if request.sampling.reasoning_effort is not None:
         options["reasoning_effort"] = request.sampling.reasoning_effort  # for templates that ask
     if not getattr(front, "chat_template", None):
         options["chat_template"] = tokenizer.chat_template
-    refused = messages[0]["role"] == "system" and not _keeps_system(
-        front, _shaped(messages, sees), options
-    )
-    if refused and len(messages) > 1:
-        system, first, *rest = messages
-        opening = [_text(part["text"] + "\n") for part in system["content"]]
-        messages = [first | {"content": [*opening, *first["content"]]}, *rest]
+
+    def part(given: Mapping[str, Any]) -> dict[str, Any]:
+        from PIL import Image
+
+        if given["type"] == "text":
+            text = special.sub(lambda match: f"{match[0][0]} {match[0][1:]}", given["text"])
+            return {"type": "text", "text": text}
+        if not sees:
+            raise ProviderError("a text model, takes no images")
+        data = given["image_url"]["url"].partition(",")[2]
+        return {"type": "image", "image": Image.open(io.BytesIO(b64decode(data))).convert("RGB")}
+
+    def shaped(given: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Messages as templates take them: parts where there may be images, else strings."""
+        found = [{**one, "content": [part(each) for each in _parts(one)]} for one in given]
+        for one in found if not sees else ():
+            one["content"] = "\n".join(each["text"] for each in one["content"])
+        return found
+
+    messages = shaped(request.messages)
+    if messages[0]["role"] == "system" and not _shows(front, messages, options):
+        system, first, *rest = request.messages
+        opening = {"type": "text", "text": f"{system['content']}\n"}
+        messages = shaped([{**first, "content": [opening, *_parts(first)]}, *rest])
     encoded = front.apply_chat_template(
-        _shaped(messages, sees), tokenize=True, return_dict=True, return_tensors="pt", **options
+        messages, tokenize=True, return_dict=True, return_tensors="pt", **options
     )
     return dict(encoded)
+
+
+def _parts(message: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    content = message["content"]
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+def _shows(front: Any, messages: list[dict[str, Any]], options: dict[str, Any]) -> bool:
+    """Whether the rendered prompt holds the whole text of the system message."""
+    from jinja2 import TemplateError
+
+    try:
+        prompt = front.apply_chat_template(messages, tokenize=False, **options)
+    except TemplateError:
+        return False
+    return all(part["text"].strip() in prompt for part in _parts(messages[0]))
 
 
 def generate(
@@ -407,7 +407,7 @@ def generate(
             **drawn,
             max_new_tokens=min(wanted, room),
             return_dict_in_generate=True,
-            output_logits=bool(request.top_logprobs),
+            output_logits=bool(request.top_logprobs),  # `output_scores` are after temperature
         )
     ids = made.sequences[0, length:].tolist()
     ends = model.generation_config.eos_token_id or []
@@ -436,26 +436,22 @@ def _tokens(
     A character that several tokens make up is the last one's text, the others' is empty.
 
     Args:
-        tokenizer: of the model.
         ids: the reply's.
         rows: log-probabilities (vocabulary,) at each one's place.
         number: of the most probable tokens to list there.
     """
-    begin = done = 0  # the tokens from `begin` to `done` are context: they decide about spaces
-    for index, (id_, row) in enumerate(zip(ids, rows, strict=True)):
-        known = len(_decode(tokenizer, ids[begin:done]))
-        pending = ids[begin:index]
-        text = _decode(tokenizer, [*pending, id_])[known:]
-        # A character has at most four bytes: what is not whole by then will never be.
-        whole = not text.endswith("\ufffd") or index - done >= 3 or index == len(ids) - 1
-        text = text if whole else ""
+    done = 0  # characters of the text so far
+    for place, (id_, row) in enumerate(zip(ids, rows, strict=True)):
+        before = ids[max(0, place - 4) : place]  # decide about spaces; a character has four bytes
+        known = len(_decode(tokenizer, before).rstrip("\ufffd"))
         values, others = (found.tolist() for found in row.topk(min(number, len(row))))
-        texts = {other: _decode(tokenizer, [*pending, other])[known:] for other in others}
-        texts[id_] = text
+        texts = {other: _decode(tokenizer, [*before, other])[known:] for other in others}
+        whole = _decode(tokenizer, ids[: place + 1])
+        is_part = whole.endswith("\ufffd") and place + 1 < len(ids)
+        texts[id_] = "" if is_part else whole[done:]
+        done += len(texts[id_])
         listed = tuple((texts[other], value) for other, value in zip(others, values, strict=True))
-        yield Token(text, row[id_].item(), listed)
-        if whole:
-            begin, done = done, index + 1
+        yield Token(texts[id_], row[id_].item(), listed)
 
 
 def _decode(tokenizer: Any, ids: Sequence[int]) -> str:
@@ -467,46 +463,3 @@ def _specials(tokenizer: Any) -> dict[int, str]:
     named = zip(tokenizer.all_special_ids, tokenizer.all_special_tokens, strict=True)
     added = tokenizer.added_tokens_decoder.items()
     return dict(named) | {id_: token.content for id_, token in added if token.special}
-
-
-def _parts(message: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    content = message["content"]
-    return [_text(content)] if isinstance(content, str) else content
-
-
-def _text(text: str) -> dict[str, Any]:
-    return {"type": "text", "text": text}
-
-
-def _part(part: Mapping[str, Any], special: re.Pattern[str], sees: bool) -> dict[str, Any]:
-    from PIL import Image
-
-    if part["type"] == "text":
-        return _text(special.sub(lambda match: f"{match[0][0]} {match[0][1:]}", part["text"]))
-    if not sees:
-        raise ProviderError("a text model, takes no images")
-    data = part["image_url"]["url"].partition(",")[2]
-    return {"type": "image", "image": Image.open(io.BytesIO(b64decode(data))).convert("RGB")}
-
-
-def _shaped(messages: list[dict[str, Any]], sees: bool) -> list[dict[str, Any]]:
-    """Messages as templates take them: parts where there may be images, otherwise strings."""
-    if sees:
-        return messages
-    return [
-        message | {"content": "\n".join(part["text"] for part in message["content"])}
-        for message in messages
-    ]
-
-
-def _keeps_system(front: Any, messages: list[dict[str, Any]], options: dict[str, Any]) -> bool:
-    """Whether the rendered prompt shows the whole text of the system message."""
-    from jinja2 import TemplateError
-
-    try:
-        prompt = front.apply_chat_template(messages, tokenize=False, **options)
-    except TemplateError:
-        return False
-    content = messages[0]["content"]
-    texts = [content] if isinstance(content, str) else [part["text"] for part in content]
-    return all(text.strip() in prompt for text in texts)

@@ -11,7 +11,7 @@ import re
 import threading
 import time
 from base64 import b64decode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -30,13 +30,18 @@ from lmms_eval_tasks.judges.verdict import (
 if TYPE_CHECKING:
     from openai import OpenAI
 
+FORMS = ("json_schema", "json_object", "text")  # ways to ask for a schema, strictest first
+# Optional parameters: a judge without them is still a judge. `max_tokens` is first tried under its
+# newer name.
+_SAMPLING = ("max_tokens", "temperature", "top_p", "seed", "reasoning_effort")
+_ADAPTABLE = (*_SAMPLING, "n", "top_logprobs", "logprobs")
 _BUSY = {408, 409, 425, 429}  # and everything from 500 on: the same request may work later
 _SPENT = ("insufficient_quota", "billing_hard_limit_reached")  # a 429 that waiting does not heal
 # A prompt that is too long is refused with 400 too, in words that name max_tokens.
 _TOO_LONG = re.compile(r"context.?length|context.?window|too long|maximum.{0,20}tokens", re.I)
 _KEY_LIKE = re.compile(r"\b(?:sk-|Bearer |Basic )[\w+/=*.-]{6,}")
-_MAX_MESSAGE = 300  # characters of an endpoint's error text that are kept
-_CONNECTIONS = 1024  # open at most
+MAX_MESSAGE = 300  # characters of an endpoint's error text that are kept
+_CONNECTIONS = 1024  # open at most: more threads than the package's 100 would reconnect each time
 
 
 class OpenAIProvider:
@@ -46,14 +51,14 @@ class OpenAIProvider:
         self.config = config
         self._created: OpenAI | None = None
         self._lock = threading.Lock()  # creation of the client only; requests run in parallel
-        fixed = config.reply_format != "auto"
+        self._form_known = config.reply_format != "auto"
         # Where in FORMS this endpoint was found to stand; it only ever moves down.
-        self._form = FORMS.index(config.reply_format) if fixed else 0
-        self._form_known = fixed
+        self._form = FORMS.index(config.reply_format) if self._form_known else 0
         # The parameters under other names, or None for those that this endpoint does not take.
         self._renamed: dict[str, str | None] = {}
         if is_reasoning(config.model):
             self._renamed["max_tokens"] = "max_completion_tokens"
+        self._secrets = _secrets(config)
 
     @property
     def identity(self) -> Mapping[str, Any]:
@@ -83,7 +88,7 @@ class OpenAIProvider:
 
         form, renamed = self._form, dict(self._renamed)
         while True:
-            body = chat_body(self.config.model, request, len(samples), FORMS[form], renamed)
+            body = self._body(request, len(samples), FORMS[form], renamed)
             try:
                 data: object = self._client().post("/chat/completions", body=body, cast_to=object)
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
@@ -100,15 +105,28 @@ class OpenAIProvider:
 
     def body(self, request: Request) -> dict[str, Any]:
         """The JSON of a request for one sample, as far as this endpoint is known; for batches."""
-        return chat_body(self.config.model, request, 1, FORMS[self._form], self._renamed)
+        return self._body(request, 1, FORMS[self._form], self._renamed)
 
-    def replies(self, data: object, form: str = "") -> list[Reply]:
-        """The choices of a chat completion, without the key in any of its texts.
-
-        Raises:
-            ProviderError: it is no chat completion.
-        """
-        return read_chat(self._redact_all(data), form or FORMS[self._form], self.clean)
+    def _body(
+        self, request: Request, count: int, form: str, renamed: Mapping[str, str | None]
+    ) -> dict[str, Any]:
+        parameters: dict[str, Any] = {
+            **vars(request.sampling),
+            "n": count if count > 1 else None,
+            "logprobs": True if request.top_logprobs else None,
+            "top_logprobs": request.top_logprobs or None,
+        }
+        if request.schema is not None and form != "text":
+            parameters["response_format"] = {"type": form}
+            if form == "json_schema":
+                schema = {"name": request.schema_name, "schema": request.schema, "strict": True}
+                parameters["response_format"]["json_schema"] = schema
+        body: dict[str, Any] = {"model": self.config.model, "messages": list(request.messages)}
+        for name, value in parameters.items():
+            sent = renamed.get(name, name)
+            if value is not None and sent is not None:
+                body[sent] = value
+        return body
 
     # --- learning what the endpoint takes ---------------------------------------------------
 
@@ -122,18 +140,13 @@ class OpenAIProvider:
         named = str(getattr(error, "param", None) or "")
         for name in _ADAPTABLE:
             sent = renamed.get(name, name)
-            if sent not in body or not (named == sent or re.search(rf"\b{sent}\b", words)):
-                continue
-            renaming = name == "max_tokens" and name not in renamed
-            return form, {**renamed, name: "max_completion_tokens" if renaming else None}
+            if sent in body and (named == sent or re.search(rf"\b{sent}\b", words)):
+                renaming = name == "max_tokens" and name not in renamed
+                return form, {**renamed, name: "max_completion_tokens" if renaming else None}
         # No parameter is named: perhaps the reply's form, unless it has worked here before. Another
         # request may have learned meanwhile that a later one does.
         about_form = not self._form_known or named.startswith("response_format")
-        if (
-            "response_format" in body
-            and form + 1 < len(FORMS)
-            and (about_form or form < self._form)
-        ):
+        if "response_format" in body and (about_form or form < self._form):
             return max(form + 1, self._form), dict(renamed)
         return None
 
@@ -146,13 +159,63 @@ class OpenAIProvider:
         for name in sorted(dropped):
             say(f"the judge {self.config.label} does not take {name}: sent without it")
 
+    # --- what comes back --------------------------------------------------------------------
+
+    def replies(self, data: object, form: str = "") -> list[Reply]:
+        """The choices of a chat completion's JSON, without the key in any of its texts.
+
+        Token counts are for the whole response: the prompt's go to the first reply, the
+        completion's are spread evenly, so that sums over replies are what was billed.
+
+        Raises:
+            ProviderError: it is no chat completion; worth another attempt (routers answer 200 with
+                an error inside).
+        """
+        data = self._redacted(data)
+        values = data if isinstance(data, dict) else {}
+        choices = values.get("choices")
+        told = values.get("error")
+        why = f": {self.clean(str(told))}" if told and not choices else ""
+        nothing = ProviderError(f"the endpoint's reply is no chat completion{why}", retry=True)
+        if not isinstance(choices, list) or not choices:
+            raise nothing
+        usage = values["usage"] if isinstance(values.get("usage"), dict) else {}
+        details = usage.get("prompt_tokens_details")
+        prompt, completion = (_count(usage.get(f"{of}_tokens")) for of in ("prompt", "completion"))
+        cached = _count(details.get("cached_tokens")) if isinstance(details, dict) else None
+        found = []
+        for place, choice in enumerate(choices):
+            message = choice.get("message") if isinstance(choice, dict) else None
+            if not isinstance(message, dict):
+                raise nothing
+            text = message.get("content")
+            if text is not None and not isinstance(text, str):
+                raise ProviderError("the content of the endpoint's reply is not text", retry=True)
+            spread = divmod(completion or 0, len(choices))
+            found.append(
+                Reply(
+                    text=text,
+                    finish=str(choice.get("finish_reason") or "stop"),
+                    model=str(values.get("model") or ""),
+                    refusal=str(message.get("refusal") or ""),
+                    form=form or FORMS[self._form],
+                    prompt_tokens=prompt if prompt is None or place == 0 else 0,
+                    completion_tokens=None
+                    if completion is None
+                    else spread[0] + (place < spread[1]),
+                    cached_tokens=(cached or 0) if place == 0 else 0,
+                    tokens=_tokens(choice.get("logprobs")),
+                )
+            )
+        return found
+
     def _error(self, error: Exception) -> ProviderError:
         """What an exception of the transport means for the run."""
         import openai
 
         status = getattr(error, "status_code", None)
         name = type(error).__name__ + (f" {status}" if status else "")
-        told = f"{name}: {self.clean(str(error))}"[:_MAX_MESSAGE]
+        told = f"{name}: {self.clean(str(error))}"[:MAX_MESSAGE]
         if _filtered(error):
             return ProviderError(told, status=Status.REFUSED)
         if isinstance(error, openai.APIStatusError):
@@ -165,29 +228,18 @@ class OpenAIProvider:
 
     def clean(self, text: str) -> str:
         """An endpoint's own words on one line, without anything that looks like a key."""
-        return _KEY_LIKE.sub("[key]", self._redact(" ".join(text.split())))
+        return _KEY_LIKE.sub("[key]", str(self._redacted(" ".join(text.split()))))
 
-    def _redact(self, text: str) -> str:
-        """`text` without the key: some endpoints repeat it in their errors.
-
-        What is shorter than 8 characters (vLLM users set EMPTY) is no key but a common word.
-        """
-        for secret in _secrets(self.config):
-            if len(secret) >= 8:
-                text = text.replace(secret, "[key]")
-        return text
-
-    def _redact_all(self, data: object) -> object:
-        """The same for every text of a response's body."""
-        if self.config.authorization is None:
-            return data
+    def _redacted(self, data: object) -> object:
+        """A response's body without the key in any text: some endpoints repeat it in errors."""
         if isinstance(data, dict):
-            return {name: self._redact_all(value) for name, value in data.items()}
+            return {name: self._redacted(value) for name, value in data.items()}
         if isinstance(data, list):
-            return [self._redact_all(value) for value in data]
-        return self._redact(data) if isinstance(data, str) else data
-
-    # --- the client -------------------------------------------------------------------------
+            return [self._redacted(value) for value in data]
+        if isinstance(data, str):
+            for secret in self._secrets:
+                data = data.replace(secret, "[key]")
+        return data
 
     def _client(self) -> OpenAI:
         """The client, made for the first request: the openai package takes long to import."""
@@ -197,26 +249,11 @@ class OpenAIProvider:
             return self._created
 
 
-# Optional parameters: a judge without them is still a judge. `max_tokens` is first tried under its
-# newer name.
-_ADAPTABLE = (
-    "max_tokens",
-    "temperature",
-    "top_p",
-    "seed",
-    "reasoning_effort",
-    "n",
-    "top_logprobs",
-    "logprobs",
-)
-
-
 def new_client(config: JudgeConfig) -> OpenAI:
     """A client for the endpoint of `config`, with its own key and nothing from the environment."""
     import openai
 
     base_url = config.base_url or DEFAULT_BASE_URL
-    # The package keeps 100 connections: more threads than that would reconnect for each request.
     limits = type(openai.DEFAULT_CONNECTION_LIMITS)(
         max_connections=_CONNECTIONS, max_keepalive_connections=_CONNECTIONS
     )
@@ -224,21 +261,19 @@ def new_client(config: JudgeConfig) -> OpenAI:
     http_client = openai.DefaultHttpxClient(
         trust_env=not is_local(urlsplit(base_url).hostname or ""), limits=limits
     )
-    headers, key = {}, "unused"  # the header is what is sent
-    if config.authorization is not None and config.api_version is not None:
-        key = _secrets(config)[-1]  # Azure's client puts it into a header of Azure's own
-    elif config.authorization is not None:
-        headers = {"Authorization": config.authorization.get_secret_value()}
+    header = config.authorization.get_secret_value() if config.authorization else ""
     common: dict[str, Any] = {
-        "api_key": key,
-        "default_headers": headers,
+        "api_key": "unused",  # the header is what is sent
+        "default_headers": {"Authorization": header} if header else {},
         "timeout": config.timeout,
         "max_retries": 0,  # the engine retries
         "http_client": http_client,
     }
-    if config.api_version is not None:
-        return openai.AzureOpenAI(azure_endpoint=base_url, api_version=config.api_version, **common)
-    return openai.OpenAI(base_url=base_url, **common)
+    if config.api_version is None:
+        return openai.OpenAI(base_url=base_url, **common)
+    if header:  # Azure's client puts the key into a header of Azure's own
+        common |= {"api_key": _tokens_of(header)[-1], "default_headers": {}}
+    return openai.AzureOpenAI(azure_endpoint=base_url, api_version=config.api_version, **common)
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:
@@ -246,14 +281,10 @@ def retry_after(headers: Mapping[str, str], now: float) -> float | None:
     try:
         if given := headers.get("retry-after-ms"):
             return max(0.0, float(given) / 1000)
-        given = headers.get("retry-after")
-        if given is None:
-            return None
-        try:
-            return max(0.0, float(given))
-        except ValueError:
-            parsed = email.utils.parsedate_tz(given)
-            return None if parsed is None else max(0.0, email.utils.mktime_tz(parsed) - now)
+        given = headers.get("retry-after", "")
+        if parsed := email.utils.parsedate_tz(given):
+            return max(0.0, email.utils.mktime_tz(parsed) - now)
+        return max(0.0, float(given))
     except (ValueError, OverflowError):
         return None
 
@@ -264,106 +295,18 @@ def _filtered(error: Exception) -> bool:
 
 
 def _secrets(config: JudgeConfig) -> list[str]:
+    """What must not be repeated; below 8 characters (vLLM users set EMPTY) it is a common word."""
     if config.authorization is None:
         return []
-    header = config.authorization.get_secret_value()
+    found = _tokens_of(config.authorization.get_secret_value())
+    return [secret for secret in found if len(secret) >= 8]
+
+
+def _tokens_of(header: str) -> list[str]:
     scheme, _, token = header.partition(" ")
     if scheme == "Basic":
         return [token, b64decode(token).decode().partition(":")[2] or token]
     return [token]
-
-
-# --- OpenAI's chat completions as data: a request's JSON, a response's replies --------------------
-
-FORMS = ("json_schema", "json_object", "text")  # ways to ask for a schema, strictest first
-
-
-def chat_body(
-    model: str,
-    request: Request,
-    count: int,
-    form: str,
-    renamed: Mapping[str, str | None],
-) -> dict[str, Any]:
-    """The JSON of a chat completion request.
-
-    Args:
-        renamed: other names of parameters at this endpoint; None leaves one out.
-    """
-    sampling = request.sampling
-    parameters: dict[str, Any] = {
-        "temperature": sampling.temperature,
-        "max_tokens": sampling.max_tokens,
-        "top_p": sampling.top_p,
-        "seed": sampling.seed,
-        "reasoning_effort": sampling.reasoning_effort,
-        "n": count if count > 1 else None,
-        "logprobs": True if request.top_logprobs else None,
-        "top_logprobs": request.top_logprobs or None,
-    }
-    if request.schema is not None and form == "json_schema":
-        schema = {"name": request.schema_name, "schema": request.schema, "strict": True}
-        parameters["response_format"] = {"type": "json_schema", "json_schema": schema}
-    elif request.schema is not None and form == "json_object":
-        parameters["response_format"] = {"type": "json_object"}
-    body: dict[str, Any] = {"model": model, "messages": list(request.messages)}
-    for name, value in parameters.items():
-        sent = renamed.get(name, name)
-        if value is not None and sent is not None:
-            body[sent] = value
-    return body
-
-
-def read_chat(data: object, form: str, clean: Callable[[str], str]) -> list[Reply]:
-    """The replies in a chat completion's JSON, one for each choice.
-
-    Token counts are for the whole response: the prompt's go to the first reply, the completion's
-    are spread evenly, so that sums over replies are what was billed.
-
-    Args:
-        clean: makes an endpoint's own words fit for a message.
-
-    Raises:
-        ProviderError: it is no chat completion; worth another attempt (routers answer 200 with an
-            error inside).
-    """
-    choices = data.get("choices") if isinstance(data, dict) else None
-    if not isinstance(data, dict) or not isinstance(choices, list) or not choices:
-        told = data.get("error") if isinstance(data, dict) else None
-        why = f": {clean(str(told))}" if told else ""
-        raise ProviderError(f"the endpoint's reply is no chat completion{why}", retry=True)
-    usage = data.get("usage")
-    if not isinstance(usage, dict):
-        usage = {}
-    details = usage.get("prompt_tokens_details")
-    prompt, completion = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
-    cached = _count(details.get("cached_tokens")) if isinstance(details, dict) else None
-    replies = []
-    for place, choice in enumerate(choices):
-        message = choice.get("message") if isinstance(choice, dict) else None
-        if not isinstance(message, dict):
-            raise ProviderError("the endpoint's reply is no chat completion", retry=True)
-        text = message.get("content")
-        if text is not None and not isinstance(text, str):
-            raise ProviderError("the content of the endpoint's reply is not text", retry=True)
-        replies.append(
-            Reply(
-                text=text,
-                finish=str(choice.get("finish_reason") or "stop"),
-                model=str(data.get("model") or ""),
-                refusal=str(message.get("refusal") or ""),
-                form=form,
-                prompt_tokens=prompt if prompt is None or place == 0 else 0,
-                completion_tokens=_share(completion, len(choices), place),
-                cached_tokens=(cached or 0) if place == 0 else 0,
-                tokens=_tokens(choice.get("logprobs")),
-            )
-        )
-    return replies
-
-
-def _share(total: int | None, parts: int, place: int) -> int | None:
-    return None if total is None else total // parts + (place < total % parts)
 
 
 def _count(value: object) -> int | None:

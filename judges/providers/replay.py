@@ -5,7 +5,7 @@ One JSON object a line:
     {"criterion": "maia_oe", "fields": {"question": "...", "candidate": "..."}, "reply": "{...}"}
 
 `reply` is the text as a model would send it (null: no content); a line may also have `model`,
-`finish`, `refusal` (exchange.Reply) and `sample` (0 for the first). `fields` must be what the
+`finish`, `refusal` (verdict.Reply) and `sample` (0 for the first). `fields` must be what the
 benchmark hands to its judge, without images. What else tells two judgements apart, such as the
 model that was judged, is a field as well: templates ignore fields that they do not name.
 """
@@ -85,13 +85,6 @@ class Recordings:
             raise JudgeError(f"{path}: no recordings; expected one JSON object a line")
         return cls(frozenset(criteria), replies)
 
-    def find(
-        self, criterion: Criterion, fields: Mapping[str, Any], sample: int = 0
-    ) -> Reply | None:
-        """The recorded reply to `criterion` about `fields`, images left out, or None."""
-        texts = {name: value for name, value in fields.items() if name not in criterion.images}
-        return self.replies.get(_key(criterion.name, texts, sample))
-
 
 @dataclass(frozen=True)
 class ReplayJudge(Judge):
@@ -110,7 +103,9 @@ class ReplayJudge(Judge):
         """Each of the samples has a recording of its own; `skipped` where there is none."""
         label = self.config.label
         nothing = Verdict(None, Status.SKIPPED, "no recorded reply", judge=label)
-        found = (self.recordings.find(criterion, fields, sample) for sample in range(samples))
+        texts = {name: value for name, value in fields.items() if name not in criterion.images}
+        keys = (_key(criterion.name, texts, sample) for sample in range(samples))
+        found = (self.recordings.replies.get(key) for key in keys)
         return [judged(criterion, fields, one, label) if one else nothing for one in found]
 
 
@@ -122,17 +117,6 @@ def _key(criterion: str, fields: Mapping[str, Any], sample: int) -> bytes:
     }
     content = json.dumps([criterion, texts, sample], sort_keys=True)
     return blake2b(content.encode(), digest_size=16).digest()
-
-
-def judge(config: JudgeConfig) -> Judge:
-    """The judge that recordings make, or nobody.
-
-    Raises:
-        JudgeError: the recordings cannot be read.
-    """
-    if config.provider == NONE:
-        return NoJudge(config)
-    return ReplayJudge(config, Recordings.load(config.model))
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,6 @@ def agreement_command(
             notes = [
                 f"assumed: {ASSUMED}; no repairs",
                 *estimate.notes,
-                *costs.at_best(estimate),
                 f"cost: {current.prices.origin}; replies in the cache are free",
             ]
             print("\n".join([summary, *notes]))

@@ -14,9 +14,7 @@ from lmms_eval_tasks.console import table_console
 from lmms_eval_tasks.errors import JudgeError, TasksError, nearest
 from lmms_eval_tasks.report.fold import show
 
-cache_app = typer.Typer(
-    help="Look at, export, load and merge the judges' replies.", no_args_is_help=True
-)
+cache_app = typer.Typer(help="Look at, export and load the judges' replies.", no_args_is_help=True)
 Folder = Annotated[
     Path | None, typer.Option("--cache", help="Its folder; LMMS_EVAL_TASKS_JUDGE_CACHE if unset.")
 ]
@@ -84,7 +82,7 @@ def info(cache: Folder = None) -> None:
     for path in _files(cache):
         found = replies.summary(path)
         print(
-            f"{path}: {found['replies']:,} replies ({found['paid_again']:,} paid for again), "
+            f"{path}: {found['replies']:,} replies, "
             f"{found['prompt_tokens']:,} + {found['completion_tokens']:,} tokens, "
             f"{found['bytes'] / 1e6:.1f} MB, {found['first'] or '-'} to {found['last'] or '-'}"
         )
@@ -115,10 +113,12 @@ def export(
 
 @cache_app.command()
 def load(
-    file: Annotated[Path, typer.Argument(help="A file that `cache export` wrote.")],
+    file: Annotated[
+        Path, typer.Argument(help="A file that `cache export` wrote, or another cache (.sqlite3).")
+    ],
     cache: Folder = None,
 ) -> None:
-    """Put exported replies into the cache; may be repeated."""
+    """Put exported replies, or another node's, into the cache; may be repeated."""
     from contextlib import closing
 
     from lmms_eval_tasks.judges import cache as replies
@@ -127,18 +127,6 @@ def load(
     with closing(Cache(_folder(cache) / COMMON)) as opened:
         counts = replies.load(file, opened)
     print(f"{counts['new']:,} new replies, {counts['known']:,} known")
-
-
-@cache_app.command()
-def merge(cache: Folder = None) -> None:
-    """Put the replies of several nodes into one file, after the run; may be repeated."""
-    from lmms_eval_tasks.judges import cache as replies
-
-    counts = replies.merge(_folder(cache))
-    for name, found in counts.items():
-        print(f"{name}: {found['new']:,} new replies, {found['known']:,} known")
-    if not counts:
-        print("no files of other nodes: nothing to merge")
 
 
 def _folder(given: Path | None) -> Path:

@@ -259,8 +259,7 @@ def judge_lines(results: Mapping[str, Any]) -> list[str]:
     work = results.get("lmms_eval_tasks", {}).get("judges")
     if not work:
         return []
-    from lmms_eval_tasks.judges.report import lines
-    from lmms_eval_tasks.judges.run import Ledger
+    from lmms_eval_tasks.judges.report import Ledger, lines
 
     ledger = Ledger()
     ledger.merge(work["usage"])

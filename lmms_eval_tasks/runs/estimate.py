@@ -13,12 +13,7 @@ from lmms_eval_tasks import benchmarks
 from lmms_eval_tasks.benchmark import NOT_RUN, Doc, Item, Task
 from lmms_eval_tasks.judges import JudgeConfig
 from lmms_eval_tasks.judges.asking import settle
-from lmms_eval_tasks.judges.costs import (
-    Estimate,
-    add_judge,
-    calls_per_verdict,
-    plus,
-)
+from lmms_eval_tasks.judges.costs import Plan, add_judge, calls_per_verdict, counter
 from lmms_eval_tasks.judges.verdict import DEBATE, Ask, Asks, Criterion, Verdict
 from lmms_eval_tasks.report.paper_tables import empty
 from lmms_eval_tasks.runs import media
@@ -28,7 +23,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-def estimate(task: str, config: JudgeConfig | None, limit: int | None = None) -> Estimate:
+def estimate(task: str, config: JudgeConfig | None, limit: int | None = None) -> Plan:
     """The work of one task.
 
     Args:
@@ -36,8 +31,6 @@ def estimate(task: str, config: JudgeConfig | None, limit: int | None = None) ->
         config: the judge; None if nothing is to be judged.
         limit: as the host's `--limit`.
     """
-    from lmms_eval_tasks.judges.tokens import counter
-
     benchmark = benchmarks.of(task)
     own = benchmark.tasks[task]
     whole = benchmark.docs(benchmark.look([task], videos=False), task)
@@ -45,13 +38,13 @@ def estimate(task: str, config: JudgeConfig | None, limit: int | None = None) ->
     docs = docs[: media.asked([len(docs)], limit)[0]]
     plain = counter("")
     tokens = sum(plain.count(text_of(own.prompt(doc))) for doc in docs)
-    found = Estimate(task, len(docs), tokens)
+    found = Plan(task, len(docs), tokens)
     judged = requests(own, docs) if config is not None else []
     if config is None or not judged:
         return found
     found.verdicts = len(judged)
     for model in config.endpoints:
-        add_judge(found, model, judged, calls_per_verdict(config, model), counter(model.model))
+        add_judge(found, model, judged, calls_per_verdict(config, model))
     if config.provider == DEBATE:
         found.notes.append(
             f"{config.label}: what the agents tell each other is not counted; expect up to twice "
@@ -94,7 +87,7 @@ def _stand_ins(found: list[Ask]) -> Callable[[Asks], list[Verdict]]:
     return answer
 
 
-def table(estimates: Sequence[Estimate], rate: float) -> Table:
+def table(estimates: Sequence[Plan], rate: float) -> Table:
     """The estimates with their sum.
 
     Args:
@@ -116,13 +109,9 @@ def table(estimates: Sequence[Estimate], rate: float) -> Table:
         "judging\ntakes",
     ):
         made.add_column(title, justify="right")
-    total = Estimate("all", 0, 0)
+    total = Plan("all")
     for one in estimates:
-        for name in ("generations", "prompt_tokens", "verdicts", "calls", "judge_tokens"):
-            setattr(total, name, getattr(total, name) + getattr(one, name))
-        total.reply_tokens += one.reply_tokens
-        total.cost = plus(total.cost, one.cost)
-        total.batch_cost = plus(total.batch_cost, one.batch_cost)
+        total.add(one)
     for one in [*estimates, total] if len(estimates) > 1 else estimates:
         made.add_row(
             one.task,

@@ -50,7 +50,7 @@ class Judging:
 
     def scoring(self, task: str, items: int) -> AbstractContextManager[None]:
         """While one item of `task` is scored, of which this process has `items`."""
-        from lmms_eval_tasks.judges import run
+        from lmms_eval_tasks.judges import report, run
 
         if task not in self.names:
             return nullcontext()
@@ -58,12 +58,12 @@ class Judging:
             if task not in self._expected:
                 self._expected.add(task)
                 run.current().progress.expect(items)
-        return run.task(task)
+        return report.task(task)
 
     def end(self) -> Work:
         """What the judges did, over all processes; on other ranks than 0 only this one's part."""
         from lmms_eval_tasks.judges import run
-        from lmms_eval_tasks.judges.run import Ledger
+        from lmms_eval_tasks.judges.report import Ledger
 
         if not self.names:
             return Work()

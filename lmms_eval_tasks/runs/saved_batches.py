@@ -45,7 +45,7 @@ def write_batch(saved: Saved, spec: str, path: Path) -> None:
         TasksError: the judge has no batches, or the file cannot be written.
     """
     from lmms_eval_tasks.judges import run
-    from lmms_eval_tasks.judges.batch import Writer, WritingProvider
+    from lmms_eval_tasks.judges.providers.batch import Writer, WritingProvider
 
     partial = path.with_name(f".{path.name}.part")
     shown = _shown_batch_judge(saved, spec)
@@ -89,7 +89,7 @@ def read_batch(
         SystemExit: as `score_again`.
     """
     from lmms_eval_tasks.judges import run
-    from lmms_eval_tasks.judges.batch import ReadingProvider, Results
+    from lmms_eval_tasks.judges.providers.batch import ReadingProvider, Results
 
     results = Results(path)
     _shown_batch_judge(saved, spec)

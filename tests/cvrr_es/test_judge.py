@@ -17,8 +17,8 @@ from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Verdict, reader
+from lmms_eval_tasks.judges.debate import combine
 from lmms_eval_tasks.judges.engine import render, schema_of
-from lmms_eval_tasks.judges.panel import combine
 from lmms_eval_tasks.runs import before
 from tests.checks import refused
 from tests.cvrr_es.study import study_rows

@@ -1,5 +1,5 @@
-"""The reply cache: its keys, what comes back, who may write at once, what breaks a file; several
-nodes, merging, exporting, loading, counting.
+"""The reply cache: its keys, what comes back, who may write at once, what breaks a file; exporting,
+loading, counting.
 """
 
 import io
@@ -196,8 +196,7 @@ def test_every_field_comes_back_and_the_first_reply_wins(cache, file):
     cache.close()
     assert [cache.get(str(number)) for number in range(len(REPLIES))] == REPLIES  # opened again
     cache.close()
-    kept = [(line["copy"], line["reply"]["text"]) for line in exported(file) if line["key"] == "a"]
-    assert kept == [(0, "first"), (1, "second"), (2, "first")]
+    assert [one["reply"]["text"] for one in exported(file) if one["key"] == "a"] == ["first"]
 
 
 def test_request_is_kept_for_people_with_images_as_digests(cache, file):
@@ -311,15 +310,12 @@ def test_places_where_no_file_can_be(tmp_path, file):
     assert not file.exists()  # reading makes none
     (tmp_path / "file").write_text("")
     refused(JudgeError, "LMMS_EVAL_TASKS_JUDGE_CACHE", Cache, tmp_path / "file" / "a.sqlite3")
-    refused(JudgeError, "no cache", replies.merge, tmp_path)
-    text_file(tmp_path / "node" / "replies-node0.sqlite3")
-    refused(JudgeError, r"replies-node0\.sqlite3 cannot", replies.merge, tmp_path / "node")
 
 
 def test_full_disk_loses_no_verdict(cache, capsys):
     cache.put("a", Reply("kept"), ask(), ABOUT)
     # SQLite's own "database or disk is full", at the size that the file has now.
-    cache._files[0].execute("PRAGMA max_page_count = 1")
+    cache._file.execute("PRAGMA max_page_count = 1")
     big = ask(os.urandom(20_000).hex())
     for i in range(3):
         assert cache.put(f"b{i}", Reply(f"paid {i}"), big, ABOUT) == Reply(f"paid {i}")
@@ -329,80 +325,35 @@ def test_full_disk_loses_no_verdict(cache, capsys):
     assert str(cache.path) in said
     assert cache.get("a") == Reply("kept")
     assert cache.get("b0") is None
-    cache._files[0].execute("PRAGMA max_page_count = 100000")
+    cache._file.execute("PRAGMA max_page_count = 100000")
     cache.put("c", Reply("room again"), big, ABOUT)
     assert cache.get("c") == Reply("room again")
 
 
-# Several files
+# Whole files
 
 # JSON joins two halves of a character, so that an export cannot tell them from it.
 PORTABLE = [replace(r, text=r.text and r.text.replace("\ud83d\ude00", "\ud83d")) for r in REPLIES]
 
 
-def node(group: int) -> dict[str, str]:
-    return {"WORLD_SIZE": "16", "LOCAL_WORLD_SIZE": "8", "GROUP_RANK": str(group), "RANK": "9"}
-
-
-def test_file_of_node(tmp_path):
-    common = tmp_path / "replies.sqlite3"
-    assert replies.file_of_node(tmp_path, {}) == common
-    one = {"WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "8", "GROUP_RANK": "0"}
-    assert replies.file_of_node(tmp_path, one) == common
-    assert replies.file_of_node(tmp_path, {"WORLD_SIZE": "8"}) == common
-    assert replies.file_of_node(tmp_path, node(1)) == tmp_path / "replies-node1.sqlite3"
-    without = {name: value for name, value in node(1).items() if name != "GROUP_RANK"}
-    for env in (without, {**node(0), "WORLD_SIZE": "many"}, {**node(0), "GROUP_RANK": ""}):
-        refused(JudgeError, "torchrun", replies.file_of_node, tmp_path, env)
-
-
-def test_nodes_read_the_common_file_and_write_their_own(tmp_path):
-    common = Cache(tmp_path / "replies.sqlite3")
-    common.put("old", Reply("old"), ask(), ABOUT)
-    common.close()
-    before = common.path.read_bytes()
-    nodes = [Cache(replies.file_of_node(tmp_path, node(i))) for i in (0, 1)]
-    for i, cache in enumerate(nodes):
-        assert cache.get("old") == Reply("old")
-        cache.put("new", Reply(f"new {i}"), ask(), ABOUT)
-        cache.put(f"own{i}", Reply("own"), ask(), ABOUT)
-        assert cache.get("new") == Reply(f"new {i}")
-        cache.close()
-        assert cache.get("old") == Reply("old")  # opened again
-        cache.close()
-    assert common.path.read_bytes() == before
-    counts = {f"replies-node{i}.sqlite3": {"new": 2, "known": 0} for i in (0, 1)}
-    assert replies.merge(tmp_path) == counts
-    known = {f"replies-node{i}.sqlite3": {"new": 0, "known": 2} for i in (0, 1)}
-    assert replies.merge(tmp_path) == known
-    assert common.get("new") == Reply("new 0")
-    common.close()
-    found = {(line["key"], line["copy"]): line["reply"]["text"] for line in exported(common.path)}
-    own = {("own0", 0): "own", ("own1", 0): "own"}
-    assert found == {("new", 0): "new 0", ("new", 1): "new 1", ("old", 0): "old", **own}
-
-
-def test_what_a_kill_left_open_is_merged_whole(tmp_path):
-    of_node = killed_writer(tmp_path / "replies-node3.sqlite3", 50)
-    kept = killed_writer(tmp_path / "replies.sqlite3", 50)
-    node0 = tmp_path / "replies-node0.sqlite3"
-    refused(JudgeError, r"not closed.*merge", Cache, node0)  # nodes must not read it so
-    counts = replies.merge(tmp_path)
-    assert counts["replies-node0.sqlite3"] == {"new": 0, "known": 0}
-    assert counts["replies-node3.sqlite3"]["new"] >= len(of_node)
-    cache = Cache(node0)
-    assert [name for name in {*kept, *of_node} if cache.get(name) != Reply(name)] == []
+def test_each_of_several_nodes_writes_its_own_file(tmp_path, monkeypatch):
+    monkeypatch.setattr("platform.node", lambda: "gpu07")
+    common, alone = tmp_path / "replies.sqlite3", {"WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "8"}
+    for env in ({}, {"WORLD_SIZE": "8"}, alone):
+        assert replies.file_of(tmp_path, env) == common
+    own = replies.file_of(tmp_path, {**alone, "WORLD_SIZE": "16"})
+    assert own == tmp_path / "replies-gpu07.sqlite3"
+    kept = killed_writer(own, 50)  # what a kill left open is taken over whole
+    cache = Cache(common)
+    assert replies.load(own, cache)["new"] >= len(kept)
+    assert [name for name in kept if cache.get(name) != Reply(name)] == []
     cache.close()
-
-
-# Whole files
 
 
 def fill(file: Path) -> None:
     cache = Cache(file)
     for i, reply in enumerate(PORTABLE):
         cache.put(f"{i:064x}", reply, ask_image(), ABOUT)
-    cache.put(f"{0:064x}", Reply("again", prompt_tokens=10, completion_tokens=5), ask(), ABOUT)
     cache.put("f" * 64, Reply("x"), ask("a\u2028b\x85c"), {**ABOUT, "judge": "other"})
     cache.close()
 
@@ -412,10 +363,10 @@ def test_export_and_load_on_another_machine(tmp_path):
     fill(here)
     lines = tmp_path / "replies.jsonl"
     with lines.open("w", encoding="utf-8") as out:
-        assert replies.export(here, out) == len(REPLIES) + 2
+        assert replies.export(here, out) == len(REPLIES) + 1
     cache = Cache(there)
-    assert replies.load(lines, cache) == {"new": len(REPLIES) + 2, "known": 0}
-    assert replies.load(lines, cache) == {"new": 0, "known": len(REPLIES) + 2}
+    assert replies.load(lines, cache) == {"new": len(REPLIES) + 1, "known": 0}
+    assert replies.load(lines, cache) == {"new": 0, "known": len(REPLIES) + 1}
     assert [cache.get(f"{i:064x}") for i in range(len(PORTABLE))] == PORTABLE
     cache.close()
     assert exported(there) == exported(here)
@@ -424,7 +375,6 @@ def test_export_and_load_on_another_machine(tmp_path):
     replies.load(lines, cache)
     assert cache.get("f" * 64) == Reply("mine")
     cache.close()
-    assert [line["copy"] for line in exported(cache.path) if line["key"] == "f" * 64] == [0, 1]
 
 
 @table(

@@ -10,10 +10,10 @@ import pytest
 from faults import AGREEMENT
 
 from lmms_eval_tasks.judges import resolve
-from lmms_eval_tasks.judges.engine import LanguageJudge
+from lmms_eval_tasks.judges.engine import LanguageJudge, render
 from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
 from lmms_eval_tasks.judges.run import Run
-from lmms_eval_tasks.judges.verdict import ProviderError
+from lmms_eval_tasks.judges.verdict import ProviderError, Request, Sampling
 from lmms_eval_tasks.settings import JudgeLimits
 from tests import local_endpoint as server
 from tests.checks import in_threads, table
@@ -105,7 +105,7 @@ def test_what_is_no_verdict_has_a_status_and_no_score(reply, status, raw, retry)
         assert verdict.reason
         if retry is not None:
             with pytest.raises(ProviderError) as caught:
-                asked.provider.complete(asked._request(AGREEMENT, fields), [0])
+                asked.provider.complete(Request(render(AGREEMENT, fields), Sampling()), [0])
             assert (caught.value.status.value, caught.value.retry) == (status, retry)
             assert "\n" not in str(caught.value)
 

@@ -14,13 +14,13 @@ import faults
 import pytest
 from faults import CONTENT, RATING, TRANSPORT, Item, Player, judge_of, judged
 
-from lmms_eval_tasks.judges import Verdict, engine, tokens
+from lmms_eval_tasks.judges import Verdict, costs, engine
 from lmms_eval_tasks.judges import cache as replies
+from lmms_eval_tasks.judges.costs import Price, PriceList
 from lmms_eval_tasks.judges.engine import render
 from lmms_eval_tasks.judges.limits import call_with_retries
-from lmms_eval_tasks.judges.prices import Price, PriceList
-from lmms_eval_tasks.judges.report import lines
-from lmms_eval_tasks.judges.run import Row, Run, task
+from lmms_eval_tasks.judges.report import Row, lines, task
+from lmms_eval_tasks.judges.run import Run
 from lmms_eval_tasks.judges.verdict import Sampling
 from lmms_eval_tasks.settings import JudgeLimits
 from tests.checks import in_threads, table
@@ -207,12 +207,12 @@ def test_a_budget_of_calls_is_met_exactly_by_16_threads(plan):
 
 
 def test_a_budget_in_dollars_is_never_passed():
-    price = Price(1000.0, 1000.0, None, 1_000_000, 0.5)
+    price = Price(input=1000.0, output=1000.0)
     prices = PriceList({"m@*": price}, "the test's prices")
     with LocalEndpoint(Player(delay=0.02)) as endpoint:
         sampling = dataclasses.replace(Sampling(), max_tokens=1)
         # A call costs two tokens; before it is made, its upper bound must fit too.
-        most = (tokens.upper_bound(render(RATING, ITEMS[1].fields)) + 1) / 1000
+        most = (costs.upper_bound(render(RATING, ITEMS[1].fields)) + 1) / 1000
         limit = most + 0.002 * 40
         run = Run(JudgeLimits(max_cost=limit), prices=prices)
         judged(judge_of(endpoint.url, run, sampling=sampling), ITEMS[:120])

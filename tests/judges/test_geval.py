@@ -3,7 +3,6 @@
 import json
 import math
 from pathlib import Path
-from typing import Annotated, Literal
 
 import pytest
 from hypothesis import given
@@ -23,32 +22,16 @@ class Rating(BaseModel):
     score: int = Field(ge=1, le=5)
 
 
-class Tenth(BaseModel):
-    score: int = Field(ge=0, le=10)
-
-
-class Hundredth(BaseModel):
-    score: int = Field(ge=0, le=100)
-
-
-class Label(BaseModel):
-    score: Literal[0, 2, 4]
-
-
-class Balance(BaseModel):
-    score: Annotated[int, Field(gt=-3, lt=3)]
-
-
-def expected(given: Reply, schema: type[BaseModel] = Rating) -> geval.Expected | None:
+def expected(given: Reply) -> tuple[float, float] | None:
     """As the reader asks for it."""
 
     def stated(text: str) -> int | None:
         try:
-            return reader.read(text, schema, bare="score").score
+            return reader.read(text, Rating, bare="score").score
         except reader.UnreadableError:
             return None
 
-    return geval.expected(given, geval.scale(schema, "score"), stated)
+    return geval.expected(given, stated)
 
 
 def reply(*texts: str, top: dict[str, float] | list[tuple[str, float]], at: str) -> Reply:
@@ -74,7 +57,7 @@ def test_the_place_in_many_tokenisations(case):
     top = {at.replace("4", number): probability for number, probability in SPREAD.items()}
     found = expected(reply(*case["tokens"], top=top, at=at))
     assert found is not None
-    assert (found.value, found.mass) == (pytest.approx(4.2), pytest.approx(1.0))
+    assert found == (pytest.approx(4.2), pytest.approx(1.0))
 
 
 @table("texts", CASES["no_single_place"])
@@ -89,7 +72,7 @@ def test_no_single_place(texts):
 def test_means_by_hand(top, value, mass):
     found = expected(reply('{"score": ', "4", "}", top=top, at="4"))
     assert found is not None
-    assert (found.value, found.mass) == (pytest.approx(value), pytest.approx(mass))
+    assert found == (pytest.approx(value), pytest.approx(mass))
 
 
 def test_without_log_probabilities():
@@ -99,49 +82,8 @@ def test_without_log_probabilities():
         Reply(None, refusal="no"),
         Reply("4", tokens=(Token("4", math.nan, [("4", math.nan)]),)),
         Reply("4", tokens=(Token("4", -9999.0, [("4", -9999.0)]),)),
-        reply('{"score": ', "1", "0", "}", top={"1": 0.8, "9": 0.2}, at="1"),  # 10 in two tokens
     ):
-        schema = Tenth if "10" in (one.text or "") else Rating
-        assert expected(one, schema) is None
-
-
-@table(
-    "schema, chosen, top, value",
-    [
-        (Tenth, "10", {"10": 0.5, "9": 0.5}, 9.5),
-        (Tenth, "8", {"8": 0.5, "7": 0.5}, 7.5),  # neither begins another number of the scale
-        (Tenth, "8", {"8": 0.5, "1": 0.25, "10": 0.25}, 6.75),  # 10 is one token here
-        (Tenth, "8", {"8": 0.5, "1": 0.25}, None),  # 1, or the first digit of 10
-        (Tenth, "1", {"1": 0.9, "2": 0.1}, None),
-        (Hundredth, "85", {"85": 0.5, "80": 0.25, "90": 0.25}, 85.0),
-        (Hundredth, "8", {"8": 0.5, "9": 0.5}, None),  # 8, or the first digit of 80 to 89
-        (Hundredth, "85", {"85": 0.5, "10": 0.5}, None),  # 10, or the beginning of 100
-        (Hundredth, "85", {"85": 0.5, "10": 0.25, "100": 0.25}, 70.0),
-        (Label, "2", {"2": 0.5, "4": 0.25, "3": 0.25}, 8 / 3),
-        (Balance, "-1", {"-1": 0.5, "2": 0.25, "-": 0.25}, 0.0),
-    ],
-)
-def test_scales(schema, chosen, top, value):
-    found = expected(reply('{"score": ', chosen, "}", top=top, at=chosen), schema)
-    assert (found and found.value) == (value if value is None else pytest.approx(value))
-
-
-def test_the_scale_comes_from_the_schema():
-    class Other(BaseModel):
-        half: int = Field(gt=0.0, le=3)
-        share: float = Field(ge=0, le=1)
-        free: int
-        above: int = Field(ge=0)
-        word: Literal["good", "bad"]
-        mixed: Literal[1, "bad"]
-        truth: bool
-
-    assert list(geval.scale(Rating, "score")) == [1, 2, 3, 4, 5]
-    assert list(geval.scale(Label, "score")) == [0, 2, 4]
-    assert list(geval.scale(Balance, "score")) == [-2, -1, 0, 1, 2]
-    assert list(geval.scale(Other, "half")) == [1, 2, 3]
-    for name in ("share", "free", "above", "word", "mixed", "truth"):
-        refused(ValueError, rf"Other\.{name}", geval.scale, Other, name)
+        assert expected(one) is None
 
 
 TEXTS = st.sampled_from(["1", "2", " 3", '"4"', "4", "5}", " 5", "6", "x", "", ' "', "0", "10"])
@@ -159,8 +101,8 @@ def test_on_the_scale_whatever_the_order(top, own, order):
 
     first = found(top)
     assert first is not None
-    assert 1 <= first.value <= 5
-    assert 0 < first.mass <= 1
+    assert 1 <= first[0] <= 5
+    assert 0 < first[1] <= 1
     assert found(order.sample(top, len(top))) == first
 
 

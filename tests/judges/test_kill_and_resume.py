@@ -90,7 +90,7 @@ def merged(found: Sequence[Any]) -> dict[str, Any]:
 
 
 def known_replies(cache: Path, sent: Counter[str], lines: Path) -> int:
-    """How many of the requests sent before have their reply in the cache, copies included."""
+    """How many of the requests sent before have their reply in the cache."""
     with lines.open("w", encoding="utf-8") as out:
         replies.export(cache / "replies.sqlite3", out)
     kept = [json.loads(line) for line in lines.read_text(encoding="utf-8").splitlines()]
@@ -141,7 +141,7 @@ def test_processes_that_ask_the_same_get_the_same(tmp_path):
     """Both judge all items in the same order, and the endpoint never says the same twice.
 
     Processes do not wait for each other's calls, so questions that both have in flight are paid for
-    twice. The second reply is kept beside the first, and both go on with the first.
+    twice. The first reply is kept, and both go on with it.
     """
     player, cache = Numbered(delay=0.03), tmp_path / "cache"
     with LocalEndpoint(player) as endpoint:
@@ -155,7 +155,7 @@ def test_processes_that_ask_the_same_get_the_same(tmp_path):
     assert third["counts"] == {"paid": 0, "cached": COUNT}
     assert json.dumps(third["verdicts"]) == json.dumps(first["verdicts"])
     assert len({v["reason"] for v in first["verdicts"].values()}) == COUNT
-    assert replies.summary(cache / "replies.sqlite3")["paid_again"] == paid - COUNT
+    assert replies.summary(cache / "replies.sqlite3")["replies"] == COUNT <= paid
 
 
 def test_killed_again_and_again(tmp_path):

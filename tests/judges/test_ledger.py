@@ -6,8 +6,7 @@ import random
 
 import pytest
 
-from lmms_eval_tasks.judges.report import lines
-from lmms_eval_tasks.judges.run import Ledger, Row, from_dicts, task
+from lmms_eval_tasks.judges.report import Ledger, Row, from_dicts, lines, task
 from lmms_eval_tasks.judges.verdict import Reply, Status, Verdict
 from tests.checks import table
 

@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from lmms_eval_tasks.judges.asking import WARM, Gate
 from lmms_eval_tasks.judges.limits import Breaker, Budget, Rate, call_with_retries
 from lmms_eval_tasks.judges.verdict import ProviderError, Status
 from tests.checks import table
@@ -198,10 +197,10 @@ def tried(breaker, *outcomes, retries=5, uniform=max, **options):
 
     told = {"retries": retries, "breaker": breaker, "uniform": uniform, **options}
     try:
-        end = call_with_retries(call, on_retry=lambda *args: noted.append(args), **told)
+        end = call_with_retries(call, on_retry=lambda: noted.append(1), **told)
     except BaseException as error:  # also the user's interrupt
         end = error
-    assert [seconds for _, seconds in noted] == breaker.waits[before:]
+    assert len(noted) == len(breaker.waits[before:])
     return end, len(outcomes) - len(left)
 
 
@@ -248,7 +247,7 @@ def test_what_may_not_succeed_later_is_not_tried_again(error, events, before):
 def test_a_longer_retry_after_ends_the_retries_with_a_reason():
     error, attempts = tried(FakeBreaker(), busy(), busy("quota", after=3600.0), "reply")
     assert re.search(r"wait 3600 s.*300 s.*: quota", str(error))
-    assert (error.status, error.retry_after, attempts) == (Status.API_ERROR, 3600.0, 2)
+    assert (error.status, attempts) == (Status.API_ERROR, 2)
 
 
 def test_a_breaker_that_opens_ends_the_retries():
@@ -264,28 +263,3 @@ def test_a_breaker_that_opens_ends_the_retries():
 
     assert tried(breaker, opens, "reply") == (ERRORS[0], 1)
     assert breaker.waits == []
-
-
-# The gate before calls that begin with the same bytes
-
-
-def entered(one: Gate, *, sent: bool = True) -> bool:
-    with one.turn() as turn:
-        turn.sent = sent
-        return turn.first
-
-
-def test_after_a_long_pause_one_goes_alone_again():
-    now = [1000.0]
-    one = Gate(lambda: now[0])
-    assert entered(one, sent=False)  # what sent nothing leaves the next one alone
-    with pytest.raises(KeyError), one.turn() as turn:
-        raise KeyError  # a failure opens it
-    assert turn.first
-    assert not entered(one)
-    now[0] += WARM - 1
-    assert not entered(one)  # which keeps the provider's copy alive
-    now[0] += WARM - 1
-    assert not entered(one)
-    now[0] += WARM
-    assert entered(one)

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Verdict
-from lmms_eval_tasks.judges.panel import PanelJudge, combine
+from lmms_eval_tasks.judges.debate import PanelJudge, combine
 from lmms_eval_tasks.judges.verdict import Usage
 from tests.checks import refused, table
 

@@ -1,17 +1,25 @@
-"""The bar says what a user waits for, and never ends a run."""
+"""The line says what a user waits for, and never ends a run."""
 
 import io
-import threading
 
-from lmms_eval_tasks.judges.report import Progress
-from lmms_eval_tasks.judges.run import Ledger
+from lmms_eval_tasks.judges.report import Ledger, Progress
 from lmms_eval_tasks.judges.verdict import Reply
 from tests.checks import table
 
 
-class Terminal(io.StringIO):
+class Stream(io.StringIO):
+    def __init__(self, terminal=False, error=None):
+        super().__init__()
+        self.terminal, self.error, self.writes = terminal, error, 0
+
     def isatty(self):
-        return True
+        return self.terminal
+
+    def write(self, text):
+        self.writes += 1
+        if self.error:
+            raise self.error
+        return super().write(text)
 
 
 class Clock:
@@ -21,90 +29,49 @@ class Clock:
         return self.now
 
 
-def started(stream=None, **options):
-    """A bar, what it writes to, its clock and its ledger."""
-    clock = Clock()
-    ledger, stream = Ledger(clock), stream or io.StringIO()
-    return Progress(ledger, stream=stream, clock=clock, **options), stream, clock, ledger
-
-
-def done(bar, ledger, count=1, cached=False, failed=False):
-    """As a run does it."""
-    for _ in range(count):
-        if bar.waits:
-            bar.start()
-        ledger.given(cached=cached, failed=failed)
-
-
-def paid(ledger, cost=0.04):
-    ledger.reply("j", Reply("x", prompt_tokens=10, completion_tokens=1), paid=True, cost=cost)
-
-
-def test_line():
-    bar, stream, clock, ledger = started()
-    bar.expect(300)
-    bar.expect(100)
+def test_a_line_every_half_minute_and_at_the_end():
+    ledger, clock, stream = Ledger(), Clock(), Stream()
+    line = Progress(ledger, stream=stream, clock=clock)
+    line.expect(300)
+    line.expect(100)
     clock.now += 7200  # generation comes first and may take hours
-    bar.start()
-    done(bar, ledger, 2, cached=True, failed=True)
-    done(bar, ledger, 88, cached=True)
-    for _ in range(30):
-        paid(ledger)
-        done(bar, ledger)
-    clock.now += 30
-    done(bar, ledger, failed=True)
-    # 31 verdicts took a call, 30 s in all; 279 are left.
-    state = "judging: 121 of 400 verdicts, 90 cached, 3 failed, $1.20, "
-    assert bar.line() == state + "about 4 min left"
-    clock.now += 45
-    assert bar.line() == state + "none for 45 s"
-    assert stream.getvalue() == ""  # a line every half minute, by the bar's own thread
-    bar.close()
-    assert stream.getvalue() == state + "none for 45 s\n"
-    bar.close()
-    assert len(stream.getvalue().splitlines()) == 1  # nothing new to say
-    bar.expect(100)
-    clock.now += 1000
-    done(bar, ledger)
-    clock.now += 2  # the pace after a restart is that of the new verdicts
-    assert bar.line() == (
-        "judging: 122 of 500 verdicts, 90 cached, 3 failed, $1.20, about 13 min left"
-    )
-    bar.close()
+    for number in range(40):
+        ledger.reply("j", Reply("x", prompt_tokens=1), paid=number > 9, cost=0.04)
+        line.given(failed=number < 3)
+        clock.now += 1
+    state = "judging: {} of 400 verdicts, 10 replies from the cache, 3 failed, ${}"
+    assert stream.getvalue().splitlines() == [state.format(31, "1.24")]
+    line.close()
+    line.close()  # nothing new to say
+    assert stream.getvalue().splitlines()[1:] == [state.format(40, "1.60")]
+
+
+def test_a_terminals_line_is_written_over():
+    stream = Stream(terminal=True)
+    line = Progress(Ledger(), stream=stream, world=2)
+    line.given(failed=0)
+    line.close()
+    shown = "judging (rank 0 of 2, its share): 1 verdicts, 0 replies from the cache, 0 failed"
+    assert stream.getvalue() == f"\r{shown}\x1b[K" * 2 + "\n"
 
 
 @table("options", [{"enabled": False}, {"rank": 1, "world": 2}])
 def test_silent(options):
-    bar, stream, _, ledger = started(stream=Terminal(), **options)
-    bar.expect(1)
-    done(bar, ledger)
-    bar.close()
+    stream = Stream(terminal=True)
+    line = Progress(Ledger(), stream=stream, **options)
+    line.given(failed=0)
+    line.close()
     assert stream.getvalue() == ""
-    assert "judge-progress" not in {thread.name for thread in threading.enumerate()}
-
-
-class Broken(io.StringIO):
-    def __init__(self, error, terminal):
-        super().__init__()
-        self.error, self.terminal, self.writes = error, terminal, 0
-
-    def isatty(self):
-        return self.terminal
-
-    def write(self, text):
-        self.writes += 1
-        raise self.error
 
 
 @table("error", [BrokenPipeError(), UnicodeEncodeError("a", "b", 0, 1, "c")])
 @table("terminal", [False, True])
-def test_broken_stderr_ends_the_bar_only(error, terminal):
-    bar, stream, _, ledger = started(stream=Broken(error, terminal))
-    done(bar, ledger)
-    bar.close()
-    assert stream.writes > 0
-    written = stream.writes
-    done(bar, ledger)
-    bar.close()
-    if not terminal:  # tqdm tries again, and swallows what it gets
-        assert stream.writes == written
+def test_a_broken_stderr_ends_the_line_only(error, terminal):
+    stream, clock = Stream(terminal, error), Clock()
+    line = Progress(Ledger(), stream=stream, clock=clock)
+    for _ in range(3):
+        line.given(failed=0)
+        clock.now += 60
+    line.close()
+    assert stream.writes == 1
+    assert line.done == 3

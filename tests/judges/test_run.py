@@ -11,7 +11,8 @@ from forking import in_child
 from lmms_eval_tasks import judges
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import resolve, run
-from lmms_eval_tasks.judges.run import Run, from_settings, task
+from lmms_eval_tasks.judges.report import task
+from lmms_eval_tasks.judges.run import Run, from_settings
 from lmms_eval_tasks.settings import JudgeLimits
 from tests import local_endpoint as server
 from tests.checks import in_threads, table
@@ -63,7 +64,7 @@ def test_a_panels_verdict_is_counted_once_and_its_members_apart():
         panel = judges.JudgeConfig("panel", members=(member, *others), rule="median")
         with task("t"):
             assert made.outermost(panel).verdict(RATING, FIELDS).status == "ok"
-    assert (made.ledger.done, made.ledger.cached, made.ledger.failed) == (1, 0, 0)
+    assert (made.progress.done, made.progress.failed) == (1, 0)
     rows = {row.judge: row for row in made.ledger.rows()}
     labels = [one.label for one in panel.members]
     assert set(rows) == {panel.label, *labels}

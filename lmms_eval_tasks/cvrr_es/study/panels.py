@@ -3,7 +3,7 @@
 The study ends with the wish for methods that weigh judges by their reliability (5.3, 6); these are
 some, from counting votes to latent classes. Each rates every answer that at least one judge rated.
 What a panel takes from the reference is fitted by dimension, as the study's reliability scores are,
-and always on other folds than the answer's own. Ties and halves go down, as in judges/panel.py: a
+and always on other folds than the answer's own. Ties and halves go down, as in judges/debate.py: a
 tie never pays.
 
 Two estimate how each judge confuses the ratings, without the reference and with it. They take a

@@ -26,7 +26,7 @@ from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Verdict
 from lmms_eval_tasks.judges.config import KEY
-from lmms_eval_tasks.judges.costs import REPLY_TOKENS, at_best, enlarged, plan, summary
+from lmms_eval_tasks.judges.costs import REPLY_TOKENS, plan, summary
 from lmms_eval_tasks.judges.costs import Asked as Request
 from lmms_eval_tasks.judges.verdict import DEBATE, NONE, PANEL
 
@@ -289,9 +289,8 @@ def estimate(config: JudgeConfig, asked: Sequence[Asked]) -> list[str]:
         notes.append(f"{len(asked) - len(different):,} answers are another candidate's too: free")
     if step > 1:
         factor = len(different) / len(part)
-        plans = [(label, enlarged(one, factor)) for label, one in plans]
+        plans = [(label, one.enlarged(factor)) for label, one in plans]
         notes.append(f"estimated on {len(part):,} of {len(different):,} different answers")
-    notes += [f"{label}: {note}" for label, one in plans for note in at_best(one)]
     notes += [
         f"assumed: {REPLY_TOKENS} tokens for each reply; no repairs",
         f"cost: {run.current().prices.origin}; replies in the cache are free",

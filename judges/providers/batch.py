@@ -17,11 +17,9 @@ from typing import Any, TextIO
 
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges.cache import key
-from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
+from lmms_eval_tasks.judges.providers.openai_compatible import MAX_MESSAGE, OpenAIProvider
 from lmms_eval_tasks.judges.verdict import ProviderError, Reply, Request, Status
 from lmms_eval_tasks.utils.released_files import read_lines
-
-_MAX_MESSAGE = 300  # characters of a failed request's error that are kept
 
 
 class Writer:
@@ -51,12 +49,8 @@ class WritingProvider:
     """Asks nobody: its requests are for later."""
 
     def __init__(self, provider: OpenAIProvider, writer: Writer) -> None:
-        self._provider, self._writer = provider, writer
-
-    @property
-    def identity(self) -> Mapping[str, Any]:
-        """The endpoint's: the replies are its own, only later."""
-        return self._provider.identity
+        # The endpoint's identity: the replies are its own, only later.
+        self._provider, self._writer, self.identity = provider, writer, provider.identity
 
     def complete(self, request: Request, samples: Sequence[int]) -> list[Reply]:
         """Write a line for each sample.
@@ -102,16 +96,12 @@ class Results:
             raise ProviderError("not in the batch's results", status=Status.SKIPPED)
         self.used.add(name)
         response = line.get("response")
-        status, body = (
-            (response.get("status_code"), response.get("body"))
-            if isinstance(response, dict)
-            else (None, response)
-        )
-        if line.get("error") or status != 200:
+        body = response.get("body") if isinstance(response, dict) else response
+        ok = isinstance(response, dict) and response.get("status_code") == 200
+        if line.get("error") or not ok:
             told = line.get("error") or (body.get("error") if isinstance(body, dict) else body)
-            raise ProviderError(
-                f"the batch failed on this request: {provider.clean(str(told))[:_MAX_MESSAGE]}"
-            )
+            words = provider.clean(str(told))[:MAX_MESSAGE]
+            raise ProviderError(f"the batch failed on this request: {words}")
         try:
             return replace(provider.replies(body)[0], batch=True)
         except ProviderError as error:  # reading the same line again would not help
@@ -122,24 +112,12 @@ class ReadingProvider:
     """Answers from a batch's results and asks nobody."""
 
     def __init__(self, provider: OpenAIProvider, results: Results) -> None:
-        self._provider, self._results = provider, results
-
-    @property
-    def identity(self) -> Mapping[str, Any]:
-        """The endpoint's."""
-        return self._provider.identity
+        self._provider, self._results, self.identity = provider, results, provider.identity
 
     def complete(self, request: Request, samples: Sequence[int]) -> list[Reply]:
-        """The results of as many of the samples as there are.
+        """The result of the first of the samples; the engine asks for the others next.
 
         Raises:
-            ProviderError: there is none for the first.
+            ProviderError: there is none.
         """
-        first, *others = (key(self.identity, request, sample) for sample in samples)
-        replies = [self._results.reply(first, self._provider)]
-        for name in others:
-            try:
-                replies.append(self._results.reply(name, self._provider))
-            except ProviderError:
-                break  # asked for again by the engine, and then the first of its call
-        return replies
+        return [self._results.reply(key(self.identity, request, samples[0]), self._provider)]
