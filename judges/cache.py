@@ -19,7 +19,7 @@ import re
 import threading
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import fields
 from datetime import datetime, timezone
@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING, Any, TextIO
 from lmms_eval_tasks import console, settings
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges.verdict import Reply, Request, Sampling, Token
-from lmms_eval_tasks.utils.released_files import read_lines
 
 if TYPE_CHECKING:
     import sqlite3
@@ -47,7 +46,6 @@ _INSERT = "INSERT OR IGNORE INTO replies (key, copy, reply, rest) VALUES (?, 0, 
 _USED = "SELECT reply FROM replies WHERE key = ? AND copy = 0"
 _KIND = """SELECT * FROM pragma_application_id, pragma_user_version,
     (SELECT count(*) FROM sqlite_master)"""
-_ABOUT = ("criterion", "judge", "task")
 
 
 def file_of(folder: Path, env: Mapping[str, str]) -> Path:
@@ -96,9 +94,8 @@ class Cache:
             is `reply`.
         """
         line = {"key": key, "reply": plain(reply), "request": plain(request)}
-        line |= {name: about.get(name, "") for name in _ABOUT}
-        line["stored"] = datetime.now(timezone.utc).isoformat(timespec="microseconds")
-        row = _row(line)
+        now = datetime.now(timezone.utc).isoformat(timespec="microseconds")
+        row = _row({**line, **about, "stored": now})
         kept = reply
         with _explained(self.path, self._warn):
             packed = row[1]
@@ -109,12 +106,16 @@ class Cache:
             kept = reply_of(_unpack(packed))
         return kept  # noqa: RET504 - as above
 
-    def add(self, lines: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-        """Take over lines of `export`, all or none; counts of `new` and `known` requests."""
+    def load(self, other: Path) -> dict[str, int]:
+        """Take over the replies of another cache, all or none; counts of `new` and `known` ones.
+
+        Raises:
+            JudgeError: a file cannot be used.
+        """
         counts = {"new": 0, "known": 0}
         with _explained(self.path), self._lock, self._open() as file:
             file.execute("BEGIN IMMEDIATE")
-            for line in lines:
+            for line in lines(other):
                 is_new = file.execute(_INSERT, _row(line)).rowcount > 0
                 counts["new" if is_new else "known"] += 1
         return counts
@@ -219,14 +220,40 @@ def _make(file: sqlite3.Connection) -> None:
         file.execute(f"PRAGMA user_version = {FORMAT}")
 
 
-# --- whole files: exported, loaded, counted -------------------------------------------------------
+# --- whole files -------------------------------------------------------------------------------
 
 # Ends of lines to some readers of JSON lines, and halves of characters, which UTF-8 lacks.
 _UNSAFE = re.compile("[\x85\u2028\u2029\ud800-\udfff]")
 
 
 def export(path: Path, out: TextIO) -> int:
-    """Write all replies as JSON lines, in the order of keys, to UTF-8 text; returns their number.
+    """Write all `lines` as JSON to UTF-8 text, for people; returns their number."""
+    count = 0
+    for line in lines(path):
+        out.write(_UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", to_json(line)) + "\n")
+        count += 1
+    return count
+
+
+def summary(path: Path) -> dict[str, Any]:
+    """What a cache holds: `replies`, and by judge and criterion how many; `bytes` on disk.
+
+    Raises:
+        JudgeError: the file cannot be used.
+    """
+    judges: dict[str, Counter[str]] = {}
+    for line in lines(path):
+        judges.setdefault(line["judge"], Counter())[line["criterion"]] += 1
+    parts = [file for file in (path, Path(f"{path}-wal")) if file.exists()]
+    return {
+        "replies": sum(criteria.total() for criteria in judges.values()),
+        "judges": judges,
+        "bytes": sum(file.stat().st_size for file in parts),
+    }
+
+
+def lines(path: Path) -> Iterator[dict[str, Any]]:
+    """All replies of a file in the order of keys.
 
     A line has `key`, `reply`, `request` (images as `sha256:...`), `criterion`, `judge`, `task`,
     `stored` (UTC).
@@ -234,67 +261,6 @@ def export(path: Path, out: TextIO) -> int:
     Raises:
         JudgeError: the file cannot be used.
     """
-    count = 0
-    for line in _lines(path):
-        out.write(_UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", to_json(line)) + "\n")
-        count += 1
-    return count
-
-
-def load(path: Path, cache: Cache) -> dict[str, int]:
-    """Put the replies of a JSONL file that `export` wrote, or of another cache (`.sqlite3`), into a
-    cache; may be repeated. Counts of `new` and `known` ones.
-
-    Raises:
-        TasksError: a line is none of `export`'s; nothing is taken over then.
-    """
-    if path.suffix == ".sqlite3":
-        return cache.add(_lines(path))
-
-    def lines() -> Iterator[dict[str, Any]]:
-        for number, line in read_lines(path):
-            try:
-                reply_of(line["reply"])
-                datetime.fromisoformat(line["stored"])
-                if any(not isinstance(line[name], str) for name in ("key", *_ABOUT)):
-                    raise ValueError("a text is missing")
-                found = {**line, "request": dict(line["request"])}
-            except (ValueError, TypeError, KeyError) as error:
-                raise JudgeError(
-                    f"{path}, line {number}: not an exported reply ({error!r}); nothing was loaded"
-                ) from error
-            yield found
-
-    return cache.add(lines())
-
-
-def summary(path: Path) -> dict[str, Any]:
-    """What a cache holds, as counts; a JudgeError if it cannot be used.
-
-    `replies`; `judges`: judge to criterion to replies; `prompt_tokens` and `completion_tokens`, as
-    far as reported; `bytes` on disk; `first` and `last` time (UTC, None if empty).
-    """
-    counts = Counter(prompt_tokens=0, completion_tokens=0)
-    judges: dict[str, Counter[str]] = {}
-    times = []
-    for line in _lines(path):
-        for name in ("prompt_tokens", "completion_tokens"):
-            counts[name] += line["reply"].get(name) or 0
-        judges.setdefault(line["judge"], Counter())[line["criterion"]] += 1
-        times.append(line["stored"])
-    parts = [file for file in (path, Path(f"{path}-wal")) if file.exists()]
-    return {
-        "replies": len(times),
-        **counts,
-        "judges": {judge: dict(criteria) for judge, criteria in judges.items()},
-        "bytes": sum(file.stat().st_size for file in parts),
-        "first": min(times, default=None),
-        "last": max(times, default=None),
-    }
-
-
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    """All replies of a file as `export` has them, in the order of keys."""
     query = "SELECT key, reply, rest FROM replies WHERE copy = 0 ORDER BY key"
     with _explained(path), closing(_connect(path, "mode=rw")) as file:
         for key, reply, rest in file.execute(query):
@@ -357,7 +323,7 @@ def reply_of(values: Mapping[str, Any]) -> Reply:
 
 def _row(line: Mapping[str, Any]) -> tuple[str, bytes, bytes]:
     """A line of `export` as the table has it."""
-    rest = {name: value for name, value in line.items() if name not in ("key", "copy", "reply")}
+    rest = {name: value for name, value in line.items() if name not in ("key", "reply")}
     return line["key"], _pack(line["reply"]), _pack(rest)
 
 

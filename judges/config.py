@@ -8,11 +8,10 @@ from __future__ import annotations
 import dataclasses
 import ipaddress
 import re
-from base64 import b64encode
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
@@ -56,9 +55,8 @@ def resolve(spec: str | None, env: Mapping[str, str], *, default_model: str) -> 
     `MODEL[@BASE_URL]` is an OpenAI-compatible endpoint (OpenAI's own without a URL),
     `hf:NAME_OR_FOLDER` a model in this process, `replay:FILE` recorded replies, `none`
     nobody. None or a blank is `default_model` at OpenAI. The key comes from OPENAI_API_KEY
-    (AZURE_OPENAI_API_KEY for Azure's hosts, if set), or from the URL's userinfo as basic
-    authentication. Local URLs need none: loopback, private and link-local addresses, and host names
-    without a dot.
+    (AZURE_OPENAI_API_KEY for Azure's hosts, if set). Local URLs need none: loopback, private and
+    link-local addresses, and host names without a dot.
 
     Args:
         default_model: the judge of the benchmark's paper; it alone is `comparable`.
@@ -140,24 +138,20 @@ def _endpoint(
             model,
             sampling=sampling,
             comparable=bool(paper),
-            authorization=SecretStr(f"Bearer {key}"),
+            key=SecretStr(key),
         )
     parts = _split(url)
     host = parts.hostname or ""
     if host.endswith(AZURE_HOSTS) and key_variable is None:
         key = _key_of(env, AZURE_KEY) or key
         variable = f"{AZURE_KEY} or {KEY}"
-    header = f"Bearer {key}" if key else ""
-    if parts.username is not None:
-        pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-        header = "Basic " + b64encode(pair.encode()).decode()
-    base_url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"
-    if not header and not is_local(host):
+    base_url = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+    if not key and not is_local(host):
         raise JudgeError(
             f"the judge {model} at {base_url} is not local and needs a key: set {variable}"
         )
-    authorization = SecretStr(header) if header else None
-    return JudgeConfig(OPENAI, model, base_url, sampling=sampling, authorization=authorization)
+    secret = SecretStr(key) if key else None
+    return JudgeConfig(OPENAI, model, base_url, sampling=sampling, key=secret)
 
 
 def is_reasoning(model: str) -> bool:
@@ -182,8 +176,8 @@ def _split(url: str) -> SplitResult:
         usable = False
     if not usable or parts.scheme not in ("http", "https"):
         raise JudgeError(f"the judge's URL has no usable host and port. {_FORMS}")
-    if parts.query or parts.fragment:
-        raise JudgeError(f"the judge's URL must not have a query or a fragment. {_FORMS}")
+    if parts.query or parts.fragment or "@" in parts.netloc:
+        raise JudgeError(f"the judge's URL must not have a query, a fragment or a key. {_FORMS}")
     return parts
 
 

@@ -71,54 +71,34 @@ def judged(criterion: Criterion, fields: Mapping[str, Any], reply: Reply, label:
         fields: what it was asked about; texts of `criterion.untrusted` may be quoted in the reply.
         reply: what came back. Its text is kept in `raw` in every case.
     """
-
-    def failure(status: Status, reason: str) -> Verdict:
-        return Verdict(
-            None,
-            status,
-            reason[:_MAX_REASON],
-            reply.text or "",
-            judge=label,
-            model=reply.model,
-            usage=usage,
-        )
-
     usage = Usage(1, reply.prompt_tokens, reply.completion_tokens, reply.cached_tokens, reply.batch)
-    if reply.finish == "length":
-        return failure(Status.TRUNCATED, "the reply hit its token limit")
-    if reply.finish == "content_filter":
-        return failure(Status.REFUSED, "stopped by a content filter")
-    if reply.refusal:
-        return failure(Status.REFUSED, reply.refusal)
-    if reply.text is None:
-        return failure(Status.REFUSED, "a reply without content")
+    common: dict[str, Any] = {"judge": label, "model": reply.model, "usage": usage}
+    sources, bare = quotable(criterion, fields), criterion.bare
+
+    def said(text: str) -> BaseModel:
+        return read(text, criterion.schema, sources, bare, criterion.labels)
+
+    def stated(text: str) -> int | None:
+        try:
+            return int(getattr(said(text), bare or ""))
+        except UnreadableError:
+            return None
+
     try:
-        sources = quotable(criterion, fields)
-        value = read(reply.text, criterion.schema, sources, criterion.bare, criterion.labels)
+        if reply.finish == "length":
+            raise UnreadableError("the reply hit its token limit", Status.TRUNCATED)
+        if reply.finish == "content_filter":
+            raise UnreadableError("stopped by a content filter", Status.REFUSED)
+        if reply.refusal or reply.text is None:
+            raise UnreadableError(reply.refusal or "a reply without content", Status.REFUSED)
+        value = said(reply.text)
     except UnreadableError as problem:
-        return failure(problem.status, str(problem))
-    rating = None
-    if (field := criterion.bare) and criterion.top_logprobs:
-
-        def stated(text: str) -> int | None:
-            try:
-                again = read(text, criterion.schema, sources, field, criterion.labels)
-            except UnreadableError:
-                return None
-            return int(getattr(again, field))
-
-        rating = geval.expected(reply, stated)
-    return Verdict(
-        float(criterion.score(value)),
-        Status.OK,
-        str(getattr(value, "reason", "")),
-        reply.text,
-        judge=label,
-        model=reply.model,
-        usage=usage,
-        expected=rating and rating[0],
-        expected_mass=rating and rating[1],
-    )
+        why = str(problem)[:_MAX_REASON]
+        return Verdict(None, problem.status, why, reply.text or "", **common)
+    if bare and criterion.top_logprobs and (found := geval.expected(reply, stated)):
+        common["expected"], common["expected_mass"] = found
+    reason = str(getattr(value, "reason", ""))
+    return Verdict(float(criterion.score(value)), Status.OK, reason, reply.text, **common)
 
 
 def quotable(criterion: Criterion, fields: Mapping[str, Any]) -> list[str]:
@@ -229,15 +209,12 @@ def _in_object(text: str, position: int, keys: Collection[str]) -> bool:
 
 def _in_list(text: str, span: Found) -> bool:
     """Whether an object stands in a list: not one verdict, unless the reply is that list of one."""
-    before, after = text[: span.start].rstrip(), text[span.end :].lstrip()
     whole = _unfenced(text)
     if whole == f"[{text[span.start : span.end]}]":  # all that was said: nobody quotes here
         return False
-    return (
-        before.endswith("[")
-        or after.startswith("]")
-        or (whole.startswith("[") and whole.endswith("]"))
-    )
+    before, after = text[: span.start].rstrip(), text[span.end :].lstrip()
+    whole_list = whole.startswith("[") and whole.endswith("]")
+    return before.endswith("[") or after.startswith("]") or whole_list
 
 
 def _unfenced(text: str) -> str:
@@ -248,8 +225,7 @@ def _unfenced(text: str) -> str:
 
 def _outside(spans: Sequence[Found], text: str) -> str:
     """The text around objects; each leaves a line break."""
-    starts = [*(span.start for span in spans), len(text)]
-    ends = [0, *(span.end for span in spans)]
+    starts, ends = [*(span.start for span in spans), len(text)], [0, *(span.end for span in spans)]
     return "\n".join(text[end:start] for end, start in zip(ends, starts, strict=True))
 
 
@@ -259,7 +235,7 @@ def _is_quoted(value: dict[str, Any], written: str, sources: Sequence[str]) -> b
     return any(
         same in _squashed(source)
         or any(
-            all(key in other and other[key] == value[key] for key in value)
+            value.items() <= other.items()
             for found in whole_objects(source)
             for other in dicts(found.value)
         )
@@ -315,27 +291,28 @@ def _check_scale(rating: re.Match[str], field: FieldInfo) -> None:
         raise UnreadableError("a rating on another scale")
 
 
+def _aliases(field: FieldInfo) -> set[str]:
+    alias = field.validation_alias
+    return {str(name) for name in alias.choices} if isinstance(alias, AliasChoices) else set()
+
+
 def _names(schema: type[BaseModel]) -> set[str]:
     """The keys of a schema, and others that its fields are read from."""
-    fields = schema.model_fields
-    others = (field.validation_alias for field in fields.values())
-    known = (one.choices for one in others if isinstance(one, AliasChoices))
-    return {*fields, *(str(name) for names in known for name in names)}
+    return set(schema.model_fields).union(*map(_aliases, schema.model_fields.values()))
 
 
 def _validate(value: dict[str, Any], schema: type[BaseModel], bare: str | None) -> BaseModel:
-    for name, field in schema.model_fields.items():
-        if isinstance(field.validation_alias, AliasChoices):
-            there = value.keys() & set(field.validation_alias.choices)
-            same = {key for key in there if name not in value or value[key] == value[name]}
-            value = {name if key in same else key: part for key, part in value.items()}
-    beside = value.keys() - schema.model_fields.keys()
+    fields = schema.model_fields
+    for name, field in fields.items():
+        there = value.keys() & _aliases(field)
+        same = {key for key in there if name not in value or value[key] == value[name]}
+        value = {name if key in same else key: part for key, part in value.items()}
+    beside = value.keys() - fields.keys()
     reasons = {key for key in beside & _REASONS if isinstance(value[key], str)}
     if unknown := beside - reasons:
         raise UnreadableError(f"{len(unknown)} unknown keys in the verdict")
-    fields = schema.model_fields.items()
-    value = {name: _typed(value[name], field) for name, field in fields if name in value}
-    reason = schema.model_fields.get("reason")
+    value = {name: _typed(value[name], field) for name, field in fields.items() if name in value}
+    reason = fields.get("reason")
     if bare and reason and reason.annotation is str and value.get("reason") is None:
         value["reason"] = ""
     try:
@@ -369,7 +346,7 @@ def _typed(value: Any, field: FieldInfo) -> Any:
 
 _MAX_OBJECTS = 1000  # pairs of braces in one reply (LaTeX has many); bounds the work
 _MAX_DEPTH = 100  # of a Python value; no verdict is that deep
-_MAX_DIGITS = 15  # of a whole number: every such number is exact as a float
+_MAX_NUMBER = 10**15  # every whole number below is exact as a float
 
 # One token of a dict as Python prints it. Strings may also hold raw line breaks.
 _TOKEN = re.compile(
@@ -382,9 +359,10 @@ _TOKEN = re.compile(
 )
 _WORDS = {"True": "true", "False": "false", "None": "null"}
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL)
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "a": "\a", "v": "\v", "0": "\0"}
+_ESCAPED |= {mark: mark for mark in "\\/'\""}
 _BRACES = re.compile(r'\\.|["{}]', re.DOTALL)
 _CLOSING = re.compile(r"\s*(?:,\s*)?\}")
-_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "a": "\a", "v": "\v", "0": "\0"}
 
 
 class Found(NamedTuple):
@@ -415,10 +393,9 @@ def objects(text: str, keys: Collection[str]) -> Iterator[Found]:
         if found is None:
             balanced = _balanced_end(text, start)
             end = len(text) if balanced is None else balanced
+            found = Found(start, end, None)
             if mention.search(text, start, end):
                 found = _by_keys(text, start, keys, closed=balanced is not None)
-            else:
-                found = Found(start, end, None)
         yield found
         start = text.find("{", found.end)
 
@@ -460,10 +437,8 @@ def literal(text: str, start: int = 0) -> tuple[Any, int] | None:
     except (ValueError, RecursionError):
         pass
     translated = _as_json(text, start)
-    if translated is None:
-        return None
     try:
-        return _DECODER.decode(translated[0]), translated[1]
+        return translated and (_DECODER.decode(translated[0]), translated[1])
     except (ValueError, RecursionError):
         return None
 
@@ -486,14 +461,12 @@ def _as_json(text: str, start: int) -> tuple[str, int] | None:
         position = match.end()
         token = match[match.lastgroup or 0]
         if match.lastgroup == "string":
-            parts.append(json.dumps(_unescaped(token[1:-1])))
-        elif match.lastgroup == "word":
-            parts.append(_WORDS.get(token, token))
-        else:
+            token = json.dumps(_unescaped(token[1:-1]))
+        elif match.lastgroup == "mark":
             if token in "]}" and parts and parts[-1] == ",":
                 parts.pop()
             depth += (token in "[{") - (token in "]}")
-            parts.append(token)
+        parts.append(_WORDS.get(token, token))
         if depth <= 0:
             return " ".join(parts), position
         if depth > _MAX_DEPTH:
@@ -505,14 +478,12 @@ def _unescaped(text: str) -> str:
     """The escapes of Python and JSON; an unknown one stays as it is."""
 
     def character(match: re.Match[str]) -> str:
-        if match[4] is None:
-            code = int(match[1] or match[2] or match[3], 16)
-            return chr(code) if code <= 0x10FFFF else match[0]
-        if match[4] in "\\/'\"":
-            return match[4]
-        return _ESCAPED.get(match[4], match[0])
+        if match[4] is not None:
+            return _ESCAPED.get(match[4], match[0])
+        code = int(match[1] or match[2] or match[3], 16)
+        return chr(code) if code <= 0x10FFFF else match[0]
 
-    return _ESCAPE.sub(character, text) if "\\" in text else text
+    return _ESCAPE.sub(character, text)
 
 
 def _balanced_end(text: str, start: int) -> int | None:
@@ -596,26 +567,16 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-def _integer(digits: str) -> int:
-    if len(digits) > _MAX_DIGITS:
-        raise UnreadableError("a number that is too large")
-    return int(digits)
-
-
-def _fraction(digits: str) -> float:
-    value = float(digits)
-    if value in (float("inf"), float("-inf")):
-        raise UnreadableError("a number that is too large")
-    return value
-
-
-def _no_constant(name: str) -> float:
-    raise UnreadableError(f"{name} is not a number")
+def _number(written: str) -> float:
+    value = float(written)  # also NaN and Infinity, as JSON's parser takes them
+    if not abs(value) < _MAX_NUMBER:
+        raise UnreadableError("a number that is too large, or none")
+    return value if set(".eE") & set(written) else int(written)
 
 
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_without_repeats,
-    parse_int=_integer,
-    parse_float=_fraction,
-    parse_constant=_no_constant,
+    parse_int=_number,
+    parse_float=_number,
+    parse_constant=_number,
 )

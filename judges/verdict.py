@@ -181,7 +181,7 @@ class JudgeConfig:
 
     provider: str  # one of the names above
     model: str = ""  # as asked for; a recordings file for `replay`
-    base_url: str | None = None  # without userinfo, query or fragment; None for OpenAI's own
+    base_url: str | None = None  # None for OpenAI's own
     api_version: str | None = None  # Azure's dated API; None for its v1 API and everyone else
     sampling: Sampling = field(default_factory=lambda: Sampling(0.0, MAX_TOKENS))
     reply_format: str = "auto"  # or json_schema, json_object, text
@@ -200,7 +200,7 @@ class JudgeConfig:
     rounds: int = 0  # debate: of all agents with personas; 0 is as published
     name: str = ""  # panel, debate: what to call it
     comparable: bool = False  # the judge of the benchmark's paper, at its own endpoint
-    authorization: SecretStr | None = field(default=None, repr=False)  # scheme and key
+    key: SecretStr | None = field(default=None, repr=False)
 
     @property
     def label(self) -> str:

@@ -48,7 +48,7 @@ class HuggingFaceProvider:
         self.checkpoint = Checkpoint(config.model, config.revision, config.trust_remote_code)
         self._lock = threading.Lock()
         self._weights: Any = None
-        self._failure = ""  # why loading failed: it is not tried again for every verdict
+        self._failure = ""  # why loading failed
 
     @cached_property
     def identity(self) -> Mapping[str, Any]:
@@ -87,10 +87,14 @@ class HuggingFaceProvider:
         try:
             identity = self.identity
             with self._lock:
-                self._load()
+                if self._weights is None and not self._failure:
+                    self._weights = self.checkpoint.load(self._device, self._config.dtype)
+                if self._failure:
+                    raise ProviderError(self._failure)
                 reply = self._reply(request, samples[0])
         except JudgeError as error:
-            raise ProviderError(str(error)) from error
+            self._failure = str(error)  # it is not tried again for every verdict
+            raise ProviderError(self._failure) from error
         return [replace(reply, model=f"{identity['model']}@{identity['revision'][:19]}")]
 
     @property
@@ -102,21 +106,6 @@ class HuggingFaceProvider:
         if torch.cuda.is_available():
             return "cuda"
         return "mps" if torch.backends.mps.is_available() else "cpu"
-
-    def _load(self) -> None:
-        """Load the weights, once; what failed once fails again with the same words."""
-        if self._failure:
-            raise ProviderError(self._failure)
-        if self._weights is not None:
-            return
-        try:
-            self._weights = self.checkpoint.load(self._device, self._config.dtype)
-        except Exception as error:  # a missing shard, no memory, a package that is not there
-            is_told = isinstance(error, JudgeError)
-            self._failure = (
-                str(error) if is_told else f"{self.model}: cannot be loaded: {_line(error)}"
-            )
-            raise ProviderError(self._failure) from error
 
     def _reply(self, request: Request, sample: int) -> Reply:
         import torch
@@ -147,16 +136,16 @@ class Checkpoint:
     """Every property raises JudgeError, in one line, where the checkpoint cannot be used."""
 
     def __init__(self, name: str, revision: str | None, trust_remote_code: bool) -> None:
-        self.name, self._revision, self._remote = name, revision, trust_remote_code
+        self.name = name
+        self._remote = trust_remote_code
+        self._options = {"revision": revision} if revision else {}
 
     @cached_property
     def folder(self) -> Path | None:
         """The local folder; None for a name on the Hub."""
         folder = Path(self.name).expanduser()
-        if (folder / "config.json").is_file():
-            return folder.resolve()
         if folder.is_dir():
-            raise self._unusable("this folder has no config.json")
+            return folder.resolve()
         if self.name.startswith((".", "/", "~")) or self.name.count("/") > 1:
             raise self._unusable("there is no such folder")
         return None
@@ -167,46 +156,42 @@ class Checkpoint:
         return self.name if self.folder is None else self.folder.name
 
     @cached_property
-    def snapshot(self) -> Path:
-        """The folder, or the one that the Hub's cache keeps for a commit; fetches the config."""
+    def version(self) -> str:
+        """The commit on the Hub, of which all parts are taken, or a folder's fingerprint."""
         if self.folder is not None:
-            return self.folder
+            return fingerprint(self.folder)
         from huggingface_hub import hf_hub_download
 
         try:
-            config = hf_hub_download(self.name, "config.json", revision=self._revision)
+            file = hf_hub_download(self.name, "config.json", **self._options)
         except Exception as error:  # no network, no such name, no access, no good name
-            raise self._unusable(
-                f"neither a folder nor to be had from the Hub (hf download {self.name}): "
-                f"{_line(error)}"
-            ) from error
-        return Path(config).parent
+            raise self._unusable(f"not to be had from the Hub: {_line(error)}") from error
+        return Path(file).parent.name
 
     @cached_property
-    def version(self) -> str:
-        """The commit on the Hub, or a folder's fingerprint."""
-        return self.snapshot.name if self.folder is None else fingerprint(self.folder)
+    def config(self) -> Any:
+        """The model's config."""
+        return self._part("AutoConfig", "config")
 
     @cached_property
     def sees(self) -> bool:
         """Whether the model takes images: by the type of its config, not by its name."""
         from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
 
-        config = self._from_pretrained("AutoConfig", "config")
-        own_code = getattr(config, "auto_map", None) or {}
-        for sees, mapping, auto in (
-            (True, MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING, "AutoModelForImageTextToText"),
-            (False, MODEL_FOR_CAUSAL_LM_MAPPING, "AutoModelForCausalLM"),
+        own_code = getattr(self.config, "auto_map", None) or {}
+        for sees, mapping in (
+            (True, MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING),
+            (False, MODEL_FOR_CAUSAL_LM_MAPPING),
         ):
-            if type(config) in mapping or auto in own_code:
+            if type(self.config) in mapping or _AUTO[sees] in own_code:
                 return sees
-        raise self._unusable(f"a {config.model_type} model writes no replies")
+        raise self._unusable(f"a {self.config.model_type} model writes no replies")
 
     @cached_property
     def front(self) -> Any:
         """The tokenizer, or the processor of a model that sees; it has a chat template."""
         kind = "processor" if self.sees else "tokenizer"
-        front = self._from_pretrained(f"Auto{kind.title()}", kind)
+        front = self._part(f"Auto{kind.title()}", kind)
         parts = (front, getattr(front, "tokenizer", None))
         if not any(getattr(part, "chat_template", None) for part in parts):
             raise self._unusable("no chat template: name an instruction-tuned model")
@@ -216,36 +201,27 @@ class Checkpoint:
         """Find before a run what can be found without reading the weights.
 
         Raises:
-            JudgeError: the folder or, under HF_HUB_OFFLINE=1, the copy in the Hub's cache is not
-                there or lacks weights; the checkpoint has no chat template or no language model.
+            JudgeError: there is no such checkpoint (HF_HUB_OFFLINE: in the Hub's cache), a folder
+                lacks weights, it has no chat template or is no language model.
         """
-        from huggingface_hub import constants
-
         _ = self.front
-        local = self.folder is not None or constants.HF_HUB_OFFLINE
-        names = ("*.safetensors", "pytorch_model*.bin")
-        if local and not any(file.is_file() for name in names for file in self.snapshot.glob(name)):
-            raise self._unusable(f"{self.snapshot} lacks weights (model.safetensors)")
+        if self.folder and not [*self.folder.glob("*.safetensors"), *self.folder.glob("*.bin")]:
+            raise self._unusable(f"{self.folder} lacks weights (model.safetensors)")
 
     def load(self, device: str, dtype: str) -> Any:
         """The model on a device, in evaluation mode; of its generation config only the ends stay.
 
         Raises:
-            JudgeError: as the properties.
-            Exception: whatever transformers raises for weights that cannot be loaded.
+            JudgeError: it cannot be loaded, in transformers' own words.
         """
         import transformers
 
-        name, options = self._source
         version = tuple(int(part) for part in transformers.__version__.split(".")[:2])
-        options = {**options, "dtype" if version >= (4, 56) else "torch_dtype": dtype}
-        auto = "AutoModelForImageTextToText" if self.sees else "AutoModelForCausalLM"
-        # A map of one device places quantised weights too, which cannot be moved afterwards.
-        model = getattr(transformers, auto).from_pretrained(
-            name, device_map={"": device}, **options
-        )
-        model.eval()
         tokenizer = getattr(self.front, "tokenizer", self.front)
+        # A map of one device places quantised weights too, which cannot be moved afterwards.
+        options = {"dtype" if version >= (4, 56) else "torch_dtype": dtype}
+        model = self._part(_AUTO[self.sees], "weights", device_map={"": device}, **options)
+        model.eval()
         saved = model.generation_config.eos_token_id
         # Some checkpoints name only the end of a document there, not the end of a turn.
         ends = {*(saved if isinstance(saved, list) else [saved]), tokenizer.eos_token_id} - {None}
@@ -257,23 +233,22 @@ class Checkpoint:
         )
         return model
 
-    @property
-    def _source(self) -> tuple[str, dict[str, Any]]:
-        """First argument and keywords of every `from_pretrained`; all parts are of one commit."""
-        pinned = {"revision": self.version} if self.folder is None else {}
-        return str(self.folder or self.name), {"trust_remote_code": self._remote, **pinned}
-
-    def _from_pretrained(self, auto: str, kind: str) -> Any:
+    def _part(self, auto: str, kind: str, **more: Any) -> Any:
         import transformers
 
-        name, options = self._source
+        name, options = str(self.folder), {"trust_remote_code": self._remote, **more}
+        if self.folder is None:
+            name, options["revision"] = self.name, self.version
         try:
             return getattr(transformers, auto).from_pretrained(name, **options)
-        except Exception as error:  # OSError, ValueError, and what a checkpoint's code raises
+        except Exception as error:  # OSError, ValueError, no memory, a checkpoint's own code
             raise self._unusable(f"no {kind}: {_line(error)}") from error
 
     def _unusable(self, reason: str) -> JudgeError:
         return JudgeError(f"the judge {self.name}: {reason}")
+
+
+_AUTO = {True: "AutoModelForImageTextToText", False: "AutoModelForCausalLM"}  # by `sees`
 
 
 def fingerprint(folder: Path) -> str:

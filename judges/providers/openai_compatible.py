@@ -10,7 +10,6 @@ import email.utils
 import re
 import threading
 import time
-from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -58,7 +57,9 @@ class OpenAIProvider:
         self._renamed: dict[str, str | None] = {}
         if is_reasoning(config.model):
             self._renamed["max_tokens"] = "max_completion_tokens"
-        self._secrets = _secrets(config)
+        key = config.key.get_secret_value() if config.key else ""
+        # What is shorter (vLLM users set EMPTY) is a common word.
+        self._key = key if len(key) >= 8 else None
 
     @property
     def identity(self) -> Mapping[str, Any]:
@@ -236,10 +237,7 @@ class OpenAIProvider:
             return {name: self._redacted(value) for name, value in data.items()}
         if isinstance(data, list):
             return [self._redacted(value) for value in data]
-        if isinstance(data, str):
-            for secret in self._secrets:
-                data = data.replace(secret, "[key]")
-        return data
+        return data.replace(self._key, "[key]") if self._key and isinstance(data, str) else data
 
     def _client(self) -> OpenAI:
         """The client, made for the first request: the openai package takes long to import."""
@@ -261,18 +259,14 @@ def new_client(config: JudgeConfig) -> OpenAI:
     http_client = openai.DefaultHttpxClient(
         trust_env=not is_local(urlsplit(base_url).hostname or ""), limits=limits
     )
-    header = config.authorization.get_secret_value() if config.authorization else ""
     common: dict[str, Any] = {
-        "api_key": "unused",  # the header is what is sent
-        "default_headers": {"Authorization": header} if header else {},
+        "api_key": config.key.get_secret_value() if config.key else "unused",
         "timeout": config.timeout,
         "max_retries": 0,  # the engine retries
         "http_client": http_client,
     }
     if config.api_version is None:
         return openai.OpenAI(base_url=base_url, **common)
-    if header:  # Azure's client puts the key into a header of Azure's own
-        common |= {"api_key": _tokens_of(header)[-1], "default_headers": {}}
     return openai.AzureOpenAI(azure_endpoint=base_url, api_version=config.api_version, **common)
 
 
@@ -292,21 +286,6 @@ def retry_after(headers: Mapping[str, str], now: float) -> float | None:
 def _filtered(error: Exception) -> bool:
     """Whether a provider's content filter turned the request down (Azure answers 400)."""
     return getattr(error, "code", None) == "content_filter"
-
-
-def _secrets(config: JudgeConfig) -> list[str]:
-    """What must not be repeated; below 8 characters (vLLM users set EMPTY) it is a common word."""
-    if config.authorization is None:
-        return []
-    found = _tokens_of(config.authorization.get_secret_value())
-    return [secret for secret in found if len(secret) >= 8]
-
-
-def _tokens_of(header: str) -> list[str]:
-    scheme, _, token = header.partition(" ")
-    if scheme == "Basic":
-        return [token, b64decode(token).decode().partition(":")[2] or token]
-    return [token]
 
 
 def _count(value: object) -> int | None:

@@ -81,11 +81,7 @@ def info(cache: Folder = None) -> None:
 
     for path in _files(cache):
         found = replies.summary(path)
-        print(
-            f"{path}: {found['replies']:,} replies, "
-            f"{found['prompt_tokens']:,} + {found['completion_tokens']:,} tokens, "
-            f"{found['bytes'] / 1e6:.1f} MB, {found['first'] or '-'} to {found['last'] or '-'}"
-        )
+        print(f"{path}: {found['replies']:,} replies, {found['bytes'] / 1e6:.1f} MB")
         for judge, criteria in sorted(found["judges"].items()):
             listed = ", ".join(f"{name} {number:,}" for name, number in sorted(criteria.items()))
             print(f"  {judge}: {listed}")
@@ -114,18 +110,17 @@ def export(
 @cache_app.command()
 def load(
     file: Annotated[
-        Path, typer.Argument(help="A file that `cache export` wrote, or another cache (.sqlite3).")
+        Path, typer.Argument(help="Another cache: of a node or another machine (.sqlite3).")
     ],
     cache: Folder = None,
 ) -> None:
-    """Put exported replies, or another node's, into the cache; may be repeated."""
+    """Put another cache's replies into this one; may be repeated."""
     from contextlib import closing
 
-    from lmms_eval_tasks.judges import cache as replies
     from lmms_eval_tasks.judges.cache import COMMON, Cache
 
     with closing(Cache(_folder(cache) / COMMON)) as opened:
-        counts = replies.load(file, opened)
+        counts = opened.load(file)
     print(f"{counts['new']:,} new replies, {counts['known']:,} known")
 
 

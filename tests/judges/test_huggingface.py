@@ -293,7 +293,7 @@ def test_what_check_finds(copy, tmp_path, folders, monkeypatch):
     provider(copy).checkpoint.check()
     finds("there is no such folder", tmp_path / "none")
     (tmp_path / "empty").mkdir()
-    finds("no config.json", tmp_path / "empty")
+    finds("no config", tmp_path / "empty")
     finds("no chat template", folders["gpt2"])
     (copy / "model.safetensors").unlink()
     finds("lacks weights", copy)
@@ -303,7 +303,7 @@ def test_what_check_finds(copy, tmp_path, folders, monkeypatch):
     finds("a vit model writes no replies", copy)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     for name in ("nobody/nothing", "nothing", "no good name!"):
-        finds("not to be had from the Hub", name)
+        finds("not to be had from the Hub: ", name)
 
 
 def test_offline_and_in_the_cache(folders, tmp_path, monkeypatch):
@@ -318,9 +318,6 @@ def test_offline_and_in_the_cache(folders, tmp_path, monkeypatch):
     judge.checkpoint.check()
     assert (judge.identity["revision"], judge.identity["model"]) == (commit, "org/judge")
     assert one(judge, request()).model == f"org/judge@{commit[:19]}"
-    (hub / "snapshots" / commit / "model.safetensors").unlink()
-    with pytest.raises(JudgeError, match="lacks weights"):
-        provider("org/judge").checkpoint.check()
 
 
 TROUBLE = {

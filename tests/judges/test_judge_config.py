@@ -27,7 +27,7 @@ def test_forms(spec, model, base_url):
 def test_who_needs_a_key():
     local = ("localhost", "127.0.0.1", "127.9.9.9", "[::1]", "10.0.0.5", "192.168.1.2", "gpu07")
     for host in local:
-        assert resolved(f"m@http://{host}:8000/v1").authorization is None
+        assert resolved(f"m@http://{host}:8000/v1").key is None
     for host in ("api.example.com", "8.8.8.8", "localhost.example.com"):
         assert not is_local(host)
         refused(JudgeError, "OPENAI_API_KEY", resolved, f"m@https://{host}/v1")
@@ -104,8 +104,8 @@ def test_models_that_only_look_alike(model):
 
 
 def test_a_key_with_line_ends():
-    plain = resolved("gpt-4o", KEY).authorization
-    assert resolved("gpt-4o", f" {KEY}\r\n").authorization == plain
+    plain = resolved("gpt-4o", KEY).key
+    assert resolved("gpt-4o", f" {KEY}\r\n").key == plain
     for key in (f"{KEY}\n{KEY}", "two words", "k\x00y", "kéy-kéy-kéy"):
         said = refused(JudgeError, "OPENAI_API_KEY holds", resolved, "gpt-4o", key)
         assert key not in str(said)
@@ -128,7 +128,7 @@ def test_a_file_sets_what_the_short_form_cannot(tmp_path):
         "top_p: 0.9\nseed: 3\nreply_format: text\nrepairs: 0\ntimeout: 5\nretries: 1\n",
     )
     assert (config.provider, config.model) == ("openai", "org/m")
-    assert (config.base_url, config.authorization) == ("http://gpu07:8000/v1", None)
+    assert (config.base_url, config.key) == ("http://gpu07:8000/v1", None)
     drawn = config.sampling
     assert (drawn.temperature, drawn.max_tokens, drawn.top_p, drawn.seed) == (0.7, 64, 0.9, 3)
     assert (config.reply_format, config.repairs) == ("text", 0)
@@ -142,12 +142,12 @@ def test_a_file_sets_what_the_short_form_cannot(tmp_path):
 def test_the_key_comes_from_the_variable_that_the_file_names(tmp_path):
     text = "model: m\nbase_url: https://api.example.com/v1\nkey_variable: MY_KEY\n"
     config = from_file(tmp_path, text, MY_KEY=KEY, OPENAI_API_KEY="another-key")
-    assert config.authorization.get_secret_value() == f"Bearer {KEY}"
+    assert config.key.get_secret_value() == KEY
     refused(JudgeError, "set MY_KEY", from_file, tmp_path, text, OPENAI_API_KEY=KEY)
     text = "model: m\nbase_url: https://team.openai.azure.com\napi_version: '2024-10-21'\n"
     config = from_file(tmp_path, text, AZURE_OPENAI_API_KEY=KEY)
     assert (config.api_version, config.base_url) == ("2024-10-21", "https://team.openai.azure.com")
-    assert config.authorization.get_secret_value() == f"Bearer {KEY}"
+    assert config.key.get_secret_value() == KEY
     # YAML reads a date: it has to be quoted.
     text = text.replace("'", "")
     refused(JudgeError, "api_version", from_file, tmp_path, text, AZURE_OPENAI_API_KEY=KEY)

@@ -213,9 +213,9 @@ def test_retry_after(headers, seconds):
 def test_azures_dated_api():
     """A deployment's own path, the version as a query, and the key in its own header."""
     with LocalEndpoint(lambda request: OK) as endpoint:
-        key, base = SecretStr("Bearer planted-azure-key"), endpoint.url.removesuffix("/v1")
+        key, base = SecretStr("planted-azure-key"), endpoint.url.removesuffix("/v1")
         version = "2024-10-21"
-        config = JudgeConfig("openai", "my-gpt-4o", base, api_version=version, authorization=key)
+        config = JudgeConfig("openai", "my-gpt-4o", base, api_version=version, key=key)
         made = OpenAIProvider(config)
         assert made.complete(asked(), [0])[0].text == OK
         (request,) = endpoint.chats

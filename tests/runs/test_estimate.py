@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.judges import costs, resolve, verdict
-from lmms_eval_tasks.judges.cache import Cache
+from lmms_eval_tasks.judges import costs, resolve
 from lmms_eval_tasks.runs import estimate
 
 TASK, PAIRS = "maia_oevqa", "maia_vsv"
@@ -42,20 +41,6 @@ def test_dollars_follow_from_tokens_and_a_batch_is_half() -> None:
     assert found.cost == pytest.approx(expected)
     assert found.batch_cost == pytest.approx(expected / 2)
     assert estimate.estimate(TASK, judge("m@http://localhost/v1")).cost is None
-
-
-def test_reply_tokens_come_from_the_cache_if_it_has_some(tmp_path: Path) -> None:
-    request = verdict.Request([], verdict.Sampling())
-    about = {"criterion": "reference_agreement", "judge": "gpt-4o", "task": "t"}
-    cache = Cache(tmp_path / "replies.sqlite3")
-    for number, tokens in enumerate((20, 40, None)):
-        reply = verdict.Reply("{}", prompt_tokens=1, completion_tokens=tokens)
-        cache.put(str(number), reply, request, about)
-    cache.put("other", verdict.Reply("{}", completion_tokens=900), request, {**about, "judge": "x"})
-    cache.close()
-    found = estimate.estimate(TASK, judge())
-    assert found.reply_tokens == 30 * found.calls
-    assert "the mean of 2 in the cache" in found.notes[0]
 
 
 def test_a_debate_asks_each_agent_every_round(tmp_path: Path) -> None:
