@@ -56,9 +56,8 @@ def test_every_judgement_is_read_as_published(form):
     for judgement, candidate in judgements:
         try:
             found = reader.read(FORMS[form](judgement), Judgement, [candidate])
-        except reader.UnreadableError as why:
+        except reader.UnreadableError:
             unread.append(judgement["pred"])
-            assert str(why).startswith("pred: Input should be 'correct' or 'incorrect'")
         else:
             assert found.model_dump() == judgement
     assert unread == ["partially correct"]

@@ -159,12 +159,9 @@ def test_injections_stay_in_their_blocks(family, text):
     clean.verdict(CRITERION, FIELDS)
     for attacked, expected in zip((*agents, last), (*clean_agents, clean_last), strict=True):
         for call in range(len(attacked.asked)):
-            system, user = attacked.request(call)
-            assert system == expected.request(call)[0]
-            assert structure(user) == structure(expected.request(call)[1])
-    names = [match[1] for match in BLOCK.finditer(last.request(0)[1])]
-    turns = ["agent_a_round_1", "agent_b_round_1", "agent_a_round_2", "agent_b_round_2"]
-    assert names == ["candidate", *turns]
+            found, wanted = attacked.request(call), expected.request(call)
+            assert [structure(one) for one in found] == [structure(one) for one in wanted]
+    turns = ("agent_a_round_1", "agent_b_round_1", "agent_a_round_2", "agent_b_round_2")
     assert last.asked[0][0].untrusted == ("candidate", *turns)
 
 
@@ -225,22 +222,17 @@ def shown(texts, *reasons):
 
 
 # First and later turns of A and B -> calls of A, B and the last one, score, status.
-EXCHANGES = {
-    "agreed at once": ([(4, "A1")], [(4, "B1")], (1, 1, 0), 4, "ok"),
-    "never agreed": ([(4, "A1"), (3, "A2")], [(1, "B1"), (2, "B2")], (2, 2, 1), 3, "ok"),
-    "one failed": (["refused", (3, "A2")], [(1, "B1"), (1, "B2")], (2, 2, 1), 3, "ok"),
-    "both failed": (["refused"], ["refused"], (1, 1, 0), None, "refused"),
-    "failed later": (
-        [(4, "A1"), "truncated"],
-        [(1, "B1"), "truncated"],
-        (2, 2, 0),
-        None,
-        "truncated",
-    ),
-}
+FIRST, SECOND = [(4, "A1"), (3, "A2")], [(1, "B1"), (2, "B2")]
+EXCHANGES = [
+    ([(4, "A1")], [(4, "B1")], (1, 1, 0), 4, "ok"),
+    (FIRST, SECOND, (2, 2, 1), 3, "ok"),
+    (["refused", (3, "A2")], [(1, "B1"), (1, "B2")], (2, 2, 1), 3, "ok"),
+    (["refused"], ["refused"], (1, 1, 0), None, "refused"),
+    ([(4, "A1"), "truncated"], [(1, "B1"), "truncated"], (2, 2, 0), None, "truncated"),
+]
 
 
-@table("first, second, calls, score, status", EXCHANGES.values())
+@table("first, second, calls, score, status", EXCHANGES)
 def test_as_published(first, second, calls, score, status):
     """No rounds: both rate, the first answers, the second may change, the last one decides."""
     judge, agents, last = debate(first, second, rounds=0)
@@ -248,28 +240,24 @@ def test_as_published(first, second, calls, score, status):
     assert tuple(len(one.asked) for one in (*agents, last)) == calls
     assert (verdict.score, verdict.status, verdict.judge) == (score, status, "the debate")
     assert len(transcript(verdict)) == verdict.usage.replies == sum(calls)
+    assert verdict.reason == "B1" or calls != (1, 1, 0) or score is None  # the second one's words
 
 
 def test_what_is_said_in_a_debate_as_published():
-    judge, (a, b), last = debate([(4, "A1"), (3, "A2")], [(1, "B1"), (2, "B2")], rounds=0)
+    judge, (a, b), last = debate(FIRST, SECOND, rounds=0)
     judge.verdict(CRITERION, FIELDS)
     # The benchmark's own prompt alone, and no word of a debate.
     for agent in (a, b):
         system, user = agent.request(0)
         assert system == "Rate from 1 to 5: planted rubric.\n"
         assert user.endswith("Rate it.\n")
-    every = ("reason A1", "A1", "B1", "A2", "B2")
-    assert shown(a.request(1), *every) == ["A1", "B1"]
+    said = {"A1", "B1", "A2", "B2"}
+    for one, call, seen in ((a, 1, {"A1", "B1"}), (b, 1, {"A1", "B1", "A2"}), (last, 0, said)):
+        system, user = one.request(call)
+        assert {reason for reason in said if reason in user} == seen
+        assert not any(text in system + user for text in ("{", "\n\n\n", "Look first for"))
     assert "Answer that rating" in a.request(1)[1]
-    assert shown(b.request(1), *every) == ["A1", "B1", "A2"]
     assert "change your rating?" in b.request(1)[1]
-    assert shown(last.request(0), *every) == ["A1", "B1", "A2", "B2"]
-    personas = [text.strip() for part, text in load_prompts().text.items() if "persona" in part]
-    for one in (a, b, last):
-        for call in range(len(one.asked)):
-            assert shown(one.request(call), *personas, "{", "\n\n\n") == []
-    agreed = debate([(4, "A1")], [(4, "B1")], rounds=0)[0].verdict(CRITERION, FIELDS)
-    assert (agreed.reason, agreed.judge) == ("B1", "the debate")  # the second one's words
 
 
 def test_what_cannot_debate():

@@ -86,11 +86,9 @@ def test_it_opens_after_failures_in_a_row_and_stays_open():
     assert not off.is_open
 
 
-def test_waiting_takes_its_time_or_ends_at_once():
+def test_waiting_ends_as_soon_as_it_opens():
     breaker = Breaker(1)
-    start = time.monotonic()
-    assert breaker.wait(0.05) is True
-    assert time.monotonic() - start >= 0.05
+    assert breaker.wait(0.001) is True
     with ThreadPoolExecutor(16) as pool:
         waits = [pool.submit(breaker.wait, 600) for _ in range(16)]
         time.sleep(0.05)
