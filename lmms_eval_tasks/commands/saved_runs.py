@@ -161,6 +161,6 @@ def _read(logs: Sequence[Path]) -> Saved:
 
 def _the_judge(saved: Saved) -> str:
     """The user's setting, or the paper's judge."""
-    if spec := settings.judge_spec():
+    if spec := settings.text(settings.JUDGE):
         return spec
     return before.judge_config(benchmarks.load(saved[0][0]), env=os.environ).model
