@@ -264,14 +264,13 @@ def check_names() -> None:
 
 
 def markdown() -> str:
-    """docs/settings.md."""
-    rows = [
-        f"| {f'`{one.option} {one.value}`'.replace(' `', '`').replace('|', '&#124;')}"
-        f"{'' if one.is_option else ' (variable only)'} | `{one.variable}` | {one.help} |"
-        for one in TABLE.values()
-    ]
-    head = ["| option of `lmms_eval` | variable | meaning |", "|---|---|---|"]
-    return "\n".join([*head, *rows]) + "\n"
+    """The table of docs/settings.md."""
+    lines = ["| option of `lmms_eval` | variable | meaning |", "|---|---|---|"]
+    for one in TABLE.values():
+        option = f"`{f'{one.option} {one.value}'.strip()}`" if one.is_option else ""
+        cells = (option, f"`{one.variable}`", one.help)
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines) + "\n"
 
 
 def chosen(variable: str, choices: Mapping[str, Sequence[str]]) -> dict[str, str]:

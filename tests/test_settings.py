@@ -15,6 +15,7 @@ from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import script as host_script
 from lmms_eval_tasks.runs import before
 from tests.checks import table
+from tests.conftest import REPOSITORY
 
 
 @table(
@@ -150,3 +151,8 @@ def test_a_path_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv(settings.CVRR_REFERENCE, f"{tmp_path},{tmp_path}/nowhere")
     with pytest.raises(TasksError, match=rf"{settings.CVRR_REFERENCE}=.*/nowhere: no such file"):
         settings.value(settings.CVRR_REFERENCE)
+
+
+def test_the_page_is_the_table() -> None:
+    page = (REPOSITORY / "docs" / "settings.md").read_text(encoding="utf-8")
+    assert page.endswith(settings.markdown())

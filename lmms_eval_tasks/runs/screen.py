@@ -36,7 +36,7 @@ def first(results: Mapping[str, Any], console: Console, files: Sequence[Path] = 
     section = results["lmms_eval_tasks"]
     for name in (one for one in benchmarks.NAMES if one in section):
         show(console, [*_of_benchmark(benchmarks.load(name), results), ""])
-    shown = judge_lines(results, by_task=False)
+    shown = [] if settings.text(settings.TABLES) else judge_lines(results, by_task=False)
     shown += [f"INVALID: {line}" for line in section.get("invalid", {}).values()]
     shown += [f"written: {file}" for file in files]
     if not settings.text(settings.TABLES):

@@ -80,7 +80,7 @@ def run(out: Path, console: Console) -> None:
     from lmms_eval_tasks.sample import tiny
 
     started = time.monotonic()
-    os.environ[settings.DATA] = settings.SAMPLE
+    settings.say({settings.DATA: settings.SAMPLE})
     out = out.resolve()
     root = sample.build(settings.data_root())
     console.print(f"[1/5] packaged sample: {root} ({_megabytes(root):.1f} MB)")
