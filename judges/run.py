@@ -284,7 +284,7 @@ def from_settings(
 ) -> Run:
     """A run with the user's settings; `changes` replace fields of the limits."""
     limits = replace(settings.judge_limits(), **changes)  # type: ignore[arg-type]
-    own = costs.load_prices(settings.prices_file())
+    own = costs.load_prices(settings.value(settings.PRICES))
     return Run(limits, cache=settings.judge_cache(), prices=own, progress=progress, wrap=wrap)
 
 

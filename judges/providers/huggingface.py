@@ -137,8 +137,7 @@ class Checkpoint:
 
     def __init__(self, name: str, revision: str | None, trust_remote_code: bool) -> None:
         self.name = name
-        self._remote = trust_remote_code
-        self._options = {"revision": revision} if revision else {}
+        self._revision, self._remote = revision, trust_remote_code
 
     @cached_property
     def folder(self) -> Path | None:
@@ -163,7 +162,7 @@ class Checkpoint:
         from huggingface_hub import hf_hub_download
 
         try:
-            file = hf_hub_download(self.name, "config.json", **self._options)
+            file = hf_hub_download(self.name, "config.json", revision=self._revision)
         except Exception as error:  # no network, no such name, no access, no good name
             raise self._unusable(f"not to be had from the Hub: {_line(error)}") from error
         return Path(file).parent.name
