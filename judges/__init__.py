@@ -58,9 +58,7 @@ def configured(
 ) -> JudgeConfig:
     """The judge of `spec`, or of the user's setting, or the paper's.
 
-    Args:
-        env: resolve now, with the keys of these variables; None resolves once for the process's
-            run, with those of os.environ.
+    Resolved now, with the keys of `env`; or, without it, once for the process's run.
 
     Raises:
         JudgeError: it cannot be used as configured.
@@ -85,10 +83,8 @@ def make(config: JudgeConfig) -> Judge:
 
 
 def preflight(config: JudgeConfig, criteria: Iterable[Criterion]) -> None:
-    """Check before a run all that can be checked without asking anyone.
-
-    The kinds of verdict the judge can decide, the cache, the prices where a budget needs them, a
-    local model's files.
+    """Check before a run all that can be checked without asking anyone: what the judge can decide,
+    the cache, the prices where a budget needs them, a local model's files.
 
     Raises:
         TasksError: naming what is wrong and what to do.

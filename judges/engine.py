@@ -21,8 +21,8 @@ from weakref import WeakValueDictionary
 
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges.cache import key
-from lmms_eval_tasks.judges.costs import upper_bound
 from lmms_eval_tasks.judges.limits import call_with_retries
+from lmms_eval_tasks.judges.prices import upper_bound
 from lmms_eval_tasks.judges.reader import judged
 from lmms_eval_tasks.judges.report import current_task
 from lmms_eval_tasks.judges.verdict import (

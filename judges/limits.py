@@ -40,11 +40,10 @@ def share(total: N | None, rank: int, world: int, *, at_least: int = 0) -> N | N
 # that threads must poll; none gives an estimate back, and all refuse for good what exceeds the
 # bucket. Hence this one.
 class Rate:
-    """At most so much a minute: requests or tokens. A token bucket that is reserved ahead.
+    """At most so much a minute (None: no limit), and BURST seconds' worth: requests or tokens.
 
-    In any minute no more goes out than `per_minute` (None: no limit) and BURST seconds' worth. A
-    single amount above that burst goes when the bucket is full, and those after it wait for the
-    rest of it. Turns are given in the order of the calls. Thread-safe.
+    A token bucket that is reserved ahead, in the order of the calls. An amount above the burst goes
+    when the bucket is full, and those after it wait for the rest of it. Thread-safe.
     """
 
     def __init__(
@@ -78,10 +77,8 @@ class Rate:
 
 
 class Breaker:
-    """Gives an endpoint up, for the rest of the process, once `after` requests in a row failed.
-
-    A request counts as failed when all its retries did (`call_with_retries` counts). `after` = 0
-    never gives up. `reason` is one line, empty while it is closed. Thread-safe.
+    """Gives an endpoint up, for the rest of the process, once `after` requests in a row failed with
+    all their retries; 0 never does. `reason` is one line, empty while it is closed. Thread-safe.
     """
 
     def __init__(self, after: int) -> None:
@@ -128,22 +125,14 @@ class Bill:
 
 
 class Budget:
-    """What a process may pay for. Never exceeded as long as the upper bounds hold.
-
-        with budget.hold(1, most) as bill:
-            reply = ...
-            bill.calls, bill.cost = 1, price of reply
+    """What a process may pay for. Never exceeded as long as the upper bounds hold. Thread-safe.
 
     A call is a reply that was received, since that is what is paid for: also one that nobody can
-    read, and each sample's own. Attempts without a reply and cached replies are none. Thread-safe.
+    read, and each sample's own. Attempts without a reply and cached replies are none.
 
     Attributes:
-        calls: paid so far.
+        calls: paid so far; `max_calls` = 0 serves cached replies only.
         cost: dollars paid so far; None once a call's cost was unknown (no `max_cost` then).
-
-    Args:
-        max_calls: 0 or more, where 0 serves cached replies only; None is no limit.
-        max_cost: dollars, 0 or more; None is no limit.
     """
 
     def __init__(self, max_calls: int | None, max_cost: float | None) -> None:
@@ -203,24 +192,19 @@ def call_with_retries(
     longest: float = 300.0,
     uniform: Callable[[float, float], float] = random.uniform,
 ) -> T:
-    """The result of the first attempt that succeeds; tells the breaker how it ended.
+    """The result of the first attempt that succeeds; only a ProviderError with `retry` is retried.
 
     Before retry n it waits uniform(0, min(cap, base * 2**(n-1))) seconds (exponential backoff with
     full jitter), on top of what the endpoint asked for: threads that were all told the same number
-    of seconds must not come back at once. The breaker counts a reply or a refusal as a success,
-    and one failure when the last attempt ends in `api_error`. The openai package's own retries
-    would pass the rate limits by, and wait on after the endpoint was given up.
+    of seconds must not come back at once. The openai package's own retries would pass the rate
+    limits by, and wait on after the endpoint was given up.
 
     Args:
-        call: one attempt; only a ProviderError with `retry` is tried again.
-        retries: attempts after the first.
-        breaker: does the waiting; when it opens, the retries end.
+        breaker: does the waiting, and ends the retries when it opens; a reply or a refusal is a
+            success to it, and a last attempt in `api_error` one failure.
         on_retry: told before each wait.
-        base: seconds, upper end of the first wait.
-        cap: seconds, upper end of any wait that the endpoint did not ask for.
         longest: seconds that an endpoint may ask for; more ends the retries, since a run that
             stands still for an hour looks like one that hangs.
-        uniform: source of the jitter.
 
     Raises:
         ProviderError: the last attempt's; `skipped` with the breaker's reason if it was open

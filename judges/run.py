@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import JudgeError
-from lmms_eval_tasks.judges import costs
 from lmms_eval_tasks.judges.limits import Breaker, Budget, Rate, share
+from lmms_eval_tasks.judges.prices import Price, PriceList, load_prices
 from lmms_eval_tasks.judges.report import Ledger, Progress, lines, task
 from lmms_eval_tasks.judges.verdict import (
     DEBATE,
@@ -54,7 +54,7 @@ class Endpoint:
     requests: Rate
     tokens: Rate
     breaker: Breaker
-    price: costs.Price | None  # None: unknown
+    price: Price | None  # None: unknown
 
 
 class Run:
@@ -73,7 +73,7 @@ class Run:
         limits: JudgeLimits,
         *,
         cache: Path | None = None,
-        prices: costs.PriceList | None = None,
+        prices: PriceList | None = None,
         env: Mapping[str, str] | None = None,
         progress: bool = False,
         wrap: Callable[[OpenAIProvider], Provider] | None = None,
@@ -84,7 +84,7 @@ class Run:
         self.limits, self._wrap = limits, wrap
         self.ledger = Ledger()
         self.progress = Progress(self.ledger, enabled=progress, rank=rank, world=world)
-        self.prices = costs.load_prices() if prices is None else prices
+        self.prices = load_prices() if prices is None else prices
         self.budget = Budget(
             share(limits.max_calls, **self._part), share(limits.max_cost, **self._part)
         )
@@ -175,7 +175,7 @@ class Run:
                 )
             return self._endpoints[config.label]
 
-    def price(self, config: JudgeConfig) -> costs.Price | None:
+    def price(self, config: JudgeConfig) -> Price | None:
         """The price of a model, None if it is unknown."""
         return self.endpoint(config).price
 
@@ -284,7 +284,7 @@ def from_settings(
 ) -> Run:
     """A run with the user's settings; `changes` replace fields of the limits."""
     limits = replace(settings.judge_limits(), **changes)  # type: ignore[arg-type]
-    own = costs.load_prices(settings.value(settings.PRICES))
+    own = load_prices(settings.value(settings.PRICES))
     return Run(limits, cache=settings.judge_cache(), prices=own, progress=progress, wrap=wrap)
 
 

@@ -90,15 +90,11 @@ class Verdict:
     def as_dict(self) -> dict[str, Any]:
         """The same as plain types, for samples and logs; what is empty is left out."""
         kept = {field.name: getattr(self, field.name) for field in fields(self)}
-        kept["usage"] = None if self.usage is None else asdict(self.usage)
+        kept["usage"] = self.usage and asdict(self.usage)
         kept["parts"] = [part.as_dict() for part in self.parts]
         always = ("score", "status", "reason", "raw", "judge", "model")
         # An expectation of 0.0 is a number, not an empty field.
-        return {
-            name: value
-            for name, value in kept.items()
-            if name in always or value or isinstance(value, float)
-        }
+        return {n: v for n, v in kept.items() if n in always or v or isinstance(v, float)}
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Verdict:
@@ -371,19 +367,13 @@ def graded(candidate: str, verdict: Verdict) -> Judged:
 
 @dataclass(frozen=True)
 class Request:
-    """One question to a model, as data.
+    """One question to a model, as data."""
 
-    `messages` have OpenAI's chat form; images are `image_url` parts with data URLs. `schema` is the
-    JSON schema that the reply must have (None: free text); how strictly it can be asked for is the
-    provider's business. `top_logprobs` > 0 asks for log-probabilities of that many tokens at each
-    place of the reply.
-    """
-
-    messages: Sequence[Mapping[str, Any]]
+    messages: Sequence[Mapping[str, Any]]  # OpenAI's chat form; images as `image_url` data URLs
     sampling: Sampling
     schema_name: str = ""
-    schema: Mapping[str, Any] | None = None
-    top_logprobs: int = 0
+    schema: Mapping[str, Any] | None = None  # JSON schema of the reply; None: free text
+    top_logprobs: int = 0  # log-probabilities of that many tokens at each place of the reply
 
 
 class Token(NamedTuple):
@@ -417,8 +407,7 @@ class ProviderError(Exception):
     """There is no reply.
 
     Attributes:
-        status: `api_error`; `refused` if a content filter turned the request down; `skipped` if
-            nobody was asked (no recording, a request put into a batch file).
+        status: `api_error`; `refused` by a content filter; `skipped` if nobody was asked.
         retry: whether the same request may succeed later (overload, a dropped connection).
         retry_after: seconds the endpoint asked to wait, or None.
     """
@@ -443,13 +432,7 @@ class Provider(Protocol):
         """What of the provider can change a reply (model, endpoint, weights); enters cache keys."""
 
     def complete(self, request: Request, samples: Sequence[int]) -> list[Reply]:
-        """One attempt to get replies for some samples of a request.
-
-        Args:
-            samples: indices of the samples wanted, at least one.
-
-        Returns:
-            Replies of the first one or more of `samples`, in their order.
+        """One attempt: replies of the first one or more of `samples`, in their order.
 
         Raises:
             ProviderError: there is no reply.

@@ -52,9 +52,7 @@ class HuggingFaceProvider:
 
     @cached_property
     def identity(self) -> Mapping[str, Any]:
-        """Checkpoint (commit, or a folder's fingerprint), dtype, device type, package versions.
-
-        Loads no weights. A folder is named without its parents: it may be mounted elsewhere.
+        """Checkpoint, dtype, device type, package versions; loads no weights.
 
         Raises:
             JudgeError: there is no such checkpoint.
@@ -151,7 +149,7 @@ class Checkpoint:
 
     @property
     def label(self) -> str:
-        """The name on the Hub, or a folder's name without its parents."""
+        """The name on the Hub, or a folder's without its parents: it may be mounted elsewhere."""
         return self.name if self.folder is None else self.folder.name
 
     @cached_property
@@ -284,12 +282,9 @@ _MARKERS = {"<think>", "</think>"}  # stay in the text: the reader drops what is
 def encode(front: Any, request: Request, *, sees: bool) -> dict[str, Any]:
     """The model's inputs for a request, through the checkpoint's own chat template.
 
-    The tokenizer's special tokens inside a message's text are split by a space after the first
-    character, whichever they are: text cannot end a turn or stand for an image. Where the template
-    refuses or drops a system message, its text opens the first message after it.
-
-    Raises:
-        ProviderError: an image for a model that takes none.
+    The tokenizer's special tokens inside a message's text are split by a space: text cannot end a
+    turn or stand for an image. Where the template refuses or drops a system message, its text opens
+    the first message after it. A ProviderError tells of an image for a model that takes none.
     """
     tokenizer = getattr(front, "tokenizer", front)
     specials = sorted((text for text in _specials(tokenizer).values() if len(text) > 1), key=len)
@@ -405,14 +400,10 @@ def generate(
 def _tokens(
     tokenizer: Any, ids: Sequence[int], rows: Sequence[Any], number: int
 ) -> Iterator[Token]:
-    """Texts of tokens in their context, such that they concatenate to the reply's text.
+    """Texts of tokens in their context, such that they concatenate to the reply's text, with the
+    `number` most probable ones of each row (vocabulary,) of log-probabilities.
 
     A character that several tokens make up is the last one's text, the others' is empty.
-
-    Args:
-        ids: the reply's.
-        rows: log-probabilities (vocabulary,) at each one's place.
-        number: of the most probable tokens to list there.
     """
     done = 0  # characters of the text so far
     for place, (id_, row) in enumerate(zip(ids, rows, strict=True)):

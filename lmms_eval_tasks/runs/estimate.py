@@ -13,7 +13,8 @@ from lmms_eval_tasks import benchmarks
 from lmms_eval_tasks.benchmark import NOT_RUN, Doc, Item, Task
 from lmms_eval_tasks.judges import JudgeConfig
 from lmms_eval_tasks.judges.asking import settle
-from lmms_eval_tasks.judges.costs import Plan, add_judge, calls_per_verdict, counter
+from lmms_eval_tasks.judges.costs import Plan, add_judge, calls_per_verdict
+from lmms_eval_tasks.judges.prices import counter
 from lmms_eval_tasks.judges.verdict import DEBATE, Ask, Asks, Criterion, Scoring, Verdict
 from lmms_eval_tasks.report.paper_tables import empty
 from lmms_eval_tasks.runs import media

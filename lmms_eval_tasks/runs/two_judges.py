@@ -12,7 +12,7 @@ from lmms_eval_tasks.utils.metrics import agreement
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from lmms_eval_tasks.judges.costs import PriceList
+    from lmms_eval_tasks.judges.prices import PriceList
     from lmms_eval_tasks.judges.verdict import Verdict
 
 

@@ -252,13 +252,11 @@ def test_what_cannot_work_is_said_before_anyone_is_asked(saved, endpoint):
         (b'\n{"custom_id": "a", "response": null, "error": null}\n{"cus', "line 3: not valid JSON"),
         (b'{"id": "batch_1"}\n', "line 1: no result of a batch"),
         (b'{"custom_id": "a", "method": "POST", "body": {}}\n', "line 1: this is a batch's input"),
-        (None, ""),
     ],
 )
 def test_what_is_no_result_names_file_and_line(content, why, tmp_path):
     file = tmp_path / "results.jsonl"
-    if content is not None:
-        file.write_bytes(content)
+    file.write_bytes(content)
     assert why in refused(TasksError, str(file), Results, file)
 
 

@@ -16,7 +16,7 @@ from lmms_eval_tasks.judges.run import Run
 from lmms_eval_tasks.judges.verdict import ProviderError, Request, Sampling
 from lmms_eval_tasks.settings import JudgeLimits
 from tests import local_endpoint as server
-from tests.checks import in_threads, table
+from tests.checks import table
 from tests.local_endpoint import Fault, LocalEndpoint
 
 RIGHT = '{"reason": "agrees", "correct": true}'
@@ -166,15 +166,3 @@ def test_a_local_endpoint_ignores_the_environment(monkeypatch):
     verdict, endpoint = ask(RIGHT)
     assert verdict.score == 1.0
     assert json.loads(json.dumps(verdict.as_dict()))["judge"] == f"asked@{endpoint.url}"
-
-
-def test_threads_share_one_client():
-    with LocalEndpoint(lambda request: RIGHT) as endpoint:
-        config, run = resolve(f"m@{endpoint.url}", {}, default_model="gpt-4o"), Run(JudgeLimits())
-
-        def work(_):
-            asked = run.judge(config)
-            score = asked.verdict(AGREEMENT, FIELDS).score
-            return id(asked), id(asked.provider._client()), score
-
-        assert len(set(in_threads(8, work))) == 1

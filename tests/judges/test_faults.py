@@ -2,23 +2,20 @@
 
 import dataclasses
 import functools
-import io
 import json
 import socket
 import time
 from collections import Counter
-from pathlib import Path
-from typing import Any, NamedTuple
 
 import faults
 import pytest
 from faults import CONTENT, RATING, TRANSPORT, Item, Player, judge_of, judged
 
-from lmms_eval_tasks.judges import Verdict, costs, engine
 from lmms_eval_tasks.judges import cache as replies
-from lmms_eval_tasks.judges.costs import Price, PriceList
+from lmms_eval_tasks.judges import engine
 from lmms_eval_tasks.judges.engine import render
 from lmms_eval_tasks.judges.limits import call_with_retries
+from lmms_eval_tasks.judges.prices import Price, PriceList, upper_bound
 from lmms_eval_tasks.judges.report import Row, lines, task
 from lmms_eval_tasks.judges.run import Run
 from lmms_eval_tasks.judges.verdict import Sampling
@@ -41,13 +38,6 @@ def short_waits():
 def row_of(run: Run) -> Row:
     (row,) = run.ledger.rows()
     return row
-
-
-def exported(run: Run) -> list[dict[str, Any]]:
-    assert run.cache is not None
-    out = io.StringIO()
-    replies.export(run.cache.path, out)
-    return [json.loads(line) for line in out.getvalue().splitlines()]
 
 
 # --- faults that pass ---------------------------------------------------------------------------
@@ -87,103 +77,62 @@ def test_30_percent_broken_replies_change_nothing(tmp_path):
     assert (again.ledger.total().paid_calls, again.ledger.total().retries) == (0, 0)
 
 
-# --- faults that last ---------------------------------------------------------------------------
-
 EXTRA = [Item(criterion, number) for criterion, number in faults.items(260)[240:]]
 
 
-class Lasting(NamedTuple):
-    run: Run
-    verdicts: list[Verdict]
-    skipped: list[Verdict]
-    player: Player
-    url: str
-    cache: Path
-
-
-@pytest.fixture(scope="module")
-def lasting(tmp_path_factory):
-    """A run whose faults never heal, with a budget for exactly what it pays on ITEMS.
+def test_faults_that_last_have_a_status_no_score_and_are_paid_for_once(tmp_path):
+    """With a budget for exactly what is paid; a healed endpoint is asked for what is missing only.
 
     Items that pay nothing go first (with the budget spent, a call that is bound to fail is skipped
     like any other), and as they all fail in a row, nothing is given up.
     """
-    folder, player = tmp_path_factory.mktemp("lasting"), Player(faults.lasting)
-    paid = faults.expected(ITEMS, faults.lasting, retries=1)["paid"]
-    run = Run(JudgeLimits(max_calls=paid, stop_after=0), cache=folder)
+    player, wanted = Player(faults.lasting), faults.expected(ITEMS, faults.lasting, retries=1)
+    run = Run(JudgeLimits(max_calls=wanted["paid"], stop_after=0), cache=tmp_path)
+    kinds = {item: faults.lasting(item.name, 0) for item in ITEMS}
+    ordered = sorted(ITEMS, key=lambda item: kinds[item] not in TRANSPORT)
     with LocalEndpoint(player) as endpoint:
         judge = judge_of(endpoint.url, run, retries=1)
-        unpaid = [item for item in ITEMS if faults.lasting(item.name, 0) in TRANSPORT]
-        by_item = dict(zip(unpaid, judged(judge, unpaid), strict=True))
-        others = [item for item in ITEMS if item not in by_item]
-        by_item |= zip(others, judged(judge, others), strict=True)
-        verdicts = [by_item[item] for item in ITEMS]
+        unpaid = [item for item in ordered if kinds[item] in TRANSPORT]
+        verdicts = dict(zip(unpaid, judged(judge, unpaid), strict=True))
+        others = ordered[len(unpaid) :]
+        verdicts |= zip(others, judged(judge, others), strict=True)
         skipped = judged(judge, EXTRA)
-        yield Lasting(run, verdicts, skipped, player, endpoint.url, folder), endpoint
 
+        counts = Counter(verdict.status for verdict in verdicts.values())
+        assert counts == {name: n for name, n in wanted.items() if name in counts}
+        assert set(counts) == {"ok", "api_error", "refused", "truncated", "parse_failure"}
+        for item, verdict in verdicts.items():
+            kind = kinds[item]
+            right = faults.right_score(item.name) if kind is None else None
+            assert (verdict.score, bool(verdict.reason)) == (right, True)
+            if kind in CONTENT:
+                assert verdict.status == CONTENT[kind][1]
+                assert verdict.raw == (CONTENT[kind][0].content or "")
+                assert "and before" in verdict.reason
+        assert all("over the budget" in one.reason and one.score is None for one in skipped)
+        row = row_of(run)
+        assert (row.retries, row.repaired, row.paid_calls) == (wanted["retry"], 0, wanted["paid"])
+        assert row.by_status == {**counts, "skipped": len(EXTRA)}
+        told = lines(run.ledger.rows())[0]
+        assert all(f"{count} {status}" in told for status, count in row.by_status.items())
 
-def test_lasting_faults_have_their_status_and_no_score(lasting):
-    found, _ = lasting
-    wanted = faults.expected(ITEMS, faults.lasting, retries=1)
-    counts = Counter(v.status for v in found.verdicts)
-    assert counts == {name: n for name, n in wanted.items() if name in counts}
-    assert set(counts) == {"ok", "api_error", "refused", "truncated", "parse_failure"}
-    for item, verdict in zip(ITEMS, found.verdicts, strict=True):
-        kind = faults.lasting(item.name, 0)
-        if kind is None:
-            assert verdict.score == faults.right_score(item.name)
-            continue
-        assert verdict.score is None
-        assert verdict.reason
-        assert verdict.status == (CONTENT[kind][1] if kind in CONTENT else "api_error"), kind
-        if kind in CONTENT:
-            assert verdict.raw == (CONTENT[kind][0].content or "")
-            assert "and before" in verdict.reason
-    assert [v.status for v in found.skipped] == ["skipped"] * len(EXTRA)
-    assert all(v.score is None and "over the budget" in v.reason for v in found.skipped)
-    row = row_of(found.run)
-    assert (row.retries, row.repaired, row.paid_calls) == (wanted["retry"], 0, wanted["paid"])
-    assert row.by_status == {**counts, "skipped": len(EXTRA)}
-    (line,) = lines(found.run.ledger.rows())
-    assert f"{row.retries} retries" in line
-    for status, count in row.by_status.items():
-        assert f"{count} {status}" in line
+        assert run.cache is not None  # it has every reply that was paid for, once
+        kept = [faults.name_of(line["request"]) for line in replies.lines(run.cache.path)]
+        assert len(set(kept)) == len(kept) == row.paid_calls
+        assert not {item.name for item in unpaid} & set(kept)
 
-
-def test_every_paid_reply_is_kept_and_nothing_else(lasting):
-    found, _ = lasting
-    kept = exported(found.run)
-    assert len(kept) == row_of(found.run).paid_calls
-    texts = Counter(line["reply"]["text"] for line in kept)
-    for kind, (fault, _status) in CONTENT.items():
-        # The reply itself and that to its repair.
-        assert texts[fault.content] >= 2 * (found.player.broken[kind] > 0)
-    sent = Counter(faults.name_of(line["request"]) for line in kept)
-    assert set(sent.values()) == {1}
-    unpaid = {item.name for item in ITEMS if faults.lasting(item.name, 0) in TRANSPORT}
-    assert unpaid
-    assert not unpaid & set(sent)
-
-
-def test_a_healed_endpoint_is_paid_for_what_is_missing_only(lasting):
-    found, endpoint = lasting
-    healed = Player()
-    endpoint.reply = healed
-    run = Run(JudgeLimits(), cache=found.cache)
-    verdicts = judged(judge_of(found.url, run), [*ITEMS, *EXTRA])
-    missing = {
-        item.name
-        for item, verdict in zip([*ITEMS, *EXTRA], [*found.verdicts, *found.skipped], strict=True)
-        if verdict.status in ("api_error", "skipped")
-    }
-    assert set(healed.seen) == missing
-    assert set(healed.seen.values()) == {1}
-    assert row_of(run).paid_calls == len(missing)
-    for item, before, after in zip(ITEMS, found.verdicts, verdicts, strict=False):
-        if item.name in missing:
-            assert after.score == faults.right_score(item.name)
-        else:
-            assert after == before  # also what could not be read: its reply was paid for and kept
+        endpoint.reply = healed = Player()
+        again = Run(JudgeLimits(), cache=tmp_path)
+        every = [*ITEMS, *EXTRA]
+        after = dict(zip(every, judged(judge_of(endpoint.url, again), every), strict=True))
+        missing = {item.name for item in (*unpaid, *EXTRA)}
+        assert healed.seen == dict.fromkeys(missing, 1)
+        assert row_of(again).paid_calls == len(missing)
+        for item in ITEMS:
+            if item.name in missing:
+                assert after[item].score == faults.right_score(item.name)
+            else:
+                assert after[item] == verdicts[item]  # also what could not be read: it was paid for
 
 
 # --- budget, breaker, rate ----------------------------------------------------------------------
@@ -212,7 +161,7 @@ def test_a_budget_in_dollars_is_never_passed():
     with LocalEndpoint(Player(delay=0.02)) as endpoint:
         sampling = dataclasses.replace(Sampling(), max_tokens=1)
         # A call costs two tokens; before it is made, its upper bound must fit too.
-        most = (costs.upper_bound(render(RATING, ITEMS[1].fields)) + 1) / 1000
+        most = (upper_bound(render(RATING, ITEMS[1].fields)) + 1) / 1000
         limit = most + 0.002 * 40
         run = Run(JudgeLimits(max_cost=limit), prices=prices)
         judged(judge_of(endpoint.url, run, sampling=sampling), ITEMS[:120])

@@ -83,13 +83,6 @@ def files_of(*folders: Path) -> list[bytes]:
     return [*(path.read_bytes() for path in files), *(str(path).encode() for path in files)]
 
 
-def unpacked(cache: Path, out: Path) -> str:
-    """The cache's replies in plain text: on disk they are compressed."""
-    with out.open("w", encoding="utf-8") as lines_out:
-        replies.export(cache, lines_out)
-    return out.read_text(encoding="utf-8")
-
-
 def config_of(kind: str, url: str) -> JudgeConfig:
     if kind == "bearer":
         return resolve(f"m@{url}", {"OPENAI_API_KEY": KEY}, default_model="gpt-4o")
@@ -124,7 +117,7 @@ def test_an_endpoint_that_repeats_the_header(kind, tmp_path, caplog, capsys, mon
     texts += [f"{config} {dataclasses.asdict(config)} {config.label}"]
     texts += [str(run.ledger.as_dicts()), *lines(run.ledger.rows()), *run.stopped(), run.summary()]
     texts += files_of(tmp_path / "cache")  # with the WAL, which is not emptied yet
-    texts += [unpacked(run.cache.path, tmp_path / "lines.jsonl")]
+    texts += map(str, replies.lines(run.cache.path))  # on disk they are compressed
     run.close()
     texts += files_of(tmp_path / "cache")
     assert_clean([*texts, *capsys.readouterr()])

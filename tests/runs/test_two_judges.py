@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from lmms_eval_tasks.judges import Usage, Verdict, costs
+from lmms_eval_tasks.judges import Usage, Verdict, prices
 from lmms_eval_tasks.runs import two_judges
 from lmms_eval_tasks.runs.rescore import Pair
 
@@ -23,19 +23,19 @@ def verdict(score: float | None, judge: str, tokens: int | None = 1000) -> Verdi
 
 
 @pytest.fixture
-def price_list(tmp_path: Path) -> costs.PriceList:
+def price_list(tmp_path: Path) -> prices.PriceList:
     own = tmp_path / "p.yml"
     own.write_text(
         "models:\n  old: {input: 1, output: 2}\n  new@http://h/v1: {input: 3, output: 4}\n"
     )
-    return costs.load_prices(own)
+    return prices.load_prices(own)
 
 
 #          both right   up        down      both wrong  only old  only new     nobody
 SCORES = [(1.0, 1.0), (0.0, 1.0), (1.0, 0.0), (0.0, 0.0), (1.0, None), (None, 1.0), (None, None)]
 
 
-def test_counts_by_hand(price_list: costs.PriceList) -> None:
+def test_counts_by_hand(price_list: prices.PriceList) -> None:
     pairs = [
         Pair(f"q{number}", verdict(before, "old"), verdict(after, "new@http://h/v1"))
         for number, (before, after) in enumerate(SCORES)
@@ -58,12 +58,12 @@ def test_counts_by_hand(price_list: costs.PriceList) -> None:
         assert text in shown
 
 
-def test_nothing_to_compare_with(price_list: costs.PriceList) -> None:
+def test_nothing_to_compare_with(price_list: prices.PriceList) -> None:
     assert two_judges.compared([Pair("q", None, verdict(1.0, "new"))], price_list) is None
     assert two_judges.compared([], price_list) is None
 
 
-def test_cost(price_list: costs.PriceList) -> None:
+def test_cost(price_list: prices.PriceList) -> None:
     """A panel's is that of its members, a batch's half; an unknown price is not zero."""
     free = Verdict(1.0, "ok", judge="none")
     members = (verdict(1.0, "old"), verdict(0.0, "Agent A, round 1: new@http://h/v1"))

@@ -38,7 +38,7 @@ class Work(NamedTuple):
 
 def estimate(works: Sequence[Work], config: JudgeConfig) -> Table:
     """What the texts of some videos need of a model, by step."""
-    from lmms_eval_tasks.judges.costs import image_tokens
+    from lmms_eval_tasks.judges.prices import image_tokens
 
     asked: dict[str, list[Asked]] = {step: [] for step in steps.STEPS}
     shown, picture_tokens = dict.fromkeys((*steps.STEPS, "all"), 0), dict.fromkeys(steps.STEPS, 0)
@@ -55,7 +55,7 @@ def estimate(works: Sequence[Work], config: JudgeConfig) -> Table:
 def notes(config: JudgeConfig) -> list[str]:
     """How the numbers came about, one line each."""
     from lmms_eval_tasks.judges import run
-    from lmms_eval_tasks.judges.costs import counter
+    from lmms_eval_tasks.judges.prices import counter
 
     return [
         f"tokens by {counter(config.model).name}, pictures by OpenAI's rule for gpt-4o; assumed: "

@@ -31,7 +31,8 @@ def estimate(
     """The work of each step and of `all` of them, and notes on how it was estimated."""
     from lmms_eval_tasks.judges import run
     from lmms_eval_tasks.judges.config import is_reasoning
-    from lmms_eval_tasks.judges.costs import REASONING_TOKENS, counter
+    from lmms_eval_tasks.judges.costs import REASONING_TOKENS
+    from lmms_eval_tasks.judges.prices import counter
 
     count = counter(config.model)
     asked: dict[str, list[Asked]] = {name: [] for name in replies.SCHEMAS}

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.judges import costs
-from lmms_eval_tasks.judges.costs import count, count_messages
+from lmms_eval_tasks.judges import prices
+from lmms_eval_tasks.judges.prices import count, count_messages
 from tests.checks import refused, table
 
 FILE = Path(__file__).parents[1] / "cases" / "token_counts.json"
@@ -29,7 +29,7 @@ def test_totals_by_kind(kind):
     assert len(cases) >= 4
     for encoding in ENCODINGS:
         true = sum(case[encoding] for case in cases)
-        assert abs(counted / true - 1) <= costs.STATED_ERROR
+        assert abs(counted / true - 1) <= prices.STATED_ERROR
 
 
 @table("case", CASES)
@@ -37,9 +37,9 @@ def test_each_text(case):
     for encoding in ENCODINGS:
         off = abs(count(case["text"]) / case[encoding] - 1)
         assert off <= WORST.get(case["kind"], 0.45)
-    bound = costs.upper_bound([{"role": "user", "content": case["text"]}])
+    bound = prices.upper_bound([{"role": "user", "content": case["text"]}])
     most = max(case[encoding] for encoding in ENCODINGS)
-    assert most + costs.PER_MESSAGE + costs.PER_REQUEST <= bound
+    assert most + prices.PER_MESSAGE + prices.PER_REQUEST <= bound
 
 
 def picture(width, height, form="PNG"):
@@ -66,7 +66,7 @@ def test_messages():
 
 @table("width, height, expected")
 def test_image_tokens(width, height, expected):
-    assert costs.image_tokens(width, height) == expected
+    assert prices.image_tokens(width, height) == expected
 
 
 def test_no_vocabulary_no_download(tmp_path, monkeypatch):
@@ -82,20 +82,20 @@ def test_no_vocabulary_no_download(tmp_path, monkeypatch):
         ("gpt-5-mini", "o200k_base"),
         ("gpt-3.5-turbo", "cl100k_base"),
     ):
-        counter = costs.counter(model)
+        counter = prices.counter(model)
         assert (counter.name, counter.error) == (f"built-in estimate for {encoding}", 0.1)
         assert counter.count("perché") == count("perché")
-    counter = costs.counter("Qwen/Qwen2.5-VL-7B-Instruct")  # its vocabulary: no stated error
+    counter = prices.counter("Qwen/Qwen2.5-VL-7B-Instruct")  # its vocabulary: no stated error
     assert counter.error is None
     assert "Qwen" in counter.name
     assert counter.count("The end.") == 3
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", "")
-    assert costs.is_cached("o200k_base") is False
+    assert prices.is_cached("o200k_base") is False
 
 
 # --- prices ---------------------------------------------------------------------------------------
 
-PACKAGED = costs.load_prices()
+PACKAGED = prices.load_prices()
 LOCAL = "http://localhost:8000/v1"
 
 
@@ -106,7 +106,7 @@ def write(folder: Path, text: str) -> Path:
 
 
 def test_packaged_file_is_dated_and_plausible():
-    date = yaml.safe_load(Path(costs.__file__).with_name("prices.yml").read_text())["date"]
+    date = yaml.safe_load(Path(prices.__file__).with_name("prices.yml").read_text())["date"]
     assert isinstance(date, datetime.date)
     assert PACKAGED.origin == f"prices of {date}"
     for price in PACKAGED.entries.values():
@@ -146,7 +146,7 @@ models:
 
 
 def test_users_file_goes_over_the_packaged_one(tmp_path):
-    mine = costs.load_prices(write(tmp_path, MINE))
+    mine = prices.load_prices(write(tmp_path, MINE))
     assert mine.origin == f"{PACKAGED.origin}, mine.yml of 2027-01-31 over them"
     price = mine.of("gpt-4o-2024-08-06", None)
     assert (price.input, price.output, price.cached_input) == (1, 2, None)
@@ -157,11 +157,11 @@ def test_users_file_goes_over_the_packaged_one(tmp_path):
     assert mine.of("qwen", None) is None
     assert mine.of("gpt-4o", LOCAL) is None
     text = "models: {m: {input: 1, output: 2}}\n"
-    assert costs.load_prices(write(tmp_path, text)).origin.endswith("mine.yml (no date) over them")
+    assert prices.load_prices(write(tmp_path, text)).origin.endswith("mine.yml (no date) over them")
 
 
 @table("text, message")
 def test_a_wrong_file_is_named_with_the_entry(tmp_path, text, message):
     file = write(tmp_path, text)
-    assert refused(TasksError, message, costs.load_prices, file).startswith(f"{file}: ")
-    refused(TasksError, "No such file", costs.load_prices, tmp_path / "none.yml")
+    assert refused(TasksError, message, prices.load_prices, file).startswith(f"{file}: ")
+    refused(TasksError, "No such file", prices.load_prices, tmp_path / "none.yml")

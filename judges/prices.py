@@ -1,0 +1,268 @@
+"""What judging is counted in: tokens of texts, and the prices of models.
+
+A price that is listed nowhere is None and shown as unknown; it is never 0. The same model at
+another endpoint does not have the same price: the packaged file speaks for OpenAI's own alone.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import math
+import os
+import re
+import tempfile
+from base64 import b64decode
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from io import BytesIO
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from lmms_eval_tasks.errors import JudgeError
+from lmms_eval_tasks.judges.verdict import DEFAULT_BASE_URL
+from lmms_eval_tasks.utils.released_files import read_yaml
+from lmms_eval_tasks.utils.validation import told
+
+# --- tokens ---------------------------------------------------------------------------------------
+#
+# tiktoken's own count where its vocabulary is in its cache already: exact for OpenAI's models, and
+# nothing is downloaded. Else a rule that needs none: a token for each piece that OpenAI's encodings
+# cut a text into, and more for long words, most of all in lines that read like Italian, and for
+# rare scripts. Its constants were set on the texts of tests/cases/token_counts.json, whose English
+# and Italian it counts within STATED_ERROR; other languages and vocabularies were not measured.
+
+PER_MESSAGE = 3  # role and markers of one chat message, as in OpenAI's own cookbook
+PER_REQUEST = 3  # the beginning of the reply
+STATED_ERROR = 0.10  # of a total, Italian or English
+
+_PIECE = re.compile(
+    r"[^\r\n\w]?[^\W\d_]+|\d{1,3}| ?(?:[^\s\w]|_)+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+_LONG_WORD = re.compile(r"[^\W\d_]{3,}")
+_VOWELS = frozenset("aiouàèéìíòóùú")  # not e: English words end in it as often
+_NO_WORD = 20  # letters; longer runs are no words (hashes, base64) and split all over
+
+
+def count(text: str) -> int:
+    """Tokens of `text` by the rule; 0 only for an empty text."""
+    return round(sum(map(_line, re.findall(r"[^\n]+\n*|\n+", text))))
+
+
+# A judge's prompt is the same in every request but for a few lines.
+@lru_cache(maxsize=1024)
+def _line(line: str) -> float:
+    # How much it reads like Italian, from the words that end in a vowel: 5 % in English, 50 there.
+    words = _LONG_WORD.findall(line)
+    share = sum(word[-1] in _VOWELS for word in words) / max(1, len(words))
+    romance, total = min(1.0, max(0.0, (share - 0.15) / 0.15)), 0.0
+    for piece in _PIECE.findall(line):
+        length, known = len(piece), min(len(piece), _NO_WORD)
+        total += 1
+        if not piece[-1].isalpha():
+            total += 0 if piece.isascii() else 0.7 * (length - 1)
+        elif piece[-1] < "\u0250":  # Latin
+            total += romance * 0.33 * max(0, known - 5) + (1 - romance) * 0.05 * max(0, known - 7)
+            total += 0.35 * (length - known)
+        else:
+            total += (0.9 if piece[-1] > "\u2e80" else 0.3) * (length - 1)  # ideographs split more
+    return total
+
+
+@dataclass(frozen=True)
+class Counter:
+    """A way to count: its name for reports, and the stated error of a total (None: unknown)."""
+
+    name: str
+    count: Callable[[str], int]
+    error: float | None
+
+
+def counter(model: str) -> Counter:
+    """The best counter for `model` that needs no download."""
+    import tiktoken
+
+    try:
+        encoding = tiktoken.encoding_name_for_model(model)
+    except KeyError:  # not a model of OpenAI
+        return Counter(f"built-in estimate, not {model}'s own vocabulary", count, None)
+    if not is_cached(encoding):
+        return Counter(f"built-in estimate for {encoding}", count, STATED_ERROR)
+    exact = tiktoken.get_encoding(encoding)
+    # encode_ordinary: a text that spells <|endoftext|> is text.
+    return Counter(f"tiktoken {encoding}", lambda text: len(exact.encode_ordinary(text)), 0.0)
+
+
+def is_cached(encoding: str) -> bool:
+    """Whether tiktoken has `encoding` in its folder (TIKTOKEN_CACHE_DIR): it would fetch it."""
+    given = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR"))
+    folder = Path(tempfile.gettempdir()) / "data-gym-cache" if given is None else Path(given)
+    address = f"https://openaipublic.blob.core.windows.net/encodings/{encoding}.tiktoken"
+    name = hashlib.sha1(address.encode(), usedforsecurity=False).hexdigest()
+    return given != "" and (folder / name).is_file()  # an empty name switches the cache off
+
+
+def count_messages(messages: Sequence[Mapping[str, Any]], number: Callable[[str], int]) -> int:
+    """Tokens of a request's chat messages: texts, images, and what the chat form adds."""
+    total = PER_REQUEST + PER_MESSAGE * len(messages)
+    for part in _parts(messages):
+        text = part.get("text")
+        total += _image(part["image_url"]["url"]) if text is None else number(text)
+    return total
+
+
+def upper_bound(messages: Sequence[Mapping[str, Any]]) -> int:
+    """Tokens that a request hardly exceeds, to reserve a budget and a rate before it is sent.
+
+    Two fifths over the estimate and ten for each text, at most its bytes.
+    """
+
+    def most(text: str) -> int:
+        return min(len(text.encode("utf-8", "surrogatepass")), 10 + math.ceil(1.4 * count(text)))
+
+    return count_messages(messages, most)
+
+
+def _parts(messages: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    for message in messages:
+        content = message["content"]
+        yield from [{"text": content}] if isinstance(content, str) else content
+
+
+def image_tokens(width: int, height: int) -> int:
+    """Estimated tokens of an image in pixels: OpenAI's published rule for gpt-4o and gpt-4.1.
+
+    Made to fit 2048 x 2048, then its shorter side to 768, never enlarged; 85 tokens and 170 for
+    each tile of 512 x 512. Small and reasoning models and other endpoints' count otherwise.
+    """
+    scale = min(1.0, 2048 / max(width, height), 768 / min(width, height))
+    # Rounded: 1366 * (512 / 1366) must not reach into another tile.
+    across, down = (math.ceil(round(side * scale, 6) / 512) for side in (width, height))
+    return 85 + 170 * across * down
+
+
+def _image(url: str) -> int:
+    from PIL import Image
+
+    with Image.open(BytesIO(b64decode(url.partition("base64,")[2]))) as opened:  # the header only
+        return image_tokens(*opened.size)
+
+
+# --- prices ---------------------------------------------------------------------------------------
+
+PER = 1_000_000  # tokens that a price is for
+BATCH_DISCOUNT = 0.5  # share that OpenAI's Batch API takes off
+ANY = "*"  # every endpoint but OpenAI's
+_PACKAGED = Path(__file__).with_name("prices.yml")
+_SNAPSHOT = re.compile(r"-\d{4}-\d\d-\d\d$")
+_Amount = Annotated[float, Field(ge=0, strict=True, allow_inf_nan=False)]
+
+
+class Price(BaseModel):
+    """What one model costs at one endpoint, in US dollars per million tokens."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    input: _Amount
+    output: _Amount
+    cached_input: _Amount | None = None  # from the endpoint's own prompt cache; None: as `input`
+    source: str = ""
+
+    def cost(
+        self,
+        prompt_tokens: int | None,
+        completion_tokens: int | None,
+        cached_tokens: int = 0,
+        batch: bool = False,
+    ) -> float | None:
+        """Dollars for one reply, or None if a token count is unknown.
+
+        Args:
+            prompt_tokens: all of the prompt's, `cached_tokens` included.
+            completion_tokens: all of the reply's, with those of hidden reasoning.
+            cached_tokens: read from the endpoint's own prompt cache.
+            batch: asked through the Batch API.
+        """
+        if prompt_tokens is None or completion_tokens is None:
+            return None
+        cached = min(cached_tokens, prompt_tokens)
+        cached_price = self.input if self.cached_input is None else self.cached_input
+        total = (
+            (prompt_tokens - cached) * self.input
+            + cached * cached_price
+            + completion_tokens * self.output
+        )
+        return total / PER * (1 - BATCH_DISCOUNT if batch else 1)
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    models: dict[str, Price]
+    date: datetime.date | None = None
+    currency: Literal["USD"] = "USD"
+
+
+@dataclass(frozen=True)
+class PriceList:
+    """Prices by entry (`MODEL` at OpenAI, `MODEL@BASE_URL`, `MODEL@*`), and where they are from."""
+
+    entries: Mapping[str, Price]
+    origin: str  # for reports: "prices of 2026-11-21"
+
+    def of(self, model: str, base_url: str | None) -> Price | None:
+        """The price of `model` at an endpoint (None: OpenAI's own), or None: unknown.
+
+        A name with a full date (gpt-4o-2024-08-06) has the price of the name without it unless it
+        is listed itself.
+        """
+        endpoint = _endpoint(base_url)
+        places = [""] if endpoint == DEFAULT_BASE_URL else [f"@{endpoint}", f"@{ANY}"]
+        for name in (model, _SNAPSHOT.sub("", model)):
+            for place in places:
+                if found := self.entries.get(name + place):
+                    return found
+        return None
+
+
+def load_prices(override: Path | None = None) -> PriceList:
+    """The packaged prices with the user's file over them, entry by entry.
+
+    Raises:
+        JudgeError: the user's file cannot be read or an entry is wrong; names file and entry.
+    """
+    date, entries = _read(_PACKAGED)
+    origin = f"prices of {date}"
+    if override is not None:
+        date, own = _read(override)
+        entries |= own
+        origin += f", {override.name}{f' of {date}' if date else ' (no date)'} over them"
+    return PriceList(entries, origin)
+
+
+def _read(path: Path) -> tuple[datetime.date | None, dict[str, Price]]:
+    form = "`models:` with entries such as `gpt-4o: {input: 2.5, output: 10}`"
+    try:
+        file = _File.model_validate(read_yaml(path, form))
+    except ValidationError as error:
+        raise JudgeError(f"{path}: {told(error)}") from None
+    found: dict[str, Price] = {}
+    for key, entry in file.models.items():
+        model, at, url = key.partition("@")
+        if not model or (at and url != ANY and not re.match(r"https?://\S", url)):
+            raise JudgeError(
+                f"{path}: models: {key}: an entry is MODEL, MODEL@http(s)://... or MODEL@{ANY}"
+            )
+        endpoint = _endpoint(url) if at else DEFAULT_BASE_URL
+        name = model if endpoint == DEFAULT_BASE_URL else f"{model}@{endpoint}"
+        if name in found:
+            raise JudgeError(f"{path}: models: {key}: {name} is there twice")
+        found[name] = entry
+    return file.date, found
+
+
+def _endpoint(base_url: str | None) -> str:
+    return (base_url or DEFAULT_BASE_URL).rstrip("/")
