@@ -239,7 +239,7 @@ class Checkpoint:
         try:
             return getattr(transformers, auto).from_pretrained(name, **options)
         except Exception as error:  # OSError, ValueError, no memory, a checkpoint's own code
-            raise self._unusable(f"no {kind}: {_line(error)}") from error
+            raise self._unusable(f"its {kind} cannot be loaded: {_line(error)}") from error
 
     def _unusable(self, reason: str) -> JudgeError:
         return JudgeError(f"the judge {self.name}: {reason}")
