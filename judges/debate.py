@@ -7,9 +7,9 @@ round. Every turn is a criterion of its own, asked through an ordinary judge: so
 retried, budgeted and read like any other verdict. It is the benchmark's criterion (rubric,
 material, schema, score) with the debate's text behind it.
 
-Members and agents are asked one after another in the calling thread: a run has many threads
-already, and threads of their own would go past the limit that the user set. Weighted and
-latent-class panels are fitted to data and live with the study that fits them.
+Members and agents are asked one after another in the calling thread: threads of their own would go
+past the limit that the user set. Weighted and latent-class panels live with the study that fits
+them.
 """
 
 from __future__ import annotations
@@ -172,11 +172,8 @@ def load_prompts(override_dir: Path | None = None) -> Prompt:
 
 
 class DebateJudge(Judge):
-    """A debate as one judge, without a state of its own.
-
-    Args:
-        config: its label is the debate's name, and it says how many rounds there are.
-        agents: the same judge may appear several times, since name and persona differ.
+    """A debate as one judge, without a state of its own. The same judge may be several agents,
+    since name and persona differ.
 
     Raises:
         JudgeError: too many agents, or not two where `rounds` says nothing.

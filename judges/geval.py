@@ -147,10 +147,9 @@ def rated(
 ) -> Generator[Asks, Sequence[Verdict], dict[str, Any]]:
     """Rate a text in every dimension; where one gets no log-probabilities, all are sampled.
 
-    For `yield from` in a task's `score` (asking.py). A failure is never turned into a minimum:
-    where the judge or the host's request fails there is no score. What is no answer (empty,
-    refused, cut off) is not put to the judge and has the score 0: it is the candidate's own, and 0
-    is below the scale (rating_means.py).
+    For `yield from` in a task's `score` (asking.py). Where the judge or the host's request fails
+    there is no score. What is no answer (empty, refused, cut off) is the candidate's own failure:
+    it is not put to the judge and has the score 0, which is below the scale (rating_means.py).
 
     Args:
         asked: each dimension's criterion, by the name of its ask; of schema `Rating`, with `bare`

@@ -102,12 +102,9 @@ class Run:
         self._lock = threading.RLock()
 
     def resolved(self, spec: str | None, default_model: str) -> JudgeConfig:
-        """The judge of a short form or a file, with this process's keys: looked up once in a run.
+        """The judge of a short form or a file (`judges.resolve`), with this process's keys.
 
-        Every item asks for it; a file that changes meanwhile must not change the judge.
-
-        Raises:
-            JudgeError: as `judges.resolve`.
+        Looked up once in a run: a file that changes meanwhile must not change the judge.
         """
         from lmms_eval_tasks.judges.config import resolve
 

@@ -46,10 +46,9 @@ class Writer:
 
 
 class WritingProvider:
-    """Asks nobody: its requests are for later."""
+    """Asks nobody: its requests are for later, and the replies the endpoint's own."""
 
     def __init__(self, provider: OpenAIProvider, writer: Writer) -> None:
-        # The endpoint's identity: the replies are its own, only later.
         self._provider, self._writer, self.identity = provider, writer, provider.identity
 
     def complete(self, request: Request, samples: Sequence[int]) -> list[Reply]:
