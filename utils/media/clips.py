@@ -13,9 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils.media import probes, recipes, segments
-from lmms_eval_tasks.utils.media.colours import to_rgb
-from lmms_eval_tasks.utils.media.video_frames import FULL_RANGE
+from lmms_eval_tasks.utils.media import recipes, segments, video, video_checks
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -75,7 +73,7 @@ def make(path: str, start: float | None, end: float | None, n_frames: int) -> Sh
     """
     if n_frames and start is None and end is None:
         # Of a whole movie no copy is needed to take frames from it.
-        return _of_frames(_taken(path, n_frames), 0.0, probes.probe(path).duration)
+        return _of_frames(_taken(path, n_frames), 0.0, video_checks.probe(path).duration)
     cut = segments.segment(path, start, end, sound=False)
     if n_frames:
         return _of_frames(_taken(cut.video, n_frames), cut.start, cut.end)
@@ -105,8 +103,7 @@ def visuals(doc: Doc) -> list[str] | list[Image]:
 def images(made: recipes.Media) -> list[Image]:
     """All frames in order, RGB, of the medium's size, with the colours that readers of it see.
 
-    Decoded in this process: the file is one of ours, which its maker has decoded before
-    (video_clip.py), and not the user's.
+    Decoded in this process: the file is one of ours, not the user's.
 
     Args:
         made: a clip or an image of recipes.make.
@@ -129,10 +126,7 @@ def images(made: recipes.Media) -> list[Image]:
         raise MediaError(
             f"{made.path}, made of {made.source}: has {len(frames)} frames, not {made.n_frames}"
         )
-    return [
-        Image.fromarray(to_rgb(frame, int(frame.colorspace), frame.color_range == FULL_RANGE))
-        for frame in frames
-    ]
+    return [Image.fromarray(video.rgb(frame)) for frame in frames]
 
 
 def log(doc: Doc) -> dict[str, Any]:

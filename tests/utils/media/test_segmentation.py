@@ -11,8 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from lmms_eval_tasks.utils.media.colour_histograms import histograms
-from lmms_eval_tasks.utils.media.segmentation import automatic, halved, normalised, scatter, segment
+from lmms_eval_tasks.utils.media.segmentation import (
+    automatic,
+    halved,
+    histograms,
+    normalised,
+    scatter,
+    segment,
+)
 from tests.checks import table
 
 
