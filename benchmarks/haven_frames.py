@@ -220,8 +220,8 @@ def count(asked: list[data.Row]) -> int:
     alone = sum(decoded([doc])[0] for doc in asked)
     together, pictures = decoded(asked)
     print(
-        f"decodings: {together} for {len(asked)} tasks ({pictures} pictures), {alone} for each task "
-        "on its own"
+        f"decodings: {together} for {len(asked)} tasks ({pictures} pictures), {alone} for each "
+        "task on its own"
     )
     return together
 

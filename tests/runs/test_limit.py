@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +32,13 @@ def test_of_each_benchmark(task: str, sample_root: Path, monkeypatch: pytest.Mon
     before.check([task])
     whole = before.docs(benchmark, task)
     looked: list[Path] = []
-    look = video_checks._facts_of
+    look = video_checks._looked
 
-    def noted(paths: Iterable[Path], *limit: float) -> Any:
-        looked.extend(paths := list(paths))
-        return look(paths, *limit)
+    def noted(file: Path, *state: Any) -> Any:
+        looked.append(file)
+        return look(file, *state)
 
-    monkeypatch.setattr(video_checks, "_facts_of", noted)
+    monkeypatch.setattr(video_checks, "_looked", noted)
     with running.limited(1, 1):
         before.check([task])
         assert [one["id"] for one in before.docs(benchmark, task)] == [one["id"] for one in whole]

@@ -44,6 +44,7 @@ def kept(
     work: tuple[str, str],
     arguments: dict[str, Any],
     time_limit: float,
+    identity: str = "",
 ) -> Entry:
     """What a worker makes of a video, made once for all threads and processes.
 
@@ -57,13 +58,14 @@ def kept(
         arguments: its others, on which the result depends.
         time_limit: seconds for making it, and again at most for waiting until another process that
             makes the same is done.
+        identity: what tells the video from others, instead of its content.
 
     Raises:
         MediaError: the video cannot be read or the folder not be written to; names the video.
     """
     folder = Path(cache or settings.cache_dir() / "media").absolute()
     try:
-        made_from = json.dumps([content_id(video), recipe, version, arguments])
+        made_from = json.dumps([identity or content_id(video), recipe, version, arguments])
         name = f"{recipe}-{hashlib.blake2b(made_from.encode(), digest_size=12).hexdigest()}"
         note = _load(folder, name)
         if note is None:

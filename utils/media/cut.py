@@ -48,6 +48,9 @@ _KEYS_PER_SECOND = 2
 _MANY = 8  # channels: PyAV 15 counts the planes of such a frame wrongly and reads beyond them
 
 
+Window = tuple[Fraction, Fraction | None]  # seconds; to None, the end of the file
+
+
 @dataclass(frozen=True)
 class Head:
     """What a file says at its beginning.
@@ -83,16 +86,17 @@ def write(
         MediaError: what is wrong with the file or the window, without the file's name.
     """
     first = head(source)
-    begin, until = Fraction(start), None if end is None else Fraction(end)
-    if first.declared is not None and begin >= first.declared + _SLACK:
-        raise _outside(begin, until, Fraction(first.declared), "starts")
+    window = Fraction(start), None if end is None else Fraction(end)
+    if first.declared is not None and window[0] >= first.declared + _SLACK:
+        raise _outside(window, Fraction(first.declared), "starts")
     samples, sound_end = 0, None
     if first.has_audio:  # first, since it may go on after the last frame
-        samples, sound_end = write_wav(source, first, begin, until, f"{out}.wav")
-    made = None
-    if begin == 0 and until is None:
-        made = _copy(source, first, sound_end, f"{out}.mp4")
-    facts = made or encode(source, first, begin, until, sound_end, f"{out}.mp4")
+        samples, sound_end = _write_wav(source, first, window, f"{out}.wav")
+    facts = None
+    if not window[0] and window[1] is None:
+        facts = _copy(source, first, sound_end, f"{out}.mp4")
+    if facts is None:
+        facts = encode(source, first, window, sound_end, f"{out}.mp4")
     files = [".mp4"]
     if first.has_audio and sound:
         if not samples:
@@ -111,7 +115,7 @@ def sound(source: str, out: str) -> dict[str, Any]:
     first = head(source)
     if not first.has_audio:
         raise MediaError("has no audio stream")
-    samples, _ = write_wav(source, first, Fraction(0), None, f"{out}.wav")
+    samples, _ = _write_wav(source, first, (Fraction(0), None), f"{out}.wav")
     if not samples:
         _write_silence(f"{out}.wav", video.frame_table(source).duration)
     return {"files": [".wav"]}
@@ -233,7 +237,7 @@ def _sound(container: Any, _: Any, first: Head, start: Fraction) -> Iterator[tup
             except av.error.InvalidDataError as error:
                 if at is None or at + (packet.duration or 0) * packet.time_base <= start:
                     continue  # before the window: nobody asks for it
-                if time is None and at < begun + _SETTLED:
+                if time is None and begun is not None and at < begun + _SETTLED:
                     continue  # a decoder may miss what it begins with
                 raise _damaged("sound", at, start) from error
             for frame in decoded:
@@ -253,8 +257,9 @@ def _damaged(what: str, time: Fraction | None, start: Fraction) -> MediaError:
     return MediaError(f"is damaged: its {what} {place} cannot be decoded")
 
 
-def _outside(start: Fraction, end: Fraction | None, file_end: Fraction, which: str) -> MediaError:
+def _outside(window: Window, file_end: Fraction, which: str) -> MediaError:
     """The error for a window that is not inside the file; `which` is `starts` or `ends`."""
+    start, end = window
     until = "the end" if end is None else f"{float(end):g} s"
     return MediaError(
         f"the segment from {float(start):g} s to {until} {which} after the end of the file "
@@ -266,14 +271,9 @@ def _outside(start: Fraction, end: Fraction | None, file_end: Fraction, which: s
 
 
 def encode(
-    path: str,
-    first: Head,
-    start: Fraction,
-    end: Fraction | None,
-    sound_end: Fraction | None,
-    out: str,
+    path: str, first: Head, window: Window, sound_end: Fraction | None, out: str
 ) -> dict[str, Any]:
-    """Write the frames with start <= time < end to `out`; returns fields of segments.Segment.
+    """Write the frames of a window to `out`; returns fields of segments.Segment.
 
     If no frame begins in the window, the one on screen is shown throughout. A single frame is
     written twice, at the beginning and halfway: readers of the host refuse a video of one.
@@ -281,6 +281,7 @@ def encode(
     Raises:
         MediaError: the window is not inside the file, or a frame cannot be decoded.
     """
+    start, end = window
     turns = video.quarter_turns(first.frame)
     size = tuple(length + length % 2 for length in (first.frame.width, first.frame.height))
     look = mp4.Look(*(size[::-1] if turns % 2 else size))
@@ -288,8 +289,8 @@ def encode(
         full = video.is_full_range(first.frame)
         look = replace(look, full_range=full, matrix=int(first.frame.colorspace))
     slot, n_frames = -1, 0
-    shown: tuple[Fraction, Any] | None = None  # the last frame on screen
-    until, length = end, Fraction(0)
+    shown: tuple[Fraction, Any] = Fraction(0), None  # the last frame on screen
+    until, length = end or start, Fraction(0)
     with mp4.Encoder(out, look, mp4.CUT) as encoder:
 
         def add(time: Fraction, frame: Any) -> None:
@@ -301,31 +302,30 @@ def encode(
         for time, frame in frames(path, first, start):
             if end is not None and time >= end:
                 break
-            length = time - shown[0] if shown else length
+            length = time - shown[0] if shown[1] else length
             shown = time, frame
             if time >= start:
                 add(time - start, frame)
         else:
-            if shown is None:
-                raise MediaError("has a video stream but no frame that can be decoded")
-            length = (shown[1].duration or 0) * shown[1].time_base or length or Fraction(1, 25)
+            last = shown[1] or first.frame
+            length = (last.duration or 0) * last.time_base or length or Fraction(1, 25)
             file_end = max(shown[0] + length, sound_end or Fraction(0))
             if start >= file_end:
-                raise _outside(start, end, file_end, "starts")
+                raise _outside(window, file_end, "starts")
             if end is not None and end > file_end + max(length, _ROUNDED):
-                raise _outside(start, end, file_end, "ends")
+                raise _outside(window, file_end, "ends")
             until = file_end if end is None else min(file_end, end)
         if not n_frames:
             add(Fraction(0), shown[1])
         if n_frames == 1:
             add((until - start) / 2, shown[1])
         encoder.finish(until - start)
-    return _facts(start, until, look.width, look.height, n_frames)
+    return _facts(start, until, (look.width, look.height), n_frames)
 
 
-def _facts(start: Fraction, end: Fraction, width: int, height: int, n_frames: int) -> Any:
+def _facts(start: Fraction, end: Fraction, size: tuple[int, int], n: int) -> dict[str, Any]:
     times = {"start": float(start), "end": float(end), "duration": float(end - start)}
-    return {**times, "width": width, "height": height, "n_frames": n_frames}
+    return {**times, "width": size[0], "height": size[1], "n_frames": n}
 
 
 def _planes(frame: Any, first: Any, turns: int) -> mp4.Planes:
@@ -345,9 +345,8 @@ def _planes(frame: Any, first: Any, turns: int) -> mp4.Planes:
 def _copy(path: str, first: Head, sound_end: Fraction | None, out: str) -> dict[str, Any] | None:
     """Copy the picture of a whole file to `out`, if mp4 can hold it just as it is shown.
 
-    Returns:
-        None if it must be encoded instead: another codec, turned or unshown frames (an edit list,
-        an open group of pictures at the start), no usable times, a single frame.
+    None if it must be encoded instead: another codec, turned or unshown frames (an edit list, an
+    open group of pictures at the start), a single frame.
 
     Raises:
         MediaError: the file is cut short, or not readable.
@@ -373,83 +372,77 @@ def _copy(path: str, first: Head, sound_end: Fraction | None, out: str) -> dict[
     except (av.error.FFmpegError, MediaError, ValueError):
         return None  # mp4 cannot hold it
     size = (first.frame.width, first.frame.height)
-    return _facts(Fraction(0), length, *size, len(table.times))
+    return _facts(Fraction(0), length, size, len(table.times))
 
 
 # --- the sound ----------------------------------------------------------------------------------
 
 
-def write_wav(
-    path: str, first: Head, start: Fraction, end: Fraction | None, out: str
-) -> tuple[int, Fraction | None]:
-    """Write the sound of [start, end) to `out`: 16 kHz, mono, 16-bit PCM.
+def _write_wav(path: str, first: Head, window: Window, out: str) -> tuple[int, Fraction | None]:
+    """Write the sound of a window to `out`: 16 kHz, mono, 16-bit PCM.
 
     Returns:
         How many samples, 0 if the source has no sound in the window; and when the source's sound
-        ends, in seconds, `end` if it goes on.
+        ends, in seconds, or the window's end if it goes on.
 
     Raises:
         MediaError: the sound cannot be decoded, or its sample rate changes on the way.
     """
     import av
-
-    resampler = av.AudioResampler("s16", "mono", RATE)
-    ended: list[Fraction] = []
-    rate = fed = 0
-    with wave.open(out, "wb") as file:
-        file.setparams((1, 2, RATE, 0, "NONE", ""))
-        for rate, samples in _mono(frames(path, first, start, "audio"), start, end, ended):
-            frame = av.AudioFrame.from_ndarray(samples[None], format="fltp", layout="mono")
-            frame.sample_rate, frame.pts, frame.time_base = rate, fed, Fraction(1, rate)
-            fed += len(samples)
-            for block in resampler.resample(frame):
-                file.writeframesraw(block.to_ndarray()[0].astype("<i2").tobytes())
-        for block in resampler.resample(None) if fed else ():
-            file.writeframesraw(block.to_ndarray()[0].astype("<i2").tobytes())
-        return file.tell(), ended[0] if ended else end
-
-
-def _mono(
-    found: Iterator[tuple[Fraction, Any]],
-    start: Fraction,
-    end: Fraction | None,
-    ended: list[Fraction],
-) -> Iterator[tuple[int, NDArray[np.float32]]]:
-    """The source's rate and samples of [start, end) in [-1, 1], mixed, gaps as zeros.
-
-    `ended` gets the time at which the sound ended, if it did so before `end`.
-    """
     import numpy as np
 
-    rate = position = after = 0  # next sample on the clock to hand on; end of the last frame
+    resampler = av.AudioResampler("s16", "mono", RATE)
+    start, end = window
+    rate = fed = 0
+    position = after = 0  # next sample on the clock to hand on; end of the last frame
     stop = math.inf
-    for time, frame in found:
-        stamp = round(time * frame.sample_rate)
-        if not rate:
-            rate, after = frame.sample_rate, stamp
-            position = math.ceil(start * rate)
-            stop = math.inf if end is None else math.ceil(end * rate)
-        elif frame.sample_rate != rate:
-            raise MediaError(
-                f"its sound changes from {rate} to {frame.sample_rate} Hz at {float(time):.3f} s"
-            )
-        # Time stamps are rounded, samples are not: only a real step starts a new count.
-        if abs(stamp - after) > _JITTER * rate:
-            after = stamp
-        begin, after = after, after + frame.samples
-        if begin >= stop:
-            return
-        if after <= position:
-            continue
-        while begin > position:
-            length = min(begin - position, rate)
-            position += length
-            yield rate, np.zeros(length, np.float32)
-        yield rate, _mixed(frame)[position - begin : int(min(after, stop)) - begin]
-        position = after
-        if position >= stop:
-            return
-    ended.append(Fraction(after, rate or 1))
+    with _wav(out) as file:
+
+        def put(samples: NDArray[np.float32] | None) -> None:
+            nonlocal fed
+            frame = None  # the resampler's end
+            if samples is not None:
+                frame = av.AudioFrame.from_ndarray(samples[None], format="fltp", layout="mono")
+                frame.sample_rate, frame.pts, frame.time_base = rate, fed, Fraction(1, rate)
+                fed += len(samples)
+            for block in resampler.resample(frame):
+                file.writeframesraw(block.to_ndarray()[0].astype("<i2").tobytes())
+
+        for time, frame in frames(path, first, start, "audio"):
+            stamp = round(time * frame.sample_rate)
+            if not rate:
+                rate, after = frame.sample_rate, stamp
+                position = math.ceil(start * rate)
+                stop = math.inf if end is None else math.ceil(end * rate)
+            elif frame.sample_rate != rate:
+                raise MediaError(
+                    f"its sound changes from {rate} to {frame.sample_rate} Hz at "
+                    f"{float(time):.3f} s"
+                )
+            # Time stamps are rounded, samples are not: only a real step starts a new count.
+            begin = stamp if abs(stamp - after) > _JITTER * rate else after
+            if begin >= stop or position >= stop:
+                ended = end
+                break
+            after = begin + frame.samples
+            while begin > position:
+                length = min(begin - position, rate)
+                put(np.zeros(length, np.float32))
+                position += length
+            if after > position:
+                put(_mixed(frame)[position - begin : int(min(after, stop)) - begin])
+                position = after
+        else:
+            ended = Fraction(after, rate or 1)
+        if fed:
+            put(None)
+        return file.tell(), ended
+
+
+def _wav(out: str) -> wave.Wave_write:
+    file = wave.open(out, "wb")  # noqa: SIM115
+    file.setparams((1, 2, RATE, 0, "NONE", ""))
+    return file
 
 
 def _mixed(frame: Any) -> NDArray[np.float32]:
@@ -473,7 +466,6 @@ def _mixed(frame: Any) -> NDArray[np.float32]:
 def _write_silence(out: str, seconds: float) -> None:
     """A window in which nothing is heard is silent: it is as good as others."""
     samples = math.ceil(round(seconds * RATE, 3))
-    with wave.open(out, "wb") as file:
-        file.setparams((1, 2, RATE, 0, "NONE", ""))
+    with _wav(out) as file:
         for begin in range(0, samples, RATE):
             file.writeframesraw(bytes(2 * min(RATE, samples - begin)))

@@ -144,16 +144,16 @@ class Encoder:
 # --- pictures that are stored -------------------------------------------------------------------
 #
 # H.264 without compression: every macroblock is stored as samples (mb_type I_PCM), every picture is
-# an IDR picture of one slice. An evaluation decodes the same 32 frames again for each question, and
-# entropy decoding is most of the time that lossless H.264 takes. Measured on MAIA's videos 5 and 12
-# with the host's readers, how many times less processor time than the source took:
+# an IDR picture of one slice; any decoder reads it. An evaluation decodes the same 32 frames again
+# for each question, and entropy decoding is most of the time that lossless H.264 takes. MAIA's
+# videos 5 and 12 with the host's readers, how many times less processor time than for the source:
 #
 #                                                  read_video  load_video_decord  Qwen's reader
 #   stored (9 and 11 MB)                           58x, 45x    18x, 25x           17x, 13x
 #   x264, qp 0, CAVLC, no deblocking (3 and 5 MB)   9x,  7x     8x,  7x            6x,  6x
 #   x264, qp 0, CABAC                               3x,  2x     3x,  2x            3x,  2x
 #
-# I_PCM belongs to every profile, so any decoder reads it. Sections are those of ITU-T H.264.
+# Sections are those of ITU-T H.264.
 
 _SPS, _PPS, _IDR = 0x67, 0x68, 0x65  # nal_ref_idc 3 with nal_unit_type 7, 8, 5
 _BASELINE, _HIGH_444, _LEVEL_5_2 = 66, 244, 52

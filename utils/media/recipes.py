@@ -173,11 +173,8 @@ def write(source: str, out: str, recipe: dict[str, Any]) -> dict[str, Any]:
             for time, picture in zip(times, planes, strict=True):
                 encoder.add(time, picture, key=True)
             encoder.finish(duration)
-    clip = {"files": [".mp4"], "kind": "video", "n_frames": len(times)}
-    return {
-        **{**facts, **clip, "duration": duration},
-        **{"fps": len(times) / duration, "timestamps": times},
-    }
+    clip = {"files": [".mp4"], "kind": "video", "n_frames": len(times), "timestamps": times}
+    return {**facts, **clip, "duration": duration, "fps": len(times) / duration}
 
 
 def _pictures(

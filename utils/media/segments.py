@@ -6,15 +6,14 @@
 
 One decoding makes a muted mp4 (no audio stream), an mp4 with its sound, and a 16 kHz mono wav, and
 keeps them as one entry of the cache: the second mode of an item finds what the first has made.
-Files hold exactly the window: the frames with start <= time < end, each at its time minus `start`,
-and the samples of [start, end). How they are made: cut.py.
+Files hold exactly the window; how they are made: cut.py.
 """
 
 from __future__ import annotations
 
-import math
 import wave
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,8 +28,8 @@ if TYPE_CHECKING:
 RATE = 16_000  # samples a second of every wav made here; Whisper knows no other
 # Raise when a made file can change for the same source and window.
 _VERSION = 4
-# Seconds allowed for making a segment: at least, for each second of it, and at most.
-_AT_LEAST, _EACH_SECOND, _AT_MOST = 300.0, 10.0, 7200.0
+# Seconds allowed for making a segment: at least, for each second of it, and of a whole file.
+_AT_LEAST, _EACH_SECOND, _WHOLE = 300.0, 10.0, 7200.0
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,7 @@ def segment(
         cache: folder for results, created if absent; default `media` in the user's cache folder.
         time_limit: seconds for making it, and again at most for waiting until another process that
             makes the same segment is done. Default: 300 and 10 more for each second of the window,
-            at most 7200, which is also for a window to the end of the file.
+            7200 for a window to the end of the file.
         sound: False keeps the muted video alone, the same file; of a whole movie the others would
             be a second copy and an hour of wav for nothing.
 
@@ -86,11 +85,17 @@ def segment(
             no video, or the files cannot be written; one line, which names the source.
     """
     path = worker.source_file(source)
-    first, last = _window(path, start, end)
-    limit = time_limit
-    if limit is None:
-        length = _AT_MOST if last is None else float(last) - float(first)
-        limit = min(_AT_MOST, _AT_LEAST + _EACH_SECOND * length)
+    length: Fraction | None = None
+    try:
+        first, last = str(float(start or 0)), None if end is None else str(float(end))
+        if last is not None:
+            length = Fraction(last) - Fraction(first)
+        if Fraction(first) < 0 or (length is not None and length <= 0):
+            raise ValueError("expected 0 <= start < end")
+    except (TypeError, ValueError) as error:  # also one that is infinite, or no number
+        raise MediaError(f"{path}: no segment from {start} s to {end} s: {error}") from error
+    if time_limit is None:
+        time_limit = _WHOLE if length is None else _AT_LEAST + _EACH_SECOND * float(length)
     entry = media_cache.kept(
         path,
         cache,
@@ -98,7 +103,7 @@ def segment(
         _VERSION,
         work=("cut", "write"),
         arguments={"start": first, "end": last, "sound": sound},
-        time_limit=limit,
+        time_limit=time_limit,
     )
     return Segment(
         video=entry.paths[".mp4"],
@@ -121,14 +126,10 @@ def sound_file(path: str | Path, cache: Path | None = None) -> str:
         MediaError: the video has no audio stream, or cannot be read, or the wav not be written; one
             line, which names the video.
     """
+    source = worker.source_file(path)
+    work = ("cut", "sound")
     entry = media_cache.kept(
-        worker.source_file(path),
-        cache,
-        "sound",
-        _VERSION,
-        work=("cut", "sound"),
-        arguments={},
-        time_limit=_AT_MOST,
+        source, cache, "sound", _VERSION, work=work, arguments={}, time_limit=_WHOLE
     )
     return entry.paths[".wav"]
 
@@ -143,16 +144,15 @@ def samples(path: str | Path) -> NDArray[np.float32]:
 
     try:
         with wave.open(str(path), "rb") as file:
-            form = (file.getframerate(), file.getnchannels(), file.getsampwidth())
+            form = (file.getframerate(), file.getnchannels(), 8 * file.getsampwidth())
             content = file.readframes(file.getnframes())
     except (OSError, EOFError, wave.Error) as error:
         raise MediaError(f"{path}: cannot be read as a wav file ({error})") from error
-    if form != (RATE, 1, 2):
-        raise MediaError(
-            f"{path}: {form[0]} Hz, {form[1]} channels, {8 * form[2]} bits; "
-            f"expected {RATE} Hz, 1 channel, 16 bits"
-        )
-    return np.frombuffer(content, dtype="<i2").astype(np.float32) / np.float32(2**15)
+    if form != (RATE, 1, 16):
+        raise MediaError(f"{path}: expected Hz, channels and bits of {RATE}, 1, 16; found {form}")
+    found: NDArray[np.float32] = np.frombuffer(content, dtype="<i2").astype(np.float32)
+    found /= 2**15
+    return found
 
 
 def join(picture: Path, sound: Path, out: Path) -> None:
@@ -179,26 +179,3 @@ def join(picture: Path, sound: Path, out: Path) -> None:
         ) from None
     finally:
         part.unlink(missing_ok=True)
-
-
-def _window(video: Path, start: float | None, end: float | None) -> tuple[str, str | None]:
-    """Start and end as decimal numbers; checks what can be checked without the file.
-
-    Raises:
-        MediaError: not two times in order.
-    """
-    times = []
-    for time in (start or 0.0, end):
-        try:
-            seconds = None if time is None else float(time)
-        except (TypeError, ValueError) as error:
-            raise MediaError(f"{video}: {time!r} is not a number of seconds") from error
-        if seconds is not None and not 0 <= seconds < math.inf:
-            raise MediaError(f"{video}: {seconds} is no time; expected seconds from 0")
-        times.append(seconds)
-    first, last = times
-    if first is None or (last is not None and last <= first):
-        raise MediaError(
-            f"{video}: the segment from {start} to {end} s is empty or ends before it starts"
-        )
-    return str(first), None if last is None else str(last)

@@ -145,14 +145,11 @@ def cut(cues: Sequence[Cue], start: float, end: float) -> list[Cue]:
     """The cues of the window [start, end), clipped to it, in seconds from its beginning.
 
     A text cannot be split by time. A cue that straddles a boundary is kept whole if at least
-    `MIN_SHARE` of its length lies in the window, and left out otherwise. Keeping whatever touches
-    the window would hand over the neighbourhood of the answer, up to a 30 s cue of Whisper's for
-    0.1 s of overlap, which the sound and the picture of the same segment do not show; keeping only
-    what lies wholly inside would hide speech that they do show. With one half, the larger part of
-    every text that is handed over is said inside the segment, and of two segments that meet, one
-    has the cue (both, if it is cut in half exactly).
-
-    So a window inside a cue of more than twice its length has no subtitles.
+    `MIN_SHARE` of its length lies in the window, and left out otherwise: the larger part of every
+    text that is handed over is said inside the segment, and of two segments that meet, one has the
+    cue (both, if it is cut in half exactly). Keeping whatever touches the window would hand over
+    the neighbourhood of the answer, up to a 30 s cue for 0.1 s of overlap; keeping only what lies
+    wholly inside would hide speech that the sound of the segment has.
 
     Args:
         cues: of the whole video, in any order; the result keeps it.

@@ -236,7 +236,7 @@ def _gap(times: Sequence[int], base: Fraction) -> int:
 
 
 def decode(path: str, table: FrameTable, indices: Sequence[int]) -> Iterator[Any]:
-    """Frames at `indices` (ascending positions in the table), all of the first one's size.
+    """Frames at `indices` (ascending positions), all of the first one's size and format.
 
     One pass through the file, a frame at a time.
 
@@ -245,16 +245,15 @@ def decode(path: str, table: FrameTable, indices: Sequence[int]) -> Iterator[Any
         LookupError: the decoder shows other frames than the table lists; ask `decoded_table`.
     """
     threads = 1 if list(indices) == [0] else MAX_THREADS  # the first frame waits for no other
-    size: tuple[int, int] | None = None
+    form: tuple[int, int, str] | None = None
     found = 0
     with open_video(path, threads) as (container, stream):
         find = _by_position if table.decoded else _by_time
-        for found, frame in enumerate(find(container, stream, table, indices), 1):
-            size = size or (frame.width, frame.height)
-            if (frame.width, frame.height) == size:
-                yield frame
-            else:
-                yield frame.reformat(width=size[0], height=size[1])
+        for frame in find(container, stream, table, indices):
+            found += 1
+            form = form or (frame.width, frame.height, frame.format.name)
+            same = form == (frame.width, frame.height, frame.format.name)
+            yield frame if same else frame.reformat(*form)
     if found != len(indices):
         raise LookupError(f"{found} of {len(indices)} frames found")
 
@@ -297,7 +296,7 @@ def _by_time(
 
 def quarter_turns(frame: Any) -> int:
     """By how many quarters a frame is to be turned counterclockwise (numpy's rot90), as decord."""
-    return round(frame.rotation / 90) % 4
+    return int(round(frame.rotation / 90) % 4)
 
 
 def is_full_range(frame: Any) -> bool:

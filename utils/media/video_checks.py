@@ -5,19 +5,16 @@
      {'2': 'unreadable: /data/videos/2.mp4: the file is empty'})
 
 A file is read once, by child processes that go from file to file (worker.py). What they say is kept
-in the cache folder for all later runs, by the file's path, size and time of change.
+in the cache folder for all later runs, by the file's path, size and time of change (cache.py).
 """
 
 from __future__ import annotations
 
 import functools
-import hashlib
-import json
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -29,7 +26,6 @@ from lmms_eval_tasks.utils.media import cache, video, worker
 # Raise when a probe can say something else about the same file.
 _VERSION = 3
 _TIME_LIMIT = 60.0  # seconds for one file
-_PATIENCE = 120.0  # seconds to wait for another process that looks at videos
 _FEW = 4  # files for which another child process is not worth its start
 
 LISTED = 20  # lines of one message
@@ -68,7 +64,7 @@ def probe(source: str | Path, time_limit: float = _TIME_LIMIT) -> VideoInfo:
         MediaError: it is not a readable video; the message names the file and the trouble.
     """
     path = worker.source_file(source)
-    found = _facts_of([path], time_limit)[path]
+    found = _looked(path, *_state(path), time_limit)
     if isinstance(found, str):
         raise MediaError(found)
     return found
@@ -86,27 +82,31 @@ def look(
     Returns:
         Both by name; a reason starts with "missing" or "unreadable".
     """
-    files: dict[str, Path] = {}
-    problems: dict[str, str] = {}
-    for name, path in paths.items():
-        # realpath, unlike Path.resolve, leaves a link that leads to itself as it is: it is missing.
-        if only is not None and os.path.realpath(path) not in only:
-            continue
+
+    def one(path: Path) -> VideoInfo | str:
         try:
             path.stat()
-            files[name] = worker.source_file(path)
+            file = worker.source_file(path)
+            return _looked(file, *_state(file), _TIME_LIMIT)
         except OSError:
-            problems[name] = f"missing: {path}"
+            return f"missing: {path}"
         except MediaError as error:
-            problems[name] = f"unreadable: {error}"
-    known = _facts_of(files.values(), _TIME_LIMIT)
-    found = {
-        name: info for name, file in files.items() if isinstance(info := known[file], VideoInfo)
+            return str(error)
+
+    # realpath, unlike Path.resolve, leaves a link that leads to itself as it is: it is missing.
+    asked = {n: p for n, p in paths.items() if only is None or os.path.realpath(p) in only}
+    different = list(dict.fromkeys(asked.values()))
+    pool = ThreadPoolExecutor(min(os.cpu_count() or 1, -(-len(different) // _FEW) or 1))
+    try:
+        known = dict(zip(different, pool.map(one, different), strict=True))
+    finally:
+        pool.shutdown(cancel_futures=True)  # who stops the run does not wait for all
+    found = {n: info for n, p in asked.items() if isinstance(info := known[p], VideoInfo)}
+    problems = {n: str(known[p]) for n, p in asked.items() if n not in found}
+    return found, {
+        name: why if why.startswith("missing: ") else f"unreadable: {why}"
+        for name, why in problems.items()
     }
-    problems |= {
-        name: f"unreadable: {known[file]}" for name, file in files.items() if name not in found
-    }
-    return found, {name: problems[name] for name in paths if name in problems}
 
 
 def outside(start: float | None, end: float | None, seconds: float) -> str:
@@ -165,84 +165,61 @@ def listed(problems: Mapping[str, str]) -> str:
     return "\n".join(lines)
 
 
-# --- what is known ------------------------------------------------------------------------------
+def _state(file: Path) -> tuple[int, int]:
+    """Of a file: its bytes, and nanoseconds of its last change."""
+    state = file.stat()
+    return state.st_size, state.st_mtime_ns
 
-_known: dict[str, VideoInfo | str] = {}  # by `_key`: facts, or why it cannot be read
 
+@functools.lru_cache(maxsize=65536)
+def _looked(file: Path, size: int, changed: int, time_limit: float) -> VideoInfo | str:
+    """Facts about a state of a file, or why it cannot be read.
 
-def _facts_of(paths: Iterable[Path], time_limit: float) -> dict[Path, VideoInfo | str]:
-    """What is known of files, after looking at those of which nothing is.
-
-    As many children look as there are processors; other processes wait meanwhile, as their videos
-    are most likely the same.
+    Within a process that stays so; for later ones only what is a fact about the file is kept.
     """
-    folder = settings.cache_dir() / "probes"
-    keys = {path: _key(path) for path in paths}
-    notes = {path: folder / f"{key}.json" for path, key in keys.items()}
-
-    def kept(path: Path) -> bool:
-        if keys[path] not in _known:
-            with suppress(OSError, ValueError, TypeError):
-                said = json.loads(notes[path].read_text(encoding="utf-8"))
-                _known[keys[path]] = said if isinstance(said, str) else VideoInfo(**said)
-        return keys[path] in _known
-
-    def learn(path: Path) -> None:
-        if kept(path):
-            return
-        found: VideoInfo | str
-        try:
-            found = VideoInfo(**worker.call("video_checks", "facts", path, time_limit))
-        except worker.UnfinishedError as error:  # not so for ever
-            _known[keys[path]] = str(error)
-            return
-        except MediaError as error:
-            found = str(error)
-        _known[keys[path]] = found
-        part = notes[path].with_suffix(f".{os.getpid()}")
-        with suppress(OSError):  # nothing can be written there, so nothing is kept
-            part.write_text(json.dumps(found if isinstance(found, str) else asdict(found)))
-            part.replace(notes[path])
-
-    if new := [path for path in keys if not kept(path)]:
-        with ExitStack() as stack:
-            with suppress(OSError):
-                stack.enter_context(cache.only_one(folder, "look", _PATIENCE))
-            pool = ThreadPoolExecutor(min(os.cpu_count() or 1, -(-len(new) // _FEW)))
-            try:
-                list(pool.map(learn, new))
-            finally:
-                pool.shutdown(cancel_futures=True)  # who stops the run does not wait for all
-    return {path: _known[key] for path, key in keys.items()}
+    try:
+        kept = cache.kept(
+            file,
+            settings.cache_dir() / "probes",
+            "probe",
+            _VERSION,
+            work=("video_checks", "facts"),
+            arguments={},
+            time_limit=time_limit,
+            # Not its content, which takes longer to read than its packets. Another reader may say
+            # something else.
+            identity=f"{file} {size} {changed} {metadata.version('av')}",
+        )
+    except MediaError as error:
+        return str(error)
+    problem = kept.facts.get("problem")
+    return f"{file}: {problem}" if problem else VideoInfo(**kept.facts)
 
 
-def _key(path: Path) -> str:
-    """Of a state of a file, and of what reads it: another version may say something else."""
-    state = path.stat()
-    told = [str(path), state.st_size, state.st_mtime_ns, _VERSION, _reader()]
-    return hashlib.blake2b(json.dumps(told).encode(), digest_size=16).hexdigest()
+def facts(source: str, out: str) -> dict[str, Any]:  # noqa: ARG001
+    """Fields of VideoInfo, or what is wrong with the file as `problem`; in the child process.
 
-
-@functools.cache
-def _reader() -> str:
-    return metadata.version("av")
-
-
-def facts(source: str) -> dict[str, Any]:
-    """Fields of VideoInfo, in the child process; the first frame is decoded to be sure it can be.
+    The first frame is decoded to be sure that it can be.
 
     Raises:
-        MediaError: what is wrong with the file, without its name.
+        MediaError: the system refused it, which is no fact about the file.
     """
-    table, (frame,) = video.with_table(source, lambda table: list(video.decode(source, table, [0])))
-    sideways = video.quarter_turns(frame) % 2
-    sound_end = float((table.sound_end or 0) - table.origin)
+    try:
+        table, (one,) = video.with_table(source, lambda table: [*video.decode(source, table, [0])])
+    except MediaError as error:
+        if isinstance(error.__cause__, OSError):
+            raise
+        return {"files": [], "problem": str(error)}
+    size = (one.width, one.height)
+    width, height = size[::-1] if video.quarter_turns(one) % 2 else size
+    sound_end = table.origin if table.sound_end is None else table.sound_end
     return {
+        "files": [],
         "n_frames": len(table.times),
-        "width": frame.height if sideways else frame.width,
-        "height": frame.width if sideways else frame.height,
+        "width": width,
+        "height": height,
         "duration": table.duration,
-        "end": max(table.duration, sound_end) if table.sound_end is not None else table.duration,
+        "end": max(table.duration, float(sound_end - table.origin)),
         "fps": len(table.times) / table.duration,
         "has_audio": table.sound_end is not None,
     }

@@ -3,11 +3,10 @@
     >>> call("video_checks", "facts", "videos/5.mp4", 60)
     {'n_frames': 750, ...}
 
-Both sides stand here: `call` in the process that asks, and, run as a module, the child. A job is a
-function of this package by name; its result and its arguments are what JSON holds. A child does one
-job after another, so that its start, half a second, is paid once for many files; after a bad
-answer it is not used again. Children are started anew, never forked: the process may hold threads
-and a GPU. (multiprocessing's would import the host's main module, torch included.)
+Both sides stand here: `call`, and, run as a module, the child. A job is a function of this package
+by name, with what JSON holds. A child does one job after another, as its start takes half a second;
+after a bad answer it is not used again. Children are started anew, never forked: the process may
+hold threads and a GPU. (multiprocessing's would import the host's main module, torch included.)
 """
 
 from __future__ import annotations
@@ -153,10 +152,9 @@ _waiting: deque[_Child] = deque()  # children without a job
 
 def _taken() -> _Child:
     """A child that waits for a job, or a new one."""
-    try:
+    with suppress(IndexError):
         return _waiting.pop()
-    except IndexError:
-        return _Child()
+    return _Child()
 
 
 @atexit.register

@@ -83,8 +83,8 @@ def test_no_processor_encodes_a_cut_otherwise(video, tmp_path, monkeypatch):
     for code in ("", ":asm=0"):
         monkeypatch.setitem(mp4.CUT, "x264-params", mp4.PARAMS + code)
         made.append(tmp_path / f"cut{len(made)}.mp4")
-        window = (Fraction("1.3"), Fraction("1.9"), None)
-        cut.encode(str(video), cut.head(str(video)), *window, str(made[-1]))
+        window = (Fraction("1.3"), Fraction("1.9"))
+        cut.encode(str(video), cut.head(str(video)), window, None, str(made[-1]))
     assert made[0].read_bytes() == made[1].read_bytes()
 
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.utils.media import video_checks, worker
 work, done = video_checks.facts, []
-def facts(source):
+def facts(source, out):
     name = Path(source).stem
     with open(os.environ["NOTES"], "a") as notes:
         notes.write(f"{os.getpid()} {name}\\n")
@@ -33,7 +33,7 @@ def facts(source):
     if name == "refused":
         raise MediaError("not a readable video (Permission denied)") from PermissionError()
     done.append(source)
-    return work(source)
+    return work(source, out)
 video_checks.facts = facts
 worker.main()
 """
@@ -60,7 +60,7 @@ class Notes:
     def forget(self) -> None:
         """What this process knows, as a new process would not."""
         self.names()
-        video_checks._known.clear()
+        video_checks._looked.cache_clear()
 
 
 @pytest.fixture
@@ -146,7 +146,7 @@ def test_later_runs_look_at_files_that_changed(notes: Notes, videos: Videos) -> 
     bad.write_bytes(good)
     assert problems(paths) == {}
     assert notes.names() == ["bad"]
-    for note in (settings.cache_dir() / "probes").glob("*.json"):
+    for note in (settings.cache_dir() / "probes").glob("probe-*.json"):
         note.write_bytes(note.read_bytes()[:20])  # a full disk
     notes.forget()
     assert problems(paths) == {}
