@@ -372,7 +372,7 @@ def _make_subtitles(release: Release, length: str, whisper: Whisper) -> int:
     def sound_of(path: Path) -> Path | None:
         return None if path in silent else Path(segments.sound_file(path))
 
-    return len(transcription.make(videos, folder, whisper, sound_of=sound_of).failed)
+    return transcription.make(videos, folder, whisper, sound_of=sound_of)
 
 
 def _subtitled(video: str, there: Path | None, folder: Path) -> str:

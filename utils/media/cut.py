@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 _COPIED = ("h264", "hevc", "mpeg4", "vp9", "av1")  # what mp4 holds and readers of mp4 expect
 _ROUNDED = Fraction(1, 50)  # seconds that a window may end after its file; or a frame if longer
-_SLACK = 10  # seconds by which a header and the last frame may disagree
 # Seconds to jump before the wanted one; None reads from the beginning. The first is what sound
 # decoders need to settle and what badly interleaved files are off by; the others are for files
 # whose index leads to a place behind the wanted one.
@@ -53,18 +52,12 @@ Window = tuple[Fraction, Fraction | None]  # seconds; to None, the end of the fi
 
 @dataclass(frozen=True)
 class Head:
-    """What a file says at its beginning.
-
-    origin: time of the first frame shown, in the file's own seconds.
-    frame: that one.
-    declared: seconds by the file's header, None where it holds none.
-    """
+    """The first `frame` shown, and when by the file's own clock (`origin`, in seconds)."""
 
     origin: Fraction
     frame: Any
     codec: str
     has_audio: bool
-    declared: float | None
 
 
 def write(
@@ -87,8 +80,6 @@ def write(
     """
     first = head(source)
     window = Fraction(start), None if end is None else Fraction(end)
-    if first.declared is not None and window[0] >= first.declared + _SLACK:
-        raise _outside(window, Fraction(first.declared), "starts")
     samples, sound_end = 0, None
     if first.has_audio:  # first, since it may go on after the last frame
         samples, sound_end = _write_wav(source, first, window, f"{out}.wav")
@@ -143,7 +134,6 @@ def head(path: str) -> Head:
                 frame=first,
                 codec=stream.codec_context.name,
                 has_audio=bool(container.streams.audio),
-                declared=container.duration / 1e6 if container.duration else None,
             )
     raise MediaError("has a video stream but no frame that can be decoded")
 
@@ -204,7 +194,7 @@ def _pictures(
             if frame.is_corrupt:
                 if time is None:
                     continue  # after a jump into an open group of pictures
-                raise _damaged("picture", time, start)
+                raise _damaged("picture", start if time is None else time)
             if frame.pts is not None:
                 own = frame.pts * frame.time_base - first.origin
                 if time is not None:
@@ -217,7 +207,7 @@ def _pictures(
                 time += stream.time_base
             yield time, frame
     except av.error.FFmpegError as error:
-        raise _damaged("picture", time, start) from error
+        raise _damaged("picture", start if time is None else time) from error
 
 
 def _sound(container: Any, _: Any, first: Head, start: Fraction) -> Iterator[tuple[Fraction, Any]]:
@@ -239,7 +229,7 @@ def _sound(container: Any, _: Any, first: Head, start: Fraction) -> Iterator[tup
                     continue  # before the window: nobody asks for it
                 if time is None and begun is not None and at < begun + _SETTLED:
                     continue  # a decoder may miss what it begins with
-                raise _damaged("sound", at, start) from error
+                raise _damaged("sound", at) from error
             for frame in decoded:
                 if frame.pts is not None:
                     time = frame.pts * frame.time_base - first.origin
@@ -248,13 +238,11 @@ def _sound(container: Any, _: Any, first: Head, start: Fraction) -> Iterator[tup
                 yield time, frame
                 time += Fraction(frame.samples, frame.sample_rate)
     except av.error.FFmpegError as error:
-        raise _damaged("sound", time, start) from error
+        raise _damaged("sound", start if time is None else time) from error
 
 
-def _damaged(what: str, time: Fraction | None, start: Fraction) -> MediaError:
-    """The error for what cannot be decoded from `time` on; near `start` if that is not known."""
-    place = f"after {float(time):.3f} s" if time is not None else f"near {float(start):.3f} s"
-    return MediaError(f"is damaged: its {what} {place} cannot be decoded")
+def _damaged(what: str, time: Fraction) -> MediaError:
+    return MediaError(f"is damaged: its {what} near {float(time):.3f} s cannot be decoded")
 
 
 def _outside(window: Window, file_end: Fraction, which: str) -> MediaError:

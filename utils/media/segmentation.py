@@ -182,12 +182,9 @@ def _best(rows: Features, most: int) -> Callable[[int], list[int]]:
 def knapsack(values: Sequence[int], weights: Sequence[int], capacity: int) -> list[int]:
     """The 0/1 knapsack: places of the items worth most together within the capacity, ascending.
 
-    Exact, by dynamic programming over whole numbers: scale scores first, as with
-    `round(score * 10**6)`, so that sums do not depend on rounding and equals are equal. Ties are
-    resolved in this order: most value, least weight, the list of places that comes first (earlier
+    Exact, by dynamic programming over whole numbers: scale scores first, so that sums do not depend
+    on rounding. Of equals: most value, least weight, the list of places that comes first (earlier
     items win). Items of value 0 are therefore never taken.
-
-    Time and memory grow with items times capacity.
 
     Args:
         values: of each item, whole numbers, 0 or more.

@@ -1,8 +1,7 @@
 """Subtitles made beforehand with Whisper (paper, Baselines: Whisper-v3, which is large-v3).
 
-    >>> report = make(videos, folder, Whisper(), sound_of=wav_of)
-    >>> report.line
-    'subtitles: 3 made, 1 without sound, 696 there before, 0 failed'
+    >>> make(videos, folder, Whisper(), sound_of=wav_of)
+    subtitles: 3 made, 1 without sound, 696 there before, 0 failed
 
 Writes one VIDEO.json per video, in Whisper's form, with what it was made by:
 
@@ -17,9 +16,10 @@ noise it repeats itself or invents speech, in the paper's own examples too.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property
 from importlib import metadata
@@ -104,38 +104,14 @@ class Whisper:
             ) from error
 
 
-@dataclass
-class Report:
-    """What `make` did; the four add up to the number of videos.
-
-    made: videos transcribed in this run (with or without speech in them).
-    silent: videos without sound, whose file says so.
-    kept: videos that had subtitles before.
-    failed: reason by video.
-    """
-
-    made: int = 0
-    silent: int = 0
-    kept: int = 0
-    failed: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def line(self) -> str:
-        """The counts in one line."""
-        return (
-            f"subtitles: {self.made} made, {self.silent} without sound, {self.kept} there before, "
-            f"{len(self.failed)} failed"
-        )
-
-
 def make(
     videos: Mapping[str, Path],
     folder: Path,
     whisper: Whisper,
     *,
     sound_of: Callable[[Path], Path | None],
-) -> Report:
-    """Write FOLDER/VIDEO.json for every video that has no subtitles there.
+) -> int:
+    """Write FOLDER/VIDEO.json for every video that has no subtitles there; how many failed.
 
     Can be stopped and started again at any time: a file is there as a whole or not at all, and what
     is there, released or made, is kept. A failure on one video is said and the others go on.
@@ -150,28 +126,30 @@ def make(
         TranscriberError: no video can be transcribed.
         DataError: the folder cannot be written to.
     """
-    report = Report()
+    counts: Counter[str] = Counter()
     identity = whisper.identity
     for number, (video, path) in enumerate(videos.items(), 1):
         try:
             if subtitles.find(folder, video):
-                report.kept += 1
+                counts["kept"] += 1
                 continue
             sound = sound_of(path)
             cues = [] if sound is None else whisper.transcribe(sound)
         except TranscriberError:
             raise
         except Exception as error:  # a decoder or a model may raise anything
-            report.failed[video] = _one_line(error)
-            said = f"no subtitles made: {report.failed[video]}"
+            counts["failed"] += 1
+            said = f"no subtitles made: {_one_line(error)}"
         else:
-            _write(folder / f"{video}.json", cues, identity, None if sound else NO_SOUND)
-            report.silent += sound is None
-            report.made += sound is not None
+            counts["made" if sound else "silent"] += 1
             said = f"{len(cues)} cues" if sound else NO_SOUND
+            _write(folder / f"{video}.json", cues, identity, None if sound else NO_SOUND)
         console.say(f"{number}/{len(videos)} {video}: {said}")
-    console.say(report.line)
-    return report
+    console.say(
+        f"subtitles: {counts['made']} made, {counts['silent']} without sound, {counts['kept']} "
+        f"there before, {counts['failed']} failed"
+    )
+    return counts["failed"]
 
 
 def _write(file: Path, cues: list[Cue], identity: Mapping[str, Any], note: str | None) -> None:

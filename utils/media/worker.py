@@ -35,13 +35,6 @@ _GRACE = 10.0  # seconds after which a job whose parent is gone ends by itself
 _UNUSED = 20.0  # seconds without a job after which a child ends: it holds some 100 MB
 
 
-class UnfinishedError(MediaError):
-    """A job that ended without a word about the file: time was up, the child died, memory failed.
-
-    Another try may go well, so it is no fact about the file.
-    """
-
-
 def source_file(source: str | Path) -> Path:
     """The absolute path of a file that can be opened.
 
@@ -70,8 +63,7 @@ def call(
         arguments: what JSON holds.
 
     Raises:
-        UnfinishedError: the child crashed or took too long, or memory or the disk failed.
-        MediaError: the file is the reason. Both name it.
+        MediaError: what is wrong with the file, or the child crashed or was too slow; names it.
     """
     job = json.dumps([time_limit, module, function, str(source), arguments])
     while True:
@@ -83,11 +75,9 @@ def call(
             result: dict[str, Any] = answer["ok"]
             return result
         child.end()
-        if "error" in answer:
-            raise MediaError(f"{source}: {answer['error']}")
         # A used one was about to end for want of jobs, or an earlier file is the reason.
         if not (child.used and answer.get("died")):
-            raise UnfinishedError(f"{source}: {answer['failed']}")
+            raise MediaError(f"{source}: {answer['error']}")
 
 
 class _Child:
@@ -107,7 +97,7 @@ class _Child:
         )
 
     def ask(self, job: str, time_limit: float) -> dict[str, Any]:
-        """Its answer; if it gave none, why it "failed", and whether it "died" by itself."""
+        """Its answer; if it gave none, why as `error`, and whether it `died` by itself."""
         process, begin = self._process, time.monotonic()
         assert process.stdin
         assert process.stdout
@@ -129,8 +119,8 @@ class _Child:
             timer.cancel()
         if time.monotonic() - begin >= time_limit:
             why = f"reading it took more than {time_limit:g} s; the file may be damaged"
-            return {"failed": why}
-        return {"failed": f"reading it failed ({self._last_words(code)})", "died": True}
+            return {"error": why}
+        return {"error": f"reading it failed ({self._last_words(code)})", "died": True}
 
     def end(self) -> None:
         """End it at once, whatever it does."""
@@ -177,12 +167,11 @@ def _answer(module: str, function: str, source: str, arguments: dict[str, Any]) 
     try:
         return {"ok": work(source, **arguments)}
     except MediaError as error:
-        # What the system refuses, such as for want of a permission, is not the file's content.
-        return {"failed" if isinstance(error.__cause__, OSError) else "error": str(error)}
+        return {"error": str(error)}
     except MemoryError:
-        return {"failed": "its frames do not fit into memory"}
+        return {"error": "its frames do not fit into memory"}
     except OSError as error:
-        return {"failed": f"reading it or writing what is made of it failed ({error})"}
+        return {"error": f"reading it or writing what is made of it failed ({error})"}
 
 
 def main() -> None:

@@ -120,7 +120,7 @@ def test_a_turned_video_is_upright_as_decord_shows_it(tmp_path, degrees):
 
 def test_a_clip_that_is_gone_or_another_one_has_no_images(video, tmp_path):
     made = make(video, Recipe("uniform", 4), tmp_path)
-    words = rf"made of {video}: has 4 frames, not 5"
+    words = rf"made of {video}: cannot be read: has 4 frames, not 5"
     refused(MediaError, words, images, replace(made, timestamps=[], n_frames=5))
     Path(made.path).write_bytes(b"no video")
     refused(MediaError, rf"made of {video}: cannot be read", images, made)

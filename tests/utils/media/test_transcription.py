@@ -43,17 +43,18 @@ def sound_of(video: Path) -> Path | None:
     return None if "mute" in video.stem else video.with_suffix(".wav")
 
 
-def make(folder: Path, *names: str, whisper: Any = None) -> transcription.Report:
+def make(folder: Path, *names: str, whisper: Any = None) -> int:
     videos = {name: Path("/videos") / f"{Path(name).name}.mp4" for name in names}
     return transcription.make(videos, folder, whisper or Stub(), sound_of=sound_of)
 
 
-def test_what_is_written_and_kept(tmp_path: Path) -> None:
+def test_what_is_written_and_kept(tmp_path: Path, capsys: Any) -> None:
     for name in ("a.srt", "b.vtt", "c.json"):
         (tmp_path / name).write_text("released")
     stub = Stub()
-    report = make(tmp_path, "a", "b", "c", "d", "mute", "cooking/e", whisper=stub)
-    assert report.line == "subtitles: 2 made, 1 without sound, 3 there before, 0 failed"
+    assert make(tmp_path, "a", "b", "c", "d", "mute", "cooking/e", whisper=stub) == 0
+    said = "subtitles: 2 made, 1 without sound, 3 there before, 0 failed\n"
+    assert capsys.readouterr().err.endswith(said)
     found = json.loads((tmp_path / "d.json").read_text(encoding="utf-8"))
     assert len(found["transcriber"].pop("date").split("-")) == 3
     assert found["transcriber"] == Stub.identity
@@ -64,23 +65,24 @@ def test_what_is_written_and_kept(tmp_path: Path) -> None:
         read = subtitles.read(subtitles.find(tmp_path, name) or Path())
         assert read == [Cue(0.5, 2.0, f"this is {name[-1]}"), Cue(2.0, 3.25, "é <laughs>")]
     before = {file.name: file.stat().st_mtime_ns for file in tmp_path.glob("*.*")}
-    report = make(tmp_path, "a", "d", "mute", "f", whisper=stub)  # a later run goes on
-    assert (report.made, report.silent, report.kept, stub.heard) == (1, 0, 3, ["d", "e", "f"])
+    make(tmp_path, "a", "d", "mute", "f", whisper=stub)  # a later run goes on
+    assert "1 made, 0 without sound, 3 there before" in capsys.readouterr().err
+    assert stub.heard == ["d", "e", "f"]
     (tmp_path / "f.json").unlink()
     assert {file.name: file.stat().st_mtime_ns for file in tmp_path.glob("*.*")} == before
 
 
 def test_a_failure_is_one_line_and_the_others_go_on(tmp_path: Path, capsys: Any) -> None:
     stub = Stub(trouble={"b": RuntimeError("CUDA\nout of memory"), "c": MediaError("c.wav: bad")})
-    report = make(tmp_path, "a", "broken", "b", "c", "../d", "e", whisper=stub)
-    assert (report.made, list(report.failed)) == (2, ["broken", "b", "c", "../d"])
+    assert make(tmp_path, "a", "broken", "b", "c", "../d", "e", whisper=stub) == 4
     said = capsys.readouterr().err.splitlines()
     assert [line.partition(": ")[2] for line in said] == [
         "1/6 a: 2 cues",
         "2/6 broken: no subtitles made: /videos/broken.mp4: is no video",
         "3/6 b: no subtitles made: RuntimeError: CUDA out of memory",
         "4/6 c: no subtitles made: c.wav: bad",
-        f"5/6 ../d: no subtitles made: {report.failed['../d']}",
+        "5/6 ../d: no subtitles made: video id '../d': cannot name a subtitle file inside "
+        f"{tmp_path}",
         "6/6 e: 2 cues",
         "subtitles: 2 made, 0 without sound, 0 there before, 4 failed",
     ]
@@ -99,7 +101,7 @@ def test_what_stops_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     stub = Stub(trouble={"b": TranscriberError("no model")})
     refused(TranscriberError, "no model", make, tmp_path, "a", "b", "c", whisper=stub)
     assert [file.name for file in tmp_path.iterdir()] == ["a.json"]
-    assert make(tmp_path, "a", "b").made == 1
+    assert make(tmp_path, "a", "b") == 0
     (tmp_path / "file").touch()
     refused(DataError, r"c\.json: cannot be written", make, tmp_path / "file", "c")
 
