@@ -135,11 +135,10 @@ def only_one(folder: Path, name: str, patience: float) -> Iterator[None]:
 def content_id(path: Path) -> str:
     """Hash that tells a file's content; taken once as long as path, size and times stay.
 
-    Up to 32 MiB a hash of all that is in it. Of larger files, whose hours would take longer to read
-    than a minute of them to cut: of the size, the times of the last change, and 4 MiB that are
-    spread evenly. The second time (ctime) is the system's own: it changes with each write, also
-    where the first (mtime) is put back. So a changed file has another hash; a large file that was
-    only copied or touched may have one too, and what was made of it is made again.
+    Up to 32 MiB of all that is in it. Of larger files, whose hours would take longer to read than a
+    minute of them to cut: of the size, the times of the last change, and 4 MiB spread evenly. The
+    second time (ctime) changes with each write, also where the first (mtime) is put back. So a
+    changed file has another hash; a large one that was copied may have one too, and is made again.
 
     Raises:
         OSError: the file cannot be read.

@@ -4,10 +4,9 @@
     >>> taken.images([1, 60])  # the first and the last of them
     [<PIL.Image.Image image mode=RGB size=512x288 ...>, <PIL.Image.Image ...>]
 
-All frames are taken in one pass through the file, in a child process with a time limit
-(worker.py), each turned upright and resized once, and kept in the cache as one uncompressed zip of
-JPEG pictures. Whoever asks for the same frames of the same video shares that one decoding, and
-opens the pictures it needs alone.
+All frames are taken in one pass through the file, turned upright, resized once, and kept in the
+cache as one uncompressed zip of JPEG pictures. Whoever asks for the same frames of the same video
+shares that one decoding, and opens the pictures it needs alone.
 """
 
 from __future__ import annotations

@@ -49,27 +49,18 @@ def histograms(images: Iterable[Image]) -> NDArray[np.float32]:
 
 
 def normalised(features: Features) -> Features:
-    """Features scaled to length 1 each, as float64; a row of zeros stays.
-
-    Args:
-        features: (n, d), n and d at least 1.
+    """Features (n, d) scaled to length 1 each, as float64; a row of zeros stays.
 
     Raises:
         ValueError: another shape, or a number that is not finite.
     """
     import numpy as np
 
-    rows = np.asarray(features, dtype=np.float64)
-    if rows.ndim != 2 or 0 in rows.shape:
-        raise ValueError(f"features of shape {rows.shape}: expected (frames, dimensions)")
-    if not np.isfinite(rows).all():
-        raise ValueError("a feature is not finite")
-    # By the largest first: squares of huge or tiny numbers would leave the range of floats.
-    largest = np.abs(rows).max(axis=1, keepdims=True)
-    rows = rows / np.where(largest > 0, largest, 1)
+    rows: Features = np.asarray(features, dtype=np.float64)
+    if rows.ndim != 2 or 0 in rows.shape or not np.isfinite(rows).all():
+        raise ValueError(f"features of shape {rows.shape}: expected (frames, dimensions), finite")
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    scaled: Features = rows / np.where(lengths > 0, lengths, 1)
-    return scaled
+    return rows / np.where(lengths > 0, lengths, 1)
 
 
 def scatter(rows: Features, starts: Sequence[int]) -> float:
@@ -86,17 +77,10 @@ def scatter(rows: Features, starts: Sequence[int]) -> float:
 
 
 def segment(features: Features, n_segments: int) -> list[int]:
-    """The `n_segments` segments with the least scatter.
+    """First frames of the `n_segments` segments (1 to n) of features (n, d) with the least scatter.
 
     Where fewer segments leave no scatter at all (a still picture), further borders mean nothing:
     then the longest segment is halved until there are enough, the first one of equals.
-
-    Args:
-        features: (n, d); scaled to length 1 here.
-        n_segments: 1 to n.
-
-    Returns:
-        First frames, ascending from 0, `n_segments` of them.
 
     Raises:
         ValueError: as `normalised`, or a number of segments out of range.
@@ -124,14 +108,12 @@ def automatic(features: Features, most: int) -> list[int]:
     terms are divided by n, and the weight, is from their code.
 
     Args:
-        features: (n, d); scaled to length 1 here.
+        features: (n, d).
         most: segments at most, at least 1; more than n counts as n.
 
     Raises:
-        ValueError: as `normalised`, or an argument out of range.
+        ValueError: as `normalised`.
     """
-    if most < 1:
-        raise ValueError(f"at most {most} segments")
     rows = normalised(features)
     n = len(rows)
     most = min(most, n)
@@ -145,13 +127,7 @@ def automatic(features: Features, most: int) -> list[int]:
 
 
 def halved(starts: Sequence[int], n: int, n_segments: int) -> list[int]:
-    """Segments with the longest one halved until there are enough, the first one of equals.
-
-    Args:
-        starts: first frames.
-        n: number of frames.
-        n_segments: from their number to n.
-    """
+    """Segments of n frames with the longest one halved until there are enough."""
     made = list(starts)
     while len(made) < n_segments:
         lengths = [b - a for a, b in zip(made, [*made[1:], n], strict=True)]

@@ -116,8 +116,7 @@ def frame_table(path: str) -> FrameTable:
     """List the frames of a file by its packets, without decoding.
 
     Raises:
-        MediaError: not a video, no frames, cut short, or frames without times; the message says
-            which, without the path.
+        MediaError: not a video, no frames, cut short, or frames without times; without the path.
     """
     shown, keys = [], []
     count = 0
@@ -159,7 +158,7 @@ def decoded_table(path: str, sound_end: Fraction | None = None) -> FrameTable:
     """List the frames by decoding all of them: for files whose packets promise others.
 
     Raises:
-        MediaError: as `frame_table`, or nothing could be decoded, or times step back.
+        MediaError: as `frame_table`, or times step back.
     """
     with open_video(path) as (container, stream):
         shown = [(frame.pts, frame.duration or 0) for frame in container.decode(stream)]
@@ -305,10 +304,7 @@ def is_full_range(frame: Any) -> bool:
 
 
 def rgb(frame: Any) -> NDArray[np.uint8]:
-    """A frame of any format as RGB of shape (height, width, 3), as it lies in the file.
-
-    Converted by its matrix tag and range, as decord does.
-    """
+    """A frame of any format as RGB (height, width, 3), by its matrix tag and range as decord."""
     changes: dict[str, int] = {}
     if not frame.format.is_rgb:
         if int(frame.colorspace) in _MATRICES:
