@@ -103,6 +103,13 @@ def test_a_child_goes_from_file_to_file(notes: Notes, videos: Videos) -> None:
     assert {type(one) for one in found.values()} == {VideoInfo}
     assert notes.names() == list("abcdefgh")
     assert len(notes.processes) <= 2
+    assert worker._waiting
+    context = multiprocessing.get_context("fork")  # whose child has children of its own
+    queue = context.Queue()
+    process = context.Process(target=lambda: queue.put(len(worker._waiting)))
+    process.start()
+    assert queue.get(timeout=60) == 0
+    process.join()
 
 
 def test_crashes(notes: Notes, videos: Videos) -> None:
@@ -118,18 +125,6 @@ def test_crashes(notes: Notes, videos: Videos) -> None:
         assert "Permission denied" in found["refused"]
         assert problems(paths) == found  # within a run it is
         assert {"crash", "refused"} == set(notes.names())
-
-
-def test_a_forked_process_has_children_of_its_own(notes: Notes, videos: Videos) -> None:
-    video_checks.probe(*videos("a"))
-    assert len(worker._waiting) == 1
-    context = multiprocessing.get_context("fork")
-    queue = context.Queue()
-    process = context.Process(target=lambda: queue.put(len(worker._waiting)))
-    process.start()
-    assert queue.get(timeout=60) == 0
-    process.join()
-    assert len(worker._waiting) == 1
 
 
 def test_later_runs_look_at_files_that_changed(notes: Notes, videos: Videos) -> None:
